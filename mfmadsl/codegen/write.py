@@ -1,0 +1,69 @@
+"""Writing generated modules: whole or not at all, and never over somebody else's file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from mfmadsl.codegen.module import MARKER
+
+
+class OutputError(ValueError):
+    """A place that cannot be written to, and why."""
+
+
+def write_modules(texts: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write each text to `folder/NAME.py`, making the folder if need be; the paths.
+
+    Raises OutputError, before anything is written, if a file there is not one of ours.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made a folder: {error.strerror}") from None
+    paths = {folder / f"{name}.py": text for name, text in texts.items()}
+    for path in paths:
+        _refuse_foreign(path)
+    for path, text in paths.items():
+        write_file(path, text.encode("utf-8"))
+    return list(paths)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Put `content` at `path` in one step: written beside it, then renamed.
+
+    Raises OutputError if that is impossible.
+    """
+    try:
+        descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            os.chmod(beside, 0o666 & ~_umask())
+            os.replace(beside, path)
+        except BaseException:
+            os.unlink(beside)
+            raise
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _refuse_foreign(path: Path) -> None:
+    if not path.exists() and not path.is_symlink():
+        return
+    try:
+        ours = MARKER in path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        ours = False
+    if not ours:
+        raise OutputError(
+            f"{path}: exists and was not written by mfmadsl; move it or choose another folder"
+        )
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

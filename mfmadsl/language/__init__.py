@@ -1,0 +1,25 @@
+"""The `.mfma` language: text to checked model, and every mistake told."""
+
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, Span, did_you_mean
+from mfmadsl.language.library import (
+    SpecFileError,
+    find,
+    library,
+    library_files,
+    load,
+    load_source,
+)
+
+__all__ = [
+    "Diagnostic",
+    "LanguageError",
+    "Source",
+    "Span",
+    "SpecFileError",
+    "did_you_mean",
+    "find",
+    "library",
+    "library_files",
+    "load",
+    "load_source",
+]

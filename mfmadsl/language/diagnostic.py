@@ -1,0 +1,92 @@
+"""What is wrong with a text, where, and how to mend it, shown the way rustc does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text and the name it goes by in messages."""
+
+    name: str
+    text: str
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """1-based (line, column) of a character offset."""
+        before = self.text[:offset]
+        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+    def line(self, number: int) -> str:
+        return self.text.split("\n")[number - 1].rstrip("\r")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Characters `start` up to `end` of a source."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One mistake. `code` names the rule and stays the same from release to release."""
+
+    code: str
+    message: str
+    span: Span
+    hint: str = ""
+
+    def __str__(self) -> str:
+        source = self.span.source
+        line, column = source.position(self.span.start)
+        text = source.line(line)
+        width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
+        shown, column = _clip(text.expandtabs(1), column, width)
+        margin = " " * len(str(line))
+        caret = " " * (column - 1) + "^" * min(width, max(1, len(shown) - column + 1))
+        rows = [
+            f"error[{self.code}]: {self.message}",
+            f"{margin}--> {source.name}:{line}:{source.position(self.span.start)[1]}",
+            f"{margin} |",
+            f"{line} | {shown}",
+            f"{margin} | {caret}",
+        ]
+        if self.hint:
+            rows.append(f"{margin} = hint: {self.hint}")
+        return "\n".join(rows)
+
+
+class LanguageError(ValueError):
+    """A text that is no valid `.mfma`; `diagnostics` holds every mistake found, in order."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n\n".join(str(d) for d in self.diagnostics))
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """A hint that names the nearest of `known`, or lists them when none is near."""
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    return f"there are: {', '.join(sorted(known))}" if known else ""
+
+
+_LONGEST_LINE = 160
+
+
+def _clip(text: str, column: int, width: int) -> tuple[str, int]:
+    """A window of a very long line around the culprit, with the column inside it."""
+    if len(text) <= _LONGEST_LINE:
+        return text, column
+    start = max(0, column - 1 - _LONGEST_LINE // 2)
+    return text[start : start + _LONGEST_LINE], column - start

@@ -1,0 +1,165 @@
+"""From files to intrinsics: reading, `use`, and the library that ships with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from mfmadsl.language.checker import check_intrinsic, check_layout
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, did_you_mean
+from mfmadsl.language.parser import parse
+from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Name, Use
+from mfmadsl.model import Intrinsic
+from mfmadsl.resources import resource_folder
+
+SUFFIX = ".mfma"
+LARGEST_FILE = 1 << 20
+"""Bytes of the largest file that is read: a thousand times the library's longest."""
+
+
+class SpecFileError(ValueError):
+    """A path that cannot be read as a `.mfma` file, and why."""
+
+
+def load(path: Path) -> list[Intrinsic]:
+    """The intrinsics of one file, checked.
+
+    Raises SpecFileError if the file cannot be read, LanguageError with all of its mistakes.
+    """
+    return load_source(read_source(path), path.parent)
+
+
+def load_source(source: Source, folder: Path | None = None) -> list[Intrinsic]:
+    """The intrinsics of a text; `use` looks in `folder` first, then in the library.
+
+    Raises LanguageError with all mistakes of the text.
+    """
+    document = _open(source, folder, ())
+    found = list(document.diagnostics)
+    intrinsics = []
+    for item in document.intrinsics:
+        try:
+            intrinsics.append(check_intrinsic(item, document.layouts))
+        except LanguageError as error:
+            found += error.diagnostics
+    if found:
+        # A layout that fails on its own is found once for every operand that uses it.
+        unique = dict.fromkeys(found)
+        raise LanguageError(sorted(unique, key=lambda d: (d.span.source.name, d.span.start)))
+    return intrinsics
+
+
+def read_source(path: Path) -> Source:
+    """The text of a file; SpecFileError says what keeps it from being one."""
+    try:
+        if path.is_dir():
+            raise SpecFileError(f"{path}: is a directory, not a {SUFFIX} file")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            limit = f"{LARGEST_FILE // 1024} KiB"
+            raise SpecFileError(f"{path}: is larger than {limit}, so it is no {SUFFIX} file")
+        return Source(str(path), content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise SpecFileError(
+            f"{path}: is not UTF-8 text (byte {error.start} is {content[error.start]:#04x})"
+        ) from None
+    except OSError as error:
+        raise SpecFileError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def library_files() -> list[Path]:
+    """The files of the library that ships with the package, in a fixed order."""
+    return sorted(resource_folder("intrinsics").rglob(f"*{SUFFIX}"))
+
+
+@cache
+def library() -> dict[str, Intrinsic]:
+    """Every intrinsic of the library, by name, in the order of the files."""
+    return {i.name: i for path in library_files() for i in load(path)}
+
+
+def find(name: str) -> Intrinsic:
+    """The library's intrinsic called `name`, or having it as an alias.
+
+    Raises ValueError, with the nearest name, if there is none.
+    """
+    intrinsics = library()
+    for intrinsic in intrinsics.values():
+        if name in (intrinsic.name, *intrinsic.mnemonics):
+            return intrinsic
+    raise ValueError(f"no intrinsic is called `{name}`: {did_you_mean(name, list(intrinsics))}")
+
+
+@dataclass
+class _Document:
+    """What one text defines and, of layouts, imports."""
+
+    layouts: dict[str, LayoutItem] = field(default_factory=dict)
+    intrinsics: list[IntrinsicItem] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+def _open(source: Source, folder: Path | None, users: tuple[Path, ...]) -> _Document:
+    """Parse a text and what it uses; `users` is the chain of files that led here."""
+    items, diagnostics = parse(source)
+    document = _Document(diagnostics=diagnostics)
+    names: dict[str, Name] = {}
+    for item in items:
+        if isinstance(item, Use):
+            document.layouts.update(_import(item.name, folder, users, document.diagnostics))
+            continue
+        _claim(item.name, names, document)
+        if isinstance(item, LayoutItem):
+            problems = check_layout(item)
+            document.diagnostics += problems
+            if not problems:
+                document.layouts[item.name.text] = item
+        else:
+            document.intrinsics.append(item)
+            for alias in (n for f in item.fields for n in getattr(f, "aliases", ())):
+                _claim(alias, names, document)
+    return document
+
+
+def _claim(name: Name, names: dict[str, Name], document: _Document) -> None:
+    if name.text in names:
+        line, _ = name.span.source.position(names[name.text].span.start)
+        message = f"`{name.text}` is defined twice"
+        hint = f"the first one is in line {line}"
+        document.diagnostics.append(Diagnostic("duplicate", message, name.span, hint))
+    names.setdefault(name.text, name)
+
+
+def _import(
+    name: Name, folder: Path | None, users: tuple[Path, ...], found: list[Diagnostic]
+) -> dict[str, LayoutItem]:
+    folders = [f for f in (folder, resource_folder("intrinsics")) if f is not None]
+    path = _search(name.text, folders)
+    if path is None:
+        places = " nor in ".join(_spoken(f) for f in folders)
+        message = f"there is no `{name.text}{SUFFIX}` in {places}"
+        found.append(Diagnostic("use", message, name.span))
+        return {}
+    if path in users:
+        chain = " -> ".join(p.name for p in (*users, path))
+        found.append(Diagnostic("use", f"files use each other in a circle: {chain}", name.span))
+        return {}
+    try:
+        document = _open(read_source(path), path.parent, (*users, path))
+    except SpecFileError as error:
+        found.append(Diagnostic("use", str(error), name.span))
+        return {}
+    found += document.diagnostics
+    return document.layouts
+
+
+def _search(name: str, folders: Sequence[Path]) -> Path | None:
+    candidates = (folder / f"{name}{SUFFIX}" for folder in folders)
+    return next((c.resolve() for c in candidates if c.is_file()), None)
+
+
+def _spoken(folder: Path) -> str:
+    return "the library" if folder == resource_folder("intrinsics") else f"`{folder}`"

@@ -1,0 +1,311 @@
+"""Text to syntax tree, with every syntax error of a file rather than the first.
+
+A file is cut into items before lark sees it: `use`, `layout` and `intrinsic` are reserved, so the
+cuts are exact and a broken item cannot spoil the next one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
+from lark.exceptions import UnexpectedInput
+from lark.tree import Meta
+from lark.visitors import v_args
+
+from mfmadsl.language.diagnostic import Diagnostic, Source, Span, did_you_mean
+from mfmadsl.language.syntax import (
+    AliasField,
+    Argument,
+    Binary,
+    CallField,
+    Expression,
+    Field,
+    IntrinsicItem,
+    Item,
+    LayoutItem,
+    Name,
+    Number,
+    OperandField,
+    Placement,
+    Rule,
+    Setting,
+    SettingsField,
+    Use,
+)
+from mfmadsl.resources import resource_folder
+
+MAXIMUM_ERRORS = 50
+"""Syntax errors after which the rest of a file is left alone."""
+
+_MAXIMUM_OPERATORS = 64
+_MAXIMUM_DIGITS = 9
+
+_LANDMARK = re.compile(
+    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic)\b"
+)
+_SIZED = re.compile(
+    r"//[^\n]*|\"[^\"\n]*\"|[A-Za-z_][A-Za-z0-9_]*"
+    r"|(?P<number>[0-9]+)|(?P<operator>[-+*/%])|(?P<separator>[=,{}\[\]])"
+)
+
+
+def parse(source: Source) -> tuple[list[Item], list[Diagnostic]]:
+    """The well-formed items of a text, and a diagnostic for each of the others."""
+    items: list[Item] = []
+    diagnostics: list[Diagnostic] = []
+    for start, end in _pieces(source.text):
+        if len(diagnostics) == MAXIMUM_ERRORS:
+            break
+        result = _parse_item(source, start, end)
+        if isinstance(result, Diagnostic):
+            diagnostics.append(result)
+        elif result is not None:
+            items.append(result)
+    return items, diagnostics
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of each item with the comments before it; the first piece may be no item."""
+    cuts = [0]
+    comments, comments_end = 0, -1  # the run of comments that may belong to the next item
+    for landmark in _LANDMARK.finditer(text):
+        attached = comments_end >= 0 and not text[comments_end : landmark.start()].strip()
+        if landmark.lastgroup == "comment":
+            comments = comments if attached else landmark.start()
+            comments_end = landmark.end()
+            continue
+        if landmark.lastgroup == "keyword":
+            cuts.append(comments if attached else landmark.start())
+        comments_end = -1
+    cuts.append(len(text))
+    return ((a, b) for a, b in zip(cuts, cuts[1:], strict=False) if text[a:b].strip())
+
+
+def _parse_item(source: Source, start: int, end: int) -> Item | Diagnostic | None:
+    text = source.text[start:end]
+    too_large = _too_large(source, start, end)
+    if too_large is not None:
+        return too_large
+    try:
+        tree = _lark().parse(text)
+    except UnexpectedInput as error:
+        if not re.sub(r"//(?!/)[^\n]*", "", text).strip():
+            return None  # nothing but comments
+        return _explain(source, start, end, error)
+    item = _Builder(source, start).transform(tree)
+    assert isinstance(item, Use | LayoutItem | IntrinsicItem)
+    return item
+
+
+def _too_large(source: Source, start: int, end: int) -> Diagnostic | None:
+    """Refuse what would exhaust the stack or the memory of whatever walks the tree."""
+    operators = 0
+    for token in _SIZED.finditer(source.text, start, end):
+        span = Span(source, token.start(), token.end())
+        if token.lastgroup == "number" and len(token.group()) > _MAXIMUM_DIGITS:
+            hint = f"a number has at most {_MAXIMUM_DIGITS} digits"
+            return Diagnostic("number", "the number is too large", span, hint)
+        if token.lastgroup == "operator":
+            operators += 1
+        elif token.lastgroup == "separator":
+            operators = 0
+        if operators > _MAXIMUM_OPERATORS:
+            hint = f"an expression has at most {_MAXIMUM_OPERATORS} operators"
+            return Diagnostic("expression", "the expression is too long", span, hint)
+    return None
+
+
+@cache
+def _lark() -> Lark:
+    grammar = (resource_folder("grammars") / "mfma.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", start="item", propagate_positions=True)
+
+
+def _explain(source: Source, start: int, end: int, error: UnexpectedInput) -> Diagnostic:
+    if isinstance(error, UnexpectedCharacters):
+        at = start + error.pos_in_stream
+        span = Span(source, at, at + 1)
+        return Diagnostic(
+            "character",
+            f"unexpected character {source.text[at]!r}",
+            span,
+            _expectation(error.allowed or set()),
+        )
+    assert isinstance(error, UnexpectedToken)
+    token = error.token
+    expected = error.accepts or error.expected
+    if token.type == "$END":
+        return _unfinished(source, start, end, expected)
+    at = start + (token.start_pos or 0)
+    hint = _expectation(expected)
+    spelled = [_spelling(t) for t in expected]
+    keywords = [w.strip("`") for w in spelled if w.strip("`").isalpha() and w.startswith("`")]
+    if token.type == "NAME" and keywords:
+        hint = did_you_mean(str(token), keywords)
+    line_start = source.text.rfind("\n", 0, at) + 1
+    if "//" in source.text[line_start:at].split("\n")[0] or _swallowed_by_comment(source, at):
+        hint = "`//` begins a comment; division, which rounds down, is written `/`"
+    return Diagnostic(
+        "syntax", f"unexpected `{token}`", Span(source, at, at + len(token)), hint
+    )
+
+
+def _swallowed_by_comment(source: Source, at: int) -> bool:
+    """Whether the line before the culprit ends in `a // b`, which Python would divide."""
+    before = source.text[:at].rstrip()
+    last_line = before[before.rfind("\n") + 1 :]
+    return bool(re.search(r"[\w)]\s*//\s*[\w(]", last_line)) and "=" in last_line
+
+
+def _unfinished(source: Source, start: int, end: int, expected: set[str]) -> Diagnostic:
+    text = source.text[start:end]
+    code = re.sub(r"//[^\n]*", lambda m: " " * len(m.group()), text)
+    opened = code.find("{")
+    if "RBRACE" in expected and opened >= 0:
+        at = start + opened
+        if _swallowed_by_comment(source, start + len(text)):
+            hint = "`//` begins a comment; division, which rounds down, is written `/`"
+        else:
+            hint = "add the closing `}`"
+        return Diagnostic("brace", "this `{` is never closed", Span(source, at, at + 1), hint)
+    last = start + max(0, len(code.rstrip()) - 1)
+    if not code.strip():
+        last = start + max(0, len(text.rstrip()) - 1)
+        return Diagnostic(
+            "syntax",
+            "a doc comment with nothing to document",
+            Span(source, last, last + 1),
+            "`///` stands before a layout or an intrinsic; an ordinary comment begins with `//`",
+        )
+    return Diagnostic(
+        "syntax", "the text ends too early", Span(source, last, last + 1), _expectation(expected)
+    )
+
+
+def _expectation(terminals: set[str]) -> str:
+    words = sorted({_spelling(t) for t in terminals} - {""})
+    return f"expected {' or '.join(words)}" if words else ""
+
+
+@cache
+def _spelling(terminal: str) -> str:
+    spoken = {"NAME": "a name", "INTEGER": "a number", "STRING": "a string", "$END": "the end"}
+    spoken |= {"SUM": "`+`", "PRODUCT": "`*`", "DOC": ""}
+    if terminal in spoken:
+        return spoken[terminal]
+    for definition in _lark().terminals:
+        if definition.name == terminal and definition.pattern.type == "str":
+            return f"`{definition.pattern.value}`"
+    return ""
+
+
+class _Builder(Transformer[Token, Item]):
+    """Makes the syntax tree; positions become spans of the whole source."""
+
+    def __init__(self, source: Source, offset: int) -> None:
+        super().__init__(visit_tokens=True)
+        self._source = source
+        self._offset = offset
+
+    def _span(self, meta: Meta) -> Span:
+        return Span(self._source, meta.start_pos + self._offset, meta.end_pos + self._offset)
+
+    def _token_span(self, token: Token) -> Span:
+        start = (token.start_pos or 0) + self._offset
+        return Span(self._source, start, start + len(token))
+
+    def NAME(self, token: Token) -> Name:
+        return Name(str(token), self._token_span(token))
+
+    def INTEGER(self, token: Token) -> Number:
+        return Number(int(token), self._token_span(token))
+
+    def item(self, children: list[Item]) -> Item:
+        return children[0]
+
+    def use(self, children: list[Name]) -> Use:
+        return Use(children[0])
+
+    def layout(self, children: list[Token | Name | Rule]) -> LayoutItem:
+        names = [c for c in children if isinstance(c, Name)]
+        rules = tuple(c for c in children if isinstance(c, Rule))
+        return LayoutItem(names[0], _doc(children), tuple(names[1:]), rules)
+
+    def rule(self, children: list[Name]) -> Rule:
+        return Rule(children[0], children[1])
+
+    def intrinsic(self, children: list[Token | Name | Field]) -> IntrinsicItem:
+        fields = tuple(c for c in children if not isinstance(c, Name | Token))
+        (name,) = (c for c in children if isinstance(c, Name))
+        return IntrinsicItem(name, _doc(children), fields)
+
+    @v_args(meta=True)
+    def shape(self, meta: Meta, children: list[Setting]) -> SettingsField:
+        return SettingsField(self._keyword(meta, "shape"), tuple(children))
+
+    @v_args(meta=True)
+    def cycles(self, meta: Meta, children: list[Setting]) -> SettingsField:
+        return SettingsField(self._keyword(meta, "cycles"), tuple(children))
+
+    @v_args(meta=True)
+    def call(self, meta: Meta, children: list[Token]) -> CallField:
+        name = self._keyword(meta, "call")
+        return CallField(name, children[0][1:-1], self._token_span(children[0]))
+
+    @v_args(meta=True)
+    def alias(self, meta: Meta, children: list[Name]) -> AliasField:
+        return AliasField(self._keyword(meta, "alias"), tuple(children))
+
+    @v_args(meta=True)
+    def operand(self, meta: Meta, children: list[Name | Placement]) -> OperandField:
+        name, dtype, row, column, placement = children
+        assert isinstance(name, Name) and isinstance(dtype, Name)
+        assert isinstance(row, Name) and isinstance(column, Name)
+        assert isinstance(placement, Placement)
+        return OperandField(name, dtype, (row, column), placement, self._span(meta))
+
+    def operand_name(self, children: list[Token]) -> Name:
+        return Name(str(children[0]), self._token_span(children[0]))
+
+    @v_args(meta=True)
+    def placement(self, meta: Meta, children: list[Name | Argument]) -> Placement:
+        layout = children[0]
+        assert isinstance(layout, Name)
+        arguments = tuple(c for c in children[1:] if isinstance(c, Argument))
+        return Placement(layout, arguments, self._span(meta))
+
+    def argument(self, children: list[Expression]) -> Argument:
+        if len(children) == 1:
+            return Argument(None, children[0])
+        keyword = children[0]
+        assert isinstance(keyword, Name)
+        return Argument(keyword, children[1])
+
+    def setting(self, children: list[Name | Number]) -> Setting:
+        name, value = children
+        assert isinstance(name, Name) and isinstance(value, Number)
+        return Setting(name, value)
+
+    def number(self, children: list[Number]) -> Number:
+        return children[0]
+
+    def name(self, children: list[Name]) -> Name:
+        return children[0]
+
+    @v_args(meta=True)
+    def binary(self, meta: Meta, children: list[Token | Expression]) -> Binary:
+        left, operator, right = children
+        assert not isinstance(left, Token) and not isinstance(right, Token)
+        return Binary(str(operator), left, right, self._span(meta))
+
+    def _keyword(self, meta: Meta, word: str) -> Name:
+        start = meta.start_pos + self._offset
+        return Name(word, Span(self._source, start, start + len(word)))
+
+
+def _doc(children: list[Token | Name | Rule] | list[Token | Name | Field]) -> str:
+    lines = [str(c)[3:].strip() for c in children if isinstance(c, Token) and c.type == "DOC"]
+    return "\n".join(lines).strip()

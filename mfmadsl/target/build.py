@@ -1,0 +1,104 @@
+"""`build`: a scheduled TVM module to machine code for one chip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tvm
+from tvm.s_tir import Schedule
+from tvm.target import Target
+from tvm.tirx import PrimFunc
+
+from mfmadsl.model import Architecture, architecture
+from mfmadsl.target.isolate import ProcessEndedError, run_isolated
+from mfmadsl.target.kernel import Kernel, registers_of
+from mfmadsl.target.linker import link
+from mfmadsl.target.llvm import MachineCode, emit, fence_barriers, set_group_size
+from mfmadsl.target.lower import Launch, LoweringError, arguments_of, lower, rocm_target
+
+
+class CodegenError(RuntimeError):
+    """LLVM refused the kernel; the message is LLVM's."""
+
+
+@dataclass(frozen=True)
+class _Emitted:
+    launch: Launch
+    llvm_ir: str
+    code: MachineCode
+
+
+def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kernel:
+    """Generate machine code for a scheduled kernel; no GPU is needed.
+
+    `mod` is a Schedule, a PrimFunc, or an IRModule with one function or with `main`; `arch` is one
+    of gfx908, gfx90a, gfx942, gfx950. The kernel's arguments stand in the order of the function's
+    parameters.
+
+    Raises ValueError for an unknown chip, LoweringError for a module that is not one kernel of
+    static shape or that exceeds the chip's threads or LDS, and CodegenError, with LLVM's message,
+    where LLVM ends its process. Yours lives on.
+    """
+    chip = architecture(arch)
+    function = _function(mod)
+    arguments = arguments_of(function)
+    try:
+        emitted = run_isolated(lambda: _emit(function, chip))
+    except ProcessEndedError as error:
+        raise CodegenError(f"{arch}: {error}") from None
+    launch, code = emitted.launch, emitted.code
+    return Kernel(
+        symbol=launch.symbol,
+        arch=arch,
+        llvm_ir=emitted.llvm_ir,
+        assembly=code.assembly,
+        code_object=link(code.object_file),
+        arguments=arguments,
+        grid=launch.grid,
+        block=launch.block,
+        lds_bytes=launch.lds_bytes,
+        registers=registers_of(code.assembly),
+    )
+
+
+def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
+    if isinstance(mod, Schedule):
+        mod = mod.mod
+    if isinstance(mod, PrimFunc):
+        return mod
+    functions = {name.name_hint: function for name, function in mod.functions.items()}
+    if "main" in functions:
+        return functions["main"]
+    if len(functions) == 1:
+        return next(iter(functions.values()))
+    names = ", ".join(functions) or "none"
+    raise LoweringError(f"the module has no function `main` to build; there are: {names}")
+
+
+def _emit(function: PrimFunc, chip: Architecture) -> _Emitted:
+    """All that may end the process, or leave traces in it: runs in the child."""
+    # The device libraries and the linker of ROCm, which TVM would call and we do not need.
+    tvm.register_global_func("tvm_callback_rocm_link", lambda _: bytearray(), override=True)
+    tvm.register_global_func("tvm_callback_rocm_bitcode_path", lambda: [], override=True)
+    device, target, launch = lower(function, rocm_target(chip.name))
+    _check_limits(launch, chip)
+    ir = _generate(device, target)
+    ir = fence_barriers(set_group_size(ir, launch.threads))
+    return _Emitted(launch, ir, emit(ir, launch.symbol, chip.name))
+
+
+def _generate(device: tvm.IRModule, target: Target) -> str:
+    module = tvm.get_global_func("target.build.rocm")(device, target)
+    return str(module.inspect_source("hip"))
+
+
+def _check_limits(launch: Launch, chip: Architecture) -> None:
+    if launch.threads > chip.max_threads:
+        raise LoweringError(
+            f"a block of {launch.threads} threads exceeds the {chip.max_threads} of {chip.name}"
+        )
+    if launch.lds_bytes > chip.lds_bytes:
+        raise LoweringError(
+            f"a block takes {launch.lds_bytes} bytes of LDS, more than the {chip.lds_bytes} "
+            f"of {chip.name}"
+        )

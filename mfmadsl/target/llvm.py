@@ -1,0 +1,67 @@
+"""LLVM IR text to assembly and object file, with what TVM's own emission gets wrong put right."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
+
+_TRIPLE = "amdgcn-amd-amdhsa"
+_GROUP_SIZE = re.compile(r'"amdgpu-flat-work-group-size"="[^"]*"')
+_BARRIER = re.compile(r"^( *)(?:tail )?call void @llvm\.amdgcn\.s\.barrier\(\).*$", re.MULTILINE)
+_FENCED_BARRIER = (
+    r'\1fence syncscope("workgroup") release, !mmra !{tag}' "\n"
+    r"\1tail call void @llvm.amdgcn.s.barrier()" "\n"
+    r'\1fence syncscope("workgroup") acquire, !mmra !{tag}'
+)
+_METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
+
+
+class MachineCode(NamedTuple):
+    """One module's assembly text and object file."""
+
+    assembly: str
+    object_file: bytes
+
+
+def set_group_size(ir: str, threads: int) -> str:
+    """Declare the number of threads that a workgroup has.
+
+    Without a device TVM declares 1 to 256, so that larger blocks are undefined, and with one
+    1 to 1024, which halves the registers of smaller ones.
+    """
+    return _GROUP_SIZE.sub(f'"amdgpu-flat-work-group-size"="{threads},{threads}"', ir)
+
+
+def fence_barriers(ir: str) -> str:
+    """Order LDS accesses across each barrier.
+
+    TVM emits a bare `s.barrier`, for which LLVM inserts no wait on gfx90a and newer: an LDS write
+    could land after it. The fences are limited to LDS, since waiting for global loads as well
+    would undo every prefetch.
+    """
+    if not _BARRIER.search(ir):
+        return ir
+    tag = max((int(number) for number in _METADATA.findall(ir)), default=-1) + 1
+    ir = _BARRIER.sub(_FENCED_BARRIER.replace("{tag}", str(tag)), ir)
+    return f'{ir}\n!{tag} = !{{!"amdgpu-synchronize-as", !"local"}}\n'
+
+
+def emit(ir: str, symbol: str, arch: str) -> MachineCode:
+    """Optimize and emit the kernel `symbol`. LLVM may end the process: call it isolated."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=arch, opt=3)
+    module = llvm.parse_assembly(ir)
+    for function in module.functions:
+        # TVM adds conversion routines to every module; private ones vanish when unused.
+        if not function.is_declaration and function.name != symbol:
+            function.linkage = "private"
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    optimized = str(module)
+    # Emission changes the module, so each one starts from the text again.
+    assembly = machine.emit_assembly(llvm.parse_assembly(optimized))
+    return MachineCode(assembly, machine.emit_object(llvm.parse_assembly(optimized)))
