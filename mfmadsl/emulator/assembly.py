@@ -1,0 +1,161 @@
+"""Assembly text in LLVM's syntax to a program: instructions, labels and launch facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml  # PyYAML: the code object metadata is a YAML document
+
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.operand import Operand, parse_operand
+
+_LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
+_MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|[^\s,]+)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line: `name` as written, operands left to right, `key:value` modifiers and flags."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    modifiers: Mapping[str, str]
+    line: int
+    text: str
+
+    def offset(self, key: str = "offset") -> int:
+        return int(self.modifiers.get(key, "0"), 0)
+
+
+@dataclass(frozen=True)
+class KernelArgument:
+    """Where one argument lies in the kernel argument segment."""
+
+    name: str
+    offset: int
+    size: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kernel. `entry` and the values of `labels` index `instructions`."""
+
+    name: str
+    arch: str
+    entry: int
+    instructions: tuple[Instruction, ...]
+    labels: Mapping[str, int]
+    directives: Mapping[str, int] = field(default_factory=dict)
+    arguments: tuple[KernelArgument, ...] = ()
+
+    def directive(self, name: str) -> int:
+        """The value of `.amdhsa_NAME`; 0, its default, where the text does not say it."""
+        return self.directives.get(name, 0)
+
+
+def parse_assembly(text: str, kernel: str | None = None) -> Program:
+    """The program of one kernel; `kernel` says which, where the text holds several.
+
+    Raises EmulationError if there is no such kernel or a line cannot be read.
+    """
+    lines = text.splitlines()
+    directives = _directives(lines)
+    if not directives:
+        raise EmulationError("the text holds no kernel: there is no `.amdhsa_kernel`")
+    if kernel is None and len(directives) > 1:
+        raise EmulationError(f"the text holds several kernels, name one: {', '.join(directives)}")
+    name = kernel or next(iter(directives))
+    if name not in directives:
+        raise EmulationError(f"there is no kernel `{name}`, but: {', '.join(directives)}")
+    instructions, labels = _instructions(lines)
+    if name not in labels:
+        raise EmulationError(f"kernel `{name}` has no code")
+    target = re.search(r'\.amdgcn_target\s+"[^"]*?(gfx\w+)[^"]*"', text)
+    return Program(
+        name=name,
+        arch=target[1] if target else "",
+        entry=labels[name],
+        instructions=instructions,
+        labels=labels,
+        directives=directives[name],
+        arguments=_arguments(text, name),
+    )
+
+
+def _directives(lines: list[str]) -> dict[str, dict[str, int]]:
+    kernels: dict[str, dict[str, int]] = {}
+    current: dict[str, int] | None = None
+    for line in lines:
+        words = line.split(";")[0].split()
+        if not words:
+            continue
+        if words[0] == ".amdhsa_kernel":
+            current = kernels.setdefault(words[1], {})
+        elif words[0] == ".end_amdhsa_kernel":
+            current = None
+        elif current is not None and len(words) == 2 and words[0].startswith(".amdhsa_"):
+            if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)", words[1]):
+                current[words[0].removeprefix(".amdhsa_")] = int(words[1], 0)
+    return kernels
+
+
+def _instructions(lines: list[str]) -> tuple[tuple[Instruction, ...], dict[str, int]]:
+    instructions: list[Instruction] = []
+    labels: dict[str, int] = {}
+    in_metadata = False
+    for number, line in enumerate(lines, start=1):
+        code = line.split(";")[0].split("//")[0].strip()
+        if code in (".amdgpu_metadata", ".end_amdgpu_metadata"):
+            in_metadata = code == ".amdgpu_metadata"
+        if in_metadata or not code:
+            continue
+        if label := _LABEL.fullmatch(code):
+            labels[label[1]] = len(instructions)
+        elif not code.startswith("."):
+            instructions.append(_instruction(code, number))
+    return tuple(instructions), labels
+
+
+def _instruction(code: str, number: int) -> Instruction:
+    name, _, rest = code.partition(" ") if " " in code else code.partition("\t")
+    name, rest = name.strip(), rest.strip()
+    if name in ("s_waitcnt", "s_nop", "s_sleep", "s_setprio", "s_delay_alu"):
+        return Instruction(name, (), {"argument": rest}, number, code)
+    modifiers = {key: value for key, value in _MODIFIER.findall(rest)}
+    rest = _MODIFIER.sub("", rest)
+    operands: list[Operand] = []
+    pieces = [piece.strip() for piece in re.split(r",(?![^\[]*\])", rest)]
+    for position, piece in enumerate(pieces):
+        words = piece.split()
+        if position < len(pieces) - 1 and len(words) != 1:
+            raise EmulationError("cannot read the operands", number, code)
+        if words:
+            try:
+                operands.append(parse_operand(words[0]))
+            except EmulationError as error:
+                raise EmulationError(str(error), number, code) from None
+        modifiers |= {flag: "1" for flag in words[1:]}
+    return Instruction(name, tuple(operands), modifiers, number, code)
+
+
+def _arguments(text: str, kernel: str) -> tuple[KernelArgument, ...]:
+    document = re.search(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", text, re.DOTALL)
+    if not document:
+        return ()
+    try:
+        metadata: dict[str, Any] = next(yaml.safe_load_all(document[1]))
+    except yaml.YAMLError as error:
+        raise EmulationError(f"the metadata is no YAML: {error}") from None
+    for entry in metadata.get("amdhsa.kernels", ()):
+        if entry.get(".name") == kernel:
+            return tuple(
+                KernelArgument(
+                    str(a.get(".name", "")), a[".offset"], a[".size"], a[".value_kind"]
+                )
+                for a in entry.get(".args") or ()
+            )
+    return ()

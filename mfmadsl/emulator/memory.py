@@ -1,0 +1,132 @@
+"""Global memory and LDS: bytes, addressed by many lanes at once, with their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.error import EmulationError
+
+Addresses = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
+Bytes = npt.NDArray[np.uint8]
+
+_FIRST_ADDRESS = 0x7F00_0000_0000  # far above 32 bits, so that a truncated pointer is caught
+_GUARD = 4096  # bytes between two segments that belong to nobody
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One allocation: an argument's array, or the kernel argument block."""
+
+    name: str
+    address: int
+    size: int
+
+
+class ByteStore:
+    """Bytes that lanes load from and store to, `width` at a time, at 64-bit offsets."""
+
+    def __init__(self, size: int) -> None:
+        padded = -(-size // 16) * 16
+        self._bytes: Bytes = np.zeros(padded, dtype=np.uint8)
+        self._halves = self._bytes.view(np.uint16)
+        self._words = self._bytes.view(np.uint32)
+
+    def load_words(self, offsets: Addresses, count: int) -> Words:
+        """`count` words from each offset, of shape (count, *offsets.shape)."""
+        first = _aligned(offsets, 4)
+        return np.stack([self._words[first + i] for i in range(count)])
+
+    def store_words(self, offsets: Addresses, values: Words) -> None:
+        """`values[i]` into word i from each offset; values has shape (count, *offsets.shape)."""
+        first = _aligned(offsets, 4)
+        for i, word in enumerate(values):
+            self._words[first + i] = word
+
+    def load_narrow(self, offsets: Addresses, width: int) -> Words:
+        """One byte or two, zero-extended."""
+        if width == 1:
+            return self._bytes[offsets].astype(np.uint32)
+        return self._halves[_aligned(offsets, 2)].astype(np.uint32)
+
+    def store_narrow(self, offsets: Addresses, values: Words, width: int) -> None:
+        if width == 1:
+            self._bytes[offsets] = values.astype(np.uint8)
+        else:
+            self._halves[_aligned(offsets, 2)] = values.astype(np.uint16)
+
+
+class GlobalMemory(ByteStore):
+    """The segments of one launch in one address space, with guards between them."""
+
+    def __init__(self, arrays: Sequence[tuple[str, npt.NDArray[np.uint8]]]) -> None:
+        self.segments: list[Segment] = []
+        offset = _GUARD
+        for name, content in arrays:
+            self.segments.append(Segment(name, _FIRST_ADDRESS + offset, content.size))
+            offset += -(-content.size // _GUARD) * _GUARD + _GUARD
+        super().__init__(offset)
+        for segment, (_, content) in zip(self.segments, arrays, strict=True):
+            self.content(segment)[:] = content
+
+    def content(self, segment: Segment) -> Bytes:
+        start = segment.address - _FIRST_ADDRESS
+        return self._bytes[start : start + segment.size]
+
+    def offsets(self, addresses: npt.NDArray[np.uint64], width: int) -> Addresses:
+        """Checked byte offsets of accesses of `width` bytes.
+
+        Raises EmulationError if one lies outside of every segment.
+        """
+        signed = addresses.astype(np.int64)
+        if not signed.size:
+            return signed
+        low, high = int(signed.min()), int(signed.max()) + width
+        if not any(s.address <= low and high <= s.address + s.size for s in self.segments):
+            self._check_each(signed, width)
+        return signed - _FIRST_ADDRESS
+
+    def _check_each(self, addresses: Addresses, width: int) -> None:
+        inside = np.zeros(addresses.shape, dtype=bool)
+        for s in self.segments:
+            inside |= (addresses >= s.address) & (addresses + width <= s.address + s.size)
+        if not inside.all():
+            address = int(addresses[~inside][0])
+            raise EmulationError(f"{width} bytes at {address:#x}, {self._describe(address)}")
+
+    def _describe(self, address: int) -> str:
+        before = [s for s in self.segments if s.address <= address]
+        if not before or address - before[-1].address > 1 << 32:
+            return "far from every argument"
+        nearest = before[-1]
+        offset = address - nearest.address
+        return f"offset {offset} of `{nearest.name}`, which has {nearest.size} bytes"
+
+
+class Lds(ByteStore):
+    """The LDS of many workgroups; each lane addresses its own group's."""
+
+    def __init__(self, workgroups: int, size: int) -> None:
+        self.size = size
+        self._stride = -(-size // 16) * 16
+        super().__init__(workgroups * self._stride)
+
+    def offsets(self, addresses: Words, workgroups: npt.NDArray[np.int64], width: int) -> Addresses:
+        """Checked offsets of accesses of `width` bytes by lanes of the given workgroups."""
+        signed = addresses.astype(np.int64)
+        if signed.size and int(signed.max()) + width > self.size:
+            message = f"{width} bytes at LDS address {int(signed.max())}, but it has {self.size}"
+            raise EmulationError(message)
+        return signed + workgroups * self._stride
+
+
+
+def _aligned(offsets: Addresses, width: int) -> Addresses:
+    if np.any(offsets & (width - 1)):
+        address = int(offsets[(offsets & (width - 1)) != 0][0])
+        raise EmulationError(f"address ending in {address & 0xFF:#x} is not aligned to {width}")
+    return offsets >> (width.bit_length() - 1)
