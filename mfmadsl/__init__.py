@@ -1,0 +1,60 @@
+"""mfmadsl: matrix-core instructions, written down once.
+
+The names below are imported when they are first used, so that a tool that only reads `.mfma` files
+does not wait for TVM.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator import EmulationError as EmulationError
+    from mfmadsl.emulator import emulate as emulate
+    from mfmadsl.gemm import Gemm as Gemm
+    from mfmadsl.language import LanguageError as LanguageError
+    from mfmadsl.language import find as find
+    from mfmadsl.language import library as library
+    from mfmadsl.language import load as load
+    from mfmadsl.target import CodegenError as CodegenError
+    from mfmadsl.target import Kernel as Kernel
+    from mfmadsl.target import LoweringError as LoweringError
+    from mfmadsl.target import build as build
+    from mfmadsl.tensorize import ScheduleError as ScheduleError
+    from mfmadsl.tensorize import load_intrinsic as load_intrinsic
+    from mfmadsl.tensorize import matmul as matmul
+    from mfmadsl.tensorize import mfma_schedule as mfma_schedule
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "CodegenError": "target",
+    "EmulationError": "emulator",
+    "Gemm": "gemm",
+    "Kernel": "target",
+    "LanguageError": "language",
+    "LoweringError": "target",
+    "ScheduleError": "tensorize",
+    "build": "target",
+    "emulate": "emulator",
+    "find": "language",
+    "library": "language",
+    "load": "language",
+    "load_intrinsic": "tensorize",
+    "matmul": "tensorize",
+    "mfma_schedule": "tensorize",
+}
+__all__ = list(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"mfmadsl.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

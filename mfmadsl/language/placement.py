@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
-from mfmadsl.language.expression import Compiled, compile_expression, names_in
-from mfmadsl.language.syntax import LayoutItem, Name, OperandField
+from mfmadsl.language.expression import compile_expression, names_in, tabulate
+from mfmadsl.language.syntax import Binary, Expression, LayoutItem, Name, OperandField
 from mfmadsl.model import WAVE_SIZE, Layout
-
-_MAXIMUM_FACTOR = 1 << 16
-
 
 def place(
     operand: OperandField, extents: Mapping[str, int], layouts: Mapping[str, LayoutItem]
@@ -30,8 +27,10 @@ def place(
             hint or "say `use layouts` at the top of the file to have the library's",
         )
     indices, constants = _bind(operand, item, extents)
-    lane, register = (_rule(item, name) for name in ("lane", "register"))
-    return _tabulate(operand, extents, indices, constants, lane, register)
+    rules = {rule.name.text: rule.expression for rule in item.rules}
+    renamed = [_rename(rules[name], indices) for name in ("lane", "register")]
+    axes = [(index.text, extents[index.text]) for index in operand.indices]
+    return _checked(operand, extents, tabulate(renamed, constants, axes))
 
 
 def _bind(
@@ -93,57 +92,43 @@ def _bind(
     return indices, constants
 
 
-def _rule(item: LayoutItem, name: str) -> Compiled:
-    return next(compile_expression(r.expression) for r in item.rules if r.name.text == name)
+def _rename(expression: Expression, indices: Mapping[str, str]) -> Expression:
+    """A rule in terms of the operand's indices instead of the layout's parameters."""
+    if isinstance(expression, Name):
+        return expression._replace(text=indices.get(expression.text, expression.text))
+    if isinstance(expression, Binary):
+        return expression._replace(
+            left=_rename(expression.left, indices), right=_rename(expression.right, indices)
+        )
+    return expression
 
 
-def _tabulate(
-    operand: OperandField,
-    extents: Mapping[str, int],
-    indices: Mapping[str, str],
-    constants: Mapping[str, int],
-    lane_rule: Compiled,
-    register_rule: Compiled,
+def _checked(
+    operand: OperandField, extents: Mapping[str, int], slots: Sequence[tuple[int, ...]]
 ) -> Layout:
+    """The layout of a table of (lane, register), if it is one-to-one and onto."""
     name = operand.name.text.upper()
-    row, column = (index.text for index in operand.indices)
-    rows, columns = extents[row], extents[column]
-    span = operand.placement.span
+    rows, columns = (extents[index.text] for index in operand.indices)
     registers, rest = divmod(rows * columns, WAVE_SIZE)
     if rest:
         message = f"{rows}x{columns} elements of {name} do not fill {WAVE_SIZE} lanes evenly"
-        raise LanguageError([Diagnostic("lanes", message, span)])
-    environment = dict(constants)
-    row_parameters = [p for p, index in indices.items() if index == row]
-    column_parameters = [p for p, index in indices.items() if index == column]
-    holders: dict[tuple[int, int], tuple[int, int]] = {}
-    for r in range(rows):
-        environment.update((p, r) for p in row_parameters)
-        for c in range(columns):
-            environment.update((p, c) for p in column_parameters)
-            slot = lane_rule(environment), register_rule(environment)
-            _check_slot(f"{name}[{r},{c}]", slot, registers, operand)
-            if slot in holders:
-                first = "{}[{},{}]".format(name, *holders[slot])
-                raise LanguageError(
-                    [
-                        Diagnostic(
-                            "collision",
-                            f"lane {slot[0]} holds both {first} and {name}[{r},{c}] "
-                            f"in register {slot[1]}",
-                            span,
-                            "two elements must differ in lane or register",
-                        )
-                    ]
-                )
-            holders[slot] = r, c
+        raise LanguageError([Diagnostic("lanes", message, operand.placement.span)])
+    holders: dict[tuple[int, int], str] = {}
+    for index, (lane, register) in enumerate(slots):
+        row, column = divmod(index, columns)
+        element = f"{name}[{row},{column}]"
+        _check_slot(element, lane, register, registers, operand)
+        first = holders.setdefault((lane, register), element)
+        if first is not element:
+            message = f"lane {lane} holds both {first} and {element} in register {register}"
+            hint = "two elements must differ in lane or register"
+            raise LanguageError([Diagnostic("collision", message, operand.placement.span, hint)])
     return Layout(rows, columns, WAVE_SIZE, registers, tuple(holders))
 
 
 def _check_slot(
-    element: str, slot: tuple[int, int], registers: int, operand: OperandField
+    element: str, lane: int, register: int, registers: int, operand: OperandField
 ) -> None:
-    lane, register = slot
     span = operand.placement.span
     if lane >= WAVE_SIZE:
         message = f"{element} falls on lane {lane}, but a wave has lanes 0 to {WAVE_SIZE - 1}"

@@ -1,0 +1,260 @@
+"""The command line: parsing arguments and printing, nothing else.
+
+Exit codes: 0, 1 if the input is wrong, 2 if the call is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+# click: the standard for command lines; does usage errors, help and exit code 2 for us.
+import click
+
+from mfmadsl import __version__
+from mfmadsl.language import LanguageError, SpecFileError, library_files, load
+from mfmadsl.language import find as find_intrinsic
+from mfmadsl.language import library as library_intrinsics
+from mfmadsl.model import ARCHITECTURES, Intrinsic
+from mfmadsl.report import (
+    intrinsic_json,
+    intrinsic_summary,
+    intrinsic_table,
+    kernel_json,
+    kernel_summary,
+    layout_json,
+    layout_table,
+)
+
+if TYPE_CHECKING:
+    from mfmadsl.gemm import Comparison, Gemm
+    from mfmadsl.target import Kernel
+
+_ARCH = click.Choice(list(ARCHITECTURES))
+_SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+_SUFFIXES = {"tir": ".tir.py", "llvm": ".ll", "asm": ".s", "hsaco": ".hsaco", "json": ".json"}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="mfmadsl")
+def main() -> None:
+    """Matrix-core instructions, written down once."""
+
+
+@main.command()
+@_SPECS
+def check(specs: tuple[Path, ...]) -> None:
+    """Check .mfma files (without any: the library) and tell every mistake."""
+    count = len(_load_all(specs or library_files()))
+    click.echo(f"{count} intrinsic{'s' * (count != 1)}, no mistakes")
+
+
+@main.command("compile")
+@click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
+def compile_command(specs: tuple[Path, ...], output: Path) -> None:
+    """Write one importable Python module for each intrinsic of .mfma files."""
+    from mfmadsl.codegen import OutputError, module_text, write_modules
+
+    texts: dict[str, str] = {}
+    for intrinsic in _load_all(specs):
+        if intrinsic.name in texts:
+            _fail(f"`{intrinsic.name}` is defined in more than one of the files")
+        texts[intrinsic.name] = module_text(intrinsic)
+    try:
+        paths = write_modules(texts, output)
+    except OutputError as error:
+        _fail(str(error))
+    for path in paths:
+        click.echo(path)
+
+
+@main.command("list")
+@click.option("--arch", type=_ARCH, help="Only what this chip has.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
+def list_command(arch: str | None, as_json: bool) -> None:
+    """List the library."""
+    chosen = [i for i in library_intrinsics().values() if arch is None or arch in i.chips]
+    if as_json:
+        _print_json([intrinsic_json(i) for i in chosen])
+    else:
+        click.echo(intrinsic_table(chosen))
+
+
+@main.command()
+@click.argument("name")
+@click.option("--operand", type=click.Choice(["a", "b", "c"]), default="a", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+def show(name: str, operand: str, form: str) -> None:
+    """Show an intrinsic and where the elements of one operand lie."""
+    intrinsic = _find(name)
+    chosen = intrinsic.operand(operand)
+    if form == "json":
+        _print_json(layout_json(intrinsic, chosen))
+        return
+    packed = "[bits]" if chosen.type.bits < 32 else ""
+    click.echo(intrinsic_summary(intrinsic))
+    click.echo(f"\n{operand.upper()}, each element as lane:register{packed}\n")
+    click.echo(layout_table(chosen))
+
+
+@main.command()
+@click.option("--intrinsic", "name", required=True, metavar="NAME", help="See `mfmadsl list`.")
+@click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")
+@click.option("--arch", type=_ARCH, required=True)
+@click.option("-m", type=click.IntRange(1), required=True)
+@click.option("-n", type=click.IntRange(1), required=True)
+@click.option("-k", type=click.IntRange(1), required=True)
+@click.option("--trans-b", is_flag=True, help="B lies as N x K.")
+@click.option(
+    "--emit",
+    "kinds",
+    type=click.Choice(list(_SUFFIXES)),
+    multiple=True,
+    help="What to print or write; may be repeated.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where to write it; with several --emit, a suffix is added for each.",
+)
+@click.option("--emulate", "emulated", is_flag=True, help="Run the machine code; compare to NumPy.")
+def gemm(
+    name: str,
+    spec: Path | None,
+    arch: str,
+    m: int,
+    n: int,
+    k: int,
+    trans_b: bool,
+    kinds: tuple[str, ...],
+    output: Path | None,
+    emulated: bool,
+) -> None:
+    """Schedule C = A x B with one intrinsic and generate its kernel."""
+    if output is not None and not kinds:
+        raise click.UsageError("-o needs --emit: what is to be written?")
+    if output is None and (len(kinds) > 1 or "hsaco" in kinds):
+        raise click.UsageError("give -o FILE: only one kind of text can go to the terminal")
+    intrinsic = _find(name, spec)
+    from mfmadsl.gemm import Gemm
+
+    problem = Gemm(intrinsic, arch, m, n, k, trans_b)
+    schedule, kernel = _built(problem)
+    comparison = problem.check(kernel) if emulated else None
+    if kinds:
+        _emit(kinds, output, str(schedule.mod.script()), kernel, comparison)
+    else:
+        click.echo(kernel_summary(kernel))
+    if comparison is not None:
+        _report(comparison, problem, to_stderr=bool(kinds) and output is None)
+        if not comparison.agrees:
+            sys.exit(1)
+
+
+def _built(problem: Gemm) -> tuple[Any, Kernel]:
+    from mfmadsl.target import CodegenError, LinkError, LoweringError, build
+    from mfmadsl.tensorize import ScheduleError
+
+    try:
+        schedule = problem.schedule()
+        return schedule, build(schedule, problem.arch)
+    except (ScheduleError, LoweringError, CodegenError, LinkError) as error:
+        _fail(str(error))
+
+
+def _emit(
+    kinds: tuple[str, ...],
+    output: Path | None,
+    tir: str,
+    kernel: Kernel,
+    comparison: Comparison | None,
+) -> None:
+    from mfmadsl.codegen import OutputError, write_file
+
+    if "hsaco" in kinds and kernel.code_object is None:
+        _fail("no linker found for a code object: install lld, or `pip install ziglang`")
+    paths = {
+        kind: (output.with_name(output.name + _SUFFIXES[kind]) if len(kinds) > 1 else output)
+        for kind in kinds
+        if output is not None
+    }
+    description = kernel_json(kernel, [str(path) for path in paths.values()])
+    if comparison is not None:
+        description["emulation"] = {
+            "largest_error": comparison.error,
+            "tolerance": comparison.tolerance,
+            "agrees": comparison.agrees,
+        }
+    contents = {
+        "tir": lambda: tir.encode(),
+        "llvm": lambda: kernel.llvm_ir.encode(),
+        "asm": lambda: kernel.assembly.encode(),
+        "hsaco": lambda: kernel.code_object or b"",
+        "json": lambda: (json.dumps(description, indent=2) + "\n").encode(),
+    }
+    if not paths:
+        click.echo(contents[kinds[0]]().decode(), nl=False)
+        return
+    try:
+        for kind, path in paths.items():
+            write_file(path, contents[kind]())
+    except OutputError as error:
+        _fail(str(error))
+
+
+def _report(comparison: Comparison, problem: Gemm, to_stderr: bool) -> None:
+    rule = "exact" if problem.intrinsic.c.type.kind == "integer" else "K * 2^-24 * sum |a||b|"
+    verdict = "agrees with" if comparison.agrees else "DIFFERS from"
+    click.echo(
+        f"emulated   {verdict} NumPy in float64: largest error {comparison.error:.3g} "
+        f"at C[{comparison.row}, {comparison.column}], "
+        f"tolerance {comparison.tolerance:.3g} ({rule})",
+        err=to_stderr,
+    )
+
+
+def _load_all(paths: Iterable[Path]) -> list[Intrinsic]:
+    """The intrinsics of all files, or all of their mistakes."""
+    intrinsics: list[Intrinsic] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            intrinsics += load(path)
+        except LanguageError as error:
+            problems += [str(d) for d in error.diagnostics]
+        except SpecFileError as error:
+            problems.append(f"error: {error}")
+    if problems:
+        mistakes = f"{len(problems)} mistake{'s' * (len(problems) > 1)}"
+        click.echo("\n\n".join([*problems, mistakes]), err=True)
+        sys.exit(1)
+    return intrinsics
+
+
+def _find(name: str, spec: Path | None = None) -> Intrinsic:
+    if spec is not None:
+        for intrinsic in (found := _load_all([spec])):
+            if name in (intrinsic.name, *intrinsic.mnemonics):
+                return intrinsic
+        _fail(f"{spec} has no `{name}`, but: {', '.join(i.name for i in found) or 'nothing'}")
+    try:
+        return find_intrinsic(name)
+    except ValueError as error:
+        _fail(str(error))
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2))
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(f"error: {message}", err=True)
+    sys.exit(1)
+
+

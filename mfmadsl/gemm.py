@@ -1,0 +1,122 @@
+"""One GEMM from an intrinsic to a checked result: what the `gemm` command runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm.s_tir import Schedule
+
+from mfmadsl.emulator import emulate
+from mfmadsl.model import Intrinsic
+from mfmadsl.target import Kernel, build
+from mfmadsl.tensorize import (
+    ScheduleError,
+    default_factors,
+    load_intrinsic,
+    matmul,
+    mfma_schedule,
+)
+
+_SEED = 20240229
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far a result is from the product in float64; `tolerance` belongs to the worst element.
+
+    Products are accumulated in float32, k of them in an unspecified order, so that element [i, j]
+    may be off by k * 2**-24 * sum(|A[i]| * |B[j]|). Integers have no tolerance.
+    """
+
+    error: float
+    tolerance: float
+    row: int
+    column: int
+
+    @property
+    def agrees(self) -> bool:
+        return self.error <= self.tolerance
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """C[m, n] = A[m, k] x B[k, n] with one intrinsic, on one chip; B may lie as n x k."""
+
+    intrinsic: Intrinsic
+    arch: str
+    m: int
+    n: int
+    k: int
+    b_transposed: bool = False
+
+    def schedule(self) -> Schedule:
+        """The tensorized schedule. Raises ScheduleError if the shape or the chip does not fit."""
+        intrinsic = self.intrinsic
+        if self.arch not in intrinsic.chips:
+            raise ScheduleError(
+                f"{self.arch} has no {intrinsic.name}: it is an instruction of "
+                f"{', '.join(intrinsic.chips)}"
+            )
+        factors = default_factors(intrinsic, self.m, self.n, self.k)
+        tile = load_intrinsic(intrinsic)
+        types = tile.IN_DTYPE, tile.OUT_DTYPE
+        return mfma_schedule(
+            matmul(self.m, self.n, self.k, *types, self.b_transposed),
+            tile.K,
+            tile.IN_DTYPE,
+            self.b_transposed,
+            factors.i,
+            factors.j,
+            factors.k,
+            tile.index_map_A,
+            tile.index_map_B_transposed if self.b_transposed else tile.index_map_B,
+            tile.index_map_C,
+            tile.LOAD_A_SHARED,
+            tile.LOAD_B_TRANSPOSED_SHARED if self.b_transposed else tile.LOAD_B_SHARED,
+            tile.COMPUTE,
+            tile.FILL,
+            tile.STORE_GLOBAL,
+        )
+
+    def build(self) -> Kernel:
+        """The kernel of the schedule."""
+        return build(self.schedule(), self.arch)
+
+    def check(self, kernel: Kernel) -> Comparison:
+        """Emulate the kernel on random matrices and compare with NumPy in float64."""
+        a, b, c = self.operands()
+        emulate(kernel, [a, b, c])
+        return self.compare(a, b, c)
+
+    def operands(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Random A and B, the same on every machine, and a C full of a value that is no result."""
+        generator = np.random.default_rng(_SEED)
+        shapes = (self.m, self.k), ((self.n, self.k) if self.b_transposed else (self.k, self.n))
+        dtype = np.dtype(self.intrinsic.a.type.name)
+        if dtype.kind == "i":
+            limits = np.iinfo(dtype)
+            a, b = (generator.integers(limits.min, limits.max + 1, s, dtype) for s in shapes)
+        else:
+            a, b = (generator.standard_normal(s).astype(dtype) for s in shapes)
+        return a, b, np.full((self.m, self.n), 99, dtype=self.intrinsic.c.type.name)
+
+    def compare(
+        self, a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]
+    ) -> Comparison:
+        """Where `c` is furthest beyond its tolerance, or nearest to it."""
+        left, right = a.astype(np.float64), (b.T if self.b_transposed else b).astype(np.float64)
+        errors = np.abs(c.astype(np.float64) - left @ right)
+        errors[~np.isfinite(errors)] = np.inf
+        tolerances = np.zeros_like(errors)
+        if c.dtype.kind == "f":
+            tolerances = np.abs(left) @ np.abs(right) * (self.k * 2.0**-24)
+        row, column = np.unravel_index(np.argmax(errors - tolerances), errors.shape)
+        worst = errors[row, column] > tolerances[row, column]
+        if not worst:
+            row, column = np.unravel_index(np.argmax(errors), errors.shape)
+        return Comparison(
+            float(errors[row, column]), float(tolerances[row, column]), int(row), int(column)
+        )

@@ -1,0 +1,15 @@
+"""Intrinsics, layouts and kernels for people and programs to read."""
+
+from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_summary, intrinsic_table
+from mfmadsl.report.kernel import kernel_json, kernel_summary
+from mfmadsl.report.layout import layout_json, layout_table
+
+__all__ = [
+    "intrinsic_json",
+    "intrinsic_summary",
+    "intrinsic_table",
+    "kernel_json",
+    "kernel_summary",
+    "layout_json",
+    "layout_table",
+]

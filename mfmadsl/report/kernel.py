@@ -1,0 +1,50 @@
+"""A kernel's launch facts as JSON and as lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mfmadsl.target import Kernel
+
+
+def kernel_json(kernel: Kernel, files: list[str]) -> dict[str, Any]:
+    """All that a launcher needs; `files` are those written beside."""
+    return {
+        "symbol": kernel.symbol,
+        "arch": kernel.arch,
+        "arguments": [
+            {"name": a.name, "dtype": a.dtype, "shape": list(a.shape)} for a in kernel.arguments
+        ],
+        "grid": list(kernel.grid),
+        "block": list(kernel.block),
+        "lds_bytes": kernel.lds_bytes,
+        "registers": {
+            "vector": kernel.registers.vector,
+            "accumulation": kernel.registers.accumulation,
+            "scalar": kernel.registers.scalar,
+        },
+        "spills": kernel.registers.spilled,
+        "files": files,
+    }
+
+
+def kernel_summary(kernel: Kernel) -> str:
+    """The same facts for people."""
+    arguments = ", ".join(
+        f"{a.name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for a in kernel.arguments
+    )
+    registers = kernel.registers
+    return "\n".join(
+        [
+            f"kernel     {kernel.symbol}({arguments}) for {kernel.arch}",
+            f"launch     grid {_extents(kernel.grid)}, block {_extents(kernel.block)}",
+            f"LDS        {kernel.lds_bytes} bytes",
+            f"registers  {registers.vector} vector, {registers.accumulation} of accumulation, "
+            f"{registers.scalar} scalar, {registers.spilled} spilled",
+        ]
+    )
+
+
+def _extents(extents: tuple[int, int, int]) -> str:
+    return " x ".join(map(str, extents))

@@ -1,0 +1,22 @@
+"""The matrix product as a TVM workload."""
+
+from __future__ import annotations
+
+from tvm import te
+from tvm.tirx import Expr, PrimFunc
+
+
+def matmul(
+    m: int, n: int, k: int, in_dtype: str, out_dtype: str, b_transposed: bool = False
+) -> PrimFunc:
+    """C[m, n] = A[m, k] x B[k, n], accumulated in `out_dtype`; transposed, B lies as n x k."""
+    a = te.placeholder((m, k), name="A", dtype=in_dtype)
+    b = te.placeholder((n, k) if b_transposed else (k, n), name="B", dtype=in_dtype)
+    r = te.reduce_axis((0, k), name="k")
+
+    def product(i: Expr, j: Expr) -> Expr:
+        right = b[j, r] if b_transposed else b[r, j]
+        return te.sum(a[i, r].astype(out_dtype) * right.astype(out_dtype), axis=[r])
+
+    c = te.compute((m, n), product, name="C")
+    return te.create_prim_func([a, b, c])
