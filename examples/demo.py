@@ -1,6 +1,6 @@
 """The whole path on one screen: a `.mfma` file, its module, a schedule, machine code, a result.
 
-    python examples/demo.py
+python examples/demo.py
 """
 
 from __future__ import annotations

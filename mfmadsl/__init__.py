@@ -45,7 +45,7 @@ _HOME = {
     "matmul": "tensorize",
     "mfma_schedule": "tensorize",
 }
-__all__ = list(_HOME)  # noqa: PLE0605
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -192,18 +192,18 @@ def _emit(
             "agrees": comparison.agrees,
         }
     contents = {
-        "tir": lambda: tir.encode(),
-        "llvm": lambda: kernel.llvm_ir.encode(),
-        "asm": lambda: kernel.assembly.encode(),
-        "hsaco": lambda: kernel.code_object or b"",
-        "json": lambda: (json.dumps(description, indent=2) + "\n").encode(),
+        "tir": tir.encode(),
+        "llvm": kernel.llvm_ir.encode(),
+        "asm": kernel.assembly.encode(),
+        "hsaco": kernel.code_object or b"",
+        "json": (json.dumps(description, indent=2) + "\n").encode(),
     }
     if not paths:
-        click.echo(contents[kinds[0]]().decode(), nl=False)
+        click.echo(contents[kinds[0]].decode(), nl=False)
         return
     try:
         for kind, path in paths.items():
-            write_file(path, contents[kind]())
+            write_file(path, contents[kind])
     except OutputError as error:
         _fail(str(error))
 
@@ -256,5 +256,3 @@ def _print_json(value: Any) -> None:
 def _fail(message: str) -> NoReturn:
     click.echo(f"error: {message}", err=True)
     sys.exit(1)
-
-

@@ -103,9 +103,7 @@ class Gemm:
             a, b = (generator.standard_normal(s).astype(dtype) for s in shapes)
         return a, b, np.full((self.m, self.n), 99, dtype=self.intrinsic.c.type.name)
 
-    def compare(
-        self, a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]
-    ) -> Comparison:
+    def compare(self, a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]) -> Comparison:
         """Where `c` is furthest beyond its tolerance, or nearest to it."""
         left, right = a.astype(np.float64), (b.T if self.b_transposed else b).astype(np.float64)
         errors = np.abs(c.astype(np.float64) - left @ right)

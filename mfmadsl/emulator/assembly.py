@@ -13,6 +13,7 @@ from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.operand import Operand, parse_operand
 
 _LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
+_DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]+|\d+))")
 _MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|[^\s,]+)")
 
 
@@ -97,9 +98,8 @@ def _directives(lines: list[str]) -> dict[str, dict[str, int]]:
             current = kernels.setdefault(words[1], {})
         elif words[0] == ".end_amdhsa_kernel":
             current = None
-        elif current is not None and len(words) == 2 and words[0].startswith(".amdhsa_"):
-            if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)", words[1]):
-                current[words[0].removeprefix(".amdhsa_")] = int(words[1], 0)
+        elif current is not None and (found := _DIRECTIVE.fullmatch(" ".join(words))):
+            current[found[1]] = int(found[2], 0)
     return kernels
 
 
@@ -125,7 +125,7 @@ def _instruction(code: str, number: int) -> Instruction:
     name, rest = name.strip(), rest.strip()
     if name in ("s_waitcnt", "s_nop", "s_sleep", "s_setprio", "s_delay_alu"):
         return Instruction(name, (), {"argument": rest}, number, code)
-    modifiers = {key: value for key, value in _MODIFIER.findall(rest)}
+    modifiers: dict[str, str] = dict(_MODIFIER.findall(rest))
     rest = _MODIFIER.sub("", rest)
     operands: list[Operand] = []
     pieces = [piece.strip() for piece in re.split(r",(?![^\[]*\])", rest)]
@@ -138,7 +138,7 @@ def _instruction(code: str, number: int) -> Instruction:
                 operands.append(parse_operand(words[0]))
             except EmulationError as error:
                 raise EmulationError(str(error), number, code) from None
-        modifiers |= {flag: "1" for flag in words[1:]}
+        modifiers |= dict.fromkeys(words[1:], "1")
     return Instruction(name, tuple(operands), modifiers, number, code)
 
 
@@ -153,9 +153,7 @@ def _arguments(text: str, kernel: str) -> tuple[KernelArgument, ...]:
     for entry in metadata.get("amdhsa.kernels", ()):
         if entry.get(".name") == kernel:
             return tuple(
-                KernelArgument(
-                    str(a.get(".name", "")), a[".offset"], a[".size"], a[".value_kind"]
-                )
+                KernelArgument(str(a.get(".name", "")), a[".offset"], a[".size"], a[".value_kind"])
                 for a in entry.get(".args") or ()
             )
     return ()

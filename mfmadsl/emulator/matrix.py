@@ -88,8 +88,8 @@ def _multiply(
     compute = np.float64 if kind == "f64" else np.float32
 
     def execute(waves: Waves) -> None:
-        left = _input(waves, a, shape, shape.m, kind).astype(compute)
-        right = _input(waves, b, shape, shape.n, kind).astype(compute)
+        left: Array = _input(waves, a, shape, shape.m, kind).astype(compute)
+        right: Array = _input(waves, b, shape, shape.n, kind).astype(compute)
         product = left @ right.swapaxes(-1, -2)
         scattered = product.reshape(waves.count, -1)[:, order].swapaxes(0, 1)
         accumulator = _accumulator(waves, c, out, order.shape[0])

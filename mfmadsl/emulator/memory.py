@@ -124,7 +124,6 @@ class Lds(ByteStore):
         return signed + workgroups * self._stride
 
 
-
 def _aligned(offsets: Addresses, width: int) -> Addresses:
     if np.any(offsets & (width - 1)):
         address = int(offsets[(offsets & (width - 1)) != 0][0])

@@ -116,16 +116,22 @@ def _place_arguments(
     described = [a for a in program.arguments if not a.kind.startswith("hidden_")]
     if len(args) != len(described):
         names = ", ".join(a.name or a.kind for a in described)
-        raise ValueError(f"`{program.name}` takes {len(described)} arguments ({names}), "
-                         f"but {len(args)} are given")
+        raise ValueError(
+            f"`{program.name}` takes {len(described)} arguments ({names}), "
+            f"but {len(args)} are given"
+        )
     arrays = [np.asarray(value) for value in args]
     for value, argument, array in zip(args, described, arrays, strict=True):
         by_value = argument.kind == "by_value"
         if by_value and array.nbytes != argument.size:
-            raise ValueError(f"argument {argument.name} has {argument.size} bytes, "
-                             f"but {array.dtype} has {array.nbytes}")
+            raise ValueError(
+                f"argument {argument.name} has {argument.size} bytes, "
+                f"but {array.dtype} has {array.nbytes}"
+            )
         if not by_value and not isinstance(value, np.ndarray):
-            raise TypeError(f"argument {argument.name} is a NumPy array, not {type(value).__name__}")
+            raise TypeError(
+                f"argument {argument.name} is a NumPy array, not {type(value).__name__}"
+            )
     contents = [
         (a.name or f"argument {i}", np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         for i, (a, array) in enumerate(zip(described, arrays, strict=True))
@@ -241,8 +247,9 @@ class _Launch:
             waves.scalar[index] = word
             index += 1
         gx, gy, _ = self.grid
-        for axis, coordinate in zip("xyz", (groups % gx, groups // gx % gy, groups // (gx * gy)),
-                                    strict=True):
+        for axis, coordinate in zip(
+            "xyz", (groups % gx, groups // gx % gy, groups // (gx * gy)), strict=True
+        ):
             if p.directive(f"system_sgpr_workgroup_id_{axis}"):
                 waves.scalar[index] = coordinate
                 index += 1

@@ -32,12 +32,53 @@ def compile_scalar(instruction: Instruction) -> Execute | None:
     return None
 
 
+def _high(wide: type, a: Array, b: Array) -> Array:
+    return np.asarray(a.astype(wide) * b.astype(wide) >> wide(32))
+
+
+def _field(a: Array, b: Array) -> Array:
+    """Bits b[4:0] and up of a, b[22:16] of them."""
+    offset, width = b & 31, np.minimum(b >> 16 & 127, 32).astype(np.uint64)
+    mask = (np.uint64(1) << width) - np.uint64(1)
+    return np.asarray((a >> offset) & mask).astype(np.uint32)
+
+
+def _reversed(a: Array) -> Array:
+    bits = np.unpackbits(np.ascontiguousarray(a).reshape(-1, 1).view(np.uint8), axis=1)
+    return np.packbits(bits[:, ::-1], axis=1, bitorder="big").view(np.uint32)[:, 0].reshape(a.shape)
+
+
+def _population(a: Array) -> Array:
+    bits = np.unpackbits(np.ascontiguousarray(a).reshape(-1, 1).view(np.uint8), axis=1)
+    return bits.sum(axis=1).astype(np.uint32).reshape(a.shape)
+
+
+def _lowest_set(a: Array) -> Array:
+    lowest = a & (~a + np.uint32(1))
+    position = np.log2(np.maximum(lowest, 1).astype(np.float64)).astype(np.int32)
+    return np.where(a == 0, np.int32(-1), position)
+
+
+def _leading_zeros(a: Array) -> Array:
+    highest = np.floor(np.log2(np.maximum(a, 1).astype(np.float64))).astype(np.int32)
+    return np.where(a == 0, np.int32(-1), 31 - highest)
+
+
 def _nonzero(result: Array) -> Array:
     return result != 0
 
 
 def _signed_overflow(a: Array, b: Array, result: Array) -> Array:
     return ((a ^ result) & (b ^ result)) < 0
+
+
+def _shift_add(shift: int) -> tuple[Callable[..., Array], Callable[..., Array]]:
+    """(a << shift) + b, and its carry."""
+
+    def carry(a: Array, b: Array, _: Array) -> Array:
+        return (a.astype(np.uint64) << np.uint64(shift)) + b > 0xFFFF_FFFF
+
+    return lambda a, b: (a << shift) + b, carry
 
 
 # name: (type, operation, scc). `scc` takes (a, b, result) and gives the new condition code.
@@ -56,8 +97,12 @@ _TWO_SOURCES: dict[str, tuple[str, Callable[[Array, Array], Array], Any]] = {
     "s_lshl_b32": ("u32", lambda a, b: a << (b & 31), lambda a, b, r: _nonzero(r)),
     "s_lshr_b32": ("u32", lambda a, b: a >> (b & 31), lambda a, b, r: _nonzero(r)),
     "s_ashr_i32": ("i32", lambda a, b: a >> (b & 31), lambda a, b, r: _nonzero(r)),
-    "s_bfm_b32": ("u32", lambda a, b: ((np.uint32(1) << (a & 31)) - np.uint32(1)) << (b & 31), None),
-    "s_bfe_u32": ("u32", lambda a, b: _field(a, b), lambda a, b, r: _nonzero(r)),
+    "s_bfm_b32": (
+        "u32",
+        lambda a, b: ((np.uint32(1) << (a & 31)) - np.uint32(1)) << (b & 31),
+        None,
+    ),
+    "s_bfe_u32": ("u32", _field, lambda a, b, r: _nonzero(r)),
     "s_pack_ll_b32_b16": ("u32", lambda a, b: (a & 0xFFFF) | b << 16, None),
     "s_pack_lh_b32_b16": ("u32", lambda a, b: (a & 0xFFFF) | (b & 0xFFFF0000), None),
     "s_pack_hh_b32_b16": ("u32", lambda a, b: a >> 16 | (b & 0xFFFF0000), None),
@@ -76,11 +121,7 @@ for _width in (32, 64):
         _entry = (f"b{_width}", _operation, lambda a, b, r: _nonzero(r))
         _TWO_SOURCES[f"s_{_name}_b{_width}"] = _entry
 for _shift in range(1, 5):
-    _TWO_SOURCES[f"s_lshl{_shift}_add_u32"] = (
-        "u32",
-        lambda a, b, n=_shift: (a << n) + b,
-        lambda a, b, r, n=_shift: (a.astype(np.uint64) << np.uint64(n)) + b > 0xFFFF_FFFF,
-    )
+    _TWO_SOURCES[f"s_lshl{_shift}_add_u32"] = ("u32", *_shift_add(_shift))
 
 # name: (type, operation, whether the result sets scc)
 _ONE_SOURCE: dict[str, tuple[str, Callable[[Array], Array], bool]] = {
@@ -88,13 +129,13 @@ _ONE_SOURCE: dict[str, tuple[str, Callable[[Array], Array], bool]] = {
     "s_mov_b64": ("b64", lambda a: a, False),
     "s_not_b32": ("b32", lambda a: ~a, True),
     "s_not_b64": ("b64", lambda a: ~a, True),
-    "s_brev_b32": ("b32", lambda a: _reversed(a), False),
+    "s_brev_b32": ("b32", _reversed, False),
     "s_abs_i32": ("i32", np.abs, True),
     "s_sext_i32_i16": ("b32", lambda a: a.astype(np.int16).astype(np.int32), False),
     "s_sext_i32_i8": ("b32", lambda a: a.astype(np.int8).astype(np.int32), False),
-    "s_bcnt1_i32_b32": ("b32", lambda a: _population(a), True),
-    "s_ff1_i32_b32": ("b32", lambda a: _lowest_set(a), False),
-    "s_flbit_i32_b32": ("b32", lambda a: _leading_zeros(a), False),
+    "s_bcnt1_i32_b32": ("b32", _population, True),
+    "s_ff1_i32_b32": ("b32", _lowest_set, False),
+    "s_flbit_i32_b32": ("b32", _leading_zeros, False),
 }
 
 
@@ -293,35 +334,3 @@ _SPECIAL: dict[str, Callable[[Instruction], Execute]] = {
     "s_ashr_i64": _shift_pair(lambda a, b: a >> b),
     **{f"s_load_dword{suffix}": _scalar_load for suffix in ("", "x2", "x4", "x8", "x16")},
 }
-
-
-def _high(wide: type, a: Array, b: Array) -> Array:
-    return np.asarray(a.astype(wide) * b.astype(wide) >> wide(32))
-
-
-def _field(a: Array, b: Array) -> Array:
-    """Bits b[4:0] and up of a, b[22:16] of them."""
-    offset, width = b & 31, np.minimum(b >> 16 & 127, 32).astype(np.uint64)
-    mask = (np.uint64(1) << width) - np.uint64(1)
-    return np.asarray((a >> offset) & mask).astype(np.uint32)
-
-
-def _reversed(a: Array) -> Array:
-    bits = np.unpackbits(np.ascontiguousarray(a).reshape(-1, 1).view(np.uint8), axis=1)
-    return np.packbits(bits[:, ::-1], axis=1, bitorder="big").view(np.uint32)[:, 0].reshape(a.shape)
-
-
-def _population(a: Array) -> Array:
-    bits = np.unpackbits(np.ascontiguousarray(a).reshape(-1, 1).view(np.uint8), axis=1)
-    return bits.sum(axis=1).astype(np.uint32).reshape(a.shape)
-
-
-def _lowest_set(a: Array) -> Array:
-    lowest = a & (~a + np.uint32(1))
-    position = np.log2(np.maximum(lowest, 1).astype(np.float64)).astype(np.int32)
-    return np.where(a == 0, np.int32(-1), position)
-
-
-def _leading_zeros(a: Array) -> Array:
-    highest = np.floor(np.log2(np.maximum(a, 1).astype(np.float64))).astype(np.int32)
-    return np.where(a == 0, np.int32(-1), 31 - highest)

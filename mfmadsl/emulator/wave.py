@@ -52,7 +52,7 @@ class Waves:
 
     @property
     def count(self) -> int:
-        return self.scc.shape[0]
+        return len(self.scc)
 
     def exec_mask(self) -> Mask | None:
         """The active lanes, (count, 64), or None when all of them are."""

@@ -63,7 +63,9 @@ def check_layout(item: LayoutItem) -> list[Diagnostic]:
         for name in names_in(rule.expression):
             if name.text not in known:
                 message = f"`{name.text}` is no parameter of `{item.name.text}`"
-                found.append(_at(name, "unknown-name", message, did_you_mean(name.text, parameters)))
+                found.append(
+                    _at(name, "unknown-name", message, did_you_mean(name.text, parameters))
+                )
     for required in ("lane", "register"):
         if required not in [rule.name.text for rule in item.rules]:
             message = f"layout `{item.name.text}` does not say the `{required}`"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 from lark.exceptions import UnexpectedInput
@@ -81,7 +82,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
             cuts.append(comments if attached else landmark.start())
         comments_end = -1
     cuts.append(len(text))
-    return ((a, b) for a, b in zip(cuts, cuts[1:], strict=False) if text[a:b].strip())
+    return ((a, b) for a, b in pairwise(cuts) if text[a:b].strip())
 
 
 def _parse_item(source: Source, start: int, end: int) -> Item | Diagnostic | None:
@@ -126,7 +127,7 @@ def _lark() -> Lark:
 
 def _explain(source: Source, start: int, end: int, error: UnexpectedInput) -> Diagnostic:
     if isinstance(error, UnexpectedCharacters):
-        at = start + error.pos_in_stream
+        at = start + (error.pos_in_stream or 0)
         span = Span(source, at, at + 1)
         return Diagnostic(
             "character",
@@ -148,9 +149,7 @@ def _explain(source: Source, start: int, end: int, error: UnexpectedInput) -> Di
     line_start = source.text.rfind("\n", 0, at) + 1
     if "//" in source.text[line_start:at].split("\n")[0] or _swallowed_by_comment(source, at):
         hint = "`//` begins a comment; division, which rounds down, is written `/`"
-    return Diagnostic(
-        "syntax", f"unexpected `{token}`", Span(source, at, at + len(token)), hint
-    )
+    return Diagnostic("syntax", f"unexpected `{token}`", Span(source, at, at + len(token)), hint)
 
 
 def _swallowed_by_comment(source: Source, at: int) -> bool:
@@ -262,8 +261,10 @@ class _Builder(Transformer[Token, Item]):
     @v_args(meta=True)
     def operand(self, meta: Meta, children: list[Name | Placement]) -> OperandField:
         name, dtype, row, column, placement = children
-        assert isinstance(name, Name) and isinstance(dtype, Name)
-        assert isinstance(row, Name) and isinstance(column, Name)
+        assert isinstance(name, Name)
+        assert isinstance(dtype, Name)
+        assert isinstance(row, Name)
+        assert isinstance(column, Name)
         assert isinstance(placement, Placement)
         return OperandField(name, dtype, (row, column), placement, self._span(meta))
 
@@ -286,7 +287,8 @@ class _Builder(Transformer[Token, Item]):
 
     def setting(self, children: list[Name | Number]) -> Setting:
         name, value = children
-        assert isinstance(name, Name) and isinstance(value, Number)
+        assert isinstance(name, Name)
+        assert isinstance(value, Number)
         return Setting(name, value)
 
     def number(self, children: list[Number]) -> Number:
@@ -298,7 +300,8 @@ class _Builder(Transformer[Token, Item]):
     @v_args(meta=True)
     def binary(self, meta: Meta, children: list[Token | Expression]) -> Binary:
         left, operator, right = children
-        assert not isinstance(left, Token) and not isinstance(right, Token)
+        assert not isinstance(left, Token)
+        assert not isinstance(right, Token)
         return Binary(str(operator), left, right, self._span(meta))
 
     def _keyword(self, meta: Meta, word: str) -> Name:

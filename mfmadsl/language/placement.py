@@ -9,6 +9,7 @@ from mfmadsl.language.expression import compile_expression, names_in, tabulate
 from mfmadsl.language.syntax import Binary, Expression, LayoutItem, Name, OperandField
 from mfmadsl.model import WAVE_SIZE, Layout
 
+
 def place(
     operand: OperandField, extents: Mapping[str, int], layouts: Mapping[str, LayoutItem]
 ) -> Layout:
@@ -144,5 +145,3 @@ def _check_slot(
 
 def _error(code: str, message: str, name: Name, hint: str = "") -> LanguageError:
     return LanguageError([Diagnostic(code, message, name.span, hint)])
-
-

@@ -79,7 +79,7 @@ def _emit(function: PrimFunc, chip: Architecture) -> _Emitted:
     """All that may end the process, or leave traces in it: runs in the child."""
     # The device libraries and the linker of ROCm, which TVM would call and we do not need.
     tvm.register_global_func("tvm_callback_rocm_link", lambda _: bytearray(), override=True)
-    tvm.register_global_func("tvm_callback_rocm_bitcode_path", lambda: [], override=True)
+    tvm.register_global_func("tvm_callback_rocm_bitcode_path", list, override=True)
     device, target, launch = lower(function, rocm_target(chip.name))
     _check_limits(launch, chip)
     ir = _generate(device, target)

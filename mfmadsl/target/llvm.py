@@ -11,8 +11,10 @@ _TRIPLE = "amdgcn-amd-amdhsa"
 _GROUP_SIZE = re.compile(r'"amdgpu-flat-work-group-size"="[^"]*"')
 _BARRIER = re.compile(r"^( *)(?:tail )?call void @llvm\.amdgcn\.s\.barrier\(\).*$", re.MULTILINE)
 _FENCED_BARRIER = (
-    r'\1fence syncscope("workgroup") release, !mmra !{tag}' "\n"
-    r"\1tail call void @llvm.amdgcn.s.barrier()" "\n"
+    r'\1fence syncscope("workgroup") release, !mmra !{tag}'
+    "\n"
+    r"\1tail call void @llvm.amdgcn.s.barrier()"
+    "\n"
     r'\1fence syncscope("workgroup") acquire, !mmra !{tag}'
 )
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)

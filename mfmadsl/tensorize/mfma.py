@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import tvm
 from tvm import s_tir
@@ -16,9 +16,8 @@ from tvm.tirx import PrimFunc
 from mfmadsl.model import ARCHITECTURES
 from mfmadsl.tensorize.tile import Tile, registered_name, tile_of
 
-IndexMap = Callable[[Any, Any], tuple[Any, ...]]
-Intrinsic = str | TensorIntrin
-Factors = Sequence[int | None]
+IndexMap: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
+Intrinsic: TypeAlias = str | TensorIntrin
 
 
 class ScheduleError(ValueError):
@@ -30,9 +29,9 @@ def mfma_schedule(
     k_inner: int,
     in_dtype: str,
     b_transposed: bool,
-    i_factors: Factors,
-    j_factors: Factors,
-    k_factors: Factors,
+    i_factors: Sequence[int | None],
+    j_factors: Sequence[int | None],
+    k_factors: Sequence[int | None],
     index_map_A: IndexMap,
     index_map_B: IndexMap,
     index_map_C: IndexMap,
@@ -143,7 +142,7 @@ def _gemm_loops(sch: s_tir.Schedule, block: SBlockRV) -> tuple[LoopRV, LoopRV, L
 
 
 def _factors(
-    argument: str, factors: Factors, count: int, extent: Any, tile: int, dimension: str
+    argument: str, factors: Sequence[int | None], count: int, extent: Any, tile: int, dimension: str
 ) -> list[int]:
     """The factors, completed and checked against the number of tiles in `extent`."""
     if not isinstance(extent, int | tvm.tirx.IntImm):

@@ -51,7 +51,8 @@ def tile_of(intrinsic: str | TensorIntrin, argument: str) -> Tile:
             f"{intrinsic!r} has {len(extents)}"
         )
     lanes = description.params[2].shape[0]
-    return Tile(*extents, lanes=int(lanes))
+    m, n, k = extents
+    return Tile(m, n, k, int(lanes))
 
 
 def loop_extents(function: PrimFunc) -> list[int]:
