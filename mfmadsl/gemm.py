@@ -43,7 +43,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Gemm:
-    """C[m, n] = A[m, k] x B[k, n] with one intrinsic, on one chip; B may lie as n x k."""
+    """C[m, n] = A[m, k] x B[k, n] with one intrinsic, on one chip; B may lie as n x k.
+
+    `shared_scope` is TVM's scope of the tiles in LDS, "shared" or "shared.dyn".
+    """
 
     intrinsic: Intrinsic
     arch: str
@@ -51,6 +54,7 @@ class Gemm:
     n: int
     k: int
     b_transposed: bool = False
+    shared_scope: str = "shared"
 
     def schedule(self) -> Schedule:
         """The tensorized schedule. Raises ScheduleError if the shape or the chip does not fit."""
@@ -63,6 +67,8 @@ class Gemm:
         factors = default_factors(intrinsic, self.m, self.n, self.k)
         tile = load_intrinsic(intrinsic)
         types = tile.IN_DTYPE, tile.OUT_DTYPE
+        suffix = self.shared_scope.replace(".", "_").upper()
+        load_b = f"LOAD_B_TRANSPOSED_{suffix}" if self.b_transposed else f"LOAD_B_{suffix}"
         return mfma_schedule(
             matmul(self.m, self.n, self.k, *types, self.b_transposed),
             tile.K,
@@ -74,11 +80,12 @@ class Gemm:
             tile.index_map_A,
             tile.index_map_B_transposed if self.b_transposed else tile.index_map_B,
             tile.index_map_C,
-            tile.LOAD_A_SHARED,
-            tile.LOAD_B_TRANSPOSED_SHARED if self.b_transposed else tile.LOAD_B_SHARED,
+            getattr(tile, f"LOAD_A_{suffix}"),
+            getattr(tile, load_b),
             tile.COMPUTE,
             tile.FILL,
             tile.STORE_GLOBAL,
+            self.shared_scope,
         )
 
     def build(self) -> Kernel:

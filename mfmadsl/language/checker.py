@@ -120,8 +120,9 @@ def _check_name(name: Name) -> list[Diagnostic]:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name.text):
         hint = f"write `{name.text.lower().strip('_')}`"
         return [_at(name, "name", "an intrinsic's name is in lower case", hint)]
+    taken = "a word of Python" if keyword.iskeyword(name.text) else "the name of another module"
     if keyword.iskeyword(name.text) or name.text in _FOREIGN_MODULES:
-        message = f"`{name.text}` is taken: the generated module would hide Python's own"
+        message = f"`{name.text}` is {taken}: the generated module could not be imported"
         return [_at(name, "name", message, "use the instruction's name from the ISA manual")]
     return []
 

@@ -28,7 +28,7 @@ def load(path: Path) -> list[Intrinsic]:
 
     Raises SpecFileError if the file cannot be read, LanguageError with all of its mistakes.
     """
-    return load_source(read_source(path), path.parent)
+    return _check(_open(read_source(path), path.parent, (path.resolve(),)))
 
 
 def load_source(source: Source, folder: Path | None = None) -> list[Intrinsic]:
@@ -36,14 +36,19 @@ def load_source(source: Source, folder: Path | None = None) -> list[Intrinsic]:
 
     Raises LanguageError with all mistakes of the text.
     """
-    document = _open(source, folder, ())
+    return _check(_open(source, folder, ()))
+
+
+def _check(document: _Document) -> list[Intrinsic]:
     found = list(document.diagnostics)
+    # Where a layout or a `use` is broken already, a layout that is missing is no second mistake.
+    consequences = {"unknown-layout"} if found else set()
     intrinsics = []
     for item in document.intrinsics:
         try:
             intrinsics.append(check_intrinsic(item, document.layouts))
         except LanguageError as error:
-            found += error.diagnostics
+            found += [d for d in error.diagnostics if d.code not in consequences]
     if found:
         # A layout that fails on its own is found once for every operand that uses it.
         unique = dict.fromkeys(found)
@@ -141,7 +146,8 @@ def _import(
     if path is None:
         places = " nor in ".join(_spoken(f) for f in folders)
         message = f"there is no `{name.text}{SUFFIX}` in {places}"
-        found.append(Diagnostic("use", message, name.span))
+        known = [p.stem for f in folders for p in f.glob(f"*{SUFFIX}")]
+        found.append(Diagnostic("use", message, name.span, did_you_mean(name.text, known)))
         return {}
     if path in users:
         chain = " -> ".join(p.name for p in (*users, path))

@@ -31,7 +31,13 @@ def place(
     rules = {rule.name.text: rule.expression for rule in item.rules}
     renamed = [_rename(rules[name], indices) for name in ("lane", "register")]
     axes = [(index.text, extents[index.text]) for index in operand.indices]
-    return _checked(operand, extents, tabulate(renamed, constants, axes))
+    try:
+        slots = tabulate(renamed, constants, axes)
+    except LanguageError as error:
+        (fault,) = error.diagnostics
+        message = f"in layout `{item.name.text}`, {fault.message}"
+        raise LanguageError([Diagnostic(fault.code, message, placement.span)]) from None
+    return _checked(operand, extents, slots)
 
 
 def _bind(

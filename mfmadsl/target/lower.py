@@ -63,7 +63,7 @@ def lower(function: PrimFunc, target: Target) -> tuple[tvm.IRModule, Target, Lau
     The device function takes its pointers in the order of the PrimFunc's parameters, where TVM
     would sort them. Raises LoweringError if the module does not become exactly one kernel.
     """
-    module = tirx.transform.BindTarget(target)(tvm.IRModule({"main": function}))
+    module = tirx.transform.BindTarget(target)(tvm.IRModule({"main": _static_lds(function)}))
     # Common subexpressions would hide the lane index from LowerWarpMemory.
     with tvm.transform.PassContext(config={"tirx.disable_cse_tir": True}):
         pipeline, _, _ = tvm.s_tir.pipeline.default_s_tir_pipeline()
@@ -79,6 +79,11 @@ def lower(function: PrimFunc, target: Target) -> tuple[tvm.IRModule, Target, Lau
     device = _lower_warp_memory(tvm.IRModule({name: kernel}))
     device = tirx.transform.LowerIntrin()(tirx.transform.StmtSimplify()(device))
     return device, device_target, _launch(name.name_hint, device[name])
+
+
+def _static_lds(function: PrimFunc) -> PrimFunc:
+    """`shared.dyn` becomes `shared`, the only one that the AMDGPU code generator knows."""
+    return tvm.ir.load_json(tvm.ir.save_json(function).replace('"shared.dyn"', '"shared"'))
 
 
 def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:

@@ -6,9 +6,10 @@ from mfmadsl.tensorize.toolchain import require_supported_tvm
 require_supported_tvm()  # before TVM is imported, since the wrong pair ends the process
 # isort: on
 
+from mfmadsl.tensorize.error import ScheduleError  # noqa: E402
 from mfmadsl.tensorize.factors import Factors, default_factors  # noqa: E402
 from mfmadsl.tensorize.load import load_intrinsic  # noqa: E402
-from mfmadsl.tensorize.mfma import ScheduleError, mfma_schedule  # noqa: E402
+from mfmadsl.tensorize.mfma import mfma_schedule  # noqa: E402
 from mfmadsl.tensorize.workload import matmul  # noqa: E402
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mfmadsl.model import Intrinsic
-from mfmadsl.tensorize.mfma import ScheduleError
+from mfmadsl.tensorize.error import ScheduleError
 
 _WAVE_TILE = 64  # rows and columns of C that one wave keeps in registers, at most
 _WAVES = 2  # waves along each of M and N, at most

@@ -14,14 +14,11 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 
 from mfmadsl.model import ARCHITECTURES
+from mfmadsl.tensorize.error import ScheduleError
 from mfmadsl.tensorize.tile import Tile, registered_name, tile_of
 
 IndexMap: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
 Intrinsic: TypeAlias = str | TensorIntrin
-
-
-class ScheduleError(ValueError):
-    """An argument of a schedule does not fit the workload, the instruction or the chip."""
 
 
 def mfma_schedule(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tvm.s_tir import TensorIntrin
 from tvm.tirx import For, PrimFunc
 
+from mfmadsl.tensorize.error import ScheduleError
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -19,12 +21,12 @@ class Tile:
 
 
 def tensor_intrinsic(intrinsic: str | TensorIntrin, argument: str) -> TensorIntrin:
-    """The TensorIntrin for a name; ValueError, naming the argument, if none is registered."""
+    """The TensorIntrin for a name; ScheduleError, naming the argument, if none is registered."""
     if isinstance(intrinsic, TensorIntrin):
         return intrinsic
     found = TensorIntrin.get(intrinsic, allow_missing=True)
     if found is None:
-        raise ValueError(
+        raise ScheduleError(
             f"{argument}: no TensorIntrin is registered as {intrinsic!r}; "
             "take the name from a generated module, which registers it"
         )
@@ -36,7 +38,7 @@ def registered_name(intrinsic: str | TensorIntrin, argument: str) -> str:
     found = tensor_intrinsic(intrinsic, argument)
     if isinstance(intrinsic, str):
         return intrinsic
-    name = f"mfmadsl.{argument}.{id(found):x}"
+    name = f"mfmadsl.{argument}"  # tensorize looks it up at once: the next one may overwrite it
     TensorIntrin.register(name, found.desc, found.impl, override=True)
     return name
 
@@ -46,7 +48,7 @@ def tile_of(intrinsic: str | TensorIntrin, argument: str) -> Tile:
     description = tensor_intrinsic(intrinsic, argument).desc
     extents = loop_extents(description)
     if len(extents) != 3:
-        raise ValueError(
+        raise ScheduleError(
             f"{argument}: a compute intrinsic has three loops (i, j, k), "
             f"{intrinsic!r} has {len(extents)}"
         )
