@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.memory import ByteStore
 from mfmadsl.emulator.operand import Operand, Register, Symbol
 from mfmadsl.emulator.wave import LANES, Array, Mask, Waves
@@ -17,7 +18,13 @@ Execute = Callable[[Waves], None]
 
 _GLOBAL = re.compile(r"global_(load|store)_(\w+)")
 _LDS = re.compile(r"ds_(read|write)(2st64|2|)_(\w+)")
-_IGNORED = {"offset", "offset0", "offset1", "sc0", "sc1", "nt", "glc", "slc"}
+_SCRATCH = re.compile(r"scratch_(load|store)_(\w+)")
+_BUFFER = re.compile(r"buffer_(load|store)_(\w+)")
+_IGNORED = {"offset", "offset0", "offset1", "sc0", "sc1", "nt", "glc", "slc", "offen"}
+
+SCRATCH_DESCRIPTOR = (0, 0x8000_0000, 0xFFFF_FFFF, 0x0080_0000)
+"""What s[0:3] hold in kernels that reach their scratch memory by buffer instructions: base 0,
+swizzled, of any size, and with the thread's number added (CDNA3 ISA, section 9.1.5)."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,10 @@ def compile_access(instruction: Instruction) -> Execute | None:
     if match := _LDS.fullmatch(instruction.name):
         scale = {"2st64": 64, "2": 1, "": 0}[match[2]]
         return _lds(instruction, match[1] == "read", scale, _WIDTHS.get(match[3]))
+    if match := _SCRATCH.fullmatch(instruction.name):
+        return _scratch(instruction, match[1] == "load", _WIDTHS.get(match[2]))
+    if match := _BUFFER.fullmatch(instruction.name):
+        return _buffer(instruction, match[1] == "load", _WIDTHS.get(match[2]))
     return None
 
 
@@ -130,6 +141,58 @@ def _lds(instruction: Instruction, load: bool, scale: int, width: Width | None) 
                 _store(waves, waves.lds, offset, register, width, mask)
 
     return execute
+
+
+def _scratch(instruction: Instruction, load: bool, width: Width | None) -> Execute | None:
+    """Each lane's own memory, at a vector offset, or else a scalar one, and a constant."""
+    if width is None:
+        return None
+    first, second, base = instruction.operands
+    address, data = (second, first) if load else (first, second)
+    parts = [part for part in (address, base) if not isinstance(part, Symbol)]
+    displacement = instruction.offset()
+
+    def execute(waves: Waves) -> None:
+        offset = np.full((1, 1), displacement, dtype=np.uint32)
+        for part in parts:
+            offset = offset + waves.read_vector(part, "u32")
+        _move_scratch(waves, offset, data, load, width)
+
+    return execute
+
+
+def _buffer(instruction: Instruction, load: bool, width: Width | None) -> Execute | None:
+    """Buffer instructions, as far as kernels for gfx908 and gfx90a use them for scratch memory."""
+    if width is None:
+        return None
+    data, address, descriptor, base = instruction.operands
+    displacement = instruction.offset()
+
+    def execute(waves: Waves) -> None:
+        assert isinstance(descriptor, Register)
+        last = waves.scalar[descriptor.index + 3]
+        if (last != SCRATCH_DESCRIPTOR[3]).any():
+            raise EmulationError("the buffer is not the scratch memory, and no other is emulated")
+        # The scalar offset is not swizzled: it counts the bytes of all lanes together.
+        offset = waves.read_vector(base, "u32") // np.uint32(LANES) + np.uint32(displacement)
+        if not isinstance(address, Symbol):
+            offset = offset + waves.read_vector(address, "u32")
+        _move_scratch(waves, offset, data, load, width)
+
+    return execute
+
+
+def _move_scratch(waves: Waves, offset: Array, data: Operand, load: bool, width: Width) -> None:
+    assert isinstance(data, Register)
+    mask = waves.exec_mask()
+    owners = waves.index[:, None] * LANES + np.arange(LANES)
+    offsets = waves.scratch.offsets(
+        _active(offset, waves, mask), _active(owners, waves, mask), width.size
+    )
+    if load:
+        _load(waves, waves.scratch, offsets, data, width, mask)
+    else:
+        _store(waves, waves.scratch, offsets, data, width, mask)
 
 
 def _halves(register: Operand, words: int) -> list[Operand]:

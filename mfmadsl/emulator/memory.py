@@ -107,21 +107,27 @@ class GlobalMemory(ByteStore):
         return f"offset {offset} of `{nearest.name}`, which has {nearest.size} bytes"
 
 
-class Lds(ByteStore):
-    """The LDS of many workgroups; each lane addresses its own group's."""
+class OwnedMemory(ByteStore):
+    """Equal pieces of memory, one for each owner, who addresses its own from 0.
 
-    def __init__(self, workgroups: int, size: int) -> None:
+    The LDS belongs to workgroups, scratch memory to lanes.
+    """
+
+    def __init__(self, name: str, owners: int, size: int) -> None:
         self.size = size
+        self._name = name
         self._stride = -(-size // 16) * 16
-        super().__init__(workgroups * self._stride)
+        super().__init__(owners * self._stride)
 
-    def offsets(self, addresses: Words, workgroups: npt.NDArray[np.int64], width: int) -> Addresses:
-        """Checked offsets of accesses of `width` bytes by lanes of the given workgroups."""
+    def offsets(self, addresses: Words, owners: npt.NDArray[np.int64], width: int) -> Addresses:
+        """Checked offsets of accesses of `width` bytes by lanes on behalf of `owners`."""
         signed = addresses.astype(np.int64)
         if signed.size and int(signed.max()) + width > self.size:
-            message = f"{width} bytes at LDS address {int(signed.max())}, but it has {self.size}"
-            raise EmulationError(message)
-        return signed + workgroups * self._stride
+            last = int(signed.max())
+            raise EmulationError(
+                f"{width} bytes at {self._name} address {last}, but it has {self.size}"
+            )
+        return signed + owners * self._stride
 
 
 def _aligned(offsets: Addresses, width: int) -> Addresses:

@@ -10,12 +10,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.access import compile_access
+from mfmadsl.emulator.access import SCRATCH_DESCRIPTOR, compile_access
 from mfmadsl.emulator.assembly import Instruction, Program, parse_assembly
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.matrix import compile_matrix
-from mfmadsl.emulator.memory import GlobalMemory, Lds, Segment
+from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.operand import Symbol
+from mfmadsl.emulator.packed import compile_packed
 from mfmadsl.emulator.scalar import compile_scalar
 from mfmadsl.emulator.vector import compile_vector
 from mfmadsl.emulator.wave import LANES, Waves, new_waves
@@ -188,7 +189,12 @@ class _Launch:
             vector=max(vector, 3),
             accumulation=max(vector - accumulation, 0) if accumulation else vector,
             workgroup=np.repeat(np.arange(len(groups)), waves_per_group),
-            lds=Lds(len(groups), self.lds_bytes),
+            lds=OwnedMemory("LDS", len(groups), self.lds_bytes),
+            scratch=OwnedMemory(
+                "scratch",
+                len(groups) * waves_per_group * LANES,
+                p.directive("private_segment_fixed_size"),
+            ),
             memory=memory,
         )
         self._set_vector_registers(waves, waves_per_group, threads)
@@ -233,7 +239,9 @@ class _Launch:
         ):
             if not p.directive(f"user_sgpr_{name}"):
                 continue
-            if name == "kernarg_segment_ptr":
+            if name == "private_segment_buffer":
+                waves.scalar[index : index + 4] = np.array(SCRATCH_DESCRIPTOR)[:, None]
+            elif name == "kernarg_segment_ptr":
                 address = memory.segments[0].address
                 waves.scalar[index] = address & 0xFFFF_FFFF
                 waves.scalar[index + 1] = address >> 32
@@ -369,7 +377,13 @@ def _joined(groups: list[Waves]) -> list[Waves]:
 
 
 def _compile(instruction: Instruction) -> Execute:
-    for compile_it in (compile_vector, compile_matrix, compile_access, compile_scalar):
+    for compile_it in (
+        compile_vector,
+        compile_packed,
+        compile_matrix,
+        compile_access,
+        compile_scalar,
+    ):
         try:
             execute = compile_it(instruction)
         except (AssertionError, KeyError, ValueError):

@@ -192,6 +192,20 @@ def _compare(instruction: Instruction) -> Execute:
     return execute
 
 
+def _test_bit(instruction: Instruction) -> Execute:
+    """s_bitcmp0 and s_bitcmp1: whether a bit has that value."""
+    source, position = instruction.operands
+    kind = instruction.name[-3:]
+    expected = int(instruction.name.removeprefix("s_bitcmp")[0])
+
+    def execute(waves: Waves) -> None:
+        value = waves.read_scalar(source, kind)
+        bit = waves.read_scalar(position, "u32").astype(value.dtype) & (value.itemsize * 8 - 1)
+        waves.scc = np.broadcast_to((value >> bit & 1) == expected, (waves.count,))
+
+    return execute
+
+
 def _save_exec(instruction: Instruction) -> Execute:
     """s_OP_saveexec_b64: EXEC goes to the target, source OP EXEC becomes EXEC."""
     name = instruction.name.removeprefix("s_").removesuffix("_saveexec_b64")
@@ -325,6 +339,7 @@ _SPECIAL: dict[str, Callable[[Instruction], Execute]] = {
     "s_mulk_i32": _constant_operation(lambda a, b: a * b),
     "s_bitset0_b32": _set_bit(0),
     "s_bitset1_b32": _set_bit(1),
+    **{f"s_bitcmp{value}_b{width}": _test_bit for value in (0, 1) for width in (32, 64)},
     "s_addc_u32": _add_with_carry,
     "s_subb_u32": _add_with_carry,
     "s_cselect_b32": _select("b32"),

@@ -53,6 +53,14 @@ def _multiply_24(a: Array, b: Array) -> Array:
     return (a & 0xFFFFFF) * (b & 0xFFFFFF)
 
 
+def _signed_24(a: Array) -> Array:
+    return a << 8 >> 8
+
+
+def _multiply_high_24(a: Array, b: Array) -> Array:
+    return _multiply_high(np.uint64, a & 0xFFFFFF, b & 0xFFFFFF)
+
+
 def _align_bit(a: Array, b: Array, c: Array) -> Array:
     pair = a.astype(np.uint64) << np.uint64(32) | b
     return np.asarray(pair >> _shift(c, 32)).astype(np.uint32)
@@ -91,7 +99,7 @@ def _permute(a: Array, b: Array, selector: Array) -> Array:
     return result
 
 
-def _fused(dtype: type) -> Operation:
+def fused_multiply_add(dtype: type) -> Operation:
     """a * b + c with one rounding: through the next wider format, whose product is exact."""
 
     def operation(a: Array, b: Array, c: Array) -> Array:
@@ -167,6 +175,9 @@ _OPERATIONS: dict[str, tuple[tuple[str, ...], Operation]] = {
     "v_mul_hi_i32": ((_i32, _i32), lambda a, b: _multiply_high(np.int64, a, b)),
     "v_mul_u32_u24": ((_u32, _u32), _multiply_24),
     "v_mad_u32_u24": ((_u32, _u32, _u32), lambda a, b, c: _multiply_24(a, b) + c),
+    "v_mul_hi_u32_u24": ((_u32, _u32), _multiply_high_24),
+    "v_mul_i32_i24": ((_i32, _i32), lambda a, b: _signed_24(a) * _signed_24(b)),
+    "v_mad_i32_i24": ((_i32, _i32, _i32), lambda a, b, c: _signed_24(a) * _signed_24(b) + c),
     "v_min_u32": ((_u32, _u32), np.minimum),
     "v_max_u32": ((_u32, _u32), np.maximum),
     "v_min_i32": ((_i32, _i32), np.minimum),
@@ -178,13 +189,15 @@ _OPERATIONS: dict[str, tuple[tuple[str, ...], Operation]] = {
     "v_max_f32": ((_f32, _f32), np.fmax),
     "v_min_f32": ((_f32, _f32), np.fmin),
     "v_med3_f32": ((_f32, _f32, _f32), _median),
-    "v_fma_f32": ((_f32, _f32, _f32), _fused(np.float32)),
+    "v_fma_f32": ((_f32, _f32, _f32), fused_multiply_add(np.float32)),
     "v_add_f16": ((_f16, _f16), lambda a, b: a + b),
     "v_mul_f16": ((_f16, _f16), lambda a, b: a * b),
     "v_max_f16": ((_f16, _f16), np.fmax),
     "v_add_u16": (("u16", "u16"), lambda a, b: a + b),
     "v_sub_u16": (("u16", "u16"), lambda a, b: a - b),
     "v_mul_lo_u16": (("u16", "u16"), lambda a, b: a * b),
+    "v_mad_u16": (("u16", "u16", "u16"), lambda a, b, c: a * b + c),
+    "v_mad_legacy_u16": (("u16", "u16", "u16"), lambda a, b, c: a * b + c),
     "v_lshlrev_b16": (("u16", "u16"), lambda a, b: b << _shift(a, 16)),
     "v_lshrrev_b16": (("u16", "u16"), lambda a, b: b >> _shift(a, 16)),
     "v_pack_b32_f16": ((_f16, _f16), _pack_halves),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.memory import GlobalMemory, Lds
+from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.operand import EXEC, SCALAR_REGISTERS, VCC, Literal, Operand, Register
 
 LANES = 64
@@ -37,7 +37,8 @@ class Waves:
     """`count` waves: vector registers of shape (registers, count, 64), scalar (registers, count).
 
     An operation on a register is one NumPy operation over all waves. `scc` is the scalar condition
-    code, `workgroup` the index of each wave's workgroup in `lds`.
+    code, `workgroup` the index of each wave's workgroup in `lds`, `index` that of the wave itself,
+    whose lanes own pieces of `scratch`.
     """
 
     vector: npt.NDArray[np.uint32]
@@ -45,7 +46,9 @@ class Waves:
     scalar: npt.NDArray[np.uint32]
     scc: Mask
     workgroup: npt.NDArray[np.int64]
-    lds: Lds
+    index: npt.NDArray[np.int64]
+    lds: OwnedMemory
+    scratch: OwnedMemory
     memory: GlobalMemory
     pc: int = 0
     _exec: Mask | None = field(default=None, repr=False)
@@ -130,7 +133,9 @@ class Waves:
             self.scalar[:, chosen],
             self.scc[chosen],
             self.workgroup[chosen],
+            self.index[chosen],
             self.lds,
+            self.scratch,
             self.memory,
             pc,
         )
@@ -145,7 +150,9 @@ class Waves:
             np.concatenate([self.scalar, other.scalar], axis=1),
             np.concatenate([self.scc, other.scc]),
             np.concatenate([self.workgroup, other.workgroup]),
+            np.concatenate([self.index, other.index]),
             self.lds,
+            self.scratch,
             self.memory,
             self.pc,
         )
@@ -165,7 +172,8 @@ def new_waves(
     vector: int,
     accumulation: int,
     workgroup: npt.NDArray[np.int64],
-    lds: Lds,
+    lds: OwnedMemory,
+    scratch: OwnedMemory,
     memory: GlobalMemory,
 ) -> Waves:
     """Waves as the hardware starts them: all lanes active, registers not yet set."""
@@ -177,7 +185,9 @@ def new_waves(
         scalar,
         np.zeros(count, dtype=np.bool_),
         workgroup,
+        np.arange(count),
         lds,
+        scratch,
         memory,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from mfmadsl.model.closed_form import ClosedForm, closed_form
@@ -26,7 +26,7 @@ class Layout:
     columns: int
     lanes: int
     registers: int
-    slots: tuple[tuple[int, int], ...]
+    slots: tuple[tuple[int, int], ...] = field(repr=False)
 
     def slot(self, row: int, column: int) -> tuple[int, int]:
         """(lane, register) that holds the element."""

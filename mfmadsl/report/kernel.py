@@ -25,6 +25,7 @@ def kernel_json(kernel: Kernel, files: list[str]) -> dict[str, Any]:
             "scalar": kernel.registers.scalar,
         },
         "spills": kernel.registers.spilled,
+        "scratch_bytes": kernel.registers.scratch_bytes,
         "files": files,
     }
 
@@ -34,7 +35,7 @@ def kernel_summary(kernel: Kernel) -> str:
     arguments = ", ".join(
         f"{a.name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for a in kernel.arguments
     )
-    registers = kernel.registers
+    registers, scratch = kernel.registers, kernel.registers.scratch_bytes
     return "\n".join(
         [
             f"kernel     {kernel.symbol}({arguments}) for {kernel.arch}",
@@ -42,6 +43,7 @@ def kernel_summary(kernel: Kernel) -> str:
             f"LDS        {kernel.lds_bytes} bytes",
             f"registers  {registers.vector} vector, {registers.accumulation} of accumulation, "
             f"{registers.scalar} scalar, {registers.spilled} spilled",
+            *([f"scratch    {scratch} bytes a lane: the tile is too large"] if scratch else []),
         ]
     )
 

@@ -13,7 +13,13 @@ from mfmadsl.model import Architecture, architecture
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Kernel, registers_of
 from mfmadsl.target.linker import link
-from mfmadsl.target.llvm import MachineCode, emit, fence_barriers, set_group_size
+from mfmadsl.target.llvm import (
+    MachineCode,
+    emit,
+    fence_barriers,
+    loses_address_space,
+    set_group_size,
+)
 from mfmadsl.target.lower import Launch, LoweringError, arguments_of, lower, rocm_target
 
 
@@ -83,6 +89,11 @@ def _emit(function: PrimFunc, chip: Architecture) -> _Emitted:
     device, target, launch = lower(function, rocm_target(chip.name))
     _check_limits(launch, chip)
     ir = _generate(device, target)
+    if loses_address_space(ir):
+        raise LoweringError(
+            "a buffer in shared memory is a view of another one, which TVM 0.27 takes for global "
+            "memory: give each its own allocation"
+        )
     ir = fence_barriers(set_group_size(ir, launch.threads))
     return _Emitted(launch, ir, emit(ir, launch.symbol, chip.name))
 

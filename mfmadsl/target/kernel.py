@@ -17,12 +17,17 @@ class Argument:
 
 @dataclass(frozen=True)
 class Registers:
-    """What one wave takes of the register files, by the compiler's own account."""
+    """What one wave takes of the register files, by the compiler's own account.
+
+    `scratch_bytes` is the memory that each lane needs besides, for spilled registers and for
+    arrays that found no place in them.
+    """
 
     vector: int
     accumulation: int
     scalar: int
     spilled: int
+    scratch_bytes: int
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ def registers_of(assembly: str) -> Registers:
         accumulation=agprs,
         scalar=_metadata(assembly, "sgpr_count"),
         spilled=_metadata(assembly, "vgpr_spill_count") + _metadata(assembly, "sgpr_spill_count"),
+        scratch_bytes=_metadata(assembly, "private_segment_fixed_size"),
     )
 
 

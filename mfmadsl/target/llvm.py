@@ -17,6 +17,7 @@ _FENCED_BARRIER = (
     "\n"
     r'\1fence syncscope("workgroup") acquire, !mmra !{tag}'
 )
+_LDS_AS_GLOBAL = re.compile(r"addrspacecast \(?ptr addrspace\(3\) \S+ to ptr addrspace\(1\)")
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
 
 
@@ -48,6 +49,14 @@ def fence_barriers(ir: str) -> str:
     tag = max((int(number) for number in _METADATA.findall(ir)), default=-1) + 1
     ir = _BARRIER.sub(_FENCED_BARRIER.replace("{tag}", str(tag)), ir)
     return f'{ir}\n!{tag} = !{{!"amdgpu-synchronize-as", !"local"}}\n'
+
+
+def loses_address_space(ir: str) -> bool:
+    """Whether an address in LDS is taken for one in global memory.
+
+    TVM's code generator does that to a view of a shared buffer; the kernel would compute garbage.
+    """
+    return bool(_LDS_AS_GLOBAL.search(ir))
 
 
 def emit(ir: str, symbol: str, arch: str) -> MachineCode:

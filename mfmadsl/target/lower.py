@@ -64,8 +64,15 @@ def lower(function: PrimFunc, target: Target) -> tuple[tvm.IRModule, Target, Lau
     would sort them. Raises LoweringError if the module does not become exactly one kernel.
     """
     module = tirx.transform.BindTarget(target)(tvm.IRModule({"main": _static_lds(function)}))
-    # Common subexpressions would hide the lane index from LowerWarpMemory.
-    with tvm.transform.PassContext(config={"tirx.disable_cse_tir": True}):
+    options = {
+        # Common subexpressions would hide the lane index from LowerWarpMemory.
+        "tirx.disable_cse_tir": True,
+        # Buffers that share LDS are views of one allocation, and the code generator casts the
+        # address of a view from LDS to global memory: wrong numbers, without a word.
+        "tirx.merge_static_smem": True,  # keeps StorageRewrite from it
+    }
+    merging = ["s_tir.MergeSharedMemoryAllocations"]
+    with tvm.transform.PassContext(config=options, disabled_pass=merging):
         pipeline, _, _ = tvm.s_tir.pipeline.default_s_tir_pipeline()
         _, devices = split_host_device_mods(pipeline(module))
     kernels = [(t, name, f) for t, m in devices.items() for name, f in m.functions.items()]
