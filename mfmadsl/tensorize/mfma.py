@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import tvm
-from tvm import s_tir
+from tvm import s_tir, tirx
 from tvm.s_tir import TensorIntrin
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.target import Target
@@ -111,9 +111,9 @@ def mfma_schedule(
     load_a = _tile(sch, a_registers, tile.m, tile.k)
     load_b = _tile(sch, b_registers, *((tile.n, tile.k) if b_transposed else (tile.k, tile.n)))
 
-    sch.transform_layout(a_registers, ("write", 0), index_map_A)
-    sch.transform_layout(b_registers, ("write", 0), index_map_B)
-    sch.transform_layout(c_registers, ("read", 0), index_map_C)
+    sch.transform_layout(a_registers, ("write", 0), _with_constants(index_map_A))
+    sch.transform_layout(b_registers, ("write", 0), _with_constants(index_map_B))
+    sch.transform_layout(c_registers, ("read", 0), _with_constants(index_map_C))
 
     sch.tensorize(load_a, names["ldmatrix_a_intrin"])
     sch.tensorize(load_b, names["ldmatrix_b_intrin"])
@@ -121,6 +121,15 @@ def mfma_schedule(
     sch.tensorize(sch.get_loops(sch.get_sblock("C_init"))[-2], names["mfma_fill_intrin"])
     sch.tensorize(store, names["mfma_store_intrin"])
     return sch
+
+
+def _with_constants(index_map: IndexMap) -> IndexMap:
+    """The map with its plain integers, as in TVM's own for f32, made TVM's: it refuses them."""
+
+    def mapped(i: Any, j: Any) -> tuple[Any, ...]:
+        return tuple(tirx.IntImm("int32", x) if isinstance(x, int) else x for x in index_map(i, j))
+
+    return mapped
 
 
 def _gemm_block(sch: s_tir.Schedule) -> SBlockRV:
