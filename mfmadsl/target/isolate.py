@@ -7,6 +7,7 @@ cost the seconds of importing TVM again; what it registers and prints stays in i
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import signal
@@ -66,6 +67,9 @@ def _answer(function: Callable[[], object], write_end: int, stderr: IO[bytes]) -
     try:
         os.dup2(stderr.fileno(), 1)
         os.dup2(stderr.fileno(), 2)
+        # A notebook or a test runner may have put something else in their place.
+        sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+        faulthandler.disable()  # it would report an abort as if it were the parent's
         try:
             answer = pickle.dumps((True, function()))
         except Exception as error:

@@ -1,0 +1,175 @@
+"""`build`: true launch facts, kernels that a real chip runs right, errors instead of aborts."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tvm import te
+from tvm.s_tir import Schedule
+from tvm.script import tirx as T  # noqa: N812
+from tvm.tirx import PrimFunc
+
+import mfmadsl
+from mfmadsl.language import find
+from mfmadsl.target import CodegenError, Kernel, LoweringError, build, find_linker
+from mfmadsl.tensorize import load_intrinsic, matmul, mfma_schedule
+
+HALF = find("mfma_f32_16x16x16_f16")
+NEWER = ["gfx90a", "gfx942", "gfx950"]
+
+
+def half_schedule(waves: int, shape: tuple[int, int, int] = (256, 256, 64)) -> Schedule:
+    """A GEMM of blocks of some waves along M."""
+    tile = load_intrinsic(HALF)
+    return mfma_schedule(
+        matmul(*shape, "float16", "float32"),
+        16, "float16", False, [None, 1, waves, 1, 1], [None, 1, 1, 2, 1], [None, 2, 1],
+        tile.index_map_A, tile.index_map_B, tile.index_map_C,
+        tile.LOAD_A_SHARED, tile.LOAD_B_SHARED, tile.COMPUTE, tile.FILL, tile.STORE_GLOBAL,
+    )  # fmt: skip
+
+
+def instructions(kernel: Kernel) -> Iterator[str]:
+    """The code of a kernel, without labels, directives and comments."""
+    for line in kernel.assembly.splitlines():
+        code = line.split(";")[0].strip()
+        if code and not code.startswith((".", "s_endpgm")) and not code.endswith(":"):
+            yield code
+
+
+def unordered_barriers(kernel: Kernel) -> int:
+    """Barriers that are passed while an LDS access of the wave may still be in flight."""
+    in_flight, count = False, 0
+    for code in instructions(kernel):
+        if code.startswith("ds_"):
+            in_flight = True
+        elif code.startswith("s_waitcnt") and "lgkmcnt(0)" in code:
+            in_flight = False
+        elif code == "s_barrier":
+            count += in_flight
+    return count
+
+
+@pytest.mark.parametrize("waves", [1, 8, 16])
+def test_a_block_gets_its_true_size(waves: int) -> None:
+    kernel = build(half_schedule(waves), "gfx942")
+    threads = 64 * waves
+    assert kernel.block == (64, waves, 1)
+    assert f'"amdgpu-flat-work-group-size"="{threads},{threads}"' in kernel.llvm_ir
+    assert f".max_flat_workgroup_size: {threads}\n" in kernel.assembly
+    gemm = mfmadsl.Gemm(HALF, "gfx942", 256, 256, 64)
+    assert gemm.check(kernel).agrees
+
+
+@pytest.mark.parametrize("arch", NEWER)
+def test_no_lds_access_is_in_flight_when_a_barrier_is_passed(arch: str) -> None:
+    kernel = build(half_schedule(4), arch)
+    assert sum(code == "s_barrier" for code in instructions(kernel)) >= 2
+    assert unordered_barriers(kernel) == 0
+
+
+@pytest.mark.parametrize("arch", NEWER)
+def test_and_without_the_fences_one_would_be(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["mfmadsl.target.build"], "fence_barriers", lambda ir: ir)
+    assert unordered_barriers(build(half_schedule(4), arch)) > 0
+
+
+def test_a_barrier_does_not_wait_for_global_loads() -> None:
+    fenced = re.findall(r"s_waitcnt ([^\n]*)\n\ts_barrier", build(half_schedule(4)).assembly)
+    assert fenced
+    assert not any("vmcnt" in wait for wait in fenced)
+
+
+def test_the_launch_and_the_arguments_are_described() -> None:
+    kernel = build(half_schedule(4), "gfx90a")
+    assert kernel.grid == (32, 1, 1)
+    assert kernel.lds_bytes == (64 + 32) * 32 * 2
+    assert [(a.name, a.dtype, a.shape) for a in kernel.arguments] == [
+        ("A", "float16", (256, 64)),
+        ("B", "float16", (64, 256)),
+        ("C", "float32", (256, 256)),
+    ]
+    assert kernel.registers.vector > 16
+    assert kernel.registers.spilled == kernel.registers.scratch_bytes == 0
+    assert f"{kernel.symbol}:" in kernel.assembly
+    assert f"@{kernel.symbol}(" in kernel.llvm_ir
+
+
+@pytest.mark.skipif(find_linker() is None, reason="no linker for ELF here")
+def test_the_code_object_is_an_elf_for_the_gpu() -> None:
+    code = build(half_schedule(1), "gfx942").code_object
+    assert code is not None
+    assert code[:4] == b"\x7fELF"
+    assert code[18] == 224  # EM_AMDGPU
+
+
+def test_arguments_keep_their_order_whatever_their_names() -> None:
+    z, a = (te.placeholder((64,), name=name, dtype="float32") for name in "za")
+    m = te.compute((64,), lambda i: z[i] - a[i], name="m")
+    sch = Schedule(te.create_prim_func([z, m, a]))
+    sch.bind(sch.get_loops(sch.get_sblock("m"))[0], "threadIdx.x")
+    kernel = build(sch, "gfx90a")
+    assert [argument.name for argument in kernel.arguments] == ["z", "m", "a"]
+    left, right = np.arange(64, dtype=np.float32), np.ones(64, np.float32)
+    result = np.zeros(64, np.float32)
+    mfmadsl.emulate(kernel, [left, result, right])
+    assert (result == left - right).all()
+
+
+def test_an_instruction_that_the_chip_lacks_is_an_exception_and_the_process_lives() -> None:
+    byte = find("mfma_i32_16x16x16_i8")
+    schedule = mfmadsl.Gemm(byte, "gfx90a", 64, 64, 64).schedule()
+    process = os.getpid()
+    with pytest.raises(CodegenError, match=r"gfx942: .*Cannot select.*mfma\.i32\.16x16x16i8"):
+        build(schedule, "gfx942")
+    assert os.getpid() == process
+    assert build(schedule, "gfx90a").registers.vector
+
+
+def test_too_many_threads_are_refused_before_llvm_sees_them() -> None:
+    with pytest.raises(LoweringError, match=r"2048 threads exceeds the 1024 of gfx942"):
+        build(threads_kernel(2048), "gfx942")
+
+
+def threads_kernel(threads: int) -> PrimFunc:
+    a = te.placeholder((threads,), name="a", dtype="float32")
+    sch = Schedule(te.create_prim_func([a, te.compute((threads,), lambda i: a[i] + 1, name="b")]))
+    sch.bind(sch.get_loops(sch.get_sblock("b"))[0], "threadIdx.x")
+    return sch.mod["main"]
+
+
+def test_a_module_that_is_no_kernel() -> None:
+    with pytest.raises(LoweringError, match=r"0 GPU kernels, not one: bind its loops"):
+        build(matmul(16, 16, 16, "float16", "float32"))
+
+
+def test_an_unknown_chip() -> None:
+    with pytest.raises(ValueError, match="unknown architecture 'gfx1100'"):
+        build(half_schedule(1), "gfx1100")
+
+
+def test_a_shape_that_is_not_known() -> None:
+    a = te.placeholder((te.var("n"),), name="a", dtype="float32")
+    function = te.create_prim_func([a, te.compute(a.shape, lambda i: a[i] + 1, name="b")])
+    with pytest.raises(LoweringError, match=r"argument a has the symbolic shape \(n\)"):
+        build(function)
+
+
+def test_a_view_of_shared_memory_is_refused_since_tvm_would_miscompile_it() -> None:
+    @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
+    def view(first: T.handle, second: T.handle) -> None:
+        a = T.match_buffer(first, (64,), "float32")
+        b = T.match_buffer(second, (64,), "float32")
+        lane = T.launch_thread("threadIdx.x", 64)
+        whole = T.alloc_buffer((64,), "float32", scope="shared")
+        part = T.decl_buffer((64,), "float32", data=whole.data, scope="shared")
+        part[lane] = a[63 - lane]
+        b[lane] = part[lane]
+
+    with pytest.raises(LoweringError, match="give each its own allocation"):
+        build(view)

@@ -1,0 +1,41 @@
+"""Corrections to the LLVM IR that TVM writes."""
+
+from __future__ import annotations
+
+from mfmadsl.target.llvm import fence_barriers, loses_address_space, set_group_size
+
+BARRIER = """\
+define amdgpu_kernel void @k() #0 {
+  tail call void @llvm.amdgcn.s.barrier()
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="1,256" }
+!0 = !{i32 1}
+!7 = !{i32 2}
+"""
+
+
+def test_the_group_size_is_stated_exactly() -> None:
+    assert '"amdgpu-flat-work-group-size"="512,512"' in set_group_size(BARRIER, 512)
+
+
+def test_a_barrier_is_fenced_for_lds_alone_under_a_number_that_is_free() -> None:
+    assert fence_barriers(BARRIER).splitlines()[1:4] == [
+        '  fence syncscope("workgroup") release, !mmra !8',
+        "  tail call void @llvm.amdgcn.s.barrier()",
+        '  fence syncscope("workgroup") acquire, !mmra !8',
+    ]
+    assert fence_barriers(BARRIER).endswith('!8 = !{!"amdgpu-synchronize-as", !"local"}\n')
+
+
+def test_without_a_barrier_nothing_changes() -> None:
+    text = BARRIER.replace("s.barrier", "s.nothing")
+    assert fence_barriers(text) == text
+
+
+def test_an_lds_address_that_is_taken_for_a_global_one_is_noticed() -> None:
+    lost = "load float, ptr addrspace(1) addrspacecast (ptr addrspace(3) @x to ptr addrspace(1))"
+    assert loses_address_space(lost)
+    assert loses_address_space("%1 = addrspacecast ptr addrspace(3) %0 to ptr addrspace(1)")
+    assert not loses_address_space("%1 = addrspacecast ptr addrspace(3) %0 to ptr")
+    assert not loses_address_space("load float, ptr addrspace(3) @x")
