@@ -116,11 +116,12 @@ def _instructions(lines: list[str]) -> tuple[tuple[Instruction, ...], dict[str, 
         if label := _LABEL.fullmatch(code):
             labels[label[1]] = len(instructions)
         elif not code.startswith("."):
-            instructions.append(_instruction(code, number))
+            instructions.append(parse_instruction(code, number))
     return tuple(instructions), labels
 
 
-def _instruction(code: str, number: int) -> Instruction:
+def parse_instruction(code: str, number: int = 0) -> Instruction:
+    """One instruction; `number` is its line in error messages."""
     name, _, rest = code.partition(" ") if " " in code else code.partition("\t")
     name, rest = name.strip(), rest.strip()
     if name in ("s_waitcnt", "s_nop", "s_sleep", "s_setprio", "s_delay_alu"):

@@ -64,7 +64,7 @@ def output_item(shape: Shape, out: str, i: int, j: int, block: int) -> tuple[int
     m_i = LANES // b_i // shape.n
     g = shape.m // (h * m_i)
     item = i % h + h * (i // (h * m_i) % g + g * (block // b_i))
-    return j + shape.n * (i // h % m_i + m_i * (block % b_i)), item
+    return j + shape.n * (block % b_i + b_i * (i // h % m_i)), item
 
 
 @cache

@@ -321,7 +321,7 @@ class _Scheduler:
             elif name not in _NO_EFFECT:
                 execute = compiled[pc]
                 if execute is None:
-                    execute = compiled[pc] = _compile(instruction)
+                    execute = compiled[pc] = compile_instruction(instruction)
                 try:
                     execute(waves)
                 except EmulationError as error:
@@ -376,7 +376,8 @@ def _joined(groups: list[Waves]) -> list[Waves]:
     return list(by_pc.values())
 
 
-def _compile(instruction: Instruction) -> Execute:
+def compile_instruction(instruction: Instruction) -> Execute:
+    """What an instruction does to waves. Raises EmulationError if it is not known."""
     for compile_it in (
         compile_vector,
         compile_packed,

@@ -1,0 +1,137 @@
+"""Loads and stores: widths, offsets, the two of a pair, bounds, alignment, EXEC."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.wave import Waves
+from tests.emulator.machine import put, run, vector, wave
+
+LANES = np.arange(64, dtype=np.uint32)
+
+
+def with_memory() -> Waves:
+    """A wave with bytes 0, 1, 2 ... in memory, their addresses by lane in v[0:1]."""
+    waves = wave()
+    (segment,) = waves.memory.segments
+    waves.memory.content(segment)[:] = np.arange(4096) % 251
+    put(waves, {"v[0:1]": np.uint64(segment.address) + 16 * LANES.astype(np.uint64)})
+    put(waves, {"s[2:3]": np.uint64(segment.address), "v2": 16 * LANES})
+    return waves
+
+
+def content(waves: Waves) -> np.ndarray:
+    return waves.memory.content(waves.memory.segments[0])
+
+
+@pytest.mark.parametrize(("suffix", "words"), [("", 1), ("x2", 2), ("x3", 3), ("x4", 4)])
+def test_global_words(suffix: str, words: int) -> None:
+    waves = with_memory()
+    run(waves, f"global_load_dword{suffix} v[8:11], v[0:1], off offset:4")
+    expected = content(waves).copy().view(np.uint32)
+    for word in range(words):
+        assert (vector(waves, 8 + word) == expected[4 * LANES + 1 + word][: len(LANES)]).all()
+    run(waves, f"global_store_dword{suffix} v2, v[8:11], s[2:3] offset:2048")
+    stored = content(waves).view(np.uint32)[512:]
+    for word in range(words):
+        assert (stored[4 * LANES[:32] + word] == vector(waves, 8 + word)[:32]).all()
+
+
+def test_narrow_loads_extend_or_fill_a_half() -> None:
+    waves = with_memory()
+    content(waves)[:4] = [0x80, 0xFF, 0x34, 0x12]
+    put(waves, {"v8": np.full(64, 0xAAAABBBB, np.uint32)})
+    for name, expected in {
+        "ubyte": 0x80,
+        "sbyte": 0xFFFFFF80,
+        "ushort": 0xFF80,
+        "sshort": 0xFFFFFF80,
+        "short_d16": 0xAAAAFF80,
+        "short_d16_hi": 0xFF80BBBB,
+    }.items():
+        put(waves, {"v8": np.full(64, 0xAAAABBBB, np.uint32)})
+        run(waves, f"global_load_{name} v8, v[0:1], off")
+        assert vector(waves, 8)[0] == expected, name
+
+
+def test_narrow_stores_change_nothing_else() -> None:
+    waves = with_memory()
+    before = content(waves).copy()
+    put(waves, {"v8": np.full(64, 0x11223344, np.uint32)})
+    run(waves, "global_store_short_d16_hi v2, v8, s[2:3] offset:2")
+    run(waves, "global_store_byte v2, v8, s[2:3]")
+    before.reshape(-1, 16)[:64, 2:4] = [0x22, 0x11]
+    before.reshape(-1, 16)[:64, 0] = 0x44
+    assert (content(waves) == before).all()
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("global_load_dword v8, v[0:1], off offset:-4", "offset -4 of|far from every argument"),
+        ("global_load_dwordx4 v[8:11], v[0:1], off offset:3088", r"`data`, which has 4096 bytes"),
+        ("global_load_dword v8, v[0:1], off offset:1", "not aligned to 4"),
+        ("ds_read_b32 v8, v2 offset:256", "LDS address 1264, but it has 256"),
+        ("scratch_load_dword v8, v2, off", "scratch address 1008, but it has 64"),
+    ],
+)
+def test_accesses_that_the_chip_would_not_survive(code: str, message: str) -> None:
+    with pytest.raises(EmulationError, match=message):
+        run(with_memory(), code)
+
+
+def test_lanes_that_are_off_access_nothing() -> None:
+    waves = with_memory()
+    put(waves, {"exec": np.array(1, np.uint64), "v8": np.full(64, 5, np.uint32)})
+    run(waves, "global_load_dword v8, v[0:1], off offset:4080")
+    assert vector(waves, 8)[1:].tolist() == [5] * 63
+    put(waves, {"v9": 8 * LANES})
+    run(waves, "ds_write_b32 v9, v8 offset:252")
+
+
+def test_lds_words_and_pairs() -> None:
+    waves = wave(lds=4096)
+    put(waves, {"v0": 8 * LANES, "v1": LANES, "v2": 100 + LANES, "v5": 16 * LANES})
+    run(waves, "ds_write2_b32 v0, v1, v2 offset1:1")
+    run(waves, "ds_read_b64 v[8:9], v0")
+    assert (vector(waves, 8) == LANES).all()
+    assert (vector(waves, 9) == 100 + LANES).all()
+    put(waves, {"v0": 8 * LANES % 256})
+    run(waves, "ds_read2_b64 v[8:11], v0 offset0:1 offset1:3")
+    assert (vector(waves, 8) == (LANES % 32) + 1).all()
+    assert (vector(waves, 11) == 103 + LANES % 32).all()
+    put(waves, {"v0": 4 * LANES, "v3": 7 * LANES})
+    run(waves, "ds_write2st64_b32 v0, v3, v3 offset0:2 offset1:4")
+    run(waves, "ds_read_b128 v[12:15], v5 offset:1024")
+    assert (vector(waves, 14)[:16] == 7 * (4 * LANES[:16] + 2)).all()
+
+
+def test_a_pair_may_overwrite_its_own_address() -> None:
+    waves = wave(lds=1024)
+    put(waves, {"v0": 8 * LANES, "v2": LANES, "v3": 50 + LANES})
+    run(waves, "ds_write2_b32 v0, v2, v3 offset1:1")
+    run(waves, "ds_read2_b32 v[0:1], v0 offset1:1")
+    assert (vector(waves, 1) == 50 + LANES).all()
+
+
+def test_narrow_lds_accesses() -> None:
+    waves = wave()
+    put(waves, {"v0": 2 * LANES, "v1": 0x10000 + LANES, "v8": np.full(64, 9, np.uint32)})
+    run(waves, "ds_write_b16 v0, v1")
+    run(waves, "ds_write_b16_d16_hi v0, v1 offset:128")
+    run(waves, "ds_read_u16 v2, v0")
+    run(waves, "ds_read_u16_d16_hi v8, v0 offset:128")
+    assert (vector(waves, 2) == LANES).all()
+    assert (vector(waves, 8) == 0x10009).all()
+
+
+def test_scratch_memory_is_each_lanes_own() -> None:
+    waves = wave(2)
+    put(waves, {"v1": LANES, "s4": np.uint32(8)})
+    run(waves, "scratch_store_dword off, v1, s4 offset:4")
+    run(waves, "scratch_load_dword v2, off, off offset:12")
+    assert (waves.vector[2] == LANES).all()
+    run(waves, "scratch_load_dword v3, off, off offset:8")
+    assert not waves.vector[3].any()

@@ -1,0 +1,109 @@
+"""MFMA in the emulator against AMD's tables and NumPy. The `.mfma` library has no part in this."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfmadsl.emulator.matrix import Shape, input_item, output_item
+from tests.conftest import DATA
+from tests.emulator.machine import put, run, wave
+
+TABLES = {
+    path.stem: json.loads(path.read_text())
+    for path in sorted((DATA / "register_layouts").glob("*.v_mfma_*.json"))
+}
+EVERY = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
+
+
+def elements(table: dict[str, Any], operand: str) -> list[tuple[int, int, int]]:
+    """(block, row, column) in the order of the table."""
+    m, n, k = table["m"], table["n"], table["k"]
+    rows, columns = {"a": (m, k), "b": (k, n), "d": (m, n)}[operand]
+    return [(b, r, c) for b in range(table["blocks"]) for r in range(rows) for c in range(columns)]
+
+
+@EVERY
+def test_the_isas_formulas_give_amds_tables(table: dict[str, Any]) -> None:
+    shape = Shape(table["m"], table["n"], table["k"], table["blocks"])
+    out = {"fp32": "f32", "fp64": "f64", "int32": "i32"}[table["out_type"]]
+    for operand in "abd":
+        rows = table["layout"][operand]
+        for (block, row, column), (register, low, high, lane) in zip(
+            elements(table, operand), rows, strict=True
+        ):
+            if operand == "a":
+                found = input_item(shape, shape.m, row, column, block)
+            elif operand == "b":
+                found = input_item(shape, shape.n, column, row, block)
+            else:
+                found = output_item(shape, out, row, column, block)
+            bits = high - low + 1
+            assert found == (lane, (32 * register + low) // bits)
+
+
+NUMPY = {"fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "int8": np.int8}
+RUN = {
+    name: table
+    for name, table in TABLES.items()
+    if table["in_type"] in NUMPY and not name.endswith(("f32_xf32", "xf32"))
+}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_an_instruction_multiplies_what_the_tables_say_lies_in_the_registers(name: str) -> None:
+    table = RUN[name]
+    mnemonic = name.partition(".")[2]
+    dtype = NUMPY[table["in_type"]]
+    out = {"fp32": np.float32, "fp64": np.float64, "int32": np.int32}[table["out_type"]]
+    blocks, m, n, k = (table[key] for key in ("blocks", "m", "n", "k"))
+    generator = np.random.default_rng(3)
+    a = generator.integers(-8, 8, (blocks, m, k)).astype(dtype)
+    b = generator.integers(-8, 8, (blocks, k, n)).astype(dtype)
+    c = generator.integers(-99, 99, (blocks, m, n)).astype(out)
+
+    counts = {x: 1 + max(row[0] + row[2] // 32 for row in table["layout"][x]) for x in "abd"}
+    first = {"a": 0, "b": 8, "d": 16}
+    waves = wave()
+    for operand, values in (("a", a), ("b", b), ("d", c)):
+        registers = np.zeros((64, counts[operand], 4), np.uint8)
+        for value, (register, low, high, lane) in zip(
+            values.reshape(-1), table["layout"][operand], strict=True
+        ):
+            start = 4 * register + low // 8
+            flat = registers[lane].reshape(-1)
+            flat[start : start + (high - low + 1) // 8] = np.frombuffer(value.tobytes(), np.uint8)
+        for i in range(counts[operand]):
+            put(waves, {f"v{first[operand] + i}": registers[:, i].copy().view(np.uint32)[:, 0]})
+
+    spans = {x: f"v[{first[x]}:{first[x] + counts[x] - 1}]" for x in "abd"}
+    run(waves, f"{mnemonic} {spans['d']}, {spans['a']}, {spans['b']}, {spans['d']}")
+
+    result = np.ascontiguousarray(waves.vector[16 : 16 + counts["d"], 0].T).view(np.uint8)
+    expected = a.astype(np.float64) @ b.astype(np.float64) + c
+    for value, (register, low, high, lane) in zip(
+        expected.reshape(-1), table["layout"]["d"], strict=True
+    ):
+        start = 4 * register + low // 8
+        found = result[lane, start : start + (high - low + 1) // 8].copy().view(out)[0]
+        assert found == value
+
+
+def test_the_accumulator_may_be_a_constant_and_lie_in_the_accumulation_registers() -> None:
+    waves = wave()
+    put(waves, {"v0": np.ones(64, np.float32), "v1": np.ones(64, np.float32)})
+    run(waves, "v_mfma_f32_16x16x4_f32 a[4:7], v0, v1, 2.0")
+    assert (waves.accumulation[4:8].view(np.float32) == 6).all()
+    run(waves, "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, a[4:7]")
+    assert (waves.vector[4:8].view(np.float32) == 10).all()
+
+
+def test_lanes_that_exec_switches_off_take_part_all_the_same() -> None:
+    waves = wave()
+    put(waves, {"v0": np.ones(64, np.float32), "v1": np.ones(64, np.float32)})
+    put(waves, {"exec": np.array(1, np.uint64)})
+    run(waves, "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, 0")
+    assert (waves.vector[4:8].view(np.float32) == 4).all()

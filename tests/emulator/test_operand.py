@@ -1,0 +1,52 @@
+"""Operands as LLVM spells them."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.operand import Literal, Register, Symbol, parse_operand
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("v7", Register("v", 7, 1)),
+        ("s[4:7]", Register("s", 4, 4)),
+        ("a[12:15]", Register("a", 12, 4)),
+        ("v[3]", Register("v", 3, 1)),
+        ("vcc", Register("s", 106, 2)),
+        ("exec_hi", Register("s", 127, 1)),
+        ("m0", Register("s", 124, 1)),
+        ("-v1", Register("v", 1, 1, negate=True)),
+        ("|v2|", Register("v", 2, 1, absolute=True)),
+        ("-|v2|", Register("v", 2, 1, negate=True, absolute=True)),
+        ("off", Symbol("off")),
+        (".LBB0_1", Symbol(".LBB0_1")),
+    ],
+)
+def test_spellings(text: str, expected: object) -> None:
+    assert parse_operand(text) == expected
+
+
+@pytest.mark.parametrize("text", ["v[", "v1 2", "?", "s[1:"])
+def test_what_is_no_operand(text: str) -> None:
+    with pytest.raises(EmulationError, match="cannot read the operand"):
+        parse_operand(text)
+
+
+@given(st.integers(-(2**31), 2**32 - 1), st.sampled_from([16, 32, 64]))
+def test_an_integer_is_sign_extended_or_cut(value: int, width: int) -> None:
+    assert Literal(str(value)).bits(width, floating=False) == value % 2**width
+    assert Literal(hex(value)).bits(width, floating=True) == value % 2**width
+
+
+@given(st.sampled_from([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494]))
+def test_an_inline_constant_has_the_width_of_its_use(value: float) -> None:
+    assert Literal(str(value)).bits(16, True) == struct.unpack("<H", struct.pack("<e", value))[0]
+    assert Literal(str(value)).bits(32, True) == struct.unpack("<I", struct.pack("<f", value))[0]
+    assert Literal(str(value)).bits(64, True) == struct.unpack("<Q", struct.pack("<d", value))[0]

@@ -1,0 +1,83 @@
+"""Reports for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mfmadsl.language import find, library
+from mfmadsl.model import Intrinsic
+from mfmadsl.report import (
+    intrinsic_json,
+    intrinsic_summary,
+    intrinsic_table,
+    layout_json,
+    layout_table,
+)
+from tests.conftest import DATA
+
+TABLES = {
+    path.stem: json.loads(path.read_text())
+    for path in sorted((DATA / "register_layouts").glob("*.json"))
+}
+COVERED = [
+    pytest.param(intrinsic, operand, table, id=f"{name}-{operand}")
+    for intrinsic in library().values()
+    for name, table in TABLES.items()
+    if name.partition(".")[2] in intrinsic.mnemonics
+    for operand in "abc"
+]
+
+
+@pytest.mark.parametrize(("intrinsic", "operand", "table"), COVERED)
+def test_the_layout_as_json_equals_amds_table(
+    intrinsic: Intrinsic, operand: str, table: dict[str, Any]
+) -> None:
+    found = layout_json(intrinsic, intrinsic.operand(operand))
+    assert list(found) == ["name", "operand", "shape", "blocks", "wave", "elements"]
+    assert (found["name"], found["operand"]) == (intrinsic.name, operand)
+    assert (found["blocks"], found["wave"]) == (table["blocks"], table["wave"])
+    rows, columns = found["shape"]
+    expected = table["layout"]["d" if operand == "c" else operand]
+    assert [
+        [e["register"], *e["bits"], e["lane"]] for e in found["elements"]
+    ] == [[register, low, high, lane] for register, low, high, lane in expected]  # fmt: skip
+    assert [(e["block"], e["row"], e["column"]) for e in found["elements"]] == [
+        (0, row, column) for row in range(rows) for column in range(columns)
+    ]
+
+
+def test_every_entry_is_covered_by_a_table_of_two_chips_at_least() -> None:
+    mnemonics = [name.partition(".")[2] for name in TABLES]
+    for intrinsic in library().values():
+        assert sum(mnemonic in intrinsic.mnemonics for mnemonic in mnemonics) >= 2
+
+
+def test_a_layout_as_a_table_names_lane_register_and_bits() -> None:
+    lines = layout_table(find("mfma_f32_16x16x16_f16").a).splitlines()
+    assert len(lines) == 18
+    assert lines[0].split() == ["|", *(str(k) for k in range(16))]
+    assert lines[5].split()[:5] == ["3", "|", "3:0[0:15]", "3:0[16:31]", "3:1[0:15]"]
+    assert lines[5].split()[6] == "19:0[0:15]"
+
+
+def test_the_list_has_a_line_an_intrinsic_in_columns() -> None:
+    header, *lines = intrinsic_table(library().values()).splitlines()
+    assert header.split()[0] == "NAME"
+    assert [line.split()[0] for line in lines] == list(library())
+    assert "float16" in lines[0]
+
+
+def test_json_of_an_intrinsic_survives_a_round_trip() -> None:
+    found = intrinsic_json(find("mfma_f32_32x32x8_f16"))
+    assert json.loads(json.dumps(found)) == found
+    assert found["types"] == {"a": "float16", "b": "float16", "c": "float32"}
+    assert found["cycles"]["gfx942"] == 32
+
+
+def test_a_summary_gives_the_maps_in_closed_form() -> None:
+    summary = intrinsic_summary(find("mfma_f32_16x16x16_f16"))
+    assert "lane = k // 4 * 16 + i, element = k % 4" in summary
+    assert "gfx942 16" in summary

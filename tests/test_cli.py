@@ -1,0 +1,226 @@
+"""The command line: what it prints, what it writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mfmadsl.cli import main
+from mfmadsl.language import library
+from tests.language.entries import HALF, spoiled
+
+GEMM = ("gemm", "--intrinsic", "mfma_f32_16x16x16_f16", "--arch", "gfx942")
+SMALL = (*GEMM, "-m", "32", "-n", "32", "-k", "32")
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def spec(folder: Path, text: str = HALF) -> Path:
+    path = folder / "spec.mfma"
+    path.write_text(text)
+    return path
+
+
+def test_check_counts_what_is_right(tmp_path: Path) -> None:
+    result = run("check", spec(tmp_path))
+    assert (result.exit_code, result.output) == (0, "1 intrinsic, no mistakes\n")
+    assert run("check").output == f"{len(library())} intrinsics, no mistakes\n"
+
+
+def test_check_shows_every_mistake_of_every_file(tmp_path: Path) -> None:
+    bad = spec(tmp_path, spoiled("operand(i,", "operands(i,").replace("gfx942", "gfx924"))
+    result = run("check", bad, tmp_path / "none.mfma")
+    assert result.exit_code == 1
+    assert f"error[unknown-layout]: there is no layout `operands`\n --> {bad}:6:30" in result.output
+    assert "error[chip]: `gfx924` is no chip with matrix cores" in result.output
+    assert f"error: {tmp_path}/none.mfma: cannot be read: No such file" in result.output
+    assert result.output.endswith("3 mistakes\n")
+
+
+def test_compile_writes_modules_and_names_them(tmp_path: Path) -> None:
+    result = run("compile", spec(tmp_path), "-o", tmp_path / "out")
+    assert result.exit_code == 0
+    assert result.output == f"{tmp_path}/out/mfma_f32_16x16x16_f16.py\n"
+    first = (tmp_path / "out/mfma_f32_16x16x16_f16.py").read_bytes()
+    assert run("compile", spec(tmp_path), "-o", tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out/mfma_f32_16x16x16_f16.py").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (spoiled("k=16\n", "k=16 #\n"), "unexpected character '#'"),
+        (spoiled("}\n", ""), "this `{` is never closed"),
+        (spoiled("accumulator(i, j)", "wrong(i, j)"), "there is no layout `wrong`"),
+        (spoiled("operand(i, k, pack=4)", "operand(i, k, pack=2)"), "falls on lane 64"),
+    ],
+)
+def test_compile_writes_nothing_for_a_bad_file(tmp_path: Path, text: str, message: str) -> None:
+    result = run("compile", spec(tmp_path, text), "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert message in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_compile_keeps_what_it_did_not_write(tmp_path: Path) -> None:
+    precious = tmp_path / "mfma_f32_16x16x16_f16.py"
+    precious.write_text("precious = 1\n")
+    result = run("compile", spec(tmp_path), "-o", tmp_path)
+    assert result.exit_code == 1
+    assert "exists and was not written by mfmadsl" in result.output
+    assert precious.read_text() == "precious = 1\n"
+
+
+def test_compile_into_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    result = run("compile", spec(tmp_path), "-o", "/proc/nowhere")
+    assert result.exit_code == 1
+    assert "error: /proc/nowhere: cannot be made a folder" in result.output
+
+
+def test_compile_refuses_one_name_from_two_files(tmp_path: Path) -> None:
+    other = tmp_path / "other.mfma"
+    other.write_text(HALF)
+    result = run("compile", spec(tmp_path), other, "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "is defined in more than one of the files" in result.output
+
+
+def test_list_shows_the_library_or_what_a_chip_has() -> None:
+    everything, one = run("list").output, run("list", "--arch", "gfx942").output
+    assert "mfma_i32_16x16x16_i8" in everything
+    assert "mfma_i32_16x16x16_i8" not in one
+    entries = json.loads(run("list", "--json").output)
+    assert [entry["name"] for entry in entries] == list(library())
+
+
+def test_show_prints_a_table_or_json() -> None:
+    table = run("show", "mfma_f32_16x16x16_f16", "--operand", "b")
+    assert table.exit_code == 0
+    assert "B, each element as lane:register[bits]" in table.output
+    found = json.loads(run("show", "v_mfma_f32_16x16x16f16", "--format", "json").output)
+    assert found["name"] == "mfma_f32_16x16x16_f16"
+    assert found["elements"][1] == {
+        "block": 0, "row": 0, "column": 1, "lane": 0, "register": 0, "bits": [16, 31]
+    }  # fmt: skip
+
+
+def test_show_proposes_a_name() -> None:
+    result = run("show", "mfma_f32_16x16x16_f61")
+    assert result.exit_code == 1
+    assert "did you mean `mfma_f32_16x16x16_f16`?" in result.output
+
+
+def test_gemm_describes_and_emulates_its_kernel() -> None:
+    result = run(*SMALL, "--emulate")
+    assert result.exit_code == 0
+    assert "launch     grid" in result.output
+    assert "agrees with NumPy in float64: largest error" in result.output
+    assert "tolerance" in result.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("tir", "@T.prim_func"),
+        ("llvm", "define dllexport amdgpu_kernel"),
+        ("asm", "v_mfma_f32_16x16x16_f16"),
+        ("json", '"lds_bytes"'),
+    ],
+)
+def test_gemm_emits_to_the_terminal(kind: str, expected: str) -> None:
+    result = run(*SMALL, "--emit", kind)
+    assert result.exit_code == 0
+    assert expected in result.stdout
+
+
+def test_gemm_writes_several_kinds_and_describes_them(tmp_path: Path) -> None:
+    kinds = [argument for kind in ("asm", "hsaco", "json") for argument in ("--emit", kind)]
+    result = run(*SMALL, *kinds, "--emulate", "-o", tmp_path / "kernel")
+    assert result.exit_code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["kernel.hsaco", "kernel.json", "kernel.s"]
+    described = json.loads((tmp_path / "kernel.json").read_text())
+    assert described["files"] == [str(tmp_path / f"kernel.{s}") for s in ("s", "hsaco", "json")]
+    assert described["arguments"][2] == {"name": "C", "dtype": "float32", "shape": [32, 32]}
+    assert {"symbol", "grid", "block", "lds_bytes", "registers", "spills"} < set(described)
+    assert described["emulation"]["agrees"] is True
+    assert f"{described['symbol']}:" in (tmp_path / "kernel.s").read_text()
+
+
+def test_gemm_takes_an_intrinsic_of_a_file(tmp_path: Path) -> None:
+    renamed = spoiled("intrinsic mfma_f32", "intrinsic mine_mfma_f32")
+    path = spec(tmp_path, renamed)
+    arguments = ["gemm", "--spec", path, "--arch", "gfx942", "-m", 16, "-n", 16, "-k", 16]
+    assert run(*arguments, "--intrinsic", "mine_mfma_f32_16x16x16_f16").exit_code == 0
+    missing = run(*arguments, "--intrinsic", "other")
+    assert missing.exit_code == 1
+    assert "has no `other`, but: mine_mfma_f32_16x16x16_f16" in missing.output
+
+
+def test_a_wrong_result_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mfmadsl.gemm.emulate", lambda kernel, args: None)
+    result = run(*SMALL, "--emulate")
+    assert result.exit_code == 1
+    assert "DIFFERS from NumPy in float64" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*GEMM, "-m", 30, "-n", 32, "-k", 32], "M=30 is no multiple of the instruction's 16"),
+        (["gemm", "--intrinsic", "mfma_i32_16x16x16_i8", "--arch", "gfx942", "-m", 16, "-n", 16,
+          "-k", 16], "gfx942 has no mfma_i32_16x16x16_i8"),
+        ([*SMALL, "--emit", "asm", "-o", "/proc/x.s"], "/proc/x.s: cannot be written"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_exit_code_1(arguments: list[object], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert f"error: {message}" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compile"], "Missing argument"),
+        (["frobnicate"], "No such command"),
+        (["show", "x", "--operand", "d"], "Invalid value for '--operand'"),
+        (["list", "--arch", "gfx1100"], "'gfx1100' is not one of 'gfx908'"),
+        ([*GEMM, "-m", 0, "-n", 16, "-k", 16], "0 is not in the range x>=1"),
+        ([*SMALL, "--emit", "hsaco"], "give -o FILE"),
+        ([*SMALL, "-o", "x"], "-o needs --emit"),
+    ],
+)
+def test_a_bad_call_is_exit_code_2(arguments: list[object], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_reading_commands_import_neither_tvm_nor_the_emulator() -> None:
+    program = (
+        "import sys; from mfmadsl.cli import main;"
+        "main(['list'], standalone_mode=False); main(['check'], standalone_mode=False);"
+        "heavy = {'tvm', 'numpy', 'llvmlite', 'jinja2', 'yaml'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+
+def test_ten_megabytes_of_noise(tmp_path: Path) -> None:
+    path = tmp_path / "noise.mfma"
+    path.write_bytes(b"{]=" * 3_500_000)
+    start = time.perf_counter()
+    result = run("check", path)
+    assert time.perf_counter() - start < 1
+    assert result.exit_code == 1
+    assert "is larger than 1024 KiB" in result.output

@@ -1,0 +1,79 @@
+"""The whole path: every intrinsic, both orders of B, every chip that has it, run and compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfmadsl import Gemm, emulate
+from mfmadsl.language import library
+from mfmadsl.tensorize import ScheduleError
+
+CASES = [
+    pytest.param(i, chip, transposed, id=f"{i.name}-{chip}-{'nk' if transposed else 'kn'}")
+    for i in library().values()
+    for chip in i.chips
+    for transposed in (False, True)
+]
+
+
+@pytest.mark.parametrize(("intrinsic", "chip", "b_transposed"), CASES)
+def test_the_product_is_numpys(
+    intrinsic: Any, chip: str, b_transposed: bool, llvm_intrinsics: dict[str, Any]
+) -> None:
+    gemm = Gemm(intrinsic, chip, 256, 256, 256, b_transposed)
+    kernel = gemm.build()
+    forms = llvm_intrinsics[intrinsic.call]["forms"]
+    (mnemonic,) = (form["mnemonic"] for form in forms if chip in form["cpus"])
+    assert f"\t{mnemonic} " in kernel.assembly
+    comparison = gemm.check(kernel)
+    assert comparison.agrees
+    if intrinsic.c.type.kind == "integer":
+        assert comparison.error == 0
+    assert kernel.registers.spilled == kernel.registers.scratch_bytes == 0
+
+
+@pytest.mark.parametrize("b_transposed", [False, True])
+@pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
+def test_values_that_name_their_position(scope: str, b_transposed: bool) -> None:
+    """A picks rows of B one by one, so that each result is one known element."""
+    gemm = Gemm(
+        library()["mfma_f32_16x16x4_f32"], "gfx942", 64, 48, 32, b_transposed, shared_scope=scope
+    )
+    a, b, c = gemm.operands()
+    picked = np.random.default_rng(1).integers(0, 32, 64)
+    a[:] = picked[:, None] == np.arange(32)
+    b[:] = np.arange(b.size).reshape(b.shape)
+    emulate(gemm.build(), [a, b, c])
+    assert (c == (b.T if b_transposed else b)[picked]).all()
+
+
+def test_a_wrong_element_is_found_and_located() -> None:
+    gemm = Gemm(library()["mfma_f32_16x16x16_f16"], "gfx942", 32, 32, 32)
+    a, b, c = gemm.operands()
+    c[:] = a.astype(np.float64) @ b.astype(np.float64)
+    assert gemm.compare(a, b, c).agrees
+    c[7, 21] += 1
+    wrong = gemm.compare(a, b, c)
+    assert not wrong.agrees
+    assert (wrong.row, wrong.column) == (7, 21)
+    assert wrong.error == pytest.approx(1, rel=1e-3)
+    c[7, 21] = np.nan
+    assert not gemm.compare(a, b, c).agrees
+
+
+def test_integers_have_no_tolerance() -> None:
+    gemm = Gemm(library()["mfma_i32_16x16x16_i8"], "gfx90a", 32, 32, 32)
+    a, b, c = gemm.operands()
+    c[:] = a.astype(np.int32) @ b.astype(np.int32)
+    assert gemm.compare(a, b, c).agrees
+    c[31, 0] += 1
+    assert not gemm.compare(a, b, c).agrees
+
+
+def test_a_chip_without_the_instruction() -> None:
+    gemm = Gemm(library()["mfma_i32_16x16x16_i8"], "gfx942", 32, 32, 32)
+    with pytest.raises(ScheduleError, match="gfx942 has no mfma_i32_16x16x16_i8: it is an"):
+        gemm.schedule()

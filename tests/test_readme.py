@@ -1,0 +1,91 @@
+"""What README and docs show is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mfmadsl.cli import main
+from mfmadsl.language import load_source
+from mfmadsl.language.diagnostic import Source
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def sessions() -> list[tuple[str, str]]:
+    """(command, output) of every prompt in the README."""
+    found = []
+    for block in blocks(README, "console"):
+        for piece in block.split("$ ")[1:]:
+            command, _, output = piece.partition("\n")
+            found.append((command, output))
+    return found
+
+
+def pattern(shown: str) -> str:
+    """`...` stands for anything; measured errors differ with the way that NumPy multiplies."""
+    text = re.escape(shown).replace(re.escape("..."), ".*")
+    return re.sub(r"largest\\ error\\ .*,\\ tolerance", r"largest error .*, tolerance", text)
+
+
+@pytest.mark.parametrize(("command", "shown"), sessions(), ids=[c for c, _ in sessions()])
+def test_a_command_of_the_readme_prints_what_it_shows(
+    command: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (spec,) = blocks(README, "mfma")
+    (tmp_path / "wrong.mfma").write_text(
+        spec.replace("operand(i, k, pack=4)", "operand(i, k, pack=2)")
+    )
+    monkeypatch.chdir(tmp_path)
+    program, *arguments = shlex.split(command)
+    assert program == "mfmadsl"
+    output = CliRunner().invoke(main, arguments).output
+    assert re.fullmatch(pattern(shown), output, re.DOTALL), output
+
+
+def test_the_instruction_of_the_readme_is_that_of_the_example() -> None:
+    assert blocks(README, "mfma") == [(ROOT / "examples/half.mfma").read_text()]
+
+
+def test_the_program_of_the_readme_runs(tmp_path: Path) -> None:
+    (program,) = blocks(README, "python")
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_piece_of_the_language_that_is_shown_is_correct(page: Path) -> None:
+    for block in blocks(page.read_text(), "mfma"):
+        load_source(Source(page.name, block))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_docs_list_every_code_of_a_mistake() -> None:
+    listed = set(re.findall(r"`([a-z-]+)`", (ROOT / "docs/language.md").read_text()))
+    used = set()
+    for path in (ROOT / "mfmadsl/language").glob("*.py"):
+        text = path.read_text()
+        used |= set(re.findall(r"(?:Diagnostic|_fault)\(\s*\"([a-z-]+)\"", text))
+        used |= set(re.findall(r"(?:_at|_repeated)\([^\n]*?,\s*\"([a-z-]+)\"", text))
+        used |= set(re.findall(r"_error\(\s*\"([a-z-]+)\"", text))
+    assert len(used) > 15
+    assert used <= listed | {"alias"}

@@ -1,0 +1,38 @@
+"""The code is clean by the project's own rules."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = [p for folder in ("mfmadsl", "tests", "examples", "benchmarks", "scripts", "docs",
+                            "grammars", "intrinsics") for p in sorted((ROOT / folder).rglob("*"))
+           if p.is_file() and "__pycache__" not in p.parts]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "check"], ["ruff", "format", "--check"], ["mypy", "--strict"]],
+    ids=" ".join,
+)
+def test_linters_have_nothing_to_say(command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_file_is_called_by_what_means_nothing() -> None:
+    names = {path.stem for path in SOURCES}
+    assert not names & {"utils", "util", "helpers", "common", "misc"}
+
+
+def test_a_package_hands_on_names_and_nothing_else() -> None:
+    for path in (ROOT / "mfmadsl").rglob("__init__.py"):
+        if path.parent.name != "mfmadsl":
+            assert not re.search(r"^\s*(def|class) ", path.read_text(), re.MULTILINE), path
