@@ -18,7 +18,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT]
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
     (found,) = folder.glob("*.whl")
     return found
@@ -29,11 +29,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs a program of a fresh environment that holds the wheel and what it asks for."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", wheel]
+    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", str(wheel)]
     subprocess.run(pip, check=True, capture_output=True)
 
     def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [folder / "bin" / program, *arguments]
+        command = [str(folder / "bin" / program), *arguments]
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
 
     return run
