@@ -153,7 +153,7 @@ def _scratch(instruction: Instruction, load: bool, width: Width | None) -> Execu
     displacement = instruction.offset()
 
     def execute(waves: Waves) -> None:
-        offset = np.full((1, 1), displacement, dtype=np.uint32)
+        offset: Array = np.full((1, 1), displacement, dtype=np.uint32)
         for part in parts:
             offset = offset + waves.read_vector(part, "u32")
         _move_scratch(waves, offset, data, load, width)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.wave import Waves
+from mfmadsl.emulator.wave import Array, Waves
 from tests.emulator.machine import put, run, vector, wave
 
 LANES = np.arange(64, dtype=np.uint32)
@@ -22,7 +22,7 @@ def with_memory() -> Waves:
     return waves
 
 
-def content(waves: Waves) -> np.ndarray:
+def content(waves: Waves) -> Array:
     return waves.memory.content(waves.memory.segments[0])
 
 

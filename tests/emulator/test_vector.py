@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from mfmadsl.emulator.wave import Array
 from tests.emulator.machine import executed, put, run, vector, wave
 
 words = arrays(np.uint32, 64, elements=st.integers(0, 2**32 - 1))
@@ -88,7 +89,7 @@ INTEGERS: dict[str, Callable[..., int]] = {
 
 @pytest.mark.parametrize("name", INTEGERS)
 @given(words, words, words)
-def test_integer_instructions(name: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+def test_integer_instructions(name: str, a: Array, b: Array, c: Array) -> None:
     expected = INTEGERS[name]
     count = expected.__code__.co_argcount if hasattr(expected, "__code__") else 2
     sources = (a, b, c)[:count]
@@ -106,14 +107,14 @@ WIDE: dict[str, Callable[[int, int], int]] = {
 
 @pytest.mark.parametrize("name", WIDE)
 @given(words, arrays(np.uint64, 64, elements=st.integers(0, 2**64 - 1)))
-def test_shifts_of_pairs(name: str, shift: np.ndarray, pair: np.ndarray) -> None:
+def test_shifts_of_pairs(name: str, shift: Array, pair: Array) -> None:
     waves = executed(f"{name} v[0:1], v2, v[4:5]", {"v2": shift, "v[4:5]": pair})
     expected = [WIDE[name](int(a), int(b)) % 2**64 for a, b in zip(shift, pair, strict=True)]
     assert vector(waves, 0, np.uint64).tolist() == expected
 
 
 @given(words, words, arrays(np.uint64, 64, elements=st.integers(0, 2**64 - 1)))
-def test_wide_multiply_add_with_its_carry(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+def test_wide_multiply_add_with_its_carry(a: Array, b: Array, c: Array) -> None:
     registers = {"v2": a, "v3": b, "v[4:5]": c}
     waves = executed("v_mad_u64_u32 v[0:1], vcc, v2, v3, v[4:5]", registers)
     totals = [int(x) * int(y) + int(z) for x, y, z in zip(a, b, c, strict=True)]
@@ -123,7 +124,7 @@ def test_wide_multiply_add_with_its_carry(a: np.ndarray, b: np.ndarray, c: np.nd
 
 
 @given(words, words, st.booleans())
-def test_additions_chain_by_their_carries(a: np.ndarray, b: np.ndarray, subtract: bool) -> None:
+def test_additions_chain_by_their_carries(a: Array, b: Array, subtract: bool) -> None:
     waves = wave()
     put(waves, {"v[0:1]": a.astype(np.uint64) << 16, "v[2:3]": b.astype(np.uint64)})
     low, high = ("sub", "subb") if subtract else ("add", "addc")
@@ -147,9 +148,7 @@ floats = arrays(np.float32, 64, elements=st.floats(width=32, allow_nan=False))
     ],
 )
 @given(floats, floats)
-def test_float_instructions(
-    name: str, expected: Callable[..., np.ndarray], a: np.ndarray, b: np.ndarray
-) -> None:
+def test_float_instructions(name: str, expected: Callable[..., Array], a: Array, b: Array) -> None:
     with np.errstate(all="ignore"):
         found = vector(executed(f"{name} v0, v1, v2", {"v1": a, "v2": b}), 0, np.float32)
         np.testing.assert_array_equal(found, expected(a, b))
@@ -193,7 +192,7 @@ def test_lanes_that_exec_switches_off_keep_their_values() -> None:
 
 
 @given(words, words)
-def test_comparisons_and_the_choice_that_they_make(a: np.ndarray, b: np.ndarray) -> None:
+def test_comparisons_and_the_choice_that_they_make(a: Array, b: Array) -> None:
     waves = wave()
     put(waves, {"v1": a, "v2": b})
     run(waves, "v_cmp_lt_u32_e32 vcc, v1, v2")
@@ -212,9 +211,7 @@ def test_a_comparison_gives_zero_for_lanes_that_are_off() -> None:
 
 
 @given(words, words, words, st.integers(0, 255))
-def test_any_function_of_three_bits(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray, table: int
-) -> None:
+def test_any_function_of_three_bits(a: Array, b: Array, c: Array, table: int) -> None:
     found = vector(
         executed(f"v_bitop3_b32 v0, v1, v2, v3 bitop3:{table:#x}", {"v1": a, "v2": b, "v3": c}), 0
     )
@@ -232,7 +229,7 @@ def test_the_first_active_lane_is_read() -> None:
 
 
 @given(words, words)
-def test_sub_word_operands(a: np.ndarray, b: np.ndarray) -> None:
+def test_sub_word_operands(a: Array, b: Array) -> None:
     found = vector(
         executed(
             "v_add_u32_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PAD "
