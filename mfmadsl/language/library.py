@@ -10,7 +10,7 @@ from pathlib import Path
 from mfmadsl.language.checker import check_intrinsic, check_layout
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, did_you_mean
 from mfmadsl.language.parser import parse
-from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Name, Use
+from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Name, NamesField, Use
 from mfmadsl.model import Intrinsic
 from mfmadsl.resources import resource_folder
 
@@ -46,7 +46,7 @@ def _check(document: _Document) -> list[Intrinsic]:
     intrinsics = []
     for item in document.intrinsics:
         try:
-            intrinsics.append(check_intrinsic(item, document.layouts))
+            intrinsics += check_intrinsic(item, document.layouts)
         except LanguageError as error:
             found += [d for d in error.diagnostics if d.code not in consequences]
     if found:
@@ -124,8 +124,10 @@ def _open(source: Source, folder: Path | None, users: tuple[Path, ...]) -> _Docu
                 document.layouts[item.name.text] = item
         else:
             document.intrinsics.append(item)
-            for alias in (n for f in item.fields for n in getattr(f, "aliases", ())):
-                _claim(alias, names, document)
+            for field_ in item.fields:
+                if isinstance(field_, NamesField) and field_.name.text == "alias":
+                    for alias in field_.names:
+                        _claim(alias, names, document)
     return document
 
 

@@ -18,16 +18,17 @@ from lark.visitors import v_args
 
 from mfmadsl.language.diagnostic import Diagnostic, Source, Span, did_you_mean
 from mfmadsl.language.syntax import (
-    AliasField,
     Argument,
     Binary,
     CallField,
     Expression,
     Field,
+    Index,
     IntrinsicItem,
     Item,
     LayoutItem,
     Name,
+    NamesField,
     Number,
     OperandField,
     Placement,
@@ -192,7 +193,7 @@ def _expectation(terminals: set[str]) -> str:
 @cache
 def _spelling(terminal: str) -> str:
     spoken = {"NAME": "a name", "INTEGER": "a number", "STRING": "a string", "$END": "the end"}
-    spoken |= {"SUM": "`+`", "PRODUCT": "`*`", "DOC": ""}
+    spoken |= {"SUM": "`+`", "PRODUCT": "`*`", "SLASH": "`/`", "DOC": ""}
     if terminal in spoken:
         return spoken[terminal]
     for definition in _lark().terminals:
@@ -250,23 +251,37 @@ class _Builder(Transformer[Token, Item]):
         return SettingsField(self._keyword(meta, "cycles"), tuple(children))
 
     @v_args(meta=True)
+    def narrow_cycles(self, meta: Meta, children: list[Setting]) -> SettingsField:
+        return SettingsField(self._keyword(meta, "narrow_cycles"), tuple(children))
+
+    @v_args(meta=True)
     def call(self, meta: Meta, children: list[Token]) -> CallField:
         name = self._keyword(meta, "call")
         return CallField(name, children[0][1:-1], self._token_span(children[0]))
 
     @v_args(meta=True)
-    def alias(self, meta: Meta, children: list[Name]) -> AliasField:
-        return AliasField(self._keyword(meta, "alias"), tuple(children))
+    def alias(self, meta: Meta, children: list[Name]) -> NamesField:
+        return NamesField(self._keyword(meta, "alias"), tuple(children))
 
     @v_args(meta=True)
-    def operand(self, meta: Meta, children: list[Name | Placement]) -> OperandField:
-        name, dtype, row, column, placement = children
+    def modifiers(self, meta: Meta, children: list[Name]) -> NamesField:
+        return NamesField(self._keyword(meta, "modifiers"), tuple(children))
+
+    @v_args(meta=True)
+    def index(self, meta: Meta, children: list[Name | Token | Number]) -> Index:
+        name, *group = children
         assert isinstance(name, Name)
-        assert isinstance(dtype, Name)
-        assert isinstance(row, Name)
-        assert isinstance(column, Name)
+        divisor = group[-1] if group else None
+        value = divisor.value if isinstance(divisor, Number) else 1
+        return Index(name, value, self._span(meta))
+
+    @v_args(meta=True)
+    def operand(self, meta: Meta, children: list[Name | Index | Placement]) -> OperandField:
+        name, *types = [child for child in children if isinstance(child, Name)]
+        row, column = [child for child in children if isinstance(child, Index)]
+        placement = children[-1]
         assert isinstance(placement, Placement)
-        return OperandField(name, dtype, (row, column), placement, self._span(meta))
+        return OperandField(name, tuple(types), (row, column), placement, self._span(meta))
 
     def operand_name(self, children: list[Token]) -> Name:
         return Name(str(children[0]), self._token_span(children[0]))

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
 
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
 from mfmadsl.language.expression import compile_expression, names_in, tabulate
-from mfmadsl.language.syntax import Binary, Expression, LayoutItem, Name, OperandField
+from mfmadsl.language.syntax import (
+    Argument,
+    Binary,
+    Expression,
+    LayoutItem,
+    Name,
+    OperandField,
+)
 from mfmadsl.model import WAVE_SIZE, Layout
+
+BLOCK = "block"
+"""The index that every layout sees without being passed it; `BLOCK` is the number of blocks."""
+
+
+class _Fault(NamedTuple):
+    """Why a table is no layout; `{}` stands for the operand's name."""
+
+    code: str
+    message: str
+    hint: str = ""
 
 
 def place(
     operand: OperandField, extents: Mapping[str, int], layouts: Mapping[str, LayoutItem]
 ) -> Layout:
-    """The layout that `operand` gets; `extents` holds the sizes of i, j and k.
+    """The layout that `operand` gets; `extents` holds the sizes of its indices and of `block`.
 
-    Raises LanguageError with every rule that the placement breaks.
+    Raises LanguageError with the first rule that the placement breaks.
     """
     placement = operand.placement
     item = layouts.get(placement.layout.text)
@@ -28,75 +48,127 @@ def place(
             hint or "say `use layouts` at the top of the file to have the library's",
         )
     indices, constants = _bind(operand, item, extents)
-    rules = {rule.name.text: rule.expression for rule in item.rules}
-    renamed = [_rename(rules[name], indices) for name in ("lane", "register")]
-    axes = [(index.text, extents[index.text]) for index in operand.indices]
+    axes = tuple((i.name.text, extents[i.name.text]) for i in operand.indices)
     try:
-        slots = tabulate(renamed, constants, axes)
+        arranged = _arrange(
+            item, tuple(indices.items()), tuple(constants.items()), extents[BLOCK], axes
+        )
     except LanguageError as error:
         (fault,) = error.diagnostics
         message = f"in layout `{item.name.text}`, {fault.message}"
         raise LanguageError([Diagnostic(fault.code, message, placement.span)]) from None
-    return _checked(operand, extents, slots)
+    if isinstance(arranged, _Fault):
+        message = arranged.message.replace("{}", operand.name.text.upper())
+        raise LanguageError([Diagnostic(arranged.code, message, placement.span, arranged.hint)])
+    return arranged
 
 
 def _bind(
     operand: OperandField, item: LayoutItem, extents: Mapping[str, int]
 ) -> tuple[dict[str, str], dict[str, int]]:
     """(parameter -> index, parameter or extent -> number) of a use of a layout."""
-    placement, own = operand.placement, {name.text for name in operand.indices}
+    placement, own = operand.placement, [index.name.text for index in operand.indices]
     indices: dict[str, str] = {}
-    constants: dict[str, int] = {}
+    constants: dict[str, int] = {BLOCK.upper(): extents[BLOCK]}
     parameters = [p.text for p in item.parameters]
     signature = f"{item.name.text}({', '.join(parameters)})"
     for position, argument in enumerate(placement.arguments):
-        if argument.keyword is not None:
-            parameter = argument.keyword.text
-            where = argument.keyword.span
-            if parameter not in parameters:
-                raise _error(
-                    "argument",
-                    f"{signature} has no parameter `{parameter}`",
-                    argument.keyword,
-                    did_you_mean(parameter, parameters),
-                )
-        elif position < len(parameters):
-            parameter, where = parameters[position], argument.value.span
-        else:
-            raise LanguageError(
-                [Diagnostic("argument", f"{signature} takes no more", argument.value.span)]
-            )
+        parameter = _parameter(argument, position, parameters, signature)
         if parameter in indices or parameter in constants:
+            where = argument.keyword.span if argument.keyword else argument.value.span
             raise LanguageError([Diagnostic("argument", f"`{parameter}` is given twice", where)])
         names = names_in(argument.value)
         if isinstance(argument.value, Name) and argument.value.text in own:
             indices[parameter] = argument.value.text
             constants[parameter.upper()] = extents[argument.value.text]
         elif names:
-            expected = " and ".join(f"`{name.text}`" for name in operand.indices)
             raise _error(
                 "argument",
                 f"`{names[0].text}` is not an index of `{operand.name.text}`",
                 names[0],
-                f"an argument is an index, here {expected}, or a number",
+                f"an argument is an index, here `{own[0]}` and `{own[1]}`, or a number",
             )
         else:
             constants[parameter] = compile_expression(argument.value)({})
     missing = [p for p in parameters if p not in indices and p not in constants]
     if missing:
-        raise LanguageError(
-            [Diagnostic("argument", f"{signature} also needs `{missing[0]}`", placement.span)]
-        )
-    unused = [name for name in operand.indices if name.text not in indices.values()]
+        message = f"{signature} also needs `{missing[0]}`"
+        raise LanguageError([Diagnostic("argument", message, placement.span)])
+    unused = [i.name for i in operand.indices if i.name.text not in indices.values()]
     if unused:
         raise _error(
             "argument",
-            f"the layout does not see `{unused[0].text}`: "
-            f"all of its elements would fall on one place",
+            f"the layout does not see `{unused[0].text}`: all of its elements would fall on one "
+            "place",
             unused[0],
-            f"pass it on: `{item.name.text}({', '.join(n.text for n in operand.indices)}, ...)`",
+            f"pass it on: `{item.name.text}({', '.join(own)}, ...)`",
         )
     return indices, constants
+
+
+def _parameter(argument: Argument, position: int, parameters: list[str], signature: str) -> str:
+    """The parameter that an argument is for."""
+    if argument.keyword is None:
+        if position < len(parameters):
+            return parameters[position]
+        message = f"{signature} takes no more"
+        raise LanguageError([Diagnostic("argument", message, argument.value.span)])
+    name = argument.keyword.text
+    if name not in parameters:
+        hint = did_you_mean(name, parameters)
+        message = f"{signature} has no parameter `{name}`"
+        raise _error("argument", message, argument.keyword, hint)
+    return name
+
+
+@cache  # an instruction's operands, and those of its neighbours, lie alike
+def _arrange(
+    item: LayoutItem,
+    indices: tuple[tuple[str, str], ...],
+    constants: tuple[tuple[str, int], ...],
+    blocks: int,
+    axes: tuple[tuple[str, int], tuple[str, int]],
+) -> Layout | _Fault:
+    """The layout that the rules give over all blocks and both axes, or why there is none."""
+    rules = {rule.name.text: rule.expression for rule in item.rules}
+    renamed = [_rename(rules[name], dict(indices)) for name in ("lane", "register")]
+    (_, rows), (_, columns) = axes
+    registers, rest = divmod(blocks * rows * columns, WAVE_SIZE)
+    if rest:
+        of = f"{blocks} x " if blocks > 1 else ""
+        message = f"{of}{rows}x{columns} elements of {{}} do not fill {WAVE_SIZE} lanes evenly"
+        return _Fault("lanes", message)
+    slots = tabulate(renamed, dict(constants), ((BLOCK, blocks), *axes))
+    holders: dict[tuple[int, ...], int] = {}
+    for index, slot in enumerate(slots):
+        lane, register = slot
+        if lane >= WAVE_SIZE or register >= registers:
+            return _outside(_element(index, blocks, rows, columns), lane, register, registers)
+        if holders.setdefault(slot, index) != index:
+            first = _element(holders[slot], blocks, rows, columns)
+            second = _element(index, blocks, rows, columns)
+            message = f"lane {lane} holds both {first} and {second} in register {register}"
+            return _Fault("collision", message, "two elements must differ in lane or register")
+    pairs = tuple((lane, register) for lane, register in slots)
+    return Layout(rows, columns, WAVE_SIZE, registers, pairs, blocks)
+
+
+def _element(index: int, blocks: int, rows: int, columns: int) -> str:
+    block, index = divmod(index, rows * columns)
+    place = f"{index // columns},{index % columns}"
+    return f"{{}}[{place}]" if blocks == 1 else f"{{}}[{place}] of block {block}"
+
+
+def _outside(element: str, lane: int, register: int, registers: int) -> _Fault:
+    if lane >= WAVE_SIZE:
+        message = f"{element} falls on lane {lane}, but a wave has lanes 0 to {WAVE_SIZE - 1}"
+        return _Fault("lane", message)
+    return _Fault(
+        "register",
+        f"{element} falls on register {register}, but {WAVE_SIZE} lanes hold the operand "
+        f"in registers 0 to {registers - 1}",
+        "registers count the elements of one lane, from 0 and without gaps",
+    )
 
 
 def _rename(expression: Expression, indices: Mapping[str, str]) -> Expression:
@@ -108,45 +180,6 @@ def _rename(expression: Expression, indices: Mapping[str, str]) -> Expression:
             left=_rename(expression.left, indices), right=_rename(expression.right, indices)
         )
     return expression
-
-
-def _checked(
-    operand: OperandField, extents: Mapping[str, int], slots: Sequence[tuple[int, ...]]
-) -> Layout:
-    """The layout of a table of (lane, register), if it is one-to-one and onto."""
-    name = operand.name.text.upper()
-    rows, columns = (extents[index.text] for index in operand.indices)
-    registers, rest = divmod(rows * columns, WAVE_SIZE)
-    if rest:
-        message = f"{rows}x{columns} elements of {name} do not fill {WAVE_SIZE} lanes evenly"
-        raise LanguageError([Diagnostic("lanes", message, operand.placement.span)])
-    holders: dict[tuple[int, int], str] = {}
-    for index, (lane, register) in enumerate(slots):
-        row, column = divmod(index, columns)
-        element = f"{name}[{row},{column}]"
-        _check_slot(element, lane, register, registers, operand)
-        first = holders.setdefault((lane, register), element)
-        if first is not element:
-            message = f"lane {lane} holds both {first} and {element} in register {register}"
-            hint = "two elements must differ in lane or register"
-            raise LanguageError([Diagnostic("collision", message, operand.placement.span, hint)])
-    return Layout(rows, columns, WAVE_SIZE, registers, tuple(holders))
-
-
-def _check_slot(
-    element: str, lane: int, register: int, registers: int, operand: OperandField
-) -> None:
-    span = operand.placement.span
-    if lane >= WAVE_SIZE:
-        message = f"{element} falls on lane {lane}, but a wave has lanes 0 to {WAVE_SIZE - 1}"
-        raise LanguageError([Diagnostic("lane", message, span)])
-    if register >= registers:
-        message = (
-            f"{element} falls on register {register}, but {WAVE_SIZE} lanes hold the operand "
-            f"in registers 0 to {registers - 1}"
-        )
-        hint = "registers count the elements of one lane, from 0 and without gaps"
-        raise LanguageError([Diagnostic("register", message, span, hint)])
 
 
 def _error(code: str, message: str, name: Name, hint: str = "") -> LanguageError:

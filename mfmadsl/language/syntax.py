@@ -66,10 +66,20 @@ class Placement(NamedTuple):
     span: Span
 
 
-class OperandField(NamedTuple):
+class Index(NamedTuple):
+    """`k`, or `k / 32`: one value for a group of that many."""
+
     name: Name
-    type: Name
-    indices: tuple[Name, Name]
+    group: int
+    span: Span
+
+
+class OperandField(NamedTuple):
+    """`types` has several names where the instruction takes each of them."""
+
+    name: Name
+    types: tuple[Name, ...]
+    indices: tuple[Index, Index]
     placement: Placement
     span: Span
 
@@ -87,12 +97,14 @@ class CallField(NamedTuple):
     span: Span
 
 
-class AliasField(NamedTuple):
+class NamesField(NamedTuple):
+    """`alias ...` or `modifiers ...`; `name` is the keyword."""
+
     name: Name
-    aliases: tuple[Name, ...]
+    names: tuple[Name, ...]
 
 
-Field = OperandField | SettingsField | CallField | AliasField
+Field = OperandField | SettingsField | CallField | NamesField
 
 
 class IntrinsicItem(NamedTuple):

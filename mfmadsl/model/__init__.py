@@ -1,17 +1,32 @@
 """What an intrinsic is: types, architectures, layouts. Knows no text, no TVM and no emulator."""
 
 from mfmadsl.model.architecture import ARCHITECTURES, WAVE_SIZE, Architecture, architecture
+from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.closed_form import ClosedForm, Digit, closed_form
-from mfmadsl.model.intrinsic import REGISTER_BITS, Intrinsic, Location, Operand
+from mfmadsl.model.intrinsic import (
+    REGISTER_BITS,
+    SPARSE_GROUP,
+    SPARSE_STORED,
+    Intrinsic,
+    Location,
+    Operand,
+)
 from mfmadsl.model.layout import Layout, NoClosedFormError
-from mfmadsl.model.types import ELEMENT_TYPES, ElementType
+from mfmadsl.model.modifier import MODIFIERS, NEGATION_CHIPS, source_block, source_lane
+from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
 
 __all__ = [
     "ARCHITECTURES",
     "ELEMENT_TYPES",
+    "INDEX",
+    "MODIFIERS",
+    "NEGATION_CHIPS",
     "REGISTER_BITS",
+    "SPARSE_GROUP",
+    "SPARSE_STORED",
     "WAVE_SIZE",
     "Architecture",
+    "BitMatrix",
     "ClosedForm",
     "Digit",
     "ElementType",
@@ -21,5 +36,8 @@ __all__ = [
     "NoClosedFormError",
     "Operand",
     "architecture",
+    "bit_matrix",
     "closed_form",
+    "source_block",
+    "source_lane",
 ]

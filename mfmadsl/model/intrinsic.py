@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mfmadsl.model.layout import Layout
-from mfmadsl.model.types import ElementType
+from mfmadsl.model.types import INDEX, ElementType
 
 REGISTER_BITS = 32
 
+SPARSE_GROUP, SPARSE_STORED = 4, 2
+"""Of four neighbouring k, a sparse A stores two."""
+
 
 class Location(NamedTuple):
-    """Where one element lies: bits `low` to `high` from 32-bit register `register` of `lane`."""
+    """Where one element lies: bits `low` to `high` from 32-bit register `register` of `lane`.
+
+    Bits count past 31 where an element continues in the next register.
+    """
 
     lane: int
     register: int
@@ -22,33 +28,45 @@ class Location(NamedTuple):
 
 @dataclass(frozen=True)
 class Operand:
-    """A, B or C of an instruction: a tile of elements and the layout that scatters it."""
+    """One operand of an instruction: tiles of elements and the layout that scatters them.
+
+    The layout of a `sparse` operand counts stored elements, half as many as there are along k.
+    """
 
     name: str
     type: ElementType
     layout: Layout
+    sparse: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.layout.rows, self.layout.columns
+        """Rows and columns of one block, as the product sees them."""
+        factor = SPARSE_GROUP // SPARSE_STORED if self.sparse else 1
+        return self.layout.rows, self.layout.columns * factor
 
     @property
     def register_count(self) -> int:
         """32-bit registers that one lane gives to the operand."""
-        return self.layout.registers * self.type.bits // REGISTER_BITS
+        return -(-self.layout.registers * self.type.bits // REGISTER_BITS)
 
-    def location(self, row: int, column: int) -> Location:
-        lane, element = self.layout.slot(row, column)
+    def location(self, row: int, column: int, block: int = 0) -> Location:
+        """Where an element lies; a sparse one somewhere in the bits of its group of four."""
+        count = 1
+        if self.sparse:
+            column, count = column // SPARSE_GROUP * SPARSE_STORED, SPARSE_STORED
+        lane, element = self.layout.slot(row, column, block)
         register, low = divmod(element * self.type.bits, REGISTER_BITS)
-        return Location(lane, register, low, low + self.type.bits - 1)
+        return Location(lane, register, low, low + count * self.type.bits - 1)
 
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """C[m, n] += A[m, k] x B[k, n], done by one wave in one instruction.
+    """C[m, n] += A[m, k] x B[k, n] in each block, done by one wave in one instruction.
 
     `call` is the LLVM intrinsic, `cycles` says for each chip that has the instruction how long
-    the matrix core is busy with it, `mnemonics` are its names in assembly, CDNA3 spelling first.
+    the matrix core is busy with it, `aliases` are its other names in assembly. `modifiers` are some
+    of "cbsz_abid", "blgp", "neg". With `scales`, (scale_a, scale_b), a product is taken between
+    elements that are scaled in groups along k.
     """
 
     name: str
@@ -62,6 +80,9 @@ class Intrinsic:
     call: str
     cycles: tuple[tuple[str, int], ...]
     aliases: tuple[str, ...] = ()
+    blocks: int = 1
+    modifiers: tuple[str, ...] = ()
+    scales: tuple[Operand, ...] = ()
 
     @property
     def chips(self) -> tuple[str, ...]:
@@ -69,7 +90,26 @@ class Intrinsic:
 
     @property
     def mnemonics(self) -> tuple[str, ...]:
+        """Its names in assembly, CDNA3 spelling first."""
         return f"v_{self.name}", *self.aliases
 
+    @property
+    def sparse(self) -> bool:
+        return self.a.sparse
+
+    @property
+    def index(self) -> Operand | None:
+        """The operand that says which elements a sparse A stores: it lies as they do."""
+        return Operand("index", INDEX, self.a.layout, sparse=True) if self.sparse else None
+
+    @property
+    def operands(self) -> dict[str, Operand]:
+        """A, B, C and what else the instruction reads, by name."""
+        more = (self.index,) if self.index else ()
+        return {o.name: o for o in (self.a, self.b, self.c, *more, *self.scales)}
+
     def operand(self, name: str) -> Operand:
-        return {"a": self.a, "b": self.b, "c": self.c}[name]
+        """Raises ValueError, naming those there are, if the instruction has no such operand."""
+        if name not in self.operands:
+            raise ValueError(f"{self.name} has no operand `{name}`, but {', '.join(self.operands)}")
+        return self.operands[name]

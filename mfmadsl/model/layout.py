@@ -1,11 +1,16 @@
-"""Where the elements of one operand lie: (row, column) to (lane, register)."""
+"""Where the elements of one operand lie: (block, row, column) to (lane, register)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.closed_form import ClosedForm, closed_form
+
+BANKS = 32
+"""Banks of the LDS, each four bytes wide (CDNA3 ISA, section 11.1)."""
 
 
 class NoClosedFormError(ValueError):
@@ -14,12 +19,12 @@ class NoClosedFormError(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """A one-to-one map of a `rows` x `columns` tile onto `lanes` x `registers`.
+    """A one-to-one map of `blocks` tiles of `rows` x `columns` onto `lanes` x `registers`.
 
     `registers` counts elements held by one lane, in order; several narrow elements share a 32-bit
     register of the machine (`Operand.location` gives those). `slots` holds a (lane, register) for
-    every element in row-major order. The language checks that the map is one-to-one and onto
-    before it makes a Layout; `Layout` itself trusts it.
+    every element in the order block, row, column. The language checks that the map is one-to-one
+    and onto before it makes a Layout; `Layout` itself trusts it.
     """
 
     rows: int
@@ -27,34 +32,110 @@ class Layout:
     lanes: int
     registers: int
     slots: tuple[tuple[int, int], ...] = field(repr=False)
+    blocks: int = 1
 
-    def slot(self, row: int, column: int) -> tuple[int, int]:
+    def slot(self, row: int, column: int, block: int = 0) -> tuple[int, int]:
         """(lane, register) that holds the element."""
-        return self.slots[row * self.columns + column]
+        return self.slots[(block * self.rows + row) * self.columns + column]
 
-    def element(self, lane: int, register: int) -> tuple[int, int]:
-        """(row, column) of the element in that slot: the inverse of `slot`."""
+    def element(self, lane: int, register: int) -> tuple[int, int, int]:
+        """(block, row, column) of the element in that slot: the inverse of `slot`."""
         return self._elements[lane, register]
 
     @cached_property
-    def _elements(self) -> dict[tuple[int, int], tuple[int, int]]:
-        return {slot: divmod(index, self.columns) for index, slot in enumerate(self.slots)}
+    def _elements(self) -> dict[tuple[int, int], tuple[int, int, int]]:
+        area = self.rows * self.columns
+        return {
+            slot: (index // area, index % area // self.columns, index % self.columns)
+            for index, slot in enumerate(self.slots)
+        }
 
-    def forward(self, row: str, column: str) -> tuple[ClosedForm, ClosedForm]:
-        """(lane, register) as expressions in variables named `row` and `column`."""
+    @cached_property
+    def matrix(self) -> BitMatrix | None:
+        """The map as bits: element number to lane * registers + register; None if not linear."""
+        return bit_matrix([lane * self.registers + r for lane, r in self.slots])
+
+    def compose(self, other: Layout) -> tuple[int, ...]:
+        """For each slot of this layout, in the order lane, register, the number of the slot of
+        `other` that holds the same element: the moves that turn one layout into the other.
+
+        Raises ValueError if the two are not of the same elements.
+        """
+        if (self.blocks, self.rows, self.columns) != (other.blocks, other.rows, other.columns):
+            raise ValueError("the layouts are of other shapes")
+        if self.matrix is not None and other.matrix is not None:
+            moves = other.matrix @ self.matrix.inverse()
+            return tuple(moves.apply(x) for x in range(self.lanes * self.registers))
+        slots = ((lane, r) for lane in range(self.lanes) for r in range(self.registers))
+        found = (other.slot(row, column, block) for block, row, column in map(self._at, slots))
+        return tuple(lane * other.registers + r for lane, r in found)
+
+    def _at(self, slot: tuple[int, int]) -> tuple[int, int, int]:
+        return self._elements[slot]
+
+    def restrict(self, rows: int, columns: int) -> dict[tuple[int, int], tuple[int, int]]:
+        """The slots of the first `rows` rows and `columns` columns of the first block."""
+        return {(r, c): self.slot(r, c) for r in range(rows) for c in range(columns)}
+
+    def run_along_row(self) -> int:
+        """How many consecutive elements of a row lie in consecutive registers of one lane."""
+        return self._run(lambda x: (0, x), self.columns)
+
+    def run_along_column(self) -> int:
+        """How many consecutive elements of a column lie in consecutive registers of one lane."""
+        return self._run(lambda x: (x, 0), self.rows)
+
+    def _run(self, along: Callable[[int], tuple[int, int]], extent: int) -> int:
+        """The longest power of two into which every line can be cut."""
+        run = 1
+        while extent % (2 * run) == 0 and self._cut(along, 2 * run):
+            run *= 2
+        return run
+
+    def _cut(self, along: Callable[[int], tuple[int, int]], run: int) -> bool:
+        down, right = along(1)
+        for block in range(self.blocks):
+            for row in range(0, self.rows, run if down else 1):
+                for column in range(0, self.columns, run if right else 1):
+                    lane, register = self.slot(row, column, block)
+                    for x in range(1, run):
+                        place = self.slot(row + x * down, column + x * right, block)
+                        if place != (lane, register + x):
+                            return False
+        return True
+
+    def banks(self, register: int, address: Callable[[int, int, int], int]) -> tuple[int, ...]:
+        """The LDS bank that each lane touches when it loads the element for `register`.
+
+        `address` gives the byte at which (block, row, column) lies in the LDS.
+        """
+        places = (self.element(lane, register) for lane in range(self.lanes))
+        return tuple(address(*place) // 4 % BANKS for place in places)
+
+    def forward(self, row: str, column: str, block: str = "") -> tuple[ClosedForm, ClosedForm]:
+        """(lane, register) as expressions in variables of these names.
+
+        Raises NoClosedFormError where there are none.
+        """
         box = {row: self.rows, column: self.columns}
-        return (
-            _required(closed_form(lambda r, c: self.slot(r, c)[0], box)),
-            _required(closed_form(lambda r, c: self.slot(r, c)[1], box)),
+        if self.blocks > 1:
+            box = {block: self.blocks, **box}
+        lane, register = (
+            closed_form(lambda *x, i=part: self._slot_of(x)[i], box) for part in (0, 1)
         )
+        return _required(lane), _required(register)
 
-    def inverse(self, lane: str, register: str) -> tuple[ClosedForm, ClosedForm]:
-        """(row, column) as expressions in variables named `lane` and `register`."""
+    def _slot_of(self, point: tuple[int, ...]) -> tuple[int, int]:
+        *block, row, column = point
+        return self.slot(row, column, *block)
+
+    def inverse(self, lane: str, register: str) -> tuple[ClosedForm, ClosedForm, ClosedForm]:
+        """(block, row, column) as expressions in variables of these names."""
         box = {lane: self.lanes, register: self.registers}
-        return (
-            _required(closed_form(lambda x, r: self.element(x, r)[0], box)),
-            _required(closed_form(lambda x, r: self.element(x, r)[1], box)),
+        block, row, column = (
+            closed_form(lambda x, r, i=part: self.element(x, r)[i], box) for part in (0, 1, 2)
         )
+        return _required(block), _required(row), _required(column)
 
 
 def _required(form: ClosedForm | None) -> ClosedForm:

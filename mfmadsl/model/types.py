@@ -10,21 +10,48 @@ from typing import Literal
 class ElementType:
     """A number format as it lies in a register.
 
-    `name` is TVM's name for the dtype, `short` the one in instruction names.
+    `name` is what `.mfma` files call it: TVM's and ml_dtypes' name, where they have one. `short` is
+    the one in instruction names. `chips` lists those whose matrix cores read it, where not all do:
+    the same eight bits are another number on gfx942 (fnuz) than on gfx950 (OCP).
     """
 
     name: str
     short: str
     bits: int
     kind: Literal["float", "integer"]
+    chips: tuple[str, ...] = ()
+
+    @property
+    def dtype(self) -> str:
+        """TVM's dtype of an array of them: xf32 is float32 that the matrix core rounds."""
+        return "float32" if self.name == "xfloat32" else self.name
 
     def __str__(self) -> str:
         return self.name
 
 
-FLOAT16 = ElementType("float16", "f16", 16, "float")
-FLOAT32 = ElementType("float32", "f32", 32, "float")
-INT8 = ElementType("int8", "i8", 8, "integer")
-INT32 = ElementType("int32", "i32", 32, "integer")
+_CDNA3, _CDNA4 = ("gfx942",), ("gfx950",)
 
-ELEMENT_TYPES: dict[str, ElementType] = {t.name: t for t in (FLOAT16, FLOAT32, INT8, INT32)}
+INDEX = ElementType("uint2", "index", 2, "integer", ("gfx942", "gfx950"))
+"""The position of a stored element among its four neighbours, in a sparse A."""
+
+ELEMENT_TYPES: dict[str, ElementType] = {
+    t.name: t
+    for t in (
+        ElementType("float64", "f64", 64, "float"),
+        ElementType("float32", "f32", 32, "float"),
+        ElementType("xfloat32", "xf32", 32, "float", _CDNA3),
+        ElementType("float16", "f16", 16, "float"),
+        ElementType("bfloat16", "bf16", 16, "float"),
+        ElementType("float8_e4m3fnuz", "fp8", 8, "float", _CDNA3),
+        ElementType("float8_e5m2fnuz", "bf8", 8, "float", _CDNA3),
+        ElementType("float8_e4m3fn", "fp8", 8, "float", _CDNA4),
+        ElementType("float8_e5m2", "bf8", 8, "float", _CDNA4),
+        ElementType("float6_e2m3fn", "fp6", 6, "float", _CDNA4),
+        ElementType("float6_e3m2fn", "bf6", 6, "float", _CDNA4),
+        ElementType("float4_e2m1fn", "fp4", 4, "float", _CDNA4),
+        ElementType("float8_e8m0fnu", "e8m0", 8, "float", _CDNA4),
+        ElementType("int8", "i8", 8, "integer"),
+        ElementType("int32", "i32", 32, "integer"),
+    )
+}
