@@ -20,6 +20,8 @@ from mfmadsl.language import find as find_intrinsic
 from mfmadsl.language import library as library_intrinsics
 from mfmadsl.model import ARCHITECTURES, Intrinsic
 from mfmadsl.report import (
+    Modifiers,
+    check_modifiers,
     intrinsic_json,
     intrinsic_summary,
     intrinsic_table,
@@ -86,19 +88,35 @@ def list_command(arch: str | None, as_json: bool) -> None:
 
 @main.command()
 @click.argument("name")
-@click.option("--operand", type=click.Choice(["a", "b", "c"]), default="a", show_default=True)
+@click.option(
+    "--operand",
+    type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
+    default="a",
+    show_default=True,
+)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
-def show(name: str, operand: str, form: str) -> None:
+@click.option("--arch", type=_ARCH, help="Which one, where chips differ in what NAME means.")
+@click.option("--cbsz", type=click.IntRange(0, 7), default=0, help="log2 of the blocks that share.")
+@click.option("--abid", type=click.IntRange(0, 15), default=0, help="The block of A they share.")
+@click.option("--blgp", type=click.IntRange(0, 7), default=0, help="The pattern of B's lanes.")
+def show(
+    name: str, operand: str, form: str, arch: str | None, cbsz: int, abid: int, blgp: int
+) -> None:
     """Show an intrinsic and where the elements of one operand lie."""
-    intrinsic = _find(name)
-    chosen = intrinsic.operand(operand)
+    intrinsic = _find(name, arch=arch)
+    modifiers = Modifiers(cbsz, abid, blgp)
+    try:
+        chosen = intrinsic.operand(operand)
+        check_modifiers(intrinsic, modifiers)
+    except ValueError as error:
+        _fail(str(error))
     if form == "json":
-        _print_json(layout_json(intrinsic, chosen))
+        _print_json(layout_json(intrinsic, chosen, modifiers))
         return
-    packed = "[bits]" if chosen.type.bits < 32 else ""
+    packed = "[bits]" if chosen.sparse or chosen.type.bits < 32 else ""
     click.echo(intrinsic_summary(intrinsic))
     click.echo(f"\n{operand.upper()}, each element as lane:register{packed}\n")
-    click.echo(layout_table(chosen))
+    click.echo(layout_table(chosen, modifiers))
 
 
 @main.command()
@@ -141,7 +159,7 @@ def gemm(
         raise click.UsageError("-o needs --emit: what is to be written?")
     if output is None and (len(kinds) > 1 or "hsaco" in kinds):
         raise click.UsageError("give -o FILE: only one kind of text can go to the terminal")
-    intrinsic = _find(name, spec)
+    intrinsic = _find(name, spec, arch)
     from mfmadsl.gemm import Gemm
 
     problem = Gemm(intrinsic, arch, m, n, k, trans_b)
@@ -237,14 +255,14 @@ def _load_all(paths: Iterable[Path]) -> list[Intrinsic]:
     return intrinsics
 
 
-def _find(name: str, spec: Path | None = None) -> Intrinsic:
+def _find(name: str, spec: Path | None = None, arch: str | None = None) -> Intrinsic:
     if spec is not None:
         for intrinsic in (found := _load_all([spec])):
-            if name in (intrinsic.name, *intrinsic.mnemonics):
+            if intrinsic.is_called(name):
                 return intrinsic
         _fail(f"{spec} has no `{name}`, but: {', '.join(i.name for i in found) or 'nothing'}")
     try:
-        return find_intrinsic(name)
+        return find_intrinsic(name, arch)
     except ValueError as error:
         _fail(str(error))
 

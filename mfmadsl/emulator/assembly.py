@@ -30,6 +30,11 @@ class Instruction:
     def offset(self, key: str = "offset") -> int:
         return int(self.modifiers.get(key, "0"), 0)
 
+    def flags(self, key: str, count: int, default: int = 0) -> list[int]:
+        """The numbers of a modifier such as `op_sel:[0,1]`."""
+        text = self.modifiers.get(key)
+        return [int(flag) for flag in text.strip("[]").split(",")] if text else [default] * count
+
 
 @dataclass(frozen=True)
 class KernelArgument:

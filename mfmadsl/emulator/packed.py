@@ -35,7 +35,7 @@ def compile_packed(instruction: Instruction) -> Execute | None:
 def _move(instruction: Instruction) -> Execute:
     """The low result is a word of the first source, the high one of the second."""
     target, *sources = instruction.operands
-    chosen = _flags(instruction, "op_sel", len(sources), 0)
+    chosen = instruction.flags("op_sel", len(sources))
     words = [_word(source, which) for source, which in zip(sources, chosen, strict=True)]
 
     def execute(waves: Waves) -> None:
@@ -50,8 +50,8 @@ def _packed(instruction: Instruction, operation: Callable[..., Array]) -> Execut
     target, *sources = instruction.operands
     halves = []
     for select, negate, default in (("op_sel", "neg_lo", 0), ("op_sel_hi", "neg_hi", 1)):
-        words = _flags(instruction, select, len(sources), default)
-        signs = _flags(instruction, negate, len(sources), 0)
+        words = instruction.flags(select, len(sources), default)
+        signs = instruction.flags(negate, len(sources))
         halves.append([(_word(s, w), n) for s, w, n in zip(sources, words, signs, strict=True)])
 
     def execute(waves: Waves) -> None:
@@ -63,11 +63,6 @@ def _packed(instruction: Instruction, operation: Callable[..., Array]) -> Execut
         waves.write_vector(target, np.asarray(results[0] | results[1] << np.uint64(32)))
 
     return execute
-
-
-def _flags(instruction: Instruction, key: str, count: int, default: int) -> list[int]:
-    text = instruction.modifiers.get(key)
-    return [int(flag) for flag in text.strip("[]").split(",")] if text else [default] * count
 
 
 def _word(operand: Operand, which: int) -> Operand:

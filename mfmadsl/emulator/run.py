@@ -321,7 +321,7 @@ class _Scheduler:
             elif name not in _NO_EFFECT:
                 execute = compiled[pc]
                 if execute is None:
-                    execute = compiled[pc] = compile_instruction(instruction)
+                    execute = compiled[pc] = compile_instruction(instruction, self._program.arch)
                 try:
                     execute(waves)
                 except EmulationError as error:
@@ -376,19 +376,18 @@ def _joined(groups: list[Waves]) -> list[Waves]:
     return list(by_pc.values())
 
 
-def compile_instruction(instruction: Instruction) -> Execute:
-    """What an instruction does to waves. Raises EmulationError if it is not known."""
-    for compile_it in (
-        compile_vector,
-        compile_packed,
-        compile_matrix,
-        compile_access,
-        compile_scalar,
-    ):
-        try:
-            execute = compile_it(instruction)
-        except (AssertionError, KeyError, ValueError):
-            execute = None  # its operands are not what the manual gives it
-        if execute is not None:
-            return execute
-    raise EmulationError("unknown instruction", instruction.line, instruction.text)
+def compile_instruction(instruction: Instruction, arch: str) -> Execute:
+    """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""
+    try:
+        execute = (
+            compile_vector(instruction)
+            or compile_packed(instruction)
+            or compile_matrix(instruction, arch)
+            or compile_access(instruction)
+            or compile_scalar(instruction)
+        )
+    except (AssertionError, IndexError, KeyError, ValueError):
+        execute = None  # its operands are not what the manual gives it
+    if execute is None:
+        raise EmulationError("unknown instruction", instruction.line, instruction.text)
+    return execute

@@ -86,16 +86,18 @@ def library() -> dict[str, Intrinsic]:
     return {i.name: i for path in library_files() for i in load(path)}
 
 
-def find(name: str) -> Intrinsic:
+def find(name: str, arch: str | None = None) -> Intrinsic:
     """The library's intrinsic called `name`, or having it as an alias.
 
+    Where several have it, since chips read the same bits as other numbers, the one of `arch`.
     Raises ValueError, with the nearest name, if there is none.
     """
     intrinsics = library()
-    for intrinsic in intrinsics.values():
-        if name in (intrinsic.name, *intrinsic.mnemonics):
-            return intrinsic
-    raise ValueError(f"no intrinsic is called `{name}`: {did_you_mean(name, list(intrinsics))}")
+    called = [i for i in intrinsics.values() if i.is_called(name)]
+    if not called:
+        hint = did_you_mean(name, list(intrinsics))
+        raise ValueError(f"no intrinsic is called `{name}`: {hint}")
+    return next((i for i in called if arch in i.chips), called[0])
 
 
 @dataclass

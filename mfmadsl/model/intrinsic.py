@@ -93,6 +93,10 @@ class Intrinsic:
         """Its names in assembly, CDNA3 spelling first."""
         return f"v_{self.name}", *self.aliases
 
+    def is_called(self, name: str) -> bool:
+        """Whether `name` is its name or one of its mnemonics, with or without the `v_`."""
+        return name == self.name or f"v_{name.removeprefix('v_')}" in self.mnemonics
+
     @property
     def sparse(self) -> bool:
         return self.a.sparse

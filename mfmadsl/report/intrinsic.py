@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import Intrinsic, Operand
 
 
 def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:
@@ -15,7 +15,11 @@ def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:
         "m": intrinsic.m,
         "n": intrinsic.n,
         "k": intrinsic.k,
+        "blocks": intrinsic.blocks,
         "types": {o.name: o.type.name for o in (intrinsic.a, intrinsic.b, intrinsic.c)},
+        "sparse": intrinsic.sparse,
+        "scaled": bool(intrinsic.scales),
+        "modifiers": list(intrinsic.modifiers),
         "cycles": dict(intrinsic.cycles),
         "call": intrinsic.call,
         "aliases": list(intrinsic.aliases),
@@ -25,10 +29,7 @@ def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:
 def intrinsic_table(intrinsics: Iterable[Intrinsic]) -> str:
     """One line an intrinsic: name, shape, types, chips."""
     rows = [("NAME", "M x N x K", "A, B", "C, D", "CHIPS")]
-    rows += [
-        (i.name, f"{i.m}x{i.n}x{i.k}", _inputs(i), str(i.c.type), " ".join(i.chips))
-        for i in intrinsics
-    ]
+    rows += [(i.name, _shape(i), _inputs(i), str(i.c.type), " ".join(i.chips)) for i in intrinsics]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
@@ -39,24 +40,38 @@ def intrinsic_table(intrinsics: Iterable[Intrinsic]) -> str:
 def intrinsic_summary(intrinsic: Intrinsic) -> str:
     """An intrinsic's entry in words: what it does, what each operand takes, and how long."""
     lines = [f"{intrinsic.name}: C[i, j] += A[i, k] * B[k, j]"]
+    blocks = f" blocks={intrinsic.blocks}" if intrinsic.blocks > 1 else ""
     if intrinsic.doc:
         lines += ["", *intrinsic.doc.splitlines()]
     lines += [
         "",
-        f"shape   m={intrinsic.m} n={intrinsic.n} k={intrinsic.k}",
+        f"shape   m={intrinsic.m} n={intrinsic.n} k={intrinsic.k}{blocks}",
         f"call    {intrinsic.call}",
         "cycles  " + ", ".join(f"{chip} {cycles}" for chip, cycles in intrinsic.cycles),
     ]
-    for operand, (row, column) in zip(
-        (intrinsic.a, intrinsic.b, intrinsic.c), (("i", "k"), ("k", "j"), ("i", "j")), strict=True
-    ):
-        lane, element = operand.layout.forward(row, column)
-        registers = f"{operand.register_count} register{'s' * (operand.register_count > 1)}"
-        lines.append(
-            f"{operand.name:<7} {operand.type}[{row}, {column}] in {registers} a lane: "
-            f"lane = {lane}, element = {element}"
-        )
+    lines += [_operand_line(operand) for operand in intrinsic.operands.values()]
+    if intrinsic.modifiers:
+        lines.append(f"takes   {', '.join(intrinsic.modifiers)}")
     return "\n".join(lines)
+
+
+_INDICES = {"b": ("k", "j"), "scale_b": ("k", "j"), "c": ("i", "j")}
+
+
+def _operand_line(operand: Operand) -> str:
+    row, column = _INDICES.get(operand.name, ("i", "k"))
+    lane, element = operand.layout.forward(row, column, "block")
+    count = operand.register_count
+    stored = "stored " if operand.sparse else ""
+    return (
+        f"{operand.name:<7} {operand.type}[{row}, {column}] in {count} "
+        f"register{'s' * (count > 1)} a lane: lane = {lane}, {stored}element = {element}"
+    )
+
+
+def _shape(intrinsic: Intrinsic) -> str:
+    times = f"{intrinsic.blocks} * " if intrinsic.blocks > 1 else ""
+    return f"{times}{intrinsic.m}x{intrinsic.n}x{intrinsic.k}"
 
 
 def _inputs(intrinsic: Intrinsic) -> str:

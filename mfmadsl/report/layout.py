@@ -2,49 +2,117 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from mfmadsl.model import REGISTER_BITS, WAVE_SIZE, Intrinsic, Operand
+from mfmadsl.model import (
+    REGISTER_BITS,
+    WAVE_SIZE,
+    Intrinsic,
+    Location,
+    Operand,
+    source_block,
+    source_lane,
+)
 
 
-def layout_json(intrinsic: Intrinsic, operand: Operand) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Modifiers:
+    """The modifiers under which a layout is shown; 0 is none."""
+
+    cbsz: int = 0
+    abid: int = 0
+    blgp: int = 0
+
+
+PLAIN = Modifiers()
+
+
+def check_modifiers(intrinsic: Intrinsic, modifiers: Modifiers) -> None:
+    """Raises ValueError where the instruction takes no such modifier, or not so large a one."""
+    if modifiers.blgp and "blgp" not in intrinsic.modifiers:
+        raise ValueError(f"{intrinsic.name} does not rearrange the lanes of B: it has no blgp")
+    if (modifiers.cbsz or modifiers.abid) and "cbsz_abid" not in intrinsic.modifiers:
+        raise ValueError(f"{intrinsic.name} has neither cbsz nor abid")
+    if intrinsic.index:
+        sets = REGISTER_BITS // (intrinsic.a.layout.registers * intrinsic.index.type.bits)
+        if modifiers.abid >= sets:
+            raise ValueError(f"abid={modifiers.abid}, but the index has {sets} sets")
+    elif 1 << modifiers.cbsz > intrinsic.blocks:
+        raise ValueError(f"cbsz={modifiers.cbsz}, but there are {intrinsic.blocks} blocks")
+    elif modifiers.abid >> modifiers.cbsz:
+        message = f"abid={modifiers.abid} is no block of the {1 << modifiers.cbsz} that share"
+        raise ValueError(f"{message} (cbsz={modifiers.cbsz})")
+
+
+def locate(
+    operand: Operand, row: int, column: int, block: int = 0, modifiers: Modifiers = PLAIN
+) -> Location:
+    """Where the instruction reads an element from under these modifiers.
+
+    cbsz and abid make blocks of A read another block's elements, blgp lanes of B another lane's.
+    In a sparse instruction abid chooses a set of the index, if cbsz is 0.
+    """
+    if operand.name == "a" and not operand.sparse:
+        block = source_block(block, modifiers.cbsz, modifiers.abid)
+    place = operand.location(row, column, block)
+    if operand.name == "b":
+        return place._replace(lane=source_lane(place.lane, modifiers.blgp))
+    if operand.name == "index" and not modifiers.cbsz:
+        offset = modifiers.abid * operand.layout.registers * operand.type.bits
+        return place._replace(low=place.low + offset, high=place.high + offset)
+    return place
+
+
+def layout_json(
+    intrinsic: Intrinsic, operand: Operand, modifiers: Modifiers = PLAIN
+) -> dict[str, Any]:
     """Every element's place, in the order block, row, column.
 
     `register` counts 32-bit registers from the operand's first, `bits` are the lowest and the
-    highest one in it.
+    highest one in it; an element that goes on in the next register has bits past 31.
     """
     rows, columns = operand.shape
     elements = []
-    for row in range(rows):
-        for column in range(columns):
-            lane, register, low, high = operand.location(row, column)
-            elements.append(
-                {
-                    "block": 0,
-                    "row": row,
-                    "column": column,
-                    "lane": lane,
-                    "register": register,
-                    "bits": [low, high],
-                }
-            )
+    for block in range(operand.layout.blocks):
+        for row in range(rows):
+            for column in range(columns):
+                place = locate(operand, row, column, block, modifiers)
+                elements.append(
+                    {
+                        "block": block,
+                        "row": row,
+                        "column": column,
+                        "lane": place.lane,
+                        "register": place.register,
+                        "bits": [place.low, place.high],
+                    }
+                )
     return {
         "name": intrinsic.name,
         "operand": operand.name,
         "shape": [rows, columns],
-        "blocks": 1,
+        "blocks": intrinsic.blocks,
         "wave": WAVE_SIZE,
         "elements": elements,
     }
 
 
-def layout_table(operand: Operand) -> str:
-    """The tile drawn as a matrix; a cell says the lane and where in its registers."""
+def layout_table(operand: Operand, modifiers: Modifiers = PLAIN) -> str:
+    """The tiles drawn as matrices; a cell says the lane and where in its registers."""
+    blocks = operand.layout.blocks
+    tables = [_block_table(operand, block, modifiers) for block in range(blocks)]
+    if blocks == 1:
+        return tables[0]
+    return "\n\n".join(f"block {block}\n{table}" for block, table in enumerate(tables))
+
+
+def _block_table(operand: Operand, block: int, modifiers: Modifiers) -> str:
     rows, columns = operand.shape
-    packed = operand.type.bits < REGISTER_BITS
+    packed = operand.sparse or operand.type.bits < REGISTER_BITS
 
     def cell(row: int, column: int) -> str:
-        lane, register, low, high = operand.location(row, column)
+        lane, register, low, high = locate(operand, row, column, block, modifiers)
         return f"{lane}:{register}" + (f"[{low}:{high}]" if packed else "")
 
     cells = [[cell(r, c) for c in range(columns)] for r in range(rows)]

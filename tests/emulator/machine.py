@@ -81,10 +81,10 @@ def put(waves: Waves, values: Mapping[str, Any]) -> None:
             waves.update_exec()
 
 
-def run(waves: Waves, code: str) -> None:
+def run(waves: Waves, code: str, arch: str = "gfx942") -> None:
     """Execute one instruction."""
     with np.errstate(all="ignore"):
-        compile_instruction(parse_instruction(code))(waves)
+        compile_instruction(parse_instruction(code), arch)(waves)
 
 
 def executed(code: str, values: Mapping[str, Any]) -> Waves:

@@ -37,7 +37,7 @@ A, B = "float16[i, k]", "float16[k, j]"
         (B, "float32[k, j]", "type", "`a` has elements of 16 bits, `b` of 32", ""),
         ("m=16 ", "m=0 ", "shape", "m=0 is not between 1 and 128", ""),
         ("m=16 ", "", "shape", "the shape lacks m", "m=16 n=16 k=16"),
-        ("m=16 ", "q=16 m=16 ", "shape", "a shape has no `q`", "there are: k, m, n"),
+        ("m=16 ", "q=16 m=16 ", "shape", "a shape has no `q`", "there are: blocks, k, m, n"),
         ("m=16 ", "m=16 m=16 ", "shape", "shape `m` is given twice", ""),
         ("llvm.amdgcn.mfma.f32.16x16x16f16", "system", "call", "is no LLVM intrinsic", "back end"),
         ("16x16x16f16\"", "16x16x8f16\"", "call", "is for 16x16x8, the entry for 16x16x16", ""),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,22 +23,20 @@ def test_every_file_of_the_library_is_correct() -> None:
     assert len(library()) == sum(len(load(path)) for path in library_files())
 
 
-def test_every_entry_names_the_chips_on_which_llvm_selects_its_instruction(
-    llvm_intrinsics: dict[str, Any],
-) -> None:
-    for intrinsic in library().values():
-        forms = llvm_intrinsics[intrinsic.call]["forms"]
-        selected = {cpu: form["mnemonic"] for form in forms for cpu in form["cpus"]}
-        assert set(selected) == set(intrinsic.chips)
-        assert set(selected.values()) <= set(intrinsic.mnemonics)
-
-
 def test_an_intrinsic_is_found_by_its_name_and_by_its_aliases() -> None:
     expected = library()["mfma_f32_16x16x16_f16"]
     assert find("mfma_f32_16x16x16_f16") is expected
     assert find("v_mfma_f32_16x16x16f16") is expected
+    assert find("v_mfma_f32_32x32x2bf16") is library()["mfma_f32_32x32x2_2b_bf16"]
     with pytest.raises(ValueError, match="did you mean `mfma_f32_16x16x16_f16`"):
         find("mfma_f32_16x16x16_f61")
+
+
+def test_one_mnemonic_may_mean_other_numbers_on_another_chip() -> None:
+    name = "mfma_f32_16x16x32_fp8_fp8"
+    assert find(name).a.type.name == find(name, "gfx942").a.type.name == "float8_e4m3fnuz"
+    assert find(name, "gfx950").a.type.name == "float8_e4m3fn"
+    assert find("mfma_scale_f32_32x32x64_f8f6f4").name.endswith("_fp8_fp8")
 
 
 def test_a_file_uses_layouts_of_its_own_folder_before_the_librarys(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_tile_that_does_not_fill_the_lanes_evenly() -> None:
     ("use", "message", "hint"),
     [
         ("operands(i, k, pack=4)", "there is no layout `operands`", "did you mean `operand`?"),
-        ("zzz(i, k)", "there is no layout `zzz`", "there are: accumulator, operand"),
+        ("zzz(i, k)", "there is no layout `zzz`", "there are: accumulator, "),
         ("operand(i, k, pak=4)", "operand(x, k, pack) has no parameter `pak`", "`pack`?"),
         ("operand(i, j, pack=4)", "`j` is not an index of `a`", "here `i` and `k`, or a number"),
         ("operand(i, k, 4, 4)", "operand(x, k, pack) takes no more", ""),

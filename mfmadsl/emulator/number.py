@@ -1,0 +1,119 @@
+"""Number formats of matrix cores as NumPy floats.
+
+Sources: CDNA3 ISA, section 7.2 (fp8 and bf8, fnuz), the OCP formats FP8 (OFP8) and MX, for gfx950.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.wave import Array
+
+
+@dataclass(frozen=True)
+class NarrowFloat:
+    """A float of at most eight bits.
+
+    `nan` lists the codes of NaN, sign aside. With `infinity`, an exponent of all ones is infinity
+    or NaN; `unsigned_zero` makes the code of -0 the only NaN.
+    """
+
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    nan: tuple[int, ...] = ()
+    infinity: bool = False
+    unsigned_zero: bool = False
+
+    @property
+    def bits(self) -> int:
+        return 1 + self.exponent_bits + self.mantissa_bits
+
+    def value(self, code: int) -> float:
+        magnitude = code & ((1 << (self.bits - 1)) - 1)
+        sign = -1.0 if code >> (self.bits - 1) else 1.0
+        if self.unsigned_zero and sign < 0 and not magnitude:
+            return float("nan")
+        exponent, mantissa = magnitude >> self.mantissa_bits, magnitude & self._mask
+        if self.infinity and exponent == (1 << self.exponent_bits) - 1:
+            return sign * float("inf") if not mantissa else float("nan")
+        if magnitude in self.nan:
+            return float("nan")
+        fraction = mantissa / (1 << self.mantissa_bits)
+        if not exponent:
+            return float(sign * fraction * 2.0 ** (1 - self.bias))
+        return float(sign * (1 + fraction) * 2.0 ** (exponent - self.bias))
+
+    @property
+    def _mask(self) -> int:
+        return (1 << self.mantissa_bits) - 1
+
+
+_FNUZ = {
+    "fp8": NarrowFloat(4, 3, bias=8, unsigned_zero=True),
+    "bf8": NarrowFloat(5, 2, bias=16, unsigned_zero=True),
+}
+_OCP = {
+    "fp8": NarrowFloat(4, 3, bias=7, nan=(0x7F,)),
+    "bf8": NarrowFloat(5, 2, bias=15, infinity=True),
+    "fp6": NarrowFloat(2, 3, bias=1),
+    "bf6": NarrowFloat(3, 2, bias=3),
+    "fp4": NarrowFloat(2, 1, bias=1),
+}
+BITS = {"f64": 64, "f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8,
+        **{kind: number.bits for kind, number in _OCP.items()}}  # fmt: skip
+
+
+def narrow_floats(arch: str) -> Mapping[str, NarrowFloat]:
+    """The eight-bit floats of gfx942 are its own; all later chips have OCP's."""
+    return {**_OCP, **(_FNUZ if arch == "gfx942" else {})}
+
+
+@cache
+def _table(number: NarrowFloat) -> npt.NDArray[np.float32]:
+    return np.array([number.value(code) for code in range(1 << number.bits)], dtype=np.float32)
+
+
+def decode(words: Array, kind: str, arch: str) -> Array:
+    """The numbers that each lane holds: words (waves, lanes, n) to (waves, lanes, items)."""
+    words = np.ascontiguousarray(words)
+    if kind in ("f64", "f32", "f16"):
+        return words.view({"f64": np.float64, "f32": np.float32, "f16": np.float16}[kind])
+    if kind == "i8":
+        return words.view(np.int8)
+    if kind == "bf16":
+        return (words.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if kind == "xf32":
+        return _round_to_xf32(words)
+    number = narrow_floats(arch)[kind]
+    return _table(number)[_codes(words.view(np.uint8), number.bits)]
+
+
+def _codes(octets: Array, bits: int) -> Array:
+    """Codes of 8, 6 or 4 bits, packed from the lowest bit up."""
+    if bits == 8:
+        return octets
+    if bits == 4:
+        return np.stack([octets & 15, octets >> 4], axis=-1).reshape(*octets.shape[:-1], -1)
+    unpacked = np.unpackbits(octets, axis=-1, bitorder="little")
+    groups = unpacked.reshape(*octets.shape[:-1], -1, bits)
+    return np.asarray(groups @ (1 << np.arange(bits))).astype(np.uint8)
+
+
+def _round_to_xf32(words: Array) -> Array:
+    """Ten bits of mantissa; the manual does not say how it rounds: to nearest, ties to even."""
+    tie = (words >> np.uint32(13)) & np.uint32(1)
+    rounded = (words + np.uint32(0xFFF) + tie) & np.uint32(0xFFFFE000)
+    special = (words & np.uint32(0x7F800000)) == 0x7F800000
+    return np.where(special, words, rounded).astype(np.uint32).view(np.float32)
+
+
+def scales(codes: Array) -> Array:
+    """E8M0: a power of two, 2**(code - 127); 255 is NaN."""
+    powers = np.ldexp(1.0, codes.astype(np.int64) - 127)
+    return np.where(codes == 255, np.nan, powers)
