@@ -1,6 +1,7 @@
 """TVM module to LLVM IR, assembly and code object."""
 
 from mfmadsl.target.build import CodegenError, build
+from mfmadsl.target.instruction import Immediates, build_instruction
 from mfmadsl.target.kernel import Argument, Kernel, Registers
 from mfmadsl.target.linker import LinkError, find_linker
 from mfmadsl.target.lower import LoweringError
@@ -8,10 +9,12 @@ from mfmadsl.target.lower import LoweringError
 __all__ = [
     "Argument",
     "CodegenError",
+    "Immediates",
     "Kernel",
     "LinkError",
     "LoweringError",
     "Registers",
     "build",
+    "build_instruction",
     "find_linker",
 ]

@@ -1,0 +1,48 @@
+"""How LLVM's intrinsics want their operands: the same registers under many types.
+
+Source: LLVM 22, IntrinsicsAMDGPU.td; `tests/data/llvm_matrix_intrinsics.json` has every signature.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mfmadsl.model.intrinsic import Intrinsic, Operand
+
+SCALED_FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
+"""Number of a scaled operand's type in the intrinsic's format arguments."""
+
+
+class RegisterType(NamedTuple):
+    """`length` elements of LLVM's type `element`, a vector if there are several."""
+
+    element: str
+    length: int
+
+    def __str__(self) -> str:
+        return self.element if self.length == 1 else f"<{self.length} x {self.element}>"
+
+
+_FLOATS = {"f64": "double", "f32": "float", "xf32": "float", "f16": "half"}
+
+
+def register_type(intrinsic: Intrinsic, operand: Operand) -> RegisterType:
+    """The type under which an operand's registers are passed."""
+    short, words = operand.type.short, operand.register_count
+    if short in _FLOATS:
+        return RegisterType(_FLOATS[short], operand.layout.registers)
+    if short == "bf16":
+        # The first intrinsics for bf16 are older than LLVM's type of that name.
+        element = "bfloat" if intrinsic.chips == ("gfx950",) else "i16"
+        return RegisterType(element, operand.layout.registers)
+    if words == 2 and not intrinsic.sparse and operand is not intrinsic.c:
+        return RegisterType("i64", 1)
+    return RegisterType("i32", words)
+
+
+def overload(intrinsic: Intrinsic) -> str:
+    """The name with the suffix of its types, where it is overloaded."""
+    if not intrinsic.scales:
+        return intrinsic.call
+    words = (intrinsic.a.register_count, intrinsic.b.register_count)
+    return intrinsic.call + "".join(f".v{count}i32" for count in words)
