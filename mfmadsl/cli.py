@@ -59,13 +59,16 @@ def check(specs: tuple[Path, ...]) -> None:
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
 def compile_command(specs: tuple[Path, ...], output: Path) -> None:
     """Write one importable Python module for each intrinsic of .mfma files."""
-    from mfmadsl.codegen import OutputError, module_text, write_modules
+    from mfmadsl.codegen import OutputError, UnsupportedError, module_text, write_modules
 
     texts: dict[str, str] = {}
     for intrinsic in _load_all(specs):
         if intrinsic.name in texts:
             _fail(f"`{intrinsic.name}` is defined in more than one of the files")
-        texts[intrinsic.name] = module_text(intrinsic)
+        try:
+            texts[intrinsic.name] = module_text(intrinsic)
+        except UnsupportedError as error:
+            click.echo(f"skipped: {error}", err=True)
     try:
         paths = write_modules(texts, output)
     except OutputError as error:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit floats
 import numpy as np
 import numpy.typing as npt
 from tvm.s_tir import Schedule
 
 from mfmadsl.emulator import emulate
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import Intrinsic, Operand
 from mfmadsl.target import Kernel, build
 from mfmadsl.tensorize import (
     ScheduleError,
@@ -27,8 +28,8 @@ _SEED = 20240229
 class Comparison:
     """How far a result is from the product in float64; `tolerance` belongs to the worst element.
 
-    Products are accumulated in float32, k of them in an unspecified order, so that element [i, j]
-    may be off by k * 2**-24 * sum(|A[i]| * |B[j]|). Integers have no tolerance.
+    Products are accumulated in the type of C, k of them in an unspecified order, so that element
+    [i, j] may be off by k roundings of sum(|A[i]| * |B[j]|). Integers have no tolerance.
     """
 
     error: float
@@ -64,15 +65,20 @@ class Gemm:
                 f"{self.arch} has no {intrinsic.name}: it is an instruction of "
                 f"{', '.join(intrinsic.chips)}"
             )
+        if intrinsic.blocks > 1 or intrinsic.sparse or intrinsic.scales:
+            kind = "sparse" if intrinsic.sparse else "scaled" if intrinsic.scales else "of blocks"
+            raise ScheduleError(
+                f"{intrinsic.name} is no plain matrix product, but {kind}: no GEMM is made of it"
+            )
         factors = default_factors(intrinsic, self.m, self.n, self.k)
         tile = load_intrinsic(intrinsic)
-        types = tile.IN_DTYPE, tile.OUT_DTYPE
+        types = tile.A_DTYPE, tile.OUT_DTYPE, self.b_transposed, tile.B_DTYPE
         suffix = self.shared_scope.replace(".", "_").upper()
         load_b = f"LOAD_B_TRANSPOSED_{suffix}" if self.b_transposed else f"LOAD_B_{suffix}"
         return mfma_schedule(
-            matmul(self.m, self.n, self.k, *types, self.b_transposed),
+            matmul(self.m, self.n, self.k, *types),
             tile.K,
-            tile.IN_DTYPE,
+            tile.A_DTYPE,
             self.b_transposed,
             factors.i,
             factors.j,
@@ -88,6 +94,16 @@ class Gemm:
             self.shared_scope,
         )
 
+    @property
+    def relative_tolerance(self) -> float:
+        """Of the sum of the products' magnitudes: one rounding for each of the k additions.
+
+        xf32 rounds each factor to 11 bits besides.
+        """
+        rounding = 2.0**-53 if self.intrinsic.c.type.bits == 64 else 2.0**-24
+        factors = 2.0**-10 if self.intrinsic.a.type.short == "xf32" else 0
+        return self.k * rounding + factors
+
     def build(self) -> Kernel:
         """The kernel of the schedule."""
         return build(self.schedule(), self.arch)
@@ -102,13 +118,16 @@ class Gemm:
         """Random A and B, the same on every machine, and a C full of a value that is no result."""
         generator = np.random.default_rng(_SEED)
         shapes = (self.m, self.k), ((self.n, self.k) if self.b_transposed else (self.k, self.n))
-        dtype = np.dtype(self.intrinsic.a.type.name)
-        if dtype.kind == "i":
-            limits = np.iinfo(dtype)
-            a, b = (generator.integers(limits.min, limits.max + 1, s, dtype) for s in shapes)
+        dtypes = [_dtype(operand) for operand in (self.intrinsic.a, self.intrinsic.b)]
+        if self.intrinsic.a.type.kind == "integer":
+            limits = np.iinfo(dtypes[0])
+            a, b = (generator.integers(limits.min, limits.max + 1, s, dtypes[0]) for s in shapes)
         else:
-            a, b = (generator.standard_normal(s).astype(dtype) for s in shapes)
-        return a, b, np.full((self.m, self.n), 99, dtype=self.intrinsic.c.type.name)
+            a, b = (
+                generator.standard_normal(shape).astype(dtype)
+                for shape, dtype in zip(shapes, dtypes, strict=True)
+            )
+        return a, b, np.full((self.m, self.n), 99, dtype=_dtype(self.intrinsic.c))
 
     def compare(self, a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]) -> Comparison:
         """Where `c` is furthest beyond its tolerance, or nearest to it."""
@@ -117,7 +136,7 @@ class Gemm:
         errors[~np.isfinite(errors)] = np.inf
         tolerances = np.zeros_like(errors)
         if c.dtype.kind == "f":
-            tolerances = np.abs(left) @ np.abs(right) * (self.k * 2.0**-24)
+            tolerances = np.abs(left) @ np.abs(right) * self.relative_tolerance
         row, column = np.unravel_index(np.argmax(errors - tolerances), errors.shape)
         worst = errors[row, column] > tolerances[row, column]
         if not worst:
@@ -125,3 +144,8 @@ class Gemm:
         return Comparison(
             float(errors[row, column]), float(tolerances[row, column]), int(row), int(column)
         )
+
+
+def _dtype(operand: Operand) -> np.dtype[Any]:
+    name = operand.type.dtype
+    return np.dtype(getattr(ml_dtypes, name, name))

@@ -11,10 +11,12 @@ from mfmadsl import Gemm, emulate
 from mfmadsl.language import library
 from mfmadsl.tensorize import ScheduleError
 
+PLAIN = [i for i in library().values() if not i.sparse and not i.scales and i.blocks == 1]
+COMMON = ("f32_16x16x4_f32", "f32_16x16x16_f16", "f32_32x32x8_f16", "i32_16x16x16_i8")
 CASES = [
     pytest.param(i, chip, transposed, id=f"{i.name}-{chip}-{'nk' if transposed else 'kn'}")
-    for i in library().values()
-    for chip in i.chips
+    for i in PLAIN
+    for chip in (i.chips if i.name.removeprefix("mfma_") in COMMON else i.chips[-1:])
     for transposed in (False, True)
 ]
 
@@ -23,7 +25,9 @@ CASES = [
 def test_the_product_is_numpys(
     intrinsic: Any, chip: str, b_transposed: bool, llvm_intrinsics: dict[str, Any]
 ) -> None:
-    gemm = Gemm(intrinsic, chip, 256, 256, 256, b_transposed)
+    common = intrinsic.name.removeprefix("mfma_") in COMMON
+    extents = (256, 256, 256) if common else (64, 96, 128)
+    gemm = Gemm(intrinsic, chip, *extents, b_transposed)
     kernel = gemm.build()
     forms = llvm_intrinsics[intrinsic.call]["forms"]
     (mnemonic,) = (form["mnemonic"] for form in forms if chip in form["cpus"])
@@ -71,6 +75,20 @@ def test_integers_have_no_tolerance() -> None:
     assert gemm.compare(a, b, c).agrees
     c[31, 0] += 1
     assert not gemm.compare(a, b, c).agrees
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mfma_f32_4x4x4_16b_f16", "of blocks"),
+        ("smfmac_f32_16x16x32_f16", "sparse"),
+        ("mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", "scaled"),
+    ],
+)
+def test_an_instruction_that_is_no_plain_product(name: str, kind: str) -> None:
+    gemm = Gemm(library()[name], library()[name].chips[-1], 128, 128, 128)
+    with pytest.raises(ScheduleError, match=f"is no plain matrix product, but {kind}"):
+        gemm.schedule()
 
 
 def test_a_chip_without_the_instruction() -> None:

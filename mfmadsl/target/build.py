@@ -18,6 +18,7 @@ from mfmadsl.target.llvm import (
     emit,
     fence_barriers,
     loses_address_space,
+    pass_bfloat,
     set_group_size,
 )
 from mfmadsl.target.lower import Launch, LoweringError, arguments_of, lower, rocm_target
@@ -94,7 +95,7 @@ def _emit(function: PrimFunc, chip: Architecture) -> _Emitted:
             "a buffer in shared memory is a view of another one, which TVM 0.27 takes for global "
             "memory: give each its own allocation"
         )
-    ir = fence_barriers(set_group_size(ir, launch.threads))
+    ir = fence_barriers(set_group_size(pass_bfloat(ir), launch.threads))
     return _Emitted(launch, ir, emit(ir, launch.symbol, chip.name))
 
 

@@ -18,6 +18,11 @@ _FENCED_BARRIER = (
     r'\1fence syncscope("workgroup") acquire, !mmra !{tag}'
 )
 _LDS_AS_GLOBAL = re.compile(r"addrspacecast \(?ptr addrspace\(3\) \S+ to ptr addrspace\(1\)")
+_BFLOAT_DECLARATION = re.compile(r"^(declare .*)@bfloat\.([\w.]+)(\(.*)$", re.MULTILINE)
+_BFLOAT_CALL = re.compile(
+    r"^( *)(%[\w.]+) = ((?:tail )?call [^@\n]*)@bfloat\.([\w.]+)\((.*)\)[^()\n]*$", re.MULTILINE
+)
+_SHORTS = re.compile(r"<(\d+) x i16> (?:\w+ )*?(%[\w.]+)")
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
 
 
@@ -49,6 +54,33 @@ def fence_barriers(ir: str) -> str:
     tag = max((int(number) for number in _METADATA.findall(ir)), default=-1) + 1
     ir = _BARRIER.sub(_FENCED_BARRIER.replace("{tag}", str(tag)), ir)
     return f'{ir}\n!{tag} = !{{!"amdgpu-synchronize-as", !"local"}}\n'
+
+
+def pass_bfloat(ir: str) -> str:
+    """Calls of `@bfloat.llvm...` with vectors of 16-bit integers become calls of the intrinsic.
+
+    TIR has no vectors of bfloat, so that generated modules call a function of that name.
+    """
+    return _BFLOAT_CALL.sub(_with_bitcasts, _BFLOAT_DECLARATION.sub(_with_bfloats, ir))
+
+
+def _with_bfloats(match: re.Match[str]) -> str:
+    name = match[2]
+    return f"{match[1]}@{name}{match[3].replace('x i16>', 'x bfloat>')}"
+
+
+def _with_bitcasts(match: re.Match[str]) -> str:
+    indent, target, call, name, arguments = match.groups()
+    lines: list[str] = []
+
+    def cast(vector: re.Match[str]) -> str:
+        wanted = f"<{vector[1]} x bfloat>"
+        value = f"%bfloat.{target[1:]}.{len(lines)}"
+        lines.append(f"{indent}{value} = bitcast <{vector[1]} x i16> {vector[2]} to {wanted}")
+        return f"{wanted} {value}"
+
+    arguments = _SHORTS.sub(cast, arguments)
+    return "\n".join([*lines, f"{indent}{target} = {call}@{name}({arguments})"])
 
 
 def loses_address_space(ir: str) -> bool:

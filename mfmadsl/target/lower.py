@@ -71,8 +71,13 @@ def lower(function: PrimFunc, target: Target) -> tuple[tvm.IRModule, Target, Lau
         # address of a view from LDS to global memory: wrong numbers, without a word.
         "tirx.merge_static_smem": True,  # keeps StorageRewrite from it
     }
-    merging = ["s_tir.MergeSharedMemoryAllocations"]
-    with tvm.transform.PassContext(config=options, disabled_pass=merging):
+    disabled = [
+        "s_tir.MergeSharedMemoryAllocations",
+        # Matrix cores compute with these; TVM would make their registers float32.
+        "tirx.BF16ComputeLegalize",
+        "tirx.FP8ComputeLegalize",
+    ]
+    with tvm.transform.PassContext(config=options, disabled_pass=disabled):
         pipeline, _, _ = tvm.s_tir.pipeline.default_s_tir_pipeline()
         _, devices = split_host_device_mods(pipeline(module))
     kernels = [(t, name, f) for t, m in devices.items() for name, f in m.functions.items()]

@@ -93,7 +93,7 @@ def mfma_schedule(
     sch.bind(wave, "threadIdx.y")
     waves = split_i[2] * split_j[2]
 
-    vector = 16 if in_dtype == "int8" else 8
+    vector = 16 if tvm.DataType(in_dtype).bits == 8 else 8
     for operand in (0, 1):
         shared = sch.cache_read(block_outer, operand, shared_scope)
         sch.compute_at(shared, k0, preserve_unit_loops=True)

@@ -7,11 +7,21 @@ from tvm.tirx import Expr, PrimFunc
 
 
 def matmul(
-    m: int, n: int, k: int, in_dtype: str, out_dtype: str, b_transposed: bool = False
+    m: int,
+    n: int,
+    k: int,
+    in_dtype: str,
+    out_dtype: str,
+    b_transposed: bool = False,
+    b_dtype: str | None = None,
 ) -> PrimFunc:
-    """C[m, n] = A[m, k] x B[k, n], accumulated in `out_dtype`; transposed, B lies as n x k."""
+    """C[m, n] = A[m, k] x B[k, n], accumulated in `out_dtype`; transposed, B lies as n x k.
+
+    B has the type of A if `b_dtype` does not say another.
+    """
     a = te.placeholder((m, k), name="A", dtype=in_dtype)
-    b = te.placeholder((n, k) if b_transposed else (k, n), name="B", dtype=in_dtype)
+    shape = (n, k) if b_transposed else (k, n)
+    b = te.placeholder(shape, name="B", dtype=b_dtype or in_dtype)
     r = te.reduce_axis((0, k), name="k")
 
     def product(i: Expr, j: Expr) -> Expr:

@@ -7,18 +7,20 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfmadsl.codegen import MARKER, module_text
+from mfmadsl.codegen import MARKER, UnsupportedError, module_text
 from mfmadsl.language import find, library
 from mfmadsl.model import Intrinsic
 
 HALF = find("mfma_f32_16x16x16_f16")
-EVERY = pytest.mark.parametrize("intrinsic", library().values(), ids=lambda i: i.name)
+DENSE = [i for i in library().values() if not i.sparse and not i.scales]
+EVERY = pytest.mark.parametrize("intrinsic", DENSE, ids=lambda i: i.name)
 
 
 def outline(text: str) -> list[str]:
@@ -68,11 +70,13 @@ def test_the_maps_in_the_text_are_those_of_the_layouts(intrinsic: Intrinsic) -> 
         assert callable(slot)
         assert callable(index_map)
         rows, columns = operand.shape
-        for row in range(rows):
-            for column in range(columns):
-                place = operand.layout.slot(row, column)
-                assert slot(row, column) == place
-                assert index_map(3 * rows + row, 5 * columns + column) == (3, 5, *place)
+        several = intrinsic.blocks > 1
+        for block, row, column in product(range(intrinsic.blocks), range(rows), range(columns)):
+            place = operand.layout.slot(row, column, block)
+            assert slot(*((block,) if several else ()), row, column) == place
+            batch = (7 * intrinsic.blocks + block,) if several else ()
+            found = index_map(*batch, 3 * rows + row, 5 * columns + column)
+            assert found == (*((7,) if several else ()), 3, 5, *place)
 
 
 def test_the_inverse_of_a_map_reads_as_a_person_would_write_it() -> None:
@@ -82,7 +86,8 @@ def test_the_inverse_of_a_map_reads_as_a_person_would_write_it() -> None:
 def test_the_same_bytes_come_out_of_every_process() -> None:
     program = (
         "import sys; from mfmadsl.codegen import module_text; from mfmadsl.language import library;"
-        "sys.stdout.write(''.join(map(module_text, library().values())))"
+        "dense = [i for i in library().values() if not i.sparse and not i.scales];"
+        "sys.stdout.write(''.join(map(module_text, dense)))"
     )
     texts = {
         subprocess.run(
@@ -93,7 +98,7 @@ def test_the_same_bytes_come_out_of_every_process() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert texts == {"".join(map(module_text, library().values())).encode()}
+    assert texts == {"".join(map(module_text, DENSE)).encode()}
 
 
 @given(st.text(st.characters()))
@@ -116,3 +121,9 @@ def test_a_doc_comment_full_of_traps_stays_text(doc: str) -> None:
     documentation = ast.get_docstring(ast.parse(text), clean=False)
     assert documentation is not None
     assert doc in documentation
+
+
+@pytest.mark.parametrize("name", ["smfmac_f32_16x16x32_f16", "mfma_scale_f32_16x16x128_f8f6f4"])
+def test_what_no_module_is_made_of_says_so(name: str) -> None:
+    with pytest.raises(UnsupportedError, match="no TVM module is made of such an instruction"):
+        module_text(find(name))

@@ -133,7 +133,7 @@ def picking(operand: Operand, generator: np.random.Generator) -> Array:
     """Zeros and a single one in each row: products with it name their position."""
     layout = operand.layout
     chosen = generator.integers(0, layout.columns, (layout.blocks, layout.rows, 1))
-    return (chosen == np.arange(layout.columns)).astype(np.float64)
+    return np.asarray((chosen == np.arange(layout.columns)).astype(np.float64))
 
 
 @EVERY
