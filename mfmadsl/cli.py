@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mfmadsl import __version__
-from mfmadsl.language import LanguageError, SpecFileError, library_files, load
+from mfmadsl.language import (
+    Diagnostic,
+    LanguageError,
+    SpecFileError,
+    library_files,
+    load,
+    read_source,
+)
 from mfmadsl.language import find as find_intrinsic
 from mfmadsl.language import library as library_intrinsics
 from mfmadsl.model import ARCHITECTURES, Intrinsic
@@ -25,6 +32,7 @@ from mfmadsl.report import (
     intrinsic_json,
     intrinsic_summary,
     intrinsic_table,
+    json_schema,
     kernel_json,
     kernel_summary,
     layout_json,
@@ -35,8 +43,19 @@ if TYPE_CHECKING:
     from mfmadsl.gemm import Comparison, Gemm
     from mfmadsl.target import Kernel
 
+Problem = Diagnostic | SpecFileError
+
 _ARCH = click.Choice(list(ARCHITECTURES))
 _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+_SEARCH = click.option(
+    "-I",
+    "--include",
+    "search",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where `use` looks, after the folder of the file; may be repeated.",
+)
 _SUFFIXES = {"tir": ".tir.py", "llvm": ".ll", "asm": ".s", "hsaco": ".hsaco", "json": ".json"}
 
 
@@ -48,21 +67,66 @@ def main() -> None:
 
 @main.command()
 @_SPECS
-def check(specs: tuple[Path, ...]) -> None:
+@_SEARCH
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def check(specs: tuple[Path, ...], search: tuple[Path, ...], form: str) -> None:
     """Check .mfma files (without any: the library) and tell every mistake."""
-    count = len(_load_all(specs or library_files()))
+    if form == "json":
+        intrinsics, problems = _loaded(specs or library_files(), search)
+        _print_json({"intrinsics": len(intrinsics), "diagnostics": [p.as_json() for p in problems]})
+        sys.exit(1 if problems else 0)
+    count = len(_load_all(specs or library_files(), search))
     click.echo(f"{count} intrinsic{'s' * (count != 1)}, no mistakes")
+
+
+@main.command()
+@click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--check", "check_only", is_flag=True, help="Change nothing; 1 if something would.")
+def fmt(specs: tuple[Path, ...], check_only: bool) -> None:
+    """Bring .mfma files into their canonical form."""
+    from mfmadsl.codegen.write import OutputError, write_file
+    from mfmadsl.language.formatter import format_source
+
+    changed: dict[Path, str] = {}
+    problems: list[Problem] = []
+    for path in specs:
+        try:
+            source = read_source(path)
+            text = format_source(source)
+        except (LanguageError, SpecFileError) as error:
+            problems += _problems_of(error)
+            continue
+        if text != source.text:
+            changed[path] = text
+    if problems:
+        _refuse(problems)
+    for path, text in changed.items():
+        if not check_only:
+            try:
+                write_file(path, text.encode())
+            except OutputError as error:
+                _fail(str(error))
+        click.echo(f"{'would change' if check_only else 'changed'} {path}")
+    if changed and check_only:
+        sys.exit(1)
+
+
+@main.command()
+def schema() -> None:
+    """Print the JSON schema of what `list --json`, `show` and `check` print as JSON."""
+    _print_json(json_schema())
 
 
 @main.command("compile")
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
-def compile_command(specs: tuple[Path, ...], output: Path) -> None:
+@_SEARCH
+def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, ...]) -> None:
     """Write one importable Python module for each intrinsic of .mfma files."""
     from mfmadsl.codegen import OutputError, UnsupportedError, module_text, write_modules
 
     texts: dict[str, str] = {}
-    for intrinsic in _load_all(specs):
+    for intrinsic in _load_all(specs, search):
         if intrinsic.name in texts:
             _fail(f"`{intrinsic.name}` is defined in more than one of the files")
         try:
@@ -240,22 +304,38 @@ def _report(comparison: Comparison, problem: Gemm, to_stderr: bool) -> None:
     )
 
 
-def _load_all(paths: Iterable[Path]) -> list[Intrinsic]:
-    """The intrinsics of all files, or all of their mistakes."""
+def _loaded(
+    paths: Iterable[Path], search: tuple[Path, ...]
+) -> tuple[list[Intrinsic], list[Problem]]:
+    """The intrinsics of all files, and all of their mistakes."""
     intrinsics: list[Intrinsic] = []
-    problems: list[str] = []
+    problems: list[Problem] = []
     for path in paths:
         try:
-            intrinsics += load(path)
-        except LanguageError as error:
-            problems += [str(d) for d in error.diagnostics]
-        except SpecFileError as error:
-            problems.append(f"error: {error}")
+            intrinsics += load(path, search)
+        except (LanguageError, SpecFileError) as error:
+            problems += _problems_of(error)
+    # Files that use the same broken file find the same mistakes in it.
+    return intrinsics, list(dict.fromkeys(problems))
+
+
+def _problems_of(error: LanguageError | SpecFileError) -> list[Problem]:
+    return [error] if isinstance(error, SpecFileError) else list(error.diagnostics)
+
+
+def _load_all(paths: Iterable[Path], search: tuple[Path, ...] = ()) -> list[Intrinsic]:
+    """The intrinsics of all files; with a mistake in any, all mistakes and the end."""
+    intrinsics, problems = _loaded(paths, search)
     if problems:
-        mistakes = f"{len(problems)} mistake{'s' * (len(problems) > 1)}"
-        click.echo("\n\n".join([*problems, mistakes]), err=True)
-        sys.exit(1)
+        _refuse(problems)
     return intrinsics
+
+
+def _refuse(problems: list[Problem]) -> NoReturn:
+    told = [f"error: {p}" if isinstance(p, SpecFileError) else str(p) for p in problems]
+    mistakes = f"{len(problems)} mistake{'s' * (len(problems) > 1)}"
+    click.echo("\n\n".join([*told, mistakes]), err=True)
+    sys.exit(1)
 
 
 def _find(name: str, spec: Path | None = None, arch: str | None = None) -> Intrinsic:

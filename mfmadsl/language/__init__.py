@@ -8,6 +8,7 @@ from mfmadsl.language.library import (
     library_files,
     load,
     load_source,
+    read_source,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "library_files",
     "load",
     "load_source",
+    "read_source",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,23 @@ class Diagnostic:
     message: str
     span: Span
     hint: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """For editors: lines and columns count from 1, the end is the first column past it."""
+        source = self.span.source
+        line, column = source.position(self.span.start)
+        end_line, end_column = source.position(self.span.end)
+        return {
+            "file": source.name,
+            "line": line,
+            "column": column,
+            "end_line": end_line,
+            "end_column": end_column,
+            "severity": "error",
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+        }
 
     def __str__(self) -> str:
         source = self.span.source

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from mfmadsl.language.checker import check_intrinsic, check_layout
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, did_you_mean
@@ -22,21 +23,31 @@ LARGEST_FILE = 1 << 20
 class SpecFileError(ValueError):
     """A path that cannot be read as a `.mfma` file, and why."""
 
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = path, reason
 
-def load(path: Path) -> list[Intrinsic]:
-    """The intrinsics of one file, checked.
+    def as_json(self) -> dict[str, Any]:
+        """In the form of a diagnostic, at the file's beginning."""
+        place = {"line": 1, "column": 1, "end_line": 1, "end_column": 1}
+        about = {"severity": "error", "code": "file", "message": self.reason, "hint": ""}
+        return {"file": str(self.path), **place, **about}
+
+
+def load(path: Path, search: Sequence[Path] = ()) -> list[Intrinsic]:
+    """The intrinsics of one file, checked; `use` looks beside it, in `search`, in the library.
 
     Raises SpecFileError if the file cannot be read, LanguageError with all of its mistakes.
     """
-    return _check(_open(read_source(path), path.parent, (path.resolve(),)))
+    return _check(_open(read_source(path), (path.parent, *search), (path.resolve(),)))
 
 
-def load_source(source: Source, folder: Path | None = None) -> list[Intrinsic]:
-    """The intrinsics of a text; `use` looks in `folder` first, then in the library.
+def load_source(source: Source, search: Sequence[Path] = ()) -> list[Intrinsic]:
+    """The intrinsics of a text; `use` looks in the folders of `search`, then in the library.
 
     Raises LanguageError with all mistakes of the text.
     """
-    return _check(_open(source, folder, ()))
+    return _check(_open(source, tuple(search), ()))
 
 
 def _check(document: _Document) -> list[Intrinsic]:
@@ -60,19 +71,18 @@ def read_source(path: Path) -> Source:
     """The text of a file; SpecFileError says what keeps it from being one."""
     try:
         if path.is_dir():
-            raise SpecFileError(f"{path}: is a directory, not a {SUFFIX} file")
+            raise SpecFileError(path, f"is a directory, not a {SUFFIX} file")
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
             limit = f"{LARGEST_FILE // 1024} KiB"
-            raise SpecFileError(f"{path}: is larger than {limit}, so it is no {SUFFIX} file")
+            raise SpecFileError(path, f"is larger than {limit}, so it is no {SUFFIX} file")
         return Source(str(path), content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise SpecFileError(
-            f"{path}: is not UTF-8 text (byte {error.start} is {content[error.start]:#04x})"
-        ) from None
+        reason = f"is not UTF-8 text (byte {error.start} is {content[error.start]:#04x})"
+        raise SpecFileError(path, reason) from None
     except OSError as error:
-        raise SpecFileError(f"{path}: cannot be read: {error.strerror}") from None
+        raise SpecFileError(path, f"cannot be read: {error.strerror}") from None
 
 
 def library_files() -> list[Path]:
@@ -109,14 +119,14 @@ class _Document:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
-def _open(source: Source, folder: Path | None, users: tuple[Path, ...]) -> _Document:
+def _open(source: Source, search: tuple[Path, ...], users: tuple[Path, ...]) -> _Document:
     """Parse a text and what it uses; `users` is the chain of files that led here."""
     items, diagnostics = parse(source)
     document = _Document(diagnostics=diagnostics)
     names: dict[str, Name] = {}
     for item in items:
         if isinstance(item, Use):
-            document.layouts.update(_import(item.name, folder, users, document.diagnostics))
+            document.layouts.update(_import(item.name, search, users, document.diagnostics))
             continue
         _claim(item.name, names, document)
         if isinstance(item, LayoutItem):
@@ -143,9 +153,9 @@ def _claim(name: Name, names: dict[str, Name], document: _Document) -> None:
 
 
 def _import(
-    name: Name, folder: Path | None, users: tuple[Path, ...], found: list[Diagnostic]
+    name: Name, search: tuple[Path, ...], users: tuple[Path, ...], found: list[Diagnostic]
 ) -> dict[str, LayoutItem]:
-    folders = [f for f in (folder, resource_folder("intrinsics")) if f is not None]
+    folders = [*search, resource_folder("intrinsics")]
     path = _search(name.text, folders)
     if path is None:
         places = " nor in ".join(_spoken(f) for f in folders)
@@ -158,7 +168,7 @@ def _import(
         found.append(Diagnostic("use", f"files use each other in a circle: {chain}", name.span))
         return {}
     try:
-        document = _open(read_source(path), path.parent, (*users, path))
+        document = _open(read_source(path), (path.parent, *search), (*users, path))
     except SpecFileError as error:
         found.append(Diagnostic("use", str(error), name.span))
         return {}

@@ -3,6 +3,7 @@
 from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_summary, intrinsic_table
 from mfmadsl.report.kernel import kernel_json, kernel_summary
 from mfmadsl.report.layout import Modifiers, check_modifiers, layout_json, layout_table
+from mfmadsl.report.schema import json_schema
 
 __all__ = [
     "Modifiers",
@@ -10,6 +11,7 @@ __all__ = [
     "intrinsic_json",
     "intrinsic_summary",
     "intrinsic_table",
+    "json_schema",
     "kernel_json",
     "kernel_summary",
     "layout_json",
