@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
@@ -224,3 +225,113 @@ def test_ten_megabytes_of_noise(tmp_path: Path) -> None:
     assert time.perf_counter() - start < 1
     assert result.exit_code == 1
     assert "is larger than 1024 KiB" in result.output
+
+
+def test_check_tells_mistakes_to_editors_as_json(tmp_path: Path) -> None:
+    bad = spec(tmp_path, spoiled("gfx942", "gfx924"))
+    result = run("check", bad, tmp_path / "none.mfma", "--format", "json")
+    assert result.exit_code == 1
+    found = json.loads(result.output)
+    assert found["intrinsics"] == 0
+    chip, missing = found["diagnostics"]
+    assert chip == {
+        "file": str(bad), "line": 10, "column": 21, "end_line": 10, "end_column": 27,
+        "severity": "error", "code": "chip", "message": "`gfx924` is no chip with matrix cores",
+        "hint": "did you mean `gfx942`?",
+    }  # fmt: skip
+    assert (missing["code"], missing["line"]) == ("file", 1)
+    good = run("check", spec(tmp_path), "--format", "json")
+    assert (good.exit_code, json.loads(good.output)) == (0, {"intrinsics": 1, "diagnostics": []})
+
+
+def test_fmt_changes_a_file_once(tmp_path: Path) -> None:
+    path = spec(tmp_path, HALF.replace("  shape   m", "shape m"))
+    assert run("fmt", path, "--check").exit_code == 1
+    assert "shape m" in path.read_text()
+    assert run("fmt", path).output == f"changed {path}\n"
+    again = run("fmt", path)
+    assert (again.exit_code, again.output) == (0, "")
+    assert run("fmt", path, "--check").exit_code == 0
+    assert "  shape   m=16" in path.read_text()
+
+
+def test_fmt_changes_nothing_if_one_file_is_broken(tmp_path: Path) -> None:
+    good = spec(tmp_path, HALF.replace("  shape   m", "shape m"))
+    bad = tmp_path / "bad.mfma"
+    bad.write_text("intrinsic x {")
+    result = run("fmt", good, bad)
+    assert result.exit_code == 1
+    assert "this `{` is never closed" in result.output
+    assert "shape m" in good.read_text()
+
+
+def test_use_looks_in_the_folders_that_are_named(tmp_path: Path) -> None:
+    (tmp_path / "layouts").mkdir()
+    rules = "layout mine(x, k) { lane = x + X * (k / 4) register = k % 4 }"
+    (tmp_path / "layouts/own.mfma").write_text(rules)
+    text = spoiled("use layouts", "use layouts use own")
+    path = spec(tmp_path, text.replace("operand(i, k, pack=4)", "mine(i, k)"))
+    assert "there is no `own.mfma`" in run("check", path).output
+    assert run("check", path, "-I", tmp_path / "layouts").exit_code == 0
+    out = tmp_path / "out"
+    assert run("compile", path, "-I", tmp_path / "layouts", "-o", out).exit_code == 0
+
+
+def test_what_is_printed_as_json_keeps_to_the_schema(tmp_path: Path) -> None:
+    schema = json.loads(run("schema").output)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    bad = spec(tmp_path, spoiled("gfx942", "gfx924"))
+    for arguments in (
+        ["show", "mfma_f32_4x4x1_16b_f32", "--format", "json"],
+        ["show", "smfmac_f32_16x16x32_f16", "--format", "json", "--operand", "index"],
+        ["show", "mfma_scale_f32_32x32x64_f8f6f4", "--format", "json", "--operand", "scale_b"],
+        ["list", "--json"],
+        ["check", "--format", "json"],
+        ["check", str(bad), "--format", "json"],
+    ):
+        jsonschema.validate(json.loads(run(*arguments).output), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"name": "x"}, schema)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mfma_f32_16x16x4_f32", "--operand", "index"], "has no operand `index`, but a, b, c"),
+        (["mfma_f32_16x16x32_f16", "--blgp", "1"], "it has no blgp"),
+        (["mfma_f32_16x16x16_f16", "--cbsz", "1"], "has neither cbsz nor abid"),
+        (["mfma_f32_16x16x4_4b_f16", "--cbsz", "3"], "cbsz=3, but there are 4 blocks"),
+        (["mfma_f32_16x16x4_4b_f16", "--cbsz", "1", "--abid", "2"], "abid=2 is no block of the 2"),
+        (["smfmac_i32_16x16x64_i8", "--abid", "2"], "abid=2, but the index has 2 sets"),
+    ],
+)
+def test_show_refuses_what_an_instruction_lacks(arguments: list[str], message: str) -> None:
+    result = run("show", *arguments)
+    assert result.exit_code == 1
+    assert message in result.output
+
+
+def test_show_takes_modifiers_into_account() -> None:
+    def places(*arguments: str) -> list[tuple[int, int, list[int]]]:
+        found = json.loads(run("show", *arguments, "--format", "json").output)["elements"]
+        return [(e["lane"], e["register"], e["bits"]) for e in found]
+
+    blocks = "mfma_f32_4x4x1_16b_f32"
+    plain = places(blocks)
+    assert places(blocks, "--cbsz", "4", "--abid", "2") == plain[8:12] * 16
+    turned = places(blocks, "--operand", "b", "--blgp", "3")
+    assert [(lane - 16) % 64 for lane, *_ in turned] == [
+        x for x, *_ in places(blocks, "--operand", "b")
+    ]
+    sparse = ("smfmac_f32_16x16x32_f16", "--operand", "index")
+    shifted = [
+        (x, r, [low - 16, high - 16]) for x, r, (low, high) in places(*sparse, "--abid", "2")
+    ]
+    assert shifted == places(*sparse)
+
+
+def test_compile_says_what_it_skips(tmp_path: Path) -> None:
+    text = spoiled("float16[i, k]", "float16[i, k / 2]").replace("pack=4)\n  b", "pack=2)\n  b")
+    result = run("compile", spec(tmp_path, text), "-o", tmp_path / "out")
+    assert result.exit_code == 0
+    assert "skipped: mfma_f32_16x16x16_f16 is sparse" in result.output

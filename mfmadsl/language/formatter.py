@@ -53,7 +53,7 @@ def format_source(source: Source) -> str:
             position += 1
         blocks += [(False, paragraph) for paragraph in apart]
         lines[-1] += f"{_INDENT}{after}" if after else ""
-        blocks.append((isinstance(item, Use) and not attached, lines))
+        blocks.append((isinstance(item, Use), lines))
     rest = [t for t in tokens[position:] if t.comment]
     blocks += [(False, paragraph) for paragraph in _paragraphs(source.text, rest)]
     return _joined(blocks)
@@ -63,7 +63,8 @@ def _joined(blocks: list[tuple[bool, list[str]]]) -> str:
     text = ""
     previous_use = False
     for is_use, lines in blocks:
-        text += "" if not text else "\n" if is_use and previous_use else "\n\n"
+        adjacent = is_use and previous_use and not lines[0].startswith("//")
+        text += "" if not text else "\n" if adjacent else "\n\n"
         text += "\n".join(lines)
         previous_use = is_use
     return text + "\n" if text else ""

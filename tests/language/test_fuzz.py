@@ -1,0 +1,63 @@
+"""No text gets a traceback, and what is accepted is one-to-one."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mfmadsl.language import LanguageError, Source, library_files, load_source
+from mfmadsl.model import Intrinsic
+
+TEXTS = [path.read_text() for path in library_files()]
+WORDS = ["use", "layout", "intrinsic", "{", "}", "(", ")", "[", "]", "=", ",", "+", "-", "*", "/",
+         "%", "//", "///", '"', "a", "b", "c", "i", "j", "k", "block", "BLOCK", "K", "0", "1", "4",
+         "16", "64", "999999999", "at", "shape", "float16", "int8", "float8_e4m3fn", "operand",
+         "accumulator", "cycles", "gfx942", "gfx950", "modifiers", "neg", "scale_a"]  # fmt: skip
+
+
+def check(text: str) -> None:
+    """Either every mistake can be shown, or what is described is one-to-one and onto."""
+    refused = None
+    try:
+        for intrinsic in load_source(Source("fuzz.mfma", text)):
+            check_layouts(intrinsic)
+    except LanguageError as error:
+        refused = error
+    assert refused is None or (refused.diagnostics and str(refused))
+
+
+def check_layouts(intrinsic: Intrinsic) -> None:
+    for operand in intrinsic.operands.values():
+        layout = operand.layout
+        elements = layout.blocks * layout.rows * layout.columns
+        slots = set(product(range(layout.lanes), range(layout.registers)))
+        assert len(layout.slots) == elements == len(slots)
+        assert set(layout.slots) == slots
+
+
+@settings(max_examples=150, deadline=1000)
+@given(st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join))
+def test_words_of_the_language_in_any_order(text: str) -> None:
+    check(text)
+
+
+@settings(max_examples=150, deadline=1000)
+@given(st.integers(0, 2**32), st.sampled_from(TEXTS), st.integers(1, 4))
+def test_files_of_the_library_with_a_few_words_changed(seed: int, text: str, count: int) -> None:
+    generator = random.Random(seed)
+    start = generator.randrange(len(text))  # a part, since most files are long
+    text = "use layouts\n" + text[text.find("intrinsic", start) :][:1500]
+    for _ in range(count):
+        at = generator.randrange(len(text) + 1)
+        end = min(len(text), at + generator.choice([0, 0, 1, 1, 2, 5, 20]))
+        text = text[:at] + generator.choice(["", " ", *WORDS]) + text[end:]
+    check(text)
+
+
+@settings(max_examples=50, deadline=1000)
+@given(st.text(max_size=300))
+def test_any_text_at_all(text: str) -> None:
+    check(text)
