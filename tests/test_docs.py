@@ -1,0 +1,90 @@
+"""The pages about the language say what is so."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mfmadsl.cli import main
+from mfmadsl.language import LanguageError, Source, load_source
+from mfmadsl.model import ELEMENT_TYPES
+from tests.test_readme import ROOT, blocks, pattern
+
+DIAGNOSTICS = (ROOT / "docs/diagnostics.md").read_text()
+SECTIONS = [
+    (found[1], found[2])
+    for found in re.finditer(
+        r"^## `([a-z-]+)`\n(?:(?!^## ).)*?^```wrong\n(.*?)^```",
+        DIAGNOSTICS,
+        re.MULTILINE | re.DOTALL,
+    )
+]
+GUIDE = (ROOT / "docs/add-an-instruction.md").read_text()
+
+
+@pytest.mark.parametrize(("code", "text"), SECTIONS, ids=[code for code, _ in SECTIONS])
+def test_the_example_of_a_code_is_that_mistake(code: str, text: str) -> None:
+    with pytest.raises(LanguageError) as error:
+        load_source(Source("example.mfma", text))
+    assert code in [d.code for d in error.value.diagnostics]
+
+
+def test_every_code_has_its_section() -> None:
+    used = {"alias", "modifier", "file"}
+    for path in (ROOT / "mfmadsl/language").glob("*.py"):
+        text = path.read_text()
+        used |= set(re.findall(r"(?:Diagnostic|_fault|_Fault)\(\s*\"([a-z-]+)\"", text))
+        used |= set(re.findall(r"(?:_at|_repeated)\([^\n]*?,\s*\"([a-z-]+)\"", text))
+        used |= set(re.findall(r"_error\(\s*\"([a-z-]+)\"", text))
+    assert used == set(re.findall(r"^## `([a-z-]+)`$", DIAGNOSTICS, re.MULTILINE))
+
+
+def test_how_to_add_an_instruction_works_to_the_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (text,) = blocks(GUIDE, "mfma")
+    Path("new.mfma").write_text(text)
+    commands = 0
+    for block in blocks(GUIDE, "console"):
+        for piece in block.split("$ ")[1:]:
+            command, _, shown = piece.partition("\n")
+            result = CliRunner().invoke(main, shlex.split(command)[1:])
+            assert result.exit_code == 0, result.output
+            assert re.fullmatch(pattern(shown), result.output, re.DOTALL), result.output
+            commands += 1
+    assert commands == 4
+
+
+def test_the_language_page_lists_every_type() -> None:
+    page = (ROOT / "docs/language.md").read_text()
+    assert set(ELEMENT_TYPES) <= set(re.findall(r"`([a-z0-9_]+)`", page))
+
+
+def test_the_language_page_lists_every_field_of_the_grammar() -> None:
+    grammar = (ROOT / "grammars/mfma.lark").read_text()
+    fields = set(re.findall(r'^ *[?|:].*?"([a-z_]+)" (?:setting|NAME|STRING)', grammar, re.M))
+    fields |= set(re.findall(r'"([a-z_]+)"', grammar.partition("!operand_name:")[2].split("\n")[0]))
+    fields.add("shape")
+    assert {"cycles", "call", "alias", "modifiers", "scale_b"} <= fields
+    page = (ROOT / "docs/language.md").read_text()
+    assert fields <= set(re.findall(r"`([a-z_]+)`", page))
+
+
+def test_the_grammar_for_editors_knows_every_word_of_the_language() -> None:
+    editor = json.loads((ROOT / "grammars/mfma.tmLanguage.json").read_text())
+    rules = editor["repository"]
+    keywords = set(re.findall(r'"([a-z_]+)"', (ROOT / "grammars/mfma.lark").read_text()))
+    for word in keywords:
+        text = f"{word} name " if word in ("use", "layout", "intrinsic") else f"{word} "
+        found = [n for n in ("item", "field", "operand") if re.search(rules[n]["match"], text)]
+        assert found, word
+    for name in ELEMENT_TYPES:
+        assert re.fullmatch(rules["type"]["match"], name), name
+    for include in editor["patterns"]:
+        assert include["include"].removeprefix("#") in rules
