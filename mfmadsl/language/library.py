@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mfmadsl.language.cache import cached
 from mfmadsl.language.checker import check_intrinsic, check_layout
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, did_you_mean
 from mfmadsl.language.parser import parse
@@ -93,7 +94,8 @@ def library_files() -> list[Path]:
 @cache
 def library() -> dict[str, Intrinsic]:
     """Every intrinsic of the library, by name, in the order of the files."""
-    return {i.name: i for path in library_files() for i in load(path)}
+    files = library_files()
+    return cached(files, lambda: {i.name: i for path in files for i in load(path)})
 
 
 def find(name: str, arch: str | None = None) -> Intrinsic:

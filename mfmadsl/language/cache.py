@@ -1,0 +1,78 @@
+"""The checked library, kept between processes: reading it anew takes as long as starting Python.
+
+The cache is a file of the user's, named by a digest of all that it was made from. One that is
+missing, cannot be written, or is not the user's own costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mfmadsl.model import Intrinsic
+
+_KEPT = 8  # older caches than these are removed
+
+
+def cached(
+    sources: Sequence[Path], make: Callable[[], dict[str, Intrinsic]]
+) -> dict[str, Intrinsic]:
+    """`make()`, or what it gave when the files of `sources` were last the same."""
+    folder = cache_folder()
+    path = folder / f"library-{_digest(sources)}.pickle"
+    found = _read(path)
+    if found is None:
+        found = make()
+        _write(path, found)
+    return found
+
+
+def cache_folder() -> Path:
+    """Where the XDG specification wants it; MFMADSL_CACHE names another."""
+    if own := os.environ.get("MFMADSL_CACHE"):
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "mfmadsl"
+
+
+def _digest(sources: Sequence[Path]) -> str:
+    """Of the texts, of the code that reads them, and of the Python that pickles."""
+    package = Path(__file__).parent.parent
+    code = sorted([*package.glob("language/*.py"), *package.glob("model/*.py")])
+    digest = hashlib.sha256(sys.version.encode())
+    for path in (*sources, *code):
+        digest.update(str(path).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _read(path: Path) -> dict[str, Intrinsic] | None:
+    """A pickle can run code when it is read: only files that nobody else could write are."""
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                return None
+            found: dict[str, Intrinsic] = pickle.load(file)
+            return found
+    except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError):
+        return None
+
+
+def _write(path: Path, library: dict[str, Intrinsic]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, beside = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(descriptor, "wb") as file:
+            pickle.dump(library, file)
+        os.replace(beside, path)
+        stale = sorted(path.parent.glob("library-*.pickle"), key=lambda p: p.stat().st_mtime)
+        for old in stale[:-_KEPT]:
+            old.unlink()
+    except OSError:
+        return
