@@ -77,6 +77,31 @@ class Layout:
         """The slots of the first `rows` rows and `columns` columns of the first block."""
         return {(r, c): self.slot(r, c) for r in range(rows) for c in range(columns)}
 
+    def packed(self, bits: int, along_rows: bool = False) -> Layout:
+        """The layout of the bytes of elements of `bits` bits that are packed along the columns.
+
+        With `along_rows` the elements of a column are packed, as those of B along k. Raises
+        ValueError where a byte would hold bits of several lanes.
+        """
+        rows, columns = self.rows, self.columns
+        extent = (rows if along_rows else columns) * bits // 8
+        rows, columns = (extent, columns) if along_rows else (rows, extent)
+        slots = tuple(
+            self._byte(bits, row, column, along_rows)
+            for row in range(rows)
+            for column in range(columns)
+        )
+        layout = Layout(rows, columns, self.lanes, self.registers * bits // 8, slots)
+        if len(set(slots)) < len(slots):
+            raise ValueError(f"elements of {bits} bits do not fill bytes")
+        return layout
+
+    def _byte(self, bits: int, row: int, column: int, along_rows: bool) -> tuple[int, int]:
+        first, offset = divmod(8 * (row if along_rows else column), bits)
+        place = (first, column) if along_rows else (row, first)
+        lane, register = self.slot(*place)
+        return lane, (register * bits + offset) // 8
+
     def run_along_row(self) -> int:
         """How many consecutive elements of a row lie in consecutive registers of one lane."""
         return self._run(lambda x: (0, x), self.columns)
