@@ -123,16 +123,13 @@ def schema() -> None:
 @_SEARCH
 def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, ...]) -> None:
     """Write one importable Python module for each intrinsic of .mfma files."""
-    from mfmadsl.codegen import OutputError, UnsupportedError, module_text, write_modules
+    from mfmadsl.codegen import OutputError, module_text, write_modules
 
     texts: dict[str, str] = {}
     for intrinsic in _load_all(specs, search):
         if intrinsic.name in texts:
             _fail(f"`{intrinsic.name}` is defined in more than one of the files")
-        try:
-            texts[intrinsic.name] = module_text(intrinsic)
-        except UnsupportedError as error:
-            click.echo(f"skipped: {error}", err=True)
+        texts[intrinsic.name] = module_text(intrinsic)
     try:
         paths = write_modules(texts, output)
     except OutputError as error:
