@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mfmadsl.cli import main
-from mfmadsl.language import library
+from mfmadsl.language import library, library_files
 from tests.language.entries import HALF, spoiled
 
 GEMM = ("gemm", "--intrinsic", "mfma_f32_16x16x16_f16", "--arch", "gfx942")
@@ -330,8 +330,7 @@ def test_show_takes_modifiers_into_account() -> None:
     assert shifted == places(*sparse)
 
 
-def test_compile_says_what_it_skips(tmp_path: Path) -> None:
-    text = spoiled("float16[i, k]", "float16[i, k / 2]").replace("pack=4)\n  b", "pack=2)\n  b")
-    result = run("compile", spec(tmp_path, text), "-o", tmp_path / "out")
+def test_compile_takes_the_whole_library(tmp_path: Path) -> None:
+    result = run("compile", *library_files(), "-o", tmp_path)
     assert result.exit_code == 0
-    assert "skipped: mfma_f32_16x16x16_f16 is sparse" in result.output
+    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(library())

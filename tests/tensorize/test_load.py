@@ -7,22 +7,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from tvm import te
-from tvm.s_tir import Schedule, TensorIntrin
-from tvm.tirx import Expr, PrimFunc
+from tvm.s_tir import TensorIntrin
 
-import mfmadsl
 from mfmadsl.codegen import module_text
 from mfmadsl.language import find, library
 from mfmadsl.model import Intrinsic
-from mfmadsl.tensorize import load_intrinsic, matmul
-from tests.registers import dtype_of
+from mfmadsl.tensorize import load_intrinsic
 
 HALF = find("mfma_f32_16x16x16_f16")
-DENSE = [i for i in library().values() if not i.sparse and not i.scales]
-EVERY = pytest.mark.parametrize("intrinsic", DENSE, ids=lambda i: i.name)
+EVERY = pytest.mark.parametrize("intrinsic", library().values(), ids=lambda i: i.name)
 
 
 @EVERY
@@ -30,7 +24,7 @@ def test_all_pairs_of_a_module_are_accepted_by_tvm(intrinsic: Intrinsic) -> None
     module = load_intrinsic(intrinsic)
     names = module.register()
     assert names == list(module.NAMES.values())
-    assert len(names) == 11
+    assert len(names) == (17 if intrinsic.scales else 13 if intrinsic.sparse else 11)
     for name in names:
         registered = TensorIntrin.get(name)
         assert registered.desc.params[0].dtype == registered.impl.params[0].dtype
@@ -69,110 +63,6 @@ def test_a_written_module_imports_alone_and_registers_under_the_same_names(tmp_p
     assert done.stdout.split() == ["mfma_f32_16x16x16_f16_compute", "16", "float16"]
 
 
-TILES = [
-    pytest.param(
-        intrinsic,
-        ("shared", "shared.dyn")[number % 2],
-        number % 4 > 1,
-        id=f"{intrinsic.name}-{number % 4}",
-    )
-    for turn in (0, 1)
-    for number, intrinsic in enumerate(DENSE, start=turn * 3)
-]
-
-
-@pytest.mark.parametrize(("intrinsic", "scope", "b_transposed"), TILES)
-def test_every_pair_of_a_module_in_one_kernel(
-    intrinsic: Intrinsic, scope: str, b_transposed: bool
-) -> None:
-    """Tiles of a wave each, that go through shared memory and registers and back."""
-    sch = tile_schedule(intrinsic, scope, b_transposed)
-    chip = intrinsic.chips[-1]
-    kernel = mfmadsl.build(sch, chip)
-    assert "ds_write" in kernel.assembly
-    generator = np.random.default_rng(1)
-    a, b, c = (
-        np.zeros(o.shape, dtype_of(t))
-        for o, t in zip(
-            kernel.arguments, (intrinsic.a.type, intrinsic.b.type, intrinsic.c.type), strict=True
-        )
-    )
-    a[:], b[:] = generator.integers(-4, 5, a.shape), generator.integers(-4, 5, b.shape)
-    mfmadsl.emulate(kernel, [a, b, c])
-    right = b.astype(np.float64)
-    expected = a.astype(np.float64) @ (right.swapaxes(-1, -2) if b_transposed else right)
-    assert (c == expected).all()
-
-
-def batch_matmul(intrinsic: Intrinsic, b_transposed: bool) -> PrimFunc:
-    """Two by two by two tiles, for each of twice as many batches as there are blocks."""
-    if intrinsic.blocks == 1:
-        shape = 2 * intrinsic.m, 2 * intrinsic.n, 2 * intrinsic.k
-        types = intrinsic.a.type.dtype, intrinsic.c.type.dtype, b_transposed
-        return matmul(*shape, *types, intrinsic.b.type.dtype)
-    m, n, k, batch = 2 * intrinsic.m, 2 * intrinsic.n, 2 * intrinsic.k, 2 * intrinsic.blocks
-    a = te.placeholder((batch, m, k), name="A", dtype=intrinsic.a.type.dtype)
-    shape = (batch, n, k) if b_transposed else (batch, k, n)
-    b = te.placeholder(shape, name="B", dtype=intrinsic.b.type.dtype)
-    r, out = te.reduce_axis((0, k), name="k"), intrinsic.c.type.dtype
-
-    def product(x: Expr, i: Expr, j: Expr) -> Expr:
-        right = b[x, j, r] if b_transposed else b[x, r, j]
-        return te.sum(a[x, i, r].astype(out) * right.astype(out), axis=[r])
-
-    return te.create_prim_func([a, b, te.compute((batch, m, n), product, name="C")])
-
-
-def tile_schedule(intrinsic: Intrinsic, scope: str, b_transposed: bool) -> Schedule:
-    """A matmul of several tiles, one for each workgroup of one wave."""
-    tile = load_intrinsic(intrinsic)
-    suffix = scope.replace(".", "_").upper()
-    sch = Schedule(batch_matmul(intrinsic, b_transposed))
-    extents = [tile.M, tile.N, tile.K]
-    if intrinsic.blocks > 1:
-        extents.insert(0, tile.BLOCKS)
-    loops = sch.get_loops(sch.get_sblock("C"))
-    splits = [sch.split(loop, [None, e]) for loop, e in zip(loops, extents, strict=True)]
-    outer, inner = [s[0] for s in splits], [s[1] for s in splits]
-    sch.reorder(*outer, *inner)
-    block = sch.blockize(inner[0])
-    *grid, r = outer
-    r, step = sch.split(r, [None, 1])
-    for loop, axis in zip(
-        grid, ("blockIdx.z", "blockIdx.x", "blockIdx.y")[-len(grid) :], strict=True
-    ):
-        sch.bind(loop, axis)
-    rank = len(extents) - 1
-
-    def over_lanes(copy: object) -> None:
-        lanes = sch.split(sch.fuse(*sch.get_loops(copy)[-rank:]), [None, 64])[1]
-        sch.bind(lanes, "threadIdx.x")
-
-    for staged in [sch.cache_read(block, operand, scope) for operand in (0, 1)]:
-        sch.compute_at(staged, r, preserve_unit_loops=True)
-        over_lanes(staged)
-    a, b = [sch.cache_read(block, operand, "warp") for operand in (0, 1)]
-    for fragment in (a, b):
-        sch.compute_at(fragment, step, preserve_unit_loops=True)
-    staged = sch.cache_write(block, 0, scope)
-    c = sch.cache_write(block, 0, "warp")
-    for copy in (c, staged):
-        sch.reverse_compute_at(copy, grid[-1], preserve_unit_loops=True)
-    over_lanes(staged)
-    sch.decompose_reduction(block, r)
-    map_b = tile.index_map_B_transposed if b_transposed else tile.index_map_B
-    load_b = f"LOAD_B_TRANSPOSED_{suffix}" if b_transposed else f"LOAD_B_{suffix}"
-    sch.transform_layout(a, ("write", 0), tile.index_map_A)
-    sch.transform_layout(b, ("write", 0), map_b)
-    sch.transform_layout(c, ("read", 0), tile.index_map_C)
-    sch.tensorize(sch.get_loops(a)[-rank], getattr(tile, f"LOAD_A_{suffix}"))
-    sch.tensorize(sch.get_loops(b)[-rank], getattr(tile, load_b))
-    sch.tensorize(sch.get_loops(sch.get_sblock("C"))[-rank - 1], tile.COMPUTE)
-    sch.tensorize(sch.get_loops(sch.get_sblock("C_init"))[-rank], tile.FILL)
-    sch.tensorize(sch.get_loops(c)[-rank], getattr(tile, f"STORE_{suffix}"))
-    return sch
-
-
 def test_modifiers_are_arguments_of_the_compute_pair() -> None:
     blocks = load_intrinsic("mfma_f32_4x4x4_16b_f16")
     name = blocks.compute_with(cbsz=2, abid=1, blgp=3)
@@ -183,4 +73,6 @@ def test_modifiers_are_arguments_of_the_compute_pair() -> None:
     double = load_intrinsic("mfma_f64_16x16x4_f64")
     negated = TensorIntrin.get(double.compute_with(neg=5))
     assert "* T.float64(-1.0) + A" in negated.desc.script()
+    sparse = load_intrinsic("smfmac_f32_16x16x32_f16")
+    assert ", 0, 3)" in TensorIntrin.get(sparse.compute_with(abid=3)).impl.script()
     assert not hasattr(load_intrinsic("mfma_f32_16x16x32_f16"), "compute_with")
