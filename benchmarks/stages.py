@@ -17,6 +17,7 @@ from statistics import median
 
 ROOT = Path(__file__).parent.parent
 SPEC = ROOT / "intrinsics/cdna/f16.mfma"
+LIBRARY = [str(path) for path in sorted((ROOT / "intrinsics/cdna").glob("*.mfma"))]
 RUNS = 5
 
 IMPORT = """
@@ -75,6 +76,10 @@ def main() -> None:
             ("mfmadsl list", seconds(*command, "list")),
             ("mfmadsl check, whole library", seconds(*command, "check")),
             ("mfmadsl compile f16.mfma", seconds(*command, "compile", str(SPEC), "-o", folder)),
+            (
+                "mfmadsl compile, whole library",
+                seconds(*command, "compile", *LIBRARY, "-o", folder),
+            ),
             ("import tvm", seconds(python, "-c", "import tvm.s_tir")),
         ]
         imported, registered = stages(IMPORT.format(module=module), compiled)

@@ -333,4 +333,4 @@ def test_show_takes_modifiers_into_account() -> None:
 def test_compile_takes_the_whole_library(tmp_path: Path) -> None:
     result = run("compile", *library_files(), "-o", tmp_path)
     assert result.exit_code == 0
-    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(library())
+    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(["__init__", *library()])

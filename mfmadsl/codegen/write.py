@@ -14,10 +14,32 @@ class OutputError(ValueError):
     """A place that cannot be written to, and why."""
 
 
+_PACKAGE = f'''"""Matrix-core intrinsics for TVM: each module is imported when it is first used.
+
+{MARKER}
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+
+def __getattr__(name):
+    if name not in __dir__():
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+    return import_module(f"{{__name__}}.{{name}}")
+
+
+def __dir__():
+    return [module.name for module in iter_modules(__path__)]
+'''
+
+
 def write_modules(texts: Mapping[str, str], folder: Path) -> list[Path]:
     """Write each text to `folder/NAME.py`, making the folder if need be; the paths.
 
-    Raises OutputError, before anything is written, if a file there is not one of ours.
+    The folder becomes a package that imports its modules on demand, unless it has an `__init__.py`
+    of its own, which stays. Raises OutputError, before anything is written, if a module there is
+    not one of ours.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,6 +50,9 @@ def write_modules(texts: Mapping[str, str], folder: Path) -> list[Path]:
         _refuse_foreign(path)
     for path, text in paths.items():
         write_file(path, text.encode("utf-8"))
+    package = folder / "__init__.py"
+    if not package.exists() and not package.is_symlink():
+        write_file(package, _PACKAGE.encode("utf-8"))
     return list(paths)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,22 @@ def test_modules_are_written_into_a_folder_that_is_made(tmp_path: Path) -> None:
     paths = write_modules({"one": OURS, "two": OURS + "x"}, tmp_path / "new" / "folder")
     assert [path.name for path in paths] == ["one.py", "two.py"]
     assert [path.read_text() for path in paths] == [OURS, OURS + "x"]
+
+
+def test_the_folder_becomes_a_package_that_imports_on_demand(tmp_path: Path) -> None:
+    write_modules({"one": OURS + "value = 1\n", "two": OURS}, tmp_path / "generated")
+    program = (
+        "import sys, generated; assert 'generated.one' not in sys.modules;"
+        "assert dir(generated) == ['one', 'two']; assert generated.one.value == 1;"
+        "assert 'generated.two' not in sys.modules; assert not hasattr(generated, 'three')"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+
+
+def test_a_package_of_the_users_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text("mine = 1\n")
+    write_modules({"one": OURS}, tmp_path)
+    assert (tmp_path / "__init__.py").read_text() == "mine = 1\n"
 
 
 def test_a_generated_file_is_overwritten(tmp_path: Path) -> None:

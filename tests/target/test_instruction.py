@@ -217,3 +217,34 @@ def test_scales_lie_in_any_byte(m: int, chosen: tuple[int, int]) -> None:
     immediates = Immediates(byte_a=chosen[0], byte_b=chosen[1])
     found = run(intrinsic, "gfx950", operands, immediates, bytes_of_scales=chosen)
     assert_product(intrinsic, found, *inputs(intrinsic, operands), operands["c"])
+
+
+def waits_before_use(assembly: str) -> int:
+    """Cycles of a wave that LLVM leaves between the instruction and the store of its result."""
+    lines = [line.strip() for line in assembly.splitlines()]
+    (start,) = (i for i, line in enumerate(lines) if re.match(r"v_s?mfma", line))
+    count = 0
+    for line in lines[start + 1 :]:
+        if line.startswith(("global_store", "v_accvgpr")):
+            return count
+        if line.startswith("s_nop"):
+            count += int(line.split()[1]) + 1
+        elif line and line[0] not in ";.":
+            count += 1
+    raise AssertionError("the result is not stored")
+
+
+@pytest.mark.parametrize(
+    ("intrinsic", "chip"),
+    [
+        pytest.param(i, c, id=f"{i.name}-{c}")
+        for i in library().values()
+        for c in i.chips
+        if c != "gfx908" and i.c.type.bits == 32  # there, and for f64, the waits are fixed ones
+    ],
+)
+def test_cycles_agree_with_the_waits_that_llvm_inserts(intrinsic: Intrinsic, chip: str) -> None:
+    passes = dict(intrinsic.cycles)[chip] // 4
+    single = intrinsic.a.type.short == "f32" and chip != "gfx90a"
+    more = 2 if single else 4 if chip == "gfx950" and passes > 2 else 3
+    assert waits_before_use(build_instruction(intrinsic, chip).assembly) == passes + more
