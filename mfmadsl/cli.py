@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,12 +21,12 @@ from mfmadsl.language import (
     LanguageError,
     SpecFileError,
     library_files,
-    load,
+    load_entries,
     read_source,
 )
 from mfmadsl.language import find as find_intrinsic
 from mfmadsl.language import library as library_intrinsics
-from mfmadsl.model import ARCHITECTURES, Intrinsic
+from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic
 from mfmadsl.report import (
     Modifiers,
     check_modifiers,
@@ -72,11 +73,14 @@ def main() -> None:
 def check(specs: tuple[Path, ...], search: tuple[Path, ...], form: str) -> None:
     """Check .mfma files (without any: the library) and tell every mistake."""
     if form == "json":
-        intrinsics, problems = _loaded(specs or library_files(), search)
-        _print_json({"intrinsics": len(intrinsics), "diagnostics": [p.as_json() for p in problems]})
+        entries, problems = _loaded(specs or library_files(), search)
+        count = sum(isinstance(entry, Intrinsic) for entry in entries)
+        _print_json({"intrinsics": count, "diagnostics": [p.as_json() for p in problems]})
         sys.exit(1 if problems else 0)
-    count = len(_load_all(specs or library_files(), search))
-    click.echo(f"{count} intrinsic{'s' * (count != 1)}, no mistakes")
+    described = _load_all(specs or library_files(), search)
+    kinds = Counter(type(entry).__name__.lower() for entry in described)
+    told = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in kinds.items()] or ["nothing described"]
+    click.echo(f"{', '.join(told)}, no mistakes")
 
 
 @main.command()
@@ -126,10 +130,10 @@ def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, .
     from mfmadsl.codegen import OutputError, module_text, write_modules
 
     texts: dict[str, str] = {}
-    for intrinsic in _load_all(specs, search):
-        if intrinsic.name in texts:
-            _fail(f"`{intrinsic.name}` is defined in more than one of the files")
-        texts[intrinsic.name] = module_text(intrinsic)
+    for described in _load_all(specs, search):
+        if described.name in texts:
+            _fail(f"`{described.name}` is defined in more than one of the files")
+        texts[described.name] = module_text(described)
     try:
         paths = write_modules(texts, output)
     except OutputError as error:
@@ -303,29 +307,32 @@ def _report(comparison: Comparison, problem: Gemm, to_stderr: bool) -> None:
 
 def _loaded(
     paths: Iterable[Path], search: tuple[Path, ...]
-) -> tuple[list[Intrinsic], list[Problem]]:
-    """The intrinsics of all files, and all of their mistakes."""
-    intrinsics: list[Intrinsic] = []
+) -> tuple[list[Intrinsic | Accelerator], list[Problem]]:
+    """What all files describe, and all of their mistakes."""
+    described: list[Intrinsic | Accelerator] = []
     problems: list[Problem] = []
     for path in paths:
         try:
-            intrinsics += load(path, search)
+            entries = load_entries(path, search)
+            described += [*entries.intrinsics, *entries.accelerators]
         except (LanguageError, SpecFileError) as error:
             problems += _problems_of(error)
     # Files that use the same broken file find the same mistakes in it.
-    return intrinsics, list(dict.fromkeys(problems))
+    return described, list(dict.fromkeys(problems))
 
 
 def _problems_of(error: LanguageError | SpecFileError) -> list[Problem]:
     return [error] if isinstance(error, SpecFileError) else list(error.diagnostics)
 
 
-def _load_all(paths: Iterable[Path], search: tuple[Path, ...] = ()) -> list[Intrinsic]:
-    """The intrinsics of all files; with a mistake in any, all mistakes and the end."""
-    intrinsics, problems = _loaded(paths, search)
+def _load_all(
+    paths: Iterable[Path], search: tuple[Path, ...] = ()
+) -> list[Intrinsic | Accelerator]:
+    """What all files describe; with a mistake in any, all mistakes and the end."""
+    described, problems = _loaded(paths, search)
     if problems:
         _refuse(problems)
-    return intrinsics
+    return described
 
 
 def _refuse(problems: list[Problem]) -> NoReturn:
@@ -337,7 +344,8 @@ def _refuse(problems: list[Problem]) -> NoReturn:
 
 def _find(name: str, spec: Path | None = None, arch: str | None = None) -> Intrinsic:
     if spec is not None:
-        for intrinsic in (found := _load_all([spec])):
+        found = [entry for entry in _load_all([spec]) if isinstance(entry, Intrinsic)]
+        for intrinsic in found:
             if intrinsic.is_called(name):
                 return intrinsic
         _fail(f"{spec} has no `{name}`, but: {', '.join(i.name for i in found) or 'nothing'}")

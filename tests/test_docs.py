@@ -16,6 +16,7 @@ from mfmadsl.model import ELEMENT_TYPES
 from tests.test_readme import ROOT, blocks, pattern
 
 DIAGNOSTICS = (ROOT / "docs/diagnostics.md").read_text()
+ITEMS = ("use", "layout", "intrinsic", "accelerator")
 SECTIONS = [
     (found[1], found[2])
     for found in re.finditer(
@@ -81,7 +82,7 @@ def test_the_grammar_for_editors_knows_every_word_of_the_language() -> None:
     rules = editor["repository"]
     keywords = set(re.findall(r'"([a-z_]+)"', (ROOT / "grammars/mfma.lark").read_text()))
     for word in keywords:
-        text = f"{word} name " if word in ("use", "layout", "intrinsic") else f"{word} "
+        text = f"{word} name " if word in ITEMS else f"{word} "
         found = [n for n in ("item", "field", "operand") if re.search(rules[n]["match"], text)]
         assert found, word
     for name in ELEMENT_TYPES:

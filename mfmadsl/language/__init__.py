@@ -2,17 +2,20 @@
 
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, Span, did_you_mean
 from mfmadsl.language.library import (
+    Entries,
     SpecFileError,
     find,
     library,
     library_files,
     load,
+    load_entries,
     load_source,
     read_source,
 )
 
 __all__ = [
     "Diagnostic",
+    "Entries",
     "LanguageError",
     "Source",
     "Span",
@@ -22,6 +25,7 @@ __all__ = [
     "library",
     "library_files",
     "load",
+    "load_entries",
     "load_source",
     "read_source",
 ]

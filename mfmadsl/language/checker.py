@@ -41,8 +41,8 @@ def check_layout(item: LayoutItem) -> Found:
         if parameter.text == BLOCK:
             message = f"`{BLOCK}` is known to every layout without being passed"
             found.append(_at(parameter, "parameter", message))
-    found += _repeated(item.parameters, "parameter")
-    found += _repeated([rule.name for rule in item.rules], "rule")
+    found += repeated(item.parameters, "parameter")
+    found += repeated([rule.name for rule in item.rules], "rule")
     known = {*parameters, *(p.upper() for p in parameters), BLOCK, BLOCK.upper()}
     for rule in item.rules:
         if rule.name.text not in ("lane", "register"):
@@ -68,13 +68,13 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
     """
     found = check_name(item.name)
     once = [f.name for f in item.fields if f.name.text not in _VARIED]
-    found += _repeated(once, "field")
+    found += repeated(once, "field")
     fields: dict[str, Field] = {field.name.text: field for field in item.fields}
     for required in _REQUIRED:
         if required not in fields:
             message = f"intrinsic `{item.name.text}` has no `{required}`"
             found.append(_at(item.name, "field", message, f"add a line `{required} ...`"))
-    shape = _shape(fields.get("shape"), found)
+    shape = check_shape(fields.get("shape"), found)
     cycles = _cycles(fields.get("cycles"), found)
     narrow_cycles = _cycles(fields.get("narrow_cycles"), found)
     call = _call(fields.get("call"), found)
@@ -86,7 +86,7 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
     chips = tuple(chip for chip, _ in cycles)
     found += check_types(item, operands, chips)
     aliases = _names(fields.get("alias"))
-    found += _repeated(aliases, "alias")
+    found += repeated(aliases, "alias")
     modifiers = _modifiers(fields.get("modifiers"), shape, operands, chips, found)
     if shape:
         call_field = fields.get("call")
@@ -127,11 +127,12 @@ def _variant(name: str, a: Operand, b: Operand) -> str:
     return f"{name}_{a.type.short}_{b.type.short}"
 
 
-def _shape(field: Field | None, found: Found) -> dict[str, int] | None:
+def check_shape(field: object, found: Found) -> dict[str, int] | None:
+    """The extents of m, n and k and the number of blocks, or None where they are wrong."""
     if not isinstance(field, SettingsField):
         return None
     before = len(found)
-    found += _repeated([s.name for s in field.settings], "shape")
+    found += repeated([s.name for s in field.settings], "shape")
     shape = {"blocks": 1}
     for setting in field.settings:
         name, value = setting.name, setting.value
@@ -152,7 +153,7 @@ def _shape(field: Field | None, found: Found) -> dict[str, int] | None:
 def _cycles(field: Field | None, found: Found) -> tuple[tuple[str, int], ...]:
     if not isinstance(field, SettingsField):
         return ()
-    found += _repeated([s.name for s in field.settings], "chip")
+    found += repeated([s.name for s in field.settings], "chip")
     for setting in field.settings:
         chip, value = setting.name, setting.value
         if chip.text not in ARCHITECTURES:
@@ -185,7 +186,7 @@ def _modifiers(
     found: Found,
 ) -> tuple[str, ...]:
     names = _names(field)
-    found += _repeated(names, "modifier")
+    found += repeated(names, "modifier")
     for name in names:
         if name.text not in MODIFIERS:
             hint = did_you_mean(name.text, MODIFIERS)
@@ -200,7 +201,8 @@ def _modifiers(
     return tuple(name.text for name in names)
 
 
-def _repeated(names: Iterable[Name], what: str) -> Found:
+def repeated(names: Iterable[Name], what: str) -> Found:
+    """A mistake for each name that is given again; `what` is its code."""
     seen: set[str] = set()
     found = []
     for name in names:

@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from mfmadsl.language.diagnostic import LanguageError, Source
 from mfmadsl.language.parser import parse
-from mfmadsl.language.syntax import IntrinsicItem, Item, LayoutItem, OperandField, Use
+from mfmadsl.language.syntax import (
+    AcceleratorItem,
+    BufferField,
+    IntrinsicItem,
+    Item,
+    LayoutItem,
+    OperandField,
+    Use,
+)
 
 _INDENT = "  "
 _TOKEN = re.compile(
@@ -123,13 +131,13 @@ def _item(item: Item, tokens: list[_Token]) -> list[str]:
 
 
 def _lines(
-    item: LayoutItem | IntrinsicItem, tokens: list[_Token], starts: set[int]
+    item: LayoutItem | IntrinsicItem | AcceleratorItem, tokens: list[_Token], starts: set[int]
 ) -> tuple[list[_Line], list[str]]:
     """The parts of a body, and the comments after the last one."""
     operands = {
         field.name.span.start
         for field in getattr(item, "fields", ())
-        if isinstance(field, OperandField)
+        if isinstance(field, OperandField | BufferField)
     }
     lines: list[_Line] = []
     before: list[str] = []
@@ -174,8 +182,8 @@ def _cells(words: list[str], rule: bool, operand: bool) -> list[str]:
     if rule:
         return [words[0], "=", _spaced(words[2:])]
     if operand:
-        at = len(words) - 1 - words[::-1].index("at")
-        return [words[0], _spaced(words[1:at]), "at", _spaced(words[at + 1 :])]
+        at = max(i for i, word in enumerate(words) if word in ("at", "in"))
+        return [words[0], _spaced(words[1:at]), words[at], _spaced(words[at + 1 :])]
     return [words[0], _spaced(words[1:])]
 
 
@@ -192,7 +200,7 @@ def _columns(lines: Iterable[_Line], layout: bool) -> list[str]:
             continue
         text = _INDENT + line.cells[0].ljust(keyword) + gap
         if len(line.cells) == 4:
-            text += line.cells[1].ljust(placed) + f"{gap}at{gap}" + line.cells[3]
+            text += line.cells[1].ljust(placed) + f"{gap}{line.cells[2]}{gap}" + line.cells[3]
         else:
             text += gap.join(line.cells[1:])
         found.append(f"{text.rstrip()}{_INDENT}{line.after}" if line.after else text.rstrip())

@@ -6,14 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from mfmadsl.language.accelerator import check_accelerator
 from mfmadsl.language.cache import cached
 from mfmadsl.language.checker import check_intrinsic, check_layout
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, did_you_mean
 from mfmadsl.language.parser import parse
-from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Name, NamesField, Use
-from mfmadsl.model import Intrinsic
+from mfmadsl.language.syntax import (
+    AcceleratorItem,
+    IntrinsicItem,
+    LayoutItem,
+    Name,
+    NamesField,
+    Use,
+)
+from mfmadsl.model import Accelerator, Intrinsic
 from mfmadsl.resources import resource_folder
 
 SUFFIX = ".mfma"
@@ -35,8 +43,20 @@ class SpecFileError(ValueError):
         return {"file": str(self.path), **place, **about}
 
 
+class Entries(NamedTuple):
+    """What a file describes."""
+
+    intrinsics: list[Intrinsic]
+    accelerators: list[Accelerator]
+
+
 def load(path: Path, search: Sequence[Path] = ()) -> list[Intrinsic]:
-    """The intrinsics of one file, checked; `use` looks beside it, in `search`, in the library.
+    """The intrinsics of one file, checked, as `load_entries` does."""
+    return load_entries(path, search).intrinsics
+
+
+def load_entries(path: Path, search: Sequence[Path] = ()) -> Entries:
+    """What one file describes, checked; `use` looks beside it, in `search`, in the library.
 
     Raises SpecFileError if the file cannot be read, LanguageError with all of its mistakes.
     """
@@ -48,10 +68,10 @@ def load_source(source: Source, search: Sequence[Path] = ()) -> list[Intrinsic]:
 
     Raises LanguageError with all mistakes of the text.
     """
-    return _check(_open(source, tuple(search), ()))
+    return _check(_open(source, tuple(search), ())).intrinsics
 
 
-def _check(document: _Document) -> list[Intrinsic]:
+def _check(document: _Document) -> Entries:
     found = list(document.diagnostics)
     # Where a layout or a `use` is broken already, a layout that is missing is no second mistake.
     consequences = {"unknown-layout"} if found else set()
@@ -61,11 +81,17 @@ def _check(document: _Document) -> list[Intrinsic]:
             intrinsics += check_intrinsic(item, document.layouts)
         except LanguageError as error:
             found += [d for d in error.diagnostics if d.code not in consequences]
+    accelerators = []
+    for accelerator in document.accelerators:
+        try:
+            accelerators.append(check_accelerator(accelerator))
+        except LanguageError as error:
+            found += error.diagnostics
     if found:
         # A layout that fails on its own is found once for every operand that uses it.
         unique = dict.fromkeys(found)
         raise LanguageError(sorted(unique, key=lambda d: (d.span.source.name, d.span.start)))
-    return intrinsics
+    return Entries(intrinsics, accelerators)
 
 
 def read_source(path: Path) -> Source:
@@ -118,6 +144,7 @@ class _Document:
 
     layouts: dict[str, LayoutItem] = field(default_factory=dict)
     intrinsics: list[IntrinsicItem] = field(default_factory=list)
+    accelerators: list[AcceleratorItem] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
@@ -136,6 +163,8 @@ def _open(source: Source, search: tuple[Path, ...], users: tuple[Path, ...]) -> 
             document.diagnostics += problems
             if not problems:
                 document.layouts[item.name.text] = item
+        elif isinstance(item, AcceleratorItem):
+            document.accelerators.append(item)
         else:
             document.intrinsics.append(item)
             for field_ in item.fields:

@@ -1,13 +1,13 @@
 """Text to syntax tree, with every syntax error of a file rather than the first.
 
-A file is cut into items before lark sees it: `use`, `layout` and `intrinsic` are reserved, so the
+A file is cut into items before lark sees it: the words that begin items are reserved, so that the
 cuts are exact and a broken item cannot spoil the next one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -18,8 +18,10 @@ from lark.visitors import v_args
 
 from mfmadsl.language.diagnostic import Diagnostic, Source, Span, did_you_mean
 from mfmadsl.language.syntax import (
+    AcceleratorItem,
     Argument,
     Binary,
+    BufferField,
     CallField,
     Expression,
     Field,
@@ -46,7 +48,7 @@ _MAXIMUM_OPERATORS = 64
 _MAXIMUM_DIGITS = 9
 
 _LANDMARK = re.compile(
-    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic)\b"
+    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic|accelerator)\b"
 )
 _SIZED = re.compile(
     r"//[^\n]*|\"[^\"\n]*\"|[A-Za-z_][A-Za-z0-9_]*"
@@ -98,7 +100,7 @@ def _parse_item(source: Source, start: int, end: int) -> Item | Diagnostic | Non
             return None  # nothing but comments
         return _explain(source, start, end, error)
     item = _Builder(source, start).transform(tree)
-    assert isinstance(item, Use | LayoutItem | IntrinsicItem)
+    assert isinstance(item, Use | LayoutItem | IntrinsicItem | AcceleratorItem)
     return item
 
 
@@ -242,6 +244,27 @@ class _Builder(Transformer[Token, Item]):
         (name,) = (c for c in children if isinstance(c, Name))
         return IntrinsicItem(name, _doc(children), fields)
 
+    def accelerator(
+        self, children: list[Token | Name | BufferField | SettingsField | CallField]
+    ) -> AcceleratorItem:
+        fields = tuple(c for c in children if not isinstance(c, Name | Token))
+        (name,) = (c for c in children if isinstance(c, Name))
+        return AcceleratorItem(name, _doc(children), fields)
+
+    @v_args(meta=True)
+    def calls(self, meta: Meta, children: list[Token]) -> CallField:
+        name = self._keyword(meta, "calls")
+        return CallField(name, children[0][1:-1], self._token_span(children[0]))
+
+    def buffer(self, children: list[Name | Index | Token]) -> BufferField:
+        name, dtype, row, column, scope = children
+        assert isinstance(name, Name)
+        assert isinstance(dtype, Name)
+        assert isinstance(row, Index)
+        assert isinstance(column, Index)
+        assert isinstance(scope, Token)
+        return BufferField(name, dtype, (row, column), scope[1:-1], self._token_span(scope))
+
     @v_args(meta=True)
     def shape(self, meta: Meta, children: list[Setting]) -> SettingsField:
         return SettingsField(self._keyword(meta, "shape"), tuple(children))
@@ -324,6 +347,6 @@ class _Builder(Transformer[Token, Item]):
         return Name(word, Span(self._source, start, start + len(word)))
 
 
-def _doc(children: list[Token | Name | Rule] | list[Token | Name | Field]) -> str:
+def _doc(children: Sequence[object]) -> str:
     lines = [str(c)[3:].strip() for c in children if isinstance(c, Token) and c.type == "DOC"]
     return "\n".join(lines).strip()

@@ -104,6 +104,16 @@ class NamesField(NamedTuple):
     names: tuple[Name, ...]
 
 
+class BufferField(NamedTuple):
+    """An operand of an accelerator: a tile in a memory scope."""
+
+    name: Name
+    type: Name
+    indices: tuple[Index, Index]
+    scope: str
+    scope_span: Span
+
+
 Field = OperandField | SettingsField | CallField | NamesField
 
 
@@ -113,4 +123,10 @@ class IntrinsicItem(NamedTuple):
     fields: tuple[Field, ...]
 
 
-Item = Use | LayoutItem | IntrinsicItem
+class AcceleratorItem(NamedTuple):
+    name: Name
+    doc: str
+    fields: tuple[BufferField | SettingsField | CallField, ...]
+
+
+Item = Use | LayoutItem | IntrinsicItem | AcceleratorItem

@@ -1,5 +1,6 @@
 """What an intrinsic is: types, architectures, layouts. Knows no text, no TVM and no emulator."""
 
+from mfmadsl.model.accelerator import Accelerator, TileBuffer
 from mfmadsl.model.architecture import ARCHITECTURES, WAVE_SIZE, Architecture, architecture
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.closed_form import ClosedForm, Digit, closed_form
@@ -25,6 +26,7 @@ __all__ = [
     "SPARSE_GROUP",
     "SPARSE_STORED",
     "WAVE_SIZE",
+    "Accelerator",
     "Architecture",
     "BitMatrix",
     "ClosedForm",
@@ -35,6 +37,7 @@ __all__ = [
     "Location",
     "NoClosedFormError",
     "Operand",
+    "TileBuffer",
     "architecture",
     "bit_matrix",
     "closed_form",

@@ -8,13 +8,13 @@ from types import ModuleType
 
 from mfmadsl.codegen import module_text
 from mfmadsl.language import find
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import Accelerator, Intrinsic
 
 _PREFIX = "mfmadsl.generated."
 
 
-def load_intrinsic(intrinsic: Intrinsic | str) -> ModuleType:
-    """The module that `mfmadsl compile` would write for an intrinsic, imported.
+def load_intrinsic(intrinsic: Intrinsic | Accelerator | str) -> ModuleType:
+    """The module that `mfmadsl compile` would write for an entry, imported.
 
     A string names an entry of the library (ValueError if there is none). The module is made once
     for each intrinsic and found again in `sys.modules`.

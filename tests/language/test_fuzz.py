@@ -15,7 +15,8 @@ TEXTS = [path.read_text() for path in library_files()]
 WORDS = ["use", "layout", "intrinsic", "{", "}", "(", ")", "[", "]", "=", ",", "+", "-", "*", "/",
          "%", "//", "///", '"', "a", "b", "c", "i", "j", "k", "block", "BLOCK", "K", "0", "1", "4",
          "16", "64", "999999999", "at", "shape", "float16", "int8", "float8_e4m3fn", "operand",
-         "accumulator", "cycles", "gfx942", "gfx950", "modifiers", "neg", "scale_a"]  # fmt: skip
+         "accumulator", "accelerator", "in", "calls", "cycles", "gfx942", "gfx950", "modifiers",
+         "neg", "scale_a"]  # fmt: skip
 
 
 def check(text: str) -> None:

@@ -1,0 +1,85 @@
+"""Rules for accelerators."""
+
+from __future__ import annotations
+
+import re
+
+from mfmadsl.language.checker import check_shape, repeated
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
+from mfmadsl.language.naming import check_name
+from mfmadsl.language.syntax import AcceleratorItem, BufferField, CallField
+from mfmadsl.model import ELEMENT_TYPES, Accelerator, TileBuffer
+
+_INDICES = {"a": (("i", "k"), ("k", "i")), "b": (("k", "j"), ("j", "k")), "c": (("i", "j"),)}
+_REQUIRED = ("shape", "a", "b", "c", "calls")
+_SCOPE = re.compile(r"global(\.[A-Za-z_][A-Za-z0-9_]*)?")
+_FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_accelerator(item: AcceleratorItem) -> Accelerator:
+    """The model of an accelerator. Raises LanguageError with all that is wrong with it."""
+    found = check_name(item.name)
+    found += repeated([field.name for field in item.fields], "field")
+    fields = {field.name.text: field for field in item.fields}
+    for required in _REQUIRED:
+        if required not in fields:
+            message = f"accelerator `{item.name.text}` has no `{required}`"
+            hint = f"add a line `{required} ...`"
+            found.append(Diagnostic("field", message, item.name.span, hint))
+    shape = check_shape(fields.get("shape"), found)
+    if shape and shape.pop("blocks") > 1:
+        message = "an accelerator multiplies one tile: it has no blocks"
+        found.append(Diagnostic("shape", message, fields["shape"].name.span))
+    buffers = {f.name.text: _buffer(f, found) for f in item.fields if isinstance(f, BufferField)}
+    function = _function(fields.get("calls"), found)
+    found += _mismatches(item, buffers)
+    if found or shape is None:
+        raise LanguageError(sorted(found, key=lambda d: d.span.start))
+    a, b, c = (buffers[name] for name in "abc")
+    return Accelerator(item.name.text, item.doc, **shape, a=a, b=b, c=c, function=function)
+
+
+def _buffer(field: BufferField, found: list[Diagnostic]) -> TileBuffer:
+    name = field.name.text
+    if field.type.text not in ELEMENT_TYPES:
+        hint = did_you_mean(field.type.text, list(ELEMENT_TYPES))
+        message = f"`{field.type.text}` is no element type"
+        found.append(Diagnostic("type", message, field.type.span, hint))
+    first, second = field.indices
+    indices = first.name.text, second.name.text
+    if indices not in _INDICES.get(name, ()) or first.group * second.group > 1:
+        span = Span(first.span.source, first.span.start, second.span.end)
+        ways = " or ".join(f"[{', '.join(way)}]" for way in _INDICES.get(name, ()))
+        message = f"`{name}` is indexed {ways}" if ways else f"an accelerator has no `{name}`"
+        found.append(Diagnostic("indices", message, span, "C[i, j] += A[i, k] * B[k, j]"))
+    if not _SCOPE.fullmatch(field.scope):
+        message = f'"{field.scope}" is no memory scope'
+        hint = 'a scope of memory that the host allocates: "global" or "global.name"'
+        found.append(Diagnostic("scope", message, field.scope_span, hint))
+    dtype = ELEMENT_TYPES.get(field.type.text, next(iter(ELEMENT_TYPES.values())))
+    return TileBuffer(name, dtype, indices, field.scope)
+
+
+def _mismatches(item: AcceleratorItem, buffers: dict[str, TileBuffer]) -> list[Diagnostic]:
+    """Types that no C array holds, or that cannot be multiplied and accumulated."""
+    found = []
+    for field in item.fields:
+        if not isinstance(field, BufferField) or field.type.text not in ELEMENT_TYPES:
+            continue
+        dtype, a = ELEMENT_TYPES[field.type.text], buffers.get("a")
+        if dtype.bits < 8:
+            message = f"{dtype} has {dtype.bits} bits: an array in memory holds whole bytes"
+            found.append(Diagnostic("type", message, field.type.span))
+        elif a is not None and a.type.kind != dtype.kind:
+            message = f"`a` holds {a.type.kind}s, but `{field.name.text}` is {dtype}"
+            found.append(Diagnostic("type", message, field.type.span))
+    return found
+
+
+def _function(field: object, found: list[Diagnostic]) -> str:
+    if not isinstance(field, CallField):
+        return ""
+    if not _FUNCTION.fullmatch(field.text):
+        message = f'"{field.text}" is no name of a C function'
+        found.append(Diagnostic("call", message, field.span))
+    return field.text
