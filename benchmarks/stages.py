@@ -31,6 +31,15 @@ imported = time.perf_counter()
 print(imported - start, time.perf_counter() - imported)
 """
 
+PACKAGE = """
+import time
+import tvm.s_tir
+from tvm.script import tirx
+start = time.perf_counter()
+import generated
+print(time.perf_counter() - start)
+"""
+
 GEMM = """
 import time
 from mfmadsl import Gemm, build, emulate, find
@@ -70,21 +79,22 @@ def main() -> None:
     """Print the table."""
     python, command = sys.executable, [sys.executable, "-m", "mfmadsl"]
     with tempfile.TemporaryDirectory() as folder:
-        compiled = Path(folder)
+        output = Path(folder, "generated")
+        to = ("-o", str(output))
         module = "mfma_f32_16x16x16_f16"
         rows = [
             ("mfmadsl list", seconds(*command, "list")),
+            ("mfmadsl check, one file", seconds(*command, "check", str(SPEC))),
             ("mfmadsl check, whole library", seconds(*command, "check")),
-            ("mfmadsl compile f16.mfma", seconds(*command, "compile", str(SPEC), "-o", folder)),
-            (
-                "mfmadsl compile, whole library",
-                seconds(*command, "compile", *LIBRARY, "-o", folder),
-            ),
+            ("mfmadsl compile, one file", seconds(*command, "compile", str(SPEC), *to)),
+            ("mfmadsl compile, whole library", seconds(*command, "compile", *LIBRARY, *to)),
             ("import tvm", seconds(python, "-c", "import tvm.s_tir")),
         ]
-        imported, registered = stages(IMPORT.format(module=module), compiled)
+        (package,) = stages(PACKAGE, Path(folder))
+        imported, registered = stages(IMPORT.format(module=module), output)
     rows += [
-        ("import a generated module, beyond TVM", imported),
+        ("import the package of all generated modules, beyond TVM", package),
+        ("import one generated module, beyond TVM", imported),
         ("... and register all of its pairs", registered),
     ]
     names = ("schedule", "generate code for", "emulate and compare")

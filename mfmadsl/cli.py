@@ -26,10 +26,8 @@ from mfmadsl.language import (
 )
 from mfmadsl.language import find as find_intrinsic
 from mfmadsl.language import library as library_intrinsics
-from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic
+from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic, Modifiers, check_modifiers
 from mfmadsl.report import (
-    Modifiers,
-    check_modifiers,
     intrinsic_json,
     intrinsic_summary,
     intrinsic_table,

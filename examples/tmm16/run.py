@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ N = 1024
 
 def micro_kernel() -> str:
     """The C function as LLVM IR that is still to be optimized, together with its caller."""
+    if find_spec("ziglang") is None:
+        sys.exit("this example compiles C with ziglang: pip install 'mfmadsl[linker]'")
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "tmm16.ll")
         options = ["-S", "-emit-llvm", "-O2", "-Xclang", "-disable-llvm-passes", "-ffast-math"]

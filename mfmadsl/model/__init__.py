@@ -13,7 +13,14 @@ from mfmadsl.model.intrinsic import (
     Operand,
 )
 from mfmadsl.model.layout import Layout, NoClosedFormError
-from mfmadsl.model.modifier import MODIFIERS, NEGATION_CHIPS, source_block, source_lane
+from mfmadsl.model.modifier import (
+    MODIFIERS,
+    NEGATION_CHIPS,
+    Modifiers,
+    check_modifiers,
+    source_block,
+    source_lane,
+)
 from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
 
 __all__ = [
@@ -35,11 +42,13 @@ __all__ = [
     "Intrinsic",
     "Layout",
     "Location",
+    "Modifiers",
     "NoClosedFormError",
     "Operand",
     "TileBuffer",
     "architecture",
     "bit_matrix",
+    "check_modifiers",
     "closed_form",
     "source_block",
     "source_lane",

@@ -5,6 +5,10 @@ Source: CDNA3 ISA, section 7.1 (cbsz, abid, blgp), and the modifiers of AMD's ca
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from mfmadsl.model.intrinsic import REGISTER_BITS, Intrinsic
+
 MODIFIERS = ("cbsz_abid", "blgp", "neg")
 """Broadcast of A's blocks, rearranged lanes of B, and (f64 on CDNA3 and newer) negation."""
 
@@ -28,3 +32,29 @@ def source_lane(lane: int, blgp: int) -> int:
     if blgp >= 4:
         return 16 * (blgp - 4) + lane % 16
     return lane
+
+
+@dataclass(frozen=True)
+class Modifiers:
+    """cbsz, abid and blgp of an instruction; 0 is the plain one."""
+
+    cbsz: int = 0
+    abid: int = 0
+    blgp: int = 0
+
+
+def check_modifiers(intrinsic: Intrinsic, modifiers: Modifiers) -> None:
+    """Raises ValueError where the instruction takes no such modifier, or not so large a one."""
+    if modifiers.blgp and "blgp" not in intrinsic.modifiers:
+        raise ValueError(f"{intrinsic.name} does not rearrange the lanes of B: it has no blgp")
+    if (modifiers.cbsz or modifiers.abid) and "cbsz_abid" not in intrinsic.modifiers:
+        raise ValueError(f"{intrinsic.name} has neither cbsz nor abid")
+    if intrinsic.index:
+        sets = REGISTER_BITS // (intrinsic.a.layout.registers * intrinsic.index.type.bits)
+        if modifiers.abid >= sets:
+            raise ValueError(f"abid={modifiers.abid}, but the index has {sets} sets")
+    elif 1 << modifiers.cbsz > intrinsic.blocks:
+        raise ValueError(f"cbsz={modifiers.cbsz}, but there are {intrinsic.blocks} blocks")
+    elif modifiers.abid >> modifiers.cbsz:
+        message = f"abid={modifiers.abid} is no block of the {1 << modifiers.cbsz} that share"
+        raise ValueError(f"{message} (cbsz={modifiers.cbsz})")

@@ -2,12 +2,10 @@
 
 from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_summary, intrinsic_table
 from mfmadsl.report.kernel import kernel_json, kernel_summary
-from mfmadsl.report.layout import Modifiers, check_modifiers, layout_json, layout_table
+from mfmadsl.report.layout import layout_json, layout_table
 from mfmadsl.report.schema import json_schema
 
 __all__ = [
-    "Modifiers",
-    "check_modifiers",
     "intrinsic_json",
     "intrinsic_summary",
     "intrinsic_table",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from mfmadsl.model import (
@@ -10,39 +9,13 @@ from mfmadsl.model import (
     WAVE_SIZE,
     Intrinsic,
     Location,
+    Modifiers,
     Operand,
     source_block,
     source_lane,
 )
 
-
-@dataclass(frozen=True)
-class Modifiers:
-    """The modifiers under which a layout is shown; 0 is none."""
-
-    cbsz: int = 0
-    abid: int = 0
-    blgp: int = 0
-
-
 PLAIN = Modifiers()
-
-
-def check_modifiers(intrinsic: Intrinsic, modifiers: Modifiers) -> None:
-    """Raises ValueError where the instruction takes no such modifier, or not so large a one."""
-    if modifiers.blgp and "blgp" not in intrinsic.modifiers:
-        raise ValueError(f"{intrinsic.name} does not rearrange the lanes of B: it has no blgp")
-    if (modifiers.cbsz or modifiers.abid) and "cbsz_abid" not in intrinsic.modifiers:
-        raise ValueError(f"{intrinsic.name} has neither cbsz nor abid")
-    if intrinsic.index:
-        sets = REGISTER_BITS // (intrinsic.a.layout.registers * intrinsic.index.type.bits)
-        if modifiers.abid >= sets:
-            raise ValueError(f"abid={modifiers.abid}, but the index has {sets} sets")
-    elif 1 << modifiers.cbsz > intrinsic.blocks:
-        raise ValueError(f"cbsz={modifiers.cbsz}, but there are {intrinsic.blocks} blocks")
-    elif modifiers.abid >> modifiers.cbsz:
-        message = f"abid={modifiers.abid} is no block of the {1 << modifiers.cbsz} that share"
-        raise ValueError(f"{message} (cbsz={modifiers.cbsz})")
 
 
 def locate(

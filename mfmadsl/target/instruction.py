@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mfmadsl.model import Intrinsic, Operand, architecture
+from mfmadsl.model import (
+    NEGATION_CHIPS,
+    Intrinsic,
+    Modifiers,
+    Operand,
+    architecture,
+    check_modifiers,
+)
 from mfmadsl.model.signature import SCALED_FORMATS, overload, register_type
 from mfmadsl.target.build import CodegenError
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
@@ -40,12 +47,14 @@ def build_instruction(intrinsic: Intrinsic, arch: str, immediates: Immediates = 
     """A kernel that loads an instruction's registers, runs it once, and stores the result over C.
 
     Its arguments are the operands A, B, C, then the index or the two scales: arrays of 32-bit
-    words of shape (64 lanes, registers). Raises LoweringError where the chip lacks the instruction.
+    words of shape (64 lanes, registers). Raises LoweringError where the chip lacks the instruction,
+    or the instruction a modifier.
     """
     architecture(arch)
     if arch not in intrinsic.chips:
         chips = ", ".join(intrinsic.chips)
         raise LoweringError(f"{arch} has no {intrinsic.name}: it is an instruction of {chips}")
+    _check(intrinsic, arch, immediates)
     ir = instruction_ir(intrinsic, immediates)
     try:
         code = run_isolated(lambda: emit(ir, _SYMBOL, arch))
@@ -66,6 +75,19 @@ def build_instruction(intrinsic: Intrinsic, arch: str, immediates: Immediates = 
         lds_bytes=0,
         registers=registers_of(code.assembly),
     )
+
+
+def _check(intrinsic: Intrinsic, arch: str, immediates: Immediates) -> None:
+    """LLVM takes constants that an instruction has no room for, and drops them."""
+    blgp = immediates.blgp
+    if blgp and "neg" in intrinsic.modifiers:
+        if arch not in NEGATION_CHIPS:
+            raise LoweringError(f"{intrinsic.name} negates nothing on {arch}")
+        blgp = 0
+    try:
+        check_modifiers(intrinsic, Modifiers(immediates.cbsz, immediates.abid, blgp))
+    except ValueError as error:
+        raise LoweringError(str(error)) from None
 
 
 def instruction_ir(intrinsic: Intrinsic, immediates: Immediates = PLAIN) -> str:

@@ -219,6 +219,22 @@ def test_scales_lie_in_any_byte(m: int, chosen: tuple[int, int]) -> None:
     assert_product(intrinsic, found, *inputs(intrinsic, operands), operands["c"])
 
 
+@pytest.mark.parametrize(
+    ("name", "chip", "immediates", "message"),
+    [
+        ("mfma_f64_16x16x4_f64", "gfx90a", Immediates(blgp=1), "negates nothing on gfx90a"),
+        ("mfma_f32_16x16x32_f16", "gfx950", Immediates(blgp=1), "it has no blgp"),
+        ("mfma_f32_16x16x4_f32", "gfx942", Immediates(cbsz=1), "neither cbsz nor abid"),
+        ("mfma_f32_16x16x1_4b_f32", "gfx942", Immediates(cbsz=3), "there are 4 blocks"),
+    ],
+)
+def test_a_modifier_that_an_instruction_lacks_is_refused(
+    name: str, chip: str, immediates: Immediates, message: str
+) -> None:
+    with pytest.raises(LoweringError, match=message):
+        build_instruction(find(name), chip, immediates)
+
+
 def waits_before_use(assembly: str) -> int:
     """Cycles of a wave that LLVM leaves between the instruction and the store of its result."""
     lines = [line.strip() for line in assembly.splitlines()]
