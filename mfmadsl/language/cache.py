@@ -1,6 +1,6 @@
-"""The checked library, kept between processes: reading it anew takes as long as starting Python.
+"""What takes long to make and never changes, kept between processes: the library, the parser.
 
-The cache is a file of the user's, named by a digest of all that it was made from. One that is
+A cache is a file of the user's, named by a digest of all that it was made from. One that is
 missing, cannot be written, or is not the user's own costs time and nothing else.
 """
 
@@ -13,22 +13,20 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from mfmadsl.model import Intrinsic
+from typing import Any, TypeVar
 
 _KEPT = 8  # older caches than these are removed
 
+Value = TypeVar("Value")
 
-def cached(
-    sources: Sequence[Path], make: Callable[[], dict[str, Intrinsic]]
-) -> dict[str, Intrinsic]:
-    """`make()`, or what it gave when the files of `sources` were last the same."""
-    folder = cache_folder()
-    path = folder / f"library-{_digest(sources)}.pickle"
-    found = _read(path)
+
+def cached(kind: str, sources: Sequence[Path], make: Callable[[], Value]) -> Value:
+    """`make()`, or what it gave when the files of `sources` were last the same; never None."""
+    path = cache_folder() / f"{kind}-{_digest(sources)}.pickle"
+    found: Value | None = _read(path)
     if found is None:
         found = make()
-        _write(path, found)
+        _write(path, found, f"{kind}-*.pickle")
     return found
 
 
@@ -51,27 +49,26 @@ def _digest(sources: Sequence[Path]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _read(path: Path) -> dict[str, Intrinsic] | None:
+def _read(path: Path) -> Any:
     """A pickle can run code when it is read: only files that nobody else could write are."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return None
-            found: dict[str, Intrinsic] = pickle.load(file)
-            return found
+            return pickle.load(file)
     except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError):
         return None
 
 
-def _write(path: Path, library: dict[str, Intrinsic]) -> None:
+def _write(path: Path, value: object, siblings: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, beside = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(descriptor, "wb") as file:
-            pickle.dump(library, file)
+            pickle.dump(value, file)
         os.replace(beside, path)
-        stale = sorted(path.parent.glob("library-*.pickle"), key=lambda p: p.stat().st_mtime)
+        stale = sorted(path.parent.glob(siblings), key=lambda p: p.stat().st_mtime)
         for old in stale[:-_KEPT]:
             old.unlink()
     except OSError:

@@ -121,7 +121,7 @@ def library_files() -> list[Path]:
 def library() -> dict[str, Intrinsic]:
     """Every intrinsic of the library, by name, in the order of the files."""
     files = library_files()
-    return cached(files, lambda: {i.name: i for path in files for i in load(path)})
+    return cached("library", files, lambda: {i.name: i for path in files for i in load(path)})
 
 
 def find(name: str, arch: str | None = None) -> Intrinsic:

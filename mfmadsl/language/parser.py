@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from io import BytesIO
 from itertools import pairwise
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
+from lark import __version__ as version
 from lark.exceptions import UnexpectedInput
 from lark.tree import Meta
 from lark.visitors import v_args
 
+from mfmadsl.language.cache import cached
 from mfmadsl.language.diagnostic import Diagnostic, Source, Span, did_you_mean
 from mfmadsl.language.syntax import (
     AcceleratorItem,
@@ -124,8 +127,15 @@ def _too_large(source: Source, start: int, end: int) -> Diagnostic | None:
 
 @cache
 def _lark() -> Lark:
-    grammar = (resource_folder("grammars") / "mfma.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", start="item", propagate_positions=True)
+    path = resource_folder("grammars") / "mfma.lark"
+
+    def tables() -> bytes:
+        grammar = path.read_text(encoding="utf-8")
+        saved = BytesIO()
+        Lark(grammar, parser="lalr", start="item", propagate_positions=True).save(saved)
+        return saved.getvalue()
+
+    return Lark.load(BytesIO(cached(f"grammar-lark{version}", [path], tables)))
 
 
 def _explain(source: Source, start: int, end: int, error: UnexpectedInput) -> Diagnostic:

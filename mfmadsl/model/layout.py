@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.closed_form import ClosedForm, closed_form
@@ -83,24 +83,7 @@ class Layout:
         With `along_rows` the elements of a column are packed, as those of B along k. Raises
         ValueError where a byte would hold bits of several lanes.
         """
-        rows, columns = self.rows, self.columns
-        extent = (rows if along_rows else columns) * bits // 8
-        rows, columns = (extent, columns) if along_rows else (rows, extent)
-        slots = tuple(
-            self._byte(bits, row, column, along_rows)
-            for row in range(rows)
-            for column in range(columns)
-        )
-        layout = Layout(rows, columns, self.lanes, self.registers * bits // 8, slots)
-        if len(set(slots)) < len(slots):
-            raise ValueError(f"elements of {bits} bits do not fill bytes")
-        return layout
-
-    def _byte(self, bits: int, row: int, column: int, along_rows: bool) -> tuple[int, int]:
-        first, offset = divmod(8 * (row if along_rows else column), bits)
-        place = (first, column) if along_rows else (row, first)
-        lane, register = self.slot(*place)
-        return lane, (register * bits + offset) // 8
+        return _packed(self, bits, along_rows)
 
     def run_along_row(self) -> int:
         """How many consecutive elements of a row lie in consecutive registers of one lane."""
@@ -142,25 +125,54 @@ class Layout:
 
         Raises NoClosedFormError where there are none.
         """
-        box = {row: self.rows, column: self.columns}
-        if self.blocks > 1:
-            box = {block: self.blocks, **box}
-        lane, register = (
-            closed_form(lambda *x, i=part: self._slot_of(x)[i], box) for part in (0, 1)
-        )
-        return _required(lane), _required(register)
-
-    def _slot_of(self, point: tuple[int, ...]) -> tuple[int, int]:
-        *block, row, column = point
-        return self.slot(row, column, *block)
+        return _forward(self, row, column, block)
 
     def inverse(self, lane: str, register: str) -> tuple[ClosedForm, ClosedForm, ClosedForm]:
         """(block, row, column) as expressions in variables of these names."""
-        box = {lane: self.lanes, register: self.registers}
-        block, row, column = (
-            closed_form(lambda x, r, i=part: self.element(x, r)[i], box) for part in (0, 1, 2)
-        )
-        return _required(block), _required(row), _required(column)
+        return _inverse(self, lane, register)
+
+
+# The instructions of a family lie alike: each of these is asked for many times.
+
+
+@cache
+def _forward(layout: Layout, row: str, column: str, block: str) -> tuple[ClosedForm, ClosedForm]:
+    box = {row: layout.rows, column: layout.columns}
+    if layout.blocks > 1:
+        box = {block: layout.blocks, **box}
+
+    def slot(*point: int) -> tuple[int, int]:
+        *numbers, r, c = point
+        return layout.slot(r, c, *numbers)
+
+    lane = closed_form(lambda *point: slot(*point)[0], box)
+    return _required(lane), _required(closed_form(lambda *point: slot(*point)[1], box))
+
+
+@cache
+def _inverse(layout: Layout, lane: str, register: str) -> tuple[ClosedForm, ClosedForm, ClosedForm]:
+    box = {lane: layout.lanes, register: layout.registers}
+    block, row, column = (
+        closed_form(lambda x, r, i=part: layout.element(x, r)[i], box) for part in (0, 1, 2)
+    )
+    return _required(block), _required(row), _required(column)
+
+
+@cache
+def _packed(layout: Layout, bits: int, along_rows: bool) -> Layout:
+    rows, columns = layout.rows, layout.columns
+    extent = (rows if along_rows else columns) * bits // 8
+    rows, columns = (extent, columns) if along_rows else (rows, extent)
+
+    def slot(row: int, column: int) -> tuple[int, int]:
+        first, offset = divmod(8 * (row if along_rows else column), bits)
+        lane, register = layout.slot(*((first, column) if along_rows else (row, first)))
+        return lane, (register * bits + offset) // 8
+
+    slots = tuple(slot(row, column) for row in range(rows) for column in range(columns))
+    if len(set(slots)) < len(slots):
+        raise ValueError(f"elements of {bits} bits do not fill bytes")
+    return Layout(rows, columns, layout.lanes, layout.registers * bits // 8, slots)
 
 
 def _required(form: ClosedForm | None) -> ClosedForm:

@@ -24,11 +24,11 @@ def ask(folder: Path, made: list[int]) -> dict[str, Intrinsic]:
         made.append(1)
         return {i.name: i for i in load(folder / "half.mfma")}
 
-    return cache.cached([folder / "half.mfma"], make)
+    return cache.cached("half", [folder / "half.mfma"], make)
 
 
 def entry(folder: Path) -> Path:
-    (found,) = (folder / "cache").glob("*.pickle")
+    (found,) = (folder / "cache").glob("half-*.pickle")
     return found
 
 
@@ -73,7 +73,7 @@ def test_old_caches_are_removed(tmp_path: Path, made: list[int]) -> None:
     for number in range(12):
         (tmp_path / "half.mfma").write_text(HALF + f"// {number}\n")
         ask(tmp_path, made)
-    assert len(list((tmp_path / "cache").glob("*.pickle"))) == 8
+    assert len(list((tmp_path / "cache").glob("half-*.pickle"))) == 8
 
 
 def test_the_library_that_comes_out_of_it_is_the_one_that_goes_in() -> None:
