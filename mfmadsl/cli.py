@@ -293,7 +293,7 @@ def _emit(
 
 
 def _report(comparison: Comparison, problem: Gemm, to_stderr: bool) -> None:
-    rule = "exact" if problem.intrinsic.c.type.kind == "integer" else "K * 2^-24 * sum |a||b|"
+    rule = problem.tolerance_rule
     verdict = "agrees with" if comparison.agrees else "DIFFERS from"
     click.echo(
         f"emulated   {verdict} NumPy in float64: largest error {comparison.error:.3g} "

@@ -95,6 +95,15 @@ class Gemm:
         )
 
     @property
+    def tolerance_rule(self) -> str:
+        """How the tolerance of an element comes about, in a line."""
+        if self.intrinsic.c.type.kind == "integer":
+            return "exact"
+        roundings = f"K * 2^-{53 if self.intrinsic.c.type.bits == 64 else 24}"
+        factors = f"({roundings} + 2^-10)" if self.intrinsic.a.type.short == "xf32" else roundings
+        return f"{factors} * sum |a||b|"
+
+    @property
     def relative_tolerance(self) -> float:
         """Of the sum of the products' magnitudes: one rounding for each of the k additions.
 

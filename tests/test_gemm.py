@@ -95,3 +95,16 @@ def test_a_chip_without_the_instruction() -> None:
     gemm = Gemm(library()["mfma_i32_16x16x16_i8"], "gfx942", 32, 32, 32)
     with pytest.raises(ScheduleError, match="gfx942 has no mfma_i32_16x16x16_i8: it is an"):
         gemm.schedule()
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("mfma_f32_16x16x4_f32", "K * 2^-24 * sum |a||b|"),
+        ("mfma_f64_16x16x4_f64", "K * 2^-53 * sum |a||b|"),
+        ("mfma_f32_16x16x8_xf32", "(K * 2^-24 + 2^-10) * sum |a||b|"),
+        ("mfma_i32_16x16x32_i8", "exact"),
+    ],
+)
+def test_the_tolerance_is_named(name: str, rule: str) -> None:
+    assert Gemm(library()[name], "gfx942", 32, 32, 32).tolerance_rule == rule

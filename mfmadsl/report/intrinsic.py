@@ -49,7 +49,7 @@ def intrinsic_summary(intrinsic: Intrinsic) -> str:
         f"call    {intrinsic.call}",
         "cycles  " + ", ".join(f"{chip} {cycles}" for chip, cycles in intrinsic.cycles),
     ]
-    lines += [_operand_line(operand) for operand in intrinsic.operands.values()]
+    lines += [_operand_line(operand, intrinsic) for operand in intrinsic.operands.values()]
     if intrinsic.modifiers:
         lines.append(f"takes   {', '.join(intrinsic.modifiers)}")
     return "\n".join(lines)
@@ -58,14 +58,20 @@ def intrinsic_summary(intrinsic: Intrinsic) -> str:
 _INDICES = {"b": ("k", "j"), "scale_b": ("k", "j"), "c": ("i", "j")}
 
 
-def _operand_line(operand: Operand) -> str:
+def _operand_line(operand: Operand, intrinsic: Intrinsic) -> str:
     row, column = _INDICES.get(operand.name, ("i", "k"))
+    counted = ""
+    if operand.sparse:
+        column, counted = "s", "; s counts the stored k"
+    elif operand.name.startswith("scale"):
+        group = intrinsic.k // min(operand.shape)
+        row, column = (x if x != "k" else "g" for x in (row, column))
+        counted = f"; g counts groups of {group} k"
     lane, element = operand.layout.forward(row, column, "block")
     count = operand.register_count
-    stored = "stored " if operand.sparse else ""
     return (
         f"{operand.name:<7} {operand.type}[{row}, {column}] in {count} "
-        f"register{'s' * (count > 1)} a lane: lane = {lane}, {stored}element = {element}"
+        f"register{'s' * (count > 1)} a lane: lane = {lane}, element = {element}{counted}"
     )
 
 

@@ -83,3 +83,12 @@ def test_a_summary_gives_the_maps_in_closed_form() -> None:
     summary = intrinsic_summary(find("mfma_f32_16x16x16_f16"))
     assert "lane = k // 4 * 16 + i, element = k % 4" in summary
     assert "gfx942 16" in summary
+
+
+def test_a_summary_says_what_sparse_and_scaled_operands_count() -> None:
+    sparse = intrinsic_summary(find("smfmac_f32_16x16x32_f16"))
+    assert "a       float16[i, s] in 2 registers a lane: lane = s // 4 * 16 + i" in sparse
+    assert "s counts the stored k" in sparse
+    scaled = intrinsic_summary(find("mfma_scale_f32_32x32x64_f8f6f4"))
+    assert "scale_b float8_e8m0fnu[g, j] in 1 register a lane: lane = g * 32 + j" in scaled
+    assert "g counts groups of 32 k" in scaled
