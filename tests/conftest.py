@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# Machines are noisy: how long an example takes is no mistake of the code.
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
 
 DATA = Path(__file__).parent / "data"
 

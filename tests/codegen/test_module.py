@@ -102,7 +102,7 @@ def test_the_same_bytes_come_out_of_every_process() -> None:
 
 
 @given(st.text(st.characters()))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_no_doc_comment_can_become_code(doc: str) -> None:
     plain = outline(module_text(replace(HALF, doc="x")))
     assert outline(module_text(replace(HALF, doc=doc))) in (

@@ -39,13 +39,13 @@ def check_layouts(intrinsic: Intrinsic) -> None:
         assert set(layout.slots) == slots
 
 
-@settings(max_examples=150, deadline=1000)
+@settings(max_examples=150, deadline=10_000)
 @given(st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join))
 def test_words_of_the_language_in_any_order(text: str) -> None:
     check(text)
 
 
-@settings(max_examples=150, deadline=1000)
+@settings(max_examples=150, deadline=10_000)
 @given(st.integers(0, 2**32), st.sampled_from(TEXTS), st.integers(1, 4))
 def test_files_of_the_library_with_a_few_words_changed(seed: int, text: str, count: int) -> None:
     generator = random.Random(seed)
@@ -58,7 +58,7 @@ def test_files_of_the_library_with_a_few_words_changed(seed: int, text: str, cou
     check(text)
 
 
-@settings(max_examples=50, deadline=1000)
+@settings(max_examples=50, deadline=10_000)
 @given(st.text(max_size=300))
 def test_any_text_at_all(text: str) -> None:
     check(text)
