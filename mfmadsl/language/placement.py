@@ -21,6 +21,8 @@ from mfmadsl.model import WAVE_SIZE, Layout
 BLOCK = "block"
 """The index that every layout sees without being passed it; `BLOCK` is the number of blocks."""
 
+_MOST_ELEMENTS = 512  # of one operand in a lane: all of its registers
+
 
 class _Fault(NamedTuple):
     """Why a table is no layout; `{}` stands for the operand's name."""
@@ -138,6 +140,9 @@ def _arrange(
         of = f"{blocks} x " if blocks > 1 else ""
         message = f"{of}{rows}x{columns} elements of {{}} do not fill {WAVE_SIZE} lanes evenly"
         return _Fault("lanes", message)
+    if registers > _MOST_ELEMENTS:
+        message = f"a lane would hold {registers} elements of {{}}, more than {_MOST_ELEMENTS}"
+        return _Fault("registers", message, "a wave has 512 registers of 32 bits a lane")
     slots = tabulate(renamed, dict(constants), ((BLOCK, blocks), *axes))
     holders: dict[tuple[int, ...], int] = {}
     for index, slot in enumerate(slots):

@@ -46,6 +46,12 @@ def test_a_tile_that_does_not_fill_the_lanes_evenly() -> None:
     assert error.value.diagnostics[0].message == "16x3 elements of A do not fill 64 lanes evenly"
 
 
+def test_more_elements_than_a_lane_has_registers_are_refused_before_they_are_counted() -> None:
+    text = HALF.replace("m=16 n=16 k=16", "m=128 n=128 k=128 blocks=128")
+    with pytest.raises(LanguageError, match="a lane would hold 32768 elements of A, more than 512"):
+        load_source(Source("x", text))
+
+
 @pytest.mark.parametrize(
     ("use", "message", "hint"),
     [
