@@ -7,9 +7,12 @@ from itertools import product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.lark import from_lark
+from lark import Lark
 
 from mfmadsl.language import LanguageError, Source, library_files, load_source
 from mfmadsl.model import Intrinsic
+from mfmadsl.resources import resource_folder
 
 TEXTS = [path.read_text() for path in library_files()]
 WORDS = ["use", "layout", "intrinsic", "{", "}", "(", ")", "[", "]", "=", ",", "+", "-", "*", "/",
@@ -37,6 +40,22 @@ def check_layouts(intrinsic: Intrinsic) -> None:
         slots = set(product(range(layout.lanes), range(layout.registers)))
         assert len(layout.slots) == elements == len(slots)
         assert set(layout.slots) == slots
+
+
+GRAMMAR = Lark((resource_folder("grammars") / "mfma.lark").read_text(), start="item")
+SENTENCES = from_lark(
+    GRAMMAR,
+    explicit={
+        "NAME": st.sampled_from([word for word in WORDS if word.isidentifier()]),
+        "INTEGER": st.sampled_from(["0", "1", "2", "4", "16", "64", "128"]),
+    },
+)
+
+
+@settings(max_examples=150, deadline=10_000)
+@given(st.lists(SENTENCES, max_size=3).map("\n".join))
+def test_sentences_of_the_grammar(text: str) -> None:
+    check(text)
 
 
 @settings(max_examples=150, deadline=10_000)
