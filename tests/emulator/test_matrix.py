@@ -107,3 +107,12 @@ def test_lanes_that_exec_switches_off_take_part_all_the_same() -> None:
     put(waves, {"exec": np.array(1, np.uint64)})
     run(waves, "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, 0")
     assert (waves.vector[4:8].view(np.float32) == 4).all()
+
+
+def test_the_scaled_shape_without_scales() -> None:
+    waves = wave()
+    put(waves, {f"v{i}": np.full(64, 0x22222222, np.uint32) for i in range(4)})  # fp4: ones
+    put(waves, {f"v{i}": np.full(64, 0x40404040, np.uint32) for i in range(8, 16)})  # fp8: twos
+    code = "v_mfma_f32_16x16x128_f8f6f4 v[20:23], v[0:3], v[8:15], 1.0 cbsz:4"
+    run(waves, code, "gfx950")
+    assert (waves.vector[20:24].view(np.float32) == 257).all()
