@@ -73,6 +73,9 @@ def test_modifiers_are_arguments_of_the_compute_pair() -> None:
     double = load_intrinsic("mfma_f64_16x16x4_f64")
     negated = TensorIntrin.get(double.compute_with(neg=5))
     assert "* T.float64(-1.0) + A" in negated.desc.script()
+    scaled = load_intrinsic("mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4")
+    text = TensorIntrin.get(scaled.compute_with(byte_a=1, byte_b=3)).impl.script()
+    assert text.count("SCALE_A[lane, 0]) * 256") + text.count("SCALE_A[lane, 0]) << 8") == 1
     sparse = load_intrinsic("smfmac_f32_16x16x32_f16")
     assert ", 0, 3)" in TensorIntrin.get(sparse.compute_with(abid=3)).impl.script()
     assert not hasattr(load_intrinsic("mfma_f32_16x16x32_f16"), "compute_with")

@@ -13,6 +13,7 @@ import mfmadsl
 from mfmadsl.language import library
 from mfmadsl.model import ElementType, Intrinsic
 from mfmadsl.target import Kernel
+from mfmadsl.tensorize import load_intrinsic
 from tests.registers import Array, codes, dtype_of
 from tests.tensorize.tiles import tile_schedule
 
@@ -33,8 +34,9 @@ SPARSE = [i for i in library().values() if i.sparse]
 SCALED = [i for i in library().values() if i.scales]
 
 
-def built(intrinsic: Intrinsic, scope: str, b_transposed: bool) -> Kernel:
-    kernel = mfmadsl.build(tile_schedule(intrinsic, scope, b_transposed), intrinsic.chips[-1])
+def built(intrinsic: Intrinsic, scope: str, b_transposed: bool, compute: str = "") -> Kernel:
+    schedule = tile_schedule(intrinsic, scope, b_transposed, compute)
+    kernel = mfmadsl.build(schedule, intrinsic.chips[-1])
     assert any(f"\t{mnemonic} " in kernel.assembly for mnemonic in intrinsic.mnemonics)
     assert kernel.registers.scratch_bytes == 0
     return kernel
@@ -73,7 +75,10 @@ def compressed(
 
 @pytest.mark.parametrize(("intrinsic", "scope", "b_transposed"), cases(SPARSE, 1))
 def test_sparse(intrinsic: Intrinsic, scope: str, b_transposed: bool) -> None:
-    kernel = built(intrinsic, scope, b_transposed)
+    sets = 16 // intrinsic.a.layout.registers  # the last one of them is used
+    compute = load_intrinsic(intrinsic).compute_with(abid=sets - 1)
+    kernel = built(intrinsic, scope, b_transposed, compute)
+    assert (f"abid:{sets - 1}" in kernel.assembly) == (sets > 1)
     generator = np.random.default_rng(2)
     a, stored, index = compressed((2 * intrinsic.m, 2 * intrinsic.k), generator)
     b = whole_numbers(kernel.arguments[2].shape, generator)
@@ -93,7 +98,9 @@ def octets(values: Array, element: ElementType, axis: int) -> Array:
 
 @pytest.mark.parametrize(("intrinsic", "scope", "b_transposed"), cases(SCALED, 1))
 def test_scaled(intrinsic: Intrinsic, scope: str, b_transposed: bool) -> None:
-    kernel = built(intrinsic, scope, b_transposed)
+    compute = load_intrinsic(intrinsic).compute_with(byte_a=1, byte_b=2)
+    kernel = built(intrinsic, scope, b_transposed, compute)
+    assert "op_sel:[1,0,0] op_sel_hi:[0,1,0]" in kernel.assembly
     generator = np.random.default_rng(3)
     m, n, k = 2 * intrinsic.m, 2 * intrinsic.n, 2 * intrinsic.k
     a, b = whole_numbers((m, k), generator), whole_numbers((k, n), generator)

@@ -36,8 +36,13 @@ def workload(intrinsic: Intrinsic, b_transposed: bool) -> PrimFunc:
     return te.create_prim_func([a, b, te.compute((batch, m, n), product, name="C")])
 
 
-def tile_schedule(intrinsic: Intrinsic, scope: str, b_transposed: bool) -> Schedule:
-    """The workload with a tile for each workgroup of one wave, C through shared memory as well."""
+def tile_schedule(
+    intrinsic: Intrinsic, scope: str, b_transposed: bool, compute: str = ""
+) -> Schedule:
+    """The workload with a tile for each workgroup of one wave, C through shared memory as well.
+
+    `compute` is the pair to use in place of the plain one.
+    """
     tile = load_intrinsic(intrinsic)
     suffix = scope.replace(".", "_").upper()
     sch = Schedule(workload(intrinsic, b_transposed))
@@ -82,7 +87,7 @@ def tile_schedule(intrinsic: Intrinsic, scope: str, b_transposed: bool) -> Sched
     sch.transform_layout(c, ("read", 0), tile.index_map_C)
     for fragment, name in zip(fragments, loads, strict=True):
         sch.tensorize(sch.get_loops(fragment)[-rank], getattr(tile, name))
-    sch.tensorize(sch.get_loops(sch.get_sblock("C"))[-rank - 1], tile.COMPUTE)
+    sch.tensorize(sch.get_loops(sch.get_sblock("C"))[-rank - 1], compute or tile.COMPUTE)
     sch.tensorize(sch.get_loops(sch.get_sblock("C_init"))[-rank], tile.FILL)
     sch.tensorize(sch.get_loops(c)[-rank], getattr(tile, f"STORE_{suffix}"))
     return sch
