@@ -16,7 +16,7 @@ test: .venv-test/installed
 
 .venv-test/installed: pyproject.toml
 	sh scripts/make_venv.sh $(PYTHON) .venv-test
-	.venv-test/bin/python -m pip install --quiet --editable '.[test,linker]'
+	.venv-test/bin/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
 clean:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+EXAMPLES = Path(__file__).parent.parent / "examples"
 
-ROOT = Path(__file__).parent.parent
+
+def said(example: str, folder: Path) -> str:
+    """What an example prints."""
+    command = [sys.executable, EXAMPLES / example]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 def test_the_demo_shows_every_stage_and_the_result_agrees(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples/demo.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    output = said("demo.py", tmp_path)
     for shown in (
         "intrinsic mfma_f32_16x16x16_f16 {",
         "def load_a(scope):",
@@ -28,17 +25,10 @@ def test_the_demo_shows_every_stage_and_the_result_agrees(tmp_path: Path) -> Non
         "0 spilled",
         ": agrees",
     ):
-        assert shown in done.stdout
+        assert shown in output
 
 
-@pytest.mark.skipif(find_spec("ziglang") is None, reason="no ziglang here to compile C with")
 def test_the_accelerator_multiplies_as_numpy_does(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples/tmm16/run.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "1024x1024x1024 in" in done.stdout
-    assert ": agrees" in done.stdout
+    output = said("tmm16/run.py", tmp_path)
+    assert "1024x1024x1024 in" in output
+    assert ": agrees" in output
