@@ -11,8 +11,9 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 def said(example: str, folder: Path) -> str:
     """What an example prints."""
-    command = [sys.executable, EXAMPLES / example]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, str(EXAMPLES / example)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def test_the_demo_shows_every_stage_and_the_result_agrees(tmp_path: Path) -> None:
