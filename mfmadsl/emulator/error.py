@@ -1,15 +1,64 @@
-"""What stops an emulation."""
+"""What goes wrong in a kernel, and where."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 
-class EmulationError(RuntimeError):
-    """The kernel did something undefined, or something that the emulator does not know.
 
-    The message starts with the line of the assembly text where it happened, if there is one.
+@dataclass(frozen=True)
+class Fault:
+    """One thing that a kernel did wrong.
+
+    `kind` is a stable name such as `out-of-bounds`. `wave` counts the waves of its workgroup;
+    workgroup, wave and lane are None where the fault is not that of one.
     """
 
-    def __init__(self, message: str, line: int | None = None, text: str = "") -> None:
-        where = f"line {line}: `{text.strip()}`: " if line is not None else ""
-        super().__init__(where + message)
-        self.line = line
+    kind: str
+    message: str
+    line: int | None = None
+    instruction: str | None = None
+    workgroup: tuple[int, int, int] | None = None
+    wave: int | None = None
+    lane: int | None = None
+
+    def __str__(self) -> str:
+        instruction = f"`{self.instruction}`: " if self.instruction else ""
+        where = f"line {self.line}: {instruction}" if self.line is not None else ""
+        parts = []
+        if self.workgroup is not None:
+            parts.append("workgroup ({}, {}, {})".format(*self.workgroup))
+        parts += [
+            f"{n} {v}" for n, v in (("wave", self.wave), ("lane", self.lane)) if v is not None
+        ]
+        return f"{where}{self.message}" + (f" ({', '.join(parts)})" if parts else "")
+
+
+class EmulationError(RuntimeError):
+    """The kernel does something undefined, or something that is not emulated."""
+
+    def __init__(
+        self,
+        message: str,
+        line: int | None = None,
+        instruction: str | None = None,
+        kind: str = "not-emulated",
+    ) -> None:
+        self.fault = Fault(kind, message, line, instruction)
+        super().__init__(str(self.fault))
+
+    @property
+    def line(self) -> int | None:
+        return self.fault.line
+
+    @classmethod
+    def of(cls, fault: Fault) -> EmulationError:
+        error = cls(fault.message)
+        error.fault = fault
+        error.args = (str(fault),)
+        return error
+
+    def at(self, line: int, instruction: str) -> EmulationError:
+        """The same with its place in the text, if it does not have one yet."""
+        if self.fault.line is not None:
+            return self
+        return EmulationError.of(replace(self.fault, line=line, instruction=instruction))

@@ -18,9 +18,8 @@ import numpy.typing as npt
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.number import BITS, decode, scales
 from mfmadsl.emulator.operand import Literal, Operand, Register
+from mfmadsl.emulator.operation import Execute, Operation, Read
 from mfmadsl.emulator.wave import LANES, Array, Waves
-
-Execute = Callable[[Waves], None]
 
 _MNEMONIC = re.compile(
     r"v_(?P<form>mfma|smfmac|mfma_scale)_(?P<out>f32|i32|f64)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
@@ -29,6 +28,7 @@ _MNEMONIC = re.compile(
 _OUT = {"f32": np.float32, "i32": np.int32, "f64": np.float64}
 _FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")  # of f8f6f4, by cbsz for A and blgp for B
 _SCALE_GROUP = 32
+_SMALLEST_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
 _CHUNK = 16  # consecutive k that a lane holds of eight-bit elements, where it holds 32
 
 
@@ -58,7 +58,7 @@ class _Matrix:
     negated: tuple[bool, bool, bool] = (False, False, False)
 
 
-def compile_matrix(instruction: Instruction, arch: str) -> Execute | None:
+def compile_matrix(instruction: Instruction, arch: str) -> Operation | None:
     """What a matrix instruction does on a chip, or None if it is not one that is known."""
     match = _MNEMONIC.fullmatch(instruction.name)
     known = {"cbsz", "abid", "blgp", "neg", "op_sel", "op_sel_hi"}
@@ -81,16 +81,20 @@ def compile_matrix(instruction: Instruction, arch: str) -> Execute | None:
         Shape(m, n, k, blocks), kinds[0], kinds[1], match["out"], arch, cbsz, abid, blgp,
         (neg[0], neg[1], neg[2]),
     )  # fmt: skip
+    _, *sources = instruction.operands
     if matrix.form == "smfmac":
-        _, a, b, index = instruction.operands
-        return _multiply(matrix, target, a, b, target, lambda w: _sparse(w, matrix, a, index))
-    if matrix.form == "mfma_scale":
-        _, a, b, c, scale_a, scale_b = instruction.operands
+        a, b, index = sources
+        execute = _multiply(matrix, target, a, b, target, lambda w: _sparse(w, matrix, a, index))
+        sources.append(target)
+    elif matrix.form == "mfma_scale":
+        a, b, c, scale_a, scale_b = sources
         low, high = instruction.flags("op_sel", 2), instruction.flags("op_sel_hi", 2)
         chosen = [(scale_a, low[0] + 2 * high[0]), (scale_b, low[1] + 2 * high[1])]
-        return _multiply(matrix, target, a, b, c, scale=chosen)
-    _, a, b, c = instruction.operands
-    return _multiply(matrix, target, a, b, c)
+        execute = _multiply(matrix, target, a, b, c, scale=chosen)
+    else:
+        execute = _multiply(matrix, target, *sources)
+    reads = tuple(Read(source) for source in sources if isinstance(source, Register))
+    return Operation(execute, "matrix", reads, (target,), whole_wave=True)
 
 
 def input_item(shape: Shape, rows: int, row: int, k: int, block: int) -> tuple[int, int]:
@@ -149,6 +153,10 @@ def _multiply(
     blocks = np.arange(shape.blocks) >> matrix.cbsz << matrix.cbsz | matrix.abid
     broadcast = matrix.form == "mfma" and matrix.cbsz
     lanes = lane_source(matrix.blgp)
+    # gfx90a alone takes denormal halves and bfloats for 0, and gives none (PyTorch's notes on
+    # numerical accuracy, "Reduced precision on MI200").
+    narrow = matrix.a_kind in ("f16", "bf16")
+    flush = _SMALLEST_NORMAL[matrix.a_kind] if matrix.arch == "gfx90a" and narrow else None
 
     def execute(waves: Waves) -> None:
         left = expand(waves) if expand else _input(waves, a, matrix, shape.m, matrix.a_kind)
@@ -156,6 +164,8 @@ def _multiply(
         right = _input(waves, b, matrix, shape.n, matrix.b_kind, lanes if matrix.blgp else None)
         x: Array = left.astype(compute) * (-1 if matrix.negated[0] else 1)
         y: Array = right.astype(compute) * (-1 if matrix.negated[1] else 1)
+        if flush is not None:
+            x, y = (_flushed(v, flush) for v in (x, y))
         if scale:
             x = x * _scales(waves, *scale[0], shape.m, shape.k)
             y = y * _scales(waves, *scale[1], shape.n, shape.k)
@@ -165,11 +175,18 @@ def _multiply(
         if matrix.negated[2]:
             accumulator = -accumulator
         result = np.ascontiguousarray(accumulator + scattered.astype(_OUT[out]))
+        if flush is not None:
+            result = _flushed(result, _SMALLEST_NORMAL["f32"])
         # EXEC does not mask an MFMA: all lanes are written.
         file = waves.vector if target.bank == "v" else waves.accumulation
         file[target.index : target.index + target.count] = _as_words(result)
 
     return execute
+
+
+def _flushed(values: Array, smallest: float) -> Array:
+    """Denormal numbers made 0."""
+    return np.where(np.abs(values) < smallest, values.dtype.type(0), values)
 
 
 def _words(waves: Waves, operand: Operand) -> Array:

@@ -8,14 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.error import EmulationError
-
 Addresses = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 
 _FIRST_ADDRESS = 0x7F00_0000_0000  # far above 32 bits, so that a truncated pointer is caught
 _GUARD = 4096  # bytes between two segments that belong to nobody
+
+
+class AccessError(Exception):
+    """Some accesses of an instruction are not possible; `bad` says which, in their order."""
+
+    def __init__(self, kind: str, message: str, bad: npt.NDArray[np.bool_]) -> None:
+        super().__init__(message)
+        self.kind, self.bad = kind, bad
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Segment:
 
 
 class ByteStore:
-    """Bytes that lanes load from and store to, `width` at a time, at 64-bit offsets."""
+    """Bytes that lanes load from and store to, at offsets that are aligned to words or halves."""
 
     def __init__(self, size: int) -> None:
         padded = -(-size // 16) * 16
@@ -38,12 +44,12 @@ class ByteStore:
 
     def load_words(self, offsets: Addresses, count: int) -> Words:
         """`count` words from each offset, of shape (count, *offsets.shape)."""
-        first = _aligned(offsets, 4)
+        first = offsets >> 2
         return np.stack([self._words[first + i] for i in range(count)])
 
     def store_words(self, offsets: Addresses, values: Words) -> None:
         """`values[i]` into word i from each offset; values has shape (count, *offsets.shape)."""
-        first = _aligned(offsets, 4)
+        first = offsets >> 2
         for i, word in enumerate(values):
             self._words[first + i] = word
 
@@ -51,13 +57,13 @@ class ByteStore:
         """One byte or two, zero-extended."""
         if width == 1:
             return self._bytes[offsets].astype(np.uint32)
-        return self._halves[_aligned(offsets, 2)].astype(np.uint32)
+        return self._halves[offsets >> 1].astype(np.uint32)
 
     def store_narrow(self, offsets: Addresses, values: Words, width: int) -> None:
         if width == 1:
             self._bytes[offsets] = values.astype(np.uint8)
         else:
-            self._halves[_aligned(offsets, 2)] = values.astype(np.uint16)
+            self._halves[offsets >> 1] = values.astype(np.uint16)
 
 
 class GlobalMemory(ByteStore):
@@ -80,7 +86,7 @@ class GlobalMemory(ByteStore):
     def offsets(self, addresses: npt.NDArray[np.uint64], width: int) -> Addresses:
         """Checked byte offsets of accesses of `width` bytes.
 
-        Raises EmulationError if one lies outside of every segment.
+        Raises AccessError if one lies outside of every segment or is not aligned.
         """
         signed = addresses.astype(np.int64)
         if not signed.size:
@@ -88,7 +94,7 @@ class GlobalMemory(ByteStore):
         low, high = int(signed.min()), int(signed.max()) + width
         if not any(s.address <= low and high <= s.address + s.size for s in self.segments):
             self._check_each(signed, width)
-        return signed - _FIRST_ADDRESS
+        return _aligned(signed - _FIRST_ADDRESS, min(width, 4))
 
     def _check_each(self, addresses: Addresses, width: int) -> None:
         inside = np.zeros(addresses.shape, dtype=bool)
@@ -96,7 +102,8 @@ class GlobalMemory(ByteStore):
             inside |= (addresses >= s.address) & (addresses + width <= s.address + s.size)
         if not inside.all():
             address = int(addresses[~inside][0])
-            raise EmulationError(f"{width} bytes at {address:#x}, {self._describe(address)}")
+            message = f"{width} bytes at {address:#x}, {self._describe(address)}"
+            raise AccessError("out-of-bounds", message, ~inside)
 
     def _describe(self, address: int) -> str:
         before = [s for s in self.segments if s.address <= address]
@@ -114,24 +121,23 @@ class OwnedMemory(ByteStore):
     """
 
     def __init__(self, name: str, owners: int, size: int) -> None:
-        self.size = size
-        self._name = name
-        self._stride = -(-size // 16) * 16
-        super().__init__(owners * self._stride)
+        self.size, self.name, self.owners = size, name, owners
+        self.stride = -(-size // 16) * 16
+        super().__init__(owners * self.stride)
 
     def offsets(self, addresses: Words, owners: npt.NDArray[np.int64], width: int) -> Addresses:
         """Checked offsets of accesses of `width` bytes by lanes on behalf of `owners`."""
         signed = addresses.astype(np.int64)
         if signed.size and int(signed.max()) + width > self.size:
-            last = int(signed.max())
-            raise EmulationError(
-                f"{width} bytes at {self._name} address {last}, but it has {self.size}"
-            )
-        return signed + owners * self._stride
+            outside = signed + width > self.size
+            message = f"{width} bytes at {self.name} address {int(signed[outside][0])}"
+            raise AccessError("out-of-bounds", f"{message}, but it has {self.size}", outside)
+        return _aligned(signed + owners * self.stride, min(width, 4))
 
 
 def _aligned(offsets: Addresses, width: int) -> Addresses:
-    if np.any(offsets & (width - 1)):
-        address = int(offsets[(offsets & (width - 1)) != 0][0])
-        raise EmulationError(f"address ending in {address & 0xFF:#x} is not aligned to {width}")
-    return offsets >> (width.bit_length() - 1)
+    off = offsets & (width - 1) != 0
+    if off.any():
+        message = f"address ending in {int(offsets[off][0]) & 0xFF:#x} is not aligned to {width}"
+        raise AccessError("misaligned", message, off)
+    return offsets

@@ -74,6 +74,52 @@ def narrow_floats(arch: str) -> Mapping[str, NarrowFloat]:
     return {**_OCP, **(_FNUZ if arch == "gfx942" else {})}
 
 
+def values_of(number: NarrowFloat, codes: Array) -> npt.NDArray[np.float32]:
+    """The numbers that codes stand for."""
+    return _table(number)[codes]
+
+
+def to_narrow(values: Array, number: NarrowFloat, saturate: bool) -> Array:
+    """The codes of the nearest numbers, ties to even.
+
+    What rounds to more than the largest number becomes infinity, where there is one, else NaN;
+    with `saturate` it becomes the largest number.
+    """
+    finite = _magnitudes(number)
+    beyond = 2 * finite[-1] - finite[-2]
+    steps = np.append(finite, beyond)
+    magnitude = np.abs(values.astype(np.float64))
+    nan = np.isnan(magnitude)
+    upper = np.clip(np.searchsorted(steps, magnitude), 1, len(steps) - 1)
+    middle = (steps[upper - 1] + steps[upper]) / 2
+    even = upper % 2 == 0
+    code = np.where((magnitude > middle) | ((magnitude == middle) & even), upper, upper - 1)
+    sign = np.signbit(values).astype(np.int64) << (number.bits - 1)
+    if number.unsigned_zero:
+        sign = np.where(code == 0, 0, sign)
+    over = code == len(finite)
+    if saturate:
+        code = np.where(over & np.isfinite(magnitude), len(finite) - 1, code)
+        over = over & np.isinf(magnitude)
+    not_a_number = _nan_code(number)
+    code = code | sign
+    if not number.infinity:  # where there is one, it follows the largest number
+        code = np.where(over, not_a_number, code)
+    return np.where(nan, not_a_number, code).astype(np.uint8)
+
+
+@cache
+def _magnitudes(number: NarrowFloat) -> npt.NDArray[np.float64]:
+    """The finite numbers from 0 up; the code of each is its place."""
+    values = [number.value(code) for code in range(1 << (number.bits - 1))]
+    return np.array([value for value in values if np.isfinite(value)])
+
+
+def _nan_code(number: NarrowFloat) -> int:
+    codes = range((1 << number.bits) - 1, -1, -1)
+    return next((code for code in codes if np.isnan(number.value(code))), (1 << number.bits) - 1)
+
+
 @cache
 def _table(number: NarrowFloat) -> npt.NDArray[np.float32]:
     return np.array([number.value(code) for code in range(1 << number.bits)], dtype=np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mfmadsl.emulator.error import EmulationError
 
@@ -35,7 +35,8 @@ _FLOAT = re.compile(r"-?(\d+\.\d*|\.\d+|\d+)(e[-+]?\d+)?", re.IGNORECASE)
 class Register:
     """`count` consecutive registers from `index`; `bank` is v, s or a.
 
-    `negate` and `absolute` are the source modifiers of floating-point instructions.
+    `negate` and `absolute` are the source modifiers of floating-point instructions, `extend` that
+    of integers in an SDWA instruction.
     """
 
     bank: str
@@ -43,6 +44,7 @@ class Register:
     count: int
     negate: bool = False
     absolute: bool = False
+    extend: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ def float_bits(value: float, width: int) -> int:
 
 def parse_operand(text: str) -> Operand:
     """One operand. Raises EmulationError if it is none that is known."""
+    if match := re.fullmatch(r"sext\((.+)\)", text):
+        extended = parse_operand(match[1])
+        if isinstance(extended, Register):
+            return replace(extended, extend=True)
     plain, negate, absolute = text, False, False
     if plain.startswith("-") and not plain[1:2].isdigit():
         plain, negate = plain[1:], True

@@ -1,176 +1,226 @@
-"""Scalar instructions: one value a wave (CDNA3 ISA, section 5, and chapter 12 per opcode)."""
+"""Scalar ALU instructions: one value a wave (CDNA3 ISA, section 5, and chapter 12 per opcode)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.operand import EXEC, Literal, Register
-from mfmadsl.emulator.wave import Array, Waves
+from mfmadsl.emulator.integer import (
+    leading_signs,
+    leading_zeros,
+    lowest_set,
+    population,
+    reversed_bits,
+)
+from mfmadsl.emulator.operand import EXEC, Literal, Operand, Register
+from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.wave import Array, Waves, width_of
 
-Execute = Callable[[Waves], None]
-_EXEC_PAIR = Register("s", EXEC, 2)
+EXEC_PAIR = Register("s", EXEC, 2)
+Condition = Callable[..., Array]
 
 
-def compile_scalar(instruction: Instruction) -> Execute | None:
+def compile_scalar(instruction: Instruction, arch: str) -> Operation | None:
     """What a scalar instruction does, or None if it is not one of these."""
+    del arch
     name = instruction.name
-    if name in _TWO_SOURCES:
-        return _two_sources(instruction, *_TWO_SOURCES[name])
-    if name in _ONE_SOURCE:
-        return _one_source(instruction, *_ONE_SOURCE[name])
-    if name.startswith(("s_cmp_", "s_cmpk_")):
-        return _compare(instruction)
-    if name.endswith("_saveexec_b64"):
-        return _save_exec(instruction)
-    if name in _SPECIAL:
-        return _SPECIAL[name](instruction)
+    if instruction.modifiers:
+        return None
+    if name in SCALAR:
+        return _plain(instruction, SCALAR[name])
+    if name in SCALAR_COMPARE:
+        return _compare(instruction, *SCALAR_COMPARE[name])
+    if name in SAVE_EXEC:
+        return _save_exec(instruction, SAVE_EXEC[name])
     return None
 
 
-def _high(wide: type, a: Array, b: Array) -> Array:
-    return np.asarray(a.astype(wide) * b.astype(wide) >> wide(32))
+@dataclass(frozen=True)
+class ScalarRow:
+    """`compute` takes the sources, `scc` those and the result, and gives the condition code.
+
+    With `reads_target` the target is the last source, with `takes_scc` the condition code is
+    behind all. With `moves` the bits of its source may be undefined, and stay so.
+    """
+
+    kinds: tuple[str, ...]
+    compute: Callable[..., Array]
+    scc: Condition | None = None
+    takes_scc: bool = False
+    reads_target: bool = False
+    moves: bool = False
 
 
-def _field(a: Array, b: Array) -> Array:
-    """Bits b[4:0] and up of a, b[22:16] of them."""
-    offset, width = b & 31, np.minimum(b >> 16 & 127, 32).astype(np.uint64)
-    mask = (np.uint64(1) << width) - np.uint64(1)
-    return np.asarray((a >> offset) & mask).astype(np.uint32)
+def _row(kinds: str, compute: Callable[..., Array], scc: Condition | None = None, **more: Any
+         ) -> ScalarRow:  # fmt: skip
+    return ScalarRow(tuple(kinds.split()), compute, scc, **more)
 
 
-def _reversed(a: Array) -> Array:
-    bits = np.unpackbits(np.ascontiguousarray(a).reshape(-1, 1).view(np.uint8), axis=1)
-    return np.packbits(bits[:, ::-1], axis=1, bitorder="big").view(np.uint32)[:, 0].reshape(a.shape)
+def _nonzero(*values: Array) -> Array:
+    return values[-1] != 0
 
 
-def _population(a: Array) -> Array:
-    bits = np.unpackbits(np.ascontiguousarray(a).reshape(-1, 1).view(np.uint8), axis=1)
-    return bits.sum(axis=1).astype(np.uint32).reshape(a.shape)
-
-
-def _lowest_set(a: Array) -> Array:
-    lowest = a & (~a + np.uint32(1))
-    position = np.log2(np.maximum(lowest, 1).astype(np.float64)).astype(np.int32)
-    return np.where(a == 0, np.int32(-1), position)
-
-
-def _leading_zeros(a: Array) -> Array:
-    highest = np.floor(np.log2(np.maximum(a, 1).astype(np.float64))).astype(np.int32)
-    return np.where(a == 0, np.int32(-1), 31 - highest)
-
-
-def _nonzero(result: Array) -> Array:
-    return result != 0
-
-
-def _signed_overflow(a: Array, b: Array, result: Array) -> Array:
+def _add_overflows(a: Array, b: Array, result: Array) -> Array:
     return ((a ^ result) & (b ^ result)) < 0
 
 
-def _shift_add(shift: int) -> tuple[Callable[..., Array], Callable[..., Array]]:
+def _subtract_overflows(a: Array, b: Array, result: Array) -> Array:
+    return ((a ^ b) & (a ^ result)) < 0
+
+
+def _multiply_high(wide: type, a: Array, b: Array) -> Array:
+    return np.asarray(a.astype(wide) * b.astype(wide) >> wide(32)).astype(a.dtype)
+
+
+def _mask(kind: str) -> Callable[..., Array]:
+    def compute(width: Array, offset: Array) -> Array:
+        limit = width_of(kind) - 1
+        one = np.dtype(f"u{width_of(kind) // 8}").type(1)
+        count, low = ((v & limit).astype(one.dtype) for v in (width, offset))
+        return ((one << count) - one) << low
+
+    return compute
+
+
+def _field(a: Array, control: Array) -> Array:
+    """Bits control[5:0] and up, control[22:16] of them, sign-extended in a signed type."""
+    bits = 8 * a.itemsize
+    offset = (control & np.uint32(bits - 1)).astype(np.uint64)
+    width = np.minimum(control >> np.uint32(16) & np.uint32(127), bits).astype(np.uint64)
+    one, whole = np.uint64(1), np.asarray(a.view(f"u{a.itemsize}").astype(np.uint64))
+    if a.dtype.kind == "i":  # the bits above the number repeat its sign
+        whole = a.astype(np.int64).view(np.uint64)
+        value = (a.astype(np.int64) >> offset.astype(np.int64)).view(np.uint64)
+    else:
+        value = whole >> offset
+    mask = np.where(width >= 64, ~np.uint64(0), (one << np.minimum(width, np.uint64(63))) - one)
+    value = value & mask
+    if a.dtype.kind == "i":
+        sign = np.where(width == 0, np.uint64(0), one << np.maximum(width, one) - one)
+        value = (value ^ sign) - sign
+    return value.astype(f"u{a.itemsize}").view(a.dtype)
+
+
+def _low(a: Array) -> Array:
+    return a & 0xFFFF
+
+
+def _carry(total: Array) -> Array:
+    return (total < 0) | (total > 0xFFFF_FFFF)
+
+
+def _add_carry(a: Array, b: Array, scc: Array) -> Array:
+    return (a.astype(np.int64) + b + scc).astype(np.uint32)
+
+
+def _subtract_borrow(a: Array, b: Array, scc: Array) -> Array:
+    return (a.astype(np.int64) - b - scc).astype(np.uint32)
+
+
+def _shift(direction: str) -> Callable[..., Array]:
+    def compute(a: Array, b: Array) -> Array:
+        amount = (b & (8 * a.itemsize - 1)).astype(a.dtype)
+        return a << amount if direction == "left" else a >> amount
+
+    return compute
+
+
+def _cast(dtype: type) -> Callable[..., Array]:
+    return lambda a: a.astype(dtype).astype(np.int32)
+
+
+def _shift_add(shift: int) -> ScalarRow:
     """(a << shift) + b, and its carry."""
-
-    def carry(a: Array, b: Array, _: Array) -> Array:
-        return (a.astype(np.uint64) << np.uint64(shift)) + b > 0xFFFF_FFFF
-
-    return lambda a, b: (a << shift) + b, carry
-
-
-# name: (type, operation, scc). `scc` takes (a, b, result) and gives the new condition code.
-_TWO_SOURCES: dict[str, tuple[str, Callable[[Array, Array], Array], Any]] = {
-    "s_add_u32": ("u32", lambda a, b: a + b, lambda a, b, r: r < a),
-    "s_sub_u32": ("u32", lambda a, b: a - b, lambda a, b, r: b > a),
-    "s_add_i32": ("i32", lambda a, b: a + b, _signed_overflow),
-    "s_sub_i32": ("i32", lambda a, b: a - b, lambda a, b, r: ((a ^ b) & (a ^ r)) < 0),
-    "s_mul_i32": ("i32", lambda a, b: a * b, None),
-    "s_mul_hi_u32": ("u32", lambda a, b: _high(np.uint64, a, b).astype(np.uint32), None),
-    "s_mul_hi_i32": ("i32", lambda a, b: _high(np.int64, a, b).astype(np.int32), None),
-    "s_min_u32": ("u32", np.minimum, lambda a, b, r: a < b),
-    "s_max_u32": ("u32", np.maximum, lambda a, b, r: a > b),
-    "s_min_i32": ("i32", np.minimum, lambda a, b, r: a < b),
-    "s_max_i32": ("i32", np.maximum, lambda a, b, r: a > b),
-    "s_lshl_b32": ("u32", lambda a, b: a << (b & 31), lambda a, b, r: _nonzero(r)),
-    "s_lshr_b32": ("u32", lambda a, b: a >> (b & 31), lambda a, b, r: _nonzero(r)),
-    "s_ashr_i32": ("i32", lambda a, b: a >> (b & 31), lambda a, b, r: _nonzero(r)),
-    "s_bfm_b32": (
-        "u32",
-        lambda a, b: ((np.uint32(1) << (a & 31)) - np.uint32(1)) << (b & 31),
-        None,
-    ),
-    "s_bfe_u32": ("u32", _field, lambda a, b, r: _nonzero(r)),
-    "s_pack_ll_b32_b16": ("u32", lambda a, b: (a & 0xFFFF) | b << 16, None),
-    "s_pack_lh_b32_b16": ("u32", lambda a, b: (a & 0xFFFF) | (b & 0xFFFF0000), None),
-    "s_pack_hh_b32_b16": ("u32", lambda a, b: a >> 16 | (b & 0xFFFF0000), None),
-}
-for _width in (32, 64):
-    for _name, _operation in {
-        "and": lambda a, b: a & b,
-        "or": lambda a, b: a | b,
-        "xor": lambda a, b: a ^ b,
-        "andn2": lambda a, b: a & ~b,
-        "orn2": lambda a, b: a | ~b,
-        "nand": lambda a, b: ~(a & b),
-        "nor": lambda a, b: ~(a | b),
-        "xnor": lambda a, b: ~(a ^ b),
-    }.items():
-        _entry = (f"b{_width}", _operation, lambda a, b, r: _nonzero(r))
-        _TWO_SOURCES[f"s_{_name}_b{_width}"] = _entry
-for _shift in range(1, 5):
-    _TWO_SOURCES[f"s_lshl{_shift}_add_u32"] = ("u32", *_shift_add(_shift))
-
-# name: (type, operation, whether the result sets scc)
-_ONE_SOURCE: dict[str, tuple[str, Callable[[Array], Array], bool]] = {
-    "s_mov_b32": ("b32", lambda a: a, False),
-    "s_mov_b64": ("b64", lambda a: a, False),
-    "s_not_b32": ("b32", lambda a: ~a, True),
-    "s_not_b64": ("b64", lambda a: ~a, True),
-    "s_brev_b32": ("b32", _reversed, False),
-    "s_abs_i32": ("i32", np.abs, True),
-    "s_sext_i32_i16": ("b32", lambda a: a.astype(np.int16).astype(np.int32), False),
-    "s_sext_i32_i8": ("b32", lambda a: a.astype(np.int8).astype(np.int32), False),
-    "s_bcnt1_i32_b32": ("b32", _population, True),
-    "s_ff1_i32_b32": ("b32", _lowest_set, False),
-    "s_flbit_i32_b32": ("b32", _leading_zeros, False),
-}
+    return _row(
+        "u32 u32",
+        lambda a, b: (a << np.uint32(shift)) + b,
+        lambda a, b, _: (a.astype(np.uint64) << np.uint64(shift)) + b > 0xFFFF_FFFF,
+    )
 
 
-def _two_sources(
-    instruction: Instruction, kind: str, operation: Callable[[Array, Array], Array], scc: Any
-) -> Execute:
-    target, left, right = instruction.operands
-    shift_kind = "u32" if kind.endswith("32") else kind
+SCALAR: dict[str, ScalarRow] = {
+    "s_mov_b32": _row("b32", lambda a: a, moves=True),
+    "s_mov_b64": _row("b64", lambda a: a, moves=True),
+    "s_movk_i32": _row("k16", lambda a: a),
+    "s_cmov_b32": _row("b32 b32", lambda a, old, scc: np.where(scc, a, old),
+                       takes_scc=True, reads_target=True),
+    "s_cmov_b64": _row("b64 b64", lambda a, old, scc: np.where(scc, a, old),
+                       takes_scc=True, reads_target=True),
+    "s_cmovk_i32": _row("k16 i32", lambda a, old, scc: np.where(scc, a, old),
+                        takes_scc=True, reads_target=True),
+    "s_cselect_b32": _row("b32 b32", lambda a, b, scc: np.where(scc, a, b), takes_scc=True),
+    "s_cselect_b64": _row("b64 b64", lambda a, b, scc: np.where(scc, a, b), takes_scc=True),
+    "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a),
+    "s_sub_u32": _row("u32 u32", lambda a, b: a - b, lambda a, b, r: b > a),
+    "s_addc_u32": _row("u32 u32", _add_carry, lambda a, b, scc, _: _carry(
+        a.astype(np.int64) + b + scc), takes_scc=True),
+    "s_subb_u32": _row("u32 u32", _subtract_borrow, lambda a, b, scc, _: _carry(
+        a.astype(np.int64) - b - scc), takes_scc=True),
+    "s_add_i32": _row("i32 i32", lambda a, b: a + b, _add_overflows),
+    "s_sub_i32": _row("i32 i32", lambda a, b: a - b, _subtract_overflows),
+    "s_addk_i32": _row("k16 i32", lambda a, b: a + b, _add_overflows, reads_target=True),
+    "s_mulk_i32": _row("k16 i32", lambda a, b: a * b, reads_target=True),
+    "s_mul_i32": _row("i32 i32", lambda a, b: a * b),
+    "s_mul_hi_u32": _row("u32 u32", lambda a, b: _multiply_high(np.uint64, a, b)),
+    "s_mul_hi_i32": _row("i32 i32", lambda a, b: _multiply_high(np.int64, a, b)),
+    "s_absdiff_i32": _row("i32 i32", lambda a, b: np.abs(a - b), _nonzero),
+    "s_min_u32": _row("u32 u32", np.minimum, lambda a, b, r: a < b),
+    "s_max_u32": _row("u32 u32", np.maximum, lambda a, b, r: a > b),
+    "s_min_i32": _row("i32 i32", np.minimum, lambda a, b, r: a < b),
+    "s_max_i32": _row("i32 i32", np.maximum, lambda a, b, r: a > b),
+    "s_bfm_b32": _row("u32 u32", _mask("b32")),
+    "s_bfm_b64": _row("u32 u32", _mask("b64")),
+    "s_bfe_u32": _row("u32 u32", _field, _nonzero),
+    "s_bfe_i32": _row("i32 u32", _field, _nonzero),
+    "s_bfe_u64": _row("u64 u32", _field, _nonzero),
+    "s_bfe_i64": _row("i64 u32", _field, _nonzero),
+    "s_pack_ll_b32_b16": _row("u32 u32", lambda a, b: _low(a) | b << 16),
+    "s_pack_lh_b32_b16": _row("u32 u32", lambda a, b: _low(a) | (b & 0xFFFF0000)),
+    "s_pack_hh_b32_b16": _row("u32 u32", lambda a, b: a >> 16 | (b & 0xFFFF0000)),
+    "s_abs_i32": _row("i32", np.abs, _nonzero),
+    "s_sext_i32_i16": _row("b32", _cast(np.int16)),
+    "s_sext_i32_i8": _row("b32", _cast(np.int8)),
+    "s_bitset0_b32": _row("u32 u32", lambda a, old: old & ~(np.uint32(1) << (a & 31)),
+                          reads_target=True),
+    "s_bitset1_b32": _row("u32 u32", lambda a, old: old | np.uint32(1) << (a & 31),
+                          reads_target=True),
+    **{f"s_lshl{shift}_add_u32": _shift_add(shift) for shift in range(1, 5)},
+}  # fmt: skip
+for _bits in ("b32", "b64"):
+    _kind = "u" + _bits[1:]
+    SCALAR |= {
+        f"s_{_name}_{_bits}": _row(f"{_bits} {_bits}", _compute, _nonzero)
+        for _name, _compute in {
+            "and": lambda a, b: a & b,
+            "or": lambda a, b: a | b,
+            "xor": lambda a, b: a ^ b,
+            "andn2": lambda a, b: a & ~b,
+            "orn2": lambda a, b: a | ~b,
+            "nand": lambda a, b: ~(a & b),
+            "nor": lambda a, b: ~(a | b),
+            "xnor": lambda a, b: ~(a ^ b),
+        }.items()
+    }
+    SCALAR |= {
+        f"s_lshl_{_bits}": _row(f"{_kind} u32", _shift("left"), _nonzero),
+        f"s_lshr_{_bits}": _row(f"{_kind} u32", _shift("right"), _nonzero),
+        f"s_ashr_i{_bits[1:]}": _row(f"i{_bits[1:]} u32", _shift("right"), _nonzero),
+        f"s_not_{_bits}": _row(_bits, lambda a: ~a, _nonzero),
+        f"s_brev_{_bits}": _row(_bits, reversed_bits),
+        f"s_bcnt0_i32_{_bits}": _row(_bits, lambda a: population(~a), _nonzero),
+        f"s_bcnt1_i32_{_bits}": _row(_bits, population, _nonzero),
+        f"s_ff0_i32_{_bits}": _row(_bits, lambda a: lowest_set(~a)),
+        f"s_ff1_i32_{_bits}": _row(_bits, lowest_set),
+        f"s_flbit_i32_{_bits}": _row(_bits, leading_zeros),
+    }
+SCALAR["s_flbit_i32"] = _row("i32", leading_signs)
+SCALAR["s_flbit_i32_i64"] = _row("i64", leading_signs)
 
-    def execute(waves: Waves) -> None:
-        a = waves.read_scalar(left, kind)
-        b = waves.read_scalar(right, shift_kind if "sh" in instruction.name else kind)
-        result = np.broadcast_to(operation(a, b).astype(a.dtype), (waves.count,))
-        if scc is not None:
-            waves.scc = np.broadcast_to(scc(a, b, result), (waves.count,))
-        waves.write_scalar(target, np.ascontiguousarray(result))
-
-    return execute
-
-
-def _one_source(
-    instruction: Instruction, kind: str, operation: Callable[[Array], Array], sets_scc: bool
-) -> Execute:
-    target, source = instruction.operands
-
-    def execute(waves: Waves) -> None:
-        result = np.broadcast_to(operation(waves.read_scalar(source, kind)), (waves.count,))
-        if sets_scc:
-            waves.scc = _nonzero(result)
-        waves.write_scalar(target, np.ascontiguousarray(result))
-
-    return execute
-
-
-_COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+_RELATIONS: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal,
     "lg": np.not_equal,
     "gt": np.greater,
@@ -180,172 +230,92 @@ _COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def _compare(instruction: Instruction) -> Execute:
-    _, relation, kind = instruction.name.removeprefix("s_").split("_")
-    left, right = instruction.operands
-    compare = _COMPARISONS[relation]
+def _bit_is(expected: int) -> Callable[[Array, Array], Array]:
+    def compare(value: Array, position: Array) -> Array:
+        bit = (position & (8 * value.itemsize - 1)).astype(value.dtype)
+        return (value >> bit & value.dtype.type(1)) == expected
+
+    return compare
+
+
+SCALAR_COMPARE: dict[str, tuple[str, str, Callable[[Array, Array], Array]]] = {
+    **{f"s_cmp_{name}_{kind}": (kind, kind, compare)
+       for name, compare in _RELATIONS.items() for kind in ("u32", "i32")},
+    **{f"s_cmpk_{name}_{kind}": (kind, "k16" if kind == "i32" else "n16", compare)
+       for name, compare in _RELATIONS.items() for kind in ("u32", "i32")},
+    "s_cmp_eq_u64": ("u64", "u64", np.equal),
+    "s_cmp_lg_u64": ("u64", "u64", np.not_equal),
+    **{f"s_bitcmp{bit}_b{bits}": (f"u{bits}", "u32", _bit_is(bit))
+       for bit in (0, 1) for bits in (32, 64)},
+}  # fmt: skip
+SAVE_EXEC: dict[str, Callable[[Array, Array], Array]] = {
+    "s_and_saveexec_b64": lambda s, e: s & e,
+    "s_or_saveexec_b64": lambda s, e: s | e,
+    "s_xor_saveexec_b64": lambda s, e: s ^ e,
+    "s_andn1_saveexec_b64": lambda s, e: ~s & e,
+    "s_andn2_saveexec_b64": lambda s, e: s & ~e,
+    "s_orn1_saveexec_b64": lambda s, e: ~s | e,
+    "s_orn2_saveexec_b64": lambda s, e: s | ~e,
+    "s_nand_saveexec_b64": lambda s, e: ~(s & e),
+    "s_nor_saveexec_b64": lambda s, e: ~(s | e),
+    "s_xnor_saveexec_b64": lambda s, e: ~(s ^ e),
+}
+"""From the source and EXEC to the new EXEC; the old one goes to the target."""
+
+
+def _read(waves: Waves, operand: Operand, kind: str) -> Array:
+    if kind in ("k16", "n16"):  # the constant of a SOPK instruction, sign-extended or not
+        assert isinstance(operand, Literal)
+        bits = np.array(operand.bits(16, floating=False), dtype=np.uint16)
+        return bits.view(np.int16).astype(np.int32) if kind == "k16" else bits.astype(np.uint32)
+    return waves.read_scalar(operand, kind)
+
+
+def _plain(instruction: Instruction, row: ScalarRow) -> Operation:
+    target, *operands = instruction.operands
+    assert isinstance(target, Register)
+    if row.reads_target:
+        operands.append(target)
+    typed = list(zip(operands, row.kinds, strict=True))
 
     def execute(waves: Waves) -> None:
-        result = compare(waves.read_scalar(left, kind), waves.read_scalar(right, kind))
+        values = [_read(waves, operand, kind) for operand, kind in typed]
+        if row.takes_scc:
+            values.append(waves.scc)
+        result = np.broadcast_to(np.asarray(row.compute(*values)), (waves.count,))
+        if row.scc is not None:
+            waves.scc = np.broadcast_to(row.scc(*values, result), (waves.count,))
+        waves.write_scalar(target, np.ascontiguousarray(result))
+
+    def flow(_: Waves, undefined: Waves) -> Array:
+        return _read(undefined, *typed[0])
+
+    reads = tuple(Read(o, moved=row.moves) for o, _ in typed if isinstance(o, Register))
+    return Operation(execute, "salu", reads, (target,), flow=flow if row.moves else None)
+
+
+def _compare(
+    instruction: Instruction, left: str, right: str, compare: Callable[[Array, Array], Array]
+) -> Operation:
+    a, b = instruction.operands
+
+    def execute(waves: Waves) -> None:
+        result = compare(_read(waves, a, left), _read(waves, b, right))
         waves.scc = np.broadcast_to(result, (waves.count,))
 
-    return execute
+    return Operation(execute, "salu", tuple(Read(o) for o in (a, b) if isinstance(o, Register)))
 
 
-def _test_bit(instruction: Instruction) -> Execute:
-    """s_bitcmp0 and s_bitcmp1: whether a bit has that value."""
-    source, position = instruction.operands
-    kind = instruction.name[-3:]
-    expected = int(instruction.name.removeprefix("s_bitcmp")[0])
-
-    def execute(waves: Waves) -> None:
-        value = waves.read_scalar(source, kind)
-        bit = waves.read_scalar(position, "u32").astype(value.dtype) & (value.itemsize * 8 - 1)
-        waves.scc = np.broadcast_to((value >> bit & 1) == expected, (waves.count,))
-
-    return execute
-
-
-def _save_exec(instruction: Instruction) -> Execute:
-    """s_OP_saveexec_b64: EXEC goes to the target, source OP EXEC becomes EXEC."""
-    name = instruction.name.removeprefix("s_").removesuffix("_saveexec_b64")
-    operation = {
-        "and": lambda s, e: s & e,
-        "or": lambda s, e: s | e,
-        "xor": lambda s, e: s ^ e,
-        "andn2": lambda s, e: s & ~e,
-        "andn1": lambda s, e: ~s & e,
-    }.get(name)
-    if operation is None:
-        raise EmulationError("unknown instruction", instruction.line, instruction.text)
+def _save_exec(instruction: Instruction, combine: Callable[[Array, Array], Array]) -> Operation:
     target, source = instruction.operands
-
-    def execute(waves: Waves) -> None:
-        active = waves.read_scalar(_EXEC_PAIR, "b64")
-        result = operation(waves.read_scalar(source, "b64"), active)
-        waves.write_scalar(target, active)
-        waves.write_scalar(_EXEC_PAIR, result)
-        waves.scc = _nonzero(result)
-
-    return execute
-
-
-def _move_constant(instruction: Instruction) -> Execute:
-    target, constant = instruction.operands
-    assert isinstance(constant, Literal)
-    value = np.array(constant.bits(16, floating=False), dtype=np.uint16).view(np.int16)
-
-    def execute(waves: Waves) -> None:
-        waves.write_scalar(target, value.astype(np.int32))
-
-    return execute
-
-
-def _constant_operation(operation: Callable[[Array, Array], Array]) -> Any:
-    def compile_it(instruction: Instruction) -> Execute:
-        target, constant = instruction.operands
-        assert isinstance(constant, Literal)
-        value = np.array(constant.bits(16, floating=False), dtype=np.uint16).view(np.int16)
-
-        def execute(waves: Waves) -> None:
-            a = waves.read_scalar(target, "i32")
-            b = value.astype(np.int32)
-            result = operation(a, b)
-            if instruction.name == "s_addk_i32":
-                waves.scc = _signed_overflow(a, b, result)
-            waves.write_scalar(target, result)
-
-        return execute
-
-    return compile_it
-
-
-def _set_bit(to: int) -> Any:
-    def compile_it(instruction: Instruction) -> Execute:
-        target, source = instruction.operands
-
-        def execute(waves: Waves) -> None:
-            bit = np.uint32(1) << (waves.read_scalar(source, "u32") & 31)
-            old = waves.read_scalar(target, "b32")
-            waves.write_scalar(target, old | bit if to else old & ~bit)
-
-        return execute
-
-    return compile_it
-
-
-def _add_with_carry(instruction: Instruction) -> Execute:
-    target, left, right = instruction.operands
-    subtract = instruction.name == "s_subb_u32"
-
-    def execute(waves: Waves) -> None:
-        a = waves.read_scalar(left, "u32").astype(np.int64)
-        b = waves.read_scalar(right, "u32").astype(np.int64)
-        total = a - b - waves.scc if subtract else a + b + waves.scc
-        waves.scc = (total < 0) | (total > 0xFFFF_FFFF)
-        waves.write_scalar(target, total.astype(np.uint32))
-
-    return execute
-
-
-def _select(kind: str) -> Any:
-    def compile_it(instruction: Instruction) -> Execute:
-        target, left, right = instruction.operands
-
-        def execute(waves: Waves) -> None:
-            a, b = waves.read_scalar(left, kind), waves.read_scalar(right, kind)
-            waves.write_scalar(target, np.where(waves.scc, a, b))
-
-        return execute
-
-    return compile_it
-
-
-def _shift_pair(operation: Callable[[Array, Array], Array]) -> Any:
-    def compile_it(instruction: Instruction) -> Execute:
-        target, left, right = instruction.operands
-        kind = "i64" if instruction.name.startswith("s_ashr") else "u64"
-
-        def execute(waves: Waves) -> None:
-            a = waves.read_scalar(left, kind)
-            b = waves.read_scalar(right, "u32") & 63
-            result = np.broadcast_to(operation(a, b.astype(a.dtype)), (waves.count,))
-            waves.scc = _nonzero(result)
-            waves.write_scalar(target, np.ascontiguousarray(result))
-
-        return execute
-
-    return compile_it
-
-
-def _scalar_load(instruction: Instruction) -> Execute:
-    """s_load_dwordxN: words of memory, most often kernel arguments, into scalar registers."""
-    target, base, offset = instruction.operands
     assert isinstance(target, Register)
 
     def execute(waves: Waves) -> None:
-        address = waves.read_scalar(base, "u64") + waves.read_scalar(offset, "u32")
-        address = (address + np.uint64(instruction.offset())) & ~np.uint64(3)
-        offsets = waves.memory.offsets(address, 4 * target.count)
-        for i, word in enumerate(waves.memory.load_words(offsets, target.count)):
-            waves.scalar[target.index + i] = word
+        active = waves.read_scalar(EXEC_PAIR, "b64")
+        result = combine(waves.read_scalar(source, "b64"), active)
+        waves.write_scalar(target, active)
+        waves.write_scalar(EXEC_PAIR, result)
+        waves.scc = _nonzero(result)
 
-    return execute
-
-
-_SPECIAL: dict[str, Callable[[Instruction], Execute]] = {
-    "s_movk_i32": _move_constant,
-    "s_addk_i32": _constant_operation(lambda a, b: a + b),
-    "s_mulk_i32": _constant_operation(lambda a, b: a * b),
-    "s_bitset0_b32": _set_bit(0),
-    "s_bitset1_b32": _set_bit(1),
-    **{f"s_bitcmp{value}_b{width}": _test_bit for value in (0, 1) for width in (32, 64)},
-    "s_addc_u32": _add_with_carry,
-    "s_subb_u32": _add_with_carry,
-    "s_cselect_b32": _select("b32"),
-    "s_cselect_b64": _select("b64"),
-    "s_lshl_b64": _shift_pair(lambda a, b: a << b),
-    "s_lshr_b64": _shift_pair(lambda a, b: a >> b),
-    "s_ashr_i64": _shift_pair(lambda a, b: a >> b),
-    **{f"s_load_dword{suffix}": _scalar_load for suffix in ("", "x2", "x4", "x8", "x16")},
-}
+    reads = (Read(source),) if isinstance(source, Register) else ()
+    return Operation(execute, "salu", reads, (target, EXEC_PAIR))

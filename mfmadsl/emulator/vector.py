@@ -2,293 +2,257 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.operand import Operand, Register
-from mfmadsl.emulator.wave import VCC_PAIR, Array, Waves
+from mfmadsl.emulator.compare import COMPARE, write_comparison
+from mfmadsl.emulator.convert import CONVERT, narrow_rows
+from mfmadsl.emulator.floating import FLOATING, division_scale, scaled_multiply_add
+from mfmadsl.emulator.integer import INTEGER
+from mfmadsl.emulator.lanes import LANE_INSTRUCTIONS
+from mfmadsl.emulator.operand import EXEC, Operand, Register
+from mfmadsl.emulator.operation import ALL_BITS, Operation, Read
+from mfmadsl.emulator.row import Row, undefined_bits
+from mfmadsl.emulator.source import (
+    DPP_MODIFIERS,
+    LanePattern,
+    Source,
+    lane_pattern,
+    selection,
+)
+from mfmadsl.emulator.wave import VCC_PAIR, Array, Mask, Waves, width_of
 
-Execute = Callable[[Waves], None]
-Operation = Callable[..., Array]
-
-
-def compile_vector(instruction: Instruction) -> Execute | None:
-    """What a vector ALU instruction does, or None if it is not one of these."""
-    name, encoding = _base_name(instruction.name)
-    if encoding == "sdwa":
-        return _sub_word(instruction, name)
-    if set(instruction.modifiers) - _PLAIN_MODIFIERS:
-        return None
-    if name in _OPERATIONS:
-        return _plain(instruction, *_OPERATIONS[name])
-    if name.startswith("v_cmp_"):
-        return _compare(instruction, name)
-    if name in _SPECIAL:
-        return _SPECIAL[name](instruction)
-    return None
-
-
-_PLAIN_MODIFIERS = {"bitop3"}
+_SUB_WORD = {"dst_sel", "dst_unused", "src0_sel", "src1_sel"}
+_MODIFIERS = {"clamp", "mul", "div", "op_sel", *_SUB_WORD, *DPP_MODIFIERS}
+_HALF_RESULTS = {"v_cvt_pk_fp8_f32", "v_cvt_pk_bf8_f32"}  # two bytes: the other half stays
+_ENCODINGS = ("e32", "e64", "sdwa", "dpp")
 
 
-def _base_name(name: str) -> tuple[str, str]:
-    """The mnemonic without its encoding: v_add_u32_e32 is v_add_u32."""
-    for encoding in ("e32", "e64", "sdwa"):
+def base_name(name: str) -> tuple[str, str]:
+    """The mnemonic without its encoding, and that: v_add_u32_e32 is v_add_u32."""
+    for encoding in _ENCODINGS:
         if name.endswith(f"_{encoding}"):
-            return name.removesuffix(f"_{encoding}"), encoding
+            base, _ = base_name(name.removesuffix(f"_{encoding}"))
+            return base, encoding
     return name, ""
 
 
-def _shift(amount: Array, width: int) -> Array:
-    return amount & np.asarray(width - 1, dtype=amount.dtype)
+@cache
+def vector_rows(arch: str) -> Mapping[str, Row]:
+    """The rows of a chip's instruction table."""
+    return {**INTEGER, **FLOATING, **CONVERT, **narrow_rows(arch)}
 
 
-def _multiply_high(wide: type, a: Array, b: Array) -> Array:
-    return np.asarray(a.astype(wide) * b.astype(wide) >> wide(32)).astype(a.dtype)
-
-
-def _multiply_24(a: Array, b: Array) -> Array:
-    return (a & 0xFFFFFF) * (b & 0xFFFFFF)
-
-
-def _signed_24(a: Array) -> Array:
-    return a << 8 >> 8
-
-
-def _multiply_high_24(a: Array, b: Array) -> Array:
-    return _multiply_high(np.uint64, a & 0xFFFFFF, b & 0xFFFFFF)
-
-
-def _align_bit(a: Array, b: Array, c: Array) -> Array:
-    pair = a.astype(np.uint64) << np.uint64(32) | b
-    return np.asarray(pair >> _shift(c, 32)).astype(np.uint32)
-
-
-def _align_byte(a: Array, b: Array, c: Array) -> Array:
-    return _align_bit(a, b, (c & 3) << 3)
-
-
-def _extract_unsigned(a: Array, b: Array, c: Array) -> Array:
-    width = _shift(c, 32)
-    return (a >> _shift(b, 32)) & ((np.uint32(1) << width) - np.uint32(1))
-
-
-def _extract_signed(a: Array, b: Array, c: Array) -> Array:
-    width = _shift(c, 32)
-    field = _extract_unsigned(a.view(np.uint32), b, c)
-    sign = np.where(width == 0, 0, np.uint32(1) << (np.maximum(width, 1) - 1)).astype(np.uint32)
-    return ((field ^ sign) - sign).view(np.int32)
-
-
-def _permute(a: Array, b: Array, selector: Array) -> Array:
-    """v_perm_b32: each byte of the selector picks one of the eight bytes of (a, b)."""
-    pair = a.astype(np.uint64) << np.uint64(32) | b
-    result = np.zeros(np.broadcast_shapes(pair.shape, selector.shape), dtype=np.uint32)
-    for byte in range(4):
-        choice = selector >> np.uint32(8 * byte) & np.uint32(0xFF)
-        shift = (choice & 7).astype(np.uint64) << np.uint64(3)
-        picked = np.asarray(pair >> shift).astype(np.uint32) & np.uint32(0xFF)
-        sign = 2 * np.maximum(choice, 8).astype(np.uint64) - 15  # byte 1, 3, 5 or 7 for 8 to 11
-        filled = np.asarray(pair >> (sign * np.uint64(8) + np.uint64(7)) & np.uint64(1))
-        filled = filled.astype(np.uint32) * np.uint32(0xFF)
-        value = np.where(choice < 8, picked, np.where(choice < 12, filled, 0))
-        value = np.where(choice > 12, np.uint32(0xFF), value)
-        result |= value.astype(np.uint32) << np.uint32(8 * byte)
-    return result
-
-
-def fused_multiply_add(dtype: type) -> Operation:
-    """a * b + c with one rounding: through the next wider format, whose product is exact."""
-
-    def operation(a: Array, b: Array, c: Array) -> Array:
-        wide = np.float64 if dtype is np.float32 else np.longdouble
-        total = a.astype(wide) * b.astype(wide) + c.astype(wide)
-        return np.asarray(total).astype(dtype)
-
-    return operation
-
-
-def _to_integer(dtype: type) -> Operation:
-    """Toward zero and saturating, NaN to 0."""
-    limits = np.iinfo(dtype)
-
-    def operation(a: Array) -> Array:
-        wide = np.nan_to_num(np.trunc(a.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        return np.clip(wide, limits.min, limits.max).astype(dtype)
-
-    return operation
-
-
-def _median(a: Array, b: Array, c: Array) -> Array:
-    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
-
-
-def _pack_halves(a: Array, b: Array) -> Array:
-    return a.view(np.uint16).astype(np.uint32) | b.view(np.uint16).astype(np.uint32) << 16
-
-
-def _add_shifted(a: Array, shift: Array, c: Array) -> Array:
-    return (a << shift.astype(a.dtype)) + c
-
-
-_u32, _i32, _f32, _f16 = "u32", "i32", "f32", "f16"
-
-# name: (types of the sources, operation); the result's type is the operation's.
-_OPERATIONS: dict[str, tuple[tuple[str, ...], Operation]] = {
-    "v_mov_b32": ((_u32,), lambda a: a),
-    "v_mov_b64": (("b64",), lambda a: a),
-    "v_accvgpr_read_b32": ((_u32,), lambda a: a),
-    "v_accvgpr_write_b32": ((_u32,), lambda a: a),
-    "v_accvgpr_mov_b32": ((_u32,), lambda a: a),
-    "v_not_b32": ((_u32,), lambda a: ~a),
-    "v_add_u32": ((_u32, _u32), lambda a, b: a + b),
-    "v_sub_u32": ((_u32, _u32), lambda a, b: a - b),
-    "v_subrev_u32": ((_u32, _u32), lambda a, b: b - a),
-    "v_add3_u32": ((_u32, _u32, _u32), lambda a, b, c: a + b + c),
-    "v_and_b32": ((_u32, _u32), lambda a, b: a & b),
-    "v_or_b32": ((_u32, _u32), lambda a, b: a | b),
-    "v_xor_b32": ((_u32, _u32), lambda a, b: a ^ b),
-    "v_xnor_b32": ((_u32, _u32), lambda a, b: ~(a ^ b)),
-    "v_or3_b32": ((_u32, _u32, _u32), lambda a, b, c: a | b | c),
-    "v_and_or_b32": ((_u32, _u32, _u32), lambda a, b, c: a & b | c),
-    "v_lshlrev_b32": ((_u32, _u32), lambda a, b: b << _shift(a, 32)),
-    "v_lshrrev_b32": ((_u32, _u32), lambda a, b: b >> _shift(a, 32)),
-    "v_ashrrev_i32": ((_u32, _i32), lambda a, b: b >> _shift(a, 32).astype(np.int32)),
-    "v_lshlrev_b64": ((_u32, "u64"), lambda a, b: b << _shift(a, 64).astype(np.uint64)),
-    "v_lshrrev_b64": ((_u32, "u64"), lambda a, b: b >> _shift(a, 64).astype(np.uint64)),
-    "v_ashrrev_i64": ((_u32, "i64"), lambda a, b: b >> _shift(a, 64).astype(np.int64)),
-    "v_lshl_add_u32": ((_u32, _u32, _u32), lambda a, b, c: _add_shifted(a, _shift(b, 32), c)),
-    "v_lshl_add_u64": (("u64", _u32, "u64"), lambda a, b, c: _add_shifted(a, b & 7, c)),
-    "v_add_lshl_u32": ((_u32, _u32, _u32), lambda a, b, c: (a + b) << _shift(c, 32)),
-    "v_lshl_or_b32": ((_u32, _u32, _u32), lambda a, b, c: a << _shift(b, 32) | c),
-    "v_xad_u32": ((_u32, _u32, _u32), lambda a, b, c: (a ^ b) + c),
-    "v_bfe_u32": ((_u32, _u32, _u32), _extract_unsigned),
-    "v_bfe_i32": ((_i32, _u32, _u32), _extract_signed),
-    "v_bfi_b32": ((_u32, _u32, _u32), lambda a, b, c: a & b | ~a & c),
-    "v_perm_b32": ((_u32, _u32, _u32), _permute),
-    "v_alignbit_b32": ((_u32, _u32, _u32), _align_bit),
-    "v_alignbyte_b32": ((_u32, _u32, _u32), _align_byte),
-    "v_mul_lo_u32": ((_u32, _u32), lambda a, b: a * b),
-    "v_mul_hi_u32": ((_u32, _u32), lambda a, b: _multiply_high(np.uint64, a, b)),
-    "v_mul_hi_i32": ((_i32, _i32), lambda a, b: _multiply_high(np.int64, a, b)),
-    "v_mul_u32_u24": ((_u32, _u32), _multiply_24),
-    "v_mad_u32_u24": ((_u32, _u32, _u32), lambda a, b, c: _multiply_24(a, b) + c),
-    "v_mul_hi_u32_u24": ((_u32, _u32), _multiply_high_24),
-    "v_mul_i32_i24": ((_i32, _i32), lambda a, b: _signed_24(a) * _signed_24(b)),
-    "v_mad_i32_i24": ((_i32, _i32, _i32), lambda a, b, c: _signed_24(a) * _signed_24(b) + c),
-    "v_min_u32": ((_u32, _u32), np.minimum),
-    "v_max_u32": ((_u32, _u32), np.maximum),
-    "v_min_i32": ((_i32, _i32), np.minimum),
-    "v_max_i32": ((_i32, _i32), np.maximum),
-    "v_med3_i32": ((_i32, _i32, _i32), _median),
-    "v_add_f32": ((_f32, _f32), lambda a, b: a + b),
-    "v_sub_f32": ((_f32, _f32), lambda a, b: a - b),
-    "v_mul_f32": ((_f32, _f32), lambda a, b: a * b),
-    "v_max_f32": ((_f32, _f32), np.fmax),
-    "v_min_f32": ((_f32, _f32), np.fmin),
-    "v_med3_f32": ((_f32, _f32, _f32), _median),
-    "v_fma_f32": ((_f32, _f32, _f32), fused_multiply_add(np.float32)),
-    "v_add_f16": ((_f16, _f16), lambda a, b: a + b),
-    "v_mul_f16": ((_f16, _f16), lambda a, b: a * b),
-    "v_max_f16": ((_f16, _f16), np.fmax),
-    "v_add_u16": (("u16", "u16"), lambda a, b: a + b),
-    "v_sub_u16": (("u16", "u16"), lambda a, b: a - b),
-    "v_mul_lo_u16": (("u16", "u16"), lambda a, b: a * b),
-    "v_mad_u16": (("u16", "u16", "u16"), lambda a, b, c: a * b + c),
-    "v_mad_legacy_u16": (("u16", "u16", "u16"), lambda a, b, c: a * b + c),
-    "v_lshlrev_b16": (("u16", "u16"), lambda a, b: b << _shift(a, 16)),
-    "v_lshrrev_b16": (("u16", "u16"), lambda a, b: b >> _shift(a, 16)),
-    "v_pack_b32_f16": ((_f16, _f16), _pack_halves),
-    "v_cvt_f32_f16": ((_f16,), lambda a: a.astype(np.float32)),
-    "v_cvt_f16_f32": ((_f32,), lambda a: a.astype(np.float16)),
-    "v_cvt_f32_i32": ((_i32,), lambda a: a.astype(np.float32)),
-    "v_cvt_f32_u32": ((_u32,), lambda a: a.astype(np.float32)),
-    "v_cvt_i32_f32": ((_f32,), _to_integer(np.int32)),
-    "v_cvt_u32_f32": ((_f32,), _to_integer(np.uint32)),
-}
-
-
-def _plain(instruction: Instruction, kinds: tuple[str, ...], operation: Operation) -> Execute:
-    target, *sources = instruction.operands
-    typed = list(zip(sources, kinds, strict=True))
-
-    def execute(waves: Waves) -> None:
-        values = (waves.read_vector(source, kind) for source, kind in typed)
-        waves.write_vector(target, np.asarray(operation(*values)))
-
-    return execute
-
-
-_RELATIONS: dict[str, Operation] = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lg": lambda a, b: (a < b) | (a > b),
-    "neq": lambda a, b: ~(a == b),
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "ngt": lambda a, b: ~(a > b),
-    "nge": lambda a, b: ~(a >= b),
-    "nlt": lambda a, b: ~(a < b),
-    "nle": lambda a, b: ~(a <= b),
-    "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
-    "u": lambda a, b: np.isnan(a) | np.isnan(b),
-}
-
-
-def _compare(instruction: Instruction, name: str) -> Execute | None:
-    relation, _, kind = name.removeprefix("v_cmp_").partition("_")
-    if relation not in _RELATIONS:
+def compile_vector(instruction: Instruction, arch: str) -> Operation | None:
+    """What a vector ALU instruction does, or None if it is not one of these."""
+    name, _ = base_name(instruction.name)
+    if name in SPECIAL and not set(instruction.modifiers) - SPECIAL_MODIFIERS.get(name, set()):
+        return SPECIAL[name](instruction)
+    if set(instruction.modifiers) - _MODIFIERS:
         return None
-    compare = _RELATIONS[relation]
-    target, left, right = instruction.operands
+    rows = vector_rows(arch)
+    if name in rows:
+        return _plain(instruction, rows[name])
+    if name in COMPARE:
+        return _compare(instruction, name)
+    return None
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Where a result goes: bits of a register, of which the others stay or become 0."""
+
+    register: Register
+    low: int = 0
+    width: int = 0
+    preserve: bool = False
+    lanes: LanePattern | None = None
+
+    def write(self, waves: Waves, value: Array) -> None:
+        only = None if self.lanes is None else self.lanes.written(waves)
+        waves.write_vector(self.register, self.placed(waves, value), only)
+
+    def placed(self, waves: Waves, value: Array) -> Array:
+        """The value at its bits of the register, with those that stay."""
+        if not self.width:
+            return value
+        bits = value.view(f"u{value.itemsize}").astype(np.uint32) & np.uint32((1 << self.width) - 1)
+        placed = bits << np.uint32(self.low)
+        if self.preserve:
+            placed = placed | waves.read_vector(self.register, "u32") & np.uint32(self._kept)
+        return placed
+
+    @property
+    def _kept(self) -> int:
+        return ~(((1 << self.width) - 1) << self.low) & ALL_BITS
+
+    def reads(self) -> tuple[Read, ...]:
+        """What of the register stays, and so is read."""
+        if self.lanes is not None and not self.lanes.zero_fill:
+            return (Read(self.register, moved=True),)
+        if self.width and self.preserve:
+            return (Read(self.register, self._kept, moved=True),)
+        return ()
+
+
+def _sources(
+    instruction: Instruction, kinds: Sequence[str], operands: Sequence[Operand]
+) -> list[Source]:
+    """The sources with their op_sel, SDWA selections and DPP pattern."""
+    modifiers, pattern = instruction.modifiers, lane_pattern(instruction.modifiers)
+    high = instruction.flags("op_sel", len(kinds) + 1)
+    sources = []
+    for i, (operand, kind) in enumerate(zip(operands, kinds, strict=True)):
+        low, width, signed = 0, 0, False
+        if kind == "u8":
+            low, width = (8 * (2 * high[1] + high[0]), 8) if "op_sel" in modifiers else (0, 8)
+            kind = "u32"
+        elif high[i] and width_of(kind) == 16:
+            low, width = 16, 16
+        if name := modifiers.get(f"src{i}_sel"):
+            low, width = selection(name)
+        if isinstance(operand, Register) and operand.extend:
+            signed = True
+        sources.append(Source(operand, kind, low, width, signed, pattern if i == 0 else None))
+    return sources
+
+
+def _target(instruction: Instruction, register: Operand, sources: int) -> _Target:
+    assert isinstance(register, Register)
+    modifiers = instruction.modifiers
+    if modifiers.get("dst_sel", "DWORD") != "DWORD":
+        low, width = selection(modifiers["dst_sel"])
+        preserve = modifiers.get("dst_unused", "UNUSED_PAD") == "UNUSED_PRESERVE"
+        return _Target(register, low, width, preserve)
+    high = instruction.flags("op_sel", sources + 1)[sources]
+    if high or base_name(instruction.name)[0] in _HALF_RESULTS:
+        return _Target(register, 16 * high, 16, preserve=True)
+    return _Target(register, lanes=lane_pattern(modifiers))
+
+
+def _plain(instruction: Instruction, row: Row) -> Operation | None:
+    register, *operands = instruction.operands
+    if row.accumulates:
+        operands.append(register)
+    sources = _sources(instruction, row.kinds, operands)
+    target = _target(instruction, register, len(row.kinds))
+    finish = _finisher(instruction, row)
+    if finish is None:
+        return None
+    compute = row.saturating if "clamp" in instruction.modifiers and row.saturating else row.compute
 
     def execute(waves: Waves) -> None:
-        a, b = waves.read_vector(left, kind), waves.read_vector(right, kind)
-        waves.write_mask(target, np.asarray(compare(a, b)))
+        values = (source.read(waves) for source in sources)
+        target.write(waves, finish(np.asarray(compute(*values))))
 
-    return execute
+    def flow(waves: Waves, undefined: Waves) -> Array:
+        values = [source.read(waves) for source in sources]
+        bits = [source.read_bits(undefined) for source in sources]
+        return target.placed(undefined, undefined_bits(row, values, bits))
+
+    reads = [
+        replace(read, moved=i in row.moves)
+        for i, source in enumerate(sources)
+        if (read := source.register_read()) is not None
+    ]
+    return Operation(execute, "valu", (*reads, *target.reads()), (target.register,), flow=flow)
 
 
-def _conditional_move(instruction: Instruction) -> Execute:
+def _finisher(instruction: Instruction, row: Row) -> Callable[[Array], Array] | None:
+    """The output modifiers: omod, then clamp, which for floats is to [0, 1]."""
+    modifiers = instruction.modifiers
+    factor = float(modifiers.get("mul", 1)) / float(modifiers.get("div", 1))
+    clamp = "clamp" in modifiers and row.saturating is None
+    if factor == 1 and not clamp:
+        return lambda value: value
+    if not row.kinds[0].startswith("f"):
+        return None
+
+    def finish(value: Array) -> Array:
+        scaled = value * value.dtype.type(factor)
+        return np.fmin(np.fmax(scaled, 0), 1).astype(value.dtype) if clamp else scaled
+
+    return finish
+
+
+def _compare(instruction: Instruction, name: str) -> Operation:
+    kinds, compare = COMPARE[name]
+    target, *operands = instruction.operands
+    assert isinstance(target, Register)
+    to_exec = name.startswith("v_cmpx")
+    sources = _sources(instruction, kinds, operands)
+
+    def execute(waves: Waves) -> None:
+        left, right = (source.read(waves) for source in sources)
+        write_comparison(waves, target, np.asarray(compare(left, right)), to_exec)
+
+    writes = (target, Register("s", EXEC, 2)) if to_exec else (target,)
+    return Operation(execute, "valu", _reads(sources), writes)
+
+
+def _reads(sources: Sequence[Source]) -> tuple[Read, ...]:
+    return tuple(read for source in sources if (read := source.register_read()) is not None)
+
+
+def _register_reads(*operands: Operand) -> tuple[Read, ...]:
+    return tuple(Read(o) for o in operands if isinstance(o, Register))
+
+
+def _conditional_move(instruction: Instruction) -> Operation:
     """v_cndmask_b32: the second source where the mask is set, else the first."""
-    target, left, right, *mask = instruction.operands
+    register, left, right, *mask = instruction.operands
     condition: Operand = mask[0] if mask else VCC_PAIR
+    # The bits move as they are, unless modifiers change the sign of a float.
+    kinds = ["f32" if isinstance(o, Register) and (o.negate or o.absolute) else "u32"
+             for o in (left, right)]  # fmt: skip
+    sources = _sources(instruction, kinds, (left, right))
+    target = _target(instruction, register, 2)
 
     def execute(waves: Waves) -> None:
-        chosen = waves.read_mask(condition)
-        a, b = waves.read_vector(left, "u32"), waves.read_vector(right, "u32")
-        waves.write_vector(target, np.where(chosen, b, a))
+        a, b = (source.read(waves).view(np.uint32) for source in sources)
+        target.write(waves, np.where(waves.read_mask(condition), b, a))
 
-    return execute
+    def flow(waves: Waves, undefined: Waves) -> Array:
+        a, b = (source.read_bits(undefined) for source in sources)
+        return target.placed(undefined, np.where(waves.read_mask(condition), b, a))
+
+    moved = tuple(replace(read, moved=True) for read in _reads(sources))
+    reads = (*_register_reads(condition), *moved, *target.reads())
+    return Operation(execute, "valu", reads, (target.register,), flow=flow)
 
 
-def _carry(instruction: Instruction) -> Execute:
+def _carry(instruction: Instruction) -> Operation:
     """v_add_co, v_sub_co and their forms that take a carry in."""
-    name, _ = _base_name(instruction.name)
-    target, carry_out, left, right, *carry = instruction.operands
+    name, _ = base_name(instruction.name)
+    register, carry_out, left, right, *carry = instruction.operands
+    assert isinstance(carry_out, Register)
+    sources = _sources(instruction, ("u32", "u32"), (left, right))
+    target = _target(instruction, register, 2)
     subtract, reverse = "sub" in name, "rev" in name
 
     def execute(waves: Waves) -> None:
-        a = waves.read_vector(left, "u32").astype(np.int64)
-        b = waves.read_vector(right, "u32").astype(np.int64)
+        a, b = (source.read(waves).astype(np.int64) for source in sources)
         if reverse:
             a, b = b, a
         carried = waves.read_mask(carry[0]) if carry else 0
         total = a - b - carried if subtract else a + b + carried
         # The sources may be the target: write after reading.
-        waves.write_vector(target, np.asarray(total).astype(np.uint32))
+        target.write(waves, np.asarray(total).astype(np.uint32))
         waves.write_mask(carry_out, np.asarray((total < 0) | (total > 0xFFFF_FFFF)))
 
-    return execute
+    reads = (*_reads(sources), *_register_reads(*carry), *target.reads())
+    return Operation(execute, "valu", reads, (target.register, carry_out))
 
 
-def _multiply_add_wide(instruction: Instruction) -> Execute:
+def _multiply_add_wide(instruction: Instruction) -> Operation:
     """v_mad_u64_u32 and v_mad_i64_i32: 32 x 32 + 64 bits, with the carry out."""
     target, carry_out, left, right, addend = instruction.operands
+    assert isinstance(target, Register)
+    assert isinstance(carry_out, Register)
     signed = "i64" in instruction.name
     narrow, kind = ("i32", "i64") if signed else ("u32", "u64")
     wide = np.int64 if signed else np.uint64
@@ -300,17 +264,19 @@ def _multiply_add_wide(instruction: Instruction) -> Execute:
         waves.write_vector(target, total)
         waves.write_mask(carry_out, total < product)
 
-    return execute
+    return Operation(execute, "valu", _register_reads(left, right, addend), (target, carry_out))
 
 
-def _truth_table(instruction: Instruction) -> Execute:
+def _truth_table(instruction: Instruction) -> Operation:
     """v_bitop3_b32 (gfx950): any function of three bits, given as a table of eight."""
     target, *sources = instruction.operands
+    assert isinstance(target, Register)
     table = int(instruction.modifiers.get("bitop3", "0"), 0)
+    kind = "u16" if "b16" in instruction.name else "u32"
 
     def execute(waves: Waves) -> None:
-        a, b, c = (waves.read_vector(source, "u32") for source in sources)
-        result = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), dtype=np.uint32)
+        a, b, c = (waves.read_vector(source, kind) for source in sources)
+        result = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), dtype=a.dtype)
         for row in range(8):
             if table >> row & 1:
                 term = a if row & 4 else ~a
@@ -318,69 +284,55 @@ def _truth_table(instruction: Instruction) -> Execute:
                 result |= term & (c if row & 1 else ~c)
         waves.write_vector(target, result)
 
-    return execute
+    return Operation(execute, "valu", _register_reads(*sources), (target,))
 
 
-def _read_first_lane(instruction: Instruction) -> Execute:
-    target, source = instruction.operands
+def _division_scale(instruction: Instruction) -> Operation:
+    target, flag, *operands = instruction.operands
+    assert isinstance(target, Register)
+    assert isinstance(flag, Register)
+    kind = instruction.name.split("_")[3]
+    sources = [Source(operand, kind) for operand in operands]
 
     def execute(waves: Waves) -> None:
-        value = np.broadcast_to(waves.read_vector(source, "u32"), (waves.count, 64))
-        mask = waves.exec_mask()
-        if mask is None:
-            waves.write_scalar(target, np.ascontiguousarray(value[:, 0]))
-            return
-        first = np.argmax(mask, axis=1)  # lane 0 where none is active, as the ISA has it
-        waves.write_scalar(target, value[np.arange(waves.count), first])
+        value, denominator, numerator = (
+            np.broadcast_to(source.read(waves), (waves.count, 64)) for source in sources
+        )
+        result, scaled = division_scale(value, denominator, numerator)
+        waves.write_vector(target, result)
+        waves.write_mask(flag, scaled)
 
-    return execute
+    return Operation(execute, "valu", _reads(sources), (target, flag))
 
 
-_SPECIAL: dict[str, Callable[[Instruction], Execute]] = {
+def _division_step(instruction: Instruction) -> Operation:
+    target, *operands = instruction.operands
+    assert isinstance(target, Register)
+    name, _ = base_name(instruction.name)
+    sources = [Source(operand, name[-3:]) for operand in operands]
+
+    def execute(waves: Waves) -> None:
+        values = (source.read(waves) for source in sources)
+        scale: Mask = waves.read_mask(VCC_PAIR)
+        waves.write_vector(target, scaled_multiply_add[name](*values, scale))
+
+    return Operation(execute, "valu", (*_reads(sources), Read(VCC_PAIR)), (target,))
+
+
+_CARRIES = [f"v_{name}_co_u32" for name in ("add", "sub", "subrev", "addc", "subb", "subbrev")]
+SPECIAL_MODIFIERS: dict[str, set[str]] = {
+    **dict.fromkeys(["v_cndmask_b32", *_CARRIES], _SUB_WORD | DPP_MODIFIERS),
+    **dict.fromkeys(["v_bitop3_b32", "v_bitop3_b16"], {"bitop3"}),
+}
+SPECIAL: dict[str, Callable[[Instruction], Operation]] = {
+    **LANE_INSTRUCTIONS,
     "v_cndmask_b32": _conditional_move,
     "v_mad_u64_u32": _multiply_add_wide,
     "v_mad_i64_i32": _multiply_add_wide,
     "v_bitop3_b32": _truth_table,
-    "v_readfirstlane_b32": _read_first_lane,
-    **{
-        f"v_{operation}_co_u32": _carry
-        for operation in ("add", "sub", "subrev", "addc", "subb", "subbrev")
-    },
+    "v_bitop3_b16": _truth_table,
+    "v_div_scale_f32": _division_scale,
+    "v_div_scale_f64": _division_scale,
+    **dict.fromkeys(scaled_multiply_add, _division_step),
+    **dict.fromkeys(_CARRIES, _carry),
 }
-
-_SELECTIONS = {
-    "DWORD": (0, 32),
-    **{f"BYTE_{i}": (8 * i, 8) for i in range(4)},
-    **{f"WORD_{i}": (16 * i, 16) for i in range(2)},
-}
-
-
-def _sub_word(instruction: Instruction, name: str) -> Execute | None:
-    """SDWA: an integer operation on chosen bytes or halves, zero-extended."""
-    entry = _OPERATIONS.get(name)
-    modifiers = instruction.modifiers
-    known = {"dst_sel", "dst_unused", "src0_sel", "src1_sel"}
-    if entry is None or set(modifiers) - known or any(k[0] == "f" for k in entry[0]):
-        return None
-    _, operation = entry
-    target, *sources = instruction.operands
-    if not all(isinstance(s, Register) for s in sources):
-        return None
-    offset, width = _SELECTIONS[modifiers.get("dst_sel", "DWORD")]
-    preserve = modifiers.get("dst_unused", "UNUSED_PAD") == "UNUSED_PRESERVE"
-    if not preserve and modifiers.get("dst_unused", "UNUSED_PAD") != "UNUSED_PAD":
-        return None
-    selections = [_SELECTIONS[modifiers.get(f"src{i}_sel", "DWORD")] for i in range(len(sources))]
-    mask = np.uint32(((1 << width) - 1) << offset)
-
-    def execute(waves: Waves) -> None:
-        values = []
-        for source, (low, bits) in zip(sources, selections, strict=True):
-            word = waves.read_vector(source, "u32") >> np.uint32(low)
-            values.append(word & np.uint32((1 << bits) - 1))
-        result = np.asarray(operation(*values)).astype(np.uint32) << np.uint32(offset) & mask
-        if preserve:
-            result = result | waves.read_vector(target, "u32") & ~mask
-        waves.write_vector(target, result)
-
-    return execute

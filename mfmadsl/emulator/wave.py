@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.operand import EXEC, SCALAR_REGISTERS, VCC, Literal, Operand, Register
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator.watch import Watch
 
 LANES = 64
 
@@ -32,13 +36,29 @@ _DTYPES = {
 }
 
 
+@dataclass(frozen=True)
+class Position:
+    """Which workgroups of the grid the waves belong to: numbers of those, in a grid of (x, y, z)."""
+
+    groups: npt.NDArray[np.int64]
+    waves_per_group: int
+    grid: tuple[int, int, int]
+
+    def of(self, wave: int) -> tuple[tuple[int, int, int], int]:
+        """The workgroup of a wave, and the wave's number in it."""
+        group, number = divmod(wave, self.waves_per_group)
+        index = int(self.groups[group])
+        x, y, _ = self.grid
+        return (index % x, index // x % y, index // (x * y)), number
+
+
 @dataclass
 class Waves:
     """`count` waves: vector registers of shape (registers, count, 64), scalar (registers, count).
 
     An operation on a register is one NumPy operation over all waves. `scc` is the scalar condition
     code, `workgroup` the index of each wave's workgroup in `lds`, `index` that of the wave itself,
-    whose lanes own pieces of `scratch`.
+    whose lanes own pieces of `scratch`. `steps` counts the instructions executed so far.
     """
 
     vector: npt.NDArray[np.uint32]
@@ -50,7 +70,10 @@ class Waves:
     lds: OwnedMemory
     scratch: OwnedMemory
     memory: GlobalMemory
+    position: Position
+    watch: Watch | None = None
     pc: int = 0
+    steps: int = 0
     _exec: Mask | None = field(default=None, repr=False)
 
     @property
@@ -89,16 +112,22 @@ class Waves:
 
     # Writing. Inactive lanes keep what they have.
 
-    def write_vector(self, register: Operand, value: Array) -> None:
-        """The result of a vector instruction, of any type, into one register or a pair."""
+    def write_vector(self, register: Operand, value: Array, only: Mask | None = None) -> None:
+        """The result of a vector instruction, of any type, into one register or a pair.
+
+        `only` narrows the lanes that take it further than EXEC does.
+        """
         assert isinstance(register, Register)
         target = self._file(register.bank)
+        lanes = self._exec
+        if only is not None:
+            lanes = only if lanes is None else lanes & only
         for offset, word in enumerate(_words(value)):
             row = target[register.index + offset]
-            if self._exec is None:
+            if lanes is None:
                 row[...] = word
             else:
-                np.copyto(row, word, where=self._exec)
+                np.copyto(row, word, where=lanes)
 
     def write_scalar(self, register: Operand, value: Array) -> None:
         """The result of a scalar instruction."""
@@ -123,6 +152,18 @@ class Waves:
         full = bool((pair == 0xFFFF_FFFF).all())
         self._exec = None if full else self.read_mask(Register("s", EXEC, 2))
 
+    def fault(
+        self, kind: str, message: str, wave: int | None = None, lane: int | None = None
+    ) -> None:
+        """Tell what one of the waves did wrong, at its current instruction.
+
+        Raises EmulationError, unless whoever watches collects faults to go on.
+        """
+        group, number = (None, None) if wave is None else self.position.of(int(self.index[wave]))
+        fault = Fault(kind, message, workgroup=group, wave=number, lane=lane)
+        if self.watch is None or not self.watch.collects(self, fault):
+            raise EmulationError.of(fault)
+
     # Splitting and joining, when a branch diverges.
 
     def select(self, chosen: Mask, pc: int) -> Waves:
@@ -137,7 +178,10 @@ class Waves:
             self.lds,
             self.scratch,
             self.memory,
+            self.position,
+            self.watch,
             pc,
+            self.steps,
         )
         waves.update_exec()
         return waves
@@ -154,7 +198,10 @@ class Waves:
             self.lds,
             self.scratch,
             self.memory,
+            self.position,
+            self.watch,
             self.pc,
+            max(self.steps, other.steps),
         )
         waves.update_exec()
         return waves
@@ -175,6 +222,8 @@ def new_waves(
     lds: OwnedMemory,
     scratch: OwnedMemory,
     memory: GlobalMemory,
+    position: Position,
+    watch: Watch | None = None,
 ) -> Waves:
     """Waves as the hardware starts them: all lanes active, registers not yet set."""
     scalar = np.zeros((SCALAR_REGISTERS, count), dtype=np.uint32)
@@ -189,6 +238,8 @@ def new_waves(
         lds,
         scratch,
         memory,
+        position,
+        watch,
     )
 
 

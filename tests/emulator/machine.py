@@ -11,8 +11,8 @@ import numpy.typing as npt
 from mfmadsl.emulator.assembly import parse_instruction
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.operand import EXEC, Register, parse_operand
-from mfmadsl.emulator.run import compile_instruction
-from mfmadsl.emulator.wave import Waves, new_waves
+from mfmadsl.emulator.instruction_table import compile_instruction
+from mfmadsl.emulator.wave import Position, Waves, new_waves
 
 Words = npt.NDArray[np.uint32]
 
@@ -60,6 +60,7 @@ def wave(count: int = 1, lds: int = 256) -> Waves:
         OwnedMemory("LDS", 1, lds),
         OwnedMemory("scratch", 64 * count, 64),
         memory,
+        Position(np.zeros(1, np.int64), count, (1, 1, 1)),
     )
 
 
@@ -84,7 +85,7 @@ def put(waves: Waves, values: Mapping[str, Any]) -> None:
 def run(waves: Waves, code: str, arch: str = "gfx942") -> None:
     """Execute one instruction."""
     with np.errstate(all="ignore"):
-        compile_instruction(parse_instruction(code), arch)(waves)
+        compile_instruction(parse_instruction(code), arch).execute(waves)
 
 
 def executed(code: str, values: Mapping[str, Any]) -> Waves:

@@ -73,8 +73,8 @@ def test_narrow_stores_change_nothing_else() -> None:
         ("global_load_dword v8, v[0:1], off offset:-4", "offset -4 of|far from every argument"),
         ("global_load_dwordx4 v[8:11], v[0:1], off offset:3088", r"`data`, which has 4096 bytes"),
         ("global_load_dword v8, v[0:1], off offset:1", "not aligned to 4"),
-        ("ds_read_b32 v8, v2 offset:256", "LDS address 1264, but it has 256"),
-        ("scratch_load_dword v8, v2, off", "scratch address 1008, but it has 64"),
+        ("ds_read_b32 v8, v2 offset:256", "LDS address 256, but it has 256.*lane 0"),
+        ("scratch_load_dword v8, v2, off", "scratch address 64, but it has 64.*lane 4"),
     ],
 )
 def test_accesses_that_the_chip_would_not_survive(code: str, message: str) -> None:

@@ -91,7 +91,7 @@ def test_an_unknown_instruction_is_named_with_its_line() -> None:
 
 
 def test_an_instruction_with_a_modifier_that_is_not_known_is_unknown() -> None:
-    code = kernel("\n\tv_add_u32_e64 v0, v1, v2 clamp")
+    code = kernel("\n\tv_add_u32_e64 v0, v1, v2 frobnicate")
     with pytest.raises(EmulationError, match="unknown instruction"):
         emulate(code, [np.zeros(1, np.uint32)], (1,), (64,))
 

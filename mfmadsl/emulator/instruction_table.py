@@ -1,0 +1,60 @@
+"""The table of all instructions: a line of assembly to what it does."""
+
+from __future__ import annotations
+
+from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.lds import compile_lds
+from mfmadsl.emulator.matrix import compile_matrix
+from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.packed import compile_packed
+from mfmadsl.emulator.scalar import compile_scalar
+from mfmadsl.emulator.smem import compile_smem
+from mfmadsl.emulator.vector import compile_vector
+from mfmadsl.emulator.vmem import compile_vmem
+
+_COMPILERS = (
+    compile_vector,
+    compile_packed,
+    compile_matrix,
+    compile_lds,
+    compile_vmem,
+    compile_smem,
+    compile_scalar,
+)
+
+NO_EFFECT = frozenset(
+    [
+        "s_nop",
+        "s_setprio",
+        "s_sleep",
+        "s_setreg_imm32_b32",
+        "s_setreg_b32",
+        "s_waitcnt_depctr",
+        "s_icache_inv",
+        "s_dcache_inv",
+        "s_dcache_inv_vol",
+        "s_dcache_wb",
+        "s_dcache_wb_vol",
+        "buffer_wbl2",
+        "buffer_inv",
+        "buffer_wbinvl1",
+        "buffer_wbinvl1_vol",
+        "s_ttracedata",
+        "s_incperflevel",
+        "s_decperflevel",
+    ]
+)
+"""Instructions that change no register and no memory that a kernel can see."""
+
+
+def compile_instruction(instruction: Instruction, arch: str) -> Operation:
+    """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""
+    for compile_one in _COMPILERS:
+        try:
+            operation = compile_one(instruction, arch)
+        except (AssertionError, IndexError, KeyError, ValueError):
+            break  # its operands are not what the manual gives it
+        if operation is not None:
+            return operation
+    raise EmulationError("unknown instruction", instruction.line, instruction.text)

@@ -1,0 +1,51 @@
+"""A row of the instruction table: the types of an instruction's sources, and what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfmadsl.emulator.wave import Array
+
+Compute = Callable[..., Array]
+
+
+@dataclass(frozen=True)
+class Row:
+    """`compute` takes the sources as arrays of `kinds` and gives the result, whose type it sets.
+
+    `moves` lists the sources whose bits the instruction only moves, masks or merges, so that bits
+    that nobody wrote may pass through it; all other sources must be defined. With `accumulates`,
+    the target is the last source. `saturating` is what `clamp` makes of an integer instruction.
+    """
+
+    kinds: tuple[str, ...]
+    compute: Compute
+    moves: tuple[int, ...] = ()
+    accumulates: bool = False
+    saturating: Compute | None = None
+
+
+def row(kinds: str, compute: Compute, *moves: int, accumulates: bool = False) -> Row:
+    """A row whose types are written as one text."""
+    return Row(tuple(kinds.split()), compute, moves, accumulates)
+
+
+def undefined_bits(row: Row, values: list[Array], undefined: list[Array]) -> Array:
+    """The bits of a result that depend on undefined ones, of a row that only moves them.
+
+    Whatever moves or merges bits gives a result that differs in just those bits when all of the
+    undefined ones are 0 and when all are 1.
+    """
+    results = []
+    for fill in (0, 1):
+        filled = list(values)
+        for i in row.moves:
+            bits = values[i].view(f"u{values[i].itemsize}")
+            bits = bits | undefined[i] if fill else bits & ~undefined[i]
+            filled[i] = bits.view(values[i].dtype)
+        result = np.asarray(row.compute(*filled))
+        results.append(result.view(f"u{result.itemsize}"))
+    return results[0] ^ results[1]

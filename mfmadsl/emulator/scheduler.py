@@ -1,0 +1,155 @@
+"""Which waves run next: those furthest behind, as one, until they part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.assembly import Instruction, Program
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.instruction_table import NO_EFFECT, compile_instruction
+from mfmadsl.emulator.operand import EXEC, VCC, Symbol
+from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.wave import Waves
+
+
+class Scheduler:
+    """Runs groups of waves, the one furthest behind first, and joins those that meet again.
+
+    `budget` is how many instructions a wave may execute.
+    """
+
+    def __init__(self, program: Program, budget: int) -> None:
+        self._program = program
+        self._budget = budget
+        self._compiled: list[Operation | None] = [None] * len(program.instructions)
+        self._executed = [0] * len(program.instructions)
+
+    @property
+    def executed(self) -> list[int]:
+        """How many waves have executed each instruction of the program, repetitions counted."""
+        return self._executed
+
+    def counts(self) -> dict[str, int]:
+        """The same by mnemonic."""
+        total: Counter[str] = Counter()
+        for instruction, count in zip(self._program.instructions, self._executed, strict=True):
+            if count:
+                total[instruction.name] += count
+        return dict(sorted(total.items()))
+
+    def run(self, waves: Waves) -> None:
+        """Until all of the waves have ended."""
+        watch = waves.watch
+        running, waiting = [waves], list[Waves]()
+        while running or waiting:
+            if not running:  # every wave has reached its barrier or its end
+                if watch is not None:
+                    watch.barrier(waiting)
+                running, waiting = _joined(waiting), []
+            running.sort(key=lambda group: group.pc, reverse=True)
+            group = running.pop()
+            meeting = running[-1].pc if running else None
+            stopped, split = self._advance(group, meeting)
+            if split is not None:
+                running += [group, split]
+            elif stopped == "barrier":
+                waiting.append(group)
+            elif stopped == "meeting":
+                running.append(group)
+            running = _joined(running)
+
+    def _advance(self, waves: Waves, meeting: int | None) -> tuple[str, Waves | None]:
+        """Execute until the end, a barrier, a divergent branch, or another group's place."""
+        instructions, executed, watch = self._program.instructions, self._executed, waves.watch
+        while True:
+            pc = waves.pc
+            if pc >= len(instructions):
+                raise EmulationError("the program ran past its last instruction", kind="no-end")
+            instruction = instructions[pc]
+            executed[pc] += waves.count
+            waves.pc = pc + 1
+            waves.steps += 1
+            if waves.steps > self._budget:
+                raise EmulationError(
+                    f"a wave has executed {self._budget} instructions without reaching its end",
+                    instruction.line, instruction.text, "budget",
+                )  # fmt: skip
+            name = instruction.name
+            if name in _PASSED or name.startswith(("s_branch", "s_cbranch")):
+                if watch is not None:
+                    watch.passes(waves, instruction)
+                if name == "s_endpgm":
+                    return "end", None
+                if name == "s_barrier":
+                    return "barrier", None
+                split = self._branch(waves, instruction) if "branch" in name else None
+                if split is not None:
+                    return "split", split
+            else:
+                operation = self._compiled[pc]
+                if operation is None:
+                    operation = compile_instruction(instruction, self._program.arch)
+                    self._compiled[pc] = operation
+                try:
+                    if watch is None:
+                        operation.execute(waves)
+                    else:
+                        watch.before(waves, instruction, operation)
+                        operation.execute(waves)
+                        watch.after(waves, instruction, operation)
+                except EmulationError as error:
+                    raise error.at(instruction.line, instruction.text) from None
+            if meeting is not None and waves.pc >= meeting:
+                return "meeting", None
+
+    def _branch(self, waves: Waves, instruction: Instruction) -> Waves | None:
+        """Follow a branch; if only some waves take it, those that do, split off."""
+        (label,) = instruction.operands
+        if not isinstance(label, Symbol) or label.name not in self._program.labels:
+            raise EmulationError("branch to nowhere", instruction.line, instruction.text)
+        target = self._program.labels[label.name]
+        if instruction.name == "s_branch":
+            waves.pc = target
+            return None
+        condition = instruction.name.removeprefix("s_cbranch_")
+        if condition not in _CONDITIONS:
+            raise EmulationError("unknown instruction", instruction.line, instruction.text)
+        taken = _CONDITIONS[condition](waves)
+        if taken.all():
+            waves.pc = target
+            return None
+        if not taken.any():
+            return None
+        apart = waves.select(taken, target)
+        rest = waves.select(~taken, waves.pc)
+        waves.__dict__.update(rest.__dict__)
+        return apart
+
+
+_PASSED = NO_EFFECT | {"s_endpgm", "s_barrier", "s_waitcnt"}
+
+
+def _any_lane(register: int) -> Callable[[Waves], npt.NDArray[np.bool_]]:
+    return lambda waves: (waves.scalar[register] | waves.scalar[register + 1]) != 0
+
+
+_CONDITIONS: dict[str, Callable[[Waves], npt.NDArray[np.bool_]]] = {
+    "scc0": lambda waves: ~waves.scc,
+    "scc1": lambda waves: waves.scc,
+    "vccz": lambda waves: ~_any_lane(VCC)(waves),
+    "vccnz": _any_lane(VCC),
+    "execz": lambda waves: ~_any_lane(EXEC)(waves),
+    "execnz": _any_lane(EXEC),
+}
+
+
+def _joined(groups: list[Waves]) -> list[Waves]:
+    """Groups at the same program counter, made one."""
+    by_pc: dict[int, Waves] = {}
+    for group in groups:
+        by_pc[group.pc] = by_pc[group.pc].join(group) if group.pc in by_pc else group
+    return list(by_pc.values())

@@ -1,0 +1,137 @@
+"""Loads and stores of lanes beyond LDS: global, flat, buffer and scratch (CDNA3 ISA, 9 and 10)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
+from mfmadsl.emulator.buffer import compile_buffer
+from mfmadsl.emulator.operand import Operand, Register, Symbol
+from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.transfer import (
+    M0_REGISTER,
+    WIDTHS,
+    Width,
+    fetch_to_lds,
+    load,
+    move_scratch,
+    reach_global,
+    store,
+)
+from mfmadsl.emulator.wave import Array, Waves
+
+_MOVE = re.compile(r"(global|flat|scratch)_(load|store)_(\w+)")
+_TO_LDS = re.compile(r"(global|scratch)_load_lds_(\w+)")
+_ATOMIC = re.compile(r"(global|flat)_atomic_(\w+?)(_x2|_f32|_f64|_f16|_bf16)?")
+CACHE_FLAGS = frozenset({"sc0", "sc1", "nt", "glc", "slc", "scc", "dlc"})
+
+
+def compile_vmem(instruction: Instruction, arch: str) -> Operation | None:
+    """What a memory instruction does, or None if it is not one of these."""
+    name = instruction.name
+    if name.startswith("buffer_"):
+        return compile_buffer(instruction, arch)
+    if set(instruction.modifiers) - {"offset"} - CACHE_FLAGS:
+        return None
+    if match := _TO_LDS.fullmatch(name):
+        width = WIDTHS.get(match[2])
+        return width and _global_to_lds(instruction, width)
+    if match := _MOVE.fullmatch(name):
+        width = WIDTHS.get(match[3])
+        if width is None:
+            return None
+        move = _scratch if match[1] == "scratch" else _global
+        return move(instruction, match[2] == "load", width)
+    if (match := _ATOMIC.fullmatch(name)) and match[2] in ATOMICS:
+        return _atomic(instruction, match[2], match[3])
+    return None
+
+
+def _addresses(instruction: Instruction, address: Operand, base: Operand | None
+               ) -> Callable[[Waves], Array]:  # fmt: skip
+    """A 64-bit address in a pair of vector registers, or an offset from a scalar pair."""
+    displacement = np.uint64(instruction.offset() & 0xFFFF_FFFF_FFFF_FFFF)
+    if base is None or isinstance(base, Symbol):
+        return lambda waves: waves.read_vector(address, "u64") + displacement
+
+    def addresses(waves: Waves) -> Array:
+        scalar = waves.read_vector(base, "u64") + displacement
+        return scalar + waves.read_vector(address, "u32")
+
+    return addresses
+
+
+def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
+    first, second, *base = instruction.operands
+    address, data = (second, first) if is_load else (first, second)
+    assert isinstance(data, Register)
+    addresses = _addresses(instruction, address, base[0] if base else None)
+
+    def execute(waves: Waves) -> None:
+        offsets, mask = reach_global(waves, addresses(waves), waves.exec_mask(), width.size)
+        (load if is_load else store)(waves, waves.memory, offsets, data, width, mask)
+
+    unit = "flat" if instruction.name.startswith("flat") else "vmem"
+    if is_load:
+        kept = (Read(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
+        reads = _reads(address, *base) + (kept if width.half else ())
+        return Operation(execute, unit, reads, (data,))
+    return Operation(execute, unit, _reads(address, data, *base))
+
+
+def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
+    """Straight to LDS, at M0 and the offset: one lane's data after the other."""
+    address, base = instruction.operands
+    addresses = _addresses(instruction, address, base)
+    place = instruction.offset()
+
+    def execute(waves: Waves) -> None:
+        fetch_to_lds(waves, addresses(waves), waves.exec_mask(), waves.exec_mask(), place, width)
+
+    return Operation(execute, "vmem", _reads(address, base, M0_REGISTER))
+
+
+def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation:
+    """Each lane's own memory, at a vector offset, or else a scalar one, and a constant."""
+    first, second, *base = instruction.operands
+    address, data = (second, first) if is_load else (first, second)
+    parts = [part for part in (address, *base) if not isinstance(part, Symbol)]
+    displacement = instruction.offset()
+    assert isinstance(data, Register)
+
+    def execute(waves: Waves) -> None:
+        offset: Array = np.full((1, 1), displacement & 0xFFFF_FFFF, dtype=np.uint32)
+        for part in parts:
+            offset = offset + waves.read_vector(part, "u32")
+        move_scratch(waves, offset, data, is_load, width)
+
+    if is_load:
+        return Operation(execute, "vmem", _reads(*parts), (data,))
+    return Operation(execute, "vmem", (*_reads(*parts), Read(data, moved=True)))
+
+
+def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operation:
+    operands = [o for o in instruction.operands if not isinstance(o, Symbol)]
+    returns = bool({"sc0", "glc"} & set(instruction.modifiers))
+    target = operands.pop(0) if returns else None
+    address, data, *base = operands
+    kind = {None: "u32", "_x2": "u64"}.get(suffix, (suffix or "")[1:])
+    combine = ATOMICS["pk_add_bf16" if kind == "bf16" else name]
+    kind = kind_of(name, kind)
+    addresses = _addresses(instruction, address, base[0] if base else None)
+
+    def execute(waves: Waves) -> None:
+        size = 8 if kind.endswith("64") else 4
+        offsets, mask = reach_global(waves, addresses(waves), waves.exec_mask(), size)
+        atomic(waves, waves.memory, offsets, combine, kind, [data], target, mask)
+
+    writes = (target,) if isinstance(target, Register) else ()
+    return Operation(execute, "vmem", _reads(address, data, *base), writes)
+
+
+def _reads(*operands: Operand) -> tuple[Read, ...]:
+    return tuple(Read(o) for o in operands if isinstance(o, Register))
