@@ -15,6 +15,7 @@ from mfmadsl.emulator.operand import Operand, parse_operand
 _YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where it exists
 _LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
 _DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]+|\d+))")
+_HARDWARE_REGISTER = re.compile(r"hwreg\([^)]*\)")
 _MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|[^\s,]+)")
 
 
@@ -141,6 +142,9 @@ def parse_instruction(code: str, number: int = 0) -> Instruction:
         return Instruction(name, (), {"argument": rest}, number, code)
     modifiers: dict[str, str] = dict(_MODIFIER.findall(rest))
     rest = _MODIFIER.sub("", rest)
+    if register := _HARDWARE_REGISTER.search(rest):  # s_setreg and s_getreg: no operand like others
+        modifiers["hwreg"] = register[0]
+        rest = rest.replace(register[0], "").strip(" ,")
     operands: list[Operand] = []
     pieces = [piece.strip() for piece in re.split(r",(?![^\[]*\])", rest)]
     for position, piece in enumerate(pieces):

@@ -9,6 +9,7 @@ import numpy as np
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register, Symbol
 from mfmadsl.emulator.operation import Operation, Read
 from mfmadsl.emulator.transfer import (
@@ -33,9 +34,9 @@ SCRATCH_DESCRIPTOR = (0, 0x8000_0000, 0xFFFF_FFFF, 0x0080_0000)
 swizzled, of any size, and with the thread's number added (CDNA3 ISA, section 9.1.5)."""
 
 
-def compile_buffer(instruction: Instruction, arch: str) -> Operation | None:
+def compile_buffer(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a buffer instruction does, or None if it is not one of these."""
-    del arch
+    del machine
     modifiers = instruction.modifiers
     if set(modifiers) - _FLAGS:
         return None

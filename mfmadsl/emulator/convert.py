@@ -103,9 +103,13 @@ CONVERT: dict[str, Row] = {
 }  # fmt: skip
 
 
-def _narrow(number: NarrowFloat, saturate: bool, a: Array, b: Array) -> Array:
-    low, high = (to_narrow(v, number, saturate).astype(np.uint16) for v in (a, b))
-    return low | high << np.uint16(8)
+def _narrow(number: NarrowFloat, a: Array, b: Array, mode: Array) -> Array:
+    """Two numbers as bytes; FP16_OVFL, bit 23 of the mode, makes them saturate."""
+    saturate = mode >> np.uint32(23) & np.uint32(1) != 0
+    low, high = (
+        np.where(saturate, to_narrow(v, number, True), to_narrow(v, number, False)) for v in (a, b)
+    )
+    return low.astype(np.uint16) | high.astype(np.uint16) << np.uint16(8)
 
 
 def _wide_pair(number: NarrowFloat, a: Array) -> Array:
@@ -116,15 +120,60 @@ def _wide_pair(number: NarrowFloat, a: Array) -> Array:
 def narrow_rows(arch: str) -> dict[str, Row]:
     """Conversions from and to the eight-bit floats of a chip.
 
-    Those to eight bits change one half of the target, of which op_sel says which. Numbers beyond
-    the largest become it, as with FP16_OVFL set, which compilers set where they use these.
+    Those to eight bits change one half of the target, of which op_sel says which.
     """
-    rows = {}
+    rows: dict[str, Row] = {}
     for kind in ("fp8", "bf8"):
         number = narrow_floats(arch)[kind]
         rows |= {
-            f"v_cvt_pk_{kind}_f32": row("f32 f32", partial(_narrow, number, True)),
-            f"v_cvt_f32_{kind}": row("b8", partial(values_of, number)),
-            f"v_cvt_pk_f32_{kind}": row("b16", partial(_wide_pair, number)),
+            f"v_cvt_pk_{kind}_f32": Row(
+                ("f32", "f32", "u32"), partial(_narrow, number), reads_mode=True
+            ),
+            f"v_cvt_f32_{kind}": row("u8", partial(values_of, number)),
+            f"v_cvt_pk_f32_{kind}": row("u16", partial(_wide_pair, number)),
         }
+    return {**rows, **_scaled_rows()} if arch == "gfx950" else rows
+
+
+def _power(scale: Array) -> Array:
+    """A scale's power of two, in float64: only the exponent counts."""
+    exponent = scale.view(np.uint32) >> np.uint32(23) & np.uint32(0xFF)
+    return np.ldexp(1.0, exponent.astype(np.int32) - 127)
+
+
+def _unpacked(number: NarrowFloat, to: str, packed: Array, scale: Array) -> Array:
+    """Two scaled numbers from bytes, or from the halves of one, side by side."""
+    shifts = (0, 8) if number.bits == 8 else (0, 4)
+    mask = packed.dtype.type((1 << number.bits) - 1)
+    low, high = (
+        (values_of(number, packed >> packed.dtype.type(shift) & mask) * _power(scale)).astype(
+            np.float32
+        )
+        for shift in shifts
+    )
+    if to == "f32":
+        return low.view(np.uint32) | high.view(np.uint32).astype(np.uint64) << np.uint64(32)
+    if to == "f16":
+        return _side_by_side(low.astype(np.float16), high.astype(np.float16))
+    return _side_by_side(to_bfloat(low), to_bfloat(high))
+
+
+def _scaled_narrow(number: NarrowFloat, a: Array, b: Array, scale: Array, mode: Array) -> Array:
+    return _narrow(number, a / _power(scale), b / _power(scale), mode)
+
+
+def _scaled_rows() -> dict[str, Row]:
+    """gfx950's conversions with a scale (CDNA4 ISA, VOP3)."""
+    numbers = narrow_floats("gfx950")
+    rows = {
+        f"v_cvt_scalef32_pk_{to}_{kind}": row(
+            f"{'u8' if kind == 'fp4' else 'u16'} f32", partial(_unpacked, numbers[kind], to)
+        )
+        for to in ("f32", "f16", "bf16")
+        for kind in ("fp8", "bf8", "fp4")
+    }
+    for kind in ("fp8", "bf8"):
+        rows[f"v_cvt_scalef32_pk_{kind}_f32"] = Row(
+            ("f32", "f32", "f32", "u32"), partial(_scaled_narrow, numbers[kind]), reads_mode=True
+        )
     return rows

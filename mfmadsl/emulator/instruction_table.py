@@ -5,6 +5,7 @@ from __future__ import annotations
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.lds import compile_lds
+from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.matrix import compile_matrix
 from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.packed import compile_packed
@@ -48,11 +49,11 @@ NO_EFFECT = frozenset(
 """Instructions that change no register and no memory that a kernel can see."""
 
 
-def compile_instruction(instruction: Instruction, arch: str) -> Operation:
+def compile_instruction(instruction: Instruction, machine: Machine) -> Operation:
     """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""
     for compile_one in _COMPILERS:
         try:
-            operation = compile_one(instruction, arch)
+            operation = compile_one(instruction, machine)
         except (AssertionError, IndexError, KeyError, ValueError):
             break  # its operands are not what the manual gives it
         if operation is not None:

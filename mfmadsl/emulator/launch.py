@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import KernelArgument, Program
 from mfmadsl.emulator.buffer import SCRATCH_DESCRIPTOR
-from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory, Segment
+from mfmadsl.emulator.operand import MODE
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES, Position, Waves, new_waves
 
@@ -142,10 +142,7 @@ def _hidden(launch: Launch) -> list[tuple[KernelArgument, npt.NDArray[np.uint8]]
 def start_waves(
     launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64], watch: Watch | None = None
 ) -> Waves:
-    """The waves of some workgroups, their registers as the hardware sets them.
-
-    Raises EmulationError if the kernel asks for something that is not emulated.
-    """
+    """The waves of some workgroups, their registers as the hardware sets them."""
     program, per_group = launch.program, launch.waves_per_group
     count = len(groups) * per_group
     accumulation, vector = (program.directive(d) for d in ("accum_offset", "next_free_vgpr"))
@@ -199,17 +196,14 @@ def _set_scalar_registers(
     for name, words in (
         ("private_segment_buffer", SCRATCH_DESCRIPTOR),
         ("dispatch_ptr", _words(loaded.dispatch_packet.address)),
-        ("queue_ptr", None),
+        ("queue_ptr", (0, 0)),  # there is no queue: whoever looks into it is told
         ("kernarg_segment_ptr", _words(loaded.arguments.address)),
         ("dispatch_id", (0, 0)),
         ("flat_scratch_init", (0, 0)),
         ("private_segment_size", (program.directive("private_segment_fixed_size"),)),
     ):
-        if not program.directive(f"user_sgpr_{name}"):
-            continue
-        if words is None:
-            raise EmulationError(f"the kernel asks for its {name}, which is not emulated")
-        values += words
+        if program.directive(f"user_sgpr_{name}"):
+            values += words
     start = 4 * program.directive("user_sgpr_kernarg_preload_offset")
     end = start + 4 * program.directive("user_sgpr_kernarg_preload_length")
     values += loaded.memory.content(loaded.arguments)[start:end].view(np.uint32).tolist()
@@ -221,8 +215,17 @@ def _set_scalar_registers(
             values.append(coordinate)
     for index, value in enumerate(values):
         waves.scalar[index] = value
+    waves.scalar[MODE] = _mode(program)
     if waves.watch is not None:
         waves.watch.starts(waves, len(values))
+
+
+def _mode(program: Program) -> int:
+    """The MODE register (CDNA3 ISA, section 4.2)."""
+    fields = (("float_round_mode_32", 0), ("float_round_mode_16_64", 2),
+              ("float_denorm_mode_32", 4), ("float_denorm_mode_16_64", 6),
+              ("dx10_clamp", 8), ("ieee_mode", 9), ("fp16_overflow", 23))  # fmt: skip
+    return sum(program.directive(name) << bit for name, bit in fields)
 
 
 def _words(address: int) -> tuple[int, int]:

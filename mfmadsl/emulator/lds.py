@@ -9,6 +9,7 @@ import numpy as np
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register
 from mfmadsl.emulator.operation import Operation, Read
 from mfmadsl.emulator.transfer import WIDTHS, Width, load, put, reach_lds, read, store
@@ -20,9 +21,9 @@ _ATOMIC = re.compile(r"ds_(\w+?)(_rtn)?_(u32|i32|u64|i64|b32|b64|f32|f64|f16|bf1
 _BLOCK = 16  # lanes that transpose together
 
 
-def compile_lds(instruction: Instruction, arch: str) -> Operation | None:
+def compile_lds(instruction: Instruction, machine: Machine) -> Operation | None:
     """What an LDS instruction does, or None if it is not one of these."""
-    del arch
+    del machine
     name = instruction.name
     if name == "ds_swizzle_b32":
         return _swizzle(instruction)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.machine import Machine, without_denormals
 from mfmadsl.emulator.number import BITS, decode, scales
 from mfmadsl.emulator.operand import Literal, Operand, Register
 from mfmadsl.emulator.operation import Execute, Operation, Read
@@ -28,7 +29,6 @@ _MNEMONIC = re.compile(
 _OUT = {"f32": np.float32, "i32": np.int32, "f64": np.float64}
 _FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")  # of f8f6f4, by cbsz for A and blgp for B
 _SCALE_GROUP = 32
-_SMALLEST_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
 _CHUNK = 16  # consecutive k that a lane holds of eight-bit elements, where it holds 32
 
 
@@ -58,7 +58,7 @@ class _Matrix:
     negated: tuple[bool, bool, bool] = (False, False, False)
 
 
-def compile_matrix(instruction: Instruction, arch: str) -> Operation | None:
+def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a matrix instruction does on a chip, or None if it is not one that is known."""
     match = _MNEMONIC.fullmatch(instruction.name)
     known = {"cbsz", "abid", "blgp", "neg", "op_sel", "op_sel_hi"}
@@ -78,7 +78,7 @@ def compile_matrix(instruction: Instruction, arch: str) -> Operation | None:
     neg = [flag == 1 for flag in instruction.flags("neg", 3)]
     matrix = _Matrix(
         match["form"],  # type: ignore[arg-type]
-        Shape(m, n, k, blocks), kinds[0], kinds[1], match["out"], arch, cbsz, abid, blgp,
+        Shape(m, n, k, blocks), kinds[0], kinds[1], match["out"], machine.arch, cbsz, abid, blgp,
         (neg[0], neg[1], neg[2]),
     )  # fmt: skip
     _, *sources = instruction.operands
@@ -155,17 +155,16 @@ def _multiply(
     lanes = lane_source(matrix.blgp)
     # gfx90a alone takes denormal halves and bfloats for 0, and gives none (PyTorch's notes on
     # numerical accuracy, "Reduced precision on MI200").
-    narrow = matrix.a_kind in ("f16", "bf16")
-    flush = _SMALLEST_NORMAL[matrix.a_kind] if matrix.arch == "gfx90a" and narrow else None
+    flush = matrix.arch == "gfx90a" and matrix.a_kind in ("f16", "bf16")
 
     def execute(waves: Waves) -> None:
         left = expand(waves) if expand else _input(waves, a, matrix, shape.m, matrix.a_kind)
         left = left[:, blocks] if broadcast else left
         right = _input(waves, b, matrix, shape.n, matrix.b_kind, lanes if matrix.blgp else None)
+        if flush:
+            left, right = without_denormals(left), without_denormals(right)
         x: Array = left.astype(compute) * (-1 if matrix.negated[0] else 1)
         y: Array = right.astype(compute) * (-1 if matrix.negated[1] else 1)
-        if flush is not None:
-            x, y = (_flushed(v, flush) for v in (x, y))
         if scale:
             x = x * _scales(waves, *scale[0], shape.m, shape.k)
             y = y * _scales(waves, *scale[1], shape.n, shape.k)
@@ -175,18 +174,12 @@ def _multiply(
         if matrix.negated[2]:
             accumulator = -accumulator
         result = np.ascontiguousarray(accumulator + scattered.astype(_OUT[out]))
-        if flush is not None:
-            result = _flushed(result, _SMALLEST_NORMAL["f32"])
+        result = without_denormals(result) if flush else result
         # EXEC does not mask an MFMA: all lanes are written.
         file = waves.vector if target.bank == "v" else waves.accumulation
         file[target.index : target.index + target.count] = _as_words(result)
 
     return execute
-
-
-def _flushed(values: Array, smallest: float) -> Array:
-    """Denormal numbers made 0."""
-    return np.where(np.abs(values) < smallest, values.dtype.type(0), values)
 
 
 def _words(waves: Waves, operand: Operand) -> Array:

@@ -11,7 +11,10 @@ from mfmadsl.emulator.error import EmulationError
 VCC, M0, EXEC = 106, 124, 126
 """Numbers of the special registers among the scalar ones (CDNA3 ISA, section 5.2)."""
 
-SCALAR_REGISTERS = 128
+MODE = 128
+"""The number here of the MODE register (CDNA3 ISA, section 4.2), which has none of its own."""
+
+SCALAR_REGISTERS = 129
 
 _NAMED = {
     "vcc": (VCC, 2),
@@ -49,15 +52,21 @@ class Register:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant in the instruction; `text` is needed because its meaning depends on the type."""
+    """A constant in the instruction; `text` is needed because its meaning depends on the type.
+
+    `negate` is the source modifier, which changes the sign bit.
+    """
 
     text: str
+    negate: bool = False
 
     def bits(self, width: int, floating: bool) -> int:
         """The constant as `width` bits: floats in that format, integers sign-extended."""
         if _INTEGER.fullmatch(self.text):
-            return int(self.text, 0) & ((1 << width) - 1)
-        return float_bits(float(self.text), width if floating else 32)
+            bits = int(self.text, 0) & ((1 << width) - 1)
+        else:
+            bits = float_bits(float(self.text), width if floating else 32)
+        return bits ^ 1 << (width - 1) if self.negate else bits
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ def parse_operand(text: str) -> Operand:
         last = int(match[4] or first)
         return Register(match[1], first, last - first + 1, negate, absolute)
     if _INTEGER.fullmatch(plain) or _FLOAT.fullmatch(plain):
-        return Literal(text)
+        return Literal(plain, negate) if negate else Literal(text)
     if re.fullmatch(r"[.\w$@]+", plain):
         return Symbol(plain)
     raise EmulationError(f"cannot read the operand `{text}`")

@@ -9,6 +9,7 @@ import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.floating import fused_multiply_add
+from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Literal, Operand, Register
 from mfmadsl.emulator.operation import Operation, Read
 from mfmadsl.emulator.row import Compute
@@ -82,9 +83,9 @@ MIXED: Mapping[str, str] = {
 }
 
 
-def compile_packed(instruction: Instruction, arch: str) -> Operation | None:
+def compile_packed(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a packed instruction does, or None if it is not one that is known."""
-    del arch
+    del machine
     if set(instruction.modifiers) - _MODIFIERS:
         return None
     name = instruction.name.removesuffix("_e32").removesuffix("_e64")

@@ -18,7 +18,7 @@ class Row:
 
     `moves` lists the sources whose bits the instruction only moves, masks or merges, so that bits
     that nobody wrote may pass through it; all other sources must be defined. With `accumulates`,
-    the target is the last source. `saturating` is what `clamp` makes of an integer instruction.
+    the target is the last source; with `reads_mode` the MODE register is. `saturating` is what `clamp` makes of an integer instruction.
     """
 
     kinds: tuple[str, ...]
@@ -26,6 +26,7 @@ class Row:
     moves: tuple[int, ...] = ()
     accumulates: bool = False
     saturating: Compute | None = None
+    reads_mode: bool = False
 
 
 def row(kinds: str, compute: Compute, *moves: int, accumulates: bool = False) -> Row:

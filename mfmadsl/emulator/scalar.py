@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,8 @@ from mfmadsl.emulator.integer import (
     population,
     reversed_bits,
 )
-from mfmadsl.emulator.operand import EXEC, Literal, Operand, Register
+from mfmadsl.emulator.machine import Machine
+from mfmadsl.emulator.operand import EXEC, MODE, Literal, Operand, Register
 from mfmadsl.emulator.operation import Operation, Read
 from mfmadsl.emulator.wave import Array, Waves, width_of
 
@@ -24,10 +26,12 @@ EXEC_PAIR = Register("s", EXEC, 2)
 Condition = Callable[..., Array]
 
 
-def compile_scalar(instruction: Instruction, arch: str) -> Operation | None:
+def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a scalar instruction does, or None if it is not one of these."""
-    del arch
+    del machine
     name = instruction.name
+    if name in MODE_INSTRUCTIONS:
+        return _mode(instruction)
     if instruction.modifiers:
         return None
     if name in SCALAR:
@@ -319,3 +323,30 @@ def _save_exec(instruction: Instruction, combine: Callable[[Array, Array], Array
 
     reads = (Read(source),) if isinstance(source, Register) else ()
     return Operation(execute, "salu", reads, (target, EXEC_PAIR))
+
+
+MODE_INSTRUCTIONS = ("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32")
+_HARDWARE_REGISTER = re.compile(r"hwreg\(HW_REG_MODE(?:, (\d+), (\d+))?\)")
+
+
+def _mode(instruction: Instruction) -> Operation | None:
+    """Bits of the MODE register, written or read; the parser leaves its name in a modifier."""
+    match = _HARDWARE_REGISTER.fullmatch(instruction.modifiers.get("hwreg", ""))
+    if not match:
+        return None
+    low, width = int(match[1] or 0), int(match[2] or 32)
+    mask = np.uint32(((1 << width) - 1) << low)
+    (operand,) = instruction.operands
+
+    def write(waves: Waves) -> None:
+        value = waves.read_scalar(operand, "u32") << np.uint32(low) & mask
+        waves.scalar[MODE] = waves.scalar[MODE] & ~mask | value
+
+    def read(waves: Waves) -> None:
+        waves.write_scalar(operand, (waves.scalar[MODE] & mask) >> np.uint32(low))
+
+    if instruction.name == "s_getreg_b32":
+        assert isinstance(operand, Register)
+        return Operation(read, "salu", (), (operand,))
+    reads = (Read(operand),) if isinstance(operand, Register) else ()
+    return Operation(write, "salu", reads)

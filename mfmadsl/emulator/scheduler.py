@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mfmadsl.emulator.assembly import Instruction, Program
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instruction_table import NO_EFFECT, compile_instruction
+from mfmadsl.emulator.machine import machine_of
 from mfmadsl.emulator.operand import EXEC, VCC, Symbol
 from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.wave import Waves
@@ -24,6 +25,7 @@ class Scheduler:
 
     def __init__(self, program: Program, budget: int) -> None:
         self._program = program
+        self._machine = machine_of(program)
         self._budget = budget
         self._compiled: list[Operation | None] = [None] * len(program.instructions)
         self._executed = [0] * len(program.instructions)
@@ -92,7 +94,7 @@ class Scheduler:
             else:
                 operation = self._compiled[pc]
                 if operation is None:
-                    operation = compile_instruction(instruction, self._program.arch)
+                    operation = compile_instruction(instruction, self._machine)
                     self._compiled[pc] = operation
                 try:
                     if watch is None:

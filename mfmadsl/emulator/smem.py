@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.memory import AccessError
 from mfmadsl.emulator.operand import Operand, Register
 from mfmadsl.emulator.operation import Operation, Read
@@ -16,9 +17,9 @@ _LOAD = re.compile(r"s_(buffer_)?load_dword(x2|x4|x8|x16|)")
 _FLAGS = {"glc", "offset"}
 
 
-def compile_smem(instruction: Instruction, arch: str) -> Operation | None:
+def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a scalar load does, or None if it is not one."""
-    del arch
+    del machine
     match = _LOAD.fullmatch(instruction.name)
     if not match or set(instruction.modifiers) - _FLAGS:
         return None

@@ -14,7 +14,8 @@ from mfmadsl.emulator.convert import CONVERT, narrow_rows
 from mfmadsl.emulator.floating import FLOATING, division_scale, scaled_multiply_add
 from mfmadsl.emulator.integer import INTEGER
 from mfmadsl.emulator.lanes import LANE_INSTRUCTIONS
-from mfmadsl.emulator.operand import EXEC, Operand, Register
+from mfmadsl.emulator.machine import Machine
+from mfmadsl.emulator.operand import EXEC, MODE, Operand, Register
 from mfmadsl.emulator.operation import ALL_BITS, Operation, Read
 from mfmadsl.emulator.row import Row, undefined_bits
 from mfmadsl.emulator.source import (
@@ -28,7 +29,9 @@ from mfmadsl.emulator.wave import VCC_PAIR, Array, Mask, Waves, width_of
 
 _SUB_WORD = {"dst_sel", "dst_unused", "src0_sel", "src1_sel"}
 _MODIFIERS = {"clamp", "mul", "div", "op_sel", *_SUB_WORD, *DPP_MODIFIERS}
-_HALF_RESULTS = {"v_cvt_pk_fp8_f32", "v_cvt_pk_bf8_f32"}  # two bytes: the other half stays
+_HALF_RESULTS = {  # two bytes: the other half of the target stays
+    f"v_cvt_{form}pk_{kind}_f32" for form in ("", "scalef32_") for kind in ("fp8", "bf8")
+}
 _ENCODINGS = ("e32", "e64", "sdwa", "dpp")
 
 
@@ -47,16 +50,16 @@ def vector_rows(arch: str) -> Mapping[str, Row]:
     return {**INTEGER, **FLOATING, **CONVERT, **narrow_rows(arch)}
 
 
-def compile_vector(instruction: Instruction, arch: str) -> Operation | None:
+def compile_vector(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a vector ALU instruction does, or None if it is not one of these."""
     name, _ = base_name(instruction.name)
     if name in SPECIAL and not set(instruction.modifiers) - SPECIAL_MODIFIERS.get(name, set()):
         return SPECIAL[name](instruction)
     if set(instruction.modifiers) - _MODIFIERS:
         return None
-    rows = vector_rows(arch)
+    rows = vector_rows(machine.arch)
     if name in rows:
-        return _plain(instruction, rows[name])
+        return _plain(instruction, machine.flushing(rows[name]))
     if name in COMPARE:
         return _compare(instruction, name)
     return None
@@ -104,7 +107,7 @@ def _sources(
 ) -> list[Source]:
     """The sources with their op_sel, SDWA selections and DPP pattern."""
     modifiers, pattern = instruction.modifiers, lane_pattern(instruction.modifiers)
-    high = instruction.flags("op_sel", len(kinds) + 1)
+    high = [*instruction.flags("op_sel", len(kinds) + 1), 0]
     sources = []
     for i, (operand, kind) in enumerate(zip(operands, kinds, strict=True)):
         low, width, signed = 0, 0, False
@@ -138,8 +141,10 @@ def _plain(instruction: Instruction, row: Row) -> Operation | None:
     register, *operands = instruction.operands
     if row.accumulates:
         operands.append(register)
+    if row.reads_mode:
+        operands.append(Register("s", MODE, 1))
     sources = _sources(instruction, row.kinds, operands)
-    target = _target(instruction, register, len(row.kinds))
+    target = _target(instruction, register, len(row.kinds) - row.reads_mode)
     finish = _finisher(instruction, row)
     if finish is None:
         return None

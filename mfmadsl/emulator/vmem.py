@@ -10,6 +10,7 @@ import numpy as np
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
 from mfmadsl.emulator.buffer import compile_buffer
+from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register, Symbol
 from mfmadsl.emulator.operation import Operation, Read
 from mfmadsl.emulator.transfer import (
@@ -30,11 +31,11 @@ _ATOMIC = re.compile(r"(global|flat)_atomic_(\w+?)(_x2|_f32|_f64|_f16|_bf16)?")
 CACHE_FLAGS = frozenset({"sc0", "sc1", "nt", "glc", "slc", "scc", "dlc"})
 
 
-def compile_vmem(instruction: Instruction, arch: str) -> Operation | None:
+def compile_vmem(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a memory instruction does, or None if it is not one of these."""
     name = instruction.name
     if name.startswith("buffer_"):
-        return compile_buffer(instruction, arch)
+        return compile_buffer(instruction, machine)
     if set(instruction.modifiers) - {"offset"} - CACHE_FLAGS:
         return None
     if match := _TO_LDS.fullmatch(name):

@@ -12,6 +12,7 @@ from mfmadsl.emulator.assembly import parse_instruction
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.operand import EXEC, Register, parse_operand
 from mfmadsl.emulator.instruction_table import compile_instruction
+from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.wave import Position, Waves, new_waves
 
 Words = npt.NDArray[np.uint32]
@@ -85,7 +86,7 @@ def put(waves: Waves, values: Mapping[str, Any]) -> None:
 def run(waves: Waves, code: str, arch: str = "gfx942") -> None:
     """Execute one instruction."""
     with np.errstate(all="ignore"):
-        compile_instruction(parse_instruction(code), arch).execute(waves)
+        compile_instruction(parse_instruction(code), Machine(arch)).execute(waves)
 
 
 def executed(code: str, values: Mapping[str, Any]) -> Waves:
