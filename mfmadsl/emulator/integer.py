@@ -183,7 +183,9 @@ INTEGER: dict[str, Row] = {
     "v_mul_lo_u16": row("u16 u16", lambda a, b: a * b),
     "v_add3_u32": row("u32 u32 u32", lambda a, b, c: a + b + c),
     "v_lshl_add_u32": row("u32 u32 u32", lambda a, b, c: (a << _shift(b, 32)) + c),
-    "v_lshl_add_u64": row("u64 u32 u64", lambda a, b, c: (a << (b & 7).astype(np.uint64)) + c),
+    "v_lshl_add_u64": Row(
+        ("u64", "u32", "u64"), lambda a, b, c: (a << (b & 7).astype(np.uint64)) + c,
+        moves=(0, 2), adds=True),
     "v_add_lshl_u32": row("u32 u32 u32", lambda a, b, c: (a + b) << _shift(c, 32)),
     "v_xad_u32": row("u32 u32 u32", lambda a, b, c: (a ^ b) + c),
     "v_mul_lo_u32": row("u32 u32", lambda a, b: a * b),

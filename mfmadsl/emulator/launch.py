@@ -213,6 +213,9 @@ def _set_scalar_registers(
     ):
         if program.directive(f"system_sgpr_workgroup_id_{axis}"):
             values.append(coordinate)
+    # The offset of a wave's scratch memory is 0: here each lane has its own.
+    for name in ("workgroup_info", "private_segment_wavefront_offset"):
+        values += [0] * program.directive(f"system_sgpr_{name}")
     for index, value in enumerate(values):
         waves.scalar[index] = value
     waves.scalar[MODE] = _mode(program)

@@ -42,6 +42,14 @@ class ByteStore:
         self._halves = self._bytes.view(np.uint16)
         self._words = self._bytes.view(np.uint32)
 
+    @property
+    def size_in_bytes(self) -> int:
+        return self._bytes.size
+
+    def fill(self, first: int, last: int | None, byte: int) -> None:
+        """The same byte everywhere between two offsets."""
+        self._bytes[first:last] = byte
+
     def load_words(self, offsets: Addresses, count: int) -> Words:
         """`count` words from each offset, of shape (count, *offsets.shape)."""
         first = offsets >> 2
@@ -80,8 +88,15 @@ class GlobalMemory(ByteStore):
             self.content(segment)[:] = content
 
     def content(self, segment: Segment) -> Bytes:
-        start = segment.address - _FIRST_ADDRESS
+        start = self.offset_of(segment)
         return self._bytes[start : start + segment.size]
+
+    def offset_of(self, segment: Segment) -> int:
+        return segment.address - _FIRST_ADDRESS
+
+    def describe(self, offset: int) -> str:
+        """Where an offset in this memory lies."""
+        return self._describe(offset + _FIRST_ADDRESS)
 
     def offsets(self, addresses: npt.NDArray[np.uint64], width: int) -> Addresses:
         """Checked byte offsets of accesses of `width` bytes.

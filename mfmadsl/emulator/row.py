@@ -18,7 +18,9 @@ class Row:
 
     `moves` lists the sources whose bits the instruction only moves, masks or merges, so that bits
     that nobody wrote may pass through it; all other sources must be defined. With `accumulates`,
-    the target is the last source; with `reads_mode` the MODE register is. `saturating` is what `clamp` makes of an integer instruction.
+    the target is the last source; with `reads_mode` the MODE register is. `saturating` is what
+    `clamp` makes of an integer instruction. `adds` marks sums, where what is undefined spreads
+    upward.
     """
 
     kinds: tuple[str, ...]
@@ -27,11 +29,17 @@ class Row:
     accumulates: bool = False
     saturating: Compute | None = None
     reads_mode: bool = False
+    adds: bool = False
 
 
 def row(kinds: str, compute: Compute, *moves: int, accumulates: bool = False) -> Row:
     """A row whose types are written as one text."""
     return Row(tuple(kinds.split()), compute, moves, accumulates)
+
+
+def upward(undefined: Array) -> Array:
+    """The bits of a sum that may change with undefined ones of an addend: those and all above."""
+    return undefined | (~undefined + undefined.dtype.type(1))
 
 
 def undefined_bits(row: Row, values: list[Array], undefined: list[Array]) -> Array:
@@ -40,6 +48,9 @@ def undefined_bits(row: Row, values: list[Array], undefined: list[Array]) -> Arr
     Whatever moves or merges bits gives a result that differs in just those bits when all of the
     undefined ones are 0 and when all are 1.
     """
+    if row.adds:
+        spread = [upward(undefined[i]) for i in row.moves]
+        return np.asarray(np.bitwise_or.reduce(np.broadcast_arrays(*spread)))
     results = []
     for fill in (0, 1):
         filled = list(values)

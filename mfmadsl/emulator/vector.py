@@ -17,7 +17,7 @@ from mfmadsl.emulator.lanes import LANE_INSTRUCTIONS
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import EXEC, MODE, Operand, Register
 from mfmadsl.emulator.operation import ALL_BITS, Operation, Read
-from mfmadsl.emulator.row import Row, undefined_bits
+from mfmadsl.emulator.row import Row, undefined_bits, upward
 from mfmadsl.emulator.source import (
     DPP_MODIFIERS,
     LanePattern,
@@ -269,7 +269,14 @@ def _multiply_add_wide(instruction: Instruction) -> Operation:
         waves.write_vector(target, total)
         waves.write_mask(carry_out, total < product)
 
-    return Operation(execute, "valu", _register_reads(left, right, addend), (target, carry_out))
+    def flow(_: Waves, undefined: Waves) -> Array:
+        # LLVM uses this for 32 bits too, with nothing in the upper half of the addend.
+        return upward(Source(addend, kind).read_bits(undefined))
+
+    reads = _register_reads(left, right)
+    if isinstance(addend, Register):
+        reads = (*reads, Read(addend, moved=True))
+    return Operation(execute, "valu", reads, (target, carry_out), flow=flow)
 
 
 def _truth_table(instruction: Instruction) -> Operation:

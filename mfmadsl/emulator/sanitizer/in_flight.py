@@ -1,0 +1,132 @@
+"""Memory instructions that have been issued and not yet waited for (CDNA3 ISA, section 4.4).
+
+Each wave numbers its instructions of a counter: its tickets. `s_waitcnt` completes the oldest, as
+instructions of one kind complete in order; scalar loads do not, so that only a wait for 0 counts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.wave import Waves
+
+Counter = OneOf["vmcnt", "lgkmcnt"]
+Tickets = npt.NDArray[np.int64]
+Selected = slice | npt.NDArray[np.int64]
+
+_WAIT = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
+_LARGEST: dict[Counter, int] = {"vmcnt": 63, "lgkmcnt": 15}
+COUNTERS: dict[str, tuple[Counter, ...]] = {
+    "vmem": ("vmcnt",),
+    "lds": ("lgkmcnt",),
+    "smem": ("lgkmcnt",),
+    "flat": ("vmcnt", "lgkmcnt"),
+}
+"""Which counters a unit's instructions raise."""
+
+
+def wait_counts(text: str) -> dict[Counter, int]:
+    """What `s_waitcnt` waits for: its operand in words or as the number of the encoding."""
+    counts: dict[Counter, int] = {}
+    for name, value in _WAIT.findall(text):
+        if name != "expcnt":
+            counts[name] = int(value)
+    if not _WAIT.search(text):
+        bits = int(text, 0)
+        counts = {"vmcnt": bits & 15 | bits >> 10 & 48, "lgkmcnt": bits >> 8 & 15}
+    return {name: n for name, n in counts.items() if n < _LARGEST[name]}
+
+
+@dataclass
+class InFlight:
+    """The tickets of all waves: how many each has issued, and up to which all are complete."""
+
+    waves: int
+    issued: dict[Counter, Tickets] = field(init=False)
+    done: dict[Counter, Tickets] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.issued = {c: np.zeros(self.waves, np.int64) for c in _LARGEST}
+        self.done = {c: np.zeros(self.waves, np.int64) for c in _LARGEST}
+        self._out_of_order = np.zeros(self.waves, np.bool_)
+        self._pending: dict[tuple[str, int], dict[Counter, Tickets]] = {}
+
+    def used(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
+        """Tell a fault where an instruction touches a register that a load will still change."""
+        if not self._pending:
+            return
+        for verb, registers in (
+            ("reads", [read.register for read in operation.reads]),
+            ("writes", operation.writes),
+        ):
+            for register in registers:
+                for index in range(register.index, register.index + register.count):
+                    loads = self._pending.get((register.bank, index))
+                    if loads is not None:
+                        self._check(waves, chosen, operation, verb, register.bank, index, loads)
+
+    def _check(
+        self,
+        waves: Waves,
+        chosen: Selected,
+        operation: Operation,
+        verb: str,
+        bank: str,
+        index: int,
+        loads: dict[Counter, Tickets],
+    ) -> None:
+        in_order = COUNTERS.get(operation.unit, ()) if verb == "writes" else ()
+        for counter, tickets in loads.items():
+            if counter in in_order and not self._out_of_order.any():
+                continue  # a later load of the same kind comes later
+            late = tickets[chosen] > self.done[counter][chosen]
+            if late.any():
+                wave = int(np.argmax(late))
+                ahead = int((self.issued[counter] - tickets)[chosen][wave])
+                enough = 0 if self._out_of_order[chosen][wave] else ahead
+                waves.fault(
+                    "in-flight",
+                    f"{verb} {bank}{index}, which a load still in flight will write: "
+                    f"it needs `s_waitcnt {counter}({enough})` before",
+                    wave,
+                )
+
+    def issue(self, chosen: Selected, operation: Operation) -> None:
+        """Give the waves a ticket for a memory instruction."""
+        for counter in COUNTERS.get(operation.unit, ()):
+            self.issued[counter][chosen] += 1
+            stalled = self.issued[counter] - _LARGEST[counter]  # the chip waits when it is full
+            np.maximum(self.done[counter], stalled, out=self.done[counter])
+            for register in operation.writes:
+                for index in range(register.index, register.index + register.count):
+                    tickets = self._pending.setdefault((register.bank, index), {})
+                    mine = tickets.setdefault(counter, np.zeros(self.waves, np.int64))
+                    mine[chosen] = self.issued[counter][chosen]
+        if operation.unit in ("smem", "flat"):
+            self._out_of_order[chosen] = True
+
+    def wait(self, chosen: Selected, counts: dict[Counter, int]) -> None:
+        """Complete all but so many of the youngest instructions."""
+        for counter, count in counts.items():
+            done = self.issued[counter][chosen] - count
+            if counter == "lgkmcnt":
+                if count:
+                    done = np.where(self._out_of_order[chosen], 0, done)
+                else:
+                    self._out_of_order[chosen] = False
+            self.done[counter][chosen] = np.maximum(self.done[counter][chosen], done)
+        self._pending = {
+            register: left
+            for register, loads in self._pending.items()
+            if (left := {c: t for c, t in loads.items() if (t > self.done[c]).any()})
+        }
+
+    def ticket(self, counter: Counter, chosen: Selected) -> Tickets:
+        """Of the instruction that the waves are about to issue."""
+        return self.issued[counter][chosen] + 1

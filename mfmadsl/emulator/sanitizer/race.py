@@ -1,0 +1,135 @@
+"""Waves that meet in LDS without a barrier between them.
+
+For each piece of LDS the last write and the last read of every wave are kept with their tickets
+(see `in_flight`). An access of another wave is ordered behind them only if they were complete, by
+an `s_waitcnt`, when their wave passed the last barrier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.memory import Addresses
+from mfmadsl.emulator.sanitizer.in_flight import Counter, InFlight
+from mfmadsl.emulator.wave import LANES, Mask, Waves
+
+Tickets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Access:
+    """What lanes do to LDS. `through` is the counter that waits for it."""
+
+    writes: bool
+    atomic: bool = False
+    through: Counter = "lgkmcnt"
+
+
+class Races:
+    """The accesses to the LDS of all workgroups that run together."""
+
+    def __init__(self, waves: Waves, in_flight: InFlight, piece: int) -> None:
+        """`piece` is the smallest number of bytes that an instruction of the program accesses."""
+        self._in_flight, self._piece = in_flight, piece
+        self._per_group = waves.position.waves_per_group
+        pieces = waves.lds.size_in_bytes // piece
+        # A write through vmcnt has a negative ticket, and 0 is none.
+        self._written = np.zeros(pieces, np.int64)
+        self._writer = np.zeros(pieces, np.int32)
+        self._atomic = np.zeros(pieces, np.bool_)
+        self._read = np.zeros((self._per_group, pieces), np.int64)
+        self._passed: dict[Counter, Tickets] = {}
+        self._issued: dict[Counter, Tickets] = {}
+        self.barrier(np.arange(waves.count))
+
+    def barrier(self, passing: npt.NDArray[np.int64]) -> None:
+        """Waves pass a barrier: what they have waited for is over for all of their workgroup."""
+        for counter in ("vmcnt", "lgkmcnt"):
+            for kept, now in (
+                (self._passed, self._in_flight.done[counter]),
+                (self._issued, self._in_flight.issued[counter]),
+            ):
+                kept.setdefault(counter, np.zeros_like(now))[passing] = now[passing]
+
+    def access(
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: Access
+    ) -> None:
+        """Lanes access LDS: tell a fault where that meets another wave's access."""
+        lane_waves = np.broadcast_to(waves.index[:, None], (waves.count, LANES))
+        me = np.ascontiguousarray(lane_waves if mask is None else lane_waves[mask]).reshape(-1)
+        first = offsets.reshape(-1) // self._piece
+        ticket = (self._in_flight.issued[access.through] + 1)[me]
+        for i in range(max(1, size // self._piece)):
+            pieces = first + i
+            self._check_write(waves, pieces, me, mask, access)
+            if access.writes:
+                self._check_reads(waves, pieces, me, mask)
+            if access.writes:
+                self._written[pieces] = -ticket if access.through == "vmcnt" else ticket
+                self._writer[pieces] = me
+                self._atomic[pieces] = access.atomic
+            if not access.writes or access.atomic:
+                self._read[me % self._per_group, pieces] = ticket
+
+    def _check_write(
+        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: Access
+    ) -> None:
+        """The last write must be over."""
+        ticket, writer = self._written[pieces], self._writer[pieces]
+        through_memory = ticket < 0
+        passed, done = self._passed, self._in_flight.done
+        over = np.where(through_memory, passed["vmcnt"][writer], passed["lgkmcnt"][writer])
+        # One's own LDS instructions are in order, but not loads straight to LDS among them.
+        own = np.where(through_memory, done["vmcnt"][writer], np.abs(ticket))
+        if access.through == "vmcnt":
+            own = np.where(through_memory, np.abs(ticket), done["lgkmcnt"][writer])
+        late = np.abs(ticket) > np.where(writer == me, np.maximum(own, over), over)
+        if access.atomic:
+            late &= ~self._atomic[pieces] | (writer == me)
+        if late.any():
+            at = int(np.argmax(late))
+            counter: Counter = "vmcnt" if through_memory[at] else "lgkmcnt"
+            verb = "writes" if access.writes else "reads"
+            self._tell(waves, mask, at, pieces, verb, "wrote", int(writer[at]),
+                       int(abs(ticket[at])), counter)  # fmt: skip
+
+    def _check_reads(self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None) -> None:
+        """All reads of other waves must be over."""
+        group = me // self._per_group * self._per_group
+        for number in range(self._per_group):
+            reader = group + number
+            ticket = self._read[number, pieces]
+            late = (ticket > self._passed["lgkmcnt"][reader]) & (reader != me)
+            late &= ~(self._atomic[pieces] & (self._writer[pieces] == reader))
+            if late.any():
+                at = int(np.argmax(late))
+                self._tell(waves, mask, at, pieces, "writes", "read", int(reader[at]),
+                           int(ticket[at]), "lgkmcnt")  # fmt: skip
+
+    def _tell(
+        self,
+        waves: Waves,
+        mask: Mask | None,
+        at: int,
+        pieces: Addresses,
+        verb: str,
+        before: str,
+        other: int,
+        ticket: int,
+        counter: Counter,
+    ) -> None:
+        lanes = np.ones((waves.count, LANES), np.bool_) if mask is None else mask
+        wave, lane = (int(x) for x in np.argwhere(lanes)[at])
+        address = int(pieces[at]) * self._piece % waves.lds.stride
+        who = "it" if other == int(waves.index[wave]) else f"wave {other % self._per_group}"
+        what = f"{verb} LDS at {address:#x}, which {who} {before}"
+        if who == "it" or ticket <= self._issued[counter][other]:
+            waves.fault("no-wait", f"{what} and did not wait for: it needs `s_waitcnt "
+                        f"{counter}` before the barrier" if who != "it" else
+                        f"{what} and did not wait for: it needs `s_waitcnt {counter}`",
+                        wave, lane)  # fmt: skip
+        else:
+            waves.fault("race", f"{what} with no barrier between", wave, lane)

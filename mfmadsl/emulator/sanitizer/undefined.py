@@ -1,0 +1,240 @@
+"""Bits of registers and memory that nobody has written.
+
+Every register that may hold such bits has a shadow: a mask of them for each wave and lane. A
+register without one is defined. Instructions that only move bits move the shadow with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.memory import Addresses, ByteStore
+from mfmadsl.emulator.operand import EXEC, MODE, SCALAR_REGISTERS, Literal, Operand, Register
+from mfmadsl.emulator.operation import ALL_BITS, Operation, Read
+from mfmadsl.emulator.sanitizer.in_flight import Selected
+from mfmadsl.emulator.transfer import Width, read
+from mfmadsl.emulator.wave import LANES, Array, Mask, Waves
+
+Shadow = npt.NDArray[np.uint32]
+_HARDWARE_SETS = {102, 103, 104, 105, EXEC, EXEC + 1, MODE}  # flat scratch, XNACK mask, EXEC
+
+
+class _ShadowWaves(Waves):
+    """Waves whose registers hold their own undefined bits; constants have none."""
+
+    def read_vector(self, operand: Operand, kind: str) -> Array:
+        zero = isinstance(operand, Literal)
+        return super().read_vector(Literal("0") if zero else operand, kind)
+
+    def read_scalar(self, operand: Operand, kind: str) -> Array:
+        zero = isinstance(operand, Literal)
+        return super().read_scalar(Literal("0") if zero else operand, kind)
+
+
+class _ShadowFile:
+    """The shadows of one bank, of the waves of a group, in place of a register file."""
+
+    def __init__(self, shadows: Undefined, bank: str, chosen: Selected) -> None:
+        self._shadows, self._bank, self._chosen = shadows, bank, chosen
+
+    def __getitem__(self, index: int) -> Shadow:
+        return self._shadows.of(self._bank, index, self._chosen)
+
+
+class Undefined:
+    """What is undefined in the registers of all waves, and in the memory that they share."""
+
+    def __init__(self, waves: Waves, scalars: int) -> None:
+        """`scalars` are the scalar registers that the hardware has set."""
+        self._count = waves.count
+        self._shadows: dict[tuple[str, int], Shadow] = {}
+        everything = np.full((waves.count, LANES), ALL_BITS, np.uint32)
+        everything.flags.writeable = False
+        once = everything[:, 0]
+        for bank, file in (("v", waves.vector), ("a", waves.accumulation)):
+            for index in range(len(file)):
+                self._shadows[bank, index] = everything
+        for index in range(scalars, SCALAR_REGISTERS):
+            if index not in _HARDWARE_SETS:
+                self._shadows["s", index] = once
+        self._result: Shadow | None = None
+        self._memory: dict[int, ByteStore] = {}
+
+    def of(self, bank: str, index: int, chosen: Selected) -> Shadow:
+        shadow = self._shadows.get((bank, index))
+        if shadow is not None:
+            return shadow[chosen]
+        count = len(np.empty(self._count)[chosen])
+        return np.zeros(count if bank == "s" else (count, LANES), np.uint32)
+
+    def define(self, bank: str, index: int) -> None:
+        """The hardware has set a register of all waves."""
+        self._shadows.pop((bank, index), None)
+
+    # Registers.
+
+    def check_reads(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
+        """Tell a fault where undefined bits are used, and follow those that are only moved."""
+        self._result = None
+        moved = False
+        for each in operation.reads:
+            register = each.register
+            for index in range(register.index, register.index + register.count):
+                shadow = self._shadows.get((register.bank, index))
+                if shadow is None:
+                    continue
+                bad = shadow[chosen] & np.uint32(each.bits)
+                mask = waves.exec_mask()
+                if register.bank != "s" and mask is not None and not operation.whole_wave:
+                    bad = np.where(mask, bad, 0)
+                if bad.any():
+                    if each.moved:
+                        moved = True
+                    else:
+                        self._tell(waves, f"reads {register.bank}{index}", bad)
+        if moved and operation.flow is not None:
+            files = {"vector": "v", "accumulation": "a", "scalar": "s"}
+            shadows: Any = {name: _ShadowFile(self, bank, chosen) for name, bank in files.items()}
+            shadow_waves = _ShadowWaves(**{**_fields(waves), **shadows})
+            self._result = np.asarray(operation.flow(waves, shadow_waves))
+
+    @staticmethod
+    def _tell(waves: Waves, what: str, bad: Array) -> None:
+        wave, *lane = (int(x) for x in np.argwhere(bad)[0])
+        waves.fault("uninitialized", f"{what}, which nobody wrote", wave, *lane)
+
+    def written(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
+        """The target registers are defined now, but for bits that were only moved there."""
+        words = _words(self._result) if self._result is not None else []
+        position = 0
+        for register in operation.writes:
+            for index in range(register.index, register.index + register.count):
+                word = words[position] if position < len(words) else None
+                position += 1
+                key = (register.bank, index)
+                if word is None:
+                    kept = _kept(operation.reads, register)
+                    if key not in self._shadows:
+                        continue
+                    word = self.of(*key, chosen) & np.uint32(kept)
+                self._set(waves, chosen, key, word, operation.whole_wave)
+
+    def _set(
+        self, waves: Waves, chosen: Selected, key: tuple[str, int], word: Array, whole: bool
+    ) -> None:
+        mask = None if key[0] == "s" or whole else waves.exec_mask()
+        old = self._shadows.get(key)
+        if old is None:
+            if not word.any():
+                return
+            shape = (self._count,) if key[0] == "s" else (self._count, LANES)
+            new = np.zeros(shape, np.uint32)
+        else:
+            new = old.copy()
+        new[chosen] = word if mask is None else np.where(mask, word, new[chosen])
+        if new.any():
+            self._shadows[key] = new
+        else:
+            self._shadows.pop(key, None)
+
+    # Memory: a second one of the same size, whose bytes hold the undefined bits.
+
+    def forget(self, store: ByteStore, first: int = 0, last: int | None = None) -> None:
+        """Nobody has written these bytes."""
+        if id(store) not in self._memory:
+            self._memory[id(store)] = ByteStore(store.size_in_bytes)
+        self._memory[id(store)].fill(first, last, 0xFF)
+
+    def load(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, width: Width, mask: Mask | None
+    ) -> Shadow | None:
+        """The undefined bits of what lanes load, if there are any."""
+        shadow = self._memory.get(id(store))
+        if shadow is None:
+            return None
+        bits = read(shadow, offsets, replace(width, signed=False, half=""))
+        if not bits.any():
+            return None
+        if store is not waves.scratch:
+            flat = bits.any(axis=0).reshape(-1)
+            lanes = np.ones((waves.count, LANES), np.bool_) if mask is None else mask
+            wave, lane = (int(x) for x in np.argwhere(lanes)[flat][0])
+            offset = int(offsets.reshape(-1)[flat][0])
+            place = f"address {offset % waves.lds.stride:#x} of LDS"
+            if store is waves.memory:
+                place = waves.memory.describe(offset)
+            waves.fault("uninitialized", f"reads {place}, which nobody wrote", wave, lane)
+            return None
+        return bits
+
+    def loaded(
+        self, waves: Waves, chosen: Selected, target: Register, bits: Shadow, mask: Mask | None
+    ) -> None:
+        """What lanes have loaded from scratch memory is undefined in these bits."""
+        for i, word in enumerate(bits):
+            full = np.zeros((waves.count, LANES), np.uint32)
+            if mask is None:
+                full[...] = word
+            else:
+                full[mask] = word
+            self._set(waves, chosen, (target.bank, target.index + i), full, whole=False)
+
+    def store(
+        self,
+        waves: Waves,
+        chosen: Selected,
+        store: ByteStore,
+        offsets: Addresses,
+        source: Register,
+        width: Width,
+        mask: Mask | None,
+    ) -> None:
+        """Lanes store registers: only into scratch memory with their undefined bits."""
+        words = []
+        for i in range(max(1, width.words)):
+            word = self.of(source.bank, source.index + i, chosen)
+            if not width.words:
+                word = word >> np.uint32(16 if width.half == "hi" else 0)
+                word = word & np.uint32((1 << 8 * width.size) - 1)
+            words.append(word if mask is None else np.where(mask, word, 0))
+            if store is not waves.scratch and words[-1].any():
+                self._tell(waves, f"stores {source.bank}{source.index + i}", words[-1])
+        shadow = self._memory.get(id(store))
+        if shadow is None:
+            return
+        values = np.stack([word if mask is None else word[mask] for word in words])
+        if store is not waves.scratch:
+            values = np.zeros_like(values)
+        if width.words:
+            shadow.store_words(offsets, values)
+        else:
+            shadow.store_narrow(offsets, values[0], width.size)
+
+    def overwrite(self, store: ByteStore, offsets: Addresses, size: int) -> None:
+        """Words of memory are defined now."""
+        shadow = self._memory.get(id(store))
+        if shadow is not None:
+            shadow.store_words(offsets, np.zeros((size // 4, *offsets.shape), np.uint32))
+
+
+def _kept(reads: tuple[Read, ...], register: Register) -> int:
+    """Bits of a target that an instruction without a flow leaves as they are."""
+    for each in reads:
+        if each.moved and each.register == register:
+            return each.bits
+    return 0
+
+
+def _words(result: Array) -> list[Array]:
+    bits = result.view(f"u{result.itemsize}")
+    if result.itemsize < 8:
+        return [bits.astype(np.uint32)]
+    return [bits.astype(np.uint32), (bits >> np.uint64(32)).astype(np.uint32)]
+
+
+def _fields(waves: Waves) -> dict[str, Any]:
+    return dict(waves.__dict__)
