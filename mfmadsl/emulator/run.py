@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import parse_assembly
 from mfmadsl.emulator.launch import Extents, Launch, load_arguments, start_waves
@@ -99,18 +100,23 @@ def launch_of(
 
 
 def run_launch(
-    launch: Launch, args: Sequence[Any], budget: int = BUDGET, watch: Watch | None = None
+    launch: Launch,
+    args: Sequence[Any],
+    budget: int = BUDGET,
+    watch: Watch | None = None,
+    groups: npt.NDArray[np.int64] | None = None,
 ) -> Run:
-    """Run all workgroups of a launch, under the eyes of `watch`."""
+    """Run all workgroups of a launch, or some of them, under the eyes of `watch`."""
+    groups = np.arange(launch.groups) if groups is None else groups
     loaded = load_arguments(launch, args)
     scheduler = Scheduler(launch.program, budget)
     at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
     with np.errstate(all="ignore"):
-        for first in range(0, launch.groups, at_once):
-            chosen = np.arange(first, min(first + at_once, launch.groups))
+        for first in range(0, len(groups), at_once):
+            chosen = groups[first : first + at_once]
             scheduler.run(start_waves(launch, loaded, chosen, watch))
     loaded.bring_back()
-    return Run(scheduler.counts(), launch.groups * launch.waves_per_group)
+    return Run(scheduler.counts(), len(groups) * launch.waves_per_group)
 
 
 def _three(extents: Dimensions, name: str) -> Extents:

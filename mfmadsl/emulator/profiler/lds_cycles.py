@@ -1,0 +1,60 @@
+"""How many cycles the LDS needs for the lanes of one instruction.
+
+Lanes go in phases, and the lanes of one phase at once unless two of them need different words of
+one bank. Which lanes go together was measured: see `chip`, sources F and G.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.profiler.chip import Chip
+from mfmadsl.emulator.wave import LANES
+
+Phases = npt.NDArray[np.int64]
+
+
+@cache
+def phases(read_banks: int, size: int, reads: bool) -> Phases:
+    """The lanes of each phase, (phases, lanes), of an access of `size` bytes a lane."""
+    lanes = np.arange(LANES)
+    words = max(1, size // 4)
+    together = read_banks if reads else 32
+    if words <= 2:
+        return lanes.reshape(-1, together // words)
+    if not reads:
+        return lanes.reshape(-1, 8)
+    # The four lanes from 0 go with those from 20, those from 4 with those from 16, and so on.
+    quads = np.array([[0, 20], [12, 24], [4, 16], [8, 28]])
+    quads = np.concatenate([quads, quads + 32])
+    groups = (quads[..., None] + np.arange(4)).reshape(-1, 8)
+    return groups.reshape(-1, 16) if read_banks == 64 else groups
+
+
+def lds_cycles(
+    chip: Chip, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_], size: int,
+    reads: bool,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # fmt: skip
+    """Cycles that waves need, and those without conflicts; addresses are (waves, 64), in bytes."""
+    order = phases(chip.read_banks, size, reads)
+    banks = chip.read_banks if reads else chip.banks
+    words = max(1, size // 4)
+    waves = len(addresses)
+    word = addresses[:, order, None] // 4 + np.arange(words)
+    on = np.broadcast_to(active[:, order, None], word.shape).reshape(waves, len(order), -1)
+    word = np.where(on, word.reshape(waves, len(order), -1), -1)
+    cycles = np.zeros((waves, len(order)), np.int64)
+    # Words that are asked for twice are read once.
+    word = np.sort(word, axis=-1)
+    first = np.concatenate(
+        [np.ones((waves, len(order), 1), np.bool_), word[..., 1:] != word[..., :-1]], axis=-1
+    )
+    first &= word >= 0
+    bank = word % banks
+    for each in range(banks):
+        np.maximum(cycles, (first & (bank == each)).sum(axis=-1), out=cycles)
+    needed = on.any(axis=-1)
+    return np.maximum(cycles, needed).sum(axis=-1), needed.sum(axis=-1)

@@ -1,0 +1,38 @@
+"""The loop that a kernel spends its time in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mfmadsl.emulator.assembly import Instruction, Program
+from mfmadsl.emulator.operand import Symbol
+
+
+def main_loop(program: Program, executed: Sequence[int]) -> range | None:
+    """The places of its instructions: of all loops the one that executes the most of the work.
+
+    Work is matrix instructions where a loop has any, else all instructions; of nested loops with
+    the same work the innermost counts. None if the kernel has no loop that runs more than once.
+    """
+    best: tuple[tuple[int, int, int], range] | None = None
+    for place, instruction in enumerate(program.instructions):
+        start = _branch_target(program, instruction)
+        if start is None or start > place or not executed[place]:
+            continue
+        body = range(start, place + 1)
+        matrix = sum(executed[i] for i in body if _is_matrix(program.instructions[i]))
+        score = (matrix, sum(executed[i] for i in body) if not matrix else 0, -len(body))
+        if best is None or score > best[0]:
+            best = score, body
+    return best[1] if best else None
+
+
+def _branch_target(program: Program, instruction: Instruction) -> int | None:
+    if not instruction.name.startswith(("s_branch", "s_cbranch")):
+        return None
+    (label,) = instruction.operands
+    return program.labels.get(label.name) if isinstance(label, Symbol) else None
+
+
+def _is_matrix(instruction: Instruction) -> bool:
+    return instruction.name.startswith(("v_mfma", "v_smfmac"))

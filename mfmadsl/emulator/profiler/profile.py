@@ -1,0 +1,212 @@
+"""`profile`: what a kernel executes, moves and waits for on one compute unit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mfmadsl.emulator.assembly import Program
+from mfmadsl.emulator.profiler.chip import SLOT, Chip, Occupancy, chip_of, occupancy
+from mfmadsl.emulator.profiler.cost import matrix_cycles
+from mfmadsl.emulator.profiler.main_loop import main_loop
+from mfmadsl.emulator.profiler.record import Recorder, Traffic
+from mfmadsl.emulator.profiler.timing import Timing, simulate
+from mfmadsl.emulator.run import BUDGET, Dimensions, KernelLike, launch_of, run_launch
+
+
+@dataclass(frozen=True)
+class LdsAccess:
+    """An LDS instruction: its line and text, and the cycles of one execution of one wave."""
+
+    line: int
+    instruction: str
+    times: int
+    cycles: float
+    least_cycles: float
+
+
+@dataclass(frozen=True)
+class Section:
+    """Some part of a kernel, counted over one wave, in instructions, cycles and bytes.
+
+    `lines` are those of the assembly text. `line_bytes` is what the lanes' accesses touch, in
+    whole cache lines.
+    """
+
+    lines: tuple[int, int]
+    times: int
+    instructions: Mapping[str, int]
+    matrix_cycles: int
+    lds_cycles: int
+    lds_conflict_cycles: int
+    memory_bytes: int
+    line_bytes: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.instructions.values())
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One kernel on one compute unit of a chip, with as many workgroups as it can hold.
+
+    `loop` is the main loop, once; `whole` the whole kernel of a wave. `limits` says what keeps it
+    from being faster, the most important first.
+    """
+
+    symbol: str
+    chip: Chip
+    program: Program
+    registers: tuple[int, int]
+    lds_bytes: int
+    occupancy: Occupancy
+    workgroups: int
+    waves: int
+    whole: Section
+    loop: Section | None
+    lds: tuple[LdsAccess, ...]
+    timing: Timing
+    limits: tuple[str, ...]
+
+    @property
+    def matrix_bound(self) -> int:
+        """Cycles that the matrix cores need for the work of all waves, if nothing else did."""
+        return self.timing.busy.get("matrix", 0) // self.chip.simds
+
+    @property
+    def matrix_use(self) -> float:
+        return self.matrix_bound / max(1, self.timing.cycles)
+
+
+def profile(
+    kernel: KernelLike | str,
+    args: Sequence[Any],
+    grid: Dimensions | None = None,
+    block: Dimensions | None = None,
+    *,
+    lds_bytes: int | None = None,
+    budget: int = BUDGET,
+) -> Profile:
+    """Run the workgroups that share one compute unit, and model how long they take.
+
+    Takes what `emulate` takes, but leaves the arrays as they are.
+    """
+    launch = launch_of(kernel, grid, block, lds_bytes)
+    program = launch.program
+    chip = chip_of(program.arch)
+    registers = _registers(program)
+    held = occupancy(chip, *registers, launch.lds_bytes, launch.waves_per_group)
+    groups = np.arange(min(held.groups, launch.groups))
+    recorder = Recorder(chip)
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    run_launch(launch, copies, budget, recorder, groups)
+    instructions, operations = program.instructions, recorder.operations
+    timing = simulate(chip, instructions, operations, recorder.traces, launch.waves_per_group)
+    waves = len(recorder.traces)
+    executed = [0] * len(instructions)
+    for trace in recorder.traces:
+        for place in trace.places:
+            executed[place] += 1
+    body = main_loop(program, executed)
+    whole = _section(program, recorder, chip, range(len(instructions)), executed, waves)
+    loop = None
+    if body is not None:
+        loop = _section(program, recorder, chip, body, executed, max(1, executed[body[-1]]))
+    accesses = [
+        _lds_access(program, place, traffic)
+        for place, traffic in sorted(recorder.traffic.items())
+        if traffic.least_cycles
+    ]
+    return Profile(
+        program.name, chip, program, registers, launch.lds_bytes, held, len(groups), waves, whole,
+        loop, tuple(accesses), timing, _limits(chip, timing, waves),
+    )  # fmt: skip
+
+
+def _registers(program: Program) -> tuple[int, int]:
+    total, offset = program.directive("next_free_vgpr"), program.directive("accum_offset")
+    if not offset:
+        return total, 0
+    return min(offset, total), max(0, total - offset)
+
+
+def _section(
+    program: Program,
+    recorder: Recorder,
+    chip: Chip,
+    body: range,
+    executed: Sequence[int],
+    times: int,
+) -> Section:
+    kinds: Counter[str] = Counter()
+    matrix = 0
+    traffic = Traffic()
+    for place in body:
+        count = executed[place]
+        if not count:
+            continue
+        instruction = program.instructions[place]
+        operation = recorder.operations.get(place)
+        kind = operation.unit if operation else _control(instruction.name)
+        kinds[kind] += count
+        if kind == "matrix":
+            matrix += count * matrix_cycles(instruction, chip.arch)
+        if (one := recorder.traffic.get(place)) is not None:
+            traffic.cycles += one.cycles
+            traffic.least_cycles += one.least_cycles
+            if not one.least_cycles:
+                traffic.bytes += one.bytes
+                traffic.line_bytes += one.line_bytes
+    used = [program.instructions[place].line for place in body if executed[place]]
+    return Section(
+        (used[0], used[-1]),
+        times,
+        {kind: count // times for kind, count in sorted(kinds.items())},
+        matrix // times,
+        traffic.cycles // times,
+        (traffic.cycles - traffic.least_cycles) // times,
+        traffic.bytes // times,
+        traffic.line_bytes // times,
+    )
+
+
+def _control(name: str) -> str:
+    if name == "s_waitcnt":
+        return "wait"
+    if name == "s_barrier":
+        return "barrier"
+    return "branch" if "branch" in name or name == "s_endpgm" else "other"
+
+
+def _lds_access(program: Program, place: int, traffic: Traffic) -> LdsAccess:
+    instruction = program.instructions[place]
+    return LdsAccess(
+        instruction.line,
+        instruction.text,
+        traffic.times,
+        traffic.cycles / traffic.times,
+        traffic.least_cycles / traffic.times,
+    )
+
+
+def _limits(chip: Chip, timing: Timing, waves: int) -> tuple[str, ...]:
+    """What is busiest, and what waves wait for most."""
+    cycles = max(1, timing.cycles)
+    shared = {"LDS": "lds", "the path to memory": "vmem"}
+    own = {"the matrix cores": "matrix", "the vector ALUs": "valu"}
+    use = {name: timing.busy.get(unit, 0) / cycles for name, unit in shared.items()}
+    use |= {name: timing.busy.get(unit, 0) / cycles / chip.simds for name, unit in own.items()}
+    busiest = max(use, key=lambda name: use[name])
+    told = [f"{busiest} are busy {use[busiest]:.0%} of the time".replace(
+        "LDS are", "LDS is").replace("memory are", "memory is")]  # fmt: skip
+    waits = sorted(timing.stalls.items(), key=lambda item: -item[1])
+    for reason, stalled in waits[:3]:
+        share = stalled / cycles / max(1, waves)
+        if share * cycles >= SLOT and share >= 0.01:
+            told.append(f"waves wait {share:.0%} of the time for: {reason}")
+    return tuple(told)

@@ -1,0 +1,151 @@
+"""What every wave executes, step by step, and what each access to memory costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.memory import Addresses, ByteStore
+from mfmadsl.emulator.operand import Register
+from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.profiler.chip import Chip
+from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
+from mfmadsl.emulator.transfer import Width
+from mfmadsl.emulator.wave import LANES, Array, Mask, Waves
+
+
+@dataclass
+class Trace:
+    """The steps of one wave: the place of each instruction in the program, and its cost.
+
+    The cost is in cycles of the LDS, or in bytes of cache lines that the lanes touch.
+    """
+
+    group: int
+    places: list[int] = field(default_factory=list)
+    costs: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Traffic:
+    """All accesses of one instruction: how often, and what they moved and cost."""
+
+    times: int = 0
+    cycles: int = 0
+    least_cycles: int = 0
+    bytes: int = 0
+    line_bytes: int = 0
+
+
+class Recorder:
+    """Watches an emulation of workgroups that share a compute unit."""
+
+    def __init__(self, chip: Chip) -> None:
+        self.traces: list[Trace] = []
+        self.traffic: dict[int, Traffic] = {}
+        self.operations: dict[int, Operation] = {}
+        self._chip = chip
+
+    def starts(self, waves: Waves, scalars: int) -> None:
+        self._first = len(self.traces)
+        groups = waves.position.groups[waves.workgroup]
+        self.traces += [Trace(int(group)) for group in groups]
+
+    def _step(self, waves: Waves) -> None:
+        for wave in waves.index:
+            trace = self.traces[self._first + int(wave)]
+            trace.places.append(waves.pc - 1)
+            trace.costs.append(0)
+
+    def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
+        self.operations[waves.pc - 1] = operation
+        self._step(waves)
+
+    def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
+        """Nothing that was not known before."""
+
+    def passes(self, waves: Waves, instruction: Instruction) -> None:
+        self._step(waves)
+
+    def barrier(self, groups: list[Waves]) -> None:
+        """The model finds out by itself who waits for whom."""
+
+    def _add(self, waves: Waves, costs: Array) -> None:
+        for wave, cost in zip(waves.index, costs, strict=True):
+            self.traces[self._first + int(wave)].costs[-1] += int(cost)
+
+    def _lds(
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, reads: bool
+    ) -> None:
+        addresses, active = _by_lane(waves, offsets, mask)
+        cycles, least = lds_cycles(
+            self._chip, addresses % max(1, waves.lds.stride), active, size, reads
+        )
+        traffic = self.traffic.setdefault(waves.pc - 1, Traffic())
+        traffic.times += waves.count
+        traffic.cycles += int(cycles.sum())
+        traffic.least_cycles += int(least.sum())
+        traffic.bytes += int(active.sum()) * size
+        self._add(waves, cycles)
+
+    def _global(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
+        addresses, active = _by_lane(waves, offsets, mask)
+        line = self._chip.line_bytes
+        touched = np.zeros(waves.count, np.int64)
+        for wave in range(waves.count):
+            first = addresses[wave][active[wave]]
+            lines = np.concatenate([first // line, (first + size - 1) // line])
+            touched[wave] = len(np.unique(lines)) * line
+        traffic = self.traffic.setdefault(waves.pc - 1, Traffic())
+        traffic.times += waves.count
+        traffic.bytes += int(active.sum()) * size
+        traffic.line_bytes += int(touched.sum())
+        self._add(waves, touched)
+
+    def loads(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        if store is waves.lds:
+            self._lds(waves, offsets, width.size, mask, reads=True)
+        else:
+            self._global(waves, offsets, width.size, mask)
+
+    def stores(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        if store is waves.lds:
+            self._lds(waves, offsets, width.size, mask, reads=False)
+        else:
+            self._global(waves, offsets, width.size, mask)
+
+    updates = stores
+
+    def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
+        self._global(waves, offsets, width.size, mask)
+
+    def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
+        """LDS is written when the data comes, beside what else it does."""
+
+    def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
+        """Out of bounds: nothing is fetched."""
+
+    def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
+        """Through the scalar cache: only its latency counts."""
+
+    def collects(self, waves: Waves, fault: Fault) -> bool:
+        return False
+
+
+def _by_lane(waves: Waves, offsets: Addresses, mask: Mask | None) -> tuple[Array, Mask]:
+    """Offsets as (count, 64), and which of them are accessed."""
+    shape = (waves.count, LANES)
+    if mask is None:
+        return np.broadcast_to(offsets, shape), np.ones(shape, np.bool_)
+    full = np.zeros(shape, np.int64)
+    full[mask] = offsets
+    return full, mask

@@ -1,0 +1,237 @@
+"""A cycle model of one compute unit: four SIMDs with several waves each, LDS and memory.
+
+Every SIMD has a turn to issue each four cycles, and in it one instruction of each kind, from
+different waves, the oldest first and those with a higher `s_setprio` before them. An instruction
+waits for its unit, for the result of a matrix instruction that it reads, for the counter that an
+`s_waitcnt` names, and at a barrier for the waves of its workgroup. LDS and the path to memory are
+shared by the SIMDs; LDS instructions and loads complete in order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.operand import Register
+from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.profiler.chip import SLOT, Chip
+from mfmadsl.emulator.profiler.cost import issue_cycles, matrix_cycles
+from mfmadsl.emulator.profiler.record import Trace
+from mfmadsl.emulator.sanitizer.in_flight import wait_counts
+
+_FAR = 1 << 60
+
+
+@dataclass(frozen=True)
+class Event:
+    """One instruction in time: `busy` cycles from `start` on a unit of a SIMD (-1: of all)."""
+
+    start: int
+    busy: int
+    unit: str
+    simd: int
+    wave: int
+    place: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What the model gives. `busy` and `stalls` are in cycles, summed over SIMDs and waves."""
+
+    cycles: int
+    busy: Mapping[str, int]
+    stalls: Mapping[str, int]
+    stalls_at: Mapping[int, int]
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What of an instruction the model needs."""
+
+    kind: str  # valu, matrix, salu, lds, vmem, smem, wait, barrier, end
+    issue: int
+    busy: int
+    reads: tuple[tuple[str, int], ...] = ()
+    writes: tuple[tuple[str, int], ...] = ()
+    waits: Mapping[str, int] = field(default_factory=dict)
+    priority: int | None = None
+
+
+@dataclass
+class _Wave:
+    number: int
+    group: int
+    simd: int
+    trace: Trace
+    at: int = 0
+    ready: int = 0
+    priority: int = 0
+    results: dict[tuple[str, int], int] = field(default_factory=dict)
+    vmcnt: deque[int] = field(default_factory=deque)
+    lgkmcnt: deque[int] = field(default_factory=deque)
+    waiting: bool = False
+
+    @property
+    def ended(self) -> bool:
+        return self.at >= len(self.trace.places)
+
+
+def simulate(
+    chip: Chip,
+    program: Sequence[Instruction],
+    operations: Mapping[int, Operation],
+    traces: Sequence[Trace],
+    waves_per_group: int,
+) -> Timing:
+    """Run the waves of resident workgroups through the model."""
+    return _Unit(chip, program, operations, traces, waves_per_group).run()
+
+
+class _Unit:
+    def __init__(
+        self,
+        chip: Chip,
+        program: Sequence[Instruction],
+        operations: Mapping[int, Operation],
+        traces: Sequence[Trace],
+        waves_per_group: int,
+    ) -> None:
+        self._chip = chip
+        self._steps = {
+            place: _step(instruction, operations.get(place), chip)
+            for place, instruction in enumerate(program)
+        }
+        self._waves = [
+            _Wave(i, i // waves_per_group, i % waves_per_group % chip.simds, trace)
+            for i, trace in enumerate(traces)
+        ]
+        self._free: Counter[tuple[str, int]] = Counter()
+        self._busy: Counter[str] = Counter()
+        self._stalls: Counter[str] = Counter()
+        self._stalls_at: Counter[int] = Counter()
+        self._events: list[Event] = []
+
+    def run(self) -> Timing:
+        now, running = 0, list(self._waves)
+        while running:
+            next_time = _FAR
+            taken: set[tuple[str, int]] = set()
+            blocked: list[tuple[_Wave, str]] = []
+            running.sort(key=lambda wave: (-wave.priority, wave.number))
+            for wave in running:
+                until, reason = self._try(wave, now, taken)
+                next_time = min(next_time, until)
+                if reason:
+                    blocked.append((wave, reason))
+            step = max(SLOT, -(-(next_time - now) // SLOT) * SLOT) if next_time < _FAR else SLOT
+            for wave, reason in blocked:
+                self._stalls[reason] += step
+                if not wave.ended:
+                    self._stalls_at[wave.trace.places[wave.at]] += step
+            now += step
+            running = [wave for wave in running if not wave.ended]
+        last = max([now, *(max(w.vmcnt, default=0) for w in self._waves)])
+        return Timing(
+            last, dict(self._busy), dict(self._stalls), dict(self._stalls_at), tuple(self._events)
+        )
+
+    def _try(self, wave: _Wave, now: int, taken: set[tuple[str, int]]) -> tuple[int, str]:
+        """Issue the next instruction of a wave if it can: when it can go on, and what it lacks."""
+        if wave.ready > now:
+            return wave.ready, ""
+        place = wave.trace.places[wave.at]
+        step = self._steps[place]
+        if step.kind == "barrier":
+            return self._wait_at_barrier(wave, now)
+        until, reason = self._needs(wave, step, now)
+        if until > now:
+            return until, reason
+        port = ("valu" if step.kind == "matrix" else step.kind, wave.simd)
+        if step.kind not in ("wait", "end") and port in taken:
+            return now + SLOT, f"issue of {port[0]}"
+        taken.add(port)
+        self._issue(wave, step, place, now)
+        return wave.ready, ""
+
+    def _needs(self, wave: _Wave, step: _Step, now: int) -> tuple[int, str]:
+        for name, count in step.waits.items():
+            queue = wave.vmcnt if name == "vmcnt" else wave.lgkmcnt
+            while queue and queue[0] <= now:
+                queue.popleft()
+            if len(queue) > count:
+                return queue[len(queue) - count - 1], "memory" if name == "vmcnt" else "LDS"
+        late = max((wave.results.get(r, 0) for r in (*step.reads, *step.writes)), default=0)
+        if late > now:
+            return late, "matrix result"
+        unit = self._unit_of(step, wave)
+        if unit is not None and self._free[unit] > now:
+            return self._free[unit], f"busy {unit[0]}"
+        return now, ""
+
+    @staticmethod
+    def _unit_of(step: _Step, wave: _Wave) -> tuple[str, int] | None:
+        return (step.kind, wave.simd) if step.kind in ("matrix", "valu") else None
+
+    def _issue(self, wave: _Wave, step: _Step, place: int, now: int) -> None:
+        cost = wave.trace.costs[wave.at]
+        wave.at += 1
+        wave.ready = now + step.issue
+        start, busy, simd = now, step.busy, wave.simd
+        if step.priority is not None:
+            wave.priority = step.priority
+        if step.kind in ("matrix", "valu"):
+            self._free[step.kind, wave.simd] = now + busy
+            if step.kind == "matrix":
+                for register in step.writes:
+                    wave.results[register] = now + busy + SLOT
+        elif step.kind == "lds":
+            start, busy, simd = max(now, self._free["lds", -1]), max(1, cost), -1
+            self._free["lds", -1] = start + busy
+            wave.lgkmcnt.append(max([start + busy + self._chip.lds_latency, *wave.lgkmcnt]))
+        elif step.kind == "smem":
+            wave.lgkmcnt.append(now + self._chip.scalar_latency)
+        elif step.kind == "vmem":
+            start, simd = max(now, self._free["vmem", -1]), -1
+            busy = max(SLOT, cost // self._chip.l1_bytes_per_cycle)
+            self._free["vmem", -1] = start + busy
+            wave.vmcnt.append(max([start + busy + self._chip.l2_latency, *wave.vmcnt]))
+        self._busy[step.kind] += busy
+        self._events.append(Event(start, busy, step.kind, simd, wave.number, place))
+
+    def _wait_at_barrier(self, wave: _Wave, now: int) -> tuple[int, str]:
+        wave.waiting = True
+        group = [w for w in self._waves if w.group == wave.group and not w.ended]
+        if not all(w.waiting for w in group):
+            return _FAR, "barrier"
+        for each in group:
+            each.waiting = False
+            each.at += 1
+            each.ready = now + SLOT
+        return now + SLOT, ""
+
+
+def _step(instruction: Instruction, operation: Operation | None, chip: Chip) -> _Step:
+    name = instruction.name
+    issue = issue_cycles(instruction, operation)
+    if name == "s_waitcnt":
+        return _Step("wait", SLOT, 0, waits=dict(wait_counts(instruction.modifiers["argument"])))
+    if name == "s_barrier":
+        return _Step("barrier", SLOT, 0)
+    if name == "s_nop":
+        return _Step("wait", SLOT * (int(instruction.modifiers["argument"], 0) + 1), 0)
+    if name == "s_setprio":
+        return _Step("wait", SLOT, 0, priority=int(instruction.modifiers["argument"], 0))
+    if operation is None:
+        return _Step("salu", SLOT, SLOT)
+    kind = {"flat": "vmem", "none": "salu"}.get(operation.unit, operation.unit)
+    busy = matrix_cycles(instruction, chip.arch) if kind == "matrix" else issue
+    reads = tuple((r.register.bank, i) for r in operation.reads for i in _indices(r.register))
+    writes = tuple((r.bank, i) for r in operation.writes for i in _indices(r))
+    return _Step(kind, SLOT if kind == "matrix" else issue, busy, reads, writes)
+
+
+def _indices(register: Register) -> range:
+    return range(register.index, register.index + register.count)
