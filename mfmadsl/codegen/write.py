@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from mfmadsl.codegen.module import MARKER
-
-
-class OutputError(ValueError):
-    """A place that cannot be written to, and why."""
-
+from mfmadsl.output import OutputError, write_file
 
 _PACKAGE = f'''"""Matrix-core intrinsics for TVM: each module is imported when it is first used.
 
@@ -56,25 +50,6 @@ def write_modules(texts: Mapping[str, str], folder: Path) -> list[Path]:
     return list(paths)
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path` in one step: written beside it, then renamed.
-
-    Raises OutputError if that is impossible.
-    """
-    try:
-        descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            os.chmod(beside, 0o666 & ~_umask())
-            os.replace(beside, path)
-        except BaseException:
-            os.unlink(beside)
-            raise
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
 def _refuse_foreign(path: Path) -> None:
     if not path.exists() and not path.is_symlink():
         return
@@ -86,9 +61,3 @@ def _refuse_foreign(path: Path) -> None:
         raise OutputError(
             f"{path}: exists and was not written by mfmadsl; move it or choose another folder"
         )
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

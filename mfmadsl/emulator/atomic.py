@@ -21,6 +21,10 @@ def _add_bfloat(old: Array, a: Array) -> Array:
     return ((bits + np.uint32(0x7FFF) + tie) >> np.uint32(16)).astype(np.uint16)
 
 
+def _exchange(old: Array, expected: Array, new: Array) -> Array:
+    return np.where(old == expected, new, old)
+
+
 ATOMICS: dict[str, Combine] = {
     "add": lambda old, a: old + a,
     "sub": lambda old, a: old - a,
@@ -38,8 +42,8 @@ ATOMICS: dict[str, Combine] = {
     "wrxchg": lambda old, a: a,
     "inc": lambda old, a: np.where(old >= a, old.dtype.type(0), old + old.dtype.type(1)),
     "dec": lambda old, a: np.where((old == 0) | (old > a), a, old - old.dtype.type(1)),
-    "cmpswap": lambda old, a, expected: np.where(old == expected, a, old),
-    "cmpst": lambda old, expected, a: np.where(old == expected, a, old),
+    "cmpswap": lambda old, a, expected: _exchange(old, expected, a),
+    "cmpst": _exchange,
     "pk_add": lambda old, a: old + a,
     "pk_add_bf16": _add_bfloat,
 }

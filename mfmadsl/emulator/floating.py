@@ -201,7 +201,7 @@ def _add_rows(kind: str) -> None:
             "cos": row(kind, _rounded(kind, lambda a: np.cos(2 * np.pi * a))),
             "mad": row(three, lambda a, b, c: a * b + c),
             "mac": row(three, lambda a, b, c: a * b + c, accumulates=True),
-            "fmamk": row(three, lambda a, k, b: fused(a, k, b)),
+            "fmamk": row(three, fused),
             "fmaak": row(three, fused),
             "madmk": row(three, lambda a, k, b: a * k + b),
             "madak": row(three, lambda a, b, k: a * b + k),

@@ -34,7 +34,8 @@ def compile_lds(instruction: Instruction, machine: Machine) -> Operation | None:
     if match := _MOVE.fullmatch(name):
         width = WIDTHS.get(match[3])
         scale = {"2st64": 64, "2": 1, "": 0}[match[2]]
-        return width and _move(instruction, match[1] == "read", scale, width)
+        if width is not None:
+            return _move(instruction, match[1] == "read", scale, width)
     if name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _permute(instruction, backward=name.startswith("ds_b"))
     if (match := _ATOMIC.fullmatch(name)) and match[1] in ATOMICS:
@@ -61,10 +62,8 @@ def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> 
             (load if is_load else store)(waves, waves.lds, offsets, register, width, mask)
 
     if is_load:
-        reads, writes = (address,), tuple(registers)
-    else:
-        reads, writes = (address, *registers), ()
-    return Operation(execute, "lds", _reads(*reads), writes)
+        return Operation(execute, "lds", _reads(address), tuple(registers))
+    return Operation(execute, "lds", _reads(address, *registers))
 
 
 def _reach(waves: Waves, address: Operand, place: int, size: int) -> tuple[Array, Mask | None]:

@@ -92,7 +92,8 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
         chosen = [(scale_a, low[0] + 2 * high[0]), (scale_b, low[1] + 2 * high[1])]
         execute = _multiply(matrix, target, a, b, c, scale=chosen)
     else:
-        execute = _multiply(matrix, target, *sources)
+        a, b, c = sources
+        execute = _multiply(matrix, target, a, b, c)
     reads = tuple(Read(source) for source in sources if isinstance(source, Register))
     return Operation(execute, "matrix", reads, (target,), whole_wave=True)
 

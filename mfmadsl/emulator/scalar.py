@@ -146,18 +146,22 @@ def _shift_add(shift: int) -> ScalarRow:
     )
 
 
+def _choose(a: Array, b: Array, scc: Array) -> Array:
+    return np.where(scc, a, b)
+
+
 SCALAR: dict[str, ScalarRow] = {
     "s_mov_b32": _row("b32", lambda a: a, moves=True),
     "s_mov_b64": _row("b64", lambda a: a, moves=True),
     "s_movk_i32": _row("k16", lambda a: a),
-    "s_cmov_b32": _row("b32 b32", lambda a, old, scc: np.where(scc, a, old),
+    "s_cmov_b32": _row("b32 b32", _choose,
                        takes_scc=True, reads_target=True),
-    "s_cmov_b64": _row("b64 b64", lambda a, old, scc: np.where(scc, a, old),
+    "s_cmov_b64": _row("b64 b64", _choose,
                        takes_scc=True, reads_target=True),
-    "s_cmovk_i32": _row("k16 i32", lambda a, old, scc: np.where(scc, a, old),
+    "s_cmovk_i32": _row("k16 i32", _choose,
                         takes_scc=True, reads_target=True),
-    "s_cselect_b32": _row("b32 b32", lambda a, b, scc: np.where(scc, a, b), takes_scc=True),
-    "s_cselect_b64": _row("b64 b64", lambda a, b, scc: np.where(scc, a, b), takes_scc=True),
+    "s_cselect_b32": _row("b32 b32", _choose, takes_scc=True),
+    "s_cselect_b64": _row("b64 b64", _choose, takes_scc=True),
     "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a),
     "s_sub_u32": _row("u32 u32", lambda a, b: a - b, lambda a, b, r: b > a),
     "s_addc_u32": _row("u32 u32", _add_carry, lambda a, b, scc, _: _carry(

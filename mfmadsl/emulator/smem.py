@@ -30,10 +30,10 @@ def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None
     reads = (Read(base), *(Read(o) for o in offset if isinstance(o, Register)))
 
     def execute(waves: Waves) -> None:
-        displacement = np.uint64(instruction.offset())
+        displacement: Array = np.array(instruction.offset(), np.uint64)
         for part in offset:
             displacement = displacement + waves.read_scalar(part, "u32")
-        load(waves, target, base, np.asarray(displacement) & ~np.uint64(3))
+        load(waves, target, base, displacement & ~np.uint64(3))
 
     return Operation(execute, "smem", reads, (target,))
 

@@ -110,17 +110,16 @@ def _sources(
     high = [*instruction.flags("op_sel", len(kinds) + 1), 0]
     sources = []
     for i, (operand, kind) in enumerate(zip(operands, kinds, strict=True)):
-        low, width, signed = 0, 0, False
-        if kind == "u8":
-            low, width = (8 * (2 * high[1] + high[0]), 8) if "op_sel" in modifiers else (0, 8)
-            kind = "u32"
+        low, width = 0, 0
+        if kind == "u8":  # a byte of a word, which op_sel counts
+            low, width = (8 * (2 * high[1] + high[0]) if "op_sel" in modifiers else 0), 8
         elif high[i] and width_of(kind) == 16:
             low, width = 16, 16
         if name := modifiers.get(f"src{i}_sel"):
             low, width = selection(name)
-        if isinstance(operand, Register) and operand.extend:
-            signed = True
-        sources.append(Source(operand, kind, low, width, signed, pattern if i == 0 else None))
+        signed = isinstance(operand, Register) and operand.extend
+        typed = "u32" if kind == "u8" else kind
+        sources.append(Source(operand, typed, low, width, signed, pattern if i == 0 else None))
     return sources
 
 
@@ -334,7 +333,8 @@ def _division_step(instruction: Instruction) -> Operation:
 _CARRIES = [f"v_{name}_co_u32" for name in ("add", "sub", "subrev", "addc", "subb", "subbrev")]
 SPECIAL_MODIFIERS: dict[str, set[str]] = {
     **dict.fromkeys(["v_cndmask_b32", *_CARRIES], _SUB_WORD | DPP_MODIFIERS),
-    **dict.fromkeys(["v_bitop3_b32", "v_bitop3_b16"], {"bitop3"}),
+    "v_bitop3_b32": {"bitop3"},
+    "v_bitop3_b16": {"bitop3"},
 }
 SPECIAL: dict[str, Callable[[Instruction], Operation]] = {
     **LANE_INSTRUCTIONS,

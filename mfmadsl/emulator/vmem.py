@@ -12,7 +12,7 @@ from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
 from mfmadsl.emulator.buffer import compile_buffer
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register, Symbol
-from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.operation import Operation, Read, Unit
 from mfmadsl.emulator.transfer import (
     M0_REGISTER,
     WIDTHS,
@@ -39,14 +39,10 @@ def compile_vmem(instruction: Instruction, machine: Machine) -> Operation | None
     if set(instruction.modifiers) - {"offset"} - CACHE_FLAGS:
         return None
     if match := _TO_LDS.fullmatch(name):
-        width = WIDTHS.get(match[2])
-        return width and _global_to_lds(instruction, width)
+        return _global_to_lds(instruction, WIDTHS[match[2]])
     if match := _MOVE.fullmatch(name):
-        width = WIDTHS.get(match[3])
-        if width is None:
-            return None
         move = _scratch if match[1] == "scratch" else _global
-        return move(instruction, match[2] == "load", width)
+        return move(instruction, match[2] == "load", WIDTHS[match[3]])
     if (match := _ATOMIC.fullmatch(name)) and match[2] in ATOMICS:
         return _atomic(instruction, match[2], match[3])
     return None
@@ -76,7 +72,7 @@ def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
         offsets, mask = reach_global(waves, addresses(waves), waves.exec_mask(), width.size)
         (load if is_load else store)(waves, waves.memory, offsets, data, width, mask)
 
-    unit = "flat" if instruction.name.startswith("flat") else "vmem"
+    unit: Unit = "flat" if instruction.name.startswith("flat") else "vmem"
     if is_load:
         kept = (Read(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
         reads = _reads(address, *base) + (kept if width.half else ())

@@ -38,7 +38,7 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Position:
-    """Which workgroups of the grid the waves belong to: numbers of those, in a grid of (x, y, z)."""
+    """Which workgroups the waves belong to: their numbers in a grid of (x, y, z)."""
 
     groups: npt.NDArray[np.int64]
     waves_per_group: int

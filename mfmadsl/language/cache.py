@@ -10,10 +10,11 @@ import hashlib
 import os
 import pickle
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+from mfmadsl.output import OutputError, write_file
 
 _KEPT = 8  # older caches than these are removed
 
@@ -57,19 +58,16 @@ def _read(path: Path) -> Any:
             if status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return None
             return pickle.load(file)
-    except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError):
+    except Exception:  # whatever is wrong with it: it is made anew
         return None
 
 
 def _write(path: Path, value: object, siblings: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, beside = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            pickle.dump(value, file)
-        os.replace(beside, path)
+        write_file(path, pickle.dumps(value), private=True)
         stale = sorted(path.parent.glob(siblings), key=lambda p: p.stat().st_mtime)
         for old in stale[:-_KEPT]:
             old.unlink()
-    except OSError:
+    except (OSError, OutputError):
         return

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mfmadsl.codegen import MARKER, OutputError, write_file, write_modules
+from mfmadsl.codegen import MARKER, write_modules
+from mfmadsl.output import OutputError, write_file
 
 OURS = f'"""{MARKER}"""\n'
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import parse_instruction
-from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
-from mfmadsl.emulator.operand import EXEC, Register, parse_operand
 from mfmadsl.emulator.instruction_table import compile_instruction
 from mfmadsl.emulator.machine import Machine
+from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
+from mfmadsl.emulator.operand import EXEC, Register, parse_operand
 from mfmadsl.emulator.wave import Position, Waves, new_waves
 
 Words = npt.NDArray[np.uint32]

@@ -118,7 +118,7 @@ def profile(
     if body is not None:
         loop = _section(program, recorder, chip, body, executed, max(1, executed[body[-1]]))
     accesses = [
-        _lds_access(program, place, traffic)
+        _lds_access(program, place, traffic, executed[place])
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
@@ -183,14 +183,14 @@ def _control(name: str) -> str:
     return "branch" if "branch" in name or name == "s_endpgm" else "other"
 
 
-def _lds_access(program: Program, place: int, traffic: Traffic) -> LdsAccess:
+def _lds_access(program: Program, place: int, traffic: Traffic, times: int) -> LdsAccess:
     instruction = program.instructions[place]
     return LdsAccess(
         instruction.line,
         instruction.text,
-        traffic.times,
-        traffic.cycles / traffic.times,
-        traffic.least_cycles / traffic.times,
+        times,
+        traffic.cycles / times,
+        traffic.least_cycles / times,
     )
 
 

@@ -31,9 +31,8 @@ class Trace:
 
 @dataclass
 class Traffic:
-    """All accesses of one instruction: how often, and what they moved and cost."""
+    """All accesses of one instruction: what they moved and cost."""
 
-    times: int = 0
     cycles: int = 0
     least_cycles: int = 0
     bytes: int = 0
@@ -85,7 +84,6 @@ class Recorder:
             self._chip, addresses % max(1, waves.lds.stride), active, size, reads
         )
         traffic = self.traffic.setdefault(waves.pc - 1, Traffic())
-        traffic.times += waves.count
         traffic.cycles += int(cycles.sum())
         traffic.least_cycles += int(least.sum())
         traffic.bytes += int(active.sum()) * size
@@ -100,7 +98,6 @@ class Recorder:
             lines = np.concatenate([first // line, (first + size - 1) // line])
             touched[wave] = len(np.unique(lines)) * line
         traffic = self.traffic.setdefault(waves.pc - 1, Traffic())
-        traffic.times += waves.count
         traffic.bytes += int(active.sum()) * size
         traffic.line_bytes += int(touched.sum())
         self._add(waves, touched)

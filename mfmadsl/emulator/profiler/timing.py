@@ -19,7 +19,8 @@ from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.profiler.chip import SLOT, Chip
 from mfmadsl.emulator.profiler.cost import issue_cycles, matrix_cycles
 from mfmadsl.emulator.profiler.record import Trace
-from mfmadsl.emulator.sanitizer.in_flight import wait_counts
+from mfmadsl.emulator.wait import Counter as WaitCounter
+from mfmadsl.emulator.wait import wait_counts
 
 _FAR = 1 << 60
 
@@ -56,7 +57,7 @@ class _Step:
     busy: int
     reads: tuple[tuple[str, int], ...] = ()
     writes: tuple[tuple[str, int], ...] = ()
-    waits: Mapping[str, int] = field(default_factory=dict)
+    waits: Mapping[WaitCounter, int] = field(default_factory=dict)
     priority: int | None = None
 
 
@@ -217,7 +218,7 @@ def _step(instruction: Instruction, operation: Operation | None, chip: Chip) -> 
     name = instruction.name
     issue = issue_cycles(instruction, operation)
     if name == "s_waitcnt":
-        return _Step("wait", SLOT, 0, waits=dict(wait_counts(instruction.modifiers["argument"])))
+        return _Step("wait", SLOT, 0, waits=wait_counts(instruction.modifiers["argument"]))
     if name == "s_barrier":
         return _Step("barrier", SLOT, 0)
     if name == "s_nop":

@@ -6,41 +6,17 @@ instructions of one kind complete in order; scalar loads do not, so that only a 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Literal as OneOf
 
 import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.wait import COUNTERS, LARGEST, Counter
 from mfmadsl.emulator.wave import Waves
 
-Counter = OneOf["vmcnt", "lgkmcnt"]
 Tickets = npt.NDArray[np.int64]
 Selected = slice | npt.NDArray[np.int64]
-
-_WAIT = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
-_LARGEST: dict[Counter, int] = {"vmcnt": 63, "lgkmcnt": 15}
-COUNTERS: dict[str, tuple[Counter, ...]] = {
-    "vmem": ("vmcnt",),
-    "lds": ("lgkmcnt",),
-    "smem": ("lgkmcnt",),
-    "flat": ("vmcnt", "lgkmcnt"),
-}
-"""Which counters a unit's instructions raise."""
-
-
-def wait_counts(text: str) -> dict[Counter, int]:
-    """What `s_waitcnt` waits for: its operand in words or as the number of the encoding."""
-    counts: dict[Counter, int] = {}
-    for name, value in _WAIT.findall(text):
-        if name != "expcnt":
-            counts[name] = int(value)
-    if not _WAIT.search(text):
-        bits = int(text, 0)
-        counts = {"vmcnt": bits & 15 | bits >> 10 & 48, "lgkmcnt": bits >> 8 & 15}
-    return {name: n for name, n in counts.items() if n < _LARGEST[name]}
 
 
 @dataclass
@@ -52,8 +28,8 @@ class InFlight:
     done: dict[Counter, Tickets] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.issued = {c: np.zeros(self.waves, np.int64) for c in _LARGEST}
-        self.done = {c: np.zeros(self.waves, np.int64) for c in _LARGEST}
+        self.issued = {c: np.zeros(self.waves, np.int64) for c in LARGEST}
+        self.done = {c: np.zeros(self.waves, np.int64) for c in LARGEST}
         self._out_of_order = np.zeros(self.waves, np.bool_)
         self._pending: dict[tuple[str, int], dict[Counter, Tickets]] = {}
 
@@ -101,7 +77,7 @@ class InFlight:
         """Give the waves a ticket for a memory instruction."""
         for counter in COUNTERS.get(operation.unit, ()):
             self.issued[counter][chosen] += 1
-            stalled = self.issued[counter] - _LARGEST[counter]  # the chip waits when it is full
+            stalled = self.issued[counter] - LARGEST[counter]  # the chip waits when it is full
             np.maximum(self.done[counter], stalled, out=self.done[counter])
             for register in operation.writes:
                 for index in range(register.index, register.index + register.count):

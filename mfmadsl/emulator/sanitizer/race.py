@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.memory import Addresses
-from mfmadsl.emulator.sanitizer.in_flight import Counter, InFlight
+from mfmadsl.emulator.sanitizer.in_flight import InFlight
+from mfmadsl.emulator.wait import Counter
 from mfmadsl.emulator.wave import LANES, Mask, Waves
 
 Tickets = npt.NDArray[np.int64]

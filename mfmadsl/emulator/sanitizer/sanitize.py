@@ -15,10 +15,11 @@ from mfmadsl.emulator.memory import Addresses, ByteStore
 from mfmadsl.emulator.operand import Register
 from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.run import BUDGET, Dimensions, KernelLike, Run, launch_of, run_launch
-from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected, wait_counts
+from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
 from mfmadsl.emulator.sanitizer.race import Access, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
 from mfmadsl.emulator.transfer import Width
+from mfmadsl.emulator.wait import wait_counts
 from mfmadsl.emulator.wave import LANES, Mask, Waves
 
 _NARROW = re.compile(r"ds_(?:read|write)\w*?_[biu](8|16)\b")

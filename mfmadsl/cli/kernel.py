@@ -1,0 +1,208 @@
+"""Commands that run a kernel's machine code: `emulate`, `sanitize`, `profile`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mfmadsl.cli.failure import fail, print_json
+from mfmadsl.report.kernel_file import KernelFileError, StoredKernel, read_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Extents(click.ParamType[tuple[int, ...]]):
+    """One to three positive numbers, such as `4,4`."""
+
+    name = "X[,Y[,Z]]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        try:
+            extents = tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            extents = ()
+        if not 1 <= len(extents) <= 3 or min(extents) < 1:
+            self.fail(f"{value!r} is not one to three positive numbers, such as 4,4", param, ctx)
+        return extents
+
+
+def _launch_options(command: Command) -> Command:
+    options = [
+        click.argument("kernel", type=click.Path(path_type=Path)),
+        click.option("--symbol", help="Which kernel, where the text holds several."),
+        click.option("--grid", type=_Extents(), help="Extents in workgroups."),
+        click.option("--block", type=_Extents(), help="Extents of a workgroup in threads."),
+        click.option("--lds", type=click.IntRange(0), help="Bytes of LDS of a workgroup."),
+        click.option(
+            "--arg",
+            "arguments",
+            multiple=True,
+            metavar="ARG",
+            help="An argument, in order: FILE.npy, DTYPE[SHAPE] (random), DTYPE[SHAPE]=VALUE, "
+            "DTYPE=VALUE (a number), null.",
+        ),
+        click.option(
+            "--budget",
+            type=click.IntRange(1),
+            help="Instructions that a wave may execute; ten million by default.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _read(
+    kernel: Path,
+    symbol: str | None,
+    grid: tuple[int, ...] | None,
+    block: tuple[int, ...] | None,
+    lds: int | None,
+    arguments: tuple[str, ...],
+) -> tuple[StoredKernel, list[Any]]:
+    try:
+        stored = read_kernel(kernel, symbol, grid, block, lds)
+        return stored, stored.arguments(arguments)
+    except KernelFileError as error:
+        fail(str(error))
+
+
+def _budget(budget: int | None) -> dict[str, Any]:
+    return {} if budget is None else {"budget": budget}
+
+
+@click.command()
+@_launch_options
+@click.option(
+    "--save",
+    "saved",
+    multiple=True,
+    metavar="N=FILE.npy",
+    help="Write an argument, counted from 0, as the kernel left it.",
+)
+def emulate(budget: int | None, saved: tuple[str, ...], **options: Any) -> None:
+    """Run a kernel: assembly text in LLVM's syntax, or the JSON that `gemm --emit json` writes."""
+    places = dict(_saves(saved))
+    kernel, values = _read(**options)
+    from mfmadsl.emulator import EmulationError
+    from mfmadsl.emulator import emulate as run_it
+
+    try:
+        run = run_it(kernel, values, **_budget(budget))
+    except (EmulationError, ValueError, TypeError) as error:
+        fail(str(error))
+    for position, path in places.items():
+        if position >= len(values):
+            fail(f"there is no argument {position}: the kernel takes {len(values)}")
+        _save(path, values[position])
+    click.echo(f"{run.waves} waves, {run.total} instructions")
+
+
+def _saves(saved: tuple[str, ...]) -> Iterator[tuple[int, Path]]:
+    for each in saved:
+        position, equals, path = each.partition("=")
+        if not equals or not position.isdigit() or not path:
+            raise click.UsageError(f"--save {each!r} is not N=FILE.npy")
+        yield int(position), Path(path)
+
+
+def _save(path: Path, value: Any) -> None:
+    import io
+
+    import numpy as np
+
+    from mfmadsl.output import OutputError, write_file
+
+    content = io.BytesIO()
+    np.save(content, value)
+    try:
+        write_file(path, content.getvalue())
+    except OutputError as error:
+        fail(str(error))
+
+
+@click.command()
+@_launch_options
+@click.option("--keep-going", is_flag=True, help="Collect all faults, not only the first.")
+@click.option(
+    "--unwritten",
+    multiple=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="An argument, counted from 0, that holds nothing until the kernel writes it.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def sanitize(
+    budget: int | None, keep_going: bool, unwritten: tuple[int, ...], form: str, **options: Any
+) -> None:
+    """Run a kernel and look for what the chip does not define: races, missing waits, and more."""
+    kernel, values = _read(**options)
+    from mfmadsl.emulator import EmulationError
+    from mfmadsl.emulator.sanitizer import sanitize as run_it
+
+    if max(unwritten, default=0) >= max(1, len(values)):
+        raise click.UsageError(f"--unwritten {max(unwritten)}: the kernel takes {len(values)}")
+    waves = 0
+    try:
+        found = run_it(
+            kernel, values, keep_going=keep_going, unwritten=unwritten, **_budget(budget)
+        )
+        faults, counts, waves = found.faults, found.counts, found.run.waves
+    except EmulationError as error:
+        faults, counts = (error.fault,), (1,)
+    except (ValueError, TypeError) as error:
+        fail(str(error))
+    from mfmadsl.report.fault import fault_json
+
+    if form == "json":
+        print_json([fault_json(f, n) for f, n in zip(faults, counts, strict=True)])
+    else:
+        for fault, count in zip(faults, counts, strict=True):
+            times = f" [{count} times]" if count > 1 else ""
+            click.echo(f"error[{fault.kind}]: {fault}{times}", err=True)
+        if not faults:
+            click.echo(f"{waves} waves, no faults")
+    if faults:
+        sys.exit(1)
+
+
+@click.command()
+@_launch_options
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option(
+    "--timeline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write what happens when, for ui.perfetto.dev.",
+)
+def profile(budget: int | None, form: str, timeline: Path | None, **options: Any) -> None:
+    """Tell what a kernel executes, moves and waits for on one compute unit."""
+    kernel, values = _read(**options)
+    from mfmadsl.emulator import EmulationError
+    from mfmadsl.emulator.profiler import profile as run_it
+    from mfmadsl.output import OutputError, write_file
+    from mfmadsl.report.profile import profile_json, profile_table
+    from mfmadsl.report.timeline import timeline_json
+
+    try:
+        found = run_it(kernel, values, **_budget(budget))
+    except (EmulationError, ValueError, TypeError) as error:
+        fail(str(error))
+    if timeline is not None:
+        try:
+            write_file(timeline, timeline_json(found).encode())
+        except OutputError as error:
+            fail(str(error))
+    if form == "json":
+        print_json(profile_json(found))
+    else:
+        click.echo(profile_table(found))

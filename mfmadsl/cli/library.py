@@ -1,0 +1,156 @@
+"""Commands on `.mfma` files and on the library."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from mfmadsl.cli.failure import fail, print_json
+from mfmadsl.cli.specs import ARCH, Problem, find, load_all, loaded, problems_of, refuse
+from mfmadsl.language import LanguageError, SpecFileError, library_files, read_source
+from mfmadsl.language import library as library_intrinsics
+from mfmadsl.model import Intrinsic, Modifiers, check_modifiers
+from mfmadsl.report import (
+    intrinsic_json,
+    intrinsic_summary,
+    intrinsic_table,
+    json_schema,
+    layout_json,
+    layout_table,
+)
+
+_SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+_SEARCH = click.option(
+    "-I",
+    "--include",
+    "search",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where `use` looks, after the folder of the file; may be repeated.",
+)
+
+
+@click.command()
+@_SPECS
+@_SEARCH
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def check(specs: tuple[Path, ...], search: tuple[Path, ...], form: str) -> None:
+    """Check .mfma files (without any: the library) and tell every mistake."""
+    if form == "json":
+        entries, problems = loaded(specs or library_files(), search)
+        count = sum(isinstance(entry, Intrinsic) for entry in entries)
+        print_json({"intrinsics": count, "diagnostics": [p.as_json() for p in problems]})
+        sys.exit(1 if problems else 0)
+    described = load_all(specs or library_files(), search)
+    kinds = Counter(type(entry).__name__.lower() for entry in described)
+    told = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in kinds.items()] or ["nothing described"]
+    click.echo(f"{', '.join(told)}, no mistakes")
+
+
+@click.command()
+@click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--check", "check_only", is_flag=True, help="Change nothing; 1 if something would.")
+def fmt(specs: tuple[Path, ...], check_only: bool) -> None:
+    """Bring .mfma files into their canonical form."""
+    from mfmadsl.language.formatter import format_source
+    from mfmadsl.output import OutputError, write_file
+
+    changed: dict[Path, str] = {}
+    problems: list[Problem] = []
+    for path in specs:
+        try:
+            source = read_source(path)
+            text = format_source(source)
+        except (LanguageError, SpecFileError) as error:
+            problems += problems_of(error)
+            continue
+        if text != source.text:
+            changed[path] = text
+    if problems:
+        refuse(problems)
+    for path, text in changed.items():
+        if not check_only:
+            try:
+                write_file(path, text.encode())
+            except OutputError as error:
+                fail(str(error))
+        click.echo(f"{'would change' if check_only else 'changed'} {path}")
+    if changed and check_only:
+        sys.exit(1)
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON schema of what `list --json`, `show` and `check` print as JSON."""
+    print_json(json_schema())
+
+
+@click.command("compile")
+@click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
+@_SEARCH
+def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, ...]) -> None:
+    """Write one importable Python module for each intrinsic of .mfma files."""
+    from mfmadsl.codegen import module_text, write_modules
+    from mfmadsl.output import OutputError
+
+    texts: dict[str, str] = {}
+    for described in load_all(specs, search):
+        if described.name in texts:
+            fail(f"`{described.name}` is defined in more than one of the files")
+        texts[described.name] = module_text(described)
+    try:
+        paths = write_modules(texts, output)
+    except OutputError as error:
+        fail(str(error))
+    for path in paths:
+        click.echo(path)
+
+
+@click.command("list")
+@click.option("--arch", type=ARCH, help="Only what this chip has.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
+def list_command(arch: str | None, as_json: bool) -> None:
+    """List the library."""
+    chosen = [i for i in library_intrinsics().values() if arch is None or arch in i.chips]
+    if as_json:
+        print_json([intrinsic_json(i) for i in chosen])
+    else:
+        click.echo(intrinsic_table(chosen))
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--operand",
+    type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
+    default="a",
+    show_default=True,
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option("--arch", type=ARCH, help="Which one, where chips differ in what NAME means.")
+@click.option("--cbsz", type=click.IntRange(0, 7), default=0, help="log2 of the blocks that share.")
+@click.option("--abid", type=click.IntRange(0, 15), default=0, help="The block of A they share.")
+@click.option("--blgp", type=click.IntRange(0, 7), default=0, help="The pattern of B's lanes.")
+def show(
+    name: str, operand: str, form: str, arch: str | None, cbsz: int, abid: int, blgp: int
+) -> None:
+    """Show an intrinsic and where the elements of one operand lie."""
+    intrinsic = find(name, arch=arch)
+    modifiers = Modifiers(cbsz, abid, blgp)
+    try:
+        chosen = intrinsic.operand(operand)
+        check_modifiers(intrinsic, modifiers)
+    except ValueError as error:
+        fail(str(error))
+    if form == "json":
+        print_json(layout_json(intrinsic, chosen, modifiers))
+        return
+    packed = "[bits]" if chosen.sparse or chosen.type.bits < 32 else ""
+    click.echo(intrinsic_summary(intrinsic))
+    click.echo(f"\n{operand.upper()}, each element as lane:register{packed}\n")
+    click.echo(layout_table(chosen, modifiers))

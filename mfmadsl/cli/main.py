@@ -1,0 +1,26 @@
+"""The command `mfmadsl`.
+
+Exit codes: 0, 1 if the input is wrong, 2 if the call is wrong.
+"""
+
+from __future__ import annotations
+
+# click: the standard for command lines; does usage errors, help and exit code 2 for us.
+import click
+
+from mfmadsl import __version__
+from mfmadsl.cli.gemm import gemm
+from mfmadsl.cli.kernel import emulate, profile, sanitize
+from mfmadsl.cli.library import check, compile_command, fmt, list_command, schema, show
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="mfmadsl")
+def main() -> None:
+    """Matrix-core instructions, written down once."""
+
+
+for command in (
+    check, fmt, schema, compile_command, list_command, show, gemm, emulate, sanitize, profile,
+):  # fmt: skip
+    main.add_command(command)
