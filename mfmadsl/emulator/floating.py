@@ -7,7 +7,9 @@ sin and cos.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from mfmadsl.emulator.row import Compute, Row, row
 from mfmadsl.emulator.wave import Array
 
+_SMALL = 2.0**-450
 _SIZES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
@@ -32,12 +35,29 @@ def _fused_through_f64(a: Array, b: Array, c: Array) -> Array:
 
 def _fused_f64(a: Array, b: Array, c: Array) -> Array:
     """Boldo and Melquiond, "Emulation of FMA and correctly rounded sums" (2008), section 4."""
+    a, b, c = (np.asarray(v) for v in np.broadcast_arrays(a, b, c))
     high, low = _two_product(a, b)
     inner, inner_low = _two_sum(c, low)
     outer, outer_low = _two_sum(high, inner)
-    exact = outer + _sum_to_odd(inner_low, outer_low)
-    plain = a * b + c
-    return np.where(np.isfinite(exact) & np.isfinite(high) & (plain != 0), exact, plain)
+    result = outer + _sum_to_odd(inner_low, outer_low)
+    sizes = np.abs(np.stack([a, b, high, c, result]))
+    usual = ((sizes > _SMALL) & (sizes < 1 / _SMALL)).all(axis=0)
+    for index in np.argwhere(~usual):  # too near to overflow or to denormals for that
+        at = tuple(index)
+        result[at] = _fused_exactly(float(a[at]), float(b[at]), float(c[at]))
+    return result
+
+
+def _fused_exactly(a: float, b: float, c: float) -> float:
+    if not all(map(math.isfinite, (a, b, c))):
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if not exact:
+        return a * b + c
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -103,23 +123,27 @@ def _fix_division(quotient: Array, denominator: Array, numerator: Array) -> Arra
     """v_div_fixup: special cases of numerator / denominator; elsewhere the quotient so far."""
     special = ~np.isfinite(denominator) | ~np.isfinite(numerator)
     special |= (denominator == 0) | (numerator == 0)
-    signed = np.copysign(np.abs(quotient), np.sign(numerator) * np.sign(denominator))
+    # No number came out of the steps: the quotient is too large for one.
+    size = np.where(np.isnan(quotient), quotient.dtype.type(np.inf), np.abs(quotient))
+    signed = np.copysign(size, np.sign(numerator) * np.sign(denominator))
     return np.where(special, numerator / denominator, signed).astype(quotient.dtype)
 
 
 def _scaled_multiply_add(kind: str) -> Compute:
-    fused = fused_multiply_add(kind)
-    shift = 32 if kind == "f32" else 64
+    fused = _fused_through_f64 if kind != "f64" else _fused_f64
+    shift, bias = (64, 127) if kind == "f32" else (128, 1023)
 
     def compute(a: Array, b: Array, c: Array, scale: Array) -> Array:
-        result = fused(a, b, c)
-        return np.where(scale, np.ldexp(result, shift), result)
+        # Quotients near the largest number were scaled down, those near the smallest up.
+        up = np.frexp(np.abs(c))[1] - 1 + bias > bias
+        power = np.where(scale, np.where(up, shift, -shift), 0)
+        return np.ldexp(fused(a, b, c), power).astype(_SIZES[kind])
 
     return compute
 
 
 scaled_multiply_add = {f"v_div_fmas_{kind}": _scaled_multiply_add(kind) for kind in ("f32", "f64")}
-"""v_div_fmas: a * b + c, scaled back up where VCC says that v_div_scale had scaled."""
+"""v_div_fmas: a * b + c, and where VCC says that v_div_scale had scaled, back to its size."""
 
 
 def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:

@@ -9,28 +9,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mfmadsl.emulator.scalar import MODE_INSTRUCTIONS, SAVE_EXEC, SCALAR, SCALAR_COMPARE
 from tests.emulator.machine import executed, put, run, wave
+from tests.emulator.manual.bits import signed
 
 word = st.integers(0, 2**32 - 1)
 pair = st.integers(0, 2**64 - 1)
 M, W = 2**32, 2**64
 
 
-def signed(x: int, bits: int = 32) -> int:
-    x %= 2**bits
-    return x - 2**bits if x >> (bits - 1) else x
-
-
 def overflows(x: int) -> bool:
     return not -(2**31) <= x < 2**31
 
 
-def leading_zeros(x: int) -> int:
-    return 32 - x.bit_length() if x else -1
+def leading_zeros(x: int, bits: int = 32) -> int:
+    return bits - x.bit_length() if x else -1
 
 
 def trailing_zeros(x: int) -> int:
     return (x & -x).bit_length() - 1 if x else -1
+
+
+def sign_run(x: int, bits: int) -> int:
+    return leading_zeros(x ^ (2**bits - 1) if x >> (bits - 1) else x, bits)
+
+
+def field(x: int, control: int, bits: int, extend: bool) -> int:
+    """s_bfe: bits from control[5:0] on, as many as control[22:16] says, and no more than there."""
+    low, width = control & (bits - 1), min(control >> 16 & 127, bits)
+    value = (signed(x, bits) if extend else x) >> low & ((1 << width) - 1)
+    return signed(value, width) if extend else value
 
 
 # mnemonic: (result, condition code; None where it stays as it was)
@@ -39,6 +47,10 @@ TWO: dict[str, tuple[Callable[[int, int], int], Callable[[int, int], bool] | Non
     "s_sub_u32": (lambda a, b: a - b, lambda a, b: b > a),
     "s_add_i32": (lambda a, b: a + b, lambda a, b: overflows(signed(a) + signed(b))),
     "s_sub_i32": (lambda a, b: a - b, lambda a, b: overflows(signed(a) - signed(b))),
+    "s_absdiff_i32": (
+        lambda a, b: abs(signed(signed(a) - signed(b))),
+        lambda a, b: a != b,
+    ),
     "s_mul_i32": (lambda a, b: a * b, None),
     "s_mul_hi_u32": (lambda a, b: a * b >> 32, None),
     "s_mul_hi_i32": (lambda a, b: signed(a) * signed(b) >> 32, None),
@@ -80,11 +92,77 @@ def test_two_sources(name: str, a: int, b: int, scc: bool) -> None:
     assert bool(waves.scc[0]) == (scc if condition is None else condition(a, b))
 
 
-@given(word, st.integers(0, 31), st.integers(0, 32))
-def test_a_field_is_extracted(a: int, offset: int, width: int) -> None:
+FIELDS = {"s_bfe_u32": 32, "s_bfe_i32": 32, "s_bfe_u64": 64, "s_bfe_i64": 64}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@given(pair, st.integers(0, 63), st.integers(0, 127))
+def test_a_field_is_extracted(name: str, a: int, offset: int, width: int) -> None:
+    bits = FIELDS[name]
+    a %= 2**bits
     control = np.uint32(offset | width << 16)
-    waves = executed("s_bfe_u32 s0, s1, s2", {"s1": np.uint32(a), "s2": control})
-    assert int(waves.scalar[0, 0]) == (a >> offset) & ((1 << width) - 1)
+    values = {"s[2:3]": np.uint64(a), "s4": control}
+    source, target = ("s[2:3]", "s[0:1]") if bits == 64 else ("s2", "s0")
+    waves = executed(f"{name} {target}, {source}, s4", values)
+    expected = field(a, int(control), bits, "_i" in name) % 2**bits
+    assert (int(waves.scalar[0, 0]) | int(waves.scalar[1, 0]) << 32) % 2**bits == expected
+    assert bool(waves.scc[0]) == (expected != 0)
+
+
+WIDE: dict[str, tuple[Callable[[int], int], bool | None]] = {
+    "s_mov_b64": (lambda a: a, None),
+    "s_not_b64": (lambda a: ~a, True),
+    "s_brev_b64": (lambda a: int(f"{a:064b}"[::-1], 2), None),
+    "s_bcnt0_i32_b64": (lambda a: 64 - a.bit_count(), True),
+    "s_bcnt1_i32_b64": (lambda a: a.bit_count(), True),
+    "s_ff0_i32_b64": (lambda a: trailing_zeros(a ^ W - 1), None),
+    "s_ff1_i32_b64": (trailing_zeros, None),
+    "s_flbit_i32_b64": (lambda a: leading_zeros(a, 64), None),
+    "s_flbit_i32_i64": (lambda a: sign_run(a, 64), None),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+@given(pair | st.integers(0, 3) | st.integers(W - 3, W - 1))
+def test_one_source_of_a_pair(name: str, a: int) -> None:
+    result, sets_condition = WIDE[name]
+    narrow = "_i32_" in name
+    waves = executed(f"{name} {'s0' if narrow else 's[0:1]'}, s[2:3]", {"s[2:3]": np.uint64(a)})
+    found = int(waves.scalar[0, 0]) | (0 if narrow else int(waves.scalar[1, 0]) << 32)
+    expected = result(a) % (M if narrow else W)
+    assert found == expected
+    if sets_condition:
+        assert bool(waves.scc[0]) == (expected != 0)
+
+
+BITWISE: dict[str, Callable[[int, int], int]] = {
+    "s_and_b64": lambda a, b: a & b,
+    "s_or_b64": lambda a, b: a | b,
+    "s_xor_b64": lambda a, b: a ^ b,
+    "s_andn2_b64": lambda a, b: a & ~b,
+    "s_orn2_b64": lambda a, b: a | ~b,
+    "s_nand_b64": lambda a, b: ~(a & b),
+    "s_nor_b64": lambda a, b: ~(a | b),
+    "s_xnor_b64": lambda a, b: ~(a ^ b),
+}
+
+
+@pytest.mark.parametrize("name", BITWISE)
+@given(pair, pair)
+def test_two_sources_of_pairs(name: str, a: int, b: int) -> None:
+    waves = executed(
+        f"{name} s[0:1], s[2:3], s[4:5]", {"s[2:3]": np.uint64(a), "s[4:5]": np.uint64(b)}
+    )
+    found = int(waves.scalar[0, 0]) | int(waves.scalar[1, 0]) << 32
+    assert found == BITWISE[name](a, b) % W
+    assert bool(waves.scc[0]) == (found != 0)
+
+
+@given(word, word)
+def test_a_mask_of_a_pair(width: int, offset: int) -> None:
+    waves = executed("s_bfm_b64 s[0:1], s2, s3", {"s2": np.uint32(width), "s3": np.uint32(offset)})
+    found = int(waves.scalar[0, 0]) | int(waves.scalar[1, 0]) << 32
+    assert found == (((1 << (width & 63)) - 1) << (offset & 63)) % W
 
 
 ONE: dict[str, tuple[Callable[[int], int], bool]] = {
@@ -94,7 +172,10 @@ ONE: dict[str, tuple[Callable[[int], int], bool]] = {
     "s_brev_b32": (lambda a: int(f"{a:032b}"[::-1], 2), False),
     "s_sext_i32_i16": (lambda a: signed(a, 16), False),
     "s_sext_i32_i8": (lambda a: signed(a, 8), False),
+    "s_bcnt0_i32_b32": (lambda a: 32 - a.bit_count(), True),
     "s_bcnt1_i32_b32": (lambda a: a.bit_count(), True),
+    "s_ff0_i32_b32": (lambda a: trailing_zeros(a ^ M - 1), False),
+    "s_flbit_i32": (lambda a: sign_run(a, 32), False),
     "s_ff1_i32_b32": (trailing_zeros, False),
     "s_flbit_i32_b32": (leading_zeros, False),
 }
@@ -175,17 +256,33 @@ def test_constants_of_sixteen_bits_are_signed() -> None:
     assert int(executed("s_mulk_i32 s0, 0xfffe", {"s0": np.uint32(5)}).scalar[0, 0]) == M - 10
 
 
+SAVED: dict[str, Callable[[int, int], int]] = {
+    "and": lambda s, e: s & e,
+    "or": lambda s, e: s | e,
+    "xor": lambda s, e: s ^ e,
+    "andn1": lambda s, e: ~s & e,
+    "andn2": lambda s, e: s & ~e,
+    "orn1": lambda s, e: ~s | e,
+    "orn2": lambda s, e: s | ~e,
+    "nand": lambda s, e: ~(s & e),
+    "nor": lambda s, e: ~(s | e),
+    "xnor": lambda s, e: ~(s ^ e),
+}
+
+
+@pytest.mark.parametrize("operation", SAVED)
 @given(pair, pair)
-def test_exec_is_saved_and_narrowed(mask: int, active: int) -> None:
+def test_exec_is_saved_and_changed(operation: str, mask: int, active: int) -> None:
     waves = executed(
-        "s_and_saveexec_b64 s[0:1], s[2:3]",
+        f"s_{operation}_saveexec_b64 s[0:1], s[2:3]",
         {"s[2:3]": np.uint64(mask), "exec": np.uint64(active)},
     )
     assert int(waves.scalar[0, 0]) | int(waves.scalar[1, 0]) << 32 == active
+    expected = SAVED[operation](mask, active) % W
     narrowed = waves.exec_mask()
     lanes = [True] * 64 if narrowed is None else narrowed[0].tolist()
-    assert lanes == [bool(mask & active) and bool((mask & active) >> i & 1) for i in range(64)]
-    assert bool(waves.scc[0]) == (mask & active != 0)
+    assert lanes == [bool(expected >> i & 1) for i in range(64)]
+    assert bool(waves.scc[0]) == (expected != 0)
 
 
 def test_a_choice_by_the_condition_code() -> None:
@@ -196,3 +293,64 @@ def test_a_choice_by_the_condition_code() -> None:
     assert waves.scalar[0].tolist() == [7, 9]
     run(waves, "s_cselect_b64 vcc, -1, 0")
     assert waves.scalar[106].tolist() == [M - 1, 0]
+
+
+@pytest.mark.parametrize("scc", [True, False])
+def test_conditional_moves(scc: bool) -> None:
+    for code, values in {
+        "s_cmov_b32 s0, s2": {"s0": np.uint32(1), "s2": np.uint32(7)},
+        "s_cmov_b64 s[0:1], s[2:3]": {"s[0:1]": np.uint64(1), "s[2:3]": np.uint64(7)},
+        "s_cmovk_i32 s0, 0x7": {"s0": np.uint32(1)},
+    }.items():
+        waves = wave()
+        waves.scc[:] = scc
+        put(waves, values)
+        run(waves, code)
+        assert waves.scalar[0, 0] == (7 if scc else 1), code
+
+
+@pytest.mark.parametrize("relation", COMPARISONS)
+@given(word, st.integers(0, 2**16 - 1))
+def test_comparisons_with_a_constant(relation: str, a: int, k: int) -> None:
+    values = {"s1": np.uint32(a)}
+    unsigned = executed(f"s_cmpk_{relation}_u32 s1, {k:#x}", values)
+    assert bool(unsigned.scc[0]) == COMPARISONS[relation](a, k)
+    as_signed = executed(f"s_cmpk_{relation}_i32 s1, {k:#x}", values)
+    assert bool(as_signed.scc[0]) == COMPARISONS[relation](signed(a), signed(k, 16))
+
+
+@given(pair, pair, st.booleans(), st.integers(0, 255))
+def test_comparisons_of_pairs(a: int, b: int, equal: bool, position: int) -> None:
+    b = a if equal else b
+    values = {"s[2:3]": np.uint64(a), "s[4:5]": np.uint64(b), "s6": np.uint32(position)}
+    assert bool(executed("s_cmp_eq_u64 s[2:3], s[4:5]", values).scc[0]) == (a == b)
+    assert bool(executed("s_cmp_lg_u64 s[2:3], s[4:5]", values).scc[0]) == (a != b)
+    bit = bool(a >> (position & 63) & 1)
+    assert bool(executed("s_bitcmp1_b64 s[2:3], s6", values).scc[0]) == bit
+    assert bool(executed("s_bitcmp0_b64 s[2:3], s6", values).scc[0]) != bit
+
+
+def test_the_mode_register_is_written_and_read_in_part() -> None:
+    waves = wave()
+    run(waves, "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1")
+    run(waves, "s_getreg_b32 s0, hwreg(HW_REG_MODE, 20, 5)")
+    assert waves.scalar[0, 0] == 8
+    put(waves, {"s1": np.uint32(6)})
+    run(waves, "s_setreg_b32 hwreg(HW_REG_MODE, 0, 4), s1")
+    run(waves, "s_getreg_b32 s0, hwreg(HW_REG_MODE)")
+    assert waves.scalar[0, 0] == 1 << 23 | 6
+
+
+def test_every_scalar_instruction_is_tested() -> None:
+    tested = {*TWO, *ONE, *FIELDS, *WIDE, *BITWISE, *PAIRS, "s_bfm_b64"}
+    tested |= {"s_addc_u32", "s_subb_u32", "s_cselect_b32", "s_cselect_b64"}
+    tested |= {"s_bitset0_b32", "s_bitset1_b32", "s_movk_i32", "s_addk_i32", "s_mulk_i32"}
+    tested |= {"s_cmov_b32", "s_cmov_b64", "s_cmovk_i32"}
+    assert tested == set(SCALAR)
+    compared = {f"s_{cmp}_{r}_{kind}" for cmp in ("cmp", "cmpk") for r in COMPARISONS
+                for kind in ("u32", "i32")}  # fmt: skip
+    compared |= {f"s_cmp_{relation}_u64" for relation in ("eq", "lg")}
+    compared |= {f"s_bitcmp{bit}_b{bits}" for bit in (0, 1) for bits in (32, 64)}
+    assert compared == set(SCALAR_COMPARE)
+    assert {f"s_{operation}_saveexec_b64" for operation in SAVED} == set(SAVE_EXEC)
+    assert len(MODE_INSTRUCTIONS) == 3
