@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -297,11 +298,12 @@ def test_a_choice_by_the_condition_code() -> None:
 
 @pytest.mark.parametrize("scc", [True, False])
 def test_conditional_moves(scc: bool) -> None:
-    for code, values in {
+    cases: dict[str, dict[str, Any]] = {
         "s_cmov_b32 s0, s2": {"s0": np.uint32(1), "s2": np.uint32(7)},
         "s_cmov_b64 s[0:1], s[2:3]": {"s[0:1]": np.uint64(1), "s[2:3]": np.uint64(7)},
         "s_cmovk_i32 s0, 0x7": {"s0": np.uint32(1)},
-    }.items():
+    }
+    for code, values in cases.items():
         waves = wave()
         waves.scc[:] = scc
         put(waves, values)

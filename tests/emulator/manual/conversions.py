@@ -22,8 +22,8 @@ def _from_integer(bits: int, is_signed: bool, target: str) -> Model:
 def _to_integer(
     source: str, bits: int, is_signed: bool, whole: Callable[[float], int] = math.trunc
 ) -> Model:
-    low = -(2 ** (bits - 1)) if is_signed else 0
-    high = 2 ** (bits - 1) - 1 if is_signed else 2**bits - 1
+    low = -(1 << (bits - 1)) if is_signed else 0
+    high = (1 << (bits - is_signed)) - 1
 
     def model(a: int) -> int:
         x = number(a, source)
