@@ -46,14 +46,14 @@ def compile_lds(instruction: Instruction, machine: Machine) -> Operation | None:
 def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> Operation:
     first, *rest = instruction.operands
     address: Operand = rest[0] if is_load else first
-    data = [first] if is_load else rest
+    targets = [first] if is_load else rest
     places = [instruction.offset()]
     if scale:
         step = width.size * scale
         places = [instruction.offset("offset0") * step, instruction.offset("offset1") * step]
         if is_load:
-            data = _two(first, width.words)
-    registers = [register for register in data if isinstance(register, Register)]
+            targets = _two(first, width.words)
+    registers = [register for register in targets if isinstance(register, Register)]
 
     def execute(waves: Waves) -> None:
         # Both offsets are read before either is written: the target may hold the address.
@@ -63,7 +63,8 @@ def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> 
 
     if is_load:
         return Operation(execute, "lds", _reads(address), tuple(registers))
-    return Operation(execute, "lds", _reads(address, *registers))
+    data = [Read(register, moved=True) for register in registers]
+    return Operation(execute, "lds", (*_reads(address), *data))
 
 
 def _reach(waves: Waves, address: Operand, place: int, size: int) -> tuple[Array, Mask | None]:

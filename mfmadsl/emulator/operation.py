@@ -21,7 +21,8 @@ ALL_BITS = 0xFFFF_FFFF
 class Read:
     """Registers that an instruction reads, and which bits of each word it looks at.
 
-    With `moved`, it only moves the bits, so that they may be some that nobody wrote.
+    With `moved`, it only moves the bits, so that they may be some that nobody wrote; of stores,
+    whoever watches is told where to.
     """
 
     register: Register

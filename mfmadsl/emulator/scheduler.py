@@ -55,7 +55,7 @@ class Scheduler:
             running.sort(key=lambda group: group.pc, reverse=True)
             group = running.pop()
             meeting = running[-1].pc if running else None
-            stopped, split = self._advance(group, meeting)
+            stopped, split = self.advance(group, meeting)
             if split is not None:
                 running += [group, split]
             elif stopped == "barrier":
@@ -64,8 +64,11 @@ class Scheduler:
                 running.append(group)
             running = _joined(running)
 
-    def _advance(self, waves: Waves, meeting: int | None) -> tuple[str, Waves | None]:
-        """Execute until the end, a barrier, a divergent branch, or another group's place."""
+    def advance(self, waves: Waves, meeting: int | None) -> tuple[str, Waves | None]:
+        """Execute until the end, a barrier, a divergent branch, or another group's place.
+
+        Says which it was, and gives the waves that took the branch.
+        """
         instructions, executed, watch = self._program.instructions, self._executed, waves.watch
         while True:
             pc = waves.pc

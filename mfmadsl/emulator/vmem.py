@@ -77,7 +77,7 @@ def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
         kept = (Read(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
         reads = _reads(address, *base) + (kept if width.half else ())
         return Operation(execute, unit, reads, (data,))
-    return Operation(execute, unit, _reads(address, data, *base))
+    return Operation(execute, unit, (*_reads(address, *base), Read(data, moved=True)))
 
 
 def _global_to_lds(instruction: Instruction, width: Width) -> Operation:

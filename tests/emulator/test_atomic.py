@@ -66,7 +66,7 @@ def test_global_atomics_of_lanes_that_meet(name: str, wide: bool) -> None:
 def test_sums_of_floats(code: str, dtype: type) -> None:
     waves = wave()
     (segment,) = waves.memory.segments
-    values = (LANE * 0.25).astype(dtype)
+    values: Array = (LANE * 0.25).astype(dtype)
     register = "v[4:5]" if dtype is np.float64 else "v4"
     put(waves, {"v2": 0 * LANE, register: values, "s[2:3]": np.uint64(segment.address)})
     run(waves, f"global_atomic_add_{code} v2, {register}, s[2:3]")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction, Program
-from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.memory import Addresses, ByteStore
 from mfmadsl.emulator.operand import Register
 from mfmadsl.emulator.operation import Operation
@@ -137,7 +137,11 @@ class Sanitizer:
                 wave = int(np.argmax(left < per_group))
                 ended = per_group - int(left[wave])
                 message = f"{left[wave]} of {per_group} waves wait here, but {ended} have ended"
-                group.fault("divergent-barrier", message, wave)
+                place = self._program.instructions[group.pc - 1]
+                try:
+                    group.fault("divergent-barrier", message, wave)
+                except EmulationError as error:
+                    raise error.at(place.line, place.text) from None
         self._races.barrier(waiting)
 
     def loads(

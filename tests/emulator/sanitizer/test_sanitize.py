@@ -1,0 +1,261 @@
+"""Each kind of fault, planted in a kernel that has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mfmadsl.emulator import EmulationError
+from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.sanitizer import Findings, sanitize
+from tests.emulator.machine import kernel
+
+# Four waves write their words of LDS, and each then reads those of the next wave.
+EXCHANGE = """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+	v_add_u32_e32 v2, 64, v0
+	v_and_b32_e32 v2, 0xff, v2
+	v_lshlrev_b32_e32 v2, 2, v2
+	ds_write_b32 v1, v0
+	s_waitcnt lgkmcnt(0)
+	s_barrier
+	ds_read_b32 v3, v2
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v3, s[4:5]"""
+
+
+def run(code: str, threads: int = 256, **options: object) -> Findings:
+    text = kernel(code, lds=1024)
+    arguments = [np.zeros(256, np.uint32)]
+    return sanitize(text, arguments, (2,), (threads,), **options)  # type: ignore[arg-type]
+
+
+def fault(code: str, threads: int = 256, **options: object) -> Fault:
+    with pytest.raises(EmulationError) as raised:
+        run(code, threads, **options)
+    return raised.value.fault
+
+
+def test_a_correct_kernel_is_not_accused() -> None:
+    result = np.zeros(256, np.uint32)
+    found = sanitize(kernel(EXCHANGE, lds=1024), [result], (1,), (256,), keep_going=True)
+    assert found.faults == ()
+    assert (result == (np.arange(256) + 64) % 256).all()
+
+
+def test_an_access_outside_of_an_argument() -> None:
+    found = fault(EXCHANGE.replace("global_store_dword v1, v3, s[4:5]",
+                                   "global_store_dword v1, v3, s[4:5] offset:4"))  # fmt: skip
+    assert found.kind == "out-of-bounds"
+    assert "offset 1024 of `p0`, which has 1024 bytes" in found.message
+    assert (found.workgroup, found.wave, found.lane) == ((0, 0, 0), 3, 63)
+    assert found.instruction == "global_store_dword v1, v3, s[4:5] offset:4"
+    assert found.line is not None
+
+
+def test_a_register_that_nobody_wrote() -> None:
+    found = fault(EXCHANGE.replace("ds_write_b32 v1, v0", "ds_write_b32 v1, v9"))
+    assert (found.kind, found.message) == ("uninitialized", "stores v9, which nobody wrote")
+    found = fault(
+        EXCHANGE.replace("s_load_dwordx2 s[4:5], s[0:1]", "s_load_dwordx2 s[4:5], s[6:7]")
+    )
+    assert found.message == "reads s6, which nobody wrote"
+
+
+def test_a_register_that_only_some_lanes_wrote() -> None:
+    code = EXCHANGE.replace(
+        "	ds_write_b32 v1, v0",
+        "	s_mov_b64 exec, 0xff\n	v_mov_b32_e32 v9, v0\n	s_mov_b64 exec, -1\n"
+        "	ds_write_b32 v1, v9",
+    )
+    found = fault(code)
+    assert (found.kind, found.wave, found.lane) == ("uninitialized", 0, 8)
+
+
+def test_undefined_bits_may_be_moved_but_not_used() -> None:
+    moved = EXCHANGE.replace(
+        "	ds_write_b32 v1, v0",
+        "	v_mov_b32_e32 v9, v8\n	v_and_b32_e32 v9, 0xffff0000, v9\n"
+        "	v_lshrrev_b32_e32 v9, 16, v9\n	v_and_b32_e32 v9, 0, v9\n"
+        "	v_or_b32_e32 v9, v9, v0\n	ds_write_b32 v1, v9",
+    )
+    assert run(moved).faults == ()
+    found = fault(moved.replace("v_and_b32_e32 v9, 0, v9", "v_and_b32_e32 v9, 1, v9"))
+    assert found.message == "stores v9, which nobody wrote"
+
+
+def test_lds_that_nobody_wrote() -> None:
+    found = fault(EXCHANGE.replace("	ds_write_b32 v1, v0\n", ""))
+    assert found.kind == "uninitialized"
+    assert found.message == "reads address 0x100 of LDS, which nobody wrote"
+
+
+def test_memory_that_nobody_wrote() -> None:
+    load = EXCHANGE.replace(
+        "	v_lshlrev_b32_e32 v1, 2, v0",
+        "	v_lshlrev_b32_e32 v1, 2, v0\n	s_waitcnt lgkmcnt(0)\n"
+        "	global_load_dword v5, v1, s[4:5]\n	s_waitcnt vmcnt(0)",
+    )
+    assert run(load).faults == ()
+    found = fault(load, unwritten=[0])
+    assert found.message.startswith("reads offset 0 of `p0`, which has 1024 bytes, which nobody")
+
+
+def test_scratch_memory_keeps_what_is_undefined() -> None:
+    spilled = EXCHANGE.replace(
+        "	ds_write_b32 v1, v0",
+        "	scratch_store_dword off, v9, off\n	s_waitcnt vmcnt(0)\n"
+        "	scratch_load_dword v8, off, off\n	s_waitcnt vmcnt(0)\n	ds_write_b32 v1, v8",
+    )
+    text = kernel(spilled, lds=1024).replace(
+        ".amdhsa_next_free_vgpr",
+        ".amdhsa_private_segment_fixed_size 16\n\t\t.amdhsa_next_free_vgpr",
+    )
+    with pytest.raises(EmulationError, match=r"ds_write_b32 v1, v8.*stores v8, which nobody wrote"):
+        sanitize(text, [np.zeros(256, np.uint32)], (1,), (256,))
+
+
+def test_waves_that_meet_in_lds_without_a_barrier() -> None:
+    found = fault(EXCHANGE.replace("	s_barrier\n", ""))
+    assert found.kind == "race"
+    assert found.message == "reads LDS at 0x100, which wave 1 wrote with no barrier between"
+
+
+def test_a_read_that_another_wave_overwrites() -> None:
+    again = EXCHANGE.replace(
+        "	global_store_dword", "	ds_write_b32 v1, v3\n	global_store_dword"
+    )
+    found = fault(again)
+    assert (found.kind, found.wave) == ("race", 1)
+    assert found.message == "writes LDS at 0x100, which wave 0 read with no barrier between"
+    barrier = again.replace("	ds_write_b32 v1, v3", "	s_barrier\n	ds_write_b32 v1, v3")
+    assert run(barrier).faults == ()
+
+
+def test_an_access_still_in_flight_when_a_barrier_is_passed() -> None:
+    found = fault(EXCHANGE.replace("	s_waitcnt lgkmcnt(0)\n	s_barrier", "	s_barrier"))
+    assert found.kind == "no-wait"
+    assert "which wave 1 wrote and did not wait for" in found.message
+    assert "`s_waitcnt lgkmcnt` before the barrier" in found.message
+
+
+def test_a_register_used_before_its_load_is_waited_for() -> None:
+    found = fault(EXCHANGE.replace("	s_waitcnt lgkmcnt(0)\n	global", "	global"))
+    assert found.kind == "in-flight"
+    assert found.message == (
+        "reads v3, which a load still in flight will write: it needs `s_waitcnt lgkmcnt(0)` before"
+    )
+
+
+def test_a_register_overwritten_before_its_load_is_over() -> None:
+    code = EXCHANGE.replace(
+        "	s_waitcnt lgkmcnt(0)\n	global",
+        "	v_mov_b32_e32 v3, 0\n	s_waitcnt lgkmcnt(0)\n	global",
+    )
+    assert fault(code).message.startswith("writes v3, which a load still in flight will write")
+
+
+def test_a_wait_that_leaves_one_too_many_in_flight() -> None:
+    two = EXCHANGE.replace("ds_read_b32 v3, v2", "ds_read_b32 v3, v2\n	ds_read_b32 v6, v2")
+    assert run(two.replace("lgkmcnt(0)\n	global", "lgkmcnt(1)\n	global")).faults == ()
+    found = fault(two.replace("lgkmcnt(0)\n	global", "lgkmcnt(2)\n	global"))
+    assert "it needs `s_waitcnt lgkmcnt(1)` before" in found.message
+
+
+def test_scalar_loads_come_in_any_order() -> None:
+    code = EXCHANGE.replace(
+        "	s_waitcnt lgkmcnt(0)\n	s_barrier", "	s_waitcnt lgkmcnt(1)\n	s_barrier"
+    )
+    assert fault(code).kind == "no-wait"
+
+
+def test_a_barrier_that_some_waves_never_reach() -> None:
+    code = EXCHANGE.replace(
+        "	ds_write_b32 v1, v0",
+        "	v_readfirstlane_b32 s6, v0\n	s_cmp_lt_u32 s6, 64\n	s_cbranch_scc1 .LEND\n"
+        "	ds_write_b32 v1, v0",
+    ) + "\n.LEND:"  # fmt: skip
+    found = fault(code)
+    assert (found.kind, found.instruction) == ("divergent-barrier", "s_barrier")
+    assert found.message == "3 of 4 waves wait here, but 1 have ended"
+
+
+def test_waves_may_meet_at_different_barriers() -> None:
+    code = """
+	v_readfirstlane_b32 s6, v0
+	s_cmp_lt_u32 s6, 64
+	s_cbranch_scc1 .LOTHER
+	s_barrier
+	s_endpgm
+.LOTHER:
+	s_barrier"""
+    assert run(code).faults == ()
+
+
+@pytest.mark.parametrize(("width", "size"), [("b64", 8), ("b128", 16)])
+def test_a_wide_access_that_is_not_aligned(width: str, size: int) -> None:
+    last = {"b64": 4, "b128": 6}[width]
+    read = EXCHANGE.replace("ds_read_b32 v3, v2", f"ds_read_{width} v[3:{last}], v2 offset:4")
+    read = read.replace("v_add_u32_e32 v2, 64, v0", "v_and_b32_e32 v2, 0, v0")
+    found = fault(read, threads=256)
+    assert found.kind == "misaligned"
+    assert found.message == f"{size} bytes at LDS address 0x4, which is not a multiple of {size}"
+
+
+def test_a_loop_without_an_end() -> None:
+    found = fault("\n.LBB0_1:\n	s_branch .LBB0_1", budget=1000)
+    assert (found.kind, found.instruction) == ("budget", "s_branch .LBB0_1")
+    assert "executed 1000 instructions without reaching its end" in found.message
+
+
+def test_straight_to_lds_needs_its_own_wait() -> None:
+    code = """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+	s_mov_b32 m0, 0
+	s_waitcnt lgkmcnt(0)
+	global_load_lds_dword v1, s[4:5]
+	s_waitcnt vmcnt(0)
+	ds_read_b32 v3, v1
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v3, s[4:5]"""
+    assert run(code, 64).faults == ()
+    found = fault(code.replace("	s_waitcnt vmcnt(0)\n", ""), 64)
+    assert found.message == "reads LDS at 0x0, which it wrote and did not wait for: it needs " \
+        "`s_waitcnt vmcnt`"  # fmt: skip
+
+
+def test_lanes_may_add_to_one_word_and_then_read_it() -> None:
+    code = EXCHANGE.replace(
+        "	ds_write_b32 v1, v0",
+        "	v_mov_b32_e32 v8, 0\n	ds_write_b32 v1, v8\n	s_waitcnt lgkmcnt(0)\n	s_barrier\n"
+        "	ds_add_u32 v8, v0",
+    )
+    assert run(code).faults == ()
+    assert fault(code.replace("	s_barrier\n	ds_add_u32", "	ds_add_u32")).kind == "race"
+
+
+def test_bytes_of_one_word_are_no_race() -> None:
+    code = EXCHANGE.replace("ds_write_b32 v1, v0", "ds_write_b8 v0, v0")
+    code = code.replace("ds_read_b32 v3, v2", "ds_read_u8 v3, v0").replace("	s_barrier\n", "")
+    assert run(code).faults == ()
+
+
+def test_all_faults_are_collected_and_the_emulation_goes_on() -> None:
+    code = EXCHANGE.replace("	s_barrier\n", "").replace(
+        "ds_write_b32 v1, v0", "ds_write_b32 v1, v9"
+    )
+    found = run(code, keep_going=True)
+    assert [f.kind for f in found.faults] == ["uninitialized", "race"]
+    assert all(f.line for f in found.faults)
+    assert found.counts[0] == 1
+    assert found.run.waves == 8
+
+
+def test_accesses_out_of_bounds_are_left_out_when_it_goes_on() -> None:
+    code = EXCHANGE.replace("v3, s[4:5]", "v3, s[4:5] offset:4")
+    result = np.zeros(256, np.uint32)
+    found = sanitize(kernel(code, lds=1024), [result], (1,), (256,), keep_going=True)
+    assert [f.kind for f in found.faults] == ["out-of-bounds"]
+    assert (result[1:] == (np.arange(255) + 64) % 256).all()

@@ -1,0 +1,153 @@
+"""Kernels that Triton compiles: a GEMM of every type, and element-wise functions.
+
+Run as a program, in a process of its own, for Triton brings an LLVM that TVM's must not meet:
+
+    python -m tests.triton.kernels FOLDER CASE...
+
+writes FOLDER/CASE.s and FOLDER/CASE.json (LDS bytes, warps) for each case.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+@triton.jit
+def matmul(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ACC: tl.constexpr, OUT: tl.constexpr,
+):  # fmt: skip
+    """C = A x B, of any shape."""
+    tiles = tl.cdiv(N, BN)
+    row, column = tl.program_id(0) // tiles, tl.program_id(0) % tiles
+    rows = (row * BM + tl.arange(0, BM)) % M
+    columns = (column * BN + tl.arange(0, BN)) % N
+    steps = tl.arange(0, BK)
+    a = a_ptr + rows[:, None] * stride_am + steps[None, :] * stride_ak
+    b = b_ptr + steps[:, None] * stride_bk + columns[None, :] * stride_bn
+    total = tl.zeros((BM, BN), dtype=ACC)
+    for k in range(tl.cdiv(K, BK)):
+        left = tl.load(a, mask=steps[None, :] < K - k * BK, other=0.0)
+        right = tl.load(b, mask=steps[:, None] < K - k * BK, other=0.0)
+        total = tl.dot(left, right, total, out_dtype=ACC)
+        a += BK * stride_ak
+        b += BK * stride_bk
+    rows = row * BM + tl.arange(0, BM)
+    columns = column * BN + tl.arange(0, BN)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    c = c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn
+    tl.store(c, total.to(OUT), mask=mask)
+
+
+@triton.jit
+def softmax(x_ptr, y_ptr, n, SIZE: tl.constexpr):
+    """Exponentials, reductions across lanes and waves, a division."""
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + tl.program_id(0) * n + i, mask=i < n, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(y_ptr + tl.program_id(0) * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+@triton.jit
+def histogram(x_ptr, y_ptr, n, SIZE: tl.constexpr):
+    """Atomics of lanes that meet, and the error function."""
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.atomic_add(y_ptr + i % 8, tl.erf(x), mask=i < n)
+
+
+@dataclass(frozen=True)
+class Types:
+    """Of A and B, of the accumulator, and of C, for Triton."""
+
+    input: str
+    accumulator: Any
+    output: Any
+    output_name: str
+
+
+def _types(kind: str, arch: str) -> Types:
+    fnuz = arch == "gfx942"
+    inputs = {
+        "f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "i8": "i8",
+        "fp8": "fp8e4b8" if fnuz else "fp8e4nv", "bf8": "fp8e5b16" if fnuz else "fp8e5",
+    }  # fmt: skip
+    if kind == "f64":
+        return Types(inputs[kind], tl.float64, tl.float64, "fp64")
+    if kind == "i8":
+        return Types(inputs[kind], tl.int32, tl.int32, "i32")
+    if kind == "f16":
+        return Types(inputs[kind], tl.float32, tl.float16, "fp16")
+    if kind == "bf16":
+        return Types(inputs[kind], tl.float32, tl.bfloat16, "bf16")
+    return Types(inputs[kind], tl.float32, tl.float32, "fp32")
+
+
+def compile_gemm(
+    arch: str,
+    kind: str,
+    b_transposed: bool,
+    tile: tuple[int, int, int] = (64, 64, 32),
+    warps: int = 4,
+    stages: int = 2,
+    instruction: int = 0,
+    k_pack: int = 1,
+) -> Any:
+    """One GEMM kernel; `instruction` is 16 or 32, or 0 for Triton's own choice."""
+    types = _types(kind, arch)
+    ones = ["stride_ak", "stride_cn", "stride_bk" if b_transposed else "stride_bn"]
+    signature = {
+        "a_ptr": f"*{types.input}", "b_ptr": f"*{types.input}", "c_ptr": f"*{types.output_name}",
+        **dict.fromkeys(
+            ["M", "N", "K", "stride_am", "stride_ak", "stride_bk", "stride_bn", "stride_cm",
+             "stride_cn"], "i32"),
+        **dict.fromkeys(["BM", "BN", "BK", "ACC", "OUT"], "constexpr"),
+        **dict.fromkeys(ones, "constexpr"),
+    }  # fmt: skip
+    constants = {
+        **dict.fromkeys(ones, 1),
+        "BM": tile[0], "BN": tile[1], "BK": tile[2], "ACC": types.accumulator, "OUT": types.output,
+    }  # fmt: skip
+    attributes = {
+        (position,): [["tt.divisibility", 16]]
+        + ([["tt.pointer_range", 32]] if name.endswith("ptr") else [])
+        for position, name in enumerate(signature)
+        if name not in constants
+    }
+    options = {"num_warps": warps, "num_stages": stages, "matrix_instr_nonkdim": instruction,
+               "kpack": k_pack}  # fmt: skip
+    return triton.compile(
+        ASTSource(matmul, signature, constants, attributes), GPUTarget("hip", arch, 64), options
+    )
+
+
+def compile_elementwise(name: str, arch: str) -> Any:
+    function = {"softmax": softmax, "histogram": histogram}[name]
+    signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32", "SIZE": "constexpr"}
+    source = ASTSource(function, signature, {"SIZE": 1024})
+    return triton.compile(source, GPUTarget("hip", arch, 64), {"num_warps": 4})
+
+
+def main() -> None:
+    """Cases are ARCH.KIND.bt, ARCH.KIND.kn, and ARCH.FUNCTION."""
+    folder = Path(sys.argv[1])
+    for case in sys.argv[2:]:
+        arch, kind, *order = case.split(".")
+        kernel = compile_gemm(arch, kind, order == ["bt"]) if order else compile_elementwise(
+            kind, arch)  # fmt: skip
+        (folder / f"{case}.s").write_text(kernel.asm["amdgcn"])
+        facts = {"lds_bytes": kernel.metadata.shared, "warps": kernel.metadata.num_warps}
+        (folder / f"{case}.json").write_text(json.dumps(facts))
+
+
+if __name__ == "__main__":
+    main()
