@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _UNITS = 1  # process of the units; the waves are the other
 _WAVES = 2
+_ISSUE = 4  # cycles that a wave needs to issue an instruction
 
 
 def timeline_json(profile: Profile) -> str:
@@ -22,8 +23,9 @@ def timeline_json(profile: Profile) -> str:
     rows += [_name(_WAVES, w, f"wave {w}") for w in sorted({event.wave for event in events})]
     for event in events:
         if event.busy:
-            rows.append(_slice(profile, event, _UNITS, tracks[event.simd, event.unit], event.busy))
-        rows.append(_slice(profile, event, _WAVES, event.wave, 4))
+            track = tracks[event.simd, event.unit]
+            rows.append(_slice(profile, event, _UNITS, track, event.start, event.busy))
+        rows.append(_slice(profile, event, _WAVES, event.wave, event.issued, _ISSUE))
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": rows}, separators=(",", ":"))
 
 
@@ -36,13 +38,15 @@ def _name(process: int, thread: int | None, name: str) -> dict[str, Any]:
     return {"ph": "M", "pid": process, "tid": thread or 0, "name": kind, "args": {"name": name}}
 
 
-def _slice(profile: Profile, event: Event, process: int, thread: int, busy: int) -> dict[str, Any]:
+def _slice(
+    profile: Profile, event: Event, process: int, thread: int, start: int, busy: int
+) -> dict[str, Any]:
     instruction = profile.program.instructions[event.place]
     return {
         "ph": "X",
         "pid": process,
         "tid": thread,
-        "ts": event.start,
+        "ts": start,
         "dur": busy,
         "name": instruction.name,
         "args": {"line": instruction.line, "text": instruction.text, "wave": event.wave},

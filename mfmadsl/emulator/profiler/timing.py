@@ -27,8 +27,12 @@ _FAR = 1 << 60
 
 @dataclass(frozen=True)
 class Event:
-    """One instruction in time: `busy` cycles from `start` on a unit of a SIMD (-1: of all)."""
+    """One instruction in time: issued, then `busy` cycles from `start` on a unit of a SIMD.
 
+    The SIMD is -1 for units that all share.
+    """
+
+    issued: int
     start: int
     busy: int
     unit: str
@@ -134,7 +138,11 @@ class _Unit:
                     self._stalls_at[wave.trace.places[wave.at]] += step
             now += step
             running = [wave for wave in running if not wave.ended]
-        last = max([now, *(max(w.vmcnt, default=0) for w in self._waves)])
+        last = max(
+            [now]
+            + [event.start + event.busy for event in self._events]
+            + [time for wave in self._waves for time in wave.vmcnt]
+        )
         return Timing(
             last, dict(self._busy), dict(self._stalls), dict(self._stalls_at), tuple(self._events)
         )
@@ -187,7 +195,7 @@ class _Unit:
             self._free[step.kind, wave.simd] = now + busy
             if step.kind == "matrix":
                 for register in step.writes:
-                    wave.results[register] = now + busy + SLOT
+                    wave.results[register] = now + busy
         elif step.kind == "lds":
             start, busy, simd = max(now, self._free["lds", -1]), max(1, cost), -1
             self._free["lds", -1] = start + busy
@@ -200,7 +208,7 @@ class _Unit:
             self._free["vmem", -1] = start + busy
             wave.vmcnt.append(max([start + busy + self._chip.l2_latency, *wave.vmcnt]))
         self._busy[step.kind] += busy
-        self._events.append(Event(start, busy, step.kind, simd, wave.number, place))
+        self._events.append(Event(now, start, busy, step.kind, simd, wave.number, place))
 
     def _wait_at_barrier(self, wave: _Wave, now: int) -> tuple[int, str]:
         wave.waiting = True

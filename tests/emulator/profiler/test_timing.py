@@ -1,0 +1,140 @@
+"""The cycle model: against figures of llvm-mca 19 on straight-line code, and by its own laws.
+
+`CODE` is in slots of four cycles, as llvm-mca counts; `benchmarks/profiler.py` measures whole
+kernels the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mfmadsl.emulator.assembly import Instruction, parse_instruction
+from mfmadsl.emulator.instruction_table import NO_EFFECT, compile_instruction
+from mfmadsl.emulator.machine import Machine
+from mfmadsl.emulator.profiler import Chip, Timing, chip_of
+from mfmadsl.emulator.profiler.chip import SLOT
+from mfmadsl.emulator.profiler.record import Trace
+from mfmadsl.emulator.profiler.timing import simulate
+
+PASSED = {*NO_EFFECT, "s_waitcnt", "s_barrier"}
+INDEPENDENT = "\n".join(
+    f"v_mfma_f32_16x16x16_f16 v[{4 * i}:{4 * i + 3}], v[100:101], v[102:103], "
+    f"v[{4 * i}:{4 * i + 3}]"
+    for i in range(8)
+)
+CHAIN = "\n".join(["v_mfma_f32_32x32x8_f16 v[0:15], v[100:101], v[102:103], v[0:15]"] * 6)
+VECTOR = "\n".join(f"v_add_u32_e32 v{i}, v{i + 20}, v{i + 40}" for i in range(16))
+LOADS = "\n".join(
+    [f"ds_read_b128 v[{4 * i}:{4 * i + 3}], v100 offset:{1024 * i}" for i in range(4)]
+    + ["s_waitcnt lgkmcnt(0)", *VECTOR.splitlines()]
+)
+MIXED = "\n".join(
+    line
+    for pair in zip(INDEPENDENT.splitlines(), VECTOR.replace(" v", " v1").splitlines()[:8],
+                    strict=True)
+    for line in pair
+)  # fmt: skip
+
+# code: (text, cycles by `llvm-mca-19 -mcpu=gfx942 -iterations=1`)
+CODE = {
+    "independent": (INDEPENDENT, 33),
+    "chain": (CHAIN, 49),
+    "vector": (VECTOR, 17),
+    "loads": (LOADS, 26),
+    "mixed": (MIXED, 33),
+}
+
+
+def as_llvm_has_it() -> Chip:
+    chip = chip_of("gfx942")
+    return replace(chip, lds_latency=4 * SLOT, l2_latency=79 * SLOT, scalar_latency=5 * SLOT)
+
+
+def timing(code: str, waves: int = 1, cost: int = 0, group: int = 1, arch: str = "gfx942",
+           chip: Chip | None = None) -> Timing:  # fmt: skip
+    """Some waves that all execute the same."""
+    program = [parse_instruction(line, i) for i, line in enumerate(code.splitlines())]
+    operations = {
+        place: compile_instruction(instruction, Machine(arch))
+        for place, instruction in enumerate(program)
+        if instruction.name not in PASSED
+    }
+
+    def trace() -> Trace:
+        costs = [cost if _reads_memory(each) else 0 for each in program]
+        return Trace(0, list(range(len(program))), costs)
+
+    return simulate(
+        chip or chip_of(arch), program, operations, [trace() for _ in range(waves)], group
+    )
+
+
+def _reads_memory(instruction: Instruction) -> bool:
+    return instruction.name.startswith(("ds_", "global_"))
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_llvm_mca_agrees_on_straight_line_code(name: str) -> None:
+    text, expected = CODE[name]
+    found = timing(text, chip=as_llvm_has_it()).cycles / SLOT
+    assert abs(found - expected) <= 1 + expected * 0.05
+
+
+def test_matrix_cores_bound_independent_products() -> None:
+    found = timing(INDEPENDENT)
+    assert found.busy["matrix"] == 8 * 16
+    assert 8 * 16 - 12 <= found.cycles <= 8 * 16 + 8
+
+
+def test_simds_work_side_by_side() -> None:
+    assert timing(INDEPENDENT, waves=4, group=4).cycles == timing(INDEPENDENT).cycles
+    eight = timing(INDEPENDENT, waves=8, group=8).cycles  # two on each SIMD share its matrix core
+    assert eight >= 2 * 8 * 16 - 16
+
+
+def test_another_wave_fills_the_matrix_core_while_one_waits() -> None:
+    one, two = timing(CHAIN).cycles, timing(CHAIN, waves=8, group=8).cycles
+    assert two < 2 * one
+
+
+def test_vector_instructions_run_beside_matrix_ones() -> None:
+    assert timing(MIXED).cycles <= timing(INDEPENDENT).cycles + 3 * SLOT
+
+
+def test_waits_take_the_latency() -> None:
+    chip = chip_of("gfx942")
+    load = "global_load_dword v0, v2, s[0:1]\ns_waitcnt vmcnt(0)\nv_mov_b32 v1, v0"
+    found = timing(load, cost=256)
+    assert found.stalls["memory"] >= chip.l2_latency - SLOT
+    assert "memory" not in timing(load.replace("vmcnt(0)", "vmcnt(1)"), cost=256).stalls
+
+
+def test_lds_is_shared_by_all_simds() -> None:
+    read = "\n".join(["ds_read_b128 v[0:3], v100"] * 8)
+    one = timing(read, waves=4, cost=8, group=4)
+    conflicts = timing(read, waves=4, cost=64, group=4)
+    assert one.busy["lds"] == 4 * 8 * 8
+    assert conflicts.busy["lds"] == 4 * 8 * 64
+    wait = read + "\ns_waitcnt lgkmcnt(0)"
+    assert timing(wait, waves=4, cost=64, group=4).cycles >= 4 * 8 * 64
+
+
+def test_a_barrier_waits_for_the_last_wave_of_its_group() -> None:
+    code = "ds_write_b32 v0, v1\ns_waitcnt lgkmcnt(0)\ns_barrier\nv_mov_b32 v2, v3"
+    found = timing(code, waves=4, cost=100, group=4)
+    assert found.stalls["barrier"] > 0
+    assert "barrier" not in timing(code, waves=4, cost=100, group=1).stalls
+
+
+def test_priority_goes_before_age() -> None:
+    code = "\n".join(["v_add_u32 v0, v1, v2"] * 8)
+    eager = "s_setprio 1\n" + code
+    events = timing(eager, waves=8, group=8).events
+    assert {event.unit for event in events} >= {"valu"}
+    assert timing(eager, waves=8, group=8).cycles >= timing(code, waves=8, group=8).cycles
+
+
+def test_nops_take_their_time() -> None:
+    assert timing("s_nop 7\nv_mov_b32 v0, v1").cycles >= 8 * SLOT
