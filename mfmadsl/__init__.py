@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mfmadsl.emulator import EmulationError as EmulationError
     from mfmadsl.emulator import emulate as emulate
+    from mfmadsl.emulator.profiler import profile as profile
+    from mfmadsl.emulator.sanitizer import sanitize as sanitize
     from mfmadsl.gemm import Gemm as Gemm
     from mfmadsl.language import LanguageError as LanguageError
     from mfmadsl.language import find as find
@@ -44,6 +46,8 @@ _HOME = {
     "load_intrinsic": "tensorize",
     "matmul": "tensorize",
     "mfma_schedule": "tensorize",
+    "profile": "emulator.profiler",
+    "sanitize": "emulator.sanitizer",
 }
 __all__ = list(_HOME)
 

@@ -85,7 +85,7 @@ def fmt(specs: tuple[Path, ...], check_only: bool) -> None:
 
 @click.command()
 def schema() -> None:
-    """Print the JSON schema of what `list --json`, `show` and `check` print as JSON."""
+    """Print the JSON schema of all that other commands print as JSON."""
     print_json(json_schema())
 
 

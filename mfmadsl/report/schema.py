@@ -50,6 +50,52 @@ def json_schema() -> dict[str, Any]:
             intrinsics=_NATURAL,
             diagnostics={"type": "array", "items": {"$ref": "#/$defs/diagnostic"}},
         ),
+        "fault": _object(
+            kind=_STRING,
+            message=_STRING,
+            line=_or_null(_POSITIVE),
+            instruction=_or_null(_STRING),
+            workgroup=_or_null({"type": "array", "items": _NATURAL, "minItems": 3, "maxItems": 3}),
+            wave=_or_null(_NATURAL),
+            lane=_or_null(_NATURAL),
+            count=_POSITIVE,
+        ),
+        "profile": _object(
+            kernel=_STRING,
+            arch={"enum": list(ARCHITECTURES)},
+            registers=_object(vector=_NATURAL, accumulation=_NATURAL),
+            lds_bytes=_NATURAL,
+            occupancy=_object(waves_per_simd=_POSITIVE, workgroups=_POSITIVE, limit=_STRING),
+            modelled=_object(workgroups=_POSITIVE, waves=_POSITIVE),
+            whole={"$ref": "#/$defs/section"},
+            loop=_or_null({"$ref": "#/$defs/section"}),
+            lds_instructions={
+                "type": "array",
+                "items": _object(
+                    line=_POSITIVE,
+                    instruction=_STRING,
+                    cycles={"type": "number"},
+                    least_cycles={"type": "number"},
+                ),
+            },
+            timing=_object(
+                cycles=_NATURAL,
+                matrix_bound=_NATURAL,
+                matrix_use={"type": "number", "minimum": 0, "maximum": 1},
+                busy=_COUNTS,
+                stalls=_COUNTS,
+            ),
+            limits={"type": "array", "items": _STRING},
+        ),
+        "section": _object(
+            lines={"type": "array", "items": _POSITIVE, "minItems": 2, "maxItems": 2},
+            instructions=_COUNTS,
+            matrix_cycles=_NATURAL,
+            lds_cycles=_NATURAL,
+            lds_conflict_cycles=_NATURAL,
+            memory_bytes=_NATURAL,
+            line_bytes=_NATURAL,
+        ),
         "diagnostic": _object(
             file=_STRING,
             line=_POSITIVE,
@@ -69,6 +115,8 @@ def json_schema() -> dict[str, Any]:
             {"$ref": "#/$defs/layout"},
             {"type": "array", "items": {"$ref": "#/$defs/intrinsic"}},
             {"$ref": "#/$defs/check"},
+            {"type": "array", "items": {"$ref": "#/$defs/fault"}},
+            {"$ref": "#/$defs/profile"},
         ],
         "$defs": definitions,
     }
@@ -77,6 +125,11 @@ def json_schema() -> dict[str, Any]:
 _STRING = {"type": "string"}
 _NATURAL = {"type": "integer", "minimum": 0}
 _POSITIVE = {"type": "integer", "minimum": 1}
+_COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def _object(**properties: Any) -> dict[str, Any]:

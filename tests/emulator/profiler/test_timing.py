@@ -95,8 +95,10 @@ def test_simds_work_side_by_side() -> None:
 
 
 def test_another_wave_fills_the_matrix_core_while_one_waits() -> None:
-    one, two = timing(CHAIN).cycles, timing(CHAIN, waves=8, group=8).cycles
-    assert two < 2 * one
+    step = f"ds_read_b64 v[100:101], v104\ns_waitcnt lgkmcnt(0)\n{CHAIN.splitlines()[0]}\n"
+    one, two = timing(step * 4, cost=4), timing(step * 4, waves=8, cost=4, group=8)
+    assert two.cycles < 1.5 * one.cycles
+    assert two.busy["matrix"] == 8 * one.busy["matrix"]
 
 
 def test_vector_instructions_run_beside_matrix_ones() -> None:

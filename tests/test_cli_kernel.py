@@ -1,0 +1,133 @@
+"""The commands that run machine code: `emulate`, `sanitize`, `profile`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from mfmadsl.report import json_schema
+from tests.emulator.machine import kernel
+from tests.test_cli import run
+
+# Each lane writes its number, and what its neighbour left in LDS.
+CODE = """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+	v_xor_b32_e32 v2, 4, v1
+	ds_write_b32 v1, v0
+	s_waitcnt lgkmcnt(0)
+	s_barrier
+	ds_read_b32 v3, v2
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v3, s[4:5]"""
+LAUNCH = ("--grid", "1", "--block", "128", "--arg", "uint32[128]=0")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "kernel.s"
+    path.write_text(kernel(CODE, lds=512))
+    return path
+
+
+def test_a_kernel_runs_and_its_result_is_saved(text: Path, tmp_path: Path) -> None:
+    result = run("emulate", text, *LAUNCH, "--save", f"0={tmp_path}/out.npy")
+    assert (result.exit_code, result.output) == (0, "2 waves, 20 instructions\n")
+    assert (np.load(tmp_path / "out.npy") == np.arange(128) ^ 1).all()
+
+
+def test_arguments_come_from_files(text: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.full(128, 9, np.uint32))
+    launch = [*LAUNCH[:-1], tmp_path / "in.npy"]
+    assert run("emulate", text, *launch, "--save", f"0={tmp_path}/out.npy").exit_code == 0
+    assert (np.load(tmp_path / "in.npy") == 9).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--block", "64"], 1, "does not say its grid: give --grid"),
+        (["--grid", "1"], 1, "does not say its block: give --block"),
+        (["--grid", "0", "--block", "64"], 2, "'0' is not one to three positive numbers"),
+        (["--grid", "1", "--block", "64"], 1, "takes 1 arguments (p0), but 0 are given"),
+        ([*LAUNCH[:4], "--arg", "floot16[4]"], 1, "there is no type `floot16`"),
+        ([*LAUNCH[:4], "--arg", "float16"], 1, "argument `float16` is none of: FILE.npy, float16["),
+        ([*LAUNCH[:4], "--arg", "int8[4]=999"], 1, "`999` is no int8"),
+        ([*LAUNCH[:4], "--arg", "no.npy"], 1, "no.npy: cannot be read: "),
+        ([*LAUNCH[:4], "--arg", "uint32[12]"], 1, "offset 48 of `p0`, which has 48 bytes"),
+        ([*LAUNCH, "--symbol", "other"], 1, "there is no kernel `other`, but: kernel"),
+        ([*LAUNCH, "--save", "out.npy"], 2, "is not N=FILE.npy"),
+        ([*LAUNCH, "--save", "3=out.npy"], 1, "there is no argument 3: the kernel takes 1"),
+        ([*LAUNCH, "--budget", "5"], 1, "executed 5 instructions without reaching its end"),
+    ],
+)
+def test_what_is_wrong_is_told(text: Path, arguments: list[str], code: int, message: str) -> None:
+    result = run("emulate", text, *arguments)
+    assert result.exit_code == code
+    assert message in result.output
+
+
+def test_files_that_are_no_kernels(tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in run("emulate", tmp_path / "no.s", *LAUNCH).output
+    (tmp_path / "binary.s").write_bytes(b"\xff\xfe\x00")
+    assert "is no text" in run("emulate", tmp_path / "binary.s", *LAUNCH).output
+    (tmp_path / "text.s").write_text("hello\n")
+    assert "there is no `.amdhsa_kernel`" in run("emulate", tmp_path / "text.s", *LAUNCH).output
+    (tmp_path / "other.json").write_text("{}")
+    assert "is not what `mfmadsl gemm --emit json` writes" in run(
+        "emulate", tmp_path / "other.json").output  # fmt: skip
+
+
+def test_a_kernel_of_ours_needs_no_more_than_its_json(tmp_path: Path) -> None:
+    gemm = ("gemm", "--intrinsic", "mfma_f32_16x16x16_f16", "--arch", "gfx942")
+    sizes = ("-m", "64", "-n", "64", "-k", "64")
+    written = run(*gemm, *sizes, "--emit", "asm", "--emit", "json", "-o", tmp_path / "k")
+    assert written.exit_code == 0
+    assert run("sanitize", tmp_path / "k.json").output.endswith("waves, no faults\n")
+    assert "matrix cycles" in run("profile", tmp_path / "k.json").output
+    only = run(*gemm, *sizes, "--emit", "json", "-o", tmp_path / "alone.json")
+    assert only.exit_code == 0
+    assert "names no assembly" in run("profile", tmp_path / "alone.json").output
+
+
+def test_faults_are_told_with_their_place(text: Path) -> None:
+    assert run("sanitize", text, *LAUNCH).output == "2 waves, no faults\n"
+    text.write_text(
+        text.read_text().replace("	s_barrier\n", "").replace("v2, 4, v1", "v2, v9, v1")
+    )
+    first = run("sanitize", text, *LAUNCH)
+    assert first.exit_code == 1
+    assert first.output == (
+        "error[uninitialized]: line 7: `v_xor_b32_e32 v2, v9, v1`: reads v9, which nobody wrote "
+        "(workgroup (0, 0, 0), wave 0, lane 0)\n"
+    )
+
+
+def test_all_faults_can_be_collected_as_json(text: Path) -> None:
+    text.write_text(
+        text.read_text().replace("	s_barrier\n", "").replace("v2, 4, v1", "v2, 0x100, v1")
+    )
+    result = run("sanitize", text, *LAUNCH, "--keep-going", "--format", "json")
+    assert result.exit_code == 1
+    faults = json.loads(result.output)
+    assert [fault["kind"] for fault in faults] == ["race"]
+    assert faults[0]["workgroup"] == [0, 0, 0]
+    assert faults[0]["instruction"] == "ds_read_b32 v3, v2"
+    jsonschema.validate(faults, json_schema())
+    assert run("sanitize", text, *LAUNCH, "--unwritten", "4").exit_code == 2
+
+
+def test_a_profile_as_table_json_and_timeline(text: Path, tmp_path: Path) -> None:
+    table = run("profile", text, *LAUNCH)
+    assert table.exit_code == 0
+    assert "limit  " in table.output
+    result = run("profile", text, *LAUNCH, "--format", "json", "--timeline", tmp_path / "t.json")
+    found = json.loads(result.output)
+    assert found["whole"]["memory_bytes"] == 256
+    jsonschema.validate(found, json_schema())
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert run("profile", text, *LAUNCH, "--timeline", "/proc/t.json").exit_code == 1
