@@ -95,7 +95,7 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
         entry=labels[name],
         instructions=instructions,
         labels=labels,
-        directives=directives[name],
+        directives={**_facts(metadata), **directives[name]},
         arguments=_arguments(metadata),
         workgroup_size=tuple(required) if required else None,
     )
@@ -170,6 +170,20 @@ def _metadata(text: str, kernel: str) -> Mapping[str, Any]:
         raise EmulationError(f"the metadata is no YAML: {error}") from None
     entries = metadata.get("amdhsa.kernels", ())
     return next((entry for entry in entries if entry.get(".name") == kernel), {})
+
+
+def _facts(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """What directives say by symbols, where the linker counts for them, in numbers."""
+    facts = {
+        "next_free_vgpr": ".vgpr_count",
+        "group_segment_fixed_size": ".group_segment_fixed_size",
+        "private_segment_fixed_size": ".private_segment_fixed_size",
+    }
+    found = {name: int(metadata[key]) for name, key in facts.items() if key in metadata}
+    accumulation = int(metadata.get(".agpr_count", 0))
+    if accumulation and "next_free_vgpr" in found:
+        found["accum_offset"] = found["next_free_vgpr"] - accumulation
+    return found
 
 
 def _arguments(metadata: Mapping[str, Any]) -> tuple[KernelArgument, ...]:

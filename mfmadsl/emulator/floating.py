@@ -170,7 +170,8 @@ def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[
         (zero, np.full_like(value, np.nan), False),
         (difference >= limit, np.where(is_denominator, up, value), True),
         (denormal, up, False),
-        (inverse_tiny & quotient_tiny, np.where(is_denominator, up, value), True),
+        # The manual scales up here, where the denominator is too large for that already.
+        (inverse_tiny & quotient_tiny, np.where(is_denominator, down, value), True),
         (inverse_tiny, down, False),
         (quotient_tiny, np.where(is_numerator, up, value), True),
         (exponent(numerator) <= mantissa, up, False),

@@ -98,6 +98,7 @@ class Scheduler:
                 operation = self._compiled[pc]
                 if operation is None:
                     operation = compile_instruction(instruction, self._machine)
+                    _check_registers(waves, instruction, operation)
                     self._compiled[pc] = operation
                 try:
                     if watch is None:
@@ -133,6 +134,19 @@ class Scheduler:
         rest = waves.select(~taken, waves.pc)
         waves.__dict__.update(rest.__dict__)
         return apart
+
+
+def _check_registers(waves: Waves, instruction: Instruction, operation: Operation) -> None:
+    """Raises EmulationError for a register that the kernel has not asked for."""
+    files = {"v": waves.vector, "a": waves.accumulation, "s": waves.scalar}
+    for register in (*operation.writes, *(read.register for read in operation.reads)):
+        last, count = register.index + register.count - 1, len(files[register.bank])
+        if last >= count:
+            raise EmulationError(
+                f"uses {register.bank}{last}, but the kernel asks for {count} such registers: "
+                "see `.amdhsa_next_free_vgpr` and `.amdhsa_accum_offset`",
+                instruction.line, instruction.text, "register",
+            )  # fmt: skip
 
 
 _PASSED = NO_EFFECT | {"s_endpgm", "s_barrier", "s_waitcnt"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -153,8 +153,9 @@ def test_denormals_are_flushed_where_the_mode_says_so() -> None:
         assert vector(waves, 0, np.float32)[0] == pytest.approx(expected, rel=1e-5, abs=0)
 
 
-@given(words, words, words)
-def test_divisions_come_out_right(a: Array, b: Array, c: Array) -> None:
+@settings(max_examples=400)
+@given(words, words)
+def test_divisions_come_out_right(a: Array, b: Array) -> None:
     """The whole sequence that compilers emit for n / d, on floats of all kinds."""
     numerator, denominator = a.view(np.float32), b.view(np.float32)
     waves = wave()
