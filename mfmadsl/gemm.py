@@ -9,6 +9,7 @@ import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit float
 import numpy as np
 import numpy.typing as npt
 from tvm.s_tir import Schedule
+from tvm.target.codegen import llvm_lookup_intrinsic_id
 
 from mfmadsl.emulator import emulate
 from mfmadsl.model import Intrinsic, Operand
@@ -58,7 +59,11 @@ class Gemm:
     shared_scope: str = "shared"
 
     def schedule(self) -> Schedule:
-        """The tensorized schedule. Raises ScheduleError if the shape or the chip does not fit."""
+        """The tensorized schedule.
+
+        Raises ScheduleError if the shape, the chip or LLVM does not have it, and ModuleError if
+        there is no module of the intrinsic.
+        """
         intrinsic = self.intrinsic
         if self.arch not in intrinsic.chips:
             raise ScheduleError(
@@ -70,6 +75,8 @@ class Gemm:
             raise ScheduleError(
                 f"{intrinsic.name} is no plain matrix product, but {kind}: no GEMM is made of it"
             )
+        if not llvm_lookup_intrinsic_id(intrinsic.call):
+            raise ScheduleError(f"{intrinsic.name}: LLVM has no intrinsic `{intrinsic.call}`")
         factors = default_factors(intrinsic, self.m, self.n, self.k)
         tile = load_intrinsic(intrinsic)
         types = tile.A_DTYPE, tile.OUT_DTYPE, self.b_transposed, tile.B_DTYPE

@@ -77,13 +77,14 @@ def gemm(
 
 
 def _built(problem: Gemm) -> tuple[Any, Kernel]:
+    from mfmadsl.codegen import ModuleError
     from mfmadsl.target import CodegenError, LinkError, LoweringError, build
     from mfmadsl.tensorize import ScheduleError
 
     try:
         schedule = problem.schedule()
         return schedule, build(schedule, problem.arch)
-    except (ScheduleError, LoweringError, CodegenError, LinkError) as error:
+    except (ModuleError, ScheduleError, LoweringError, CodegenError, LinkError) as error:
         fail(str(error))
 
 

@@ -95,14 +95,17 @@ def schema() -> None:
 @_SEARCH
 def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, ...]) -> None:
     """Write one importable Python module for each intrinsic of .mfma files."""
-    from mfmadsl.codegen import module_text, write_modules
+    from mfmadsl.codegen import ModuleError, module_text, write_modules
     from mfmadsl.output import OutputError
 
     texts: dict[str, str] = {}
     for described in load_all(specs, search):
         if described.name in texts:
             fail(f"`{described.name}` is defined in more than one of the files")
-        texts[described.name] = module_text(described)
+        try:
+            texts[described.name] = module_text(described)
+        except ModuleError as error:
+            fail(str(error))
     try:
         paths = write_modules(texts, output)
     except OutputError as error:

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from mfmadsl.codegen.limits import ModuleError, check_expressible
 from mfmadsl.model import (
     WAVE_SIZE,
     Accelerator,
     ClosedForm,
     ElementType,
     Intrinsic,
+    NoClosedFormError,
     Operand,
     TileBuffer,
 )
@@ -29,10 +31,20 @@ _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud8
 
 
 def module_text(described: Intrinsic | Accelerator) -> str:
-    """The source of the module: the same for the same description, wherever it is made."""
+    """The source of the module: the same for the same description, wherever it is made.
+
+    Raises ModuleError for an intrinsic that the templates do not cover.
+    """
     if isinstance(described, Accelerator):
         return _accelerator_text(described)
-    intrinsic = described
+    check_expressible(described)
+    try:
+        return _intrinsic_text(described)
+    except NoClosedFormError as error:
+        raise ModuleError(f"{described.name}: {error}") from None
+
+
+def _intrinsic_text(intrinsic: Intrinsic) -> str:
     if intrinsic.sparse:
         template, values = "sparse.py.jinja", _sparse(intrinsic)
     elif intrinsic.scales:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import product
 
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
 from mfmadsl.language.expression import names_in
 from mfmadsl.language.naming import check_agreement, check_name
 from mfmadsl.language.operand import Found, check_operand, check_types
@@ -83,6 +83,7 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
         if isinstance(field, OperandField):
             placed = check_operand(field, shape, layouts, found)
             operands.setdefault(field.name.text, []).extend(placed)
+    found += _check_type_lists([f for f in item.fields if isinstance(f, OperandField)])
     chips = tuple(chip for chip, _ in cycles)
     found += check_types(item, operands, chips)
     aliases = _names(fields.get("alias"))
@@ -99,9 +100,11 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
     if found or shape is None:
         raise LanguageError(sorted(found, key=lambda d: d.span.start))
     pairs = list(product(operands["a"], operands["b"]))
+    several = len(pairs) > 1
+    own = (f"v_{item.name.text}",) if several else ()
     return [
         Intrinsic(
-            name=_variant(item.name.text, a, b) if len(pairs) > 1 else item.name.text,
+            name=_variant(item.name.text, a, b) if several else item.name.text,
             doc=item.doc,
             **shape,
             a=a,
@@ -109,13 +112,25 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
             c=operands["c"][0],
             call=call,
             cycles=cycles if _wide(a, b) else narrow_cycles or cycles,
-            aliases=(*((f"v_{item.name.text}",) if len(pairs) > 1 else ()),
-                     *(name.text for name in aliases)),
+            aliases=(*own, *(name.text for name in aliases)),
             modifiers=modifiers,
             scales=scales,
         )
         for a, b in pairs
-    ]  # fmt: skip
+    ]
+
+
+def _check_type_lists(fields: list[OperandField]) -> Found:
+    """Only A and B come in several types, and in each of them once."""
+    found: Found = []
+    for name in dict.fromkeys(field.name.text for field in fields):
+        types = [each for field in fields if field.name.text == name for each in field.types]
+        if name not in _VARIED and len(types) > 1:
+            message = f"`{name}` has several types, where only `a` and `b` may"
+            found.append(_at(types[1], "type", message, "write an entry for each type"))
+        else:
+            found += repeated(types, "type")
+    return found
 
 
 def _wide(a: Operand, b: Operand) -> bool:
@@ -213,5 +228,4 @@ def repeated(names: Iterable[Name], what: str) -> Found:
 
 
 def _at(name: Name, code: str, message: str, hint: str = "") -> Diagnostic:
-    span: Span = name.span
-    return Diagnostic(code, message, span, hint)
+    return Diagnostic(code, message, name.span, hint)

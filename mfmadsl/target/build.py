@@ -100,8 +100,19 @@ def _emit(function: PrimFunc, chip: Architecture) -> _Emitted:
 
 
 def _generate(device: tvm.IRModule, target: Target) -> str:
-    module = tvm.get_global_func("target.build.rocm")(device, target)
+    try:
+        module = tvm.get_global_func("target.build.rocm")(device, target)
+    except tvm.error.InternalError as error:
+        raise CodegenError(f"{target.attrs['mcpu']}: {_reason(str(error))}") from None
     return str(module.inspect_source("hip"))
+
+
+def _reason(message: str) -> str:
+    """What LLVM's verifier objects to, of all that TVM says."""
+    _, _, errors = message.partition("following errors:")
+    lines = [" ".join(line.split()) for line in errors.splitlines() if line.strip()]
+    said = [line for line in lines if "load" not in line.split()[:3]]
+    return "LLVM refuses the module: " + " ".join(said[:2] or [message.splitlines()[0]])
 
 
 def _check_limits(launch: Launch, chip: Architecture) -> None:

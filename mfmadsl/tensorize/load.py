@@ -17,7 +17,7 @@ def load_intrinsic(intrinsic: Intrinsic | Accelerator | str) -> ModuleType:
     """The module that `mfmadsl compile` would write for an entry, imported.
 
     A string names an entry of the library (ValueError if there is none). The module is made once
-    for each intrinsic and found again in `sys.modules`.
+    for each intrinsic and found again in `sys.modules`. Raises ModuleError if there can be none.
     """
     if isinstance(intrinsic, str):
         intrinsic = find(intrinsic)

@@ -33,6 +33,8 @@ A, B = "float16[i, k]", "float16[k, j]"
         ("gfx942=16", "gfx90a=16", "chip", "chip `gfx90a` is given twice", ""),
         ("gfx942=16", "gfx942=0", "cycles", "takes a cycle or more", ""),
         (A, "float17[i, k]", "type", "`float17` is no element type", "did you mean `float16`?"),
+        (A, "float16 float16[i, k]", "type", "type `float16` is given twice", ""),
+        ("float32[i, j]", "float32 float64[i, j]", "type", "only `a` and `b` may", "an entry for"),
         (A, "float16[k, i]", "indices", "`a` is indexed [i, k]", "C[i, j] += A[i, k] * B[k, j]"),
         (B, "float32[k, j]", "type", "`a` has elements of 16 bits, `b` of 32", ""),
         ("m=16 ", "m=0 ", "shape", "m=0 is not between 1 and 128", ""),

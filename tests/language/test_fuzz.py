@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from itertools import product
 
 from hypothesis import given, settings
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 from lark import Lark
 
+from mfmadsl.codegen import ModuleError, module_text
 from mfmadsl.language import LanguageError, Source, library_files, load_source
 from mfmadsl.model import Intrinsic
+from mfmadsl.report import intrinsic_summary
 from mfmadsl.resources import resource_folder
 
 TEXTS = [path.read_text() for path in library_files()]
@@ -28,9 +31,17 @@ def check(text: str) -> None:
     try:
         for intrinsic in load_source(Source("fuzz.mfma", text)):
             check_layouts(intrinsic)
+            check_module(intrinsic)
     except LanguageError as error:
         refused = error
     assert refused is None or (refused.diagnostics and str(refused))
+
+
+def check_module(intrinsic: Intrinsic) -> None:
+    """What is accepted becomes a module that Python can read, or it is said why not."""
+    assert intrinsic.name in intrinsic_summary(intrinsic)
+    with suppress(ModuleError):
+        compile(module_text(intrinsic), "fuzz.py", "exec")
 
 
 def check_layouts(intrinsic: Intrinsic) -> None:

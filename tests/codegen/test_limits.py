@@ -1,0 +1,59 @@
+"""What the language accepts and no module can be made of is told, not a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mfmadsl.codegen import ModuleError, module_text
+from mfmadsl.language import Source, load_source
+from tests.language.entries import HALF, spoiled
+from tests.test_cli import run, spec
+
+EXAMPLE = HALF.replace("intrinsic mfma_f32_16x16x16_f16", "intrinsic example").replace(
+    "  alias   v_mfma_f32_16x16x16f16\n", ""
+)
+SPARSE = spoiled("k=16", "k=32").replace("float16[i, k]", "float16[i, k / 2]").replace(
+    "operand(j, k, pack=4)", "operand(j, k, pack=8)").replace("16x16x16", "16x16x32")  # fmt: skip
+SKEW = "layout skew(x, k) { lane = (x + k) % 16 + 16 * (k / 4)  register = k % 4 }\n"
+SPLIT = "layout split(x, k) { lane = x + X * (k % 4)  register = k / 4 }\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SKEW + HALF.replace("operand(i, k, pack=4)", "skew(i, k)"), "is no sum of digits"),
+        (SPLIT + SPARSE.replace("operand(i, k, pack=4)", "split(i, k)"), "8, 16 or 32 bits side"),
+        (
+            EXAMPLE.replace("float16", "float4_e2m1fn").replace("16x16x16f16", "16x16x64.f4")
+            .replace("k=16", "k=64").replace("pack=4", "pack=16")
+            .replace("gfx90a=32 gfx942", "gfx950"),
+            "has no scales, but `a` is float4_e2m1fn",
+        ),
+    ],
+)  # fmt: skip
+def test_what_has_no_module(text: str, message: str) -> None:
+    (intrinsic,) = load_source(Source("limits.mfma", text))
+    with pytest.raises(ModuleError, match=message):
+        module_text(intrinsic)
+
+
+def test_the_command_says_so(tmp_path: Path) -> None:
+    text = SKEW + HALF.replace("operand(i, k, pack=4)", "skew(i, k)")
+    result = run("compile", spec(tmp_path, text), "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.output.startswith("error: mfma_f32_16x16x16_f16: the index map is no sum of")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_call_that_llvm_does_not_have_is_told(tmp_path: Path) -> None:
+    gemm = ("gemm", "--intrinsic", "example", "--arch", "gfx942", "-m", 64, "-n", 64, "-k", 64)
+    unknown = EXAMPLE.replace("llvm.amdgcn.mfma.f32.16x16x16f16", "llvm.amdgcn.nothing.at.all")
+    result = run(*gemm, "--spec", spec(tmp_path, unknown))
+    assert result.exit_code == 1
+    assert "LLVM has no intrinsic `llvm.amdgcn.nothing.at.all`" in result.output
+    other = EXAMPLE.replace("16x16x16f16", "16x16x16bf16.1k")
+    result = run(*gemm, "--spec", spec(tmp_path, other))
+    assert result.exit_code == 1
+    assert "gfx942: LLVM refuses the module: Call parameter type does not match" in result.output
