@@ -65,9 +65,13 @@ _DTYPES = {
 
 def kind_of(name: str, kind: str) -> str:
     """The type that an atomic computes in, of the end of its mnemonic."""
-    if name in ("smin", "smax"):
-        return kind.replace("u", "i")
-    return kind
+    return kind.replace("u", "i") if name in ("smin", "smax") else kind
+
+
+def memory_atomic(name: str, suffix: str | None) -> tuple[Combine, str]:
+    """What a global or buffer atomic does, and in which type; the suffix is `_x2`, `_f32`, ..."""
+    kind = {None: "u32", "_x2": "u64"}.get(suffix, (suffix or "")[1:])
+    return ATOMICS["pk_add_bf16" if kind == "bf16" else name], kind_of(name, kind)
 
 
 def atomic(

@@ -7,11 +7,11 @@ import re
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
+from mfmadsl.emulator.atomic import ATOMICS, atomic, memory_atomic
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register, Symbol
-from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.operation import Operation, Read, reads_of
 from mfmadsl.emulator.transfer import (
     M0_REGISTER,
     WIDTHS,
@@ -63,8 +63,7 @@ class _Place:
         self._offset = "offen" in instruction.modifiers
 
     def reads(self) -> tuple[Read, ...]:
-        operands = (self._vector, self._descriptor, self._base)
-        return tuple(Read(o) for o in operands if isinstance(o, Register))
+        return reads_of(self._vector, self._descriptor, self._base)
 
     def scratch_offset(self, waves: Waves) -> Array | None:
         """The offset in scratch memory, if that is what the descriptor describes."""
@@ -174,9 +173,7 @@ def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operatio
     place = _Place(instruction, operands)
     assert isinstance(data, Register)
     returns = bool({"sc0", "glc"} & set(instruction.modifiers))
-    kind = {None: "u32", "_x2": "u64"}.get(suffix, (suffix or "")[1:])
-    combine = ATOMICS["pk_add_bf16" if kind == "bf16" else name]
-    kind = kind_of(name, kind)
+    combine, kind = memory_atomic(name, suffix)
     size = 8 if kind.endswith("64") else 4
 
     def execute(waves: Waves) -> None:

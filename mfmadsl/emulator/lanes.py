@@ -8,7 +8,7 @@ import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.operand import Operand, Register
-from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.operation import Operation, Read, reads_of
 from mfmadsl.emulator.wave import LANES, Array, Waves
 
 
@@ -52,7 +52,7 @@ def _scalar_result(
     return Operation(
         lambda waves: waves.write_scalar(target, moved(waves, waves)),
         "valu",
-        _reads(*controls) + _moves(source),
+        reads_of(*controls) + _moves(source),
         (target,),
         flow=moved,
         whole_wave=True,
@@ -72,7 +72,7 @@ def _write_lane(instruction: Instruction) -> Operation:
     def execute(waves: Waves) -> None:
         waves.vector[target.index] = moved(waves, waves)
 
-    reads = _reads(lane) + _moves(target, value)
+    reads = reads_of(lane) + _moves(target, value)
     return Operation(execute, "valu", reads, (target,), flow=moved, whole_wave=True)
 
 
@@ -133,13 +133,9 @@ def _count_lower_lanes(high: bool) -> Callable[[Instruction], Operation]:
             counted = np.bitwise_count(waves.read_vector(mask, "u32") & taken).astype(np.uint32)
             waves.write_vector(target, counted + waves.read_vector(addend, "u32"))
 
-        return Operation(execute, "valu", _reads(mask, addend), (target,))
+        return Operation(execute, "valu", reads_of(mask, addend), (target,))
 
     return compile_it
-
-
-def _reads(*operands: Operand) -> tuple[Read, ...]:
-    return tuple(Read(o) for o in operands if isinstance(o, Register))
 
 
 def _moves(*operands: Operand) -> tuple[Read, ...]:

@@ -11,7 +11,7 @@ from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register
-from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.operation import Operation, Read, reads_of
 from mfmadsl.emulator.transfer import WIDTHS, Width, load, put, reach_lds, read, store
 from mfmadsl.emulator.wave import LANES, Array, Mask, Waves
 
@@ -62,9 +62,9 @@ def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> 
             (load if is_load else store)(waves, waves.lds, offsets, register, width, mask)
 
     if is_load:
-        return Operation(execute, "lds", _reads(address), tuple(registers))
+        return Operation(execute, "lds", reads_of(address), tuple(registers))
     data = [Read(register, moved=True) for register in registers]
-    return Operation(execute, "lds", (*_reads(address), *data))
+    return Operation(execute, "lds", (*reads_of(address), *data))
 
 
 def _reach(waves: Waves, address: Operand, place: int, size: int) -> tuple[Array, Mask | None]:
@@ -96,7 +96,7 @@ def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operat
         columns = blocks.swapaxes(-1, -2).reshape(waves.count, LANES, -1)
         put(waves, np.moveaxis(_packed(columns, bits), -1, 0), target, width, None)
 
-    return Operation(execute, "lds", _reads(address), (target,))
+    return Operation(execute, "lds", reads_of(address), (target,))
 
 
 def _elements(words: Array, bits: int) -> Array:
@@ -141,7 +141,7 @@ def _permute(instruction: Instruction, backward: bool) -> Operation:
     def execute(waves: Waves) -> None:
         waves.write_vector(target, moved(waves, waves))
 
-    reads = (*_reads(address), Read(data, moved=True))
+    reads = (*reads_of(address), Read(data, moved=True))
     return Operation(execute, "lds", reads, (target,), flow=moved)
 
 
@@ -185,13 +185,9 @@ def _atomic(instruction: Instruction, name: str, kind: str, returns: bool) -> Op
         atomic(waves, waves.lds, offsets, combine, kind, data, target, mask)
 
     writes = (target,) if isinstance(target, Register) else ()
-    return Operation(execute, "lds", _reads(address, *data), writes)
+    return Operation(execute, "lds", reads_of(address, *data), writes)
 
 
 def _two(register: Operand, words: int) -> list[Operand]:
     assert isinstance(register, Register)
     return [Register(register.bank, register.index + i * words, words) for i in range(2)]
-
-
-def _reads(*operands: Operand) -> tuple[Read, ...]:
-    return tuple(Read(o) for o in operands if isinstance(o, Register))

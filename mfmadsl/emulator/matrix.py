@@ -19,7 +19,7 @@ from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.machine import Machine, without_denormals
 from mfmadsl.emulator.number import BITS, decode, scales
 from mfmadsl.emulator.operand import Literal, Operand, Register
-from mfmadsl.emulator.operation import Execute, Operation, Read
+from mfmadsl.emulator.operation import Execute, Operation, reads_of
 from mfmadsl.emulator.wave import LANES, Array, Waves
 
 _MNEMONIC = re.compile(
@@ -94,7 +94,7 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     else:
         a, b, c = sources
         execute = _multiply(matrix, target, a, b, c)
-    reads = tuple(Read(source) for source in sources if isinstance(source, Register))
+    reads = reads_of(*sources)
     return Operation(execute, "matrix", reads, (target,), whole_wave=True)
 
 

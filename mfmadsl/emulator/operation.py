@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from mfmadsl.emulator.operand import Register
+from mfmadsl.emulator.operand import Operand, Register
 from mfmadsl.emulator.wave import Array, Waves
 
 Execute = Callable[[Waves], None]
@@ -45,3 +45,8 @@ class Operation:
     writes: tuple[Register, ...] = ()
     flow: Callable[[Waves, Waves], Array] | None = None
     whole_wave: bool = False
+
+
+def reads_of(*operands: Operand) -> tuple[Read, ...]:
+    """What is read of operands, as far as they are registers."""
+    return tuple(Read(operand) for operand in operands if isinstance(operand, Register))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.floating import fused_multiply_add
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Literal, Operand, Register
-from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.operation import Operation, reads_of
 from mfmadsl.emulator.row import Compute
 from mfmadsl.emulator.source import half_of
 from mfmadsl.emulator.wave import Array, Waves
@@ -116,7 +116,7 @@ def _move(instruction: Instruction) -> Operation:
     def execute(waves: Waves) -> None:
         waves.write_vector(target, moved(waves, waves))
 
-    reads = tuple(replace(read, moved=True) for read in _reads(words))
+    reads = tuple(replace(read, moved=True) for read in reads_of(*words))
     return Operation(execute, "valu", reads, (target,), flow=moved)
 
 
@@ -150,7 +150,7 @@ def _pair_of_words(instruction: Instruction, compute: Compute) -> Operation:
             words.append(value.view(np.uint32).astype(np.uint64))
         waves.write_vector(target, np.asarray(words[0] | words[1] << np.uint64(32)))
 
-    reads = _reads([word for half in results for word, _ in half])
+    reads = reads_of(*(word for half in results for word, _ in half))
     return Operation(execute, "valu", reads, (target,))
 
 
@@ -221,7 +221,7 @@ def _dot(instruction: Instruction, kind: str, accumulates: bool) -> Operation:
         total = np.clip(total, limits.min, limits.max) if clamp else total
         waves.write_vector(target, total.astype(np.int64).astype(np.uint32))
 
-    return Operation(execute, "valu", _reads([a, b, addend]), (target,))
+    return Operation(execute, "valu", reads_of(a, b, addend), (target,))
 
 
 def _mixed(instruction: Instruction, form: str) -> Operation:
@@ -261,7 +261,3 @@ def _word(operand: Operand, which: int) -> Operand:
         return operand
     assert isinstance(operand, Register)
     return replace(operand, index=operand.index + which, count=1)
-
-
-def _reads(operands: Sequence[Operand]) -> tuple[Read, ...]:
-    return tuple(Read(o) for o in operands if isinstance(o, Register))

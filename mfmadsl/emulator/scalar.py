@@ -19,7 +19,7 @@ from mfmadsl.emulator.integer import (
 )
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import EXEC, MODE, Literal, Operand, Register
-from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.operation import Operation, Read, reads_of
 from mfmadsl.emulator.wave import Array, Waves, width_of
 
 EXEC_PAIR = Register("s", EXEC, 2)
@@ -311,7 +311,7 @@ def _compare(
         result = compare(_read(waves, a, left), _read(waves, b, right))
         waves.scc = np.broadcast_to(result, (waves.count,))
 
-    return Operation(execute, "salu", tuple(Read(o) for o in (a, b) if isinstance(o, Register)))
+    return Operation(execute, "salu", reads_of(a, b))
 
 
 def _save_exec(instruction: Instruction, combine: Callable[[Array, Array], Array]) -> Operation:
@@ -325,8 +325,7 @@ def _save_exec(instruction: Instruction, combine: Callable[[Array, Array], Array
         waves.write_scalar(EXEC_PAIR, result)
         waves.scc = _nonzero(result)
 
-    reads = (Read(source),) if isinstance(source, Register) else ()
-    return Operation(execute, "salu", reads, (target, EXEC_PAIR))
+    return Operation(execute, "salu", reads_of(source), (target, EXEC_PAIR))
 
 
 MODE_INSTRUCTIONS = ("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32")
@@ -352,5 +351,4 @@ def _mode(instruction: Instruction) -> Operation | None:
     if instruction.name == "s_getreg_b32":
         assert isinstance(operand, Register)
         return Operation(read, "salu", (), (operand,))
-    reads = (Read(operand),) if isinstance(operand, Register) else ()
-    return Operation(write, "salu", reads)
+    return Operation(write, "salu", reads_of(operand))

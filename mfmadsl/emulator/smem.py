@@ -10,7 +10,7 @@ from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.memory import AccessError
 from mfmadsl.emulator.operand import Operand, Register
-from mfmadsl.emulator.operation import Operation, Read
+from mfmadsl.emulator.operation import Operation, reads_of
 from mfmadsl.emulator.wave import Array, Waves
 
 _LOAD = re.compile(r"s_(buffer_)?load_dword(x2|x4|x8|x16|)")
@@ -27,7 +27,7 @@ def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None
     assert isinstance(target, Register)
     assert isinstance(base, Register)
     load = _buffer_load if match[1] else _load
-    reads = (Read(base), *(Read(o) for o in offset if isinstance(o, Register)))
+    reads = reads_of(base, *offset)
 
     def execute(waves: Waves) -> None:
         displacement: Array = np.array(instruction.offset(), np.uint64)

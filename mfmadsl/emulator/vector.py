@@ -16,7 +16,7 @@ from mfmadsl.emulator.integer import INTEGER
 from mfmadsl.emulator.lanes import LANE_INSTRUCTIONS
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import EXEC, MODE, Operand, Register
-from mfmadsl.emulator.operation import ALL_BITS, Operation, Read
+from mfmadsl.emulator.operation import ALL_BITS, Operation, Read, reads_of
 from mfmadsl.emulator.row import Row, undefined_bits, upward
 from mfmadsl.emulator.source import (
     DPP_MODIFIERS,
@@ -202,10 +202,6 @@ def _reads(sources: Sequence[Source]) -> tuple[Read, ...]:
     return tuple(read for source in sources if (read := source.register_read()) is not None)
 
 
-def _register_reads(*operands: Operand) -> tuple[Read, ...]:
-    return tuple(Read(o) for o in operands if isinstance(o, Register))
-
-
 def _conditional_move(instruction: Instruction) -> Operation:
     """v_cndmask_b32: the second source where the mask is set, else the first."""
     register, left, right, *mask = instruction.operands
@@ -225,7 +221,7 @@ def _conditional_move(instruction: Instruction) -> Operation:
         return target.placed(undefined, np.where(waves.read_mask(condition), b, a))
 
     moved = tuple(replace(read, moved=True) for read in _reads(sources))
-    reads = (*_register_reads(condition), *moved, *target.reads())
+    reads = (*reads_of(condition), *moved, *target.reads())
     return Operation(execute, "valu", reads, (target.register,), flow=flow)
 
 
@@ -248,7 +244,7 @@ def _carry(instruction: Instruction) -> Operation:
         target.write(waves, np.asarray(total).astype(np.uint32))
         waves.write_mask(carry_out, np.asarray((total < 0) | (total > 0xFFFF_FFFF)))
 
-    reads = (*_reads(sources), *_register_reads(*carry), *target.reads())
+    reads = (*_reads(sources), *reads_of(*carry), *target.reads())
     return Operation(execute, "valu", reads, (target.register, carry_out))
 
 
@@ -272,7 +268,7 @@ def _multiply_add_wide(instruction: Instruction) -> Operation:
         # LLVM uses this for 32 bits too, with nothing in the upper half of the addend.
         return upward(Source(addend, kind).read_bits(undefined))
 
-    reads = _register_reads(left, right)
+    reads = reads_of(left, right)
     if isinstance(addend, Register):
         reads = (*reads, Read(addend, moved=True))
     return Operation(execute, "valu", reads, (target, carry_out), flow=flow)
@@ -295,7 +291,7 @@ def _truth_table(instruction: Instruction) -> Operation:
                 result |= term & (c if row & 1 else ~c)
         waves.write_vector(target, result)
 
-    return Operation(execute, "valu", _register_reads(*sources), (target,))
+    return Operation(execute, "valu", reads_of(*sources), (target,))
 
 
 def _division_scale(instruction: Instruction) -> Operation:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
+from mfmadsl.emulator.atomic import ATOMICS, atomic, memory_atomic
 from mfmadsl.emulator.buffer import compile_buffer
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register, Symbol
-from mfmadsl.emulator.operation import Operation, Read, Unit
+from mfmadsl.emulator.operation import Operation, Read, Unit, reads_of
 from mfmadsl.emulator.transfer import (
     M0_REGISTER,
     WIDTHS,
@@ -75,9 +75,9 @@ def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
     unit: Unit = "flat" if instruction.name.startswith("flat") else "vmem"
     if is_load:
         kept = (Read(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
-        reads = _reads(address, *base) + (kept if width.half else ())
+        reads = reads_of(address, *base) + (kept if width.half else ())
         return Operation(execute, unit, reads, (data,))
-    return Operation(execute, unit, (*_reads(address, *base), Read(data, moved=True)))
+    return Operation(execute, unit, (*reads_of(address, *base), Read(data, moved=True)))
 
 
 def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
@@ -89,7 +89,7 @@ def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
     def execute(waves: Waves) -> None:
         fetch_to_lds(waves, addresses(waves), waves.exec_mask(), waves.exec_mask(), place, width)
 
-    return Operation(execute, "vmem", _reads(address, base, M0_REGISTER))
+    return Operation(execute, "vmem", reads_of(address, base, M0_REGISTER))
 
 
 def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation:
@@ -107,8 +107,8 @@ def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation
         move_scratch(waves, offset, data, is_load, width)
 
     if is_load:
-        return Operation(execute, "vmem", _reads(*parts), (data,))
-    return Operation(execute, "vmem", (*_reads(*parts), Read(data, moved=True)))
+        return Operation(execute, "vmem", reads_of(*parts), (data,))
+    return Operation(execute, "vmem", (*reads_of(*parts), Read(data, moved=True)))
 
 
 def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operation:
@@ -116,9 +116,7 @@ def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operatio
     returns = bool({"sc0", "glc"} & set(instruction.modifiers))
     target = operands.pop(0) if returns else None
     address, data, *base = operands
-    kind = {None: "u32", "_x2": "u64"}.get(suffix, (suffix or "")[1:])
-    combine = ATOMICS["pk_add_bf16" if kind == "bf16" else name]
-    kind = kind_of(name, kind)
+    combine, kind = memory_atomic(name, suffix)
     addresses = _addresses(instruction, address, base[0] if base else None)
 
     def execute(waves: Waves) -> None:
@@ -127,8 +125,4 @@ def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operatio
         atomic(waves, waves.memory, offsets, combine, kind, [data], target, mask)
 
     writes = (target,) if isinstance(target, Register) else ()
-    return Operation(execute, "vmem", _reads(address, data, *base), writes)
-
-
-def _reads(*operands: Operand) -> tuple[Read, ...]:
-    return tuple(Read(o) for o in operands if isinstance(o, Register))
+    return Operation(execute, "vmem", reads_of(address, data, *base), writes)

@@ -76,6 +76,15 @@ class Recorder:
         for wave, cost in zip(waves.index, costs, strict=True):
             self.traces[self._first + int(wave)].costs[-1] += int(cost)
 
+    def _access(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, size: int, mask: Mask | None,
+        reads: bool,
+    ) -> None:  # fmt: skip
+        if store is waves.lds:
+            self._lds(waves, offsets, size, mask, reads)
+        else:
+            self._global(waves, offsets, size, mask)
+
     def _lds(
         self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, reads: bool
     ) -> None:
@@ -106,19 +115,13 @@ class Recorder:
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
-        if store is waves.lds:
-            self._lds(waves, offsets, width.size, mask, reads=True)
-        else:
-            self._global(waves, offsets, width.size, mask)
+        self._access(waves, store, offsets, width.size, mask, reads=True)
 
     def stores(
         self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
-        if store is waves.lds:
-            self._lds(waves, offsets, width.size, mask, reads=False)
-        else:
-            self._global(waves, offsets, width.size, mask)
+        self._access(waves, store, offsets, width.size, mask, reads=False)
 
     updates = stores
 
