@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfmadsl import Gemm, emulate
+from mfmadsl import Gemm, emulate, find
 from mfmadsl.language import library
 from mfmadsl.tensorize import ScheduleError
 
@@ -108,3 +108,14 @@ def test_a_chip_without_the_instruction() -> None:
 )
 def test_the_tolerance_is_named(name: str, rule: str) -> None:
     assert Gemm(library()[name], "gfx942", 32, 32, 32).tolerance_rule == rule
+
+
+def test_a_chip_that_takes_denormals_for_zero_is_not_blamed() -> None:
+    half = find("mfma_f32_16x16x16_f16")
+    for arch, expected in (("gfx90a", 0), ("gfx942", 16 * 2.0**-20)):
+        gemm = Gemm(half, arch, 16, 16, 16)
+        a, b = np.full((16, 16), 2.0**-20, np.float16), np.ones((16, 16), np.float16)
+        c = np.zeros((16, 16), np.float32)
+        emulate(gemm.build(), [a, b, c])
+        assert c[0, 0] == expected
+        assert gemm.compare(a, b, c).agrees
