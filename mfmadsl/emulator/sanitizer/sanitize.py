@@ -76,6 +76,7 @@ class Sanitizer:
         self.found: list[Fault] = []
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
+        self._memory: ByteStore | None = None  # the undefined bytes of global memory
         widths = (_NARROW.match(i.name) for i in program.instructions)
         self._piece = min((int(m[1]) // 8 for m in widths if m), default=4)
 
@@ -93,17 +94,18 @@ class Sanitizer:
         self._total = waves.count
         self._loaded: list[tuple[Register, Any, Mask | None]] = []
         self._in_flight = InFlight(waves.count)
-        self._undefined = Undefined(waves, scalars)
+        self._undefined = Undefined(waves, scalars, self._memory)
         for index in range(3 if self._program.arch == "gfx908" else 1):
             self._undefined.define("v", index)
         self._undefined.forget(waves.lds)
         self._undefined.forget(waves.scratch)
         self._races = Races(waves, self._in_flight, self._piece)
-        _, _, *arguments = waves.memory.segments
-        for position in self._unwritten:
-            first = waves.memory.offset_of(arguments[position])
-            self._undefined.forget(waves.memory, first, first + arguments[position].size)
-        self._unwritten = frozenset()  # other workgroups start later
+        if self._unwritten and self._memory is None:  # the first workgroups of the launch
+            _, _, *arguments = waves.memory.segments
+            for position in self._unwritten:
+                first = waves.memory.offset_of(arguments[position])
+                self._undefined.forget(waves.memory, first, first + arguments[position].size)
+            self._memory = self._undefined.shadow_of(waves.memory)
 
     def _chosen(self, waves: Waves) -> Selected:
         return slice(None) if waves.count == self._total else waves.index

@@ -48,8 +48,11 @@ class _ShadowFile:
 class Undefined:
     """What is undefined in the registers of all waves, and in the memory that they share."""
 
-    def __init__(self, waves: Waves, scalars: int) -> None:
-        """`scalars` are the scalar registers that the hardware has set."""
+    def __init__(self, waves: Waves, scalars: int, memory: ByteStore | None = None) -> None:
+        """`scalars` are the scalar registers that the hardware has set.
+
+        `memory` is the shadow of global memory that earlier workgroups have left.
+        """
         self._count = waves.count
         self._shadows: dict[tuple[str, int], Shadow] = {}
         everything = np.full((waves.count, LANES), ALL_BITS, np.uint32)
@@ -62,7 +65,7 @@ class Undefined:
             if index not in _HARDWARE_SETS:
                 self._shadows["s", index] = once
         self._result: Shadow | None = None
-        self._memory: dict[int, ByteStore] = {}
+        self._memory: dict[int, ByteStore] = {} if memory is None else {id(waves.memory): memory}
 
     def of(self, bank: str, index: int, chosen: Selected) -> Shadow:
         shadow = self._shadows.get((bank, index))
@@ -148,6 +151,9 @@ class Undefined:
         if id(store) not in self._memory:
             self._memory[id(store)] = ByteStore(store.size_in_bytes)
         self._memory[id(store)].fill(first, last, 0xFF)
+
+    def shadow_of(self, store: ByteStore) -> ByteStore | None:
+        return self._memory.get(id(store))
 
     def load(
         self, waves: Waves, store: ByteStore, offsets: Addresses, width: Width, mask: Mask | None

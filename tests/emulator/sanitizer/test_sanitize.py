@@ -259,3 +259,24 @@ def test_accesses_out_of_bounds_are_left_out_when_it_goes_on() -> None:
     found = sanitize(kernel(code, lds=1024), [result], (1,), (256,), keep_going=True)
     assert [f.kind for f in found.faults] == ["out-of-bounds"]
     assert (result[1:] == (np.arange(255) + 64) % 256).all()
+
+
+def test_what_nobody_wrote_is_known_to_later_workgroups_too() -> None:
+    """More workgroups than run at once; all but the last write before they read."""
+    code = """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	s_lshl_b32 s3, s2, 8
+	v_lshl_add_u32 v1, v0, 2, s3
+	s_waitcnt lgkmcnt(0)
+	s_cmp_eq_u32 s2, 599
+	s_cbranch_scc1 .LREAD
+	global_store_dword v1, v0, s[4:5]
+.LREAD:
+	s_waitcnt vmcnt(0)
+	global_load_dword v3, v1, s[4:5]"""
+    memory = np.zeros(600 * 64, np.uint32)
+    assert sanitize(kernel(code), [memory], (600,), (64,)).faults == ()
+    assert sanitize(kernel(code), [memory], (599,), (64,), unwritten=[0]).faults == ()
+    with pytest.raises(EmulationError, match="uninitialized|nobody wrote") as found:
+        sanitize(kernel(code), [memory], (600,), (64,), unwritten=[0])
+    assert found.value.fault.workgroup == (599, 0, 0)
