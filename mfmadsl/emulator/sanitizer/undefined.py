@@ -170,9 +170,10 @@ class Undefined:
             lanes = np.ones((waves.count, LANES), np.bool_) if mask is None else mask
             wave, lane = (int(x) for x in np.argwhere(lanes)[flat][0])
             offset = int(offsets.reshape(-1)[flat][0])
-            place = f"address {offset % waves.lds.stride:#x} of LDS"
             if store is waves.memory:
                 place = waves.memory.describe(offset)
+            else:
+                place = f"address {offset % waves.lds.stride:#x} of LDS"
             waves.fault("uninitialized", f"reads {place}, which nobody wrote", wave, lane)
             return None
         return bits
