@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import yaml  # PyYAML: the code object metadata is a YAML document
 
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.metadata import KernelArgument, read_metadata
 from mfmadsl.emulator.operand import Operand, parse_operand
 
-_YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where it exists
 _LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
 _DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]+|\d+))")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_ARGUMENTS = {  # of instructions whose operand is no register and no constant like others
+    "s_waitcnt": re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)[ &]*)+|" + _NUMBER.pattern),
+    **dict.fromkeys(("s_nop", "s_sleep", "s_setprio"), _NUMBER),
+}
 _HARDWARE_REGISTER = re.compile(r"hwreg\([^)]*\)")
 _MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|[^\s,]+)")
 
@@ -36,16 +38,6 @@ class Instruction:
         """The numbers of a modifier such as `op_sel:[0,1]`."""
         text = self.modifiers.get(key)
         return [int(flag) for flag in text.strip("[]").split(",")] if text else [default] * count
-
-
-@dataclass(frozen=True)
-class KernelArgument:
-    """Where one argument lies in the kernel argument segment."""
-
-    name: str
-    offset: int
-    size: int
-    kind: str
 
 
 @dataclass(frozen=True)
@@ -87,17 +79,16 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
     if name not in labels:
         raise EmulationError(f"kernel `{name}` has no code")
     target = re.search(r'\.amdgcn_target\s+"[^"]*?(gfx\w+)[^"]*"', text)
-    metadata = _metadata(text, name)
-    required = metadata.get(".reqd_workgroup_size")
+    metadata = read_metadata(text, name)
     return Program(
         name=name,
         arch=target[1] if target else "",
         entry=labels[name],
         instructions=instructions,
         labels=labels,
-        directives={**_facts(metadata), **directives[name]},
-        arguments=_arguments(metadata),
-        workgroup_size=tuple(required) if required else None,
+        directives={**metadata.facts, **directives[name]},
+        arguments=metadata.arguments,
+        workgroup_size=metadata.workgroup_size,
     )
 
 
@@ -109,7 +100,7 @@ def _directives(lines: list[str]) -> dict[str, dict[str, int]]:
         if not words:
             continue
         if words[0] == ".amdhsa_kernel":
-            current = kernels.setdefault(words[1], {})
+            current = kernels.setdefault(words[-1], {})
         elif words[0] == ".end_amdhsa_kernel":
             current = None
         elif current is not None and (found := _DIRECTIVE.fullmatch(" ".join(words))):
@@ -138,7 +129,9 @@ def parse_instruction(code: str, number: int = 0) -> Instruction:
     """One instruction; `number` is its line in error messages."""
     name, _, rest = code.partition(" ") if " " in code else code.partition("\t")
     name, rest = name.strip(), rest.strip()
-    if name in ("s_waitcnt", "s_nop", "s_sleep", "s_setprio", "s_delay_alu"):
+    if name in _ARGUMENTS:
+        if not _ARGUMENTS[name].fullmatch(rest):
+            raise EmulationError("cannot read the operands", number, code)
         return Instruction(name, (), {"argument": rest}, number, code)
     modifiers: dict[str, str] = dict(_MODIFIER.findall(rest))
     rest = _MODIFIER.sub("", rest)
@@ -158,36 +151,3 @@ def parse_instruction(code: str, number: int = 0) -> Instruction:
                 raise EmulationError(str(error), number, code) from None
         modifiers |= dict.fromkeys(words[1:], "1")
     return Instruction(name, tuple(operands), modifiers, number, code)
-
-
-def _metadata(text: str, kernel: str) -> Mapping[str, Any]:
-    document = re.search(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", text, re.DOTALL)
-    if not document:
-        return {}
-    try:
-        metadata: dict[str, Any] = next(yaml.load_all(document[1], _YAML_LOADER))
-    except yaml.YAMLError as error:
-        raise EmulationError(f"the metadata is no YAML: {error}") from None
-    entries = metadata.get("amdhsa.kernels", ())
-    return next((entry for entry in entries if entry.get(".name") == kernel), {})
-
-
-def _facts(metadata: Mapping[str, Any]) -> dict[str, int]:
-    """What directives say by symbols, where the linker counts for them, in numbers."""
-    facts = {
-        "next_free_vgpr": ".vgpr_count",
-        "group_segment_fixed_size": ".group_segment_fixed_size",
-        "private_segment_fixed_size": ".private_segment_fixed_size",
-    }
-    found = {name: int(metadata[key]) for name, key in facts.items() if key in metadata}
-    accumulation = int(metadata.get(".agpr_count", 0))
-    if accumulation and "next_free_vgpr" in found:
-        found["accum_offset"] = found["next_free_vgpr"] - accumulation
-    return found
-
-
-def _arguments(metadata: Mapping[str, Any]) -> tuple[KernelArgument, ...]:
-    return tuple(
-        KernelArgument(str(a.get(".name", "")), a[".offset"], a[".size"], a[".value_kind"])
-        for a in metadata.get(".args") or ()
-    )

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.assembly import KernelArgument, Program
+from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.buffer import SCRATCH_DESCRIPTOR
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory, Segment
+from mfmadsl.emulator.metadata import KernelArgument
 from mfmadsl.emulator.operand import MODE
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES, Position, Waves, new_waves

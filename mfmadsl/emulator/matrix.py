@@ -75,6 +75,8 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     m, n, k = (int(match[d]) for d in ("m", "n", "k"))
     out_words = 2 if match["out"] == "f64" else 1
     blocks = target.count // out_words * LANES // (m * n)
+    if not 1 <= blocks <= LANES // max(m, n):
+        return None  # the registers of D are not those of such a tile
     neg = [flag == 1 for flag in instruction.flags("neg", 3)]
     matrix = _Matrix(
         match["form"],  # type: ignore[arg-type]

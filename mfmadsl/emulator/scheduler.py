@@ -109,15 +109,17 @@ class Scheduler:
                         watch.after(waves, instruction, operation)
                 except EmulationError as error:
                     raise error.at(instruction.line, instruction.text) from None
+                except (AssertionError, IndexError, KeyError, ValueError) as error:
+                    message = "its operands are not what the instruction takes"
+                    raise EmulationError(message, instruction.line, instruction.text) from error
             if meeting is not None and waves.pc >= meeting:
                 return "meeting", None
 
     def _branch(self, waves: Waves, instruction: Instruction) -> Waves | None:
         """Follow a branch; if only some waves take it, those that do, split off."""
-        (label,) = instruction.operands
-        if not isinstance(label, Symbol) or label.name not in self._program.labels:
+        target = branch_target(self._program, instruction)
+        if target is None:
             raise EmulationError("branch to nowhere", instruction.line, instruction.text)
-        target = self._program.labels[label.name]
         if instruction.name == "s_branch":
             waves.pc = target
             return None
@@ -147,6 +149,14 @@ def _check_registers(waves: Waves, instruction: Instruction, operation: Operatio
                 "see `.amdhsa_next_free_vgpr` and `.amdhsa_accum_offset`",
                 instruction.line, instruction.text, "register",
             )  # fmt: skip
+
+
+def branch_target(program: Program, instruction: Instruction) -> int | None:
+    """The place that a branch leads to, or None if it leads nowhere or is no branch."""
+    if not instruction.name.startswith(("s_branch", "s_cbranch")):
+        return None
+    labels = [o.name for o in instruction.operands if isinstance(o, Symbol)]
+    return program.labels.get(labels[0]) if len(labels) == 1 else None
 
 
 _PASSED = NO_EFFECT | {"s_endpgm", "s_barrier", "s_waitcnt"}

@@ -21,6 +21,7 @@ from mfmadsl.emulator.machine import Machine
         "buffer_load_dword v0, v1",
         "ds_read_b256 v[0:7], v8",
         "v_mfma_f32_16x16x16_f7 v[0:3], v[4:5], v[6:7], v[0:3]",
+        "v_mfma_f32_16x16x16_f16 v[0:1], v[4:5], v[6:7], v[0:1]",
         "image_load v[0:3], v4, s[0:7]",
         "s_setreg_b32 hwreg(HW_REG_STATUS), s0",
     ],

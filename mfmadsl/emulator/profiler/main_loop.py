@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mfmadsl.emulator.assembly import Instruction, Program
-from mfmadsl.emulator.operand import Symbol
+from mfmadsl.emulator.scheduler import branch_target
 
 
 def main_loop(program: Program, executed: Sequence[int]) -> range | None:
@@ -16,7 +16,7 @@ def main_loop(program: Program, executed: Sequence[int]) -> range | None:
     """
     best: tuple[tuple[int, int, int], range] | None = None
     for place, instruction in enumerate(program.instructions):
-        start = _branch_target(program, instruction)
+        start = branch_target(program, instruction)
         if start is None or start > place or not executed[place]:
             continue
         body = range(start, place + 1)
@@ -25,13 +25,6 @@ def main_loop(program: Program, executed: Sequence[int]) -> range | None:
         if best is None or score > best[0]:
             best = score, body
     return best[1] if best else None
-
-
-def _branch_target(program: Program, instruction: Instruction) -> int | None:
-    if not instruction.name.startswith(("s_branch", "s_cbranch")):
-        return None
-    (label,) = instruction.operands
-    return program.labels.get(label.name) if isinstance(label, Symbol) else None
 
 
 def _is_matrix(instruction: Instruction) -> bool:

@@ -1,0 +1,83 @@
+"""The code object metadata at the end of assembly text: arguments and launch facts of a kernel.
+
+Source: LLVM's "User Guide for AMDGPU Backend", section "Code Object Metadata".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml  # PyYAML: the metadata is a YAML document
+
+from mfmadsl.emulator.error import EmulationError
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where it exists
+_DOCUMENT = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
+_FACTS = {
+    "next_free_vgpr": ".vgpr_count",
+    "group_segment_fixed_size": ".group_segment_fixed_size",
+    "private_segment_fixed_size": ".private_segment_fixed_size",
+}
+
+
+@dataclass(frozen=True)
+class KernelArgument:
+    """Where one argument lies in the kernel argument segment."""
+
+    name: str
+    offset: int
+    size: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What the metadata says of one kernel; `facts` by the names of directives."""
+
+    facts: Mapping[str, int] = field(default_factory=dict)
+    arguments: tuple[KernelArgument, ...] = ()
+    workgroup_size: tuple[int, ...] | None = None
+
+
+def read_metadata(text: str, kernel: str) -> Metadata:
+    """Of one kernel of an assembly text; empty where there is none.
+
+    Raises EmulationError if it is not what LLVM writes.
+    """
+    document = _DOCUMENT.search(text)
+    if not document:
+        return Metadata()
+    try:
+        entries = next(yaml.load_all(document[1], _LOADER)).get("amdhsa.kernels") or ()
+        named = (each for each in entries if each.get(".name") == kernel)
+        entry: Mapping[str, Any] = next(named, {})
+        required = entry.get(".reqd_workgroup_size")
+        return Metadata(
+            _facts(entry), _arguments(entry), tuple(map(int, required)) if required else None
+        )
+    except yaml.YAMLError as error:
+        raise EmulationError(f"the metadata is no YAML: {error}") from None
+    except (AttributeError, KeyError, StopIteration, TypeError, ValueError):
+        raise EmulationError("the metadata does not describe kernels as LLVM does") from None
+
+
+def _facts(entry: Mapping[str, Any]) -> dict[str, int]:
+    """What directives say by symbols, where the linker counts for them, in numbers."""
+    found = {name: int(entry[key]) for name, key in _FACTS.items() if key in entry}
+    accumulation = int(entry.get(".agpr_count", 0))
+    if accumulation and "next_free_vgpr" in found:
+        found["accum_offset"] = found["next_free_vgpr"] - accumulation
+    return found
+
+
+def _arguments(entry: Mapping[str, Any]) -> tuple[KernelArgument, ...]:
+    return tuple(
+        KernelArgument(
+            str(each.get(".name", "")), int(each[".offset"]), int(each[".size"]),
+            str(each[".value_kind"]),
+        )
+        for each in entry.get(".args") or ()
+    )  # fmt: skip
