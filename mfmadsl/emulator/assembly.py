@@ -11,8 +11,8 @@ from mfmadsl.emulator.metadata import KernelArgument, read_metadata
 from mfmadsl.emulator.operand import Operand, parse_operand
 
 _LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
-_DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]+|\d+))")
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]+|0|[1-9]\d*))")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|0|[1-9]\d*")
 _ARGUMENTS = {  # of instructions whose operand is no register and no constant like others
     "s_waitcnt": re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)[ &]*)+|" + _NUMBER.pattern),
     **dict.fromkeys(("s_nop", "s_sleep", "s_setprio"), _NUMBER),
