@@ -39,10 +39,42 @@ TEXT = kernel(
 	global_store_dwordx2 v1, v[6:7], s[4:5]""",
     lds=2048,
 ).replace("next_free_vgpr 32", "next_free_vgpr 36")
-WORDS = ["v0", "v[0:3]", "s[0:1]", "vcc", "exec", "m0", "0", "-1", "0x100", "a0", "off", "1.0",
-         "v255", "neg(v1)", "|v2|", "", ",", "offset:4096", "offset0:300", "clamp", "vmcnt(0)", "lds",
-         "[", "s_barrier", "v_frob", "quad_perm:[0,1,2,3]", "src0_sel:BYTE_9", "op_sel:[1,1,1]", "]",
-         "sext(v1)", "hwreg(HW_REG_MODE)", ".amdhsa_kernel", "{", "-"]  # fmt: skip
+WORDS = [
+    "v0",
+    "v[0:3]",
+    "s[0:1]",
+    "vcc",
+    "exec",
+    "m0",
+    "0",
+    "-1",
+    "0x100",
+    "a0",
+    "off",
+    "1.0",
+    "v255",
+    "neg(v1)",
+    "|v2|",
+    ",",
+    "[",
+    "]",
+    "{",
+    "-",
+    "clamp",
+    "lds",
+    "offset:4096",
+    "offset0:300",
+    "vmcnt(0)",
+    "s_barrier",
+    "v_frob",
+    "quad_perm:[0,1,2,3]",
+    "src0_sel:BYTE_9",
+    "op_sel:[1,1,1]",
+    "sext(v1)",
+    "hwreg(HW_REG_MODE)",
+    ".amdhsa_kernel",
+    "024",
+]
 RUNS: list[Any] = [
     emulate,
     sanitize,
@@ -60,7 +92,7 @@ def test_spoiled_texts(seed: int, count: int, run: Any) -> None:
         line = generator.randrange(len(lines))
         tokens = re.split(r"([ ,\t])", lines[line])
         other = generator.choice(lines).strip()
-        tokens[generator.randrange(len(tokens))] = generator.choice([*WORDS, other])
+        tokens[generator.randrange(len(tokens))] = generator.choice([*WORDS, other, ""])
         lines[line] = "".join(tokens)
     try:
         run("\n".join(lines), [np.zeros(512, np.uint32)], (1,), (64,), budget=500)
