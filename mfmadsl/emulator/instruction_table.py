@@ -29,8 +29,6 @@ NO_EFFECT = frozenset(
         "s_nop",
         "s_setprio",
         "s_sleep",
-        "s_setreg_imm32_b32",
-        "s_setreg_b32",
         "s_waitcnt_depctr",
         "s_icache_inv",
         "s_dcache_inv",

@@ -8,6 +8,8 @@ from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.assembly import parse_instruction
 from mfmadsl.emulator.instruction_table import NO_EFFECT, compile_instruction
 from mfmadsl.emulator.machine import Machine
+from mfmadsl.emulator.scalar import MODE_INSTRUCTIONS, SCALAR
+from mfmadsl.emulator.vector import vector_rows
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,5 @@ def test_what_is_not_known_is_named(code: str) -> None:
 
 def test_waits_and_hints_change_nothing() -> None:
     assert {"s_nop", "s_setprio", "s_sleep", "buffer_inv"} <= NO_EFFECT
+    known = {*SCALAR, *MODE_INSTRUCTIONS, *vector_rows("gfx950")}
+    assert not known & NO_EFFECT

@@ -138,3 +138,20 @@ def test_read_only_arrays_and_strided_ones() -> None:
     emulate(DIVERGING, [result[:, 1]], (1,), (64,))
     assert (result[:, 1] == np.arange(64) % 4).all()
     assert not result[:, 0].any()
+
+
+@pytest.mark.parametrize(("saturate", "expected"), [(0, 0x80), (1, 0x7F)])
+def test_the_mode_holds_for_what_follows(saturate: int, expected: int) -> None:
+    """A number beyond the largest fp8 is NaN, or with FP16_OVFL that."""
+    code = kernel(f"""
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), {saturate}
+	v_lshlrev_b32_e32 v1, 2, v0
+	v_mov_b32_e32 v2, 0x47000000
+	v_mov_b32_e32 v3, 0
+	v_cvt_pk_fp8_f32 v3, v2, v3
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v3, s[4:5]""")
+    result = np.zeros(64, np.uint32)
+    emulate(code, [result], (1,), (64,))
+    assert (result == expected).all()
