@@ -67,8 +67,7 @@ class Races:
             pieces = first + i
             self._check_write(waves, pieces, me, mask, access)
             if access.writes:
-                self._check_reads(waves, pieces, me, mask)
-            if access.writes:
+                self._check_reads(waves, pieces, me, mask, access)
                 self._written[pieces] = -ticket if access.through == "vmcnt" else ticket
                 self._writer[pieces] = me
                 self._atomic[pieces] = access.atomic
@@ -97,13 +96,18 @@ class Races:
             self._tell(waves, mask, at, pieces, verb, "wrote", int(writer[at]),
                        int(abs(ticket[at])), counter)  # fmt: skip
 
-    def _check_reads(self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None) -> None:
-        """All reads of other waves must be over."""
+    def _check_reads(
+        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: Access
+    ) -> None:
+        """All reads of other waves must be over, and one's own before a load straight to LDS."""
         group = me // self._per_group * self._per_group
+        own = self._in_flight.done["lgkmcnt"] if access.through == "vmcnt" else None
         for number in range(self._per_group):
             reader = group + number
             ticket = self._read[number, pieces]
             late = (ticket > self._passed["lgkmcnt"][reader]) & (reader != me)
+            if own is not None:
+                late |= (ticket > own[reader]) & (reader == me)
             late &= ~(self._atomic[pieces] & (self._writer[pieces] == reader))
             if late.any():
                 at = int(np.argmax(late))

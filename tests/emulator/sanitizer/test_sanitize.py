@@ -226,6 +226,22 @@ def test_straight_to_lds_needs_its_own_wait() -> None:
         "`s_waitcnt vmcnt`"  # fmt: skip
 
 
+def test_a_read_must_be_over_before_a_load_straight_to_lds() -> None:
+    code = """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+	ds_write_b32 v1, v0
+	ds_read_b32 v3, v1
+	s_mov_b32 m0, 0
+	s_waitcnt lgkmcnt(0)
+	global_load_lds_dword v1, s[4:5]"""
+    assert run(code, 64).faults == ()
+    late = code.replace("	ds_read_b32 v3, v1\n", "").replace(
+        "	global_load", "	ds_read_b32 v3, v1\n	global_load"
+    )
+    assert fault(late, 64).message.startswith("writes LDS at 0x0, which it read and did not wait")
+
+
 def test_lanes_may_add_to_one_word_and_then_read_it() -> None:
     code = EXCHANGE.replace(
         "	ds_write_b32 v1, v0",
