@@ -71,12 +71,10 @@ def lower(function: PrimFunc, target: Target) -> tuple[tvm.IRModule, Target, Lau
         # address of a view from LDS to global memory: wrong numbers, without a word.
         "tirx.merge_static_smem": True,  # keeps StorageRewrite from it
     }
-    disabled = [
-        "s_tir.MergeSharedMemoryAllocations",
-        # Matrix cores compute with these; TVM would make their registers float32.
-        "tirx.BF16ComputeLegalize",
-        "tirx.FP8ComputeLegalize",
-    ]
+    disabled = ["s_tir.MergeSharedMemoryAllocations"]
+    if _calls_llvm(function):
+        # Matrix cores compute with these types; TVM would make their registers float32.
+        disabled += ["tirx.BF16ComputeLegalize", "tirx.FP8ComputeLegalize"]
     with tvm.transform.PassContext(config=options, disabled_pass=disabled):
         pipeline, _, _ = tvm.s_tir.pipeline.default_s_tir_pipeline()
         _, devices = split_host_device_mods(pipeline(module))
@@ -91,6 +89,12 @@ def lower(function: PrimFunc, target: Target) -> tuple[tvm.IRModule, Target, Lau
     device = _lower_warp_memory(tvm.IRModule({name: kernel}))
     device = tirx.transform.LowerIntrin()(tirx.transform.StmtSimplify()(device))
     return device, device_target, _launch(name.name_hint, device[name])
+
+
+def _calls_llvm(function: PrimFunc) -> bool:
+    names: list[str] = []
+    tvm_ffi.structural_walk(function.body, (tvm.ir.Call, lambda call: names.append(str(call.op))))
+    return any("call_llvm" in name for name in names)
 
 
 def _static_lds(function: PrimFunc) -> PrimFunc:

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+import ml_dtypes
 import numpy as np
 import pytest
 from tvm import te
@@ -118,6 +119,23 @@ def test_arguments_keep_their_order_whatever_their_names() -> None:
     result = np.zeros(64, np.float32)
     mfmadsl.emulate(kernel, [left, result, right])
     assert (result == left - right).all()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn"])
+def test_narrow_floats_can_be_added_without_matrix_cores(name: str) -> None:
+    """TVM computes with them in float32, unless a matrix core does."""
+    a, b = (te.placeholder((256,), name=letter, dtype=name) for letter in "ab")
+    c = te.compute((256,), lambda i: a[i] + b[i], name="c")
+    sch = Schedule(te.create_prim_func([a, b, c]))
+    block, thread = sch.split(sch.get_loops(sch.get_sblock("c"))[0], [4, 64])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    left = np.linspace(-4, 4, 256).astype(dtype)
+    right, result = np.linspace(1, 2, 256).astype(dtype), np.zeros(256, dtype)
+    mfmadsl.emulate(build(sch, "gfx942"), [left, right, result])
+    expected = (left.astype(np.float32) + right.astype(np.float32)).astype(dtype)
+    np.testing.assert_array_equal(result.astype(np.float32), expected.astype(np.float32))
 
 
 def test_an_instruction_that_the_chip_lacks_is_an_exception_and_the_process_lives() -> None:
