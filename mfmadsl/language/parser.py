@@ -53,6 +53,7 @@ _MAXIMUM_DIGITS = 9
 _LANDMARK = re.compile(
     r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic|accelerator)\b"
 )
+_WORD = re.compile(r"[a-z_]+")
 _SIZED = re.compile(
     r"//[^\n]*|\"[^\"\n]*\"|[A-Za-z_][A-Za-z0-9_]*"
     r"|(?P<number>[0-9]+)|(?P<operator>[-+*/%])|(?P<separator>[=,{}\[\]])"
@@ -261,11 +262,6 @@ class _Builder(Transformer[Token, Item]):
         (name,) = (c for c in children if isinstance(c, Name))
         return AcceleratorItem(name, _doc(children), fields)
 
-    @v_args(meta=True)
-    def calls(self, meta: Meta, children: list[Token]) -> CallField:
-        name = self._keyword(meta, "calls")
-        return CallField(name, children[0][1:-1], self._token_span(children[0]))
-
     def buffer(self, children: list[Name | Index | Token]) -> BufferField:
         name, dtype, row, column, scope = children
         assert isinstance(name, Name)
@@ -276,29 +272,17 @@ class _Builder(Transformer[Token, Item]):
         return BufferField(name, dtype, (row, column), scope[1:-1], self._token_span(scope))
 
     @v_args(meta=True)
-    def shape(self, meta: Meta, children: list[Setting]) -> SettingsField:
-        return SettingsField(self._keyword(meta, "shape"), tuple(children))
+    def settings(self, meta: Meta, children: list[Setting]) -> SettingsField:
+        return SettingsField(self._keyword(meta), tuple(children))
 
     @v_args(meta=True)
-    def cycles(self, meta: Meta, children: list[Setting]) -> SettingsField:
-        return SettingsField(self._keyword(meta, "cycles"), tuple(children))
+    def text(self, meta: Meta, children: list[Token]) -> CallField:
+        (string,) = children
+        return CallField(self._keyword(meta), string[1:-1], self._token_span(string))
 
     @v_args(meta=True)
-    def narrow_cycles(self, meta: Meta, children: list[Setting]) -> SettingsField:
-        return SettingsField(self._keyword(meta, "narrow_cycles"), tuple(children))
-
-    @v_args(meta=True)
-    def call(self, meta: Meta, children: list[Token]) -> CallField:
-        name = self._keyword(meta, "call")
-        return CallField(name, children[0][1:-1], self._token_span(children[0]))
-
-    @v_args(meta=True)
-    def alias(self, meta: Meta, children: list[Name]) -> NamesField:
-        return NamesField(self._keyword(meta, "alias"), tuple(children))
-
-    @v_args(meta=True)
-    def modifiers(self, meta: Meta, children: list[Name]) -> NamesField:
-        return NamesField(self._keyword(meta, "modifiers"), tuple(children))
+    def names(self, meta: Meta, children: list[Name]) -> NamesField:
+        return NamesField(self._keyword(meta), tuple(children))
 
     @v_args(meta=True)
     def index(self, meta: Meta, children: list[Name | Token | Number]) -> Index:
@@ -352,9 +336,12 @@ class _Builder(Transformer[Token, Item]):
         assert not isinstance(right, Token)
         return Binary(str(operator), left, right, self._span(meta))
 
-    def _keyword(self, meta: Meta, word: str) -> Name:
+    def _keyword(self, meta: Meta) -> Name:
+        """The word that a field begins with, which is no part of its tree."""
         start = meta.start_pos + self._offset
-        return Name(word, Span(self._source, start, start + len(word)))
+        word = _WORD.match(self._source.text, start)
+        assert word is not None
+        return Name(word[0], Span(self._source, start, word.end()))
 
 
 def _doc(children: Sequence[object]) -> str:
