@@ -137,15 +137,20 @@ def put(waves: Waves, words: Array, target: Register, width: Width, mask: Mask |
     for i, word in enumerate(words):
         row = file[target.index + i]
         if width.half:
-            old = row if mask is None else row[mask]
-            if width.half == "hi":
-                word = old & np.uint32(0xFFFF) | word << np.uint32(16)  # noqa: PLW2901
-            else:
-                word = old & np.uint32(0xFFFF0000) | word & np.uint32(0xFFFF)  # noqa: PLW2901
-        if mask is None:
-            row[...] = word
+            value = _beside(row if mask is None else row[mask], word, width.half)
         else:
-            row[mask] = word
+            value = word
+        if mask is None:
+            row[...] = value
+        else:
+            row[mask] = value
+
+
+def _beside(old: Array, word: Array, half: str) -> Array:
+    """A word of 16 bits in one half of a register, whose other half stays."""
+    if half == "hi":
+        return old & np.uint32(0xFFFF) | word << np.uint32(16)
+    return old & np.uint32(0xFFFF0000) | word & np.uint32(0xFFFF)
 
 
 def store(

@@ -77,8 +77,10 @@ class InFlight:
         """Give the waves a ticket for a memory instruction."""
         for counter in COUNTERS.get(operation.unit, ()):
             self.issued[counter][chosen] += 1
-            stalled = self.issued[counter] - LARGEST[counter]  # the chip waits when it is full
-            np.maximum(self.done[counter], stalled, out=self.done[counter])
+            if counter == "vmcnt" or not self._out_of_order.any():
+                # The chip does not issue more than the counter holds: the oldest are complete.
+                stalled = self.issued[counter] - LARGEST[counter]
+                np.maximum(self.done[counter], stalled, out=self.done[counter])
             for register in operation.writes:
                 for index in range(register.index, register.index + register.count):
                     tickets = self._pending.setdefault((register.bank, index), {})
@@ -102,7 +104,3 @@ class InFlight:
             for register, loads in self._pending.items()
             if (left := {c: t for c, t in loads.items() if (t > self.done[c]).any()})
         }
-
-    def ticket(self, counter: Counter, chosen: Selected) -> Tickets:
-        """Of the instruction that the waves are about to issue."""
-        return self.issued[counter][chosen] + 1
