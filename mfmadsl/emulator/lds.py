@@ -43,6 +43,13 @@ def compile_lds(instruction: Instruction, machine: Machine) -> Operation | None:
     return None
 
 
+def accessed_bytes(instruction: Instruction) -> int | None:
+    """Bytes that a lane loads or stores in LDS at once; None if it does neither."""
+    match = _MOVE.fullmatch(instruction.name)
+    width = WIDTHS.get(match[3]) if match else None
+    return width.size if width else None
+
+
 def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> Operation:
     first, *rest = instruction.operands
     address: Operand = rest[0] if is_load else first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction, Program
 from mfmadsl.emulator.error import EmulationError, Fault
+from mfmadsl.emulator.lds import accessed_bytes
 from mfmadsl.emulator.memory import Addresses, ByteStore
 from mfmadsl.emulator.operand import Register
 from mfmadsl.emulator.operation import Operation
@@ -21,8 +21,6 @@ from mfmadsl.emulator.sanitizer.undefined import Undefined
 from mfmadsl.emulator.transfer import Width
 from mfmadsl.emulator.wait import wait_counts
 from mfmadsl.emulator.wave import LANES, Mask, Waves
-
-_NARROW = re.compile(r"ds_(?:read|write)\w*?_[biu](8|16)\b")
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ class Sanitizer:
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
         self._memory: ByteStore | None = None  # the undefined bytes of global memory
-        widths = (_NARROW.match(i.name) for i in program.instructions)
-        self._piece = min((int(m[1]) // 8 for m in widths if m), default=4)
+        sizes = map(accessed_bytes, program.instructions)
+        self._piece = min(4, *(size for size in sizes if size), 4)
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         if not self._keep_going:

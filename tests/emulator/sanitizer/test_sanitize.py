@@ -256,6 +256,8 @@ def test_bytes_of_one_word_are_no_race() -> None:
     code = EXCHANGE.replace("ds_write_b32 v1, v0", "ds_write_b8 v0, v0")
     code = code.replace("ds_read_b32 v3, v2", "ds_read_u8 v3, v0").replace("	s_barrier\n", "")
     assert run(code).faults == ()
+    upper = code.replace("ds_write_b8 v0, v0", "ds_write_b8_d16_hi v0, v0")
+    assert run(upper).faults == ()
 
 
 def test_all_faults_are_collected_and_the_emulation_goes_on() -> None:
