@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mfmadsl.emulator.convert import to_bfloat
 from mfmadsl.emulator.memory import ByteStore
 from mfmadsl.emulator.operand import Operand, Register
 from mfmadsl.emulator.transfer import Width, active
@@ -16,9 +17,7 @@ Combine = Callable[..., Array]
 
 def _add_bfloat(old: Array, a: Array) -> Array:
     x, y = ((v.astype(np.uint32) << np.uint32(16)).view(np.float32) for v in (old, a))
-    bits = (x + y).view(np.uint32)
-    tie = bits >> np.uint32(16) & np.uint32(1)
-    return ((bits + np.uint32(0x7FFF) + tie) >> np.uint32(16)).astype(np.uint16)
+    return to_bfloat(x + y)
 
 
 def _exchange(old: Array, expected: Array, new: Array) -> Array:

@@ -15,7 +15,7 @@ def _shift(amount: Array, width: int) -> Array:
     return amount & np.asarray(width - 1, dtype=amount.dtype)
 
 
-def _multiply_high(wide: type, a: Array, b: Array) -> Array:
+def multiply_high(wide: type, a: Array, b: Array) -> Array:
     return np.asarray(a.astype(wide) * b.astype(wide) >> wide(32)).astype(a.dtype)
 
 
@@ -189,14 +189,14 @@ INTEGER: dict[str, Row] = {
     "v_add_lshl_u32": row("u32 u32 u32", lambda a, b, c: (a + b) << _shift(c, 32)),
     "v_xad_u32": row("u32 u32 u32", lambda a, b, c: (a ^ b) + c),
     "v_mul_lo_u32": row("u32 u32", lambda a, b: a * b),
-    "v_mul_hi_u32": row("u32 u32", partial(_multiply_high, np.uint64)),
-    "v_mul_hi_i32": row("i32 i32", partial(_multiply_high, np.int64)),
+    "v_mul_hi_u32": row("u32 u32", partial(multiply_high, np.uint64)),
+    "v_mul_hi_i32": row("i32 i32", partial(multiply_high, np.int64)),
     "v_mul_u32_u24": row("u32 u32", lambda a, b: _unsigned_24(a) * _unsigned_24(b)),
     "v_mul_i32_i24": row("i32 i32", lambda a, b: _signed_24(a) * _signed_24(b)),
     "v_mul_hi_u32_u24": row(
-        "u32 u32", lambda a, b: _multiply_high(np.uint64, _unsigned_24(a), _unsigned_24(b))),
+        "u32 u32", lambda a, b: multiply_high(np.uint64, _unsigned_24(a), _unsigned_24(b))),
     "v_mul_hi_i32_i24": row(
-        "i32 i32", lambda a, b: _multiply_high(np.int64, _signed_24(a), _signed_24(b))),
+        "i32 i32", lambda a, b: multiply_high(np.int64, _signed_24(a), _signed_24(b))),
     "v_mad_u32_u24": row("u32 u32 u32", lambda a, b, c: _unsigned_24(a) * _unsigned_24(b) + c),
     "v_mad_i32_i24": row("i32 i32 i32", lambda a, b, c: _signed_24(a) * _signed_24(b) + c),
     "v_mad_u32_u16": row("u16 u16 u32", lambda a, b, c: a.astype(np.uint32) * b + c),

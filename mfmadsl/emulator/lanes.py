@@ -92,12 +92,7 @@ def _swap_halves(rows: int) -> Callable[[Instruction], Operation]:
             new_b = np.where(odd, b, a[:, partner]).astype(np.uint64)
             return new_a | new_b << np.uint64(32)
 
-        def execute(waves: Waves) -> None:
-            both = moved(waves, waves)
-            waves.write_vector(first, both.astype(np.uint32))
-            waves.write_vector(second, (both >> np.uint64(32)).astype(np.uint32))
-
-        return Operation(execute, "valu", _moves(first, second), (first, second), flow=moved)
+        return _two_results(first, second, moved)
 
     return compile_it
 
@@ -110,6 +105,14 @@ def _swap(instruction: Instruction) -> Operation:
     def moved(_: Waves, data: Waves) -> Array:
         a, b = data.read_vector(first, "u32"), data.read_vector(second, "u32")
         return b | a.astype(np.uint64) << np.uint64(32)
+
+    return _two_results(first, second, moved)
+
+
+def _two_results(
+    first: Register, second: Register, moved: Callable[[Waves, Waves], Array]
+) -> Operation:
+    """Two registers change at once; `moved` gives both, the first one in the low half."""
 
     def execute(waves: Waves) -> None:
         both = moved(waves, waves)

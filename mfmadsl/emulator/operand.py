@@ -49,6 +49,10 @@ class Register:
     absolute: bool = False
     extend: bool = False
 
+    @property
+    def indices(self) -> range:
+        return range(self.index, self.index + self.count)
+
 
 @dataclass(frozen=True)
 class Literal:

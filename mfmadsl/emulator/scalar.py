@@ -14,6 +14,7 @@ from mfmadsl.emulator.integer import (
     leading_signs,
     leading_zeros,
     lowest_set,
+    multiply_high,
     population,
     reversed_bits,
 )
@@ -74,10 +75,6 @@ def _add_overflows(a: Array, b: Array, result: Array) -> Array:
 
 def _subtract_overflows(a: Array, b: Array, result: Array) -> Array:
     return ((a ^ b) & (a ^ result)) < 0
-
-
-def _multiply_high(wide: type, a: Array, b: Array) -> Array:
-    return np.asarray(a.astype(wide) * b.astype(wide) >> wide(32)).astype(a.dtype)
 
 
 def _mask(kind: str) -> Callable[..., Array]:
@@ -173,8 +170,8 @@ SCALAR: dict[str, ScalarRow] = {
     "s_addk_i32": _row("k16 i32", lambda a, b: a + b, _add_overflows, reads_target=True),
     "s_mulk_i32": _row("k16 i32", lambda a, b: a * b, reads_target=True),
     "s_mul_i32": _row("i32 i32", lambda a, b: a * b),
-    "s_mul_hi_u32": _row("u32 u32", lambda a, b: _multiply_high(np.uint64, a, b)),
-    "s_mul_hi_i32": _row("i32 i32", lambda a, b: _multiply_high(np.int64, a, b)),
+    "s_mul_hi_u32": _row("u32 u32", lambda a, b: multiply_high(np.uint64, a, b)),
+    "s_mul_hi_i32": _row("i32 i32", lambda a, b: multiply_high(np.int64, a, b)),
     "s_absdiff_i32": _row("i32 i32", lambda a, b: np.abs(a - b), _nonzero),
     "s_min_u32": _row("u32 u32", np.minimum, lambda a, b, r: a < b),
     "s_max_u32": _row("u32 u32", np.maximum, lambda a, b, r: a > b),

@@ -30,13 +30,8 @@ class Scheduler:
         self._compiled: list[Operation | None] = [None] * len(program.instructions)
         self._executed = [0] * len(program.instructions)
 
-    @property
-    def executed(self) -> list[int]:
-        """How many waves have executed each instruction of the program, repetitions counted."""
-        return self._executed
-
     def counts(self) -> dict[str, int]:
-        """The same by mnemonic."""
+        """How many waves have executed an instruction, repetitions counted, by mnemonic."""
         total: Counter[str] = Counter()
         for instruction, count in zip(self._program.instructions, self._executed, strict=True):
             if count:

@@ -35,13 +35,12 @@ _HALF_RESULTS = {  # two bytes: the other half of the target stays
 _ENCODINGS = ("e32", "e64", "sdwa", "dpp")
 
 
-def base_name(name: str) -> tuple[str, str]:
-    """The mnemonic without its encoding, and that: v_add_u32_e32 is v_add_u32."""
+def base_name(name: str) -> str:
+    """The mnemonic without its encoding: v_add_u32_e32 is v_add_u32."""
     for encoding in _ENCODINGS:
         if name.endswith(f"_{encoding}"):
-            base, _ = base_name(name.removesuffix(f"_{encoding}"))
-            return base, encoding
-    return name, ""
+            return base_name(name.removesuffix(f"_{encoding}"))
+    return name
 
 
 @cache
@@ -52,7 +51,7 @@ def vector_rows(arch: str) -> Mapping[str, Row]:
 
 def compile_vector(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a vector ALU instruction does, or None if it is not one of these."""
-    name, _ = base_name(instruction.name)
+    name = base_name(instruction.name)
     if name in SPECIAL and not set(instruction.modifiers) - SPECIAL_MODIFIERS.get(name, set()):
         return SPECIAL[name](instruction)
     if set(instruction.modifiers) - _MODIFIERS:
@@ -131,7 +130,7 @@ def _target(instruction: Instruction, register: Operand, sources: int) -> _Targe
         preserve = modifiers.get("dst_unused", "UNUSED_PAD") == "UNUSED_PRESERVE"
         return _Target(register, low, width, preserve)
     high = instruction.flags("op_sel", sources + 1)[sources]
-    if high or base_name(instruction.name)[0] in _HALF_RESULTS:
+    if high or base_name(instruction.name) in _HALF_RESULTS:
         return _Target(register, 16 * high, 16, preserve=True)
     return _Target(register, lanes=lane_pattern(modifiers))
 
@@ -227,7 +226,7 @@ def _conditional_move(instruction: Instruction) -> Operation:
 
 def _carry(instruction: Instruction) -> Operation:
     """v_add_co, v_sub_co and their forms that take a carry in."""
-    name, _ = base_name(instruction.name)
+    name = base_name(instruction.name)
     register, carry_out, left, right, *carry = instruction.operands
     assert isinstance(carry_out, Register)
     sources = _sources(instruction, ("u32", "u32"), (left, right))
@@ -315,7 +314,7 @@ def _division_scale(instruction: Instruction) -> Operation:
 def _division_step(instruction: Instruction) -> Operation:
     target, *operands = instruction.operands
     assert isinstance(target, Register)
-    name, _ = base_name(instruction.name)
+    name = base_name(instruction.name)
     sources = [Source(operand, name[-3:]) for operand in operands]
 
     def execute(waves: Waves) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.operand import Register
 from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.profiler.chip import SLOT, Chip
 from mfmadsl.emulator.profiler.cost import issue_cycles, matrix_cycles
@@ -48,7 +47,6 @@ class Timing:
     cycles: int
     busy: Mapping[str, int]
     stalls: Mapping[str, int]
-    stalls_at: Mapping[int, int]
     events: tuple[Event, ...]
 
 
@@ -116,7 +114,6 @@ class _Unit:
         self._free: Counter[tuple[str, int]] = Counter()
         self._busy: Counter[str] = Counter()
         self._stalls: Counter[str] = Counter()
-        self._stalls_at: Counter[int] = Counter()
         self._events: list[Event] = []
 
     def run(self) -> Timing:
@@ -124,18 +121,16 @@ class _Unit:
         while running:
             next_time = _FAR
             taken: set[tuple[str, int]] = set()
-            blocked: list[tuple[_Wave, str]] = []
+            blocked: list[str] = []
             running.sort(key=lambda wave: (-wave.priority, wave.number))
             for wave in running:
                 until, reason = self._try(wave, now, taken)
                 next_time = min(next_time, until)
                 if reason:
-                    blocked.append((wave, reason))
+                    blocked.append(reason)
             step = max(SLOT, -(-(next_time - now) // SLOT) * SLOT) if next_time < _FAR else SLOT
-            for wave, reason in blocked:
+            for reason in blocked:
                 self._stalls[reason] += step
-                if not wave.ended:
-                    self._stalls_at[wave.trace.places[wave.at]] += step
             now += step
             running = [wave for wave in running if not wave.ended]
         last = max(
@@ -143,9 +138,7 @@ class _Unit:
             + [event.start + event.busy for event in self._events]
             + [time for wave in self._waves for time in wave.vmcnt]
         )
-        return Timing(
-            last, dict(self._busy), dict(self._stalls), dict(self._stalls_at), tuple(self._events)
-        )
+        return Timing(last, dict(self._busy), dict(self._stalls), tuple(self._events))
 
     def _try(self, wave: _Wave, now: int, taken: set[tuple[str, int]]) -> tuple[int, str]:
         """Issue the next instruction of a wave if it can: when it can go on, and what it lacks."""
@@ -206,7 +199,7 @@ class _Unit:
             start, simd = max(now, self._free["vmem", -1]), -1
             busy = max(SLOT, cost // self._chip.l1_bytes_per_cycle)
             self._free["vmem", -1] = start + busy
-            wave.vmcnt.append(max([start + busy + self._chip.l2_latency, *wave.vmcnt]))
+            wave.vmcnt.append(start + busy + self._chip.l2_latency)  # the path is in order
         self._busy[step.kind] += busy
         self._events.append(Event(now, start, busy, step.kind, simd, wave.number, place))
 
@@ -237,10 +230,6 @@ def _step(instruction: Instruction, operation: Operation | None, chip: Chip) -> 
         return _Step("salu", SLOT, SLOT)
     kind = {"flat": "vmem", "none": "salu"}.get(operation.unit, operation.unit)
     busy = matrix_cycles(instruction, chip.arch) if kind == "matrix" else issue
-    reads = tuple((r.register.bank, i) for r in operation.reads for i in _indices(r.register))
-    writes = tuple((r.bank, i) for r in operation.writes for i in _indices(r))
+    reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
+    writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
     return _Step(kind, SLOT if kind == "matrix" else issue, busy, reads, writes)
-
-
-def _indices(register: Register) -> range:
-    return range(register.index, register.index + register.count)

@@ -42,7 +42,7 @@ class InFlight:
             ("writes", operation.writes),
         ):
             for register in registers:
-                for index in range(register.index, register.index + register.count):
+                for index in register.indices:
                     loads = self._pending.get((register.bank, index))
                     if loads is not None:
                         self._check(waves, chosen, operation, verb, register.bank, index, loads)
@@ -82,7 +82,7 @@ class InFlight:
                 stalled = self.issued[counter] - LARGEST[counter]
                 np.maximum(self.done[counter], stalled, out=self.done[counter])
             for register in operation.writes:
-                for index in range(register.index, register.index + register.count):
+                for index in register.indices:
                     tickets = self._pending.setdefault((register.bank, index), {})
                     mine = tickets.setdefault(counter, np.zeros(self.waves, np.int64))
                     mine[chosen] = self.issued[counter][chosen]

@@ -76,7 +76,7 @@ class Sanitizer:
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
         self._memory: ByteStore | None = None  # the undefined bytes of global memory
         sizes = map(accessed_bytes, program.instructions)
-        self._piece = min(4, *(size for size in sizes if size), 4)
+        self._piece = min([4, *(size for size in sizes if size)])
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         if not self._keep_going:

@@ -71,7 +71,7 @@ class Undefined:
         shadow = self._shadows.get((bank, index))
         if shadow is not None:
             return shadow[chosen]
-        count = len(np.empty(self._count)[chosen])
+        count = self._count if isinstance(chosen, slice) else len(chosen)
         return np.zeros(count if bank == "s" else (count, LANES), np.uint32)
 
     def define(self, bank: str, index: int) -> None:
@@ -83,15 +83,14 @@ class Undefined:
     def check_reads(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
         """Tell a fault where undefined bits are used, and follow those that are only moved."""
         self._result = None
-        moved = False
+        moved, mask = False, waves.exec_mask()
         for each in operation.reads:
             register = each.register
-            for index in range(register.index, register.index + register.count):
+            for index in register.indices:
                 shadow = self._shadows.get((register.bank, index))
                 if shadow is None:
                     continue
                 bad = shadow[chosen] & np.uint32(each.bits)
-                mask = waves.exec_mask()
                 if register.bank != "s" and mask is not None and not operation.whole_wave:
                     bad = np.where(mask, bad, 0)
                 if bad.any():
@@ -102,7 +101,7 @@ class Undefined:
         if moved and operation.flow is not None:
             files = {"vector": "v", "accumulation": "a", "scalar": "s"}
             shadows: Any = {name: _ShadowFile(self, bank, chosen) for name, bank in files.items()}
-            shadow_waves = _ShadowWaves(**{**_fields(waves), **shadows})
+            shadow_waves = _ShadowWaves(**{**waves.__dict__, **shadows})
             self._result = np.asarray(operation.flow(waves, shadow_waves))
 
     @staticmethod
@@ -115,7 +114,7 @@ class Undefined:
         words = _words(self._result) if self._result is not None else []
         position = 0
         for register in operation.writes:
-            for index in range(register.index, register.index + register.count):
+            for index in register.indices:
                 word = words[position] if position < len(words) else None
                 position += 1
                 key = (register.bank, index)
@@ -241,7 +240,3 @@ def _words(result: Array) -> list[Array]:
     if result.itemsize < 8:
         return [bits.astype(np.uint32)]
     return [bits.astype(np.uint32), (bits >> np.uint64(32)).astype(np.uint32)]
-
-
-def _fields(waves: Waves) -> dict[str, Any]:
-    return dict(waves.__dict__)

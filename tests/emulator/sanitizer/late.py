@@ -65,7 +65,7 @@ class LateChip:
             return
         pending = _Pending(counters, scalar_load=operation.unit == "smem")
         for register in operation.writes:
-            for index in range(register.index, register.index + register.count):
+            for index in register.indices:
                 file = self._file(waves, register.bank)
                 pending.registers.append((register.bank, index, file[index].copy()))
                 file[index] = RUBBISH
