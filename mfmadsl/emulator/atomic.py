@@ -67,6 +67,11 @@ def kind_of(name: str, kind: str) -> str:
     return kind.replace("u", "i") if name in ("smin", "smax") else kind
 
 
+def bytes_of(kind: str) -> int:
+    """How much memory an atomic of a type changes: narrow ones change pairs."""
+    return 8 if kind.endswith("64") else 4
+
+
 def memory_atomic(name: str, suffix: str | None) -> tuple[Combine, str]:
     """What a global or buffer atomic does, and in which type; the suffix is `_x2`, `_f32`, ..."""
     kind = {None: "u32", "_x2": "u64"}.get(suffix, (suffix or "")[1:])
@@ -85,8 +90,8 @@ def atomic(
 ) -> None:
     """The lanes of `mask` in order, so that lanes that meet at an address see each other."""
     dtype = np.dtype(_DTYPES[kind])
-    words = 2 if dtype.itemsize == 8 else 1
-    width = Width(4 * words)
+    width = Width(bytes_of(kind))
+    words = width.words
     sources = []
     for operand in data:
         assert isinstance(operand, Register)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.atomic import ATOMICS, atomic, memory_atomic
+from mfmadsl.emulator.atomic import ATOMICS, atomic, bytes_of, memory_atomic
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register, Symbol
@@ -104,11 +104,6 @@ class _Place:
         return addresses, offset, np.broadcast_to(bound[:, None], offset.shape)
 
 
-def _everywhere(waves: Waves) -> Mask:
-    mask = waves.exec_mask()
-    return np.ones((waves.count, LANES), dtype=np.bool_) if mask is None else mask
-
-
 def _pieces(width: Width) -> list[tuple[int, Width]]:
     """Bounds are checked word by word."""
     return [(i, Width(4)) for i in range(width.words)] if width.words else [(0, width)]
@@ -125,7 +120,7 @@ def _move(instruction: Instruction, is_load: bool, width: Width) -> Operation:
             move_scratch(waves, in_scratch, data, is_load, width)
             return
         addresses, offset, bound = place.find(waves)
-        lanes = _everywhere(waves)
+        lanes = waves.lanes_of(waves.exec_mask())
         inside, outside = lanes & (offset + width.size <= bound), lanes & (offset >= bound)
         if not (inside | outside == lanes).all():  # some lanes straddle the end
             for i, piece in _pieces(width):
@@ -162,7 +157,7 @@ def _to_lds(instruction: Instruction, width: Width) -> Operation:
 
     def execute(waves: Waves) -> None:
         addresses, offset, bound = place.find(waves)
-        inside = _everywhere(waves) & (offset + width.size <= bound)
+        inside = waves.lanes_of(waves.exec_mask()) & (offset + width.size <= bound)
         fetch_to_lds(waves, addresses, inside, waves.exec_mask(), displacement, width)
 
     return Operation(execute, "vmem", (*place.reads(), Read(M0_REGISTER)))
@@ -174,11 +169,11 @@ def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operatio
     assert isinstance(data, Register)
     returns = bool({"sc0", "glc"} & set(instruction.modifiers))
     combine, kind = memory_atomic(name, suffix)
-    size = 8 if kind.endswith("64") else 4
+    size = bytes_of(kind)
 
     def execute(waves: Waves) -> None:
         addresses, offset, bound = place.find(waves)
-        inside = _everywhere(waves) & (offset + size <= bound)
+        inside = waves.lanes_of(waves.exec_mask()) & (offset + size <= bound)
         offsets, reached = reach_global(waves, addresses, inside, size)
         target = Register(data.bank, data.index, size // 4) if returns else None
         atomic(waves, waves.memory, offsets, combine, kind, [data], target, reached)

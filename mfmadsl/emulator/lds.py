@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.atomic import ATOMICS, atomic, kind_of
+from mfmadsl.emulator.atomic import ATOMICS, atomic, bytes_of, kind_of
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register
@@ -188,7 +188,7 @@ def _atomic(instruction: Instruction, name: str, kind: str, returns: bool) -> Op
     place = instruction.offset()
 
     def execute(waves: Waves) -> None:
-        offsets, mask = _reach(waves, address, place, 8 if kind.endswith("64") else 4)
+        offsets, mask = _reach(waves, address, place, bytes_of(kind))
         atomic(waves, waves.lds, offsets, combine, kind, data, target, mask)
 
     writes = (target,) if isinstance(target, Register) else ()

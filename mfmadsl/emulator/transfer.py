@@ -98,11 +98,9 @@ def _reach(
         try:
             return offsets(mask), mask
         except AccessError as error:
-            lanes = np.ones((waves.count, LANES), np.bool_) if mask is None else mask.copy()
-            failed = np.argwhere(lanes)[error.bad.reshape(-1)]
-            wave, lane = (int(x) for x in failed[0])
-            waves.fault(error.kind, str(error), wave, lane)
-            lanes[failed[:, 0], failed[:, 1]] = False
+            waves.fault(error.kind, str(error), *waves.first_lane(mask, error.bad))
+            lanes = waves.lanes_of(mask).copy()
+            lanes[lanes] = ~error.bad.reshape(-1)
             mask = lanes
 
 

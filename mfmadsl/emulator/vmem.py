@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.atomic import ATOMICS, atomic, memory_atomic
+from mfmadsl.emulator.atomic import ATOMICS, atomic, bytes_of, memory_atomic
 from mfmadsl.emulator.buffer import compile_buffer
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.operand import Operand, Register, Symbol
@@ -120,7 +120,7 @@ def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operatio
     addresses = _addresses(instruction, address, base[0] if base else None)
 
     def execute(waves: Waves) -> None:
-        size = 8 if kind.endswith("64") else 4
+        size = bytes_of(kind)
         offsets, mask = reach_global(waves, addresses(waves), waves.exec_mask(), size)
         atomic(waves, waves.memory, offsets, combine, kind, [data], target, mask)
 

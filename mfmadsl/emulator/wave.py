@@ -164,6 +164,15 @@ class Waves:
         if self.watch is None or not self.watch.collects(self, fault):
             raise EmulationError.of(fault)
 
+    def lanes_of(self, mask: Mask | None) -> Mask:
+        """A mask of lanes, (count, 64); None stands for all of them."""
+        return np.ones((self.count, LANES), dtype=np.bool_) if mask is None else mask
+
+    def first_lane(self, mask: Mask | None, bad: Array) -> tuple[int, int]:
+        """The wave and lane of the first of the lanes of `mask` for which `bad` holds."""
+        wave, lane = np.argwhere(self.lanes_of(mask))[bad.reshape(-1)][0]
+        return int(wave), int(lane)
+
     # Splitting and joining, when a branch diverges.
 
     def select(self, chosen: Mask, pc: int) -> Waves:

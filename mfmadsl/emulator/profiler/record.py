@@ -14,7 +14,7 @@ from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.profiler.chip import Chip
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
 from mfmadsl.emulator.transfer import Width
-from mfmadsl.emulator.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.wave import Array, Mask, Waves
 
 
 @dataclass
@@ -143,9 +143,7 @@ class Recorder:
 
 def _by_lane(waves: Waves, offsets: Addresses, mask: Mask | None) -> tuple[Array, Mask]:
     """Offsets as (count, 64), and which of them are accessed."""
-    shape = (waves.count, LANES)
-    if mask is None:
-        return np.broadcast_to(offsets, shape), np.ones(shape, np.bool_)
-    full = np.zeros(shape, np.int64)
-    full[mask] = offsets
-    return full, mask
+    lanes = waves.lanes_of(mask)
+    full = np.zeros(lanes.shape, np.int64)
+    full[lanes] = offsets.reshape(-1)
+    return full, lanes

@@ -20,7 +20,7 @@ from mfmadsl.emulator.sanitizer.race import Access, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
 from mfmadsl.emulator.transfer import Width
 from mfmadsl.emulator.wait import wait_counts
-from mfmadsl.emulator.wave import LANES, Mask, Waves
+from mfmadsl.emulator.wave import Mask, Waves
 
 
 @dataclass(frozen=True)
@@ -191,13 +191,10 @@ class Sanitizer:
         needed = {8: 8, 12: 16, 16: 16}.get(size, 1)
         off = offsets.reshape(-1) % needed != 0
         if off.any():
-            lanes = np.ones((waves.count, LANES), np.bool_) if mask is None else mask
-            wave, lane = (int(x) for x in np.argwhere(lanes)[off][0])
             address = int(offsets.reshape(-1)[off][0]) % waves.lds.stride
             waves.fault(
                 "misaligned",
                 f"{size} bytes at LDS address {address:#x}, which is not a multiple of {needed}",
-                wave,
-                lane,
+                *waves.first_lane(mask, off),
             )
         self._races.access(waves, offsets, size, mask, access)

@@ -166,8 +166,7 @@ class Undefined:
             return None
         if store is not waves.scratch:
             flat = bits.any(axis=0).reshape(-1)
-            lanes = np.ones((waves.count, LANES), np.bool_) if mask is None else mask
-            wave, lane = (int(x) for x in np.argwhere(lanes)[flat][0])
+            wave, lane = waves.first_lane(mask, flat)
             offset = int(offsets.reshape(-1)[flat][0])
             if store is waves.memory:
                 place = waves.memory.describe(offset)
