@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from mfmadsl.target import LoweringError as LoweringError
     from mfmadsl.target import build as build
     from mfmadsl.tensorize import ScheduleError as ScheduleError
+    from mfmadsl.tensorize import Tiling as Tiling
+    from mfmadsl.tensorize import gemm_schedule as gemm_schedule
+    from mfmadsl.tensorize import gemm_tiling as gemm_tiling
     from mfmadsl.tensorize import load_intrinsic as load_intrinsic
     from mfmadsl.tensorize import matmul as matmul
     from mfmadsl.tensorize import mfma_schedule as mfma_schedule
@@ -38,9 +41,12 @@ _HOME = {
     "LanguageError": "language",
     "LoweringError": "target",
     "ScheduleError": "tensorize",
+    "Tiling": "tensorize",
     "build": "target",
     "emulate": "emulator",
     "find": "language",
+    "gemm_schedule": "tensorize",
+    "gemm_tiling": "tensorize",
     "library": "language",
     "load": "language",
     "load_intrinsic": "tensorize",

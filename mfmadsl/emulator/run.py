@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ BUDGET = 10_000_000
 
 @runtime_checkable
 class KernelLike(Protocol):
-    """A kernel that knows its launch, such as `mfmadsl.build` returns."""
+    """A kernel that knows its launch."""
 
     @property
     def assembly(self) -> str: ...
@@ -38,6 +39,33 @@ class KernelLike(Protocol):
     def block(self) -> tuple[int, int, int]: ...
     @property
     def lds_bytes(self) -> int: ...
+
+
+class Started(KernelLike, Protocol):
+    """A kernel with what it takes."""
+
+    @property
+    def args(self) -> Sequence[Any]: ...
+
+
+@runtime_checkable
+class Launches(Protocol):
+    """A kernel whose launches depend on its arguments, or are several, such as `build` returns."""
+
+    def launches(self, args: Sequence[Any]) -> Sequence[Started]: ...
+
+
+Runnable: TypeAlias = KernelLike | Launches | str
+"""What can be emulated; a str is assembly text."""
+
+
+def launches_of(
+    kernel: Runnable, args: Sequence[Any]
+) -> list[tuple[KernelLike | str, Sequence[Any]]]:
+    """What to launch, and with which arguments."""
+    if isinstance(kernel, Launches):
+        return [(launch, launch.args) for launch in kernel.launches(args)]
+    return [(kernel, args)]
 
 
 @dataclass(frozen=True)
@@ -53,7 +81,7 @@ class Run:
 
 
 def emulate(
-    kernel: KernelLike | str,
+    kernel: Runnable,
     args: Sequence[Any],
     grid: Dimensions | None = None,
     block: Dimensions | None = None,
@@ -73,8 +101,13 @@ def emulate(
     instruction that is not known, or executes more than `budget` instructions in a wave; it names
     the line of the assembly. See `sanitize` for all else that may be undefined.
     """
-    launch = launch_of(kernel, grid, block, lds_bytes)
-    return run_launch(launch, args, budget)
+    counted: Counter[str] = Counter()
+    waves = 0
+    for one, values in launches_of(kernel, args):
+        run = run_launch(launch_of(one, grid, block, lds_bytes), values, budget)
+        counted.update(run.instructions)
+        waves += run.waves
+    return Run(counted, waves)
 
 
 def launch_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def kernel_json(kernel: Kernel, files: list[str]) -> dict[str, Any]:
         "arguments": [
             {"name": a.name, "dtype": a.dtype, "shape": list(a.shape)} for a in kernel.arguments
         ],
-        "grid": list(kernel.grid),
+        "grid": [e if isinstance(e, int) else str(e) for e in kernel.extents],
         "block": list(kernel.block),
         "lds_bytes": kernel.lds_bytes,
         "registers": {
@@ -39,7 +40,7 @@ def kernel_summary(kernel: Kernel) -> str:
     return "\n".join(
         [
             f"kernel     {kernel.symbol}({arguments}) for {kernel.arch}",
-            f"launch     grid {_extents(kernel.grid)}, block {_extents(kernel.block)}",
+            f"launch     grid {_extents(kernel.extents)}, block {_extents(kernel.block)}",
             f"LDS        {kernel.lds_bytes} bytes",
             f"registers  {registers.vector} vector, {registers.accumulation} of accumulation, "
             f"{registers.scalar} scalar, {registers.spilled} spilled",
@@ -48,5 +49,5 @@ def kernel_summary(kernel: Kernel) -> str:
     )
 
 
-def _extents(extents: tuple[int, int, int]) -> str:
+def _extents(extents: Sequence[object]) -> str:
     return " x ".join(map(str, extents))

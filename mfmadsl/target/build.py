@@ -21,7 +21,15 @@ from mfmadsl.target.llvm import (
     pass_bfloat,
     set_group_size,
 )
-from mfmadsl.target.lower import Launch, LoweringError, arguments_of, lower, rocm_target
+from mfmadsl.target.lower import (
+    Launch,
+    LoweringError,
+    arguments_of,
+    lower,
+    rocm_target,
+    symbols_of,
+    workspaces_of,
+)
 
 
 class CodegenError(RuntimeError):
@@ -42,30 +50,40 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
     of gfx908, gfx90a, gfx942, gfx950. The kernel's arguments stand in the order of the function's
     parameters.
 
-    Raises ValueError for an unknown chip, LoweringError for a module that is not one kernel of
-    static shape or that exceeds the chip's threads or LDS, and CodegenError, with LLVM's message,
-    where LLVM ends its process. Yours lives on.
+    If the module becomes several kernels, those after the first are `next` to each other.
+
+    Raises ValueError for an unknown chip, LoweringError for a module that is no kernel or exceeds
+    the chip's threads or LDS, and CodegenError, with LLVM's message, where LLVM ends its process.
+    Yours lives on.
     """
     chip = architecture(arch)
     function = _function(mod)
-    arguments = arguments_of(function)
+    arguments, workspaces = arguments_of(function), workspaces_of(function)
     try:
         emitted = run_isolated(lambda: _emit(function, chip))
     except ProcessEndedError as error:
         raise CodegenError(f"{arch}: {error}") from None
-    launch, code = emitted.launch, emitted.code
-    return Kernel(
-        symbol=launch.symbol,
-        arch=arch,
-        llvm_ir=emitted.llvm_ir,
-        assembly=code.assembly,
-        code_object=link(code.object_file),
-        arguments=arguments,
-        grid=launch.grid,
-        block=launch.block,
-        lds_bytes=launch.lds_bytes,
-        registers=registers_of(code.assembly),
-    )
+    kernel = None
+    for each in reversed(emitted):
+        launch, code = each.launch, each.code
+        kernel = Kernel(
+            symbol=launch.symbol,
+            arch=arch,
+            llvm_ir=each.llvm_ir,
+            assembly=code.assembly,
+            code_object=link(code.object_file),
+            arguments=arguments,
+            extents=launch.grid,
+            block=launch.block,
+            lds_bytes=launch.lds_bytes,
+            registers=registers_of(code.assembly),
+            parameters=launch.parameters,
+            workspaces=workspaces,
+            symbols=symbols_of(function),
+            next=kernel,
+        )
+    assert kernel is not None
+    return kernel
 
 
 def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
@@ -82,12 +100,17 @@ def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
     raise LoweringError(f"the module has no function `main` to build; there are: {names}")
 
 
-def _emit(function: PrimFunc, chip: Architecture) -> _Emitted:
+def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
     """All that may end the process, or leave traces in it: runs in the child."""
     # The device libraries and the linker of ROCm, which TVM would call and we do not need.
     tvm.register_global_func("tvm_callback_rocm_link", lambda _: bytearray(), override=True)
     tvm.register_global_func("tvm_callback_rocm_bitcode_path", list, override=True)
-    device, target, launch = lower(function, rocm_target(chip.name))
+    return [_emit_kernel(*each, chip) for each in lower(function, rocm_target(chip.name))]
+
+
+def _emit_kernel(
+    device: tvm.IRModule, target: Target, launch: Launch, chip: Architecture
+) -> _Emitted:
     _check_limits(launch, chip)
     ir = _generate(device, target)
     if loses_address_space(ir):

@@ -70,7 +70,7 @@ def build_instruction(intrinsic: Intrinsic, arch: str, immediates: Immediates = 
             Argument(o.name, "uint32", (_LANES, o.register_count))
             for o in intrinsic.operands.values()
         ),
-        grid=(1, 1, 1),
+        extents=(1, 1, 1),
         block=(_LANES, 1, 1),
         lds_bytes=0,
         registers=registers_of(code.assembly),

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mfmadsl.target.extent import Extent, value_of
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel argument: a dense row-major array in global memory."""
+    """One kernel argument: a dense row-major array in global memory.
+
+    An extent is a number, or the name of a symbol that is known at run time only.
+    """
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """An extent that is passed to the kernel by value."""
+
+    name: str
+    dtype: str
 
 
 @dataclass(frozen=True)
@@ -31,12 +48,28 @@ class Registers:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """One start of a kernel: its extents as numbers, and what the machine code takes."""
+
+    symbol: str
+    assembly: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    lds_bytes: int
+    args: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """Machine code for one chip.
 
-    `arguments` stand in the order of the kernel's parameters, `grid` and `block` are (x, y, z),
+    `arguments` are what a caller passes, `extents` (of the grid) and `block` are (x, y, z),
     `lds_bytes` is what one workgroup takes of the LDS. `code_object` is None where no linker was
     found.
+
+    `parameters` names what the machine code takes, in its order: arguments, `workspaces` (memory
+    that a caller provides for the time of the launch) and `symbols`. If the work takes several
+    launches, `next` is the one after this; it has the same arguments and workspaces.
     """
 
     symbol: str
@@ -45,10 +78,74 @@ class Kernel:
     assembly: str
     code_object: bytes | None
     arguments: tuple[Argument, ...]
-    grid: tuple[int, int, int]
+    extents: tuple[Extent, Extent, Extent]
     block: tuple[int, int, int]
     lds_bytes: int
     registers: Registers
+    parameters: tuple[str, ...] = ()
+    workspaces: tuple[Argument, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    next: Kernel | None = None
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Workgroups along x, y, z. Raises ValueError if they depend on the arguments."""
+        x, y, z = self.extents
+        if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
+            return x, y, z
+        names = ", ".join(symbol.name for symbol in self.symbols)
+        raise ValueError(f"the grid of `{self.symbol}` depends on {names}: see `launches`")
+
+    def launches(self, args: Sequence[Any]) -> list[Launch]:
+        """What to launch for these arguments, one after another.
+
+        Raises ValueError if the arrays are not as many as the arguments, or their shapes disagree.
+        """
+        if len(args) != len(self.arguments):
+            names = ", ".join(argument.name for argument in self.arguments)
+            raise ValueError(
+                f"`{self.symbol}` takes {len(self.arguments)} arguments ({names}), "
+                f"but {len(args)} are given"
+            )
+        extents = _extents(self.arguments, args)
+        values: dict[str, Any] = {a.name: x for a, x in zip(self.arguments, args, strict=True)}
+        for symbol in self.symbols:
+            values[symbol.name] = np.dtype(symbol.dtype).type(extents[symbol.name])
+        for workspace in self.workspaces:
+            shape = [value_of(extent, extents) for extent in workspace.shape]
+            values[workspace.name] = np.empty(shape, workspace.dtype)
+        found = []
+        kernel: Kernel | None = self
+        while kernel is not None:
+            x, y, z = (value_of(extent, extents) for extent in kernel.extents)
+            taken = kernel.parameters or tuple(a.name for a in self.arguments)
+            found.append(
+                Launch(
+                    kernel.symbol, kernel.assembly, (x, y, z), kernel.block, kernel.lds_bytes,
+                    tuple(values[name] for name in taken),
+                )
+            )  # fmt: skip
+            kernel = kernel.next
+        return found
+
+
+def _extents(arguments: Sequence[Argument], args: Sequence[Any]) -> dict[str, int]:
+    """What the symbols in the shapes are."""
+    extents: dict[str, int] = {}
+    for argument, value in zip(arguments, args, strict=True):
+        symbols = [e for e in argument.shape if isinstance(e, str)]
+        if not symbols:
+            continue
+        shape = np.shape(value)
+        if len(shape) != len(argument.shape):
+            raise ValueError(f"argument {argument.name} has {len(argument.shape)} dimensions, "
+                             f"but {len(shape)} are given")  # fmt: skip
+        for extent, found in zip(argument.shape, shape, strict=True):
+            if isinstance(extent, str) and extents.setdefault(extent, found) != found:
+                raise ValueError(
+                    f"{extent} is {extents[extent]} in one argument, and {found} in {argument.name}"
+                )
+    return extents
 
 
 def registers_of(assembly: str) -> Registers:

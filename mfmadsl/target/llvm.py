@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -24,6 +26,11 @@ _BFLOAT_CALL = re.compile(
 )
 _SHORTS = re.compile(r"<(\d+) x i16> (?:\w+ )*?(%[\w.]+)")
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
+
+
+@cache
+def _device_functions() -> str:
+    return (files("mfmadsl.target") / "device_functions.ll").read_text()
 
 
 class MachineCode(NamedTuple):
@@ -97,6 +104,10 @@ def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=arch, opt=3)
     module = llvm.parse_assembly(ir)
+    if "@mfmadsl." in ir:
+        functions = llvm.parse_assembly(_device_functions())
+        functions.data_layout = module.data_layout
+        module.link_in(functions)
     for function in module.functions:
         # TVM adds conversion routines to every module; private ones vanish when unused.
         if not function.is_declaration and function.name != symbol:

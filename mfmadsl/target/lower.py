@@ -1,9 +1,10 @@
-"""A scheduled module to one device function and its launch, past the faults of TVM 0.27."""
+"""A scheduled module to device functions and their launches, past the faults of TVM 0.27."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import tvm
 import tvm.s_tir.pipeline
@@ -13,13 +14,14 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 from tvm.tirx.build import split_host_device_mods
 
-from mfmadsl.target.kernel import Argument
+from mfmadsl.target.extent import OPERATORS, Extent, Formula
+from mfmadsl.target.kernel import Argument, Symbol
 
 _AXES = ("x", "y", "z")
 
 
 class LoweringError(ValueError):
-    """The module is not one GPU kernel of static shape, or does not fit the chip."""
+    """The module is no GPU kernel, or does not fit the chip."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Launch:
     """What the host would pass beside the arguments."""
 
     symbol: str
-    grid: tuple[int, int, int]
+    parameters: tuple[str, ...]
+    grid: tuple[Extent, Extent, Extent]
     block: tuple[int, int, int]
     lds_bytes: int
 
@@ -42,26 +45,58 @@ def rocm_target(arch: str) -> Target:
 
 
 def arguments_of(function: PrimFunc) -> tuple[Argument, ...]:
-    """The arrays that a PrimFunc takes. Raises LoweringError on a symbolic shape or a scalar."""
+    """The arrays that a PrimFunc takes. Raises LoweringError on a scalar."""
     arguments = []
     for parameter in function.params:
         shape = getattr(parameter, "shape", None)
         if shape is None:
             raise LoweringError(f"argument {parameter.name} is no buffer")
-        if not all(isinstance(extent, tirx.IntImm) for extent in shape):
-            extents = ", ".join(str(e) for e in shape)
-            raise LoweringError(f"argument {parameter.name} has the symbolic shape ({extents})")
         arguments.append(
-            Argument(parameter.name, str(parameter.dtype), tuple(int(e) for e in shape))
+            Argument(parameter.name, str(parameter.dtype), tuple(_extent(e) for e in shape))
         )
     return tuple(arguments)
 
 
-def lower(function: PrimFunc, target: Target) -> tuple[tvm.IRModule, Target, Launch]:
-    """The device module (one function), the target to generate it for, and its launch.
+def symbols_of(function: PrimFunc) -> tuple[Symbol, ...]:
+    """The variables in the shapes of a PrimFunc's arguments."""
+    found: dict[str, Symbol] = {}
+    for parameter in function.params:
+        for extent in getattr(parameter, "shape", ()):
+            if isinstance(extent, tirx.Var):
+                found[extent.name] = Symbol(extent.name, str(extent.ty.dtype))
+    return tuple(found.values())
 
-    The device function takes its pointers in the order of the PrimFunc's parameters, where TVM
-    would sort them. Raises LoweringError if the module does not become exactly one kernel.
+
+def workspaces_of(function: PrimFunc) -> tuple[Argument, ...]:
+    """The arrays in global memory that a PrimFunc allocates for itself."""
+    root = getattr(function.body, "block", None)
+    return tuple(
+        Argument(buffer.name, str(buffer.dtype), tuple(_extent(e) for e in buffer.shape))
+        for buffer in (root.alloc_buffers if root is not None else ())
+        if _scope(buffer) == "global"
+    )
+
+
+def _extent(expression: Any) -> Extent:
+    """An extent as a number, a symbol or a formula. Raises LoweringError if it is none."""
+    if isinstance(expression, int | tirx.IntImm):
+        return int(expression)
+    if isinstance(expression, tirx.Var):
+        return str(expression.name)
+    if isinstance(expression, tirx.Cast):
+        return _extent(expression.value)
+    operator = type(expression).__name__.lower()
+    if operator not in OPERATORS:
+        raise LoweringError(f"`{expression}` is no extent that can be computed at the launch")
+    return Formula(operator, _extent(expression.a), _extent(expression.b))
+
+
+def lower(function: PrimFunc, target: Target) -> list[tuple[tvm.IRModule, Target, Launch]]:
+    """For each kernel, in the order of their launches: the device module (one function), the target
+    to generate it for, and its launch.
+
+    A device function takes its pointers in the order of the PrimFunc's parameters, where TVM would
+    sort them. Raises LoweringError if the module does not become kernels.
     """
     module = tirx.transform.BindTarget(target)(tvm.IRModule({"main": _static_lds(function)}))
     options = {
@@ -75,20 +110,29 @@ def lower(function: PrimFunc, target: Target) -> tuple[tvm.IRModule, Target, Lau
     if _calls_llvm(function):
         # Matrix cores compute with these types; TVM would make their registers float32.
         disabled += ["tirx.BF16ComputeLegalize", "tirx.FP8ComputeLegalize"]
+    if function.attrs is not None and "mfmadsl.as_written" in function.attrs:
+        # It has its barriers, its 64-bit offsets, and LDS that is reached by more than indices.
+        disabled += ["s_tir.ThreadSync", "tirx.NarrowDataType", "s_tir.CompactBufferAllocation"]
     with tvm.transform.PassContext(config=options, disabled_pass=disabled):
         pipeline, _, _ = tvm.s_tir.pipeline.default_s_tir_pipeline()
         _, devices = split_host_device_mods(pipeline(module))
     kernels = [(t, name, f) for t, m in devices.items() for name, f in m.functions.items()]
-    if len(kernels) != 1:
+    if not kernels:
         raise LoweringError(
-            f"the module becomes {len(kernels)} GPU kernels, not one: "
-            "bind its loops to blockIdx and threadIdx"
+            "the module becomes no GPU kernel: bind its loops to blockIdx and threadIdx"
         )
-    ((device_target, name, kernel),) = kernels
+    # TVM numbers them as they come: main_kernel, main_kernel_1, ...
+    kernels.sort(key=lambda found: (len(found[1].name_hint), found[1].name_hint))
+    return [_device(*kernel, function) for kernel in kernels]
+
+
+def _device(
+    target: Target, name: Any, kernel: PrimFunc, function: PrimFunc
+) -> tuple[tvm.IRModule, Target, Launch]:
     kernel = _in_order(kernel, [p.name for p in function.params])
-    device = _lower_warp_memory(tvm.IRModule({name: kernel}))
-    device = tirx.transform.LowerIntrin()(tirx.transform.StmtSimplify()(device))
-    return device, device_target, _launch(name.name_hint, device[name])
+    module = tirx.transform.StmtSimplify()(_lower_warp_memory(tvm.IRModule({name: kernel})))
+    launch = _launch(name.name_hint, module[name])  # before divisions become shifts
+    return tirx.transform.LowerIntrin()(module), target, launch
 
 
 def _calls_llvm(function: PrimFunc) -> bool:
@@ -131,22 +175,33 @@ def _scope(buffer: tirx.Buffer) -> str:
     return str(buffer.scope() if callable(buffer.scope) else buffer.scope)
 
 
+def _bytes(dtype: str) -> int:
+    kind = tvm.DataType(dtype)
+    return int(kind.bits) * int(kind.lanes) // 8
+
+
 def _launch(symbol: str, kernel: PrimFunc) -> Launch:
-    extents = {f"{kind}.{axis}": 1 for kind in ("blockIdx", "threadIdx") for axis in _AXES}
+    extents: dict[str, Extent] = {
+        f"{kind}.{axis}": 1 for kind in ("blockIdx", "threadIdx") for axis in _AXES
+    }
 
-    def note(statement: tirx.AttrStmt) -> None:
+    statements: list[tirx.AttrStmt] = []
+    tvm_ffi.structural_walk(kernel.body, (tirx.AttrStmt, statements.append))
+    for statement in statements:
         if statement.attr_key == "thread_extent":
-            tag = str(statement.node.thread_tag)
-            if not isinstance(statement.value, tirx.IntImm):
-                raise LoweringError(f"the extent of {tag} is symbolic: {statement.value}")
-            extents[tag] = int(statement.value)
-
-    tvm_ffi.structural_walk(kernel.body, (tirx.AttrStmt, note))
+            extents[str(statement.node.thread_tag)] = _extent(statement.value)
     lds = sum(
-        prod(int(e) for e in a.buffer.shape) * tvm.DataType(str(a.buffer.dtype)).bits // 8
+        prod(int(e) for e in a.buffer.shape) * _bytes(str(a.buffer.dtype))
         for a in _allocations(kernel)
         if _scope(a.buffer).startswith("shared")
     )
     gx, gy, gz = (extents[f"blockIdx.{axis}"] for axis in _AXES)
-    bx, by, bz = (extents[f"threadIdx.{axis}"] for axis in _AXES)
-    return Launch(symbol, (gx, gy, gz), (bx, by, bz), lds)
+    bx, by, bz = (_threads(extents[f"threadIdx.{axis}"]) for axis in _AXES)
+    parameters = tuple(p.name.removesuffix("_ptr") for p in kernel.params)
+    return Launch(symbol, parameters, (gx, gy, gz), (bx, by, bz), lds)
+
+
+def _threads(extent: Extent) -> int:
+    if not isinstance(extent, int):
+        raise LoweringError(f"the number of threads of a block is symbolic: {extent}")
+    return extent

@@ -161,7 +161,7 @@ def threads_kernel(threads: int) -> PrimFunc:
 
 
 def test_a_module_that_is_no_kernel() -> None:
-    with pytest.raises(LoweringError, match=r"0 GPU kernels, not one: bind its loops"):
+    with pytest.raises(LoweringError, match=r"no GPU kernel: bind its loops"):
         build(matmul(16, 16, 16, "float16", "float32"))
 
 
@@ -170,11 +170,26 @@ def test_an_unknown_chip() -> None:
         build(half_schedule(1), "gfx1100")
 
 
-def test_a_shape_that_is_not_known() -> None:
-    a = te.placeholder((te.var("n"),), name="a", dtype="float32")
-    function = te.create_prim_func([a, te.compute(a.shape, lambda i: a[i] + 1, name="b")])
-    with pytest.raises(LoweringError, match=r"argument a has the symbolic shape \(n\)"):
-        build(function)
+def increments(extent: object) -> PrimFunc:
+    a = te.placeholder((extent,), name="a", dtype="float32")
+    sch = Schedule(te.create_prim_func([a, te.compute(a.shape, lambda i: a[i] + 1, name="b")]))
+    block, thread = sch.split(sch.get_loops(sch.get_sblock("b"))[0], [None, 64])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    return sch.mod["main"]
+
+
+@pytest.mark.parametrize("n", [1, 64, 1000])
+def test_a_shape_that_is_known_at_the_launch(n: int) -> None:
+    kernel = build(increments(te.var("n")), "gfx942")
+    assert [str(extent) for extent in kernel.extents] == ["(n + 63) // 64", "1", "1"]
+    a, b = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+    mfmadsl.emulate(kernel, [a, b])
+    np.testing.assert_array_equal(b, a + 1)
+    with pytest.raises(ValueError, match="grid of `main_kernel` depends on n"):
+        _ = kernel.grid
+    with pytest.raises(ValueError, match=r"n is \d+ in one argument, and 7 in b"):
+        mfmadsl.emulate(kernel, [a, np.zeros(7, np.float32)])
 
 
 def test_a_view_of_shared_memory_is_refused_since_tvm_would_miscompile_it() -> None:

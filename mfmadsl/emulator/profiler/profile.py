@@ -15,7 +15,7 @@ from mfmadsl.emulator.profiler.cost import matrix_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
 from mfmadsl.emulator.profiler.timing import Timing, simulate
-from mfmadsl.emulator.run import BUDGET, Dimensions, KernelLike, launch_of, run_launch
+from mfmadsl.emulator.run import BUDGET, Dimensions, Runnable, launch_of, launches_of, run_launch
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Profile:
 
 
 def profile(
-    kernel: KernelLike | str,
+    kernel: Runnable,
     args: Sequence[Any],
     grid: Dimensions | None = None,
     block: Dimensions | None = None,
@@ -94,9 +94,11 @@ def profile(
 ) -> Profile:
     """Run the workgroups that share one compute unit, and model how long they take.
 
-    Takes what `emulate` takes, but leaves the arrays as they are.
+    Takes what `emulate` takes, but leaves the arrays as they are. Of several launches it is the
+    first.
     """
-    launch = launch_of(kernel, grid, block, lds_bytes)
+    one, args = launches_of(kernel, args)[0]
+    launch = launch_of(one, grid, block, lds_bytes)
     program = launch.program
     chip = chip_of(program.arch)
     registers = _registers(program)

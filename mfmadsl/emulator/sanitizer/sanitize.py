@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,11 +11,20 @@ import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction, Program
 from mfmadsl.emulator.error import EmulationError, Fault
+from mfmadsl.emulator.launch import Launch
 from mfmadsl.emulator.lds import accessed_bytes
 from mfmadsl.emulator.memory import Addresses, ByteStore
 from mfmadsl.emulator.operand import Register
 from mfmadsl.emulator.operation import Operation
-from mfmadsl.emulator.run import BUDGET, Dimensions, KernelLike, Run, launch_of, run_launch
+from mfmadsl.emulator.run import (
+    BUDGET,
+    Dimensions,
+    Run,
+    Runnable,
+    launch_of,
+    launches_of,
+    run_launch,
+)
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
 from mfmadsl.emulator.sanitizer.race import Access, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
@@ -33,7 +43,7 @@ class Findings:
 
 
 def sanitize(
-    kernel: KernelLike | str,
+    kernel: Runnable,
     args: Sequence[Any],
     grid: Dimensions | None = None,
     block: Dimensions | None = None,
@@ -54,7 +64,23 @@ def sanitize(
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.
     """
-    launch = launch_of(kernel, grid, block, lds_bytes)
+    findings = [
+        _sanitize(launch_of(one, grid, block, lds_bytes), values, budget, unwritten, keep_going)
+        for one, values in launches_of(kernel, args)
+    ]
+    counted: Counter[str] = Counter()
+    for each in findings:
+        counted.update(each.run.instructions)
+    return Findings(
+        Run(counted, sum(each.run.waves for each in findings)),
+        tuple(fault for each in findings for fault in each.faults),
+        tuple(count for each in findings for count in each.counts),
+    )
+
+
+def _sanitize(
+    launch: Launch, args: Sequence[Any], budget: int, unwritten: Collection[int], keep_going: bool
+) -> Findings:
     sanitizer = Sanitizer(launch.program, keep_going, frozenset(unwritten))
     run = run_launch(launch, args, budget, sanitizer)
     faults = sanitizer.found

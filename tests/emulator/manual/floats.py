@@ -207,6 +207,8 @@ for _kind in ("f16", "f32", "f64"):
         }
         if _kind == "f32":
             _rows["mac"] = _mad
+            _rows["rcp_iflag"] = _rows["rcp"]
+            TRANSCENDENTAL.add("v_rcp_iflag_f32")
         TRANSCENDENTAL |= {f"v_{_name}_{_kind}" for _name in ("exp", "log", "sin", "cos")}
     FLOATS |= {f"v_{_name}_{_kind}": _model for _name, _model in _rows.items()}
 FLOATS |= {

@@ -1,0 +1,134 @@
+"""Triton's GEMM, compiled offline: the peer that `benchmarks/gemm` measures against.
+
+Run as a program, in a process of its own, for Triton brings an LLVM that TVM's must not meet:
+
+    python -m benchmarks.gemm.triton_kernels FOLDER CASE...
+
+writes FOLDER/CASE-SETTING.s, and .json with LDS bytes and waves, for each setting of each CASE
+(CHIP.TYPE.ORDER). What lies there already is not compiled again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+TILES = ((256, 256), (256, 128), (128, 128))
+WAVES = (4, 8)
+STAGES = (1, 2, 3)
+INSTRUCTIONS = (16, 32)
+K_PACKS = (1, 2)
+ROW_BYTES = (128, 64)  # of A, along K, in a tile
+
+
+@triton.jit
+def matmul(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_bn, stride_cm,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ACC: tl.constexpr, OUT: tl.constexpr,
+):  # fmt: skip
+    """C = A x B, for a K that BK divides: without masks in the loop, which would cost it."""
+    tiles = tl.cdiv(N, BN)
+    row, column = tl.program_id(0) // tiles, tl.program_id(0) % tiles
+    rows = (row * BM + tl.arange(0, BM)) % M
+    columns = (column * BN + tl.arange(0, BN)) % N
+    steps = tl.arange(0, BK)
+    a = a_ptr + rows[:, None] * stride_am + steps[None, :]
+    b = b_ptr + steps[:, None] * stride_bk + columns[None, :] * stride_bn
+    total = tl.zeros((BM, BN), dtype=ACC)
+    for _ in range(tl.cdiv(K, BK)):
+        total = tl.dot(tl.load(a), tl.load(b), total, out_dtype=ACC)
+        a += BK
+        b += BK * stride_bk
+    rows = row * BM + tl.arange(0, BM)
+    columns = column * BN + tl.arange(0, BN)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    c = c_ptr + rows[:, None] * stride_cm + columns[None, :]
+    tl.store(c, total.to(OUT), mask=mask)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a user of Triton tunes; `row_bytes` is a tile's K in bytes."""
+
+    tile: tuple[int, int]
+    row_bytes: int
+    waves: int
+    stages: int
+    instruction: int
+    k_pack: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tile[0]}x{self.tile[1]}x{self.row_bytes}B-w{self.waves}-s{self.stages}"
+            f"-i{self.instruction}-k{self.k_pack}"
+        )
+
+
+def settings(arch: str) -> Iterator[Setting]:
+    """The grid; gfx950 knows no k-packing."""
+    packs = K_PACKS if arch == "gfx942" else (1,)
+    grid = itertools.product(ROW_BYTES, TILES, WAVES, STAGES, INSTRUCTIONS, packs)
+    for row_bytes, tile, waves, stages, instruction, k_pack in grid:
+        yield Setting(tile, row_bytes, waves, stages, instruction, k_pack)
+
+
+def compile_gemm(arch: str, kind: str, b_transposed: bool, setting: Setting) -> Any:
+    fp8 = "fp8e4b8" if arch == "gfx942" else "fp8e4nv"
+    dtype = {"f16": "fp16", "bf16": "bf16", "i8": "i8", "fp8": fp8}[kind]
+    accumulator = tl.int32 if kind == "i8" else tl.float32
+    out = "i32" if kind == "i8" else "fp32"
+    one = "stride_bk" if b_transposed else "stride_bn"
+    block_k = setting.row_bytes // (2 if kind in ("f16", "bf16") else 1)
+    constants = {
+        one: 1, "BM": setting.tile[0], "BN": setting.tile[1], "BK": block_k,
+        "ACC": accumulator, "OUT": accumulator,
+    }  # fmt: skip
+    signature = {
+        "a_ptr": f"*{dtype}", "b_ptr": f"*{dtype}", "c_ptr": f"*{out}",
+        **dict.fromkeys(
+            ["M", "N", "K", "stride_am", "stride_bk", "stride_bn", "stride_cm"], "i32"),
+    }  # fmt: skip
+    signature |= dict.fromkeys(constants, "constexpr")
+    attributes = {
+        (position,): [["tt.divisibility", 16]]
+        + ([["tt.pointer_range", 32]] if name.endswith("ptr") else [])
+        for position, name in enumerate(signature)
+        if name not in constants
+    }
+    options = {
+        "num_warps": setting.waves, "num_stages": setting.stages,
+        "matrix_instr_nonkdim": setting.instruction, "kpack": setting.k_pack,
+    }  # fmt: skip
+    source = ASTSource(matmul, signature, constants, attributes)
+    return triton.compile(source, GPUTarget("hip", arch, 64), options)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    for case in sys.argv[2:]:
+        arch, kind, order = case.split(".")
+        for setting in settings(arch):
+            path = folder / f"{case}-{setting}.json"
+            if path.exists():
+                continue
+            try:
+                kernel = compile_gemm(arch, kind, order == "bt", setting)
+                facts = {"lds_bytes": kernel.metadata.shared, "waves": kernel.metadata.num_warps}
+                path.with_suffix(".s").write_text(kernel.asm["amdgcn"])
+            except Exception as error:  # a setting that Triton refuses is no contender
+                facts = {"refused": f"{type(error).__name__}: {error}"[:200]}
+            path.write_text(json.dumps(facts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+; What kernels need and TIR cannot express. A kernel calls these by name (`T.call_extern`); they are linked
+; into its module and inlined.
+;
+; A buffer starts `origin` bytes after `base` and ends `size` bytes after it. Past its end a load gives zeros and a
+; store does nothing. `offset` is the lane's own; `step` is the same for all lanes and not part of the check, so that
+; the caller keeps it inside (CDNA3 ISA, section 9.1.5; LLVM, IntrinsicsAMDGPU.td).
+
+target triple = "amdgcn-amd-amdhsa"
+
+define ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size) alwaysinline {
+  %start = getelementptr i8, ptr addrspace(1) %base, i64 %origin
+  %left = sub i64 %size, %origin
+  %positive = call i64 @llvm.smax.i64(i64 %left, i64 0)
+  %records = call i64 @llvm.smin.i64(i64 %positive, i64 2147483644)
+  ; Raw, 32-bit data: offsets count bytes.
+  %buffer = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1) %start, i16 0, i64 %records, i32 159744)
+  ret ptr addrspace(8) %buffer
+}
+
+define i32 @mfmadsl.buffer.load.i8(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  %loaded = call i8 @llvm.amdgcn.raw.ptr.buffer.load.i8(ptr addrspace(8) %buffer, i32 %offset, i32 %step, i32 0)
+  %value = zext i8 %loaded to i32
+  ret i32 %value
+}
+
+define i32 @mfmadsl.buffer.store.i8(i32 %value, ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  %narrow = trunc i32 %value to i8
+  call void @llvm.amdgcn.raw.ptr.buffer.store.i8(i8 %narrow, ptr addrspace(8) %buffer, i32 %offset, i32 0, i32 0)
+  ret i32 0
+}
+
+define i32 @mfmadsl.buffer.load.i16(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  %loaded = call i16 @llvm.amdgcn.raw.ptr.buffer.load.i16(ptr addrspace(8) %buffer, i32 %offset, i32 %step, i32 0)
+  %value = zext i16 %loaded to i32
+  ret i32 %value
+}
+
+define i32 @mfmadsl.buffer.store.i16(i32 %value, ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  %narrow = trunc i32 %value to i16
+  call void @llvm.amdgcn.raw.ptr.buffer.store.i16(i16 %narrow, ptr addrspace(8) %buffer, i32 %offset, i32 0, i32 0)
+  ret i32 0
+}
+
+define i32 @mfmadsl.buffer.load.i32(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  %value = call i32 @llvm.amdgcn.raw.ptr.buffer.load.i32(ptr addrspace(8) %buffer, i32 %offset, i32 %step, i32 0)
+  ret i32 %value
+}
+
+define i32 @mfmadsl.buffer.store.i32(i32 %value, ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  call void @llvm.amdgcn.raw.ptr.buffer.store.i32(i32 %value, ptr addrspace(8) %buffer, i32 %offset, i32 0, i32 0)
+  ret i32 0
+}
+
+define <2 x i32> @mfmadsl.buffer.load.v2i32(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  %value = call <2 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v2i32(ptr addrspace(8) %buffer, i32 %offset, i32 %step, i32 0)
+  ret <2 x i32> %value
+}
+
+define i32 @mfmadsl.buffer.store.v2i32(<2 x i32> %value, ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  call void @llvm.amdgcn.raw.ptr.buffer.store.v2i32(<2 x i32> %value, ptr addrspace(8) %buffer, i32 %offset, i32 0, i32 0)
+  ret i32 0
+}
+
+define <4 x i32> @mfmadsl.buffer.load.v4i32(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  %value = call <4 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v4i32(ptr addrspace(8) %buffer, i32 %offset, i32 %step, i32 0)
+  ret <4 x i32> %value
+}
+
+define i32 @mfmadsl.buffer.store.v4i32(<4 x i32> %value, ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  call void @llvm.amdgcn.raw.ptr.buffer.store.v4i32(<4 x i32> %value, ptr addrspace(8) %buffer, i32 %offset, i32 0, i32 0)
+  ret i32 0
+}
+
+; The bits of element `index` of an array of narrow elements.
+
+define i32 @mfmadsl.load.i8(ptr addrspace(1) %base, i64 %index) alwaysinline {
+  %place = getelementptr i8, ptr addrspace(1) %base, i64 %index
+  %loaded = load i8, ptr addrspace(1) %place
+  %value = zext i8 %loaded to i32
+  ret i32 %value
+}
+
+define i32 @mfmadsl.load.i16(ptr addrspace(1) %base, i64 %index) alwaysinline {
+  %place = getelementptr i16, ptr addrspace(1) %base, i64 %index
+  %loaded = load i16, ptr addrspace(1) %place
+  %value = zext i16 %loaded to i32
+  ret i32 %value
+}
+
+; A float rounded to a narrow type, as bits, and back. The same eight-bit instructions mean fnuz on gfx942, OCP on gfx950.
+
+define i32 @mfmadsl.bits.bfloat16(float %value) alwaysinline {
+  %rounded = fptrunc float %value to bfloat
+  %short = bitcast bfloat %rounded to i16
+  %bits = zext i16 %short to i32
+  ret i32 %bits
+}
+
+define i32 @mfmadsl.bits.float8_e4m3fnuz(float %value) alwaysinline {
+  %both = call i32 @llvm.amdgcn.cvt.pk.fp8.f32(float %value, float %value, i32 0, i1 false)
+  %bits = and i32 %both, 255
+  ret i32 %bits
+}
+
+define float @mfmadsl.value.float8_e4m3fnuz(i32 %bits) alwaysinline {
+  %value = call float @llvm.amdgcn.cvt.f32.fp8(i32 %bits, i32 0)
+  ret float %value
+}
+
+define i32 @mfmadsl.bits.float8_e4m3fn(float %value) alwaysinline {
+  %both = call i32 @llvm.amdgcn.cvt.pk.fp8.f32(float %value, float %value, i32 0, i1 false)
+  %bits = and i32 %both, 255
+  ret i32 %bits
+}
+
+define float @mfmadsl.value.float8_e4m3fn(i32 %bits) alwaysinline {
+  %value = call float @llvm.amdgcn.cvt.f32.fp8(i32 %bits, i32 0)
+  ret float %value
+}
+
+define i32 @mfmadsl.bits.float8_e5m2fnuz(float %value) alwaysinline {
+  %both = call i32 @llvm.amdgcn.cvt.pk.bf8.f32(float %value, float %value, i32 0, i1 false)
+  %bits = and i32 %both, 255
+  ret i32 %bits
+}
+
+define float @mfmadsl.value.float8_e5m2fnuz(i32 %bits) alwaysinline {
+  %value = call float @llvm.amdgcn.cvt.f32.bf8(i32 %bits, i32 0)
+  ret float %value
+}
+
+define i32 @mfmadsl.bits.float8_e5m2(float %value) alwaysinline {
+  %both = call i32 @llvm.amdgcn.cvt.pk.bf8.f32(float %value, float %value, i32 0, i1 false)
+  %bits = and i32 %both, 255
+  ret i32 %bits
+}
+
+define float @mfmadsl.value.float8_e5m2(i32 %bits) alwaysinline {
+  %value = call float @llvm.amdgcn.cvt.f32.bf8(i32 %bits, i32 0)
+  ret float %value
+}
+
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+declare ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1), i16, i64, i32)
+declare i8 @llvm.amdgcn.raw.ptr.buffer.load.i8(ptr addrspace(8), i32, i32, i32 immarg)
+declare void @llvm.amdgcn.raw.ptr.buffer.store.i8(i8, ptr addrspace(8), i32, i32, i32 immarg)
+declare i16 @llvm.amdgcn.raw.ptr.buffer.load.i16(ptr addrspace(8), i32, i32, i32 immarg)
+declare void @llvm.amdgcn.raw.ptr.buffer.store.i16(i16, ptr addrspace(8), i32, i32, i32 immarg)
+declare i32 @llvm.amdgcn.raw.ptr.buffer.load.i32(ptr addrspace(8), i32, i32, i32 immarg)
+declare void @llvm.amdgcn.raw.ptr.buffer.store.i32(i32, ptr addrspace(8), i32, i32, i32 immarg)
+declare <2 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v2i32(ptr addrspace(8), i32, i32, i32 immarg)
+declare void @llvm.amdgcn.raw.ptr.buffer.store.v2i32(<2 x i32>, ptr addrspace(8), i32, i32, i32 immarg)
+declare <4 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v4i32(ptr addrspace(8), i32, i32, i32 immarg)
+declare void @llvm.amdgcn.raw.ptr.buffer.store.v4i32(<4 x i32>, ptr addrspace(8), i32, i32, i32 immarg)
+declare i32 @llvm.amdgcn.cvt.pk.fp8.f32(float, float, i32, i1 immarg)
+declare float @llvm.amdgcn.cvt.f32.fp8(i32, i32 immarg)
+declare i32 @llvm.amdgcn.cvt.pk.bf8.f32(float, float, i32, i1 immarg)
+declare float @llvm.amdgcn.cvt.f32.bf8(i32, i32 immarg)

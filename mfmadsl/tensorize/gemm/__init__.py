@@ -1,0 +1,6 @@
+"""The GEMM schedule: any shape, layout and type, at the speed of the matrix cores."""
+
+from mfmadsl.tensorize.gemm.schedule import gemm_schedule, gemm_tiling
+from mfmadsl.tensorize.gemm.tiling import Tiling
+
+__all__ = ["Tiling", "gemm_schedule", "gemm_tiling"]
