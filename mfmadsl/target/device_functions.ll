@@ -97,6 +97,21 @@ define i32 @mfmadsl.load.i16(ptr addrspace(1) %base, i64 %index) alwaysinline {
   ret i32 %value
 }
 
+; For blocks of 16 lanes: each has eight bytes of rows of 16 elements at its address, and gets its column (gfx950).
+
+define <2 x i32> @mfmadsl.read.transposed.16(ptr addrspace(3) %base, i32 %offset) alwaysinline {
+  %place = getelementptr i8, ptr addrspace(3) %base, i32 %offset
+  %column = call <4 x i16> @llvm.amdgcn.ds.read.tr16.b64.v4i16(ptr addrspace(3) %place)
+  %words = bitcast <4 x i16> %column to <2 x i32>
+  ret <2 x i32> %words
+}
+
+define <2 x i32> @mfmadsl.read.transposed.8(ptr addrspace(3) %base, i32 %offset) alwaysinline {
+  %place = getelementptr i8, ptr addrspace(3) %base, i32 %offset
+  %words = call <2 x i32> @llvm.amdgcn.ds.read.tr8.b64.v2i32(ptr addrspace(3) %place)
+  ret <2 x i32> %words
+}
+
 ; A float rounded to a narrow type, as bits, and back. The same eight-bit instructions mean fnuz on gfx942, OCP on gfx950.
 
 define i32 @mfmadsl.bits.bfloat16(float %value) alwaysinline {
@@ -167,3 +182,5 @@ declare i32 @llvm.amdgcn.cvt.pk.fp8.f32(float, float, i32, i1 immarg)
 declare float @llvm.amdgcn.cvt.f32.fp8(i32, i32 immarg)
 declare i32 @llvm.amdgcn.cvt.pk.bf8.f32(float, float, i32, i1 immarg)
 declare float @llvm.amdgcn.cvt.f32.bf8(i32, i32 immarg)
+declare <4 x i16> @llvm.amdgcn.ds.read.tr16.b64.v4i16(ptr addrspace(3))
+declare <2 x i32> @llvm.amdgcn.ds.read.tr8.b64.v2i32(ptr addrspace(3))

@@ -47,7 +47,6 @@ def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
         and (i.a.type.name, i.b.type.name) == (a_type, b_type)
         and i.blocks == 1
         and not i.sparse
-        and not i.scales
         and _makes_gemm(i)
     ]
     return sorted(found, key=lambda i: (-throughput(i, arch), -i.m, -i.k, i.name))

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
+import tvm
 from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as T
 
 from mfmadsl.model.architecture import WAVE_SIZE
 
-Emission: TypeAlias = Callable[[], None]
-"""Statements that are not written yet, so that a schedule can put them in their place."""
+
+@dataclass(frozen=True)
+class Piece:
+    """Statements that are not written yet, so that a schedule can put them in their place; `cost`
+    is the number of machine instructions that they become."""
+
+    write: Callable[[], None]
+    cost: int = 1
+
+
+def piece(write: Callable[..., None], *arguments: Any, cost: int = 1) -> Piece:
+    """What calling `write` with these arguments emits."""
+    return Piece(partial(write, *arguments), cost)
 
 
 def let(name: str, value: Any) -> Any:
@@ -63,6 +76,11 @@ def of_length(dtype: str, length: int) -> str:
     return dtype if length == 1 else f"{dtype}x{length}"
 
 
+def bytes_of(dtype: str) -> int:
+    """Of one element."""
+    return int(tvm.DataType(dtype).bits) // 8
+
+
 def reinterpret(value: Any, dtype: str) -> Any:
     """The same bits."""
     return T.reinterpret(dtype, value)
@@ -89,6 +107,21 @@ def barrier() -> None:
 def keep_order() -> None:
     """LLVM's scheduler moves nothing across this."""
     evaluate(T.call_llvm_intrin("void", "llvm.amdgcn.sched.barrier", T.int32(0)))
+
+
+def wait_for_lds() -> None:
+    """All LDS accesses of this wave are done: one wait where LLVM would put one before each use."""
+    _wait(0xC07F)
+
+
+def wait_for_memory() -> None:
+    """All loads from memory of this wave are done."""
+    _wait(0x0F70)
+
+
+def _wait(counters: int) -> None:
+    # The fields of the immediate: CDNA3 ISA, section 4.4; one that is all ones does not wait.
+    evaluate(T.call_llvm_intrin("void", "llvm.amdgcn.s.waitcnt", T.int32(counters)))
 
 
 def uniform(value: Any) -> Any:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tvm
 from tvm.tirx.script.builder import ir as T
 
 from mfmadsl.tensorize.error import ScheduleError
 from mfmadsl.tensorize.gemm import emit
+from mfmadsl.tensorize.gemm.emit import bytes_of
 from mfmadsl.tensorize.gemm.expression import NARROW, Evaluator
 from mfmadsl.tensorize.gemm.problem import Axis, Problem, constant
 from mfmadsl.tensorize.gemm.staging import PAST_THE_END
@@ -109,10 +109,6 @@ def c_by_rows(problem: Problem) -> bool:
             f"workload: neither rows nor columns of `{problem.c.name}` lie together"
         )
     return constant(problem.n.extent) == 1
-
-
-def bytes_of(dtype: str) -> int:
-    return int(tvm.DataType(dtype).bits) // 8
 
 
 def _packed(values: Sequence[Any], dtype: str, words: int) -> Any:

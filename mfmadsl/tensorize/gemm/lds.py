@@ -17,6 +17,9 @@ CHUNK = 16
 
 WORD = 4
 
+GRANULE = 16
+"""Neighbours that a transposing read takes together."""
+
 
 @dataclass(frozen=True)
 class Swizzle:
@@ -69,3 +72,39 @@ class LdsTile:
         """The word where a chunk starts."""
         place = chunk ^ self.swizzle(row)
         return self.first_word + (row * self.chunks + place) * (CHUNK // WORD)
+
+
+@dataclass(frozen=True)
+class TransposedTile:
+    """`k_step` rows of K, each of `rows` neighbours, for reads that transpose (gfx950).
+
+    Such a read takes, for 16 lanes, a few k of 16 neighbours; 32 lanes go at once. Which of its
+    places a granule of 16 neighbours takes depends on k, so that they hit different banks.
+    """
+
+    rows: int
+    k_step: int
+    element_bytes: int
+    first_word: int = 0
+    swizzled: bool = True
+
+    @property
+    def bytes(self) -> int:
+        return self.rows * self.k_step * self.element_bytes
+
+    @property
+    def k_at_once(self) -> int:
+        """k that one read gives a lane: eight bytes of them."""
+        return 8 // self.element_bytes
+
+    def swizzle(self, k: Any) -> Any:
+        """Granule g of row k is in place g ^ swizzle(k): linear over GF(2)."""
+        of_next_group = CHUNK // self.element_bytes
+        place = (k % self.k_at_once) * 2 + k // of_next_group % 2
+        return place & (self.rows // GRANULE - 1 if self.swizzled else 0)
+
+    def word(self, k: Any, row: Any) -> Any:
+        """The word where an element lies, or starts."""
+        place = (row // GRANULE) ^ self.swizzle(k)
+        element = k * self.rows + place * GRANULE + row % GRANULE
+        return self.first_word + element * self.element_bytes // WORD

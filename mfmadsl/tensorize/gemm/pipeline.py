@@ -25,12 +25,13 @@ from tvm import tirx
 from tvm.tirx.script.builder import ir as T
 
 from mfmadsl.tensorize.gemm import emit
-from mfmadsl.tensorize.gemm.emit import Emission
-from mfmadsl.tensorize.gemm.operand import OperandCode, Step
+from mfmadsl.tensorize.gemm.emit import Piece
+from mfmadsl.tensorize.gemm.fetch import Step
+from mfmadsl.tensorize.gemm.operand import OperandCode
 
 _SLACK = 2
 """Matrix instructions between the last read of fragments and their first use, where there are so
-many: an LDS read takes about as long as two large ones."""
+many: an LDS read takes about as long as two of 32x32."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,10 @@ class Work:
 @dataclass(frozen=True)
 class Pipeline:
     """`multiply(slot)` has the matrix instructions of a register step, whose fragments are in that
-    slot; `shadow` is how many other instructions can issue under one of them."""
+    slot."""
 
     operands: tuple[OperandCode, OperandCode]
-    multiply: Callable[[int], list[Emission]]
-    shadow: int
+    multiply: Callable[[int], list[Piece]]
 
     @property
     def register_steps(self) -> int:
@@ -71,56 +71,61 @@ class Pipeline:
 
     def _all_but_last(self) -> None:
         for s in range(self.register_steps - 1):
-            products = self.multiply(s % 2)
-            reads = self._reads(s + 1)
-            _spread(products, reads, ceil(len(reads) / max(1, len(products) - _SLACK)))
+            emit.wait_for_lds()
+            _spread(self.multiply(s % 2), self._reads(s + 1))
 
     def _last(self, ahead: Step) -> None:
         products = self.multiply((self.register_steps - 1) % 2)
-        moves = self._moves(ahead)
-        reads = self._reads(0)
-        # The reads need the barrier: leave them the room that they would have elsewhere.
-        room = max(1, len(products) - _SLACK - ceil(len(reads) / 2))
-        rate = max(1, ceil(len(moves) / room))
-        cut = min(len(products), ceil(len(moves) / rate))
+        moves, reads = self._moves(ahead), self._reads(0)
+        # Reads go under what comes after the second barrier, the rest under what comes before it.
+        tail = min(len(products) // 2, ceil(len(reads) / 2) + _SLACK)
+        cut = len(products) - tail
+        emit.wait_for_lds()
         emit.barrier()
-        _spread(products[:cut], moves, rate)
+        emit.wait_for_memory()
+        _spread(products[:cut], moves, slack=0)
         emit.barrier()
-        rest = products[cut:]
-        _spread(rest, reads, ceil(len(reads) / max(1, len(rest) - _SLACK)))
+        _spread(products[cut:], reads)
 
-    def _fetches(self, step: Step) -> list[Emission]:
-        return [load for o in self.operands for unit in o.fetches(step) for load in unit]
+    def _fetches(self, step: Step) -> list[Piece]:
+        return [load for o in self.operands for unit in o.fetch.fetches(step) for load in unit]
 
-    def _stores(self) -> list[Emission]:
-        return [piece for o in self.operands for unit in o.stores() for piece in unit]
+    def _stores(self) -> list[Piece]:
+        return [each for o in self.operands for unit in o.fetch.stores() for each in unit]
 
-    def _moves(self, ahead: Step) -> list[Emission]:
+    def _moves(self, ahead: Step) -> list[Piece]:
         """Each unit goes to the LDS, and its registers are filled again."""
         return [
-            piece
+            each
             for o in self.operands
-            for stores, fetches in zip(o.stores(), o.fetches(ahead), strict=True)
-            for piece in (*stores, *fetches)
+            for stores, fetches in zip(o.fetch.stores(), o.fetch.fetches(ahead), strict=True)
+            for each in (*stores, *fetches)
         ]
 
-    def _reads(self, step: int) -> list[Emission]:
-        """Alternating between the operands, so that the first products can start early."""
+    def _reads(self, step: int) -> list[Piece]:
         return [read for o in self.operands for read in o.reads(step, step % 2)]
 
 
-def _all(pieces: Sequence[Emission]) -> None:
-    for piece in pieces:
-        piece()
+def _all(pieces: Sequence[Piece]) -> None:
+    for each in pieces:
+        each.write()
 
 
-def _spread(products: Sequence[Emission], others: Sequence[Emission], rate: int) -> None:
-    """`rate` of the others before each product, in exactly this order."""
+def _spread(products: Sequence[Piece], others: Sequence[Piece], slack: int = _SLACK) -> None:
+    """The others evenly before the products, none before the last `slack` if they have the room.
+
+    LLVM keeps exactly this order.
+    """
     waiting = list(others)
-    for product in products:
-        _all(waiting[:rate])
-        del waiting[:rate]
-        product()
+    room = max(1, len(products) - slack)
+    total = sum(each.cost for each in others)
+    spent = 0.0
+    for index, product in enumerate(products):
+        while waiting and spent + waiting[0].cost / 2 <= total * (index + 1) / room:
+            each = waiting.pop(0)
+            each.write()
+            spent += each.cost
+        product.write()
         emit.keep_order()
     _all(waiting)
 

@@ -10,7 +10,8 @@ from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, architecture
 from mfmadsl.tensorize.error import ScheduleError
 from mfmadsl.tensorize.gemm.choice import candidates, choose_instruction, default_tiling
-from mfmadsl.tensorize.gemm.epilogue import bytes_of, c_by_rows
+from mfmadsl.tensorize.gemm.emit import bytes_of
+from mfmadsl.tensorize.gemm.epilogue import c_by_rows
 from mfmadsl.tensorize.gemm.kernel import gemm_kernel
 from mfmadsl.tensorize.gemm.match import match_gemm
 from mfmadsl.tensorize.gemm.problem import Problem, constant

@@ -146,19 +146,13 @@ def halves_turned(words: Sequence[Any], row: int, permute: Permute) -> list[Any]
     return [permute(words[1], words[0], selector), permute(words[3], words[2], selector)]
 
 
-def bytes_paired(words: Sequence[Any], permute: Permute) -> list[Any]:
-    """The first half of turning four k, each a word of four rows: pairs of k, of two rows each."""
-    return [
-        permute(words[y + 1], words[y], selector)
-        for selector in (0x05010400, 0x07030602)
-        for y in (0, 2)
-    ]
+def bytes_paired(words: Sequence[Any], rows: int, permute: Permute) -> list[Any]:
+    """The first half of turning four k, each a word of four rows: pairs of k, of the first two rows
+    or the last two."""
+    selector = (0x05010400, 0x07030602)[rows]
+    return [permute(words[y + 1], words[y], selector) for y in (0, 2)]
 
 
-def bytes_turned(pairs: Sequence[Any], permute: Permute) -> list[Any]:
-    """The second half: for each of the four rows the word of its four k."""
-    return [
-        permute(pairs[first + 1], pairs[first], selector)
-        for first in (0, 2)
-        for selector in (0x05040100, 0x07060302)
-    ]
+def bytes_turned(pairs: Sequence[Any], row: int, permute: Permute) -> Any:
+    """The second half: the four k of one of two rows."""
+    return permute(pairs[1], pairs[0], (0x05040100, 0x07060302)[row])

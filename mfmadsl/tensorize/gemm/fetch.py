@@ -1,0 +1,384 @@
+"""The code that brings a tile of one operand from memory into registers, and on into the LDS."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm.tirx.script.builder import ir as T
+
+from mfmadsl.tensorize.gemm import emit
+from mfmadsl.tensorize.gemm.emit import Piece, piece
+from mfmadsl.tensorize.gemm.lds import CHUNK, WORD, LdsTile, TransposedTile
+from mfmadsl.tensorize.gemm.staging import (
+    PAST_THE_END,
+    ColumnStaging,
+    RowStaging,
+    bytes_paired,
+    bytes_turned,
+    halves_turned,
+)
+
+_KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "v2i32", 16: "v4i32"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a tile comes from: bytes from `base`, the matrix ending `size` bytes after it.
+
+    `stride` is the number of bytes between rows if K lies together, else between k. `rows_left` is
+    how many rows the matrix has from the tile's first on; None if no mask is needed for them.
+    """
+
+    base: Any
+    origin: Any
+    size: Any
+    stride: Any
+    rows_left: Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step along K: its first k; and, if it may be the short one, how many k it has."""
+
+    k: Any
+    length: Any = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a load fetches first: the row and the k in the tile, and where that is, in bytes."""
+
+    row: Any
+    k: Any
+    offset: Any
+
+
+@dataclass
+class Fetch(ABC):
+    """One operand on its way to the LDS. Call `prepare` where what stays the same is computed."""
+
+    name: str
+    source: Source
+    memory: Any
+    thread: Any
+    element_bytes: int
+    _fetched: list[list[Any]] = field(default_factory=list, init=False)
+    _addresses: dict[Any, Any] = field(default_factory=dict, init=False)
+
+    @property
+    @abstractmethod
+    def staging(self) -> RowStaging | ColumnStaging:
+        """How the work is dealt out to threads."""
+
+    @abstractmethod
+    def place(self, unit: int, x: int) -> Place:
+        """Of load `x` of a unit."""
+
+    @abstractmethod
+    def missing(self, place: Place) -> list[Any]:
+        """Conditions under which a load has work to do at all."""
+
+    @abstractmethod
+    def advance(self, k: Any) -> Any:
+        """Bytes from the tile's origin to its k-th k."""
+
+    @abstractmethod
+    def store(self, unit: int) -> list[Piece]:
+        """The pieces of work that put a unit into the LDS."""
+
+    def prepare(self) -> None:
+        """Registers, and the addresses that stay the same from step to step."""
+        staging = self.staging
+        words = max(1, staging.width // WORD)
+        self._fetched = [
+            [
+                emit.local(f"{self.name}_fetched_{unit}_{x}", words, "int32")
+                for x in range(staging.loads)
+            ]
+            for unit in range(staging.units)
+        ]
+        for unit in range(staging.units):
+            for x in range(staging.loads):
+                self._offset(unit, x)
+
+    def fetches(self, step: Step) -> list[list[Piece]]:
+        """The loads of each unit."""
+        return [
+            [piece(self._fetch, unit, x, step) for x in range(self.staging.loads)]
+            for unit in range(self.staging.units)
+        ]
+
+    def stores(self) -> list[list[Piece]]:
+        """For each unit: the pieces of work that put it into the LDS."""
+        return [self.store(unit) for unit in range(self.staging.units)]
+
+    def _offset(self, unit: int, x: int) -> Any:
+        """A lane's offset from the tile's origin, past the end where it has no work."""
+
+        def compute() -> Any:
+            place = self.place(unit, x)
+            offset = place.offset
+            for condition in self.missing(place):
+                offset = emit.select(condition, offset, PAST_THE_END)
+            return offset
+
+        return self.address(("offset", unit, x), compute)
+
+    def _fetch(self, unit: int, x: int, step: Step) -> None:
+        source, width = self.source, self.staging.width
+        offset = self._offset(unit, x)
+        k = None
+        if step.length is not None:
+            k = self.place(unit, x).k
+            offset = emit.select(k < step.length, offset, PAST_THE_END)
+        words = max(1, width // WORD)
+        value = emit.device(
+            emit.of_length("int32", words), f"buffer.load.{_KINDS[width]}",
+            source.base, source.origin, source.size, offset, self.advance(step.k),
+        )  # fmt: skip
+        emit.store(self._fetched[unit][x], value, 0, words)
+        if step.length is not None:
+            self.clear(unit, x, k, step.length)
+
+    def clear(self, unit: int, x: int, k: Any, length: Any) -> None:
+        """Zero what a load fetched of k >= length, where it may hold some on both sides."""
+        del unit, x, k, length  # one load, one k: all or nothing
+
+    def address(self, key: tuple[Any, ...], compute: Any) -> Any:
+        """A value that is computed once."""
+        if key not in self._addresses:
+            name = "_".join([self.name, *(str(part) for part in key)])
+            self._addresses[key] = emit.let(name, compute())
+        return self._addresses[key]
+
+    def words(self, unit: int, loads: range) -> list[Any]:
+        """The bytes of some loads, as words."""
+        width, fetched = self.staging.width, self._fetched[unit]
+        if width >= WORD:
+            return [emit.load(fetched[x], w) for x in loads for w in range(width // WORD)]
+        each = WORD // width
+        words = []
+        for first in loads[::each]:
+            word = emit.load(fetched[first], 0)
+            for part in range(1, each):
+                bits = emit.load(fetched[first + part], 0)
+                word = word | T.shift_left(bits, T.int32(8 * width * part))
+            words.append(word)
+        return words
+
+    def gathered(self, words: list[Any]) -> Any:
+        """Words as one vector."""
+        together = emit.local(f"{self.name}_together", len(words), "int32")
+        for index, word in enumerate(words):
+            emit.store(together, word, index)
+        return emit.load(together, 0, len(words))
+
+    def chunk(self, unit: int) -> Any:
+        """A unit that is one chunk."""
+        if self.staging.width == CHUNK:
+            return emit.load(self._fetched[unit][0], 0, CHUNK // WORD)
+        return self.gathered(self.words(unit, range(self.staging.loads)))
+
+
+@dataclass
+class RowFetch(Fetch):
+    """K lies together, in memory as in the LDS."""
+
+    rows: RowStaging
+    tile: LdsTile
+
+    @property
+    def staging(self) -> RowStaging:
+        return self.rows
+
+    def prepare(self) -> None:
+        super().prepare()
+        for unit in range(self.rows.units):
+            self._word(unit)
+
+    def place(self, unit: int, x: int) -> Place:
+        row, chunk = self.rows.place(self.thread)
+        row = row + unit * self.rows.rows_apart
+        byte = chunk * CHUNK + x * self.rows.width
+        return Place(row, byte // self.element_bytes, row * self.source.stride + byte)
+
+    def missing(self, place: Place) -> list[Any]:
+        # Rows past the matrix are past the end of the buffer.
+        return [place.row < self.rows.rows] if self.rows.rows_filled > self.rows.rows else []
+
+    def advance(self, k: Any) -> Any:
+        return k * self.element_bytes
+
+    def store(self, unit: int) -> list[Piece]:
+        return [piece(self._store, unit)]
+
+    def _store(self, unit: int) -> None:
+        emit.store(self.memory, self.chunk(unit), self._word(unit), CHUNK // WORD)
+
+    def _word(self, unit: int) -> Any:
+        row, chunk = self.rows.place(self.thread)
+        apart = unit * self.rows.rows_apart
+        change = self.tile.swizzle(apart)
+        base = self.address(("to", change), lambda: self.tile.word(row, chunk ^ change))
+        return base + apart * self.tile.chunks * (CHUNK // WORD)
+
+    def clear(self, unit: int, x: int, k: Any, length: Any) -> None:
+        size, width = self.element_bytes, self.rows.width
+        if width <= size:
+            return
+        registers = self._fetched[unit][x]
+        for word in range(max(1, width // WORD)):
+            if size >= WORD:
+                kept = emit.select(k + word * WORD // size < length, T.int32(-1), T.int32(0))
+            else:
+                bits = (length - (k + word * (WORD // size))) * (8 * size)
+                some = T.shift_left(T.int32(1), T.min(T.max(bits, 0), 31)) - 1
+                kept = emit.select(bits >= 32, T.int32(-1), some)
+            emit.store(registers, emit.load(registers, word) & kept, word)
+
+
+@dataclass
+class TransposedFetch(Fetch):
+    """Rows lie together, in memory as in the LDS: reads will transpose. `lines` deals out lines of
+    them, one for each k."""
+
+    lines: RowStaging
+    tile: TransposedTile
+
+    @property
+    def staging(self) -> RowStaging:
+        return self.lines
+
+    def prepare(self) -> None:
+        super().prepare()
+        for unit in range(self.lines.units):
+            self._word(unit)
+
+    def _at(self, unit: int) -> tuple[Any, Any]:
+        """(k, row) of a unit's chunk."""
+        k, chunk = self.lines.place(self.thread)
+        return k + unit * self.lines.rows_apart, chunk * (CHUNK // self.element_bytes)
+
+    def place(self, unit: int, x: int) -> Place:
+        k, row = self._at(unit)
+        row = row + x * (self.lines.width // self.element_bytes)
+        return Place(row, k, k * self.source.stride + row * self.element_bytes)
+
+    def missing(self, place: Place) -> list[Any]:
+        conditions = []
+        if self.source.rows_left is not None:
+            conditions.append(place.row < self.source.rows_left)
+        if self.lines.rows_filled > self.lines.rows:
+            conditions.append(place.k < self.lines.rows)
+        return conditions
+
+    def advance(self, k: Any) -> Any:
+        return k * self.source.stride
+
+    def store(self, unit: int) -> list[Piece]:
+        return [piece(self._store, unit)]
+
+    def _store(self, unit: int) -> None:
+        emit.store(self.memory, self.chunk(unit), self._word(unit), CHUNK // WORD)
+
+    def _word(self, unit: int) -> Any:
+        return self.address(("to", unit), lambda: self.tile.word(*self._at(unit)))
+
+
+@dataclass
+class ColumnFetch(Fetch):
+    """Rows lie together in memory, K in the LDS: threads turn them around in their registers."""
+
+    columns: ColumnStaging
+    tile: LdsTile
+
+    @property
+    def staging(self) -> ColumnStaging:
+        return self.columns
+
+    def prepare(self) -> None:
+        super().prepare()
+        for unit in range(self.columns.units):
+            for row in range(self.columns.group):
+                self._word(unit, row)
+
+    def place(self, unit: int, x: int) -> Place:
+        staging = self.columns
+        group, chunk, half = staging.place(unit, self.thread)
+        each = staging.group_bytes // staging.width
+        k = (chunk * 2 + half) * staging.k + x // each
+        row = group * staging.group + x % each * (staging.width // self.element_bytes)
+        return Place(row, k, k * self.source.stride + row * self.element_bytes)
+
+    def missing(self, place: Place) -> list[Any]:
+        conditions = []
+        if self.source.rows_left is not None:
+            conditions.append(place.row < self.source.rows_left)
+        if self.columns.rows_filled > self.columns.rows:
+            conditions.append(place.row < self.columns.rows)
+        return conditions
+
+    def advance(self, k: Any) -> Any:
+        return k * self.source.stride
+
+    def _word(self, unit: int, row: int) -> Any:
+        group, chunk, half = self.columns.place(unit, self.thread)
+        change = self.tile.swizzle(row)
+        base = self.address(
+            ("to", unit, change),
+            lambda: (
+                self.tile.word(group * self.columns.group, chunk ^ change)
+                + half * (CHUNK // WORD // 2)
+            ),
+        )
+        return base + row * self.tile.chunks * (CHUNK // WORD)
+
+    def store(self, unit: int) -> list[Piece]:
+        """Turn a unit around, some words at a time, and store its rows."""
+        words = range(self.columns.group_bytes // WORD)
+        if self.element_bytes == 1:
+            return [each for word in words for each in self._turn_bytes(unit, word)]
+        if self.element_bytes == 2:
+            return [piece(self._turn_halves, unit, w, row, cost=3) for w in words for row in (0, 1)]
+        return [piece(self._put_words, unit, row) for row in range(self.columns.group)]
+
+    def _columns(self, unit: int, word: int) -> list[Any]:
+        """The word of each k."""
+        each = self.columns.group_bytes // self.columns.width
+        return [
+            self.words(unit, range(y * each, (y + 1) * each))[word] for y in range(self.columns.k)
+        ]
+
+    def _put(self, unit: int, row: int, words: list[Any]) -> None:
+        emit.store(self.memory, self.gathered(words), self._word(unit, row), 2)
+
+    def _put_words(self, unit: int, row: int) -> None:
+        each = self.element_bytes // WORD
+        columns = [self._columns(unit, row * each + part) for part in range(each)]
+        self._put(unit, row, [word for words in zip(*columns, strict=True) for word in words])
+
+    def _turn_halves(self, unit: int, word: int, row: int) -> None:
+        turned = halves_turned(self._columns(unit, word), row, _permute)
+        self._put(unit, 2 * word + row, turned)
+
+    def _turn_bytes(self, unit: int, word: int) -> list[Piece]:
+        """Four rows. Two of them share the first half of the work, which comes with the first."""
+        shared: dict[int, list[Any]] = {}
+
+        def put(row: int) -> None:
+            if row % 2 == 0:
+                columns = self._columns(unit, word)
+                for half in (0, 1):
+                    four = columns[4 * half : 4 * half + 4]
+                    shared[half] = bytes_paired(four, row // 2, _permute)
+            words = [bytes_turned(shared[half], row % 2, _permute) for half in (0, 1)]
+            self._put(unit, WORD * word + row, words)
+
+        return [piece(put, row, cost=3 if row % 2 else 7) for row in range(WORD)]
+
+
+def _permute(high: Any, low: Any, selector: int) -> Any:
+    word = emit.intrinsic("int32", "llvm.amdgcn.perm", high, low, T.int32(selector))
+    return emit.let("turned", word)
