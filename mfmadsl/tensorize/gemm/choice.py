@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import ceil
 
 from mfmadsl.language import library
@@ -23,7 +24,8 @@ from mfmadsl.tensorize.gemm.tiling import (
 )
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
-_ROW_BYTES = 128  # a cache line
+_ROW_BYTES = (128, 256)  # one cache line of K a step, or two
+_LONG_SHARE = 0.6  # of the LDS that a tile of two may take
 _BLOCKS = (256, 128, 64, 32, 16)
 _SIMDS = 4
 _LDS_BYTES_PER_CYCLE = 128  # CDNA3 ISA, section 11
@@ -122,22 +124,26 @@ def _legal(
     fragment, _ = fragments(intrinsic)
     k_pack = natural_k_pack(intrinsic)
     least = 2 * register_step_bytes(k_pack, fragment)
-    row_bytes = max(_ROW_BYTES, least)
-    while row_bytes > least and row_bytes // 2 >= k * element_bytes:
-        row_bytes //= 2
-    for block_m in _BLOCKS:
-        for block_n in _BLOCKS:
-            waves = _waves(block_m, block_n, fragment.rows)
-            if waves is None:
-                continue
-            tiling = Tiling(
-                (block_m, block_n), row_bytes // element_bytes, waves, intrinsic.name, k_pack
-            )
-            try:
-                check_tiling(tiling, intrinsic, chip, element_bytes, 1)
-            except ScheduleError:
-                continue
-            yield tiling
+    for block_m, block_n, wanted in product(_BLOCKS, _BLOCKS, _ROW_BYTES):
+        row_bytes = max(wanted, least)
+        while row_bytes > least and row_bytes // 2 >= k * element_bytes:
+            row_bytes //= 2
+        waves = _waves(block_m, block_n, fragment.rows)
+        if waves is None:
+            continue
+        tiling = Tiling(
+            (block_m, block_n), row_bytes // element_bytes, waves, intrinsic.name, k_pack
+        )
+        if (
+            wanted > _ROW_BYTES[0]
+            and tiling.lds_bytes(element_bytes) > chip.lds_bytes * _LONG_SHARE
+        ):
+            continue
+        try:
+            check_tiling(tiling, intrinsic, chip, element_bytes, 1)
+        except ScheduleError:
+            continue
+        yield tiling
 
 
 def _waves(block_m: int, block_n: int, rows: int) -> tuple[int, int] | None:

@@ -20,6 +20,8 @@ WORD = 4
 GRANULE = 16
 """Neighbours that a transposing read takes together."""
 
+_BANK_BYTES = 256  # of the 64 banks of the chip that has such reads
+
 
 @dataclass(frozen=True)
 class Swizzle:
@@ -98,9 +100,14 @@ class TransposedTile:
         return 8 // self.element_bytes
 
     def swizzle(self, k: Any) -> Any:
-        """Granule g of row k is in place g ^ swizzle(k): linear over GF(2)."""
+        """Granule g of row k is in place g ^ swizzle(k): linear over GF(2).
+
+        It depends on those of the read's k that the banks do not tell apart already, and on which
+        chunk of K it is: a read of 16 rows takes two of them at once.
+        """
+        apart = max(1, _BANK_BYTES // (self.rows * self.element_bytes))
         of_next_group = CHUNK // self.element_bytes
-        place = (k % self.k_at_once) * 2 + k // of_next_group % 2
+        place = k % self.k_at_once // apart * 2 + k // of_next_group % 2
         return place & (self.rows // GRANULE - 1 if self.swizzled else 0)
 
     def word(self, k: Any, row: Any) -> Any:

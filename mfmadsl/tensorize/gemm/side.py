@@ -81,15 +81,18 @@ class Side:
 
     @property
     def load_width(self) -> int:
-        """Bytes of the widest load that takes whole, aligned pieces."""
+        """Bytes of the widest load that takes whole, aligned pieces; at least an element."""
         size = self.element_bytes
         apart = _bytes(self.apart, size)
         if self.k_together:
             along = _bytes(self.k.extent, size)
             # Loads of four bytes and more need no more alignment than that.
-            return CHUNK if _whole_words(apart, along) else load_width(2, apart, along)
-        width = load_width(CHUNK, _bytes(self.rows.extent, size))
-        return width if _whole_words(apart) else load_width(min(width, 2), apart)
+            width = CHUNK if _whole_words(apart, along) else load_width(2, apart, along)
+        else:
+            width = load_width(CHUNK, _bytes(self.rows.extent, size))
+            if not _whole_words(apart):
+                width = load_width(min(width, 2), apart)
+        return max(size, width)
 
     def source(self, first: Any, batch: list[Any]) -> Source:
         """Where a tile comes from: from row `first` on, at these places of the batch axes."""
