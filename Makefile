@@ -1,13 +1,20 @@
 # `make demo` and `make test` are all the set-up there is: each makes its own virtual environment.
+# `make test-all` runs every case of which `make test` draws some; `make bench` needs Debian's llvm-19.
 
 PYTHON ?= python3
-.PHONY: demo test clean
+.PHONY: demo test test-all bench clean
 
 demo: .venv/installed
 	.venv/bin/python examples/demo.py
 
 test: .venv-test/installed
 	.venv-test/bin/python -m pytest --numprocesses auto --dist loadgroup
+
+test-all: .venv-test/installed
+	MFMADSL_TESTS=all .venv-test/bin/python -m pytest --numprocesses auto --dist loadgroup
+
+bench: .venv-test/installed
+	.venv-test/bin/python -m benchmarks.gemm.compare
 
 .venv/installed: pyproject.toml
 	sh scripts/make_venv.sh $(PYTHON) .venv

@@ -70,7 +70,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for name, arch in CASES:
         for b_transposed in (True, False):
-            gemm = Gemm(find(name), arch, 128, 128, 128, b_transposed)
+            gemm = Gemm(find(name), arch, 128, 128, 128, b_transposed, "shared")
             kernel, args, chip = gemm.build(), list(gemm.operands()), chip_of(arch)
             like, text = modelled(kernel, args, as_llvm_has_it(chip), free=True)
             own, _ = modelled(kernel, args, chip, free=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit floats
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from tvm.s_tir import Schedule
 from tvm.target.codegen import llvm_lookup_intrinsic_id
+from tvm.tirx import PrimFunc
 
 from mfmadsl.emulator import emulate
 from mfmadsl.model import Intrinsic, Operand
@@ -17,7 +18,10 @@ from mfmadsl.target import Kernel, build
 from mfmadsl.tensorize import (
     ScheduleError,
     default_factors,
+    gemm_schedule,
+    gemm_tiling,
     load_intrinsic,
+    makes_gemm,
     matmul,
     mfma_schedule,
 )
@@ -47,7 +51,9 @@ class Comparison:
 class Gemm:
     """C[m, n] = A[m, k] x B[k, n] with one intrinsic, on one chip; B may lie as n x k.
 
-    `shared_scope` is TVM's scope of the tiles in LDS, "shared" or "shared.dyn".
+    The kernel is that of `gemm_schedule`. With `shared_scope`, TVM's scope of the tiles in LDS
+    ("shared" or "shared.dyn"), it is the simple one of `mfma_schedule`, as for an instruction whose
+    registers `gemm_schedule` cannot deal with.
     """
 
     intrinsic: Intrinsic
@@ -56,7 +62,7 @@ class Gemm:
     n: int
     k: int
     b_transposed: bool = False
-    shared_scope: str = "shared"
+    shared_scope: str | None = None
 
     def schedule(self) -> Schedule:
         """The tensorized schedule.
@@ -77,13 +83,24 @@ class Gemm:
             )
         if not llvm_lookup_intrinsic_id(intrinsic.call):
             raise ScheduleError(f"{intrinsic.name}: LLVM has no intrinsic `{intrinsic.call}`")
-        factors = default_factors(intrinsic, self.m, self.n, self.k)
-        tile = load_intrinsic(intrinsic)
-        types = tile.A_DTYPE, tile.OUT_DTYPE, self.b_transposed, tile.B_DTYPE
-        suffix = self.shared_scope.replace(".", "_").upper()
+        if self.shared_scope is None and makes_gemm(intrinsic):
+            # One kernel, since that is what the command line and its files deal with.
+            tiling = gemm_tiling(self._workload(), intrinsic, self.arch)
+            tiling = replace(tiling, split_k=1)
+            return gemm_schedule(self._workload(), intrinsic, self.arch, tiling)
+        return self._simple_schedule(self.shared_scope or "shared")
+
+    def _workload(self) -> PrimFunc:
+        a, b, c = (o.type.dtype for o in (self.intrinsic.a, self.intrinsic.b, self.intrinsic.c))
+        return matmul(self.m, self.n, self.k, a, c, self.b_transposed, b)
+
+    def _simple_schedule(self, scope: str) -> Schedule:
+        factors = default_factors(self.intrinsic, self.m, self.n, self.k)
+        tile = load_intrinsic(self.intrinsic)
+        suffix = scope.replace(".", "_").upper()
         load_b = f"LOAD_B_TRANSPOSED_{suffix}" if self.b_transposed else f"LOAD_B_{suffix}"
         return mfma_schedule(
-            matmul(self.m, self.n, self.k, *types),
+            self._workload(),
             tile.K,
             tile.A_DTYPE,
             self.b_transposed,
@@ -98,7 +115,7 @@ class Gemm:
             tile.COMPUTE,
             tile.FILL,
             tile.STORE_GLOBAL,
-            self.shared_scope,
+            scope,
         )
 
     @property

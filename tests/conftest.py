@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,14 @@ from hypothesis import settings
 # Machines are noisy: how long an example takes is no mistake of the code.
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
+
+# Set before workers start, so that all of them draw the same cases.
+os.environ.setdefault("MFMADSL_SEED", str(random.SystemRandom().randrange(10**6)))
+
+
+def pytest_report_header() -> str:
+    return f"cases are drawn with MFMADSL_SEED={os.environ['MFMADSL_SEED']}"
+
 
 DATA = Path(__file__).parent / "data"
 

@@ -177,7 +177,8 @@ def test_a_wrong_result_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*GEMM, "-m", 30, "-n", 32, "-k", 32], "M=30 is no multiple of the instruction's 16"),
+        (["gemm", "--intrinsic", "mfma_f32_4x4x4_16b_f16", "--arch", "gfx942", "-m", 16, "-n", 16,
+          "-k", 16], "mfma_f32_4x4x4_16b_f16 is no plain matrix product, but of blocks"),
         (["gemm", "--intrinsic", "mfma_i32_16x16x16_i8", "--arch", "gfx942", "-m", 16, "-n", 16,
           "-k", 16], "gfx942 has no mfma_i32_16x16x16_i8"),
         ([*SMALL, "--emit", "asm", "-o", "/proc/x.s"], "/proc/x.s: cannot be written"),

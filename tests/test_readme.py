@@ -68,9 +68,14 @@ def test_the_instruction_of_the_readme_is_that_of_the_example() -> None:
     assert blocks(README, "mfma") == [(ROOT / "examples/half.mfma").read_text()]
 
 
-def test_the_program_of_the_readme_runs(tmp_path: Path) -> None:
-    (program,) = blocks(README, "python")
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_programs_that_are_shown_run(page: Path, tmp_path: Path) -> None:
+    for program in blocks(page.read_text(), "python"):
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -119,7 +119,8 @@ def compile_triton(folder: Path) -> None:
                          stderr=subprocess.DEVNULL)
         for worker in range(WORKERS)
     ]  # fmt: skip
-    if any([process.wait() for process in processes]):
+    codes = [process.wait() for process in processes]
+    if any(codes):
         raise SystemExit("Triton failed: is it installed? pip install '.[test]'")
 
 
@@ -202,9 +203,8 @@ def main() -> None:
     lines = [
         "# The GEMM beside Triton's",
         "",
-        "Made by `make bench` (`python -m benchmarks.gemm.compare`), on a machine with no GPU. What the "
-        "columns",
-        "mean, and what they do not say, stands in [the page about the GEMM](gemm.md).",
+        "Made by `make bench` (`python -m benchmarks.gemm.compare`), on a machine without a GPU.",
+        "What the columns mean, and what they do not say, stands in [the GEMM](gemm.md).",
         "",
         "| case | kernel | setting | instructions / 65536 multiply-adds | registers | spilled "
         "| LDS bytes | LDS conflict cycles | cycles | bound | bound / cycles |",

@@ -12,8 +12,8 @@ from mfmadsl.emulator.profiler.main_loop import main_loop
 MCA = ["llvm-mca-19", "-mtriple=amdgcn", "-iterations=100", "-instruction-info=0",
        "-resource-pressure=0"]  # fmt: skip
 UNIT = 65536
-"""Multiply-adds that instruction counts are divided by: 256 cycles of a gfx942 matrix core for 16-bit
-types, 128 for 8-bit ones."""
+"""Multiply-adds that instruction counts are given for: 256 cycles of a gfx942 matrix core for types
+of 16 bits, 128 for those of 8."""
 
 _SHAPE = re.compile(r"v_mfma_(?:scale_)?\w+?_(\d+)x(\d+)x(\d+)_")
 _BUFFER_LOAD = re.compile(
@@ -24,7 +24,7 @@ _WIDTHS = {"dword": "x", "dwordx2": "xy", "dwordx3": "xyz", "dwordx4": "xyzw"}
 
 @dataclass(frozen=True)
 class Loop:
-    """One turn of one wave. `cycles` are llvm-mca's, each four of the clock, None if it has none."""
+    """One turn of one wave. `cycles` are llvm-mca's, each four of the clock; or None."""
 
     instructions: int
     work: int

@@ -8,7 +8,7 @@ require_supported_tvm()  # before TVM is imported, since the wrong pair ends the
 
 from mfmadsl.tensorize.error import ScheduleError  # noqa: E402
 from mfmadsl.tensorize.factors import Factors, default_factors  # noqa: E402
-from mfmadsl.tensorize.gemm import Tiling, gemm_schedule, gemm_tiling  # noqa: E402
+from mfmadsl.tensorize.gemm import Tiling, gemm_schedule, gemm_tiling, makes_gemm  # noqa: E402
 from mfmadsl.tensorize.load import load_intrinsic  # noqa: E402
 from mfmadsl.tensorize.mfma import mfma_schedule  # noqa: E402
 from mfmadsl.tensorize.workload import matmul  # noqa: E402
@@ -21,6 +21,7 @@ __all__ = [
     "gemm_schedule",
     "gemm_tiling",
     "load_intrinsic",
+    "makes_gemm",
     "matmul",
     "mfma_schedule",
 ]

@@ -63,7 +63,7 @@ def test_a_block_gets_its_true_size(waves: int) -> None:
     assert kernel.block == (64, waves, 1)
     assert f'"amdgpu-flat-work-group-size"="{threads},{threads}"' in kernel.llvm_ir
     assert f".max_flat_workgroup_size: {threads}\n" in kernel.assembly
-    gemm = mfmadsl.Gemm(HALF, "gfx942", 256, 256, 64)
+    gemm = mfmadsl.Gemm(HALF, "gfx942", 256, 256, 64, shared_scope="shared")
     assert gemm.check(kernel).agrees
 
 
@@ -140,7 +140,7 @@ def test_narrow_floats_can_be_added_without_matrix_cores(name: str) -> None:
 
 def test_an_instruction_that_the_chip_lacks_is_an_exception_and_the_process_lives() -> None:
     byte = find("mfma_i32_16x16x16_i8")
-    schedule = mfmadsl.Gemm(byte, "gfx90a", 64, 64, 64).schedule()
+    schedule = mfmadsl.Gemm(byte, "gfx90a", 64, 64, 64, shared_scope="shared").schedule()
     process = os.getpid()
     with pytest.raises(CodegenError, match=r"gfx942: .*Cannot select.*mfma\.i32\.16x16x16i8"):
         build(schedule, "gfx942")

@@ -143,5 +143,5 @@ def test_any_legal_factors_give_the_right_numbers(
 ) -> None:
     shape, factors = data.draw(legal_factors(intrinsic))
     schedule = scheduled(intrinsic, shape, b_transposed, **factors)
-    gemm = mfmadsl.Gemm(intrinsic, "gfx90a", *shape, b_transposed)
+    gemm = mfmadsl.Gemm(intrinsic, "gfx90a", *shape, b_transposed, "shared")
     assert gemm.check(mfmadsl.build(schedule, "gfx90a")).agrees

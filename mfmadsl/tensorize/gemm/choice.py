@@ -14,7 +14,7 @@ from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.tensorize.error import ScheduleError
-from mfmadsl.tensorize.gemm.fragment import fragments
+from mfmadsl.tensorize.gemm.fragment import fragments, makes_gemm
 from mfmadsl.tensorize.gemm.problem import Problem, constant
 from mfmadsl.tensorize.gemm.tiling import (
     Tiling,
@@ -49,7 +49,7 @@ def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
         and (i.a.type.name, i.b.type.name) == (a_type, b_type)
         and i.blocks == 1
         and not i.sparse
-        and _makes_gemm(i)
+        and makes_gemm(i)
     ]
     return sorted(found, key=lambda i: (-throughput(i, arch), -i.m, -i.k, i.name))
 
@@ -57,14 +57,6 @@ def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
 def throughput(intrinsic: Intrinsic, arch: str) -> float:
     """Multiplications and additions in a cycle of one SIMD."""
     return intrinsic.m * intrinsic.n * intrinsic.k / dict(intrinsic.cycles)[arch]
-
-
-def _makes_gemm(intrinsic: Intrinsic) -> bool:
-    try:
-        fragments(intrinsic)
-    except ScheduleError:
-        return False
-    return True
 
 
 def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) -> Intrinsic:
@@ -114,7 +106,7 @@ def default_tiling(
     tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
     steps = ceil(k / tiling.k_step)
     split = max(1, min(chip.compute_units // tiles, steps // _LEAST_STEPS))
-    persistent = split == 1 and batches == 1 and tiles >= _ROUNDS * chip.compute_units
+    persistent = split == 1 and tiles >= _ROUNDS * chip.compute_units
     return replace(tiling, split_k=split, persistent=persistent)
 
 

@@ -28,7 +28,8 @@ class Source:
     """Where a tile comes from: bytes from `base`, the matrix ending `size` bytes after it.
 
     `stride` is the number of bytes between rows if K lies together, else between k. `rows_left` is
-    how many rows the matrix has from the tile's first on; None if no mask is needed for them.
+    how many rows the matrix has from the tile's first on; None if no mask is needed for them. A
+    `far` matrix does not fit into the 31 bits of an offset along K.
     """
 
     base: Any
@@ -36,6 +37,7 @@ class Source:
     size: Any
     stride: Any
     rows_left: Any
+    far: bool
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,12 @@ class Fetch(ABC):
             k = self.place(unit, x).k
             offset = emit.select(k < step.length, offset, PAST_THE_END)
         words = max(1, width // WORD)
+        origin, advance = source.origin, self.advance(step.k)
+        if source.far:
+            origin, advance = origin + emit.wide(step.k) * emit.wide(source.stride), T.int32(0)
         value = emit.device(
             emit.of_length("int32", words), f"buffer.load.{_KINDS[width]}",
-            source.base, source.origin, source.size, offset, self.advance(step.k),
+            source.base, origin, source.size, offset, advance,
         )  # fmt: skip
         emit.store(self._fetched[unit][x], value, 0, words)
         if step.length is not None:

@@ -44,6 +44,15 @@ def fragments(intrinsic: Intrinsic) -> tuple[Fragment, Fragment]:
     return a, b
 
 
+def makes_gemm(intrinsic: Intrinsic) -> bool:
+    """Whether `fragments` knows what to do with it."""
+    try:
+        fragments(intrinsic)
+    except ScheduleError:
+        return False
+    return True
+
+
 def _fragment(
     intrinsic: Intrinsic, operand: Operand, is_a: bool
 ) -> tuple[Fragment, dict[tuple[int, int], int]]:

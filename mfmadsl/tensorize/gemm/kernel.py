@@ -17,7 +17,7 @@ from mfmadsl.tensorize.gemm.epilogue import Output, c_by_rows
 from mfmadsl.tensorize.gemm.fetch import Step
 from mfmadsl.tensorize.gemm.fragment import fragments
 from mfmadsl.tensorize.gemm.operand import OperandCode
-from mfmadsl.tensorize.gemm.order import tile_of
+from mfmadsl.tensorize.gemm.order import by_die, in_groups
 from mfmadsl.tensorize.gemm.partials import Partials, batch_places
 from mfmadsl.tensorize.gemm.pipeline import Pipeline, Work, zero
 from mfmadsl.tensorize.gemm.problem import Problem, constant
@@ -62,13 +62,13 @@ class _Kernel:
 
     def launches(self) -> list[emit.Launch]:
         """The kernel itself; and with split K the one that adds up what it leaves behind."""
-        tiles = self.rows * self.columns
         batches: Any = 1
         for axis in self.problem.batch:
             batches = batches * axis.extent
+        tiles = self.rows * self.columns * batches
         if self.tiling.persistent:
             tiles = emit.least(tiles, self.chip.compute_units)
-        grid = emit.narrow(tiles), self.splits, emit.narrow(batches)
+        grid = emit.narrow(tiles), self.splits, 1
         product = emit.Launch(grid, self.tiling.threads // WAVE_SIZE, self.body)
         if self.splits == 1:
             return [product]
@@ -79,27 +79,32 @@ class _Kernel:
         return [product, self.partials.addition()]
 
     def body(self, workgroup: tuple[Any, ...], wave: Any, lane: Any) -> None:
-        x, split, z = workgroup
+        x, split, _ = workgroup
         self.wave, self.lane, self.split = wave, lane, split
         self.thread = emit.let("thread", wave * WAVE_SIZE + lane)
-        self.batch = batch_places(self.problem, z)
-        if self.partials is not None:
-            self.partials.choose(split, z)
+        batches: Any = 1
+        for axis in self.problem.batch:
+            batches = batches * emit.narrow(axis.extent)
         rows = emit.let("rows", emit.narrow(self.rows))
         columns = emit.let("columns", emit.narrow(self.columns))
+        tiles = rows * columns * batches
         if not self.tiling.persistent:
-            self._tile(x, rows, columns)
+            self._tile(by_die(x, tiles, self.chip.dies), rows, columns)
             return
-        workgroups = emit.least(rows * columns, self.chip.compute_units)
-        turns = (rows * columns - x + workgroups - 1) // workgroups
-        with emit.repeat("turn", turns) as turn:
-            self._tile(emit.let("tile", x + turn * workgroups), rows, columns)
+        workgroups = emit.least(tiles, self.chip.compute_units)
+        with emit.repeat("turn", (tiles - x + workgroups - 1) // workgroups) as turn:
+            self._tile(by_die(x + turn * workgroups, tiles, self.chip.dies), rows, columns)
             emit.barrier()  # the next tile goes where this one was
 
     def _tile(self, number: Any, rows: Any, columns: Any) -> None:
-        """One tile of C, or this workgroup's part of its K."""
+        """One tile of C, of one batch, or this workgroup's part of its K."""
         tiling, both = self.tiling, (self.left, self.right)
-        row, column = tile_of(number, rows, columns, self.chip.dies, tiling.group)
+        number = emit.let("tile", number)
+        z: Any = number // (rows * columns) if self.problem.batch else 0
+        self.batch = batch_places(self.problem, z)
+        if self.partials is not None:
+            self.partials.choose(self.split, z)
+        row, column = in_groups(number % (rows * columns), rows, columns, tiling.group)
         first = {
             "a": emit.let("first_row", row * tiling.block[0]),
             "b": emit.let("first_column", column * tiling.block[1]),

@@ -12,12 +12,8 @@ from typing import Any
 from mfmadsl.tensorize.gemm import emit
 
 
-def tile_of(workgroup: Any, rows: Any, columns: Any, dies: int, group: int) -> tuple[Any, Any]:
-    """(row, column) of the tile for a workgroup's number below rows * columns: one to one."""
-    return _in_groups(_by_die(workgroup, rows * columns, dies), rows, columns, group)
-
-
-def _by_die(number: Any, tiles: Any, dies: int) -> Any:
+def by_die(number: Any, tiles: Any, dies: int) -> Any:
+    """The tile of a workgroup, both by their numbers, such that a die has consecutive tiles."""
     if dies == 1:
         return number
     # The first dies get one tile more, where they do not come out even.
@@ -26,7 +22,8 @@ def _by_die(number: Any, tiles: Any, dies: int) -> Any:
     return die * each + emit.least(die, more) + turn
 
 
-def _in_groups(number: Any, rows: Any, columns: Any, group: int) -> tuple[Any, Any]:
+def in_groups(number: Any, rows: Any, columns: Any, group: int) -> tuple[Any, Any]:
+    """(row, column) of a tile by its number: consecutive ones form blocks of `group` rows."""
     block, inside = number // (group * columns), number % (group * columns)
     height = emit.least(rows - block * group, group)
     return block * group + inside % height, inside // height

@@ -70,10 +70,12 @@ class Partials:
 
         def body(workgroup: tuple[Any, ...], wave: Any, lane: Any) -> None:
             x, _, z = workgroup
-            result = Output(problem, batch_places(problem, z))
-            result.start(0, 0)
-            thread = emit.let("thread", x * threads + wave * WAVE_SIZE + lane)
             count = emit.narrow(runs)
+            # From the workgroup's first row of C on, so that offsets stay small.
+            first = emit.let("first", x * threads // count)
+            result = Output(problem, batch_places(problem, z))
+            result.start(0, first)
+            thread = emit.let("thread", x * threads + wave * WAVE_SIZE + lane)
             u, v = emit.let("along", thread % count * length), emit.let("across", thread // count)
             # Threads past the last run read that one again; what they store is past the end.
             row = emit.least(v, emit.narrow(output.across.extent) - 1)
@@ -84,6 +86,6 @@ class Partials:
                 part = emit.load(self._memory, place + emit.wide(u), length)
                 emit.store(total, emit.load(total, 0, length) + part, 0, length)
             sums = [emit.load(total, index) for index in range(length)]
-            result.put(sums, u, v, (True, False))
+            result.put(sums, u, v - first, (True, False))
 
         return emit.Launch((emit.narrow(blocks), 1, emit.narrow(self.batches)), _WAVES, body)

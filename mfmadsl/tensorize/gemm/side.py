@@ -24,6 +24,8 @@ from mfmadsl.tensorize.gemm.problem import Axis, Matrix, Problem, constant
 from mfmadsl.tensorize.gemm.staging import ColumnStaging, RowStaging, group_of, load_width
 from mfmadsl.tensorize.gemm.tiling import Tiling, read_bytes
 
+OFFSET_LIMIT = 1 << 31
+
 
 @dataclass(frozen=True)
 class Side:
@@ -92,7 +94,19 @@ class Side:
             width = load_width(CHUNK, _bytes(self.rows.extent, size))
             if not _whole_words(apart):
                 width = load_width(min(width, 2), apart)
+        batches = [_bytes(stride, size) for stride in self.matrix.batch]
+        if not _whole_words(*batches):
+            width = load_width(min(width, 2), *batches)
         return max(size, width)
+
+    def check_offsets(self) -> None:
+        """Raise ScheduleError if a tile spans more than an offset can tell."""
+        lines = self.tile if self.k_together else 1
+        if constant(self.apart) is not None and not _fits(lines, self.apart, self.element_bytes):
+            raise ScheduleError(
+                f"workload: {lines} rows of `{self.matrix.name}` are {OFFSET_LIMIT} bytes or more; "
+                "a tile must fit into offsets of 31 bits"
+            )
 
     def source(self, first: Any, batch: list[Any]) -> Source:
         """Where a tile comes from: from row `first` on, at these places of the batch axes."""
@@ -114,6 +128,7 @@ class Side:
             emit.let(f"{self.name}_end", (start + last) * size),
             emit.narrow(apart) * size,
             left,
+            not self.k_together and not _fits(self.k.extent, apart, size),
         )
 
 
@@ -180,7 +195,15 @@ def sides(
         "a", problem.a, problem.m, problem.k, tiling.block[0], tiling.waves[0], first
     )  # fmt: skip
     b = Side("b", problem.b, problem.n, problem.k, tiling.block[1], tiling.waves[1], second)
+    for side in (a, b):
+        side.check_offsets()
     return (b, a) if c_by_rows else (a, b)
+
+
+def _fits(count: Any, stride: Any, size: int) -> bool:
+    """Whether so many strides are known to fit into an offset."""
+    numbers = constant(count), constant(stride)
+    return None not in numbers and numbers[0] * numbers[1] * size < OFFSET_LIMIT  # type: ignore[operator]
 
 
 def _bytes(elements: Any, size: int) -> int | None:

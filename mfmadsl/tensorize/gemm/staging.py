@@ -131,8 +131,11 @@ class ColumnStaging:
         conflicts, and fetch whole cache lines.
         """
         flat = thread + unit * self.threads
-        groups = self.rows_filled // self.group
-        return flat // 2 % groups, flat // 2 // groups, flat % 2
+        groups, chunks = self.rows_filled // self.group, self.row_bytes // CHUNK
+        # Where few rows leave lanes for several chunks, these are so far apart that their places,
+        # which the swizzle changes by the number of the group, stay different.
+        spread = flat // 2 // groups * min(groups, chunks)
+        return flat // 2 % groups, spread % chunks + spread // chunks, flat % 2
 
 
 def group_of(element_bytes: int) -> int:

@@ -20,7 +20,7 @@ from tests.emulator.machine import kernel
 
 @pytest.fixture(scope="module")
 def looping() -> Profile:
-    gemm = Gemm(find("mfma_f32_16x16x16_f16"), "gfx942", 256, 128, 512)
+    gemm = Gemm(find("mfma_f32_16x16x16_f16"), "gfx942", 256, 128, 512, shared_scope="shared")
     return profile(gemm.build(), list(gemm.operands()))
 
 

@@ -28,7 +28,7 @@ SAMPLE = 30  # mutants of each share: 240 in all; `benchmarks/mutants.py` takes 
 
 def problem(k: int = 128) -> tuple[Gemm, Kernel]:
     """At k = 128 the kernel is straight, at 512 it has a loop."""
-    gemm = Gemm(find("mfma_f32_16x16x16_f16"), "gfx942", 128, 128, k)
+    gemm = Gemm(find("mfma_f32_16x16x16_f16"), "gfx942", 128, 128, k, shared_scope="shared")
     return gemm, gemm.build()
 
 

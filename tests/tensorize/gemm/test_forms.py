@@ -72,7 +72,7 @@ def test_split_k_adds_up_the_same_every_time(split: int, k: int) -> None:
         a, b, c = workload.operands()
         mfmadsl.emulate(kernel, [a, b, c])
         results.append(c)
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
 
 
 def test_split_k_is_chosen_where_the_chip_would_idle() -> None:
