@@ -72,7 +72,14 @@ OF_CASE = {
         Variant("128x128 tiles", lambda t: replace(t, block=(128, 128), waves=(2, 2))),
     ],
     "gfx942.f16.kn": [],
-    "gfx950.f16.kn": [Variant("no transposing reads", patched=without_transposing_reads)],
+    "gfx950.f16.kn": [
+        Variant("one tile in the LDS, through registers", lambda t: replace(t, stages=1)),
+        Variant(
+            "that, and no transposing reads",
+            lambda t: replace(t, stages=1),
+            without_transposing_reads,
+        ),
+    ],
 }
 
 

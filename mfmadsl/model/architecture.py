@@ -16,7 +16,8 @@ class Architecture:
     `registers` a lane, those of accumulation among them, if it has a SIMD to itself.
     `lds_read_banks`, of four bytes, are those that one cycle's 128-bit reads spread over.
     `compute_units` are those of the largest product (of one die, where each is a device), on
-    `dies` that have an L2 each. `transposing_reads`: `ds_read_b64_tr_b16` and the like.
+    `dies` that have an L2 each. `transposing_reads`: `ds_read_b64_tr_b16` and the like;
+    `wide_loads_to_lds`: loads of 16 bytes a lane that go into the LDS, past the registers.
     Sizes: LLVM AMDGPU backend guide (processors, LDS, registers), CDNA ISA manuals, section 2,
     CDNA white papers (compute units, dies).
     """
@@ -30,6 +31,7 @@ class Architecture:
     dies: int = 1
     lds_read_banks: int = 32
     transposing_reads: bool = False
+    wide_loads_to_lds: bool = False
 
 
 GFX908 = Architecture("gfx908", "CDNA1", lds_bytes=64 * 1024, compute_units=120)
@@ -37,7 +39,7 @@ GFX90A = Architecture("gfx90a", "CDNA2", lds_bytes=64 * 1024, compute_units=110)
 GFX942 = Architecture("gfx942", "CDNA3", lds_bytes=64 * 1024, compute_units=304, dies=8)
 GFX950 = Architecture(
     "gfx950", "CDNA4", lds_bytes=160 * 1024, compute_units=256, dies=8, lds_read_banks=64,
-    transposing_reads=True,
+    transposing_reads=True, wide_loads_to_lds=True,
 )  # fmt: skip
 
 ARCHITECTURES: dict[str, Architecture] = {a.name: a for a in (GFX908, GFX90A, GFX942, GFX950)}

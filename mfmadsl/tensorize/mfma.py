@@ -15,6 +15,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.model import ARCHITECTURES
 from mfmadsl.tensorize.error import ScheduleError
+from mfmadsl.tensorize.limits import check_lds, check_threads
 from mfmadsl.tensorize.tile import Tile, registered_name, tile_of
 
 IndexMap: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
@@ -188,21 +189,12 @@ def _check_limits(
     mcpu = str(target.attrs.get("mcpu", "")) if target is not None else ""
     chips = [ARCHITECTURES[mcpu]] if mcpu in ARCHITECTURES else list(ARCHITECTURES.values())
     largest = max(chips, key=lambda chip: chip.lds_bytes)
-    threads = i[2] * j[2] * tile.lanes
-    if threads > largest.max_threads:
-        raise ScheduleError(
-            f"i_factors[2] * j_factors[2]: {i[2]} x {j[2]} waves of {tile.lanes} lanes are "
-            f"{threads} threads, more than the {largest.max_threads} of a workgroup"
-        )
+    check_threads("i_factors[2] * j_factors[2]", (i[2], j[2]), tile.lanes, largest)
     rows, columns = prod(i[2:]) * tile.m, prod(j[2:]) * tile.n
     depth = k[1] * k[2] * tile.k
     lds = (rows + columns) * depth * dtype.bits // 8
-    if lds > largest.lds_bytes:
-        raise ScheduleError(
-            f"i_factors, j_factors, k_factors: tiles of {rows}x{depth} and {columns}x{depth} "
-            f"{dtype} take {lds} bytes of LDS, more than the {largest.lds_bytes} "
-            f"of {largest.name}"
-        )
+    tiles = f"tiles of {rows}x{depth} and {columns}x{depth} {dtype}"
+    check_lds("i_factors, j_factors, k_factors", tiles, lds, largest)
 
 
 def _spread_over_threads(

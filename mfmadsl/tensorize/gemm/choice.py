@@ -24,13 +24,13 @@ from mfmadsl.tensorize.gemm.tiling import (
 )
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
-_ROW_BYTES = (128, 256)  # one cache line of K a step, or two
+_ROW_BYTES = (256, 128)  # two cache lines of K a step, or one
 _LONG_SHARE = 0.6  # of the LDS that a tile of two may take
 _BLOCKS = (256, 128, 64, 32, 16)
 _SIMDS = 4
 _LDS_BYTES_PER_CYCLE = 128  # CDNA3 ISA, section 11
 _MEMORY_BYTES_PER_CYCLE = 64  # from the L2 to a compute unit (CDNA3 white paper)
-_STEP_OVERHEAD = 64  # cycles of a step that barriers cost
+_STEP_OVERHEAD = 64  # cycles of a step that two barriers cost
 _TILE_OVERHEAD = 3000  # cycles of a tile in which nothing is multiplied: first fetch, last store
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K
 _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
@@ -107,7 +107,8 @@ def default_tiling(
     steps = ceil(k / tiling.k_step)
     split = max(1, min(chip.compute_units // tiles, steps // _LEAST_STEPS))
     persistent = split == 1 and tiles >= _ROUNDS * chip.compute_units
-    return replace(tiling, split_k=split, persistent=persistent)
+    stages = tiling.stages if split == 1 else 1
+    return replace(tiling, stages=stages, split_k=split, persistent=persistent)
 
 
 def _legal(
@@ -116,20 +117,18 @@ def _legal(
     fragment, _ = fragments(intrinsic)
     k_pack = natural_k_pack(intrinsic)
     least = 2 * register_step_bytes(k_pack, fragment)
-    for block_m, block_n, wanted in product(_BLOCKS, _BLOCKS, _ROW_BYTES):
+    stages = (2, 1) if chip.wide_loads_to_lds else (1,)
+    for block_m, block_n, wanted, stage in product(_BLOCKS, _BLOCKS, _ROW_BYTES, stages):
         row_bytes = max(wanted, least)
         while row_bytes > least and row_bytes // 2 >= k * element_bytes:
             row_bytes //= 2
         waves = _waves(block_m, block_n, fragment.rows)
         if waves is None:
             continue
-        tiling = Tiling(
-            (block_m, block_n), row_bytes // element_bytes, waves, intrinsic.name, k_pack
-        )
-        if (
-            wanted > _ROW_BYTES[0]
-            and tiling.lds_bytes(element_bytes) > chip.lds_bytes * _LONG_SHARE
-        ):
+        k_step = row_bytes // element_bytes
+        tiling = Tiling((block_m, block_n), k_step, waves, intrinsic.name, k_pack, stages=stage)
+        share = tiling.lds_bytes(element_bytes) / chip.lds_bytes
+        if wanted > _ROW_BYTES[1] and share > _LONG_SHARE:
             continue
         try:
             check_tiling(tiling, intrinsic, chip, element_bytes, 1)
@@ -167,4 +166,5 @@ def _cycles(
     read = sum(tiling.wave_tile) * row_bytes * tiling.threads // WAVE_SIZE
     lds = (read + rows * row_bytes) / _LDS_BYTES_PER_CYCLE
     memory = rows * row_bytes / _MEMORY_BYTES_PER_CYCLE
-    return ceil(k / tiling.k_step) * (max(matrix, lds, memory) + _STEP_OVERHEAD) + _TILE_OVERHEAD
+    step = max(matrix, lds, memory) + _STEP_OVERHEAD / tiling.stages
+    return ceil(k / tiling.k_step) * step + _TILE_OVERHEAD

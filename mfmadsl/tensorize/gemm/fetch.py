@@ -8,17 +8,11 @@ from typing import Any
 
 from tvm.tirx.script.builder import ir as T
 
+from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.tensorize.gemm import emit
 from mfmadsl.tensorize.gemm.emit import Piece, piece
-from mfmadsl.tensorize.gemm.lds import CHUNK, WORD, LdsTile, TransposedTile
-from mfmadsl.tensorize.gemm.staging import (
-    PAST_THE_END,
-    ColumnStaging,
-    RowStaging,
-    bytes_paired,
-    bytes_turned,
-    halves_turned,
-)
+from mfmadsl.tensorize.gemm.lds import CHUNK, WORD, LdsTile
+from mfmadsl.tensorize.gemm.staging import PAST_THE_END, ColumnStaging, RowStaging
 
 _KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "v2i32", 16: "v4i32"}
 
@@ -65,7 +59,10 @@ class Fetch(ABC):
     source: Source
     memory: Any
     thread: Any
+    wave: Any
     element_bytes: int
+    stage_words: int
+    direct: bool
     _fetched: list[list[Any]] = field(default_factory=list, init=False)
     _addresses: dict[Any, Any] = field(default_factory=dict, init=False)
 
@@ -87,7 +84,7 @@ class Fetch(ABC):
         """Bytes from the tile's origin to its k-th k."""
 
     @abstractmethod
-    def store(self, unit: int) -> list[Piece]:
+    def store(self, unit: int, stage: int) -> list[Piece]:
         """The pieces of work that put a unit into the LDS."""
 
     def prepare(self) -> None:
@@ -112,9 +109,39 @@ class Fetch(ABC):
             for unit in range(self.staging.units)
         ]
 
-    def stores(self) -> list[list[Piece]]:
-        """For each unit: the pieces of work that put it into the LDS."""
-        return [self.store(unit) for unit in range(self.staging.units)]
+    def stores(self, stage: int) -> list[list[Piece]]:
+        """For each unit: the pieces of work that put it into a stage of the LDS."""
+        return [self.store(unit, stage) for unit in range(self.staging.units)]
+
+    def moves(self, step: Step, stage: int) -> list[Piece]:
+        """The loads that go straight into a stage of the LDS."""
+        return [piece(self._move, unit, step, stage, cost=2) for unit in range(self.staging.units)]
+
+    def place_in_lds(self, unit: int) -> Place:
+        """What a lane has to fetch, if lanes fill the LDS one after another."""
+        raise NotImplementedError(f"{type(self).__name__} does not load into the LDS directly")
+
+    def _move(self, unit: int, step: Step, stage: int) -> None:
+        def compute() -> Any:
+            place = self.place_in_lds(unit)
+            offset = place.offset
+            for condition in self.missing(place):
+                offset = emit.select(condition, offset, PAST_THE_END)
+            return offset
+
+        offset = self.address(("straight", unit), compute)
+        lanes = self.wave * WAVE_SIZE + unit * self.staging.threads
+        place = lanes * CHUNK + (self.first_word + stage * self.stage_words) * WORD
+        source, (origin, advance) = self.source, self._from(step)
+        emit.evaluate(
+            emit.device("int32", "buffer.to.lds", source.base, origin, source.size, offset, advance,
+                        self.memory.data, place)
+        )  # fmt: skip
+
+    @property
+    @abstractmethod
+    def first_word(self) -> int:
+        """Of the tile, in the first stage."""
 
     def _offset(self, unit: int, x: int) -> Any:
         """A lane's offset from the tile's origin, past the end where it has no work."""
@@ -136,9 +163,7 @@ class Fetch(ABC):
             k = self.place(unit, x).k
             offset = emit.select(k < step.length, offset, PAST_THE_END)
         words = max(1, width // WORD)
-        origin, advance = source.origin, self.advance(step.k)
-        if source.far:
-            origin, advance = origin + emit.wide(step.k) * emit.wide(source.stride), T.int32(0)
+        origin, advance = self._from(step)
         value = emit.device(
             emit.of_length("int32", words), f"buffer.load.{_KINDS[width]}",
             source.base, origin, source.size, offset, advance,
@@ -146,6 +171,13 @@ class Fetch(ABC):
         emit.store(self._fetched[unit][x], value, 0, words)
         if step.length is not None:
             self.clear(unit, x, k, step.length)
+
+    def _from(self, step: Step) -> tuple[Any, Any]:
+        """Where a step starts: the origin in bytes, and what is added to each lane's offset."""
+        source = self.source
+        if source.far:
+            return source.origin + emit.wide(step.k) * emit.wide(source.stride), T.int32(0)
+        return source.origin, self.advance(step.k)
 
     def clear(self, unit: int, x: int, k: Any, length: Any) -> None:
         """Zero what a load fetched of k >= length, where it may hold some on both sides."""
@@ -213,14 +245,25 @@ class RowFetch(Fetch):
         # Rows past the matrix are past the end of the buffer.
         return [place.row < self.rows.rows] if self.rows.rows_filled > self.rows.rows else []
 
+    @property
+    def first_word(self) -> int:
+        return self.tile.first_word
+
+    def place_in_lds(self, unit: int) -> Place:
+        row, place = self.rows.place(self.thread)
+        row = row + unit * self.rows.rows_apart
+        byte = (place ^ self.tile.swizzle(row)) * CHUNK
+        return Place(row, byte // self.element_bytes, row * self.source.stride + byte)
+
     def advance(self, k: Any) -> Any:
         return k * self.element_bytes
 
-    def store(self, unit: int) -> list[Piece]:
-        return [piece(self._store, unit)]
+    def store(self, unit: int, stage: int) -> list[Piece]:
+        return [piece(self._store, unit, stage)]
 
-    def _store(self, unit: int) -> None:
-        emit.store(self.memory, self.chunk(unit), self._word(unit), CHUNK // WORD)
+    def _store(self, unit: int, stage: int) -> None:
+        place = self._word(unit) + stage * self.stage_words
+        emit.store(self.memory, self.chunk(unit), place, CHUNK // WORD)
 
     def _word(self, unit: int) -> Any:
         row, chunk = self.rows.place(self.thread)
@@ -242,148 +285,3 @@ class RowFetch(Fetch):
                 some = T.shift_left(T.int32(1), T.min(T.max(bits, 0), 31)) - 1
                 kept = emit.select(bits >= 32, T.int32(-1), some)
             emit.store(registers, emit.load(registers, word) & kept, word)
-
-
-@dataclass
-class TransposedFetch(Fetch):
-    """Rows lie together, in memory as in the LDS: reads will transpose. `lines` deals out lines of
-    them, one for each k."""
-
-    lines: RowStaging
-    tile: TransposedTile
-
-    @property
-    def staging(self) -> RowStaging:
-        return self.lines
-
-    def prepare(self) -> None:
-        super().prepare()
-        for unit in range(self.lines.units):
-            self._word(unit)
-
-    def _at(self, unit: int) -> tuple[Any, Any]:
-        """(k, row) of a unit's chunk."""
-        k, chunk = self.lines.place(self.thread)
-        return k + unit * self.lines.rows_apart, chunk * (CHUNK // self.element_bytes)
-
-    def place(self, unit: int, x: int) -> Place:
-        k, row = self._at(unit)
-        row = row + x * (self.lines.width // self.element_bytes)
-        return Place(row, k, k * self.source.stride + row * self.element_bytes)
-
-    def missing(self, place: Place) -> list[Any]:
-        conditions = []
-        if self.source.rows_left is not None:
-            conditions.append(place.row < self.source.rows_left)
-        if self.lines.rows_filled > self.lines.rows:
-            conditions.append(place.k < self.lines.rows)
-        return conditions
-
-    def advance(self, k: Any) -> Any:
-        return k * self.source.stride
-
-    def store(self, unit: int) -> list[Piece]:
-        return [piece(self._store, unit)]
-
-    def _store(self, unit: int) -> None:
-        emit.store(self.memory, self.chunk(unit), self._word(unit), CHUNK // WORD)
-
-    def _word(self, unit: int) -> Any:
-        return self.address(("to", unit), lambda: self.tile.word(*self._at(unit)))
-
-
-@dataclass
-class ColumnFetch(Fetch):
-    """Rows lie together in memory, K in the LDS: threads turn them around in their registers."""
-
-    columns: ColumnStaging
-    tile: LdsTile
-
-    @property
-    def staging(self) -> ColumnStaging:
-        return self.columns
-
-    def prepare(self) -> None:
-        super().prepare()
-        for unit in range(self.columns.units):
-            for row in range(self.columns.group):
-                self._word(unit, row)
-
-    def place(self, unit: int, x: int) -> Place:
-        staging = self.columns
-        group, chunk, half = staging.place(unit, self.thread)
-        each = staging.group_bytes // staging.width
-        k = (chunk * 2 + half) * staging.k + x // each
-        row = group * staging.group + x % each * (staging.width // self.element_bytes)
-        return Place(row, k, k * self.source.stride + row * self.element_bytes)
-
-    def missing(self, place: Place) -> list[Any]:
-        conditions = []
-        if self.source.rows_left is not None:
-            conditions.append(place.row < self.source.rows_left)
-        if self.columns.rows_filled > self.columns.rows:
-            conditions.append(place.row < self.columns.rows)
-        return conditions
-
-    def advance(self, k: Any) -> Any:
-        return k * self.source.stride
-
-    def _word(self, unit: int, row: int) -> Any:
-        group, chunk, half = self.columns.place(unit, self.thread)
-        change = self.tile.swizzle(row)
-        base = self.address(
-            ("to", unit, change),
-            lambda: (
-                self.tile.word(group * self.columns.group, chunk ^ change)
-                + half * (CHUNK // WORD // 2)
-            ),
-        )
-        return base + row * self.tile.chunks * (CHUNK // WORD)
-
-    def store(self, unit: int) -> list[Piece]:
-        """Turn a unit around, some words at a time, and store its rows."""
-        words = range(self.columns.group_bytes // WORD)
-        if self.element_bytes == 1:
-            return [each for word in words for each in self._turn_bytes(unit, word)]
-        if self.element_bytes == 2:
-            return [piece(self._turn_halves, unit, w, row, cost=3) for w in words for row in (0, 1)]
-        return [piece(self._put_words, unit, row) for row in range(self.columns.group)]
-
-    def _columns(self, unit: int, word: int) -> list[Any]:
-        """The word of each k."""
-        each = self.columns.group_bytes // self.columns.width
-        return [
-            self.words(unit, range(y * each, (y + 1) * each))[word] for y in range(self.columns.k)
-        ]
-
-    def _put(self, unit: int, row: int, words: list[Any]) -> None:
-        emit.store(self.memory, self.gathered(words), self._word(unit, row), 2)
-
-    def _put_words(self, unit: int, row: int) -> None:
-        each = self.element_bytes // WORD
-        columns = [self._columns(unit, row * each + part) for part in range(each)]
-        self._put(unit, row, [word for words in zip(*columns, strict=True) for word in words])
-
-    def _turn_halves(self, unit: int, word: int, row: int) -> None:
-        turned = halves_turned(self._columns(unit, word), row, _permute)
-        self._put(unit, 2 * word + row, turned)
-
-    def _turn_bytes(self, unit: int, word: int) -> list[Piece]:
-        """Four rows. Two of them share the first half of the work, which comes with the first."""
-        shared: dict[int, list[Any]] = {}
-
-        def put(row: int) -> None:
-            if row % 2 == 0:
-                columns = self._columns(unit, word)
-                for half in (0, 1):
-                    four = columns[4 * half : 4 * half + 4]
-                    shared[half] = bytes_paired(four, row // 2, _permute)
-            words = [bytes_turned(shared[half], row % 2, _permute) for half in (0, 1)]
-            self._put(unit, WORD * word + row, words)
-
-        return [piece(put, row, cost=3 if row % 2 else 7) for row in range(WORD)]
-
-
-def _permute(high: Any, low: Any, selector: int) -> Any:
-    word = emit.intrinsic("int32", "llvm.amdgcn.perm", high, low, T.int32(selector))
-    return emit.let("turned", word)

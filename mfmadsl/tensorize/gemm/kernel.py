@@ -19,9 +19,9 @@ from mfmadsl.tensorize.gemm.fragment import fragments
 from mfmadsl.tensorize.gemm.operand import OperandCode
 from mfmadsl.tensorize.gemm.order import by_die, in_groups
 from mfmadsl.tensorize.gemm.partials import Partials, batch_places
-from mfmadsl.tensorize.gemm.pipeline import Pipeline, Work, zero
+from mfmadsl.tensorize.gemm.pipeline import OneBuffer, TwoBuffers, Work, zero
 from mfmadsl.tensorize.gemm.problem import Problem, constant
-from mfmadsl.tensorize.gemm.side import moves_of, sides
+from mfmadsl.tensorize.gemm.side import Lds, Threads, moves_of, sides
 from mfmadsl.tensorize.gemm.tiling import Tiling
 
 _TIR_TYPES = {
@@ -81,7 +81,7 @@ class _Kernel:
     def body(self, workgroup: tuple[Any, ...], wave: Any, lane: Any) -> None:
         x, split, _ = workgroup
         self.wave, self.lane, self.split = wave, lane, split
-        self.thread = emit.let("thread", wave * WAVE_SIZE + lane)
+        self.threads = Threads(emit.let("thread", wave * WAVE_SIZE + lane), wave, lane)
         batches: Any = 1
         for axis in self.problem.batch:
             batches = batches * emit.narrow(axis.extent)
@@ -114,18 +114,24 @@ class _Kernel:
         own = [emit.let(f"{s.name}_of_wave", place[s.name] * s.of_wave) for s in both]
         left = moves_of(self.left, tiling, self.chip, 0)
         moves = left, moves_of(self.right, tiling, self.chip, left.words)
-        memory = emit.shared("tiles", sum(m.words for m in moves), "int32")
+        words = sum(m.words for m in moves)
+        direct = (
+            tiling.stages == 2
+            and self.chip.wide_loads_to_lds
+            and all(m.can_be_direct for m in moves)
+        )
+        lds = Lds(emit.shared("tiles", words * tiling.stages, "int32"), words, direct)
         operands = [
             m.code(
-                m.side.source(first[m.side.name], self.batch), memory, self.thread, self.lane,
-                of_wave, tiling,
+                m.side.source(first[m.side.name], self.batch), lds, self.threads, of_wave, tiling
             )
             for m, of_wave in zip(moves, own, strict=True)
-        ]  # fmt: skip
+        ]
         for operand in operands:
             operand.prepare()
         self.multiplier.prepare((operands[0], operands[1]))
-        Pipeline((operands[0], operands[1]), self.multiplier.products).emit(self._work())
+        pipeline = OneBuffer if tiling.stages == 1 else TwoBuffers
+        pipeline((operands[0], operands[1]), self.multiplier.products).emit(self._work())
         self._finish([first[side.name] for side in both], own)
 
     def _work(self) -> Work:

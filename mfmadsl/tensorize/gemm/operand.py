@@ -37,8 +37,8 @@ class OperandCode(ABC):
         """Reads that fill one fragment."""
 
     @abstractmethod
-    def read(self, step: int, t: int, part: int) -> Any:
-        """The words that a lane reads."""
+    def read(self, word: Any) -> Any:
+        """What a lane reads from a word on."""
 
     @property
     def fragment_bytes(self) -> int:
@@ -68,17 +68,18 @@ class OperandCode(ABC):
     def word(self, step: int, t: int, part: int) -> Any:
         """Where a lane reads."""
 
-    def reads(self, step: int, slot: int) -> list[Piece]:
-        """Fill the fragments of a register step."""
+    def reads(self, step: int, stage: int) -> list[Piece]:
+        """Fill the fragments of a register step, from a stage of the LDS."""
         return [
-            piece(self._read, step, t, part, slot)
+            piece(self._read, step, t, part, stage)
             for t in range(self.tiles)
             for part in range(self.parts)
         ]
 
-    def _read(self, step: int, t: int, part: int, slot: int) -> None:
+    def _read(self, step: int, t: int, part: int, stage: int) -> None:
         words = self.fragment_bytes // self.parts // WORD
-        emit.store(self._fragments[slot][t], self.read(step, t, part), part * words, words)
+        place = self.word(step, t, part) + stage * self.fetch.stage_words
+        emit.store(self._fragments[step % 2][t], self.read(place), part * words, words)
 
     def value(self, slot: int, t: int, instruction: int, dtype: str) -> Any:
         """What an instruction takes of a fragment, under the type that LLVM wants."""
@@ -109,8 +110,10 @@ class RowOperand(OperandCode):
         )
         return base + t * fragment.rows * tile.chunks * (CHUNK // WORD) + fixed % CHUNK // WORD
 
-    def read(self, step: int, t: int, part: int) -> Any:
-        return emit.load(self.fetch.memory, self.word(step, t, part), self.read_bytes // WORD)
+    def read(self, word: Any) -> Any:
+        if self.fetch.direct and self.read_bytes == CHUNK:
+            return emit.device("int32x4", "read", self.fetch.memory.data, word * WORD)
+        return emit.load(self.fetch.memory, word, self.read_bytes // WORD)
 
 
 @dataclass
@@ -144,6 +147,6 @@ class TransposedOperand(OperandCode):
         )
         return base + fixed * tile.rows * size // WORD
 
-    def read(self, step: int, t: int, part: int) -> Any:
+    def read(self, word: Any) -> Any:
         name = f"read.transposed.{8 * self.tile.element_bytes}"
-        return emit.device("int32x2", name, self.fetch.memory.data, self.word(step, t, part) * WORD)
+        return emit.device("int32x2", name, self.fetch.memory.data, word * WORD)

@@ -9,7 +9,8 @@ from mfmadsl.model import Architecture
 from mfmadsl.tensorize.error import ScheduleError
 from mfmadsl.tensorize.gemm import emit
 from mfmadsl.tensorize.gemm.emit import bytes_of
-from mfmadsl.tensorize.gemm.fetch import ColumnFetch, RowFetch, Source, TransposedFetch
+from mfmadsl.tensorize.gemm.fetch import RowFetch, Source
+from mfmadsl.tensorize.gemm.fetch_columns import ColumnFetch, TransposedFetch
 from mfmadsl.tensorize.gemm.fragment import Fragment
 from mfmadsl.tensorize.gemm.lds import (
     CHUNK,
@@ -133,6 +134,24 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Threads:
+    """This thread's number in the workgroup, its wave (the same in all lanes), and its lane."""
+
+    thread: Any
+    wave: Any
+    lane: Any
+
+
+@dataclass(frozen=True)
+class Lds:
+    """The workgroup's LDS: stages of so many words, that loads fill directly or threads do."""
+
+    memory: Any
+    stage_words: int
+    direct: bool
+
+
+@dataclass(frozen=True)
 class Moves:
     """How the tile of a side moves, and the words of LDS that it takes."""
 
@@ -144,12 +163,21 @@ class Moves:
     def words(self) -> int:
         return self.tile.bytes // 4
 
+    @property
+    def can_be_direct(self) -> bool:
+        """Whether loads of whole chunks can go straight into the LDS."""
+        return isinstance(self.staging, RowStaging) and self.staging.width == CHUNK
+
     def code(
-        self, source: Source, memory: Any, thread: Any, lane: Any, first_row: Any, tiling: Tiling
+        self, source: Source, lds: Lds, threads: Threads, first_row: Any, tiling: Tiling
     ) -> OperandCode:
         """The code, for a wave whose rows start at `first_row` of the tile."""
         side, staging, tile = self.side, self.staging, self.tile
-        common = side.name, source, memory, thread, side.element_bytes
+        common = (
+            side.name, source, lds.memory, threads.thread, threads.wave, side.element_bytes,
+            lds.stage_words, lds.direct,
+        )  # fmt: skip
+        lane = threads.lane
         wave = (
             side.fragment, lane, first_row, side.of_wave // side.fragment.rows,
             read_bytes(tiling.k_pack, side.fragment), tiling.k_step * side.element_bytes,

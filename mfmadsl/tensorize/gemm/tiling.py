@@ -10,9 +10,10 @@ from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.tensorize.error import ScheduleError
 from mfmadsl.tensorize.gemm.fragment import Fragment, fragments
 from mfmadsl.tensorize.gemm.lds import CHUNK, WORD
+from mfmadsl.tensorize.limits import check_lds, check_threads
 
 _SIMDS = 4  # of a compute unit (CDNA3 ISA, section 2)
-_OTHER_REGISTERS = 24  # for addresses: what LLVM was seen to need beside the registers counted here
+_OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,10 @@ class Tiling:
 
     `block` is a workgroup's tile of C, shared by `waves`, and `k_step` the elements of K that it
     holds in the LDS at a time. `instruction` names the matrix instruction, and `k_pack` says how
-    many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. `split_k`
-    workgroups share a tile's K; `persistent` workgroups walk over the tiles, which follow each
-    other in blocks of `group` rows.
+    many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. With two
+    `stages` there are two tiles in the LDS, and one barrier a step. `split_k` workgroups share a
+    tile's K; `persistent` workgroups walk over the tiles, which follow each other in blocks of
+    `group` rows.
     """
 
     block: tuple[int, int]
@@ -32,6 +34,7 @@ class Tiling:
     instruction: str
     k_pack: int
     swizzle: bool = True
+    stages: int = 1
     split_k: int = 1
     persistent: bool = False
     group: int = 8
@@ -47,17 +50,18 @@ class Tiling:
 
     def lds_bytes(self, element_bytes: int) -> int:
         """What the tiles of A and B take at least."""
-        return sum(self.block) * self.k_step * element_bytes
+        return sum(self.block) * self.k_step * element_bytes * self.stages
 
-    def registers(self, intrinsic: Intrinsic, element_bytes: int) -> int:
-        """What a lane needs: accumulators, fragments of two register steps, and fetched data."""
+    def registers(self, intrinsic: Intrinsic, element_bytes: int, direct: bool) -> int:
+        """What a lane needs: accumulators, fragments of two register steps, and fetched data, if
+        that does not go into the LDS directly."""
         row_bytes = self.k_step * element_bytes
         of_a, of_b = fragments(intrinsic)
         tiles = [ceil(size / f.rows) for size, f in zip(self.wave_tile, (of_a, of_b), strict=True)]
         fragment = max(of_a.lane_bytes, read_bytes(self.k_pack, of_a)) // WORD
-        fetched = ceil(sum(self.block) * row_bytes / self.threads / WORD)
+        fetched = 0 if direct else ceil(sum(self.block) * row_bytes / self.threads / WORD)
         sums = tiles[0] * tiles[1] * intrinsic.c.register_count
-        return sums + 2 * sum(tiles) * fragment + fetched + _OTHER_REGISTERS
+        return sums + 2 * sum(tiles) * fragment + fetched + _OTHER_REGISTERS * self.stages
 
 
 def read_bytes(k_pack: int, fragment: Fragment) -> int:
@@ -104,21 +108,15 @@ def check_tiling(
             f"k_step={tiling.k_step} is {row_bytes} bytes; {intrinsic.name} needs a multiple of "
             f"{2 * least}: two register steps, one to be read while the other is multiplied"
         )
-    if tiling.threads > chip.max_threads:
-        raise _illegal(
-            f"{tiling.waves[0]} x {tiling.waves[1]} waves are {tiling.threads} threads, more than "
-            f"the {chip.max_threads} of a workgroup"
-        )
+    check_threads("tiling", tiling.waves, WAVE_SIZE, chip)
     if row_bytes // CHUNK > tiling.threads:
         raise _illegal(f"k_step={tiling.k_step} gives a row more chunks than there are threads")
-    lds = tiling.lds_bytes(element_bytes)
-    if lds > chip.lds_bytes:
-        raise _illegal(
-            f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes} bytes take "
-            f"{lds} bytes of LDS, more than the {chip.lds_bytes} of {chip.name}"
-        )
+    tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes} bytes"
+    twice = "two times " if tiling.stages == 2 else ""
+    check_lds("tiling", twice + tiles, tiling.lds_bytes(element_bytes), chip)
     budget = chip.registers // max(1, ceil(tiling.threads // WAVE_SIZE / _SIMDS))
-    needed = tiling.registers(intrinsic, element_bytes)
+    direct = chip.wide_loads_to_lds and tiling.stages == 2
+    needed = tiling.registers(intrinsic, element_bytes, direct)
     if needed > budget:
         raise _illegal(
             f"a wave's tile of {tiling.wave_tile[0]} x {tiling.wave_tile[1]} needs about {needed} "
@@ -138,6 +136,10 @@ def _check_values(tiling: Tiling) -> None:
         for value in values:
             if value < 1 or value & (value - 1):
                 raise _illegal(f"{name}: {value} is no power of two")
+    if tiling.stages not in (1, 2):
+        raise _illegal(f"stages: there are 1 and 2, not {tiling.stages}")
+    if tiling.stages == 2 and tiling.split_k > 1:
+        raise _illegal("stages: two of them need to know the number of steps, which split_k hides")
     for name, value in (("split_k", tiling.split_k), ("group", tiling.group)):
         if value < 1:
             raise _illegal(f"{name}: {value} is no positive number")

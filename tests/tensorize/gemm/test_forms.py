@@ -9,7 +9,7 @@ import pytest
 from tvm import te
 
 import mfmadsl
-from mfmadsl.tensorize import Tiling, gemm_schedule, gemm_tiling
+from mfmadsl.tensorize import ScheduleError, Tiling, gemm_schedule, gemm_tiling
 from tests.tensorize.gemm.workloads import Workload, random
 
 HALF = Tiling((64, 64), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
@@ -110,6 +110,30 @@ def test_tilings(
 ) -> None:  # fmt: skip
     tiling = Tiling(block, k_step, waves, instruction, k_pack, swizzle)
     run(Workload(130, 70, 150, b_rows=b_rows), tiling)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("k", [40, 64, 128, 192 + 13, 320, 384])
+@pytest.mark.parametrize("b_rows", [True, False])
+def test_two_tiles_in_the_lds(arch: str, k: int, b_rows: bool) -> None:
+    """On gfx950 loads go straight into them."""
+    instruction = {"gfx942": "mfma_f32_32x32x8_f16", "gfx950": "mfma_f32_32x32x16_f16"}[arch]
+    tiling = Tiling((64, 128), 64, (2, 2), instruction, 2 if arch == "gfx942" else 1, stages=2)
+    kernel = run(Workload(130, 136, k, b_rows=b_rows), tiling, arch)
+    straight = any("offen lds" in line for line in kernel.assembly.splitlines())
+    assert straight == (arch == "gfx950" and k > 64 and k % 2 == 0)
+
+
+def test_two_tiles_in_the_lds_of_persistent_workgroups() -> None:
+    tiling = Tiling((64, 64), 64, (2, 2), "mfma_f32_32x32x16_f16", 1, stages=2, persistent=True)
+    kernel = run(Workload(64 * 20, 64 * 16, 192), tiling, "gfx950")
+    assert kernel.grid == (256, 1, 1)
+
+
+def test_two_tiles_in_the_lds_need_the_number_of_steps() -> None:
+    tiling = replace(HALF, stages=2, split_k=2)
+    with pytest.raises(ScheduleError, match="need to know the number of steps"):
+        gemm_schedule(Workload(64, 64, 640).function(), tiling=tiling)
 
 
 def test_an_instruction_of_your_own_choice() -> None:

@@ -43,24 +43,53 @@ def test_the_loop_is_dense(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_load_is_in_flight_for_a_step(case: Case) -> None:
-    """In a turn of the loop, what a load brings is used before the load: by the next turn. There it
-    goes to the LDS, and only the turn after that multiplies it."""
-    body = loop_instructions(kernel_of(case).assembly)
-    loads = [place for place, i in enumerate(body) if i.name.startswith("buffer_load")]
+def test_every_load_is_a_step_ahead(case: Case) -> None:
+    """Between a load and the first product that can use what it brings lies a whole step."""
+    kernel = kernel_of(case)
+    turn = loop_instructions(kernel.assembly)
+    products = sum(map(is_product, turn))
+    step = products // gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch).stages
+    loads = [place for place, i in enumerate(turn) if i.name.startswith("buffer_load")]
     assert loads
-    for place in loads:
-        brought = registers(body[place].operands[0])
-        readers = [
-            other for other, i in enumerate(body)
-            if other != place and not i.name.startswith("v_mfma")
-            and any(brought & registers(o) for o in sources(i))
-        ]  # fmt: skip
-        assert readers
-        assert max(readers) < place
-    # And nothing waits for them before it must: one wait for memory, for the turn before.
-    first = min(loads)
-    assert not any("vmcnt" in i.text for i in body[first:])
+    body = turn * 3
+    for load in loads:
+        stored = load
+        if "lds" not in body[load].modifiers:
+            brought = registers(body[load].operands[0])
+            readers = (p for p in range(load + 1, len(body)) if reads_any(body[p], brought))
+            stored = next(readers)
+            assert stored >= len(turn), "what a turn of the loop loads is stored by the next one"
+        assert sum(map(is_product, body[load : first_use(body, stored)])) >= step
+
+
+def first_use(body: list[Instruction], stored: int) -> int:
+    """The first product that reads a fragment which is read after the barrier after `stored`."""
+    barrier = next(p for p in range(stored, len(body)) if body[p].name == "s_barrier")
+    fragments: set[str] = set()
+    for place in range(barrier, len(body)):
+        instruction = body[place]
+        if instruction.name.startswith("ds_read"):
+            fragments |= registers(instruction.operands[0])
+        elif is_product(instruction) and reads_any(instruction, fragments):
+            return place
+    raise AssertionError("nothing uses it")
+
+
+def is_product(instruction: Instruction) -> bool:
+    return instruction.name.startswith("v_mfma")
+
+
+def reads_any(instruction: Instruction, wanted: set[str]) -> bool:
+    return any(wanted & registers(operand) for operand in sources(instruction))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_memory_is_waited_for_once_a_step(case: Case) -> None:
+    turn = loop_instructions(kernel_of(case).assembly)
+    stages = gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch).stages
+    waits = [i for i in turn if i.name == "s_waitcnt" and "vmcnt" in i.text]
+    # LLVM moves some v_perm, and with them waits, across the barrier.
+    assert len(waits) <= stages + (3 if case.order == "kn" else 0)
 
 
 def sources(instruction: Instruction) -> list[object]:

@@ -19,7 +19,8 @@ GOOD = Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)
     ("change", "message"),
     [
         ({"k_step": 128}, "take 131072 bytes of LDS, more than the 65536 of gfx942"),
-        ({"waves": (4, 8)}, "4 x 8 waves are 2048 threads, more than the 1024 of a workgroup"),
+        ({"waves": (4, 8)},
+         "4 x 8 waves of 64 lanes are 2048 threads, more than the 1024 of a workgroup"),
         ({"waves": (1, 2), "k_step": 32},
          "needs about 696 registers a lane, more than the 512 that 128 threads leave it on gfx942"),
         ({"block": (96, 256)}, "block: 96 is no power of two"),
@@ -29,6 +30,8 @@ GOOD = Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)
         ({"split_k": 65}, "split_k=65 is more than the 64 steps that K has"),
         ({"split_k": 0}, "split_k: 0 is no positive number"),
         ({"group": 0}, "group: 0 is no positive number"),
+        ({"stages": 2}, "two times tiles of 256 and 256 rows of 128 bytes take 131072 bytes"),
+        ({"stages": 3}, "stages: there are 1 and 2, not 3"),
     ],
     ids=str,
 )  # fmt: skip
