@@ -29,6 +29,8 @@ import numpy as np
 import mfmadsl
 from benchmarks.gemm.loop import Loop, measure
 from mfmadsl.model import ARCHITECTURES
+from mfmadsl.target import build
+from mfmadsl.tensorize import gemm_schedule
 
 CHIPS, TYPES, ORDERS = ("gfx942", "gfx950"), ("f16", "bf16", "i8", "fp8"), ("bt", "kn")
 ORDER_NAMES = {"bt": "B transposed", "kn": "B as K x N"}
@@ -93,12 +95,12 @@ def ours(case: Case) -> Entry:
     """The kernel that `gemm_schedule` makes of a large product, nothing chosen by hand."""
     workload = case.workload(SIZE, SIZE, SIZE)
     start = time.perf_counter()
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=case.arch), case.arch)
+    kernel = build(gemm_schedule(workload, arch=case.arch), case.arch)
     seconds = time.perf_counter() - start
     tiling = mfmadsl.gemm_tiling(workload, arch=case.arch)
     small = (*tiling.block, 6 * tiling.k_step)
-    tile = mfmadsl.gemm_schedule(case.workload(*small), arch=case.arch, tiling=tiling)
-    profile = mfmadsl.profile(mfmadsl.build(tile, case.arch), case.arrays(*small))
+    tile = gemm_schedule(case.workload(*small), arch=case.arch, tiling=tiling)
+    profile = mfmadsl.profile(build(tile, case.arch), case.arrays(*small))
     conflicts = profile.loop.lds_conflict_cycles if profile.loop else 0
     name = (
         f"{tiling.block[0]}x{tiling.block[1]}x{tiling.k_step}, "

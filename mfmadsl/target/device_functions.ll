@@ -97,34 +97,27 @@ define i32 @mfmadsl.load.i16(ptr addrspace(1) %base, i64 %index) alwaysinline {
   ret i32 %value
 }
 
-; Straight into the LDS: a lane's 16 bytes go 16 bytes times its number after `place` (gfx950). What is read by the
-; functions after this one never is what is still on its way: else LLVM would wait for it. The caller waits.
+; Straight into the LDS: a lane's 16 bytes go 16 bytes times its number after `place` (gfx950). The caller waits for them.
 
 define i32 @mfmadsl.buffer.to.lds(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step, ptr addrspace(3) %memory, i32 %place) alwaysinline {
   %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
   %target = getelementptr i8, ptr addrspace(3) %memory, i32 %place
-  call void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8) %buffer, ptr addrspace(3) %target, i32 16, i32 %offset, i32 %step, i32 0, i32 0), !alias.scope !3, !noalias !4
+  call void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8) %buffer, ptr addrspace(3) %target, i32 16, i32 %offset, i32 %step, i32 0, i32 0)
   ret i32 0
-}
-
-define <4 x i32> @mfmadsl.read(ptr addrspace(3) %memory, i32 %place) alwaysinline {
-  %source = getelementptr i8, ptr addrspace(3) %memory, i32 %place
-  %words = load <4 x i32>, ptr addrspace(3) %source, align 16, !alias.scope !4, !noalias !3
-  ret <4 x i32> %words
 }
 
 ; For blocks of 16 lanes: each has eight bytes of rows of 16 elements at its address, and gets its column (gfx950).
 
 define <2 x i32> @mfmadsl.read.transposed.16(ptr addrspace(3) %base, i32 %offset) alwaysinline {
   %place = getelementptr i8, ptr addrspace(3) %base, i32 %offset
-  %column = call <4 x i16> @llvm.amdgcn.ds.read.tr16.b64.v4i16(ptr addrspace(3) %place), !alias.scope !4, !noalias !3
+  %column = call <4 x i16> @llvm.amdgcn.ds.read.tr16.b64.v4i16(ptr addrspace(3) %place)
   %words = bitcast <4 x i16> %column to <2 x i32>
   ret <2 x i32> %words
 }
 
 define <2 x i32> @mfmadsl.read.transposed.8(ptr addrspace(3) %base, i32 %offset) alwaysinline {
   %place = getelementptr i8, ptr addrspace(3) %base, i32 %offset
-  %words = call <2 x i32> @llvm.amdgcn.ds.read.tr8.b64.v2i32(ptr addrspace(3) %place), !alias.scope !4, !noalias !3
+  %words = call <2 x i32> @llvm.amdgcn.ds.read.tr8.b64.v2i32(ptr addrspace(3) %place)
   ret <2 x i32> %words
 }
 
@@ -201,9 +194,3 @@ declare float @llvm.amdgcn.cvt.f32.bf8(i32, i32 immarg)
 declare <4 x i16> @llvm.amdgcn.ds.read.tr16.b64.v4i16(ptr addrspace(3))
 declare <2 x i32> @llvm.amdgcn.ds.read.tr8.b64.v2i32(ptr addrspace(3))
 declare void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8), ptr addrspace(3), i32 immarg, i32, i32, i32 immarg, i32 immarg)
-
-!0 = distinct !{!0, !"LDS"}
-!1 = distinct !{!1, !0, !"on its way"}
-!2 = distinct !{!2, !0, !"read"}
-!3 = !{!1}
-!4 = !{!2}

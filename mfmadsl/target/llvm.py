@@ -25,6 +25,11 @@ _BFLOAT_CALL = re.compile(
     r"^( *)(%[\w.]+) = ((?:tail )?call [^@\n]*)@bfloat\.([\w.]+)\((.*)\)[^()\n]*$", re.MULTILINE
 )
 _SHORTS = re.compile(r"<(\d+) x i16> (?:\w+ )*?(%[\w.]+)")
+_INTO_LDS = re.compile(
+    r"^( *(?:tail )?call void @llvm\.amdgcn\.raw\.ptr\.buffer\.load\.lds\(.*\))$", re.MULTILINE
+)
+_READ_FROM_LDS = r"load [^\n]*ptr addrspace\(3\) |(?:tail )?call [^\n]*@llvm\.amdgcn\.ds\.read\.tr"
+_FROM_LDS = re.compile(rf"^( *%[\w.]+ = (?:{_READ_FROM_LDS})[^\n]*)$", re.MULTILINE)
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
 
 
@@ -90,6 +95,28 @@ def _with_bitcasts(match: re.Match[str]) -> str:
     return "\n".join([*lines, f"{indent}{target} = {call}@{name}({arguments})"])
 
 
+def separate_direct_loads(ir: str) -> str:
+    """Tell LLVM that no load from the LDS reads what a load into it is about to write.
+
+    It would wait for all of those before each read otherwise. A kernel that loads into the LDS
+    directly waits for itself, where it must. The metadata would not survive inlining: this is for
+    the optimized module.
+    """
+    if not _INTO_LDS.search(ir):
+        return ir
+    first = max((int(number) for number in _METADATA.findall(ir)), default=-1) + 1
+    root, written, read, of_written, of_read = range(first, first + 5)
+    ir = _INTO_LDS.sub(rf"\1, !alias.scope !{of_written}, !noalias !{of_read}", ir)
+    ir = _FROM_LDS.sub(rf"\1, !alias.scope !{of_read}, !noalias !{of_written}", ir)
+    return f"""{ir}
+!{root} = distinct !{{!{root}, !"LDS"}}
+!{written} = distinct !{{!{written}, !{root}, !"on its way"}}
+!{read} = distinct !{{!{read}, !{root}, !"read"}}
+!{of_written} = !{{!{written}}}
+!{of_read} = !{{!{read}}}
+"""
+
+
 def loses_address_space(ir: str) -> bool:
     """Whether an address in LDS is taken for one in global memory.
 
@@ -115,7 +142,7 @@ def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    optimized = str(module)
+    optimized = separate_direct_loads(str(module))
     # Emission changes the module, so each one starts from the text again.
     assembly = machine.emit_assembly(llvm.parse_assembly(optimized))
     return MachineCode(assembly, machine.emit_object(llvm.parse_assembly(optimized)))

@@ -130,7 +130,7 @@ def _device(
     target: Target, name: Any, kernel: PrimFunc, function: PrimFunc
 ) -> tuple[tvm.IRModule, Target, Launch]:
     kernel = _in_order(kernel, [p.name for p in function.params])
-    module = tirx.transform.StmtSimplify()(_lower_warp_memory(tvm.IRModule({name: kernel})))
+    module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     launch = _launch(name.name_hint, module[name])  # before divisions become shifts
     return tirx.transform.LowerIntrin()(module), target, launch
 
@@ -154,11 +154,12 @@ def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:
 
 
 def _lower_warp_memory(module: tvm.IRModule) -> tvm.IRModule:
-    """LowerWarpMemory takes one allocation a run."""
+    """LowerWarpMemory takes one allocation a run, and leaves indices to simplify."""
     (function,) = module.functions.values()
-    for _ in range(_warp_allocations(function)):
+    count = _warp_allocations(function)
+    for _ in range(count):
         module = tirx.transform.LowerWarpMemory()(module)
-    return module
+    return tirx.transform.StmtSimplify()(module) if count else module
 
 
 def _warp_allocations(function: PrimFunc) -> int:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from mfmadsl.target.llvm import fence_barriers, loses_address_space, set_group_size
+from mfmadsl.target.llvm import (
+    fence_barriers,
+    loses_address_space,
+    separate_direct_loads,
+    set_group_size,
+)
 
 BARRIER = """\
 define amdgpu_kernel void @k() #0 {
@@ -39,3 +44,21 @@ def test_an_lds_address_that_is_taken_for_a_global_one_is_noticed() -> None:
     assert loses_address_space("%1 = addrspacecast ptr addrspace(3) %0 to ptr addrspace(1)")
     assert not loses_address_space("%1 = addrspacecast ptr addrspace(3) %0 to ptr")
     assert not loses_address_space("load float, ptr addrspace(3) @x")
+
+
+def test_loads_into_the_lds_are_told_apart_from_those_from_it() -> None:
+    ir = """define void @f(ptr addrspace(8) %b, ptr addrspace(3) %m) {
+  call void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8) %b, ptr addrspace(3) %m, i32 16)
+  %1 = load i32, ptr addrspace(3) %m, align 4, !tbaa !0
+  %2 = load i32, ptr addrspace(1) %g, align 4
+  ret void
+}
+!0 = !{}
+"""
+    told = separate_direct_loads(ir)
+    lines = told.splitlines()
+    assert lines[1].endswith(", !alias.scope !4, !noalias !5")
+    assert lines[2].endswith("!tbaa !0, !alias.scope !5, !noalias !4")
+    assert lines[3] == "  %2 = load i32, ptr addrspace(1) %g, align 4"
+    assert "!4 = !{!2}" in lines
+    assert separate_direct_loads("define void @f() {}") == "define void @f() {}"

@@ -190,6 +190,13 @@ class Fetch(ABC):
             self._addresses[key] = emit.let(name, compute())
         return self._addresses[key]
 
+    def parts(self, names: tuple[str, ...], unit: int, compute: Any) -> tuple[Any, ...]:
+        """Several values, each computed once: TVM's simplifier can take minutes over long ones."""
+        if (names[0], unit) not in self._addresses:
+            for name, value in zip(names, compute(), strict=True):
+                self.address((name, unit), lambda value=value: value)
+        return tuple(self._addresses[name, unit] for name in names)
+
     def words(self, unit: int, loads: range) -> list[Any]:
         """The bytes of some loads, as words."""
         width, fetched = self.staging.width, self._fetched[unit]
@@ -235,8 +242,12 @@ class RowFetch(Fetch):
         for unit in range(self.rows.units):
             self._word(unit)
 
+    def _at(self) -> tuple[Any, ...]:
+        """(row, chunk) of the first unit."""
+        return self.parts(("row", "chunk"), 0, lambda: self.rows.place(self.thread))
+
     def place(self, unit: int, x: int) -> Place:
-        row, chunk = self.rows.place(self.thread)
+        row, chunk = self._at()
         row = row + unit * self.rows.rows_apart
         byte = chunk * CHUNK + x * self.rows.width
         return Place(row, byte // self.element_bytes, row * self.source.stride + byte)
@@ -250,7 +261,7 @@ class RowFetch(Fetch):
         return self.tile.first_word
 
     def place_in_lds(self, unit: int) -> Place:
-        row, place = self.rows.place(self.thread)
+        row, place = self._at()
         row = row + unit * self.rows.rows_apart
         byte = (place ^ self.tile.swizzle(row)) * CHUNK
         return Place(row, byte // self.element_bytes, row * self.source.stride + byte)
@@ -266,7 +277,7 @@ class RowFetch(Fetch):
         emit.store(self.memory, self.chunk(unit), place, CHUNK // WORD)
 
     def _word(self, unit: int) -> Any:
-        row, chunk = self.rows.place(self.thread)
+        row, chunk = self._at()
         apart = unit * self.rows.rows_apart
         change = self.tile.swizzle(apart)
         base = self.address(("to", change), lambda: self.tile.word(row, chunk ^ change))

@@ -56,7 +56,7 @@ class TransposedFetch(RowsTogether):
 
     def _at(self, unit: int) -> tuple[Any, Any]:
         """(k, row) of a unit's chunk."""
-        k, chunk = self.lines.place(self.thread)
+        k, chunk = self.parts(("k", "chunk"), 0, lambda: self.lines.place(self.thread))
         return k + unit * self.lines.rows_apart, chunk * (CHUNK // self.element_bytes)
 
     def place(self, unit: int, x: int) -> Place:
@@ -104,9 +104,14 @@ class ColumnFetch(RowsTogether):
             for row in range(self.columns.group):
                 self._word(unit, row)
 
+    def _at(self, unit: int) -> tuple[Any, ...]:
+        """(group of rows, chunk, half) of a unit."""
+        names = "group", "chunk", "half"
+        return self.parts(names, unit, lambda: self.columns.place(unit, self.thread))
+
     def place(self, unit: int, x: int) -> Place:
         staging = self.columns
-        group, chunk, half = staging.place(unit, self.thread)
+        group, chunk, half = self._at(unit)
         each = staging.group_bytes // staging.width
         k = (chunk * 2 + half) * staging.k + x // each
         row = group * staging.group + x % each * (staging.width // self.element_bytes)
@@ -121,7 +126,7 @@ class ColumnFetch(RowsTogether):
         return self.tile.first_word
 
     def _word(self, unit: int, row: int) -> Any:
-        group, chunk, half = self.columns.place(unit, self.thread)
+        group, chunk, half = self._at(unit)
         change = self.tile.swizzle(row)
         base = self.address(
             ("to", unit, change),

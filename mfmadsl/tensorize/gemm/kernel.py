@@ -100,14 +100,19 @@ class _Kernel:
         """One tile of C, of one batch, or this workgroup's part of its K."""
         tiling, both = self.tiling, (self.left, self.right)
         number = emit.let("tile", number)
-        z: Any = number // (rows * columns) if self.problem.batch else 0
+        z: Any = 0
+        if self.problem.batch:
+            z = emit.let("batch", emit.uniform(number // (rows * columns)))
+            number = number % (rows * columns)
         self.batch = batch_places(self.problem, z)
         if self.partials is not None:
             self.partials.choose(self.split, z)
-        row, column = in_groups(number % (rows * columns), rows, columns, tiling.group)
+        row, column = in_groups(number, rows, columns, tiling.group)
+        # Behind a call, so that TVM's simplifier does not look into them: with symbolic extents it
+        # would never come back.
         first = {
-            "a": emit.let("first_row", row * tiling.block[0]),
-            "b": emit.let("first_column", column * tiling.block[1]),
+            "a": emit.let("first_row", emit.uniform(row * tiling.block[0])),
+            "b": emit.let("first_column", emit.uniform(column * tiling.block[1])),
         }
         # Waves that share rows of A have neighbouring numbers.
         place = {"a": self.wave // tiling.waves[1], "b": self.wave % tiling.waves[1]}

@@ -111,8 +111,6 @@ class RowOperand(OperandCode):
         return base + t * fragment.rows * tile.chunks * (CHUNK // WORD) + fixed % CHUNK // WORD
 
     def read(self, word: Any) -> Any:
-        if self.fetch.direct and self.read_bytes == CHUNK:
-            return emit.device("int32x4", "read", self.fetch.memory.data, word * WORD)
         return emit.load(self.fetch.memory, word, self.read_bytes // WORD)
 
 

@@ -140,17 +140,17 @@ class TwoBuffers(Pipeline):
             self._start_direct(work)
         else:
             self.start(work)
-        turns, rest = divmod(work.count - 1, 2)
-        if turns:
-            with emit.repeat("k_pair", turns) as turn:
+        if work.count > 1:
+            with emit.repeat("k_pair", work.count // 2) as turn:
                 for stage in (0, 1):
                     ahead = Step(emit.let("k_ahead", work.step(turn * 2 + stage + 2).k))
                     step(ahead, stage)
-        if rest:
-            step(Step(work.step(2 * turns + 2).k), 0)
         if self.operands[0].fetch.direct:
             emit.wait_for_memory()  # nothing may land after this tile is done
-        self.finish(rest)
+        # Of an even number of steps the last turn has fetched and read once more than it had to:
+        # cheaper than the code of another step.
+        if work.count % 2:
+            self.finish(0)
 
     def _step(self, ahead: Step, stage: int) -> None:
         emit.wait_for_memory()

@@ -89,7 +89,7 @@ def test_memory_is_waited_for_once_a_step(case: Case) -> None:
     stages = gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch).stages
     waits = [i for i in turn if i.name == "s_waitcnt" and "vmcnt" in i.text]
     # LLVM moves some v_perm, and with them waits, across the barrier.
-    assert len(waits) <= stages + (3 if case.order == "kn" else 0)
+    assert len(waits) <= stages + (5 if case.order == "kn" else 0)
 
 
 def sources(instruction: Instruction) -> list[object]:
