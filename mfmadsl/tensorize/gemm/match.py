@@ -77,6 +77,7 @@ class _Match:
         self.name = str(block.name_hint)
         self.extents = {v.var: v.dom.extent for v in block.iter_vars}
         self.reduced = [v.var for v in block.iter_vars if v.iter_type == _REDUCTION]
+        self._written: dict[Any, list[Any]] = {}  # where each stage writes, in loops of the product
 
     def wrong(self, what: str) -> ScheduleError:
         return ScheduleError(f"workload: block `{self.name}` {what}")
@@ -191,8 +192,16 @@ class _Match:
             stages.append(Stage(name, body.buffer, body.value))
             known.append(body.buffer)
             last = body
-        if not any(last.buffer.same_as(p) for p in self.function.params):
+        results = [
+            buffer for buffer in known if any(buffer.same_as(p) for p in self.function.params)
+        ]
+        if not any(buffer.same_as(last.buffer) for buffer in results):
             raise ScheduleError(f"workload: `{last.buffer.name}`, the result, is no argument")
+        if len(results) > 1:
+            raise ScheduleError(
+                f"workload: `{results[0].name}` is a result besides `{last.buffer.name}`: a kernel "
+                "keeps one"
+            )
         return tuple(stages), last
 
     def _rename(
@@ -232,10 +241,6 @@ class _Match:
                 renamed[each.var] = tirx.IntImm(str(each.var.ty.dtype), 0)
         self._written[body.buffer] = [substitute(index, renamed) for index in body.indices]
         return renamed
-
-    @property
-    def _written(self) -> dict[Any, list[Any]]:
-        return self.__dict__.setdefault("written", {})  # type: ignore[no-any-return]
 
     def _extent(self, variable: Any) -> Extent:
         return next((e for v, e in self.extents.items() if v.same_as(variable)), 1)

@@ -69,6 +69,14 @@ def test_what_comes_before_the_product() -> None:
     assert "block `doubled` comes before the product `C`" in error(a, c)
 
 
+def test_two_results() -> None:
+    a = te.placeholder((16, 16), name="A", dtype="float16")
+    r = te.reduce_axis((0, 16), name="k")
+    c = te.compute((16, 16), lambda i, j: te.sum(f32(a[i, r]) * f32(a[j, r]), axis=[r]), name="C")
+    d = te.compute((16, 16), lambda i, j: c[i, j] + 1.0, name="D")
+    assert "`C` is a result besides `D`" in error(a, c, d)
+
+
 def test_an_index_that_is_no_loop() -> None:
     a = te.placeholder((16, 32), name="A", dtype="float16")
     r = te.reduce_axis((0, 16), name="k")
