@@ -100,13 +100,13 @@ class Side:
             width = load_width(min(width, 2), *batches)
         return max(size, width)
 
-    def check_offsets(self) -> None:
+    def check_offsets(self, k_step: int) -> None:
         """Raise ScheduleError if a tile spans more than an offset can tell."""
-        lines = self.tile if self.k_together else 1
+        lines = self.tile if self.k_together else k_step
         if constant(self.apart) is not None and not _fits(lines, self.apart, self.element_bytes):
             raise ScheduleError(
-                f"workload: {lines} rows of `{self.matrix.name}` are {OFFSET_LIMIT} bytes or more; "
-                "a tile must fit into offsets of 31 bits"
+                f"workload: {lines} lines of `{self.matrix.name}`, a tile, span {OFFSET_LIMIT} "
+                "bytes or more, which offsets of 31 bits cannot tell"
             )
 
     def source(self, first: Any, batch: list[Any]) -> Source:
@@ -224,7 +224,7 @@ def sides(
     )  # fmt: skip
     b = Side("b", problem.b, problem.n, problem.k, tiling.block[1], tiling.waves[1], second)
     for side in (a, b):
-        side.check_offsets()
+        side.check_offsets(tiling.k_step)
     return (b, a) if c_by_rows else (a, b)
 
 

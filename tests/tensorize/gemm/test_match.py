@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tvm import te
 
-from mfmadsl.tensorize import ScheduleError, gemm_schedule
+from mfmadsl.tensorize import ScheduleError, gemm_schedule, gemm_tiling
 from mfmadsl.tensorize.gemm.match import match_gemm
 from tests.tensorize.gemm.workloads import Workload
 
@@ -105,6 +105,14 @@ def test_an_instruction_of_another_chip() -> None:
 def test_a_sparse_instruction() -> None:
     with pytest.raises(ScheduleError, match="is sparse: no GEMM is made of it"):
         gemm_schedule(Workload(16, 16, 16).function(), intrinsic="smfmac_f32_32x32x16_f16")
+
+
+def test_a_tile_that_is_too_far_apart() -> None:
+    workload = Workload(512, 512, 1 << 23)
+    with pytest.raises(ScheduleError, match=r"lines of `[AB]`, a tile, span 2147483648 bytes"):
+        gemm_schedule(
+            workload.function(), tiling=gemm_tiling(Workload(4096, 4096, 4096).function())
+        )
 
 
 def test_a_symbolic_k() -> None:
