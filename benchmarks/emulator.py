@@ -16,7 +16,7 @@ from mfmadsl import Gemm, find
 from mfmadsl.emulator import emulate
 from mfmadsl.emulator.profiler import profile
 from mfmadsl.emulator.sanitizer import sanitize
-gemm = Gemm(find("mfma_f32_16x16x16_f16"), "gfx942", {m}, {n}, {k})
+gemm = Gemm(find("mfma_f32_16x16x16_f16"), "gfx942", {m}, {n}, {k}, shared_scope="shared")
 kernel, args = gemm.build(), list(gemm.operands())
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.perf_counter()
