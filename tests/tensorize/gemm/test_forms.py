@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tvm import te
+from tvm.script import tirx as T  # noqa: N812
 
 import mfmadsl
 from mfmadsl.tensorize import ScheduleError, Tiling, gemm_schedule, gemm_tiling
@@ -165,3 +166,35 @@ def test_several_loops_that_lie_together_are_one() -> None:
     mfmadsl.sanitize(kernel, [left, right, result])
     np.testing.assert_allclose(result, left.astype(np.float64) @ right.T.astype(np.float64),
                                atol=1e-4)  # fmt: skip
+
+
+@T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
+def linear(x: T.handle, w: T.handle, bias: T.handle, y: T.handle) -> None:
+    """As Relax writes it: 64-bit loops, a symbolic length, and sums in float16."""
+    n = T.int64()
+    X = T.match_buffer(x, (T.int64(2), n, T.int64(64)), "float16")  # noqa: N806
+    W = T.match_buffer(w, (T.int64(64), T.int64(48)), "float16")  # noqa: N806
+    B = T.match_buffer(bias, (T.int64(48),), "float16")  # noqa: N806
+    Y = T.match_buffer(y, (T.int64(2), n, T.int64(48)), "float16")  # noqa: N806
+    C = T.sblock_alloc_buffer((T.int64(2), n, T.int64(48)), "float16")  # noqa: N806
+    for z, i, j, k in T.grid(T.int64(2), n, T.int64(48), T.int64(64)):
+        with T.sblock("matmul"):
+            vz, vi, vj, vk = T.axis.remap("SSSR", [z, i, j, k])
+            with T.init():
+                C[vz, vi, vj] = T.float16(0)
+            C[vz, vi, vj] = C[vz, vi, vj] + X[vz, vi, vk] * W[vk, vj]
+    for z, i, j in T.grid(T.int64(2), n, T.int64(48)):
+        with T.sblock("add"):
+            vz, vi, vj = T.axis.remap("SSS", [z, i, j])
+            Y[vz, vi, vj] = C[vz, vi, vj] + B[vj]
+
+
+def test_a_workload_of_relax() -> None:
+    kernel = mfmadsl.build(gemm_schedule(linear), "gfx942")
+    generator = np.random.default_rng(2)
+    w, bias = random((64, 48), "float16", generator), random((48,), "float16", generator)
+    for n in (1, 37):
+        x, y = random((2, n, 64), "float16", generator), np.zeros((2, n, 48), np.float16)
+        mfmadsl.sanitize(kernel, [x, w, bias, y])
+        expected = x.astype(np.float64) @ w.astype(np.float64) + bias.astype(np.float64)
+        np.testing.assert_allclose(y, expected, rtol=2.0**-10, atol=2.0**-5)
