@@ -15,6 +15,9 @@ from tvm.tirx.script.builder import ir as T
 
 from mfmadsl.model.architecture import WAVE_SIZE
 
+KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "v2i32", 16: "v4i32"}
+"""What the device functions for buffers are called, by the bytes that they move."""
+
 
 @dataclass(frozen=True)
 class Piece:

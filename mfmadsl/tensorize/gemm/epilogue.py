@@ -18,7 +18,6 @@ from mfmadsl.tensorize.gemm.expression import NARROW, Evaluator
 from mfmadsl.tensorize.gemm.problem import Axis, Problem, constant
 from mfmadsl.tensorize.gemm.staging import PAST_THE_END
 
-_KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "v2i32", 16: "v4i32"}
 _WIDEST = 16
 
 
@@ -76,7 +75,7 @@ class Output:
         dtype = self.problem.c.dtype
         size = len(values) * self.element_bytes
         emit.evaluate(
-            emit.device("int32", f"buffer.store.{_KINDS[size]}",
+            emit.device("int32", f"buffer.store.{emit.KINDS[size]}",
                         _packed(values, dtype, max(1, size // 4)),
                         self.problem.c.buffer.data, self._origin, self._end, offset)
         )  # fmt: skip

@@ -14,8 +14,6 @@ from mfmadsl.tensorize.gemm.emit import Piece, piece
 from mfmadsl.tensorize.gemm.lds import CHUNK, WORD, LdsTile
 from mfmadsl.tensorize.gemm.staging import PAST_THE_END, ColumnStaging, RowStaging
 
-_KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "v2i32", 16: "v4i32"}
-
 
 @dataclass(frozen=True)
 class Source:
@@ -76,7 +74,7 @@ class Fetch(ABC):
         """Of load `x` of a unit."""
 
     @abstractmethod
-    def missing(self, place: Place) -> list[Any]:
+    def has_work(self, place: Place) -> list[Any]:
         """Conditions under which a load has work to do at all."""
 
     @abstractmethod
@@ -125,7 +123,7 @@ class Fetch(ABC):
         def compute() -> Any:
             place = self.place_in_lds(unit)
             offset = place.offset
-            for condition in self.missing(place):
+            for condition in self.has_work(place):
                 offset = emit.select(condition, offset, PAST_THE_END)
             return offset
 
@@ -149,7 +147,7 @@ class Fetch(ABC):
         def compute() -> Any:
             place = self.place(unit, x)
             offset = place.offset
-            for condition in self.missing(place):
+            for condition in self.has_work(place):
                 offset = emit.select(condition, offset, PAST_THE_END)
             return offset
 
@@ -165,7 +163,7 @@ class Fetch(ABC):
         words = max(1, width // WORD)
         origin, advance = self._from(step)
         value = emit.device(
-            emit.of_length("int32", words), f"buffer.load.{_KINDS[width]}",
+            emit.of_length("int32", words), f"buffer.load.{emit.KINDS[width]}",
             source.base, origin, source.size, offset, advance,
         )  # fmt: skip
         emit.store(self._fetched[unit][x], value, 0, words)
@@ -252,7 +250,7 @@ class RowFetch(Fetch):
         byte = chunk * CHUNK + x * self.rows.width
         return Place(row, byte // self.element_bytes, row * self.source.stride + byte)
 
-    def missing(self, place: Place) -> list[Any]:
+    def has_work(self, place: Place) -> list[Any]:
         # Rows past the matrix are past the end of the buffer.
         return [place.row < self.rows.rows] if self.rows.rows_filled > self.rows.rows else []
 

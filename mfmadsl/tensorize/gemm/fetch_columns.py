@@ -28,7 +28,7 @@ class RowsTogether(Fetch):
     def in_tile(self, place: Place) -> list[Any]:
         """Conditions under which a load is not one of those that fill up the last unit."""
 
-    def missing(self, place: Place) -> list[Any]:
+    def has_work(self, place: Place) -> list[Any]:
         # Past the last row comes the first of the next k, not the end of the buffer.
         left = self.source.rows_left
         return [*([place.row < left] if left is not None else []), *self.in_tile(place)]
