@@ -125,40 +125,6 @@ def _table(number: NarrowFloat) -> npt.NDArray[np.float32]:
     return np.array([number.value(code) for code in range(1 << number.bits)], dtype=np.float32)
 
 
-def decode(words: Array, kind: str, arch: str) -> Array:
-    """The numbers that each lane holds: words (waves, lanes, n) to (waves, lanes, items)."""
-    words = np.ascontiguousarray(words)
-    if kind in ("f64", "f32", "f16"):
-        return words.view({"f64": np.float64, "f32": np.float32, "f16": np.float16}[kind])
-    if kind == "i8":
-        return words.view(np.int8)
-    if kind == "bf16":
-        return (words.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
-    if kind == "xf32":
-        return _round_to_xf32(words)
-    number = narrow_floats(arch)[kind]
-    return _table(number)[_codes(words.view(np.uint8), number.bits)]
-
-
-def _codes(octets: Array, bits: int) -> Array:
-    """Codes of 8, 6 or 4 bits, packed from the lowest bit up."""
-    if bits == 8:
-        return octets
-    if bits == 4:
-        return np.stack([octets & 15, octets >> 4], axis=-1).reshape(*octets.shape[:-1], -1)
-    unpacked = np.unpackbits(octets, axis=-1, bitorder="little")
-    groups = unpacked.reshape(*octets.shape[:-1], -1, bits)
-    return np.asarray(groups @ (1 << np.arange(bits))).astype(np.uint8)
-
-
-def _round_to_xf32(words: Array) -> Array:
-    """Ten bits of mantissa; the manual does not say how it rounds: to nearest, ties to even."""
-    tie = (words >> np.uint32(13)) & np.uint32(1)
-    rounded = (words + np.uint32(0xFFF) + tie) & np.uint32(0xFFFFE000)
-    special = (words & np.uint32(0x7F800000)) == 0x7F800000
-    return np.where(special, words, rounded).astype(np.uint32).view(np.float32)
-
-
 def scales(codes: Array) -> Array:
     """E8M0: a power of two, 2**(code - 127); 255 is NaN."""
     powers = np.ldexp(1.0, codes.astype(np.int64) - 127)

@@ -64,6 +64,10 @@ class Literal:
     text: str
     negate: bool = False
 
+    @property
+    def is_float(self) -> bool:
+        return not _INTEGER.fullmatch(self.text)
+
     def bits(self, width: int, floating: bool) -> int:
         """The constant as `width` bits: floats in that format, integers sign-extended."""
         if _INTEGER.fullmatch(self.text):

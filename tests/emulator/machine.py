@@ -12,7 +12,7 @@ from mfmadsl.emulator.assembly import parse_instruction
 from mfmadsl.emulator.instruction_table import compile_instruction
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
-from mfmadsl.emulator.operand import EXEC, Register, parse_operand
+from mfmadsl.emulator.operand import EXEC, MODE, Register, parse_operand
 from mfmadsl.emulator.wave import Position, Waves, new_waves
 
 Words = npt.NDArray[np.uint32]
@@ -53,7 +53,7 @@ def kernel(code: str, arguments: int = 1, lds: int = 0) -> str:
 def wave(count: int = 1, lds: int = 256) -> Waves:
     """Waves of one workgroup."""
     memory = GlobalMemory([("data", np.zeros(4096, np.uint8))])
-    return new_waves(
+    waves = new_waves(
         count,
         64,
         64,
@@ -63,6 +63,8 @@ def wave(count: int = 1, lds: int = 256) -> Waves:
         memory,
         Position(np.zeros(1, np.int64), count, (1, 1, 1)),
     )
+    waves.scalar[MODE] = 0xF0  # as LLVM starts kernels: nothing is flushed
+    return waves
 
 
 def put(waves: Waves, values: Mapping[str, Any]) -> None:

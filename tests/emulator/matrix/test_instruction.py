@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfmadsl.emulator.matrix import Shape, input_item, output_item
+from mfmadsl.emulator.matrix.layout import Shape, input_item, output_item
 from tests.conftest import DATA
 from tests.emulator.machine import put, run, wave
 

@@ -1,0 +1,90 @@
+"""Which sums the matrix cores of a chip compute, and which numbers they read.
+
+Source: what MMA-Sim 2.1.1 (arXiv 2511.10909) found of MI100, MI200 and MI300, whose bits it gives;
+of gfx950, and of sparse and scaled instructions, no model is public.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal as OneOf
+
+Number = OneOf["i32", "f32", "f64"]
+Kind = OneOf["integers", "chain", "once", "exact", "pairs", "aligned", "interleaved"]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """How products are added to an element of C: `group` of them at a time, in the order of k.
+
+    `integers` wrap around. `chain`: a fused multiply-add a product, in the type of C. `once`: in
+    float64, rounded at the end. `exact`: the exact sum of C and a group, rounded. `pairs`:
+    c + ((p0 + p1) + (p2 + p3)), each rounded, denormals flushed. `aligned`: the products of a
+    group are cut to 24 bits below the largest exponent; `interleaved`: those of even and those of
+    odd k each for themselves. With `overflowing`, a product of 2^128 or more is infinite.
+    """
+
+    kind: Kind
+    group: int = 1
+    double: bool = False
+    overflowing: bool = False
+
+    @property
+    def element(self) -> Number:
+        """The type of C and D."""
+        return "i32" if self.kind == "integers" else "f64" if self.double else "f32"
+
+    @property
+    def factor(self) -> Number:
+        """The type in which A and B are given, or their significands."""
+        if self.kind == "integers":
+            return "i32"
+        return "f64" if self.double or self.kind in ("once", "exact") else "f32"
+
+    @property
+    def splits(self) -> bool:
+        """Whether A and B are given as significands, from 1 to below 2, and exponents."""
+        return self.kind in ("aligned", "interleaved")
+
+    def of_at_most(self, k: int) -> Sum:
+        """The same for an instruction of so many products an element, maybe less than a group."""
+        return replace(self, group=min(self.group, k))
+
+
+_GFX942 = {
+    "f16": Sum("aligned", 8),
+    "bf16": Sum("aligned", 8, overflowing=True),
+    "xf32": Sum("aligned", 4, overflowing=True),
+    "fp8": Sum("interleaved", 16),
+    "bf8": Sum("interleaved", 16),
+}
+_SUMS = {
+    ("gfx908", "f16"): Sum("exact", 4),
+    ("gfx908", "bf16"): Sum("exact", 2),
+    ("gfx90a", "f16"): Sum("pairs", 4),
+    ("gfx90a", "bf16"): Sum("pairs", 2),
+    ("gfx90a", "bf16_1k"): Sum("pairs", 4),
+    **{("gfx942", kind): how for kind, how in _GFX942.items()},
+}
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What is added up how; `known` is whether these are the bits of the real chip."""
+
+    how: Sum
+    known: bool
+
+
+def arithmetic(arch: str, dense: bool, kind: str) -> Arithmetic:
+    """Of an instruction of a chip, by the type of A, such as `f16` or `bf16_1k`.
+
+    Where no model is known, float32 results are sums in float64, rounded once.
+    """
+    if kind == "i8":
+        return Arithmetic(Sum("integers"), True)
+    modelled = dense and arch != "gfx950"
+    if kind in ("f32", "f64"):
+        return Arithmetic(Sum("chain", double=kind == "f64"), modelled)
+    how = _SUMS.get((arch, kind)) if modelled else None
+    return Arithmetic(how or Sum("once"), how is not None)
