@@ -8,6 +8,7 @@ from itertools import product
 
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
 from mfmadsl.language.expression import names_in
+from mfmadsl.language.llvm import check_call, check_signature
 from mfmadsl.language.naming import check_agreement, check_name
 from mfmadsl.language.operand import Found, check_operand, check_types
 from mfmadsl.language.placement import BLOCK
@@ -21,7 +22,15 @@ from mfmadsl.language.syntax import (
     OperandField,
     SettingsField,
 )
-from mfmadsl.model import ARCHITECTURES, MODIFIERS, NEGATION_CHIPS, Intrinsic, Operand
+from mfmadsl.model import (
+    ARCHITECTURES,
+    INDEX,
+    MODIFIERS,
+    NEGATION_CHIPS,
+    REGISTER_BITS,
+    Intrinsic,
+    Operand,
+)
 
 _DIMENSIONS = ("m", "n", "k")
 _LARGEST_DIMENSION = 128
@@ -102,7 +111,9 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
     pairs = list(product(operands["a"], operands["b"]))
     several = len(pairs) > 1
     own = (f"v_{item.name.text}",) if several else ()
-    return [
+    stated = fields["call"]
+    assert isinstance(stated, CallField)
+    described = [
         Intrinsic(
             name=_variant(item.name.text, a, b) if several else item.name.text,
             doc=item.doc,
@@ -115,9 +126,14 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
             aliases=(*own, *(name.text for name in aliases)),
             modifiers=modifiers,
             scales=scales,
+            in_llvm=not stated.unknown,
         )
         for a, b in pairs
     ]
+    found += check_signature(stated, described)
+    if found:
+        raise LanguageError(found)
+    return described
 
 
 def _check_type_lists(fields: list[OperandField]) -> Found:
@@ -186,6 +202,8 @@ def _call(field: Field | None, found: Found) -> str:
         hint = 'an intrinsic of the AMDGPU back end: "llvm.amdgcn.mfma.f32.16x16x16f16"'
         message = f'"{field.text}" is no LLVM intrinsic'
         found.append(Diagnostic("call", message, field.span, hint))
+    else:
+        found += check_call(field)
     return field.text
 
 
@@ -210,10 +228,18 @@ def _modifiers(
         if name.text == "cbsz_abid" and shape and shape["blocks"] == 1 and not sparse:
             message = "cbsz and abid choose among blocks, and the instruction has one"
             found.append(_at(name, "modifier", message))
+        if name.text == "cbsz_abid" and any(_index_fills(a) for a in operands.get("a", ())):
+            message = "cbsz and abid choose among sets of the index, and the instruction has one"
+            found.append(_at(name, "modifier", message))
         if name.text == "neg" and not set(chips) & set(NEGATION_CHIPS):
             message = f"negation is known to {' and '.join(NEGATION_CHIPS)} only"
             found.append(_at(name, "modifier", message))
     return tuple(name.text for name in names)
+
+
+def _index_fills(a: Operand) -> bool:
+    """Whether the places of a sparse A leave no room for another set of them."""
+    return a.sparse and 2 * a.layout.registers * INDEX.bits > REGISTER_BITS
 
 
 def repeated(names: Iterable[Name], what: str) -> Found:

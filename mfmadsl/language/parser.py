@@ -277,8 +277,9 @@ class _Builder(Transformer[Token, Item]):
 
     @v_args(meta=True)
     def text(self, meta: Meta, children: list[Token]) -> CallField:
-        (string,) = children
-        return CallField(self._keyword(meta), string[1:-1], self._token_span(string))
+        string, *unknown = children
+        span = self._token_span(string)
+        return CallField(self._keyword(meta), string[1:-1], span, bool(unknown))
 
     @v_args(meta=True)
     def names(self, meta: Meta, children: list[Name]) -> NamesField:

@@ -92,9 +92,13 @@ class SettingsField(NamedTuple):
 
 
 class CallField(NamedTuple):
+    """`call "llvm..."`, or `calls "..."` of an accelerator. `unknown` is whether that word follows:
+    LLVM does not have the intrinsic."""
+
     name: Name
     text: str
     span: Span
+    unknown: bool = False
 
 
 class NamesField(NamedTuple):

@@ -66,7 +66,8 @@ class Intrinsic:
     `call` is the LLVM intrinsic, `cycles` says for each chip that has the instruction how long
     the matrix core is busy with it, `aliases` are its other names in assembly. `modifiers` are some
     of "cbsz_abid", "blgp", "neg". With `scales`, (scale_a, scale_b), a product is taken between
-    elements that are scaled in groups along k.
+    elements that are scaled in groups along k. Without `in_llvm`, LLVM does not have what `call`
+    names: there is no machine code of it.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Intrinsic:
     blocks: int = 1
     modifiers: tuple[str, ...] = ()
     scales: tuple[Operand, ...] = ()
+    in_llvm: bool = True
 
     @property
     def chips(self) -> tuple[str, ...]:

@@ -32,8 +32,8 @@ def register_type(intrinsic: Intrinsic, operand: Operand) -> RegisterType:
     if short in _FLOATS:
         return RegisterType(_FLOATS[short], operand.layout.registers)
     if short == "bf16":
-        # The first intrinsics for bf16 are older than LLVM's type of that name.
-        element = "bfloat" if intrinsic.chips == ("gfx950",) else "i16"
+        # The first intrinsics for bf16, of up to four elements of A, are older than LLVM's type.
+        element = "bfloat" if intrinsic.a.layout.registers > 4 else "i16"
         return RegisterType(element, operand.layout.registers)
     if words == 2 and not intrinsic.sparse and operand is not intrinsic.c:
         return RegisterType("i64", 1)

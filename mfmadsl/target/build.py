@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import tvm
 from tvm.s_tir import Schedule
 from tvm.target import Target
+from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.model import Architecture, architecture
@@ -32,6 +34,9 @@ from mfmadsl.target.lower import (
 )
 
 
+_DECLARED = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
+
+
 class CodegenError(RuntimeError):
     """LLVM refused the kernel; the message is LLVM's."""
 
@@ -52,8 +57,8 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
 
     If the module becomes several kernels, those after the first are `next` to each other.
 
-    Raises ValueError for an unknown chip, LoweringError for a module that is no kernel or exceeds
-    the chip's threads or LDS, and CodegenError, with LLVM's message, where LLVM ends its process.
+    Raises ValueError for an unknown chip, LoweringError for a module that is no kernel, exceeds the
+    chip's threads or LDS, or calls a function that no GPU has, and CodegenError, with LLVM's message, where LLVM ends its process.
     Yours lives on.
     """
     chip = architecture(arch)
@@ -119,7 +124,18 @@ def _emit_kernel(
             "memory: give each its own allocation"
         )
     ir = fence_barriers(set_group_size(pass_bfloat(ir), launch.threads))
+    _check_calls(ir)
     return _Emitted(launch, ir, emit(ir, launch.symbol, chip.name))
+
+
+def _check_calls(ir: str) -> None:
+    """Nobody links a kernel: what it calls is LLVM's, or comes with it."""
+    for name in _DECLARED.findall(ir):
+        if name.startswith("llvm."):
+            if not llvm_lookup_intrinsic_id(name):
+                raise LoweringError(f"LLVM has no intrinsic `{name}`: no code can be made of it")
+        elif not name.startswith("mfmadsl."):
+            raise LoweringError(f"the kernel calls `{name}`, a function that the GPU does not have")
 
 
 def _generate(device: tvm.IRModule, target: Target) -> str:

@@ -205,3 +205,23 @@ def test_a_view_of_shared_memory_is_refused_since_tvm_would_miscompile_it() -> N
 
     with pytest.raises(LoweringError, match="give each its own allocation"):
         build(view)
+
+
+@pytest.mark.parametrize(
+    ("called", "message"),
+    [
+        ("foo", "the kernel calls `foo`, a function that the GPU does not have"),
+        ("llvm.amdgcn.mfma.f32.8x32x16.f16", "LLVM has no intrinsic `llvm.amdgcn.mfma.f32.8x32x16"),
+    ],
+)
+def test_a_call_of_a_function_that_is_nowhere(called: str, message: str) -> None:
+    @T.prim_func(s_tir=True)
+    def calling(a: T.handle) -> None:
+        A = T.match_buffer(a, (64,), "float32")
+        for i in T.thread_binding(64, thread="threadIdx.x"):
+            with T.sblock("x"):
+                v = T.axis.spatial(64, i)
+                A[v] = T.call_pure_extern("float32", called, A[v])
+
+    with pytest.raises(LoweringError, match=message):
+        build(calling, "gfx942")
