@@ -19,18 +19,21 @@ from mfmadsl.emulator.metadata import KernelArgument
 from mfmadsl.emulator.operand import MODE
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES, Position, Waves, new_waves
+from mfmadsl.model import Intrinsic
 
 Extents = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel and how it is started: extents in workgroups and in threads, bytes of LDS."""
+    """A kernel and how it is started: extents in workgroups and in threads, bytes of LDS, and the
+    `.mfma` entries that are trusted to say what their instructions do."""
 
     program: Program
     grid: Extents
     block: Extents
     lds_bytes: int
+    trusted: tuple[Intrinsic, ...] = ()
 
     @property
     def threads(self) -> int:

@@ -65,8 +65,6 @@ _OCP = {
     "bf6": NarrowFloat(3, 2, bias=3),
     "fp4": NarrowFloat(2, 1, bias=1),
 }
-BITS = {"f64": 64, "f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8,
-        **{kind: number.bits for kind, number in _OCP.items()}}  # fmt: skip
 
 
 def narrow_floats(arch: str) -> Mapping[str, NarrowFloat]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import parse_assembly
 from mfmadsl.emulator.launch import Extents, Launch, load_arguments, start_waves
+from mfmadsl.emulator.matrix import is_modelled
 from mfmadsl.emulator.scheduler import Scheduler
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES
+from mfmadsl.model import Intrinsic
 
 Dimensions = Sequence[int]
 
@@ -70,10 +72,17 @@ def launches_of(
 
 @dataclass(frozen=True)
 class Run:
-    """What an emulation counted: instructions executed, one for each wave, by mnemonic."""
+    """What an emulation counted: instructions executed, one for each wave, by mnemonic.
+
+    `approximate` are those matrix instructions of which no model of the chip is public: their sums
+    are rounded as the emulator pleases, so that the last bits may be others than the chip's.
+    `trusted` are those whose meaning is that of a `.mfma` entry, and not the emulator's own.
+    """
 
     instructions: Mapping[str, int]
     waves: int
+    approximate: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -88,6 +97,7 @@ def emulate(
     *,
     lds_bytes: int | None = None,
     budget: int = BUDGET,
+    trusted: Iterable[Intrinsic] = (),
 ) -> Run:
     """Run a kernel's assembly; arrays in `args` are changed in place, as a GPU would.
 
@@ -97,17 +107,31 @@ def emulate(
     kernel's parameters. `lds_bytes` is the size of a workgroup's LDS, where the text does not
     state it.
 
+    The emulator has its own idea of every instruction. For one that it does not know, or to try out
+    another layout, `trusted` names `.mfma` entries whose word is taken for what their instructions
+    do; the result lists those that were executed.
+
     Raises EmulationError where the kernel accesses something outside of its arguments, uses an
     instruction that is not known, or executes more than `budget` instructions in a wave; it names
     the line of the assembly. See `sanitize` for all else that may be undefined.
     """
-    counted: Counter[str] = Counter()
-    waves = 0
+    trusted = tuple(trusted)
+    runs = []
     for one, values in launches_of(kernel, args):
-        run = run_launch(launch_of(one, grid, block, lds_bytes), values, budget)
+        launch = launch_of(one, grid, block, lds_bytes)
+        runs.append(run_launch(replace(launch, trusted=trusted), values, budget))
+    return _all_of(runs)
+
+
+def _all_of(runs: Sequence[Run]) -> Run:
+    counted: Counter[str] = Counter()
+    for run in runs:
         counted.update(run.instructions)
-        waves += run.waves
-    return Run(counted, waves)
+    approximate, trusted = (
+        tuple(sorted({name for run in runs for name in getattr(run, what)}))
+        for what in ("approximate", "trusted")
+    )
+    return Run(counted, sum(run.waves for run in runs), approximate, trusted)
 
 
 def launch_of(
@@ -142,14 +166,21 @@ def run_launch(
     """Run all workgroups of a launch, or some of them, under the eyes of `watch`."""
     groups = np.arange(launch.groups) if groups is None else groups
     loaded = load_arguments(launch, args)
-    scheduler = Scheduler(launch.program, budget)
+    scheduler = Scheduler(launch.program, budget, launch.trusted)
     at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
     with np.errstate(all="ignore"):
         for first in range(0, len(groups), at_once):
             chosen = groups[first : first + at_once]
             scheduler.run(start_waves(launch, loaded, chosen, watch))
     loaded.bring_back()
-    return Run(scheduler.counts(), len(groups) * launch.waves_per_group)
+    counts, arch = scheduler.counts(), launch.program.arch
+    described = {name for intrinsic in launch.trusted for name in intrinsic.mnemonics}
+    return Run(
+        counts,
+        len(groups) * launch.waves_per_group,
+        approximate=tuple(x for x in counts if x not in described and not is_modelled(x, arch)),
+        trusted=tuple(x for x in counts if x in described),
+    )
 
 
 def _three(extents: Dimensions, name: str) -> Extents:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,18 @@ from mfmadsl.emulator.machine import machine_of
 from mfmadsl.emulator.operand import EXEC, VCC, Symbol
 from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.wave import Waves
+from mfmadsl.model import Intrinsic
 
 
 class Scheduler:
     """Runs groups of waves, the one furthest behind first, and joins those that meet again.
 
-    `budget` is how many instructions a wave may execute.
+    `budget` is how many instructions a wave may execute; of `trusted` entries see `emulate`.
     """
 
-    def __init__(self, program: Program, budget: int) -> None:
+    def __init__(self, program: Program, budget: int, trusted: Sequence[Intrinsic] = ()) -> None:
         self._program = program
-        self._machine = machine_of(program)
+        self._machine = machine_of(program, trusted)
         self._budget = budget
         self._compiled: list[Operation | None] = [None] * len(program.instructions)
         self._executed = [0] * len(program.instructions)

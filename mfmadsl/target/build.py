@@ -33,7 +33,6 @@ from mfmadsl.target.lower import (
     workspaces_of,
 )
 
-
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
 
 
@@ -58,8 +57,8 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
     If the module becomes several kernels, those after the first are `next` to each other.
 
     Raises ValueError for an unknown chip, LoweringError for a module that is no kernel, exceeds the
-    chip's threads or LDS, or calls a function that no GPU has, and CodegenError, with LLVM's message, where LLVM ends its process.
-    Yours lives on.
+    chip's threads or LDS, or calls a function that no GPU has, and CodegenError, with LLVM's
+    message, where LLVM ends its process. Yours lives on.
     """
     chip = architecture(arch)
     function = _function(mod)

@@ -27,7 +27,8 @@ SPLIT = "layout split(x, k) { lane = x + X * (k % 4)  register = k / 4 }\n"
         (SKEW + HALF.replace("operand(i, k, pack=4)", "skew(i, k)"), "is no sum of digits"),
         (SPLIT + SPARSE.replace("operand(i, k, pack=4)", "split(i, k)"), "8, 16 or 32 bits side"),
         (
-            EXAMPLE.replace("float16", "float4_e2m1fn").replace('16x16x16f16"', '16x16x64.f4" unknown')
+            EXAMPLE.replace("float16", "float4_e2m1fn")
+            .replace('16x16x16f16"', '16x16x64.f4" unknown')
             .replace("k=16", "k=64").replace("pack=4", "pack=16")
             .replace("gfx90a=32 gfx942", "gfx950"),
             "has no scales, but `a` is float4_e2m1fn",

@@ -217,7 +217,7 @@ def test_a_view_of_shared_memory_is_refused_since_tvm_would_miscompile_it() -> N
 def test_a_call_of_a_function_that_is_nowhere(called: str, message: str) -> None:
     @T.prim_func(s_tir=True)
     def calling(a: T.handle) -> None:
-        A = T.match_buffer(a, (64,), "float32")
+        A = T.match_buffer(a, (64,), "float32")  # noqa: N806
         for i in T.thread_binding(64, thread="threadIdx.x"):
             with T.sblock("x"):
                 v = T.axis.spatial(64, i)

@@ -38,6 +38,12 @@ class Factor:
     lanes: npt.NDArray[np.int64] | None = None
     negated: bool = False
 
+    @property
+    def words(self) -> int:
+        """Registers that its elements fill."""
+        elements = self.shape.k * self.rows * self.shape.blocks // LANES
+        return elements * self.form.bits // 32
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -56,13 +62,33 @@ class Matrix:
     index: tuple[Operand, int] | None = None
     scales: tuple[tuple[Operand, int], ...] = ()
 
+    @property
+    def has_right_registers(self) -> bool:
+        """Whether each operand has as many as its elements fill."""
+        shape = self.shape
+        words = shape.m * shape.n * shape.blocks // LANES * (2 if self.out == "f64" else 1)
+        single = [operand for operand, _ in self.scales]
+        single += [self.index[0]] if self.index else []
+        return (
+            _count(self.d) == words
+            and _count(self.c) in (words, None)
+            and all(_count(factor.register) == factor.words for factor in (self.a, self.b))
+            and all(_count(operand) in (1, None) for operand in single)
+            and not (self.index and _count(self.index[0]) is None)
+        )
+
+
+def _count(operand: Operand) -> int | None:
+    """Registers of an operand; None of a constant."""
+    return operand.count if isinstance(operand, Register) else None
+
 
 def execute(waves: Waves, matrix: Matrix) -> None:
     """Change D. EXEC does not mask a matrix instruction: all lanes are written."""
     shape = matrix.shape
     a, b = (_numbers(waves, matrix, factor) for factor in (matrix.a, matrix.b))
     if matrix.index is not None:
-        a = replace(a, values=_in_full(a.values, _places(waves, matrix)))
+        a = replace(a, values=in_full(a.values, _places(waves, matrix)))
     if matrix.scales:
         a, b = (
             replace(numbers, values=numbers.values * _scales(waves, *scale, factor.rows, shape.k))
@@ -73,18 +99,23 @@ def execute(waves: Waves, matrix: Matrix) -> None:
     c, d = _accumulators(waves, matrix)
     add_products(matrix.how, a, b, c, d, (waves.count, shape.blocks, shape.m, shape.n, shape.k))
     if matrix.out == "f64":
-        _file(waves, matrix.d)[...] = _as_words(d.elements)
+        write_registers(waves, matrix.d, _as_words(d.elements))
 
 
-def _file(waves: Waves, register: Register) -> npt.NDArray[np.uint32]:
+def registers_of(waves: Waves, register: Register) -> npt.NDArray[np.uint32]:
     """The registers of an operand, (registers, waves, lanes)."""
     file = waves.vector if register.bank == "v" else waves.accumulation
     return file[register.index : register.index + register.count]
 
 
+def write_registers(waves: Waves, register: Register, words: npt.NDArray[np.uint32]) -> None:
+    """All lanes, whatever EXEC is."""
+    registers_of(waves, register)[...] = words
+
+
 def _numbers(waves: Waves, matrix: Matrix, factor: Factor) -> Numbers:
     """A as (waves, blocks * K, M), or B as (waves, blocks * K, N)."""
-    words = _file(waves, factor.register)
+    words = registers_of(waves, factor.register)
     if factor.lanes is not None:
         words = words[:, :, factor.lanes]
     chunk = chunk_of(factor.shape, factor.rows, factor.form.bits)
@@ -106,7 +137,7 @@ def _accumulators(waves: Waves, matrix: Matrix) -> tuple[Rows, Rows]:
     if matrix.out == "f64":
         d = np.empty((count, waves.count, LANES), dtype)
     else:
-        d = _file(waves, matrix.d).view(dtype)
+        d = registers_of(waves, matrix.d).view(dtype)
     target = Rows(d, lanes + items * (d.strides[0] // d.itemsize), d.strides[1] // d.itemsize)
     if isinstance(matrix.c, Literal):
         bits = matrix.c.bits(8 * dtype.itemsize, floating=matrix.out != "i32")
@@ -114,7 +145,7 @@ def _accumulators(waves: Waves, matrix: Matrix) -> tuple[Rows, Rows]:
         constant = -constant if matrix.c_negated else constant
         return Rows(np.full(matrix.shape.n, constant), np.zeros_like(lanes), 0), target
     assert isinstance(matrix.c, Register)
-    words = _file(waves, matrix.c)
+    words = registers_of(waves, matrix.c)
     if matrix.out == "f64":
         pairs = np.moveaxis(words.reshape(count, 2, waves.count, LANES), 1, -1)
         c = np.ascontiguousarray(pairs).view(dtype)[..., 0]
@@ -144,13 +175,14 @@ def _places(waves: Waves, matrix: Matrix) -> Array:
     count = stored * m // LANES
     sets = 32 // (2 * count)
     shifts = (2 * count * (chosen % sets) + 2 * np.arange(count)).astype(np.uint32)
-    places = _file(waves, register)[0][..., None] >> shifts & np.uint32(3)
+    places = registers_of(waves, register)[0][..., None] >> shifts & np.uint32(3)
     grouped = places.reshape(waves.count, LANES // m, m, count).swapaxes(-1, -2)
     return grouped.reshape(waves.count, stored, m)
 
 
-def _in_full(stored: Array, places: Array) -> Array:
-    """A sparse A with its zeros: of four neighbouring k, two are stored."""
+def in_full(stored: Array, places: Array) -> Array:
+    """A sparse A with its zeros, along the last axis but one of (waves, K / 2, M): of four
+    neighbouring k two are stored, at `places`."""
     count, k, m = stored.shape
     pairs = stored.reshape(count, k // 2, 2, 1, m)
     chosen = places.reshape(count, k // 2, 2, 1, m) == np.arange(4)[:, None]
@@ -170,6 +202,6 @@ def _scales(waves: Waves, operand: Operand, byte: int, rows: int, k: int) -> Arr
         code = bits >> 23 & 255 if operand.is_float else bits >> 8 * byte & 255
         return scales(np.full((1, 1, 1), code))
     assert isinstance(operand, Register)
-    codes = _file(waves, operand)[0] >> np.uint32(8 * byte) & np.uint32(255)
+    codes = registers_of(waves, operand)[0] >> np.uint32(8 * byte) & np.uint32(255)
     by_row = scales(codes).reshape(waves.count, groups, rows)
     return np.repeat(by_row, _SCALE_GROUP, axis=1)

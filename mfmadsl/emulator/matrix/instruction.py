@@ -10,15 +10,14 @@ from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.matrix.arithmetic import Arithmetic, arithmetic
 from mfmadsl.emulator.matrix.formats import format_of
+from mfmadsl.emulator.matrix.isa import blocks_of
 from mfmadsl.emulator.matrix.layout import Shape, source_blocks, source_lanes
-from mfmadsl.emulator.number import BITS
 from mfmadsl.emulator.operand import Literal, Operand, Register
 from mfmadsl.emulator.operation import Operation, reads_of
-from mfmadsl.emulator.wave import LANES
 
 _MNEMONIC = re.compile(
     r"v_(?P<form>mfma|smfmac|mfma_scale)_(?P<out>f32|i32|f64)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
-    r"(?:_\d+b)?_?(?P<kinds>f8f6f4|[a-z]+\d+(?:_[a-z]+\d+)?)(?P<second>_1k)?(?:_e64)?"
+    r"(?:_\d+b)?_?(?P<types>f8f6f4|[a-z]+\d+(?:_[a-z]+\d+|_1k)?)(?:_e64)?"
 )
 _FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")  # of f8f6f4, by cbsz for A and blgp for B
 _MODIFIERS = {
@@ -31,18 +30,27 @@ _OPERANDS = {"mfma": 4, "smfmac": 4, "mfma_scale": 6}
 
 @dataclass(frozen=True)
 class _Name:
-    """What a mnemonic says: `kinds` are the types of A and B, unless modifiers choose them."""
+    """What a mnemonic says; `types` are those of A and B, as it spells them."""
 
     form: str
     out: str
     m: int
     n: int
     k: int
-    kinds: tuple[str, str]
-    second: bool
+    types: str
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """The types of A and B, unless modifiers choose them."""
+        first, second, *_ = self.types.removesuffix("_1k").split("_") * 2
+        return first, second
+
+    def blocks(self, arch: str) -> int | None:
+        """None if the chip has no such instruction."""
+        return blocks_of(arch, self.form, self.out, self.types).get((self.m, self.n, self.k))
 
     def arithmetic(self, arch: str) -> Arithmetic:
-        kind = self.kinds[0] + ("_1k" if self.second else "")
+        kind = self.types if self.types.endswith("_1k") else self.kinds[0]
         return arithmetic(arch, self.form == "mfma", kind)
 
 
@@ -51,8 +59,7 @@ def _parse(mnemonic: str) -> _Name | None:
     if match is None:
         return None
     m, n, k = (int(match[d]) for d in ("m", "n", "k"))
-    first, second, *_ = match["kinds"].split("_") * 2
-    return _Name(match["form"], match["out"], m, n, k, (first, second), bool(match["second"]))
+    return _Name(match["form"], match["out"], m, n, k, match["types"])
 
 
 def is_modelled(mnemonic: str, arch: str) -> bool:
@@ -63,30 +70,35 @@ def is_modelled(mnemonic: str, arch: str) -> bool:
 
 def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a matrix instruction does on a chip, or None if it is not one that is known."""
+    if instruction.name in machine.described:
+        from mfmadsl.emulator.matrix.described import compile_described
+
+        return compile_described(instruction, machine.described[instruction.name])
     name = _parse(instruction.name)
     if name is None or not _is_written_right(name, instruction):
         return None
-    # The code for the host needs LLVM, whose import other kernels need not wait for.
-    from mfmadsl.emulator.matrix.execute import Factor, Matrix, execute
-
+    blocks = name.blocks(machine.arch)
+    if blocks is None:
+        return None
     cbsz, abid, blgp = (int(instruction.modifiers.get(x, "0")) for x in ("cbsz", "abid", "blgp"))
     kinds = name.kinds
     if kinds[0] == "f8f6f4":
+        if max(cbsz, blgp) >= len(_FORMATS):
+            return None
         kinds, cbsz, blgp = (_FORMATS[cbsz], _FORMATS[blgp]), 0, 0
-    if not set(kinds) <= set(BITS):
-        return None
-    target, a, b, *more = instruction.operands
-    assert isinstance(target, Register)
+    sparse = name.form == "smfmac"
+    if not sparse and (1 << cbsz > blocks or abid >= 1 << cbsz):
+        return None  # there are not so many blocks to choose from
+    # The code for the host needs LLVM, whose import other kernels need not wait for.
+    from mfmadsl.emulator.matrix.execute import Factor, Matrix, execute
+
+    d, a, b, *more = instruction.operands
+    assert isinstance(d, Register)
     assert isinstance(a, Register)
     assert isinstance(b, Register)
-    blocks = target.count // (2 if name.out == "f64" else 1) * LANES // (name.m * name.n)
-    if not 1 <= blocks <= LANES // max(name.m, name.n):
-        return None  # the registers of D are not those of such a tile
     shape = Shape(name.m, name.n, name.k, blocks)
-    sparse = name.form == "smfmac"
     stored = Shape(name.m, name.n, name.k // 2, blocks) if sparse else shape
     sources = source_blocks(blocks, 0 if sparse else cbsz, 0 if sparse else abid)
-    lanes = source_lanes(blgp) if blgp else None
     negated = [flag == 1 for flag in instruction.flags("neg", 3)]
     form_a, form_b = (format_of(kind, machine.arch) for kind in kinds)
     matrix = Matrix(
@@ -94,15 +106,20 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
         out=name.out,
         how=name.arithmetic(machine.arch).how.of_at_most(name.k),
         a=Factor(a, form_a, stored, name.m, sources, negated=negated[0]),
-        b=Factor(b, form_b, shape, name.n, tuple(range(blocks)), lanes, negated[1]),
-        c=target if sparse else more[0],
-        d=target,
+        b=Factor(
+            b, form_b, shape, name.n, tuple(range(blocks)), source_lanes(blgp) if blgp else None,
+            negated[1],
+        ),
+        c=d if sparse else more[0],
+        d=d,
         c_negated=negated[2],
         index=(more[0], 0 if cbsz else abid) if sparse else None,
         scales=_scales(instruction, more) if name.form == "mfma_scale" else (),
-    )
-    reads = reads_of(a, b, *more, *((target,) if sparse else ()))
-    return Operation(lambda w: execute(w, matrix), "matrix", reads, (target,), whole_wave=True)
+    )  # fmt: skip
+    if not matrix.has_right_registers:
+        return None
+    reads = reads_of(a, b, *more, *((d,) if sparse else ()))
+    return Operation(lambda w: execute(w, matrix), "matrix", reads, (d,), whole_wave=True)
 
 
 def _is_written_right(name: _Name, instruction: Instruction) -> bool:

@@ -79,8 +79,9 @@ def test_an_instruction_multiplies_what_the_tables_say_lies_in_the_registers(nam
         for i in range(counts[operand]):
             put(waves, {f"v{first[operand] + i}": registers[:, i].copy().view(np.uint32)[:, 0]})
 
+    chip = {"cdna1": "gfx908", "cdna2": "gfx90a", "cdna3": "gfx942"}[name.partition(".")[0]]
     spans = {x: f"v[{first[x]}:{first[x] + counts[x] - 1}]" for x in "abd"}
-    run(waves, f"{mnemonic} {spans['d']}, {spans['a']}, {spans['b']}, {spans['d']}")
+    run(waves, f"{mnemonic} {spans['d']}, {spans['a']}, {spans['b']}, {spans['d']}", chip)
 
     result = np.ascontiguousarray(waves.vector[16 : 16 + counts["d"], 0].T).view(np.uint8)
     expected = a.astype(np.float64) @ b.astype(np.float64) + c

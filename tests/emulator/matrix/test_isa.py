@@ -1,0 +1,86 @@
+"""Which matrix instructions the emulator knows, against those that LLVM selects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mfmadsl.emulator.assembly import parse_instruction
+from mfmadsl.emulator.machine import Machine
+from mfmadsl.emulator.matrix import compile_matrix
+from mfmadsl.model import ARCHITECTURES
+
+
+def written(mnemonic: str, registers: list[int]) -> str:
+    """An instruction whose operands have so many registers: D, A, B, and what follows."""
+    spans = [f"v[{64 * i}:{64 * i + count - 1}]" for i, count in enumerate(registers)]
+    formats = {6: 2, 4: 4}
+    modifiers = ""
+    if mnemonic.endswith("f8f6f4"):
+        a, b = (formats.get(count, 0) for count in registers[1:3])
+        modifiers = f" cbsz:{a} blgp:{b}"
+    return f"{mnemonic} {', '.join(spans)}{modifiers}"
+
+
+def is_known(text: str, chip: str) -> bool:
+    return compile_matrix(parse_instruction(text), Machine(chip)) is not None
+
+
+def test_it_knows_all_that_llvm_selects_for_a_chip_and_nothing_else(
+    llvm_intrinsics: dict[str, Any],
+) -> None:
+    count = 0
+    for name, found in llvm_intrinsics.items():
+        if "mma." in name:  # wmma and swmmac: of other chips
+            continue
+        for form in found["forms"]:
+            text = written(form["mnemonic"], form["registers"])
+            # A mnemonic's spelling changed with gfx942; either may be known to both.
+            having = {chip for other in found["forms"] for chip in other["cpus"]}
+            for chip in set(ARCHITECTURES) - (having - set(form["cpus"])):
+                assert is_known(text, chip) == (chip in form["cpus"]), (text, chip)
+                count += 1
+    assert count > 300
+
+
+@pytest.mark.parametrize("changed", range(4))
+@pytest.mark.parametrize(
+    ("mnemonic", "registers"),
+    [
+        ("v_mfma_f32_16x16x16_f16", [4, 2, 2, 4]),
+        ("v_mfma_f64_16x16x4_f64", [8, 2, 2, 8]),
+        ("v_smfmac_f32_16x16x32_f16", [4, 2, 4, 1]),
+    ],
+)
+def test_operands_of_another_size_are_refused(
+    mnemonic: str, registers: list[int], changed: int
+) -> None:
+    assert is_known(written(mnemonic, registers), "gfx942")
+    registers = [count + (i == changed) for i, count in enumerate(registers)]
+    assert not is_known(written(mnemonic, registers), "gfx942")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v_mfma_f32_8x32x16_f16 v[0:3], v[4:4], v[8:11], v[0:3]",
+        "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3] cbsz:1",
+        "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3] op_sel:[1,0]",
+        "v_mfma_f32_16x16x4_4b_f16 v[0:15], v[4:5], v[6:7], v[0:15] cbsz:3",
+        "v_mfma_f32_16x16x4_4b_f16 v[0:15], v[4:5], v[6:7], v[0:15] cbsz:1 abid:2",
+        "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7]",
+        "v_mfma_f32_16x16x16_f16 v[0:3], 1.0, v[6:7], v[0:3]",
+        "v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], 1",
+    ],
+)
+def test_what_no_chip_has_is_refused(text: str) -> None:
+    assert not is_known(text, "gfx942")
+
+
+@pytest.mark.parametrize("format_code", [5, 6, 7])
+def test_formats_that_there_are_not(format_code: int) -> None:
+    text = "v_mfma_f32_16x16x128_f8f6f4 v[20:23], v[0:7], v[8:15], v[20:23]"
+    assert is_known(text, "gfx950")
+    assert not is_known(f"{text} cbsz:{format_code}", "gfx950")
+    assert not is_known(f"{text} blgp:{format_code}", "gfx950")
