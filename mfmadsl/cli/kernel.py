@@ -184,7 +184,14 @@ def sanitize(
     metavar="FILE",
     help="Write what happens when, for ui.perfetto.dev.",
 )
-def profile(budget: int | None, form: str, timeline: Path | None, **options: Any) -> None:
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Give the compute unit as many workgroups as it can hold, as a larger grid would.",
+)
+def profile(
+    budget: int | None, form: str, timeline: Path | None, full: bool, **options: Any
+) -> None:
     """Tell what a kernel executes, moves and waits for on one compute unit."""
     kernel, values = _read(**options)
     from mfmadsl.emulator import EmulationError
@@ -194,7 +201,7 @@ def profile(budget: int | None, form: str, timeline: Path | None, **options: Any
     from mfmadsl.report.timeline import timeline_json
 
     try:
-        found = run_it(kernel, values, **_budget(budget))
+        found = run_it(kernel, values, full=full, **_budget(budget))
     except (EmulationError, ValueError, TypeError) as error:
         fail(str(error))
     if timeline is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mfmadsl.report.registers import registers_json, registers_line
+
 if TYPE_CHECKING:
     from mfmadsl.target import Kernel
 
@@ -20,13 +22,7 @@ def kernel_json(kernel: Kernel, files: list[str]) -> dict[str, Any]:
         "grid": [e if isinstance(e, int) else str(e) for e in kernel.extents],
         "block": list(kernel.block),
         "lds_bytes": kernel.lds_bytes,
-        "registers": {
-            "vector": kernel.registers.vector,
-            "accumulation": kernel.registers.accumulation,
-            "scalar": kernel.registers.scalar,
-        },
-        "spills": kernel.registers.spilled,
-        "scratch_bytes": kernel.registers.scratch_bytes,
+        **registers_json(kernel.registers),
         "files": files,
     }
 
@@ -36,14 +32,13 @@ def kernel_summary(kernel: Kernel) -> str:
     arguments = ", ".join(
         f"{a.name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for a in kernel.arguments
     )
-    registers, scratch = kernel.registers, kernel.registers.scratch_bytes
+    scratch = kernel.registers.scratch_bytes
     return "\n".join(
         [
             f"kernel     {kernel.symbol}({arguments}) for {kernel.arch}",
             f"launch     grid {_extents(kernel.extents)}, block {_extents(kernel.block)}",
             f"LDS        {kernel.lds_bytes} bytes",
-            f"registers  {registers.vector} vector, {registers.accumulation} of accumulation, "
-            f"{registers.scalar} scalar, {registers.spilled} spilled",
+            f"registers  {registers_line(kernel.registers)}",
             *([f"scratch    {scratch} bytes a lane: the tile is too large"] if scratch else []),
         ]
     )

@@ -63,7 +63,10 @@ def json_schema() -> dict[str, Any]:
         "profile": _object(
             kernel=_STRING,
             arch={"enum": list(ARCHITECTURES)},
-            registers=_object(vector=_NATURAL, accumulation=_NATURAL),
+            registers=_object(vector=_NATURAL, accumulation=_NATURAL, scalar=_NATURAL),
+            spills=_NATURAL,
+            scratch_bytes=_NATURAL,
+            allocated=_POSITIVE,
             lds_bytes=_NATURAL,
             occupancy=_object(waves_per_simd=_POSITIVE, workgroups=_POSITIVE, limit=_STRING),
             modelled=_object(workgroups=_POSITIVE, waves=_POSITIVE),

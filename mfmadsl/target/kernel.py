@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mfmadsl.emulator.registers import Registers
 from mfmadsl.target.extent import Extent, value_of
 
 
@@ -30,21 +30,6 @@ class Symbol:
 
     name: str
     dtype: str
-
-
-@dataclass(frozen=True)
-class Registers:
-    """What one wave takes of the register files, by the compiler's own account.
-
-    `scratch_bytes` is the memory that each lane needs besides, for spilled registers and for
-    arrays that found no place in them.
-    """
-
-    vector: int
-    accumulation: int
-    scalar: int
-    spilled: int
-    scratch_bytes: int
 
 
 @dataclass(frozen=True)
@@ -146,21 +131,3 @@ def _extents(arguments: Sequence[Argument], args: Sequence[Any]) -> dict[str, in
                     f"{extent} is {extents[extent]} in one argument, and {found} in {argument.name}"
                 )
     return extents
-
-
-def registers_of(assembly: str) -> Registers:
-    """Register counts from the metadata at the end of LLVM's assembly text."""
-    agprs = _metadata(assembly, "agpr_count")
-    return Registers(
-        # On gfx90a and newer, vgpr_count covers both halves of the unified file.
-        vector=_metadata(assembly, "vgpr_count"),
-        accumulation=agprs,
-        scalar=_metadata(assembly, "sgpr_count"),
-        spilled=_metadata(assembly, "vgpr_spill_count") + _metadata(assembly, "sgpr_spill_count"),
-        scratch_bytes=_metadata(assembly, "private_segment_fixed_size"),
-    )
-
-
-def _metadata(assembly: str, key: str) -> int:
-    found = re.search(rf"\.{key}:\s+(\d+)", assembly)
-    return int(found[1]) if found else 0

@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.emulator.assembly import Program
+from mfmadsl.emulator.launch import Launch
 from mfmadsl.emulator.profiler.chip import SLOT, Chip, Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.cost import matrix_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
 from mfmadsl.emulator.profiler.timing import Timing, simulate
+from mfmadsl.emulator.registers import (
+    Registers,
+    asked_scalar_registers,
+    asked_vector_registers,
+)
 from mfmadsl.emulator.run import BUDGET, Dimensions, Runnable, launch_of, launches_of, run_launch
 
 
@@ -53,16 +59,19 @@ class Section:
 
 @dataclass(frozen=True)
 class Profile:
-    """One kernel on one compute unit of a chip, with as many workgroups as it can hold.
+    """One kernel on one compute unit of a chip.
 
-    `loop` is the main loop, once; `whole` the whole kernel of a wave. `limits` says what keeps it
-    from being faster, the most important first.
+    It can hold the workgroups of `occupancy`; the grid gives it `workgroups`. `registers` are those
+    that the kernel uses, and `allocated` the vector registers a lane that it is given: of both
+    kinds together, or on gfx908 of each. `loop` is the main loop, once; `whole` the whole kernel of
+    a wave. `limits` says what keeps it from being faster, the most important first.
     """
 
     symbol: str
     chip: Chip
     program: Program
-    registers: tuple[int, int]
+    registers: Registers
+    allocated: int
     lds_bytes: int
     occupancy: Occupancy
     workgroups: int
@@ -91,19 +100,26 @@ def profile(
     *,
     lds_bytes: int | None = None,
     budget: int = BUDGET,
+    full: bool = False,
 ) -> Profile:
     """Run the workgroups that share one compute unit, and model how long they take.
 
     Takes what `emulate` takes, but leaves the arrays as they are. Of several launches it is the
-    first.
+    first. The workgroups of the grid are dealt out to all compute units of the chip; with `full`
+    one of them gets as many as it can hold, as it would of a larger grid.
+
+    Raises ValueError for a chip that is not known and a workgroup that does not fit on it, and what
+    `emulate` raises.
     """
     one, args = launches_of(kernel, args)[0]
     launch = launch_of(one, grid, block, lds_bytes)
     program = launch.program
     chip = chip_of(program.arch)
-    registers = _registers(program)
-    held = occupancy(chip, *registers, launch.lds_bytes, launch.waves_per_group)
-    groups = np.arange(min(held.groups, launch.groups))
+    registers = program.registers
+    asked = asked_vector_registers(program.directives, registers, chip.arch)
+    scalar = asked_scalar_registers(program.directives, chip.arch)
+    held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
+    groups = np.arange(_resident(chip, held, launch, full))
     recorder = Recorder(chip)
     copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
     run_launch(launch, copies, budget, recorder, groups)
@@ -125,16 +141,15 @@ def profile(
         if traffic.least_cycles
     ]
     return Profile(
-        program.name, chip, program, registers, launch.lds_bytes, held, len(groups), waves, whole,
-        loop, tuple(accesses), timing, _limits(chip, timing, waves),
+        program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,
+        len(groups), waves, whole, loop, tuple(accesses), timing, _limits(chip, timing, waves),
     )  # fmt: skip
 
 
-def _registers(program: Program) -> tuple[int, int]:
-    total, offset = program.directive("next_free_vgpr"), program.directive("accum_offset")
-    if not offset:
-        return total, 0
-    return min(offset, total), max(0, total - offset)
+def _resident(chip: Chip, held: Occupancy, launch: Launch, full: bool) -> int:
+    """How many workgroups the compute unit that gets most of them has at once."""
+    given = launch.groups if full else -(-launch.groups // chip.compute_units)
+    return min(held.groups, given)
 
 
 def _section(
