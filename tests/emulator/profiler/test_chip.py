@@ -78,9 +78,9 @@ def test_the_workgroups_are_those_of_hip(
 @settings(max_examples=150)
 @given(
     arch=st.sampled_from(sorted(HIP_DEVICES)),
-    vector=st.integers(1, 256),
-    accumulation=st.sampled_from([0, 0, 1, 30, 64, 100, 128]),
-    scalar=st.integers(0, 102),
+    vector=st.one_of(st.integers(1, 30), st.integers(1, 256)),
+    accumulation=st.sampled_from([0, 0, 0, 1, 30, 64, 100, 128]),
+    scalar=st.one_of(st.integers(72, 102), st.integers(0, 102)),
     granules=st.one_of(st.just(0), st.integers(1, 50)),
     waves=st.sampled_from([1, 2, 3, 4]),
 )
