@@ -80,7 +80,7 @@ def test_the_workgroups_are_those_of_hip(
     arch=st.sampled_from(sorted(HIP_DEVICES)),
     vector=st.one_of(st.integers(1, 30), st.integers(1, 256)),
     accumulation=st.sampled_from([0, 0, 0, 1, 30, 64, 100, 128]),
-    scalar=st.one_of(st.integers(72, 102), st.integers(0, 102)),
+    scalar=st.integers(0, 102),
     granules=st.one_of(st.just(0), st.integers(1, 50)),
     waves=st.sampled_from([1, 2, 3, 4]),
 )
@@ -101,6 +101,15 @@ def test_the_waves_are_those_that_llvm_prints(
         assert found.waves_per_simd == printed
     else:
         assert printed - 1 <= found.waves_per_simd <= printed
+
+
+@pytest.mark.parametrize("arch", list(ARCHITECTURES))
+def test_scalar_registers_keep_waves_away_as_llvm_prints(arch: str) -> None:
+    for scalar in range(72, 103):
+        text = assembly(arch, Resources(1, scalar=scalar))
+        scalars = asked_scalar_registers(parse_assembly(text).directives, arch)
+        found = occupancy(chip_of(arch), 1, 0, 1, scalars)
+        assert found.waves_per_simd == said(text, "Occupancy")
 
 
 def test_every_chip_of_the_library_is_known() -> None:
