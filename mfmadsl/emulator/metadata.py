@@ -24,12 +24,19 @@ _COUNTS = (
 
 @dataclass(frozen=True)
 class KernelArgument:
-    """Where one argument lies in the kernel argument segment."""
+    """Where one argument lies in the kernel argument segment, and what is said of it.
+
+    `writes`: the kernel is known to write to the memory that it points to. The types are empty
+    where they are not told.
+    """
 
     name: str
     offset: int
     size: int
     kind: str
+    writes: bool = False
+    value_type: str = ""
+    type_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,9 @@ def _arguments(entry: Mapping[str, Any]) -> tuple[KernelArgument, ...]:
         KernelArgument(
             str(each.get(".name", "")), int(each[".offset"]), int(each[".size"]),
             str(each[".value_kind"]),
+            str(each.get(".actual_access", "")) in ("write_only", "read_write"),
+            str(each.get(".value_type", "")),
+            str(each.get(".type_name", "")),
         )
         for each in entry.get(".args") or ()
     )  # fmt: skip

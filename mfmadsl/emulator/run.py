@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import parse_assembly
-from mfmadsl.emulator.launch import Extents, Launch, load_arguments, start_waves
+from mfmadsl.emulator.launch import Extents, Launch, check_extents, load_arguments, start_waves
 from mfmadsl.emulator.scheduler import Scheduler
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES
@@ -20,6 +20,9 @@ Dimensions = Sequence[int]
 
 _LANES_AT_ONCE = 1 << 14
 """Lanes of the workgroups that run together: enough to hide NumPy's calls, few enough to cache."""
+
+MOST_GROUPS = 1 << 24
+"""Workgroups of one launch: a day's work."""
 
 BUDGET = 10_000_000
 """Instructions that a wave may execute, unless told otherwise."""
@@ -97,6 +100,10 @@ def emulate(
     kernel's parameters. `lds_bytes` is the size of a workgroup's LDS, where the text does not
     state it.
 
+    Arrays have the kernel's types and shapes where those are known. They may have any strides, but
+    what the kernel writes is writable and shares no memory with another argument.
+
+    Raises TypeError and ValueError for arguments and extents that the kernel cannot have.
     Raises EmulationError where the kernel accesses something outside of its arguments, uses an
     instruction that is not known, or executes more than `budget` instructions in a wave; it names
     the line of the assembly. See `sanitize` for all else that may be undefined.
@@ -125,11 +132,17 @@ def launch_of(
     else:
         program = parse_assembly(kernel.assembly, kernel.symbol)
         grid = kernel.grid if grid is None else grid
-        block = kernel.block if block is None else block
+        if block is not None and _three(block, "block") != kernel.block:
+            raise ValueError(
+                f"block: `{kernel.symbol}` is built for {tuple(kernel.block)}, not {tuple(block)}"
+            )
+        block = kernel.block
         lds_bytes = kernel.lds_bytes if lds_bytes is None else lds_bytes
     if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
-    return Launch(program, _three(grid, "grid"), _three(block, "block"), lds_bytes)
+    launch = Launch(program, _three(grid, "grid"), _three(block, "block"), lds_bytes)
+    check_extents(launch)
+    return launch
 
 
 def run_launch(
@@ -138,10 +151,20 @@ def run_launch(
     budget: int = BUDGET,
     watch: Watch | None = None,
     groups: npt.NDArray[np.int64] | None = None,
+    kept: bool = False,
 ) -> Run:
-    """Run all workgroups of a launch, or some of them, under the eyes of `watch`."""
-    groups = np.arange(launch.groups) if groups is None else groups
-    loaded = load_arguments(launch, args)
+    """Run all workgroups of a launch, or some of them, under the eyes of `watch`.
+
+    With `kept` the caller's arrays stay as they are.
+    """
+    if groups is None:
+        if launch.groups > MOST_GROUPS:
+            raise ValueError(
+                f"grid: the emulator runs up to {MOST_GROUPS} workgroups, not {launch.groups}: "
+                "take a smaller problem"
+            )
+        groups = np.arange(launch.groups)
+    loaded = load_arguments(launch, args, kept)
     scheduler = Scheduler(launch.program, budget)
     at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
     with np.errstate(all="ignore"):

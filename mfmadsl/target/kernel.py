@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mfmadsl.emulator.argument import check_described
 from mfmadsl.emulator.registers import Registers
 from mfmadsl.target.extent import Extent, value_of
 
@@ -84,7 +85,8 @@ class Kernel:
     def launches(self, args: Sequence[Any]) -> list[Launch]:
         """What to launch for these arguments, one after another.
 
-        Raises ValueError if the arrays are not as many as the arguments, or their shapes disagree.
+        Raises ValueError if the arrays are not as many as the arguments, or their types, their
+        shapes or their sizes are others, and TypeError for what is no plain array.
         """
         if len(args) != len(self.arguments):
             names = ", ".join(argument.name for argument in self.arguments)
@@ -93,6 +95,9 @@ class Kernel:
                 f"but {len(args)} are given"
             )
         extents = _extents(self.arguments, args)
+        for argument, value in zip(self.arguments, args, strict=True):
+            shape = [value_of(extent, extents) for extent in argument.shape]
+            check_described(value, argument.name, argument.dtype, shape)
         values: dict[str, Any] = {a.name: x for a, x in zip(self.arguments, args, strict=True)}
         for symbol in self.symbols:
             values[symbol.name] = np.dtype(symbol.dtype).type(extents[symbol.name])

@@ -121,8 +121,7 @@ def profile(
     held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
     groups = np.arange(_resident(chip, held, launch, full))
     recorder = Recorder(chip)
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    run_launch(launch, copies, budget, recorder, groups)
+    run_launch(launch, args, budget, recorder, groups, kept=True)
     instructions, operations = program.instructions, recorder.operations
     timing = simulate(chip, instructions, operations, recorder.traces, launch.waves_per_group)
     waves = len(recorder.traces)

@@ -64,10 +64,13 @@ def sanitize(
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.
     """
-    findings = [
-        _sanitize(launch_of(one, grid, block, lds_bytes), values, budget, unwritten, keep_going)
-        for one, values in launches_of(kernel, args)
-    ]
+    findings = []
+    empty = [args[place] for place in unwritten]  # until the first launch that takes it
+    for one, values in launches_of(kernel, args):
+        places = {i for i, value in enumerate(values) if any(value is each for each in empty)}
+        empty = [each for each in empty if not any(each is value for value in values)]
+        launch = launch_of(one, grid, block, lds_bytes)
+        findings.append(_sanitize(launch, values, budget, places, keep_going))
     counted: Counter[str] = Counter()
     for each in findings:
         counted.update(each.run.instructions)
