@@ -189,8 +189,15 @@ def sanitize(
     is_flag=True,
     help="Give the compute unit as many workgroups as it can hold, as a larger grid would.",
 )
+@click.option(
+    "--launch",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Which launch, counted from 0, where the work takes several.",
+)
 def profile(
-    budget: int | None, form: str, timeline: Path | None, full: bool, **options: Any
+    budget: int | None, form: str, timeline: Path | None, full: bool, launch: int, **options: Any
 ) -> None:
     """Tell what a kernel executes, moves and waits for on one compute unit."""
     kernel, values = _read(**options)
@@ -201,7 +208,7 @@ def profile(
     from mfmadsl.report.timeline import timeline_json
 
     try:
-        found = run_it(kernel, values, full=full, **_budget(budget))
+        found = run_it(kernel, values, full=full, launch=launch, **_budget(budget))
     except (EmulationError, ValueError, TypeError) as error:
         fail(str(error))
     if timeline is not None:

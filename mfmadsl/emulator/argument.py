@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mfmadsl.emulator.metadata import KernelArgument
 
 _MOST_BYTES = 8 << 30
-_OVERLAP_WORK = 100_000
+_OVERLAP_WORK: Any = 100_000
 _NO_NUMBERS = "OSUMm"  # kinds of dtypes that no chip computes with
 # `.value_type` of code objects before version 5, and OpenCL's `.type_name`, as kinds and bytes.
 _TYPES = {
@@ -33,7 +33,9 @@ _TYPES = {
 def check_passed(value: Any, argument: KernelArgument, name: str, kept: bool = False) -> None:
     """Whether a value can be an argument of machine code, as far as the metadata knows.
 
-    With `kept` the kernel works on a copy, so that a read-only array is as good as any. Raises TypeError for what is no plain array or scalar of NumPy, and ValueError for a dtype, a
+    With `kept` the kernel works on a copy, so that a read-only array is as good as any.
+
+    Raises TypeError for what is no plain array or scalar of NumPy, and ValueError for a dtype, a
     size or a read-only array that the kernel cannot take.
     """
     if argument.kind == "by_value":

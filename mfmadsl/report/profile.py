@@ -20,6 +20,7 @@ def profile_json(profile: Profile) -> dict[str, Any]:
     return {
         "kernel": profile.symbol,
         "arch": profile.chip.arch,
+        "launch": {"place": profile.launch[0], "count": profile.launch[1]},
         **registers_json(profile.registers),
         "allocated": profile.allocated,
         "lds_bytes": profile.lds_bytes,
@@ -66,8 +67,10 @@ def _section_json(section: Section) -> dict[str, Any]:
 def profile_table(profile: Profile) -> str:
     """What limits the kernel, and the figures behind it."""
     held, timing = profile.occupancy, profile.timing
+    place, count = profile.launch
     lines = [
         f"kernel      {profile.symbol} on {profile.chip.arch}",
+        *([f"launch      {place} of 0 to {count - 1}; see --launch"] if count > 1 else []),
         f"registers   {registers_line(profile.registers)}; {profile.allocated} allocated",
         f"LDS         {profile.lds_bytes} bytes",
         f"occupancy   {_several(held.waves_per_simd, 'wave')} a SIMD in "

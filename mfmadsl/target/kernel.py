@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,13 @@ class Kernel:
         names = ", ".join(symbol.name for symbol in self.symbols)
         raise ValueError(f"the grid of `{self.symbol}` depends on {names}: see `launches`")
 
+    def chain(self) -> Iterator[Kernel]:
+        """This kernel and those that are launched after it."""
+        kernel: Kernel | None = self
+        while kernel is not None:
+            yield kernel
+            kernel = kernel.next
+
     def launches(self, args: Sequence[Any]) -> list[Launch]:
         """What to launch for these arguments, one after another.
 
@@ -105,8 +112,7 @@ class Kernel:
             shape = [value_of(extent, extents) for extent in workspace.shape]
             values[workspace.name] = np.empty(shape, workspace.dtype)
         found = []
-        kernel: Kernel | None = self
-        while kernel is not None:
+        for kernel in self.chain():
             x, y, z = (value_of(extent, extents) for extent in kernel.extents)
             taken = kernel.parameters or tuple(a.name for a in self.arguments)
             found.append(
@@ -115,7 +121,6 @@ class Kernel:
                     tuple(values[name] for name in taken),
                 )
             )  # fmt: skip
-            kernel = kernel.next
         return found
 
 

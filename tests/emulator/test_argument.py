@@ -198,7 +198,7 @@ def test_types_of_the_metadata(stated: dict[str, str], right: Any, wrong: Any) -
     argument = KernelArgument("p", 0, 8, "global_buffer", **stated)  # type: ignore[arg-type]
     check_passed(np.zeros(4, right), argument, "p")
     if wrong is not None:
-        with pytest.raises(ValueError, match="argument p is of type .* in the metadata, not"):
+        with pytest.raises(ValueError, match=r"argument p is of type .* in the metadata, not"):
             check_passed(np.zeros(4, wrong), argument, "p")
 
 
@@ -240,5 +240,5 @@ def test_the_block_is_the_one_that_the_kernel_is_made_for() -> None:
 
 def test_a_built_kernel_has_one_block(half: tuple[Kernel, list[Any]]) -> None:
     built, args = half
-    with pytest.raises(ValueError, match="block: `main_kernel` is built for .*, not"):
+    with pytest.raises(ValueError, match=r"block: `main_kernel` is built for .*, not"):
         emulate(built, args, block=(32,))

@@ -21,7 +21,7 @@ def test_the_reports_agree_with_each_other_and_with_the_metadata(arch: str) -> N
     gemm = Gemm(find("mfma_f32_16x16x16_f16"), arch, 64, 64, 64)
     kernel = gemm.build()
     found = profile(kernel, list(gemm.operands()))
-    of_kernel, of_profile = kernel_json(kernel, []), profile_json(found)
+    of_kernel, of_profile = kernel_json(kernel, [[]]), profile_json(found)
     for name in ("registers", "spills", "scratch_bytes"):
         assert of_kernel[name] == of_profile[name]
     document = re.search(r"\.amdgpu_metadata\n---\n(.*?)\n\.\.\.", kernel.assembly, re.DOTALL)

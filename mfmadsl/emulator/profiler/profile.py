@@ -64,7 +64,8 @@ class Profile:
     It can hold the workgroups of `occupancy`; the grid gives it `workgroups`. `registers` are those
     that the kernel uses, and `allocated` the vector registers a lane that it is given: of both
     kinds together, or on gfx908 of each. `loop` is the main loop, once; `whole` the whole kernel of
-    a wave. `limits` says what keeps it from being faster, the most important first.
+    a wave. `limits` says what keeps it from being faster, the most important first. `launch` is its
+    place among the launches of the work, from 0 on, and their number.
     """
 
     symbol: str
@@ -81,6 +82,7 @@ class Profile:
     lds: tuple[LdsAccess, ...]
     timing: Timing
     limits: tuple[str, ...]
+    launch: tuple[int, int] = (0, 1)
 
     @property
     def matrix_bound(self) -> int:
@@ -101,18 +103,30 @@ def profile(
     lds_bytes: int | None = None,
     budget: int = BUDGET,
     full: bool = False,
+    launch: int = 0,
 ) -> Profile:
     """Run the workgroups that share one compute unit, and model how long they take.
 
-    Takes what `emulate` takes, but leaves the arrays as they are. Of several launches it is the
-    first. The workgroups of the grid are dealt out to all compute units of the chip; with `full`
-    one of them gets as many as it can hold, as it would of a larger grid.
+    Takes what `emulate` takes, but leaves the arrays as they are. Of several launches it is the one
+    of that number, counted from 0; those before it are not run, so that it finds other numbers in
+    memory, though it does the same work with them unless it branches on them. The workgroups of the
+    grid are dealt out to all compute units of the chip; with `full` one of them gets as many as it
+    can hold, as it would of a larger grid.
 
-    Raises ValueError for a chip that is not known and a workgroup that does not fit on it, and what
-    `emulate` raises.
+    Raises ValueError for a chip that is not known, a launch that there is not, and a workgroup that
+    does not fit on the chip, and what `emulate` raises.
     """
-    one, args = launches_of(kernel, args)[0]
-    launch = launch_of(one, grid, block, lds_bytes)
+    started = launches_of(kernel, args)
+    if not 0 <= launch < len(started):
+        raise ValueError(f"there is no launch {launch}: the kernel has {len(started)}, from 0 on")
+    one, args = started[launch]
+    return _profile(launch_of(one, grid, block, lds_bytes), args, budget, full,
+                    (launch, len(started)))  # fmt: skip
+
+
+def _profile(
+    launch: Launch, args: Sequence[Any], budget: int, full: bool, number: tuple[int, int]
+) -> Profile:
     program = launch.program
     chip = chip_of(program.arch)
     registers = program.registers
@@ -142,6 +156,7 @@ def profile(
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,
         len(groups), waves, whole, loop, tuple(accesses), timing, _limits(chip, timing, waves),
+        number,
     )  # fmt: skip
 
 
