@@ -16,6 +16,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.emulator import emulate
 from mfmadsl.emulator.argument import check_size
+from mfmadsl.emulator.run import Progress
 from mfmadsl.epilogue import STEPS, check_steps, fused, model
 from mfmadsl.model import Intrinsic
 from mfmadsl.target import Kernel, build
@@ -96,7 +97,7 @@ class Gemm:
         own = self.intrinsic
         a, b, c = self.dtypes
         a = a or (own.a.type.dtype if own else "float16")
-        b = b or (own.b.type.dtype if own else a)
+        b = b or (own.b.type.dtype if own and self.dtypes[0] is None else a)
         return a, b, c or self.sum_type
 
     @property
@@ -225,10 +226,10 @@ class Gemm:
         """The kernel of the schedule."""
         return build(self.schedule(), self.arch)
 
-    def check(self, kernel: Kernel) -> Comparison:
+    def check(self, kernel: Kernel, progress: Progress | None = None) -> Comparison:
         """Emulate the kernel on random matrices and compare with NumPy in float64."""
         arrays = self.operands()
-        emulate(kernel, list(arrays))
+        emulate(kernel, list(arrays), progress=progress)
         return self.compare(*arrays)
 
     def operands(self) -> tuple[npt.NDArray[Any], ...]:

@@ -11,6 +11,7 @@ import click
 
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import DTYPES, EXTENT, SUM_DTYPES, Steps, tiling_changes
+from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import ARCH, SEARCH, find
 from mfmadsl.report import kernel_json, kernel_summary
 
@@ -133,7 +134,8 @@ def _checked(problem: Gemm, kernel: Kernel) -> Comparison:
     from mfmadsl.emulator import EmulationError
 
     try:
-        return problem.check(kernel)
+        with shown("emulating") as progress:
+            return problem.check(kernel, progress)
     except (EmulationError, ValueError) as error:
         fail(str(error))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -17,6 +17,8 @@ from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES
 
 Dimensions = Sequence[int]
+Progress = Callable[[int, int], None]
+"""Takes how many workgroups of a launch are done, and how many there are."""
 
 _LANES_AT_ONCE = 1 << 14
 """Lanes of the workgroups that run together: enough to hide NumPy's calls, few enough to cache."""
@@ -91,6 +93,7 @@ def emulate(
     *,
     lds_bytes: int | None = None,
     budget: int = BUDGET,
+    progress: Progress | None = None,
 ) -> Run:
     """Run a kernel's assembly; arrays in `args` are changed in place, as a GPU would.
 
@@ -98,7 +101,8 @@ def emulate(
     and `block`: up to three extents each, in workgroups and threads. `args` are NumPy arrays,
     None for a null pointer and, for arguments passed by value, NumPy scalars, in the order of the
     kernel's parameters. `lds_bytes` is the size of a workgroup's LDS, where the text does not
-    state it.
+    state it. `progress` is called now and then with the workgroups done and all of them, of each
+    launch.
 
     Arrays have the kernel's types and shapes where those are known. They may have any strides, but
     what the kernel writes is writable and shares no memory with another argument.
@@ -111,7 +115,7 @@ def emulate(
     counted: Counter[str] = Counter()
     waves = 0
     for one, values in launches_of(kernel, args):
-        run = run_launch(launch_of(one, grid, block, lds_bytes), values, budget)
+        run = run_launch(launch_of(one, grid, block, lds_bytes), values, budget, progress=progress)
         counted.update(run.instructions)
         waves += run.waves
     return Run(counted, waves)
@@ -152,6 +156,7 @@ def run_launch(
     watch: Watch | None = None,
     groups: npt.NDArray[np.int64] | None = None,
     kept: bool = False,
+    progress: Progress | None = None,
 ) -> Run:
     """Run all workgroups of a launch, or some of them, under the eyes of `watch`.
 
@@ -169,6 +174,8 @@ def run_launch(
     at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
     with np.errstate(all="ignore"):
         for first in range(0, len(groups), at_once):
+            if progress is not None:
+                progress(first, len(groups))
             chosen = groups[first : first + at_once]
             scheduler.run(start_waves(launch, loaded, chosen, watch))
     loaded.bring_back()

@@ -70,7 +70,7 @@ def profile_table(profile: Profile) -> str:
     place, count = profile.launch
     lines = [
         f"kernel      {profile.symbol} on {profile.chip.arch}",
-        *([f"launch      {place} of 0 to {count - 1}; see --launch"] if count > 1 else []),
+        *([f"launch      {place}, of {count} counted from 0"] if count > 1 else []),
         f"registers   {registers_line(profile.registers)}; {profile.allocated} allocated",
         f"LDS         {profile.lds_bytes} bytes",
         f"occupancy   {_several(held.waves_per_simd, 'wave')} a SIMD in "

@@ -21,7 +21,15 @@ from mfmadsl.emulator.registers import (
     asked_scalar_registers,
     asked_vector_registers,
 )
-from mfmadsl.emulator.run import BUDGET, Dimensions, Runnable, launch_of, launches_of, run_launch
+from mfmadsl.emulator.run import (
+    BUDGET,
+    Dimensions,
+    Progress,
+    Runnable,
+    launch_of,
+    launches_of,
+    run_launch,
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,7 @@ def profile(
     budget: int = BUDGET,
     full: bool = False,
     launch: int = 0,
+    progress: Progress | None = None,
 ) -> Profile:
     """Run the workgroups that share one compute unit, and model how long they take.
 
@@ -120,13 +129,14 @@ def profile(
     if not 0 <= launch < len(started):
         raise ValueError(f"there is no launch {launch}: the kernel has {len(started)}, from 0 on")
     one, args = started[launch]
-    return _profile(launch_of(one, grid, block, lds_bytes), args, budget, full,
-                    (launch, len(started)))  # fmt: skip
+    number = launch, len(started)
+    return _profile(launch_of(one, grid, block, lds_bytes), args, budget, full, number, progress)
 
 
 def _profile(
-    launch: Launch, args: Sequence[Any], budget: int, full: bool, number: tuple[int, int]
-) -> Profile:
+    launch: Launch, args: Sequence[Any], budget: int, full: bool, number: tuple[int, int],
+    progress: Progress | None,
+) -> Profile:  # fmt: skip
     program = launch.program
     chip = chip_of(program.arch)
     registers = program.registers
@@ -135,7 +145,7 @@ def _profile(
     held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
     groups = np.arange(_resident(chip, held, launch, full))
     recorder = Recorder(chip)
-    run_launch(launch, args, budget, recorder, groups, kept=True)
+    run_launch(launch, args, budget, recorder, groups, True, progress)
     instructions, operations = program.instructions, recorder.operations
     timing = simulate(chip, instructions, operations, recorder.traces, launch.waves_per_group)
     waves = len(recorder.traces)

@@ -19,6 +19,7 @@ from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.run import (
     BUDGET,
     Dimensions,
+    Progress,
     Run,
     Runnable,
     launch_of,
@@ -52,6 +53,7 @@ def sanitize(
     budget: int = BUDGET,
     unwritten: Collection[int] = (),
     keep_going: bool = False,
+    progress: Progress | None = None,
 ) -> Findings:
     """Run a kernel as `emulate` does, and look for what the chip does not define.
 
@@ -70,7 +72,7 @@ def sanitize(
         places = {i for i, value in enumerate(values) if any(value is each for each in empty)}
         empty = [each for each in empty if not any(each is value for value in values)]
         launch = launch_of(one, grid, block, lds_bytes)
-        findings.append(_sanitize(launch, values, budget, places, keep_going))
+        findings.append(_sanitize(launch, values, budget, places, keep_going, progress))
     counted: Counter[str] = Counter()
     for each in findings:
         counted.update(each.run.instructions)
@@ -82,10 +84,11 @@ def sanitize(
 
 
 def _sanitize(
-    launch: Launch, args: Sequence[Any], budget: int, unwritten: Collection[int], keep_going: bool
-) -> Findings:
+    launch: Launch, args: Sequence[Any], budget: int, unwritten: Collection[int], keep_going: bool,
+    progress: Progress | None,
+) -> Findings:  # fmt: skip
     sanitizer = Sanitizer(launch.program, keep_going, frozenset(unwritten))
-    run = run_launch(launch, args, budget, sanitizer)
+    run = run_launch(launch, args, budget, sanitizer, progress=progress)
     faults = sanitizer.found
     return Findings(run, tuple(faults), tuple(sanitizer.seen[_key(f)] for f in faults))
 
