@@ -69,8 +69,7 @@ def test_the_tiling_is_changed_field_by_field() -> None:
     changed = json.loads(run(*SMALL, *options, "--emit", "json").stdout)
     assert changed["block"] == [64, 2, 1]
     assert changed["grid"] == [2, 1, 1]
-    assert changed["lds_bytes"] == (32 + 64) * 32 * 2
-    assert plain["lds_bytes"] != changed["lds_bytes"]
+    assert plain["lds_bytes"] > changed["lds_bytes"] >= (32 + 64) * 32 * 2
 
 
 @pytest.mark.parametrize(
@@ -121,8 +120,8 @@ def test_an_instruction_of_a_file_uses_what_is_included(tmp_path: Path) -> None:
     assert run(*SMALL, "--intrinsic", name, *options).exit_code == 0
     shown = run("show", name, *options)
     assert shown.exit_code == 0
-    table = shown.output.partition("shape ")[2]
-    assert table == run("show", name).output.partition("shape ")[2]
+    table = shown.output.partition("A, each element")[2]
+    assert table == run("show", name).output.partition("A, each element")[2]
     assert "there is no `own.mfma`" in run("show", name, *options[:2]).output
 
 
