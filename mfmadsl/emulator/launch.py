@@ -24,6 +24,10 @@ from mfmadsl.emulator.wave import LANES, Position, Waves, new_waves
 
 Extents = tuple[int, int, int]
 
+_LDS_BYTES = {"gfx908": 65536, "gfx90a": 65536, "gfx942": 65536}
+MOST_LDS_BYTES = 163840
+"""Of a workgroup (ISA manuals: 160 KiB on gfx950, 64 KiB on the chips before)."""
+
 MOST_THREADS = 1024
 """Of a workgroup (LLVM's guide, `.max_flat_workgroup_size`)."""
 
@@ -52,7 +56,7 @@ class Launch:
 
 
 def check_extents(launch: Launch) -> None:
-    """Raise ValueError for a grid or block that the kernel or the hardware does not take."""
+    """Raise ValueError for a grid, block or LDS that the kernel or the hardware does not take."""
     program, block = launch.program, launch.block
     required = program.workgroup_size
     if required is not None and (*required, 1, 1)[:3] != block:
@@ -62,6 +66,11 @@ def check_extents(launch: Launch) -> None:
         raise ValueError(
             f"block: `{program.name}` takes up to {most} threads, not the {launch.threads} of "
             f"{block}"
+        )
+    lds = _LDS_BYTES.get(program.arch, MOST_LDS_BYTES)
+    if not 0 <= launch.lds_bytes <= lds:
+        raise ValueError(
+            f"`{program.name}`: a workgroup has up to {lds} bytes of LDS, not {launch.lds_bytes}"
         )
     for axis, groups, threads in zip("xyz", launch.grid, block, strict=True):
         if groups * threads >= 1 << 32:

@@ -229,6 +229,14 @@ def test_extents_that_no_launch_has(grid: Any, block: Any, message: str) -> None
         emulate(COPYING, [WORDS, words()], grid, block)
 
 
+@pytest.mark.parametrize("lds_bytes", [-1, 65537, 10**12])
+def test_lds_is_what_the_chip_has(lds_bytes: int) -> None:
+    with pytest.raises(ValueError, match=f"up to 65536 bytes of LDS, not {lds_bytes}"):
+        emulate(COPYING, [WORDS, words()], *LAUNCH, lds_bytes=lds_bytes)
+    larger = COPYING.replace("gfx942", "gfx950")
+    emulate(larger, [WORDS, words()], *LAUNCH, lds_bytes=163840)
+
+
 def test_the_block_is_the_one_that_the_kernel_is_made_for() -> None:
     required = COPYING.replace("- .name: kernel", "- .name: kernel\n    .reqd_workgroup_size: [64]")
     with pytest.raises(ValueError, match=r"block: `kernel` requires \(64,\), not \(32, 1, 1\)"):
