@@ -18,12 +18,12 @@ bench: .venv-test/installed
 
 .venv/installed: pyproject.toml
 	sh scripts/make_venv.sh $(PYTHON) .venv
-	.venv/bin/python -m pip install --quiet --editable .
+	sh scripts/install.sh .venv .
 	touch $@
 
 .venv-test/installed: pyproject.toml
 	sh scripts/make_venv.sh $(PYTHON) .venv-test
-	.venv-test/bin/python -m pip install --quiet --editable '.[test]'
+	sh scripts/install.sh .venv-test '.[test]'
 	touch $@
 
 clean:

@@ -1,19 +1,24 @@
-"""One GEMM from an intrinsic to a checked result: what the `gemm` command runs."""
+"""One GEMM from its types to a checked result: what the `gemm` command runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit floats
 import numpy as np
 import numpy.typing as npt
+from tvm import te
 from tvm.s_tir import Schedule
 from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.emulator import emulate
-from mfmadsl.model import Intrinsic, Operand
+from mfmadsl.emulator.argument import check_size
+from mfmadsl.emulator.run import Progress
+from mfmadsl.epilogue import STEPS, check_steps, fused, model
+from mfmadsl.model import Intrinsic
 from mfmadsl.target import Kernel, build
 from mfmadsl.tensorize import (
     ScheduleError,
@@ -25,44 +30,82 @@ from mfmadsl.tensorize import (
     matmul,
     mfma_schedule,
 )
+from mfmadsl.tensorize.workload import product
 
 _SEED = 20240229
+_SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
+_ROUNDINGS = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
 
 
 @dataclass(frozen=True)
 class Comparison:
     """How far a result is from the product in float64; `tolerance` belongs to the worst element.
 
-    Products are accumulated in the type of C, k of them in an unspecified order, so that element
-    [i, j] may be off by k roundings of sum(|A[i]| * |B[j]|). Integers have no tolerance.
+    Products are accumulated in the type of the sums, k of them in an unspecified order, so that
+    element [i, j] may be off by k roundings of sum(|A[i]| * |B[j]|). Integers have no tolerance.
+    `batch` is None where there is none.
     """
 
     error: float
     tolerance: float
     row: int
     column: int
+    batch: int | None = None
 
     @property
     def agrees(self) -> bool:
         return self.error <= self.tolerance
 
+    @property
+    def place(self) -> str:
+        """Where the element is, as an index of C."""
+        batch = "" if self.batch is None else f"{self.batch}, "
+        return f"[{batch}{self.row}, {self.column}]"
+
 
 @dataclass(frozen=True)
 class Gemm:
-    """C[m, n] = A[m, k] x B[k, n] with one intrinsic, on one chip; B may lie as n x k.
+    """C[m, n] = A[m, k] x B[k, n] on one chip; B may lie as n x k, and A as k x m.
 
-    The kernel is that of `gemm_schedule`. With `shared_scope`, TVM's scope of the tiles in LDS
-    ("shared" or "shared.dyn"), it is the simple one of `mfma_schedule`, as for an instruction whose
-    registers `gemm_schedule` cannot deal with.
+    The kernel is that of `gemm_schedule`, which chooses the instruction if `intrinsic` is None.
+    With `shared_scope`, TVM's scope of the tiles in LDS ("shared" or "shared.dyn"), it is the
+    simple one of `mfma_schedule`, as for an instruction whose registers `gemm_schedule` cannot deal
+    with.
+
+    `dtypes` are those of A, B and C, None where the instruction says it, or else float16 for A, the
+    same for B, and the type of the sums for C. `batch` is the number of matrices of each kind.
+    `epilogue` names what follows the product (`epilogue.STEPS`), in the type of the sums; what its
+    steps read are arguments between B and C. `tiling` has fields of `Tiling` to be changed.
     """
 
-    intrinsic: Intrinsic
+    intrinsic: Intrinsic | None
     arch: str
     m: int
     n: int
     k: int
     b_transposed: bool = False
     shared_scope: str | None = None
+    a_transposed: bool = False
+    dtypes: tuple[str | None, str | None, str | None] = (None, None, None)
+    batch: int | None = None
+    epilogue: tuple[str, ...] = ()
+    tiling: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def types(self) -> tuple[str, str, str]:
+        """Of A, B and C."""
+        own = self.intrinsic
+        a, b, c = self.dtypes
+        a = a or (own.a.type.dtype if own else "float16")
+        b = b or (own.b.type.dtype if own and self.dtypes[0] is None else a)
+        return a, b, c or self.sum_type
+
+    @property
+    def sum_type(self) -> str:
+        """What products are added up in."""
+        if self.intrinsic is not None:
+            return self.intrinsic.c.type.dtype
+        return _SUMS.get(self.dtypes[0] or "float16", "float32")
 
     def schedule(self) -> Schedule:
         """The tensorized schedule.
@@ -70,7 +113,27 @@ class Gemm:
         Raises ScheduleError if the shape, the chip or LLVM does not have it, and ModuleError if
         there is no module of the intrinsic.
         """
-        intrinsic = self.intrinsic
+        self._check()
+        if self.intrinsic is not None:
+            self._check_intrinsic(self.intrinsic)
+            if self.shared_scope is not None or not makes_gemm(self.intrinsic):
+                return self._simple_schedule(self.intrinsic, self.shared_scope or "shared")
+        workload = self.workload()
+        tiling = None
+        if self.tiling:
+            tiling = replace(gemm_tiling(workload, self.intrinsic, self.arch), **self.tiling)
+        return gemm_schedule(workload, self.intrinsic, self.arch, tiling)
+
+    def _check(self) -> None:
+        check_steps(self.epilogue, self.sum_type)
+        c = self.types[2]
+        if c != self.sum_type and not {c, self.sum_type} <= {"float16", "bfloat16", "float32"}:
+            raise ScheduleError(
+                f"C is {c}, but sums of {self.types[0]} are {self.sum_type}: they can only be "
+                "rounded to float16 or bfloat16"
+            )
+
+    def _check_intrinsic(self, intrinsic: Intrinsic) -> None:
         if self.arch not in intrinsic.chips:
             raise ScheduleError(
                 f"{self.arch} has no {intrinsic.name}: it is an instruction of "
@@ -81,26 +144,44 @@ class Gemm:
             raise ScheduleError(
                 f"{intrinsic.name} is no plain matrix product, but {kind}: no GEMM is made of it"
             )
+        own = intrinsic.a.type.dtype, intrinsic.b.type.dtype
+        if self.types[:2] != own:
+            raise ScheduleError(
+                f"{intrinsic.name} multiplies {own[0]} by {own[1]}, not {self.types[0]} by "
+                f"{self.types[1]}"
+            )
         if not llvm_lookup_intrinsic_id(intrinsic.call):
             raise ScheduleError(f"{intrinsic.name}: LLVM has no intrinsic `{intrinsic.call}`")
-        if self.shared_scope is None and makes_gemm(intrinsic):
-            # One kernel, since that is what the command line and its files deal with.
-            tiling = gemm_tiling(self._workload(), intrinsic, self.arch)
-            tiling = replace(tiling, split_k=1)
-            return gemm_schedule(self._workload(), intrinsic, self.arch, tiling)
-        return self._simple_schedule(self.shared_scope or "shared")
 
-    def _workload(self) -> PrimFunc:
-        a, b, c = (o.type.dtype for o in (self.intrinsic.a, self.intrinsic.b, self.intrinsic.c))
-        return matmul(self.m, self.n, self.k, a, c, self.b_transposed, b)
+    def workload(self) -> PrimFunc:
+        """What is to be computed, as `gemm_schedule` takes it."""
+        a_type, b_type, c_type = self.types
+        follows = bool(self.epilogue) or c_type != self.sum_type
+        a, b, c = product(
+            (self.m, self.n, self.k), (a_type, b_type, self.sum_type),
+            (self.a_transposed, self.b_transposed), self.batch, "product" if follows else "C",
+        )  # fmt: skip
+        operands: list[Any] = []
+        if follows:
+            operands, c = fused(c, self.epilogue, c_type)
+        return te.create_prim_func([a, b, *operands, c])
 
-    def _simple_schedule(self, scope: str) -> Schedule:
-        factors = default_factors(self.intrinsic, self.m, self.n, self.k)
-        tile = load_intrinsic(self.intrinsic)
+    def _simple_schedule(self, intrinsic: Intrinsic, scope: str) -> Schedule:
+        beyond = {
+            "transposed A": self.a_transposed, "batches": self.batch, "epilogue": self.epilogue,
+            "tiling": self.tiling, "other type of C": self.types[2] != self.sum_type,
+        }  # fmt: skip
+        if asked := [name for name, value in beyond.items() if value]:
+            raise ScheduleError(
+                f"{intrinsic.name} takes the simple kernel, which has no {' and no '.join(asked)}"
+            )
+        factors = default_factors(intrinsic, self.m, self.n, self.k)
+        tile = load_intrinsic(intrinsic)
         suffix = scope.replace(".", "_").upper()
         load_b = f"LOAD_B_TRANSPOSED_{suffix}" if self.b_transposed else f"LOAD_B_{suffix}"
+        a_type, b_type, c_type = self.types
         return mfma_schedule(
-            self._workload(),
+            matmul(self.m, self.n, self.k, a_type, c_type, self.b_transposed, b_type),
             tile.K,
             tile.A_DTYPE,
             self.b_transposed,
@@ -119,13 +200,18 @@ class Gemm:
         )
 
     @property
+    def _rounds_factors(self) -> bool:
+        return self.intrinsic is not None and self.intrinsic.a.type.short == "xf32"
+
+    @property
     def tolerance_rule(self) -> str:
         """How the tolerance of an element comes about, in a line."""
-        if self.intrinsic.c.type.kind == "integer":
+        if self.sum_type == "int32":
             return "exact"
-        roundings = f"K * 2^-{53 if self.intrinsic.c.type.bits == 64 else 24}"
-        factors = f"({roundings} + 2^-10)" if self.intrinsic.a.type.short == "xf32" else roundings
-        return f"{factors} * sum |a||b|"
+        roundings = f"K * 2^-{53 if self.sum_type == 'float64' else 24}"
+        factors = f"({roundings} + 2^-10)" if self._rounds_factors else roundings
+        after = [*self.epilogue, *([self.types[2]] if self.types[2] != self.sum_type else [])]
+        return f"{factors} * sum |a||b|" + (f", and {', '.join(after)}" if after else "")
 
     @property
     def relative_tolerance(self) -> float:
@@ -133,53 +219,72 @@ class Gemm:
 
         xf32 rounds each factor to 11 bits besides.
         """
-        rounding = 2.0**-53 if self.intrinsic.c.type.bits == 64 else 2.0**-24
-        factors = 2.0**-10 if self.intrinsic.a.type.short == "xf32" else 0
-        return self.k * rounding + factors
+        rounding = 2.0**-53 if self.sum_type == "float64" else 2.0**-24
+        return self.k * rounding + (2.0**-10 if self._rounds_factors else 0)
 
     def build(self) -> Kernel:
         """The kernel of the schedule."""
         return build(self.schedule(), self.arch)
 
-    def check(self, kernel: Kernel) -> Comparison:
+    def check(self, kernel: Kernel, progress: Progress | None = None) -> Comparison:
         """Emulate the kernel on random matrices and compare with NumPy in float64."""
-        a, b, c = self.operands()
-        emulate(kernel, [a, b, c])
-        return self.compare(a, b, c)
+        arrays = self.operands()
+        emulate(kernel, list(arrays), progress=progress)
+        return self.compare(*arrays)
 
-    def operands(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Random A and B, the same on every machine, and a C full of a value that is no result."""
+    def operands(self) -> tuple[npt.NDArray[Any], ...]:
+        """Random arguments, the same on every machine, and a C full of a value that is no result.
+
+        Raises ValueError if they are more than this machine holds.
+        """
+        sides = (self.batch,) if self.batch else ()
+        a_shape = (self.k, self.m) if self.a_transposed else (self.m, self.k)
+        b_shape = (self.n, self.k) if self.b_transposed else (self.k, self.n)
+        c_shape = (*sides, self.m, self.n)
+        a_type, b_type, c_type = self.types
+        wanted = [((*sides, *a_shape), a_type), ((*sides, *b_shape), b_type)]
+        for name in self.epilogue:
+            if takes := STEPS[name].takes:
+                wanted.append((c_shape if takes == "matrix" else c_shape[-1:], self.sum_type))
+        count = sum(int(np.prod([float(e) for e in s])) for s, _ in (*wanted, (c_shape, c_type)))
+        check_size(8 * count, "the matrices take")  # float64, as they are compared
         generator = np.random.default_rng(_SEED)
-        shapes = (self.m, self.k), ((self.n, self.k) if self.b_transposed else (self.k, self.n))
-        dtypes = [_dtype(operand) for operand in (self.intrinsic.a, self.intrinsic.b)]
-        if self.intrinsic.a.type.kind == "integer":
-            limits = np.iinfo(dtypes[0])
-            a, b = (generator.integers(limits.min, limits.max + 1, s, dtypes[0]) for s in shapes)
-        else:
-            a, b = (
-                generator.standard_normal(shape).astype(dtype)
-                for shape, dtype in zip(shapes, dtypes, strict=True)
-            )
-        return a, b, np.full((self.m, self.n), 99, dtype=_dtype(self.intrinsic.c))
+        return (
+            *(_random(generator, shape, _dtype(name)) for shape, name in wanted),
+            np.full(c_shape, 99, dtype=_dtype(c_type)),
+        )
 
-    def compare(self, a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]) -> Comparison:
-        """Where `c` is furthest beyond its tolerance, or nearest to it.
+    def compare(
+        self, a: npt.NDArray[Any], b: npt.NDArray[Any], *others: npt.NDArray[Any]
+    ) -> Comparison:
+        """Where C, the last array, is furthest beyond its tolerance, or nearest to it.
 
         The product is that of the numbers that the chip reads: gfx90a takes denormal halves for 0.
         """
-        left, right = self._read(a), self._read(b.T if self.b_transposed else b)
-        errors = np.abs(c.astype(np.float64) - left @ right)
-        errors[~np.isfinite(errors)] = np.inf
-        tolerances = np.zeros_like(errors)
-        if c.dtype.kind == "f":
+        *operands, c = others
+        left = self._read(a.swapaxes(-1, -2) if self.a_transposed else a)
+        right = self._read(b.swapaxes(-1, -2) if self.b_transposed else b)
+        values, tolerances = left @ right, np.zeros(c.shape)
+        if self.sum_type != "int32":
             tolerances = np.abs(left) @ np.abs(right) * self.relative_tolerance
-        row, column = np.unravel_index(np.argmax(errors - tolerances), errors.shape)
-        worst = errors[row, column] > tolerances[row, column]
-        if not worst:
-            row, column = np.unravel_index(np.argmax(errors), errors.shape)
+        numbers = [each.astype(np.float64) for each in operands]
+        rounding = _ROUNDINGS.get(self.sum_type, 0)
+        values, bounds = model(self.epilogue, values, tolerances, numbers, rounding)
+        if self.sum_type != "int32":
+            tolerances = bounds
+        if self.types[2] != self.sum_type:
+            tolerances = tolerances + (np.abs(values) + tolerances) * _ROUNDINGS[self.types[2]]
+            tolerances = tolerances + 2.0**-24  # of the smallest halves
+        errors = np.abs(c.astype(np.float64) - values)
+        errors[~np.isfinite(errors)] = np.inf
+        place = np.unravel_index(np.argmax(errors - tolerances), errors.shape)
+        if not errors[place] > tolerances[place]:
+            place = np.unravel_index(np.argmax(errors), errors.shape)
+        *batch, row, column = map(int, place)
         return Comparison(
-            float(errors[row, column]), float(tolerances[row, column]), int(row), int(column)
-        )
+            float(errors[place]), float(tolerances[place]), row, column,
+            batch[0] if batch else None,
+        )  # fmt: skip
 
     def _read(self, matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         values = matrix.astype(np.float64)
@@ -188,6 +293,14 @@ class Gemm:
         return values
 
 
-def _dtype(operand: Operand) -> np.dtype[Any]:
-    name = operand.type.dtype
+def _random(
+    generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    if dtype.kind == "i":
+        most = min(np.iinfo(dtype).max, 1 << 20)  # added to a sum, it does not overflow
+        return generator.integers(-most - 1, most + 1, shape, dtype)
+    return generator.standard_normal(shape).astype(dtype)
+
+
+def _dtype(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))

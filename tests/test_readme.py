@@ -49,7 +49,9 @@ def assert_shown(text: str) -> int:
 def pattern(shown: str) -> str:
     """`...` stands for anything; measured errors differ with the way that NumPy multiplies."""
     text = re.escape(shown).replace(re.escape("..."), ".*")
-    return re.sub(r"largest\\ error\\ .*,\\ tolerance", r"largest error .*, tolerance", text)
+    return re.sub(
+        r"largest\\ error\\ .*,\\ tolerance\\ [\d.\\e-]+", r"largest error .*, tolerance \\S+", text
+    )
 
 
 def test_the_commands_of_the_readme_print_what_it_shows(

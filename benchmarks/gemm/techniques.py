@@ -101,7 +101,7 @@ def simple_row(case: Case) -> str:
 
 def figures(case: Case, name: str, kernel: mfmadsl.Kernel, shape: tuple[int, int, int]) -> str:
     loop = measure(kernel.assembly, case.arch)
-    profile = mfmadsl.profile(kernel, case.arrays(*shape))
+    profile = mfmadsl.profile(kernel, case.arrays(*shape), full=True)
     assert profile.loop is not None
     efficiency = f"{loop.efficiency(case.per_cycle):.3f}" if loop.cycles else ""
     return (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mfmadsl.cli.failure import fail, print_json
+from mfmadsl.cli.progress import shown
 from mfmadsl.report.kernel_file import KernelFileError, StoredKernel, read_kernel
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def emulate(budget: int | None, saved: tuple[str, ...], **options: Any) -> None:
     from mfmadsl.emulator import emulate as run_it
 
     try:
-        run = run_it(kernel, values, **_budget(budget))
+        with shown("emulating") as progress:
+            run = run_it(kernel, values, progress=progress, **_budget(budget))
     except (EmulationError, ValueError, TypeError) as error:
         fail(str(error))
     for position, path in places.items():
@@ -153,9 +155,11 @@ def sanitize(
         raise click.UsageError(f"--unwritten {max(unwritten)}: the kernel takes {len(values)}")
     waves = 0
     try:
-        found = run_it(
-            kernel, values, keep_going=keep_going, unwritten=unwritten, **_budget(budget)
-        )
+        with shown("sanitizing") as progress:
+            found = run_it(
+                kernel, values, keep_going=keep_going, unwritten=unwritten, progress=progress,
+                **_budget(budget),
+            )  # fmt: skip
         faults, counts, waves = found.faults, found.counts, found.run.waves
     except EmulationError as error:
         faults, counts = (error.fault,), (1,)
@@ -184,7 +188,21 @@ def sanitize(
     metavar="FILE",
     help="Write what happens when, for ui.perfetto.dev.",
 )
-def profile(budget: int | None, form: str, timeline: Path | None, **options: Any) -> None:
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Give the compute unit as many workgroups as it can hold, as a larger grid would.",
+)
+@click.option(
+    "--launch",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Which launch, counted from 0, where the work takes several.",
+)
+def profile(
+    budget: int | None, form: str, timeline: Path | None, full: bool, launch: int, **options: Any
+) -> None:
     """Tell what a kernel executes, moves and waits for on one compute unit."""
     kernel, values = _read(**options)
     from mfmadsl.emulator import EmulationError
@@ -194,7 +212,10 @@ def profile(budget: int | None, form: str, timeline: Path | None, **options: Any
     from mfmadsl.report.timeline import timeline_json
 
     try:
-        found = run_it(kernel, values, **_budget(budget))
+        with shown("profiling") as progress:
+            found = run_it(
+                kernel, values, full=full, launch=launch, progress=progress, **_budget(budget)
+            )
     except (EmulationError, ValueError, TypeError) as error:
         fail(str(error))
     if timeline is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mfmadsl.cli.failure import fail, print_json
-from mfmadsl.cli.specs import ARCH, Problem, find, load_all, loaded, problems_of, refuse
+from mfmadsl.cli.specs import ARCH, SEARCH, Problem, find, load_all, loaded, problems_of, refuse
 from mfmadsl.language import LanguageError, SpecFileError, library_files, read_source
 from mfmadsl.language import library as library_intrinsics
 from mfmadsl.model import Intrinsic, Modifiers, check_modifiers
@@ -23,20 +23,11 @@ from mfmadsl.report import (
 )
 
 _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
-_SEARCH = click.option(
-    "-I",
-    "--include",
-    "search",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where `use` looks, after the folder of the file; may be repeated.",
-)
 
 
 @click.command()
 @_SPECS
-@_SEARCH
+@SEARCH
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 def check(specs: tuple[Path, ...], search: tuple[Path, ...], form: str) -> None:
     """Check .mfma files (without any: the library) and tell every mistake."""
@@ -92,7 +83,7 @@ def schema() -> None:
 @click.command("compile")
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
-@_SEARCH
+@SEARCH
 def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, ...]) -> None:
     """Write one importable Python module for each intrinsic of .mfma files."""
     from mfmadsl.codegen import ModuleError, module_text, write_modules
@@ -128,6 +119,8 @@ def list_command(arch: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("name")
+@click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")
+@SEARCH
 @click.option(
     "--operand",
     type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
@@ -140,10 +133,18 @@ def list_command(arch: str | None, as_json: bool) -> None:
 @click.option("--abid", type=click.IntRange(0, 15), default=0, help="The block of A they share.")
 @click.option("--blgp", type=click.IntRange(0, 7), default=0, help="The pattern of B's lanes.")
 def show(
-    name: str, operand: str, form: str, arch: str | None, cbsz: int, abid: int, blgp: int
+    name: str,
+    spec: Path | None,
+    search: tuple[Path, ...],
+    operand: str,
+    form: str,
+    arch: str | None,
+    cbsz: int,
+    abid: int,
+    blgp: int,
 ) -> None:
     """Show an intrinsic and where the elements of one operand lie."""
-    intrinsic = find(name, arch=arch)
+    intrinsic = find(name, spec, arch, search)
     modifiers = Modifiers(cbsz, abid, blgp)
     try:
         chosen = intrinsic.operand(operand)

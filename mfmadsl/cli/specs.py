@@ -17,6 +17,15 @@ from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic
 Problem = Diagnostic | SpecFileError
 
 ARCH = click.Choice(list(ARCHITECTURES))
+SEARCH = click.option(
+    "-I",
+    "--include",
+    "search",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where `use` looks, after the folder of the file; may be repeated.",
+)
 
 
 def loaded(
@@ -54,12 +63,17 @@ def refuse(problems: list[Problem]) -> NoReturn:
     sys.exit(1)
 
 
-def find(name: str, spec: Path | None = None, arch: str | None = None) -> Intrinsic:
+def find(
+    name: str, spec: Path | None = None, arch: str | None = None, search: tuple[Path, ...] = ()
+) -> Intrinsic:
+    """An intrinsic of a file, or of the library; of several of that name the one of the chip."""
+    if search and spec is None:
+        raise click.UsageError("-I needs --spec: where is what `use` names looked for?")
     if spec is not None:
-        found = [entry for entry in load_all([spec]) if isinstance(entry, Intrinsic)]
-        for intrinsic in found:
-            if intrinsic.is_called(name):
-                return intrinsic
+        found = [entry for entry in load_all([spec], search) if isinstance(entry, Intrinsic)]
+        named = [intrinsic for intrinsic in found if intrinsic.is_called(name)]
+        for intrinsic in [i for i in named if arch is None or arch in i.chips] or named:
+            return intrinsic
         fail(f"{spec} has no `{name}`, but: {', '.join(i.name for i in found) or 'nothing'}")
     try:
         return find_intrinsic(name, arch)

@@ -9,6 +9,12 @@ from dataclasses import dataclass, field
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.metadata import KernelArgument, read_metadata
 from mfmadsl.emulator.operand import Operand, parse_operand
+from mfmadsl.emulator.registers import (
+    SEPARATE_FILES,
+    Registers,
+    asked_vector_registers,
+    used_registers,
+)
 
 _LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
 _DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]+|0|[1-9]\d*))")
@@ -44,7 +50,8 @@ class Instruction:
 class Program:
     """One kernel. `entry` and the values of `labels` index `instructions`.
 
-    `workgroup_size` is in threads, where the metadata requires one.
+    `registers` are those that it uses. `workgroup_size` is in threads, where the metadata requires
+    one, and `most_threads` the largest that it allows.
     """
 
     name: str
@@ -54,7 +61,9 @@ class Program:
     labels: Mapping[str, int]
     directives: Mapping[str, int] = field(default_factory=dict)
     arguments: tuple[KernelArgument, ...] = ()
+    registers: Registers = field(default_factory=lambda: Registers(0, 0, 0, 0, 0))
     workgroup_size: tuple[int, ...] | None = None
+    most_threads: int | None = None
 
     def directive(self, name: str) -> int:
         """The value of `.amdhsa_NAME`; 0, its default, where the text does not say it."""
@@ -78,18 +87,37 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
     instructions, labels = _instructions(lines)
     if name not in labels:
         raise EmulationError(f"kernel `{name}` has no code")
-    target = re.search(r'\.amdgcn_target\s+"[^"]*?(gfx\w+)[^"]*"', text)
+    target = re.search(r'\.amdgcn_target\s+"[^"]*?(gfx\w+)([^"]*)"', text)
+    arch, features = (target[1], target[2]) if target else ("", "")
     metadata = read_metadata(text, name)
+    registers = used_registers(text, name, metadata.counts, directives[name])
     return Program(
         name=name,
-        arch=target[1] if target else "",
+        arch=arch,
         entry=labels[name],
         instructions=instructions,
         labels=labels,
-        directives={**metadata.facts, **directives[name]},
+        directives={
+            "reserve_xnack_mask": int(":xnack-" not in features),
+            **_counted(metadata.counts, registers, arch),
+            **directives[name],
+        },
         arguments=metadata.arguments,
+        registers=registers,
         workgroup_size=metadata.workgroup_size,
+        most_threads=metadata.counts.get("max_flat_workgroup_size"),
     )
+
+
+def _counted(counts: Mapping[str, int], registers: Registers, arch: str) -> dict[str, int]:
+    """What directives say by symbols, where the linker counts for them, in numbers."""
+    sizes = ("group_segment_fixed_size", "private_segment_fixed_size")
+    found = {name: counts[name] for name in sizes if name in counts}
+    if "vgpr_count" in counts:
+        found["next_free_vgpr"] = asked_vector_registers({}, registers, arch)
+        if registers.accumulation and arch not in SEPARATE_FILES:
+            found["accum_offset"] = found["next_free_vgpr"] - registers.accumulation
+    return found
 
 
 def _directives(lines: list[str]) -> dict[str, dict[str, int]]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.argument import check_passed, check_size, protections
 from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.buffer import SCRATCH_DESCRIPTOR
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory, Segment
@@ -22,6 +24,13 @@ from mfmadsl.emulator.wave import LANES, Position, Waves, new_waves
 from mfmadsl.model import Intrinsic
 
 Extents = tuple[int, int, int]
+
+_LDS_BYTES = {"gfx908": 65536, "gfx90a": 65536, "gfx942": 65536}
+MOST_LDS_BYTES = 163840
+"""Of a workgroup (ISA manuals: 160 KiB on gfx950, 64 KiB on the chips before)."""
+
+MOST_THREADS = 1024
+"""Of a workgroup (LLVM's guide, `.max_flat_workgroup_size`)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class Launch:
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
-        return int(np.prod(self.block))
+        return prod(self.block)
 
     @property
     def waves_per_group(self) -> int:
@@ -46,7 +55,32 @@ class Launch:
 
     @property
     def groups(self) -> int:
-        return int(np.prod(self.grid))
+        return prod(self.grid)
+
+
+def check_extents(launch: Launch) -> None:
+    """Raise ValueError for a grid, block or LDS that the kernel or the hardware does not take."""
+    program, block = launch.program, launch.block
+    required = program.workgroup_size
+    if required is not None and (*required, 1, 1)[:3] != block:
+        raise ValueError(f"block: `{program.name}` requires {tuple(required)}, not {block}")
+    most = MOST_THREADS if program.most_threads is None else program.most_threads
+    if launch.threads > most:
+        raise ValueError(
+            f"block: `{program.name}` takes up to {most} threads, not the {launch.threads} of "
+            f"{block}"
+        )
+    lds = _LDS_BYTES.get(program.arch, MOST_LDS_BYTES)
+    if not 0 <= launch.lds_bytes <= lds:
+        raise ValueError(
+            f"`{program.name}`: a workgroup has up to {lds} bytes of LDS, not {launch.lds_bytes}"
+        )
+    for axis, groups, threads in zip("xyz", launch.grid, block, strict=True):
+        if groups * threads >= 1 << 32:
+            raise ValueError(
+                f"grid: {groups} workgroups of {threads} threads along {axis} are more than the "
+                "hardware counts, which is up to 2^32 - 1 threads"
+            )
 
 
 @dataclass(frozen=True)
@@ -65,10 +99,11 @@ class Loaded:
             array[...] = content.view(array.dtype).reshape(array.shape)
 
 
-def load_arguments(launch: Launch, args: Sequence[Any]) -> Loaded:
+def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> Loaded:
     """Memory with the arguments in it.
 
-    Raises ValueError or TypeError if they are not what the kernel takes.
+    With `kept` the arrays stay as they are, whatever the kernel does to its copies. Raises
+    ValueError or TypeError if they are not what the kernel takes.
     """
     program = launch.program
     described = [a for a in program.arguments if not a.kind.startswith("hidden_")]
@@ -78,7 +113,10 @@ def load_arguments(launch: Launch, args: Sequence[Any]) -> Loaded:
             f"`{program.name}` takes {len(described)} arguments ({', '.join(names)}), "
             f"but {len(args)} are given"
         )
-    arrays = [_checked(*each) for each in zip(args, described, names, strict=True)]
+    for each in zip(args, described, names, strict=True):
+        check_passed(*each, kept)
+    arrays = [np.zeros(0, np.uint8) if value is None else np.asarray(value) for value in args]
+    check_size(sum(array.nbytes for array in arrays), "the arguments take")
     contents = [
         (name, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         for name, array in zip(names, arrays, strict=True)
@@ -86,7 +124,8 @@ def load_arguments(launch: Launch, args: Sequence[Any]) -> Loaded:
     size = max((a.offset + a.size for a in program.arguments), default=16)
     memory = GlobalMemory(
         [("kernel arguments", np.zeros(size, np.uint8)), ("dispatch packet", _packet(launch)),
-         *contents]
+         *contents],
+        {} if kept else dict(zip(names, protections(args, described, names), strict=True)),
     )  # fmt: skip
     block, packet, *segments = memory.segments
     values = [
@@ -100,21 +139,9 @@ def load_arguments(launch: Launch, args: Sequence[Any]) -> Loaded:
     back = [
         (array, segment)
         for array, a, segment in zip(arrays, described, segments, strict=True)
-        if a.kind != "by_value" and array.flags.writeable and array.size
+        if a.kind != "by_value" and array.flags.writeable and array.size and not kept
     ]
     return Loaded(memory, block, packet, tuple(back))
-
-
-def _checked(value: Any, argument: KernelArgument, name: str) -> npt.NDArray[Any]:
-    array = np.zeros(0, np.uint8) if value is None else np.asarray(value)
-    if argument.kind == "by_value":
-        if array.nbytes != argument.size:
-            raise ValueError(
-                f"argument {name} has {argument.size} bytes, but {array.dtype} has {array.nbytes}"
-            )
-    elif value is not None and not isinstance(value, np.ndarray):
-        raise TypeError(f"argument {name} is a NumPy array, not {type(value).__name__}")
-    return array
 
 
 def _pointer(value: Any, segment: Segment) -> npt.NDArray[np.uint8]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from mfmadsl.emulator.error import EmulationError
 
 Addresses = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
@@ -75,9 +77,16 @@ class ByteStore:
 
 
 class GlobalMemory(ByteStore):
-    """The segments of one launch in one address space, with guards between them."""
+    """The segments of one launch in one address space, with guards between them.
 
-    def __init__(self, arrays: Sequence[tuple[str, npt.NDArray[np.uint8]]]) -> None:
+    `protected` says of segments, by their names, why they must not be written.
+    """
+
+    def __init__(
+        self,
+        arrays: Sequence[tuple[str, npt.NDArray[np.uint8]]],
+        protected: Mapping[str, str] | None = None,
+    ) -> None:
         self.segments: list[Segment] = []
         offset = _GUARD
         for name, content in arrays:
@@ -86,6 +95,29 @@ class GlobalMemory(ByteStore):
         super().__init__(offset)
         for segment, (_, content) in zip(self.segments, arrays, strict=True):
             self.content(segment)[:] = content
+        self._protected = [
+            (segment, reason)
+            for segment in self.segments
+            if (reason := (protected or {}).get(segment.name))
+        ]
+
+    def store_words(self, offsets: Addresses, values: Words) -> None:
+        if self._protected:
+            self._check_writes(offsets)
+        super().store_words(offsets, values)
+
+    def store_narrow(self, offsets: Addresses, values: Words, width: int) -> None:
+        if self._protected:
+            self._check_writes(offsets)
+        super().store_narrow(offsets, values, width)
+
+    def _check_writes(self, offsets: Addresses) -> None:
+        for segment, reason in self._protected:
+            start = self.offset_of(segment)
+            if ((offsets >= start) & (offsets < start + segment.size)).any():
+                raise EmulationError(
+                    f"writes to argument {segment.name}, whose array {reason}", kind="read-only"
+                )
 
     def content(self, segment: Segment) -> Bytes:
         start = self.offset_of(segment)

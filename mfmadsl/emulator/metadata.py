@@ -16,28 +16,34 @@ from mfmadsl.emulator.error import EmulationError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where it exists
 _DOCUMENT = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
-_FACTS = {
-    "next_free_vgpr": ".vgpr_count",
-    "group_segment_fixed_size": ".group_segment_fixed_size",
-    "private_segment_fixed_size": ".private_segment_fixed_size",
-}
+_COUNTS = (
+    "vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count",
+    "group_segment_fixed_size", "private_segment_fixed_size", "max_flat_workgroup_size",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class KernelArgument:
-    """Where one argument lies in the kernel argument segment."""
+    """Where one argument lies in the kernel argument segment, and what is said of it.
+
+    `writes`: the kernel is known to write to the memory that it points to. The types are empty
+    where they are not told.
+    """
 
     name: str
     offset: int
     size: int
     kind: str
+    writes: bool = False
+    value_type: str = ""
+    type_name: str = ""
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """What the metadata says of one kernel; `facts` by the names of directives."""
+    """What the metadata says of one kernel; `counts` by their names there, without the dot."""
 
-    facts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     arguments: tuple[KernelArgument, ...] = ()
     workgroup_size: tuple[int, ...] | None = None
 
@@ -56,7 +62,9 @@ def read_metadata(text: str, kernel: str) -> Metadata:
         entry: Mapping[str, Any] = next(named, {})
         required = entry.get(".reqd_workgroup_size")
         return Metadata(
-            _facts(entry), _arguments(entry), tuple(map(int, required)) if required else None
+            {name: int(entry[f".{name}"]) for name in _COUNTS if f".{name}" in entry},
+            _arguments(entry),
+            tuple(map(int, required)) if required else None,
         )
     except yaml.YAMLError as error:
         raise EmulationError(f"the metadata is no YAML: {error}") from None
@@ -64,20 +72,14 @@ def read_metadata(text: str, kernel: str) -> Metadata:
         raise EmulationError("the metadata does not describe kernels as LLVM does") from None
 
 
-def _facts(entry: Mapping[str, Any]) -> dict[str, int]:
-    """What directives say by symbols, where the linker counts for them, in numbers."""
-    found = {name: int(entry[key]) for name, key in _FACTS.items() if key in entry}
-    accumulation = int(entry.get(".agpr_count", 0))
-    if accumulation and "next_free_vgpr" in found:
-        found["accum_offset"] = found["next_free_vgpr"] - accumulation
-    return found
-
-
 def _arguments(entry: Mapping[str, Any]) -> tuple[KernelArgument, ...]:
     return tuple(
         KernelArgument(
             str(each.get(".name", "")), int(each[".offset"]), int(each[".size"]),
             str(each[".value_kind"]),
+            str(each.get(".actual_access", "")) in ("write_only", "read_write"),
+            str(each.get(".value_type", "")),
+            str(each.get(".type_name", "")),
         )
         for each in entry.get(".args") or ()
     )  # fmt: skip

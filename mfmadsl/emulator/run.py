@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import parse_assembly
-from mfmadsl.emulator.launch import Extents, Launch, load_arguments, start_waves
+from mfmadsl.emulator.launch import Extents, Launch, check_extents, load_arguments, start_waves
 from mfmadsl.emulator.matrix import is_modelled
 from mfmadsl.emulator.scheduler import Scheduler
 from mfmadsl.emulator.watch import Watch
@@ -19,9 +19,14 @@ from mfmadsl.emulator.wave import LANES
 from mfmadsl.model import Intrinsic
 
 Dimensions = Sequence[int]
+Progress = Callable[[int, int], None]
+"""Takes how many workgroups of a launch are done, and how many there are."""
 
 _LANES_AT_ONCE = 1 << 14
 """Lanes of the workgroups that run together: enough to hide NumPy's calls, few enough to cache."""
+
+MOST_GROUPS = 1 << 24
+"""Workgroups of one launch: a day's work."""
 
 BUDGET = 10_000_000
 """Instructions that a wave may execute, unless told otherwise."""
@@ -98,6 +103,7 @@ def emulate(
     lds_bytes: int | None = None,
     budget: int = BUDGET,
     trusted: Iterable[Intrinsic] = (),
+    progress: Progress | None = None,
 ) -> Run:
     """Run a kernel's assembly; arrays in `args` are changed in place, as a GPU would.
 
@@ -105,12 +111,17 @@ def emulate(
     and `block`: up to three extents each, in workgroups and threads. `args` are NumPy arrays,
     None for a null pointer and, for arguments passed by value, NumPy scalars, in the order of the
     kernel's parameters. `lds_bytes` is the size of a workgroup's LDS, where the text does not
-    state it.
+    state it. `progress` is called now and then with the workgroups done and all of them, of each
+    launch.
 
     The emulator has its own idea of every instruction. For one that it does not know, or to try out
     another layout, `trusted` names `.mfma` entries whose word is taken for what their instructions
     do; the result lists those that were executed.
 
+    Arrays have the kernel's types and shapes where those are known. They may have any strides, but
+    what the kernel writes is writable and shares no memory with another argument.
+
+    Raises TypeError and ValueError for arguments and extents that the kernel cannot have.
     Raises EmulationError where the kernel accesses something outside of its arguments, uses an
     instruction that is not known, or executes more than `budget` instructions in a wave; it names
     the line of the assembly. See `sanitize` for all else that may be undefined.
@@ -119,7 +130,7 @@ def emulate(
     runs = []
     for one, values in launches_of(kernel, args):
         launch = launch_of(one, grid, block, lds_bytes)
-        runs.append(run_launch(replace(launch, trusted=trusted), values, budget))
+        runs.append(run_launch(replace(launch, trusted=trusted), values, budget, progress=progress))
     return _all_of(runs)
 
 
@@ -149,11 +160,17 @@ def launch_of(
     else:
         program = parse_assembly(kernel.assembly, kernel.symbol)
         grid = kernel.grid if grid is None else grid
-        block = kernel.block if block is None else block
+        if block is not None and _three(block, "block") != kernel.block:
+            raise ValueError(
+                f"block: `{kernel.symbol}` is built for {tuple(kernel.block)}, not {tuple(block)}"
+            )
+        block = kernel.block
         lds_bytes = kernel.lds_bytes if lds_bytes is None else lds_bytes
     if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
-    return Launch(program, _three(grid, "grid"), _three(block, "block"), lds_bytes)
+    launch = Launch(program, _three(grid, "grid"), _three(block, "block"), lds_bytes)
+    check_extents(launch)
+    return launch
 
 
 def run_launch(
@@ -162,14 +179,27 @@ def run_launch(
     budget: int = BUDGET,
     watch: Watch | None = None,
     groups: npt.NDArray[np.int64] | None = None,
+    kept: bool = False,
+    progress: Progress | None = None,
 ) -> Run:
-    """Run all workgroups of a launch, or some of them, under the eyes of `watch`."""
-    groups = np.arange(launch.groups) if groups is None else groups
-    loaded = load_arguments(launch, args)
+    """Run all workgroups of a launch, or some of them, under the eyes of `watch`.
+
+    With `kept` the caller's arrays stay as they are.
+    """
+    if groups is None:
+        if launch.groups > MOST_GROUPS:
+            raise ValueError(
+                f"grid: the emulator runs up to {MOST_GROUPS} workgroups, not {launch.groups}: "
+                "take a smaller problem"
+            )
+        groups = np.arange(launch.groups)
+    loaded = load_arguments(launch, args, kept)
     scheduler = Scheduler(launch.program, budget, launch.trusted)
     at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
     with np.errstate(all="ignore"):
         for first in range(0, len(groups), at_once):
+            if progress is not None:
+                progress(first, len(groups))
             chosen = groups[first : first + at_once]
             scheduler.run(start_waves(launch, loaded, chosen, watch))
     loaded.bring_back()

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mfmadsl.report.registers import registers_json, registers_line
+
 if TYPE_CHECKING:
-    from mfmadsl.target import Kernel
+    from mfmadsl.target import Argument, Kernel
 
 
-def kernel_json(kernel: Kernel, files: list[str]) -> dict[str, Any]:
-    """All that a launcher needs; `files` are those written beside."""
+def kernel_json(kernel: Kernel, files: Sequence[list[str]]) -> dict[str, Any]:
+    """All that a launcher needs; `files` are those written beside, of each launch."""
+    launches = [_launch(each, own) for each, own in zip(kernel.chain(), files, strict=True)]
+    following = None
+    for launch in reversed(launches[1:]):
+        following = {**launch, "next": following}
+    return {
+        **launches[0],
+        "arch": kernel.arch,
+        "arguments": _arrays(kernel.arguments),
+        "workspaces": _arrays(kernel.workspaces),
+        "symbols": [{"name": s.name, "dtype": s.dtype} for s in kernel.symbols],
+        "next": following,
+    }
+
+
+def _launch(kernel: Kernel, files: list[str]) -> dict[str, Any]:
     return {
         "symbol": kernel.symbol,
-        "arch": kernel.arch,
-        "arguments": [
-            {"name": a.name, "dtype": a.dtype, "shape": list(a.shape)} for a in kernel.arguments
-        ],
-        "grid": [e if isinstance(e, int) else str(e) for e in kernel.extents],
+        "parameters": list(kernel.parameters) or [a.name for a in kernel.arguments],
+        "grid": _numbers(kernel.extents),
         "block": list(kernel.block),
         "lds_bytes": kernel.lds_bytes,
-        "registers": {
-            "vector": kernel.registers.vector,
-            "accumulation": kernel.registers.accumulation,
-            "scalar": kernel.registers.scalar,
-        },
-        "spills": kernel.registers.spilled,
-        "scratch_bytes": kernel.registers.scratch_bytes,
+        **registers_json(kernel.registers),
         "files": files,
     }
+
+
+def _arrays(arguments: Iterable[Argument]) -> list[dict[str, Any]]:
+    return [{"name": a.name, "dtype": a.dtype, "shape": _numbers(a.shape)} for a in arguments]
+
+
+def _numbers(extents: Iterable[Any]) -> list[int | str]:
+    """Extents that are known at run time only become formulas."""
+    return [e if isinstance(e, int) else str(e) for e in extents]
 
 
 def kernel_summary(kernel: Kernel) -> str:
@@ -36,17 +53,31 @@ def kernel_summary(kernel: Kernel) -> str:
     arguments = ", ".join(
         f"{a.name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for a in kernel.arguments
     )
-    registers, scratch = kernel.registers, kernel.registers.scratch_bytes
     return "\n".join(
         [
             f"kernel     {kernel.symbol}({arguments}) for {kernel.arch}",
-            f"launch     grid {_extents(kernel.extents)}, block {_extents(kernel.block)}",
-            f"LDS        {kernel.lds_bytes} bytes",
-            f"registers  {registers.vector} vector, {registers.accumulation} of accumulation, "
-            f"{registers.scalar} scalar, {registers.spilled} spilled",
-            *([f"scratch    {scratch} bytes a lane: the tile is too large"] if scratch else []),
+            *_launch_lines(kernel),
+            *(
+                f"workspace  {a.name}: {a.dtype}[{', '.join(map(str, a.shape))}]"
+                for a in kernel.workspaces
+            ),
+            *(
+                line
+                for each in list(kernel.chain())[1:]
+                for line in ("", f"then       {each.symbol}", *_launch_lines(each))
+            ),
         ]
     )
+
+
+def _launch_lines(kernel: Kernel) -> list[str]:
+    scratch = kernel.registers.scratch_bytes
+    return [
+        f"launch     grid {_extents(kernel.extents)}, block {_extents(kernel.block)}",
+        f"LDS        {kernel.lds_bytes} bytes",
+        f"registers  {registers_line(kernel.registers)}",
+        *([f"scratch    {scratch} bytes a lane: the tile is too large"] if scratch else []),
+    ]
 
 
 def _extents(extents: Sequence[object]) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator.assembly import Program
 
 _ARRAY = re.compile(r"(\w+)\[([\d, ]*)\](?:=(.+))?")
 _NUMBER = re.compile(r"(\w+)=(.+)")
@@ -19,25 +23,81 @@ class KernelFileError(ValueError):
 
 
 @dataclass(frozen=True)
-class StoredKernel:
-    """A kernel from files, with its launch, and the types of its arguments if those are known."""
+class StoredArray:
+    """An argument as the JSON describes it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class StoredLaunch:
+    """One start of a kernel from files; `args` are what its machine code takes."""
 
     assembly: str
     symbol: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     lds_bytes: int
-    described: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    args: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class StoredKernel:
+    """A kernel from files: its launches, one after another.
+
+    Where `described` has the arguments, each launch names those that it takes, and `workspaces`.
+    """
+
+    starts: tuple[StoredLaunch, ...]
+    described: tuple[StoredArray, ...] | None = None
+    workspaces: tuple[StoredArray, ...] = ()
 
     def arguments(self, texts: Sequence[str]) -> list[Any]:
         """The values that texts such as `float16[64,64]` stand for; those described by default.
 
-        Raises KernelFileError for a text that is none of the forms.
+        Raises KernelFileError for a text that is none of the forms, and for more than this machine
+        holds.
         """
         import numpy as np
 
         generator = np.random.default_rng(_SEED)
-        return [_value(text, generator) for text in texts or self.described]
+        texts = texts or [array.text for array in self.described or ()]
+        return [_value(text, generator) for text in texts]
+
+    def launches(self, args: Sequence[Any]) -> list[StoredLaunch]:
+        """What to launch with these arguments.
+
+        Raises ValueError or TypeError if they are not those that are described.
+        """
+        import numpy as np
+
+        from mfmadsl.emulator.argument import check_described
+
+        if self.described is None:
+            return [replace(launch, args=tuple(args)) for launch in self.starts]
+        if len(args) != len(self.described):
+            names = ", ".join(array.name for array in self.described)
+            raise ValueError(
+                f"`{self.starts[0].symbol}` takes {len(self.described)} arguments ({names}), "
+                f"but {len(args)} are given"
+            )
+        values: dict[str, Any] = {}
+        for array, value in zip(self.described, args, strict=True):
+            check_described(value, array.name, array.dtype, array.shape)
+            values[array.name] = value
+        for array in self.workspaces:
+            values[array.name] = np.empty(array.shape, _dtype(array.dtype, array.text))
+        return [
+            replace(launch, args=tuple(values[name] for name in launch.parameters))
+            for launch in self.starts
+        ]
 
 
 def read_kernel(
@@ -49,30 +109,34 @@ def read_kernel(
 ) -> StoredKernel:
     """Read assembly text, or JSON as `mfmadsl gemm --emit json` writes it, beside its assembly.
 
-    What is given here goes before what the files say. Raises KernelFileError.
+    What is given here goes before what assembly text says. JSON says all of it. Raises
+    KernelFileError.
     """
-    from mfmadsl.emulator import EmulationError
-    from mfmadsl.emulator.assembly import parse_assembly
-
-    text, facts = _read(path), {}
+    text = _read(path)
     if path.suffix == ".json":
-        facts = _facts(path, text)
-        text = _read(facts["assembly"])
-    try:
-        program = parse_assembly(text, symbol or facts.get("symbol"))
-    except EmulationError as error:
-        raise KernelFileError(f"{path}: {error}") from None
-    grid = grid or facts.get("grid")
-    block = block or facts.get("block") or program.workgroup_size
+        asked = {"symbol": symbol, "grid": grid, "block": block, "lds": lds_bytes}
+        given = [f"--{name}" for name, value in asked.items() if value is not None]
+        if given:
+            raise KernelFileError(f"{path}: says by itself what {', '.join(given)} would say")
+        return _described(path, text)
+    program = _program(path, text, symbol)
+    block = block or program.workgroup_size
     if grid is None or block is None:
         missing = "grid" if grid is None else "block"
         raise KernelFileError(f"{path}: the text does not say its {missing}: give --{missing}")
     if lds_bytes is None:
-        lds_bytes = facts.get("lds_bytes", program.directive("group_segment_fixed_size"))
-    return StoredKernel(
-        text, program.name, _three(grid), _three(block), lds_bytes,
-        tuple(facts.get("described", ())),
-    )  # fmt: skip
+        lds_bytes = program.directive("group_segment_fixed_size")
+    return StoredKernel((StoredLaunch(text, program.name, _three(grid), _three(block), lds_bytes),))
+
+
+def _program(path: Path, text: str, symbol: str | None) -> Program:
+    from mfmadsl.emulator import EmulationError
+    from mfmadsl.emulator.assembly import parse_assembly
+
+    try:
+        return parse_assembly(text, symbol)
+    except EmulationError as error:
+        raise KernelFileError(f"{path}: {error}") from None
 
 
 def _read(path: Path) -> str:
@@ -84,24 +148,52 @@ def _read(path: Path) -> str:
         raise KernelFileError(f"{path}: is no text") from None
 
 
-def _facts(path: Path, text: str) -> dict[str, Any]:
-    """What the JSON says, with the path of the assembly."""
+def _described(path: Path, text: str) -> StoredKernel:
+    """What the JSON says, with the assembly of each launch."""
     try:
-        described = json.loads(text)
-        arguments = [
-            f"{a['dtype']}[{','.join(map(str, a['shape']))}]" for a in described["arguments"]
-        ]
-        facts = {name: described[name] for name in ("symbol", "grid", "block", "lds_bytes")}
-        files = [Path(name) for name in described["files"] if name.endswith(".s")]
-    except (ValueError, KeyError, TypeError):
+        facts = json.loads(text)
+        arrays = {
+            kind: tuple(
+                StoredArray(str(a["name"]), str(a["dtype"]), tuple(map(int, a["shape"])))
+                for a in facts[kind]
+            )
+            for kind in ("arguments", "workspaces")
+        }
+        launches = []
+        while facts is not None:
+            files = [Path(name) for name in facts["files"] if name.endswith(".s")]
+            launches.append(
+                StoredLaunch(
+                    assembly=_beside(path, files),
+                    symbol=str(facts["symbol"]),
+                    grid=_three([int(extent) for extent in facts["grid"]]),
+                    block=_three([int(extent) for extent in facts["block"]]),
+                    lds_bytes=int(facts["lds_bytes"]),
+                    parameters=tuple(map(str, facts["parameters"])),
+                )
+            )
+            facts = facts["next"]
+        known = {array.name for kind in arrays.values() for array in kind}
+        if any(set(launch.parameters) - known for launch in launches):
+            raise KeyError("parameters")
+    except KernelFileError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise KernelFileError(
             f"{path}: is not what `mfmadsl gemm --emit json` writes; "
             "give the assembly text with --grid, --block and --arg instead"
         ) from None
+    for launch in launches:
+        _program(path, launch.assembly, launch.symbol)
+    return StoredKernel(tuple(launches), arrays["arguments"], arrays["workspaces"])
+
+
+def _beside(path: Path, files: Sequence[Path]) -> str:
+    """The assembly, where it was written or beside the JSON."""
     if not files:
         raise KernelFileError(f"{path}: names no assembly: write it with --emit asm --emit json")
     beside = path.parent / files[0].name
-    return {**facts, "described": arguments, "assembly": beside if beside.exists() else files[0]}
+    return _read(beside if beside.exists() else files[0])
 
 
 def _three(extents: Sequence[int]) -> tuple[int, int, int]:
@@ -111,6 +203,8 @@ def _three(extents: Sequence[int]) -> tuple[int, int, int]:
 
 def _value(text: str, generator: Any) -> Any:
     import numpy as np
+
+    from mfmadsl.emulator.argument import check_size
 
     if text == "null":
         return None
@@ -122,6 +216,10 @@ def _value(text: str, generator: Any) -> Any:
     if match := _ARRAY.fullmatch(text):
         dtype = _dtype(match[1], text)
         shape = tuple(int(extent) for extent in match[2].split(",") if extent.strip())
+        try:
+            check_size(8 * prod(shape), f"argument `{text}` takes")  # float64, before it is rounded
+        except ValueError as error:
+            raise KernelFileError(str(error)) from None
         if match[3] is not None:
             return np.full(shape, _number(match[3], dtype, text), dtype)
         if dtype.kind in "iu":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from mfmadsl.report.registers import registers_json, registers_line
+
 if TYPE_CHECKING:
     from mfmadsl.emulator.profiler import LdsAccess, Profile
     from mfmadsl.emulator.profiler.profile import Section
@@ -18,7 +20,9 @@ def profile_json(profile: Profile) -> dict[str, Any]:
     return {
         "kernel": profile.symbol,
         "arch": profile.chip.arch,
-        "registers": {"vector": profile.registers[0], "accumulation": profile.registers[1]},
+        "launch": {"place": profile.launch[0], "count": profile.launch[1]},
+        **registers_json(profile.registers),
+        "allocated": profile.allocated,
         "lds_bytes": profile.lds_bytes,
         "occupancy": {
             "waves_per_simd": profile.occupancy.waves_per_simd,
@@ -63,15 +67,17 @@ def _section_json(section: Section) -> dict[str, Any]:
 def profile_table(profile: Profile) -> str:
     """What limits the kernel, and the figures behind it."""
     held, timing = profile.occupancy, profile.timing
-    vector, accumulation = profile.registers
+    place, count = profile.launch
     lines = [
         f"kernel      {profile.symbol} on {profile.chip.arch}",
-        f"registers   {vector} vector, {accumulation} of accumulation; {profile.lds_bytes} bytes "
-        f"of LDS",
-        f"occupancy   {held.waves_per_simd} waves a SIMD in {held.groups} workgroups, "
-        f"limited by {held.limit}",
-        f"model       {timing.cycles} cycles for {profile.waves} waves of {profile.workgroups} "
-        f"workgroups; matrix cores in use {profile.matrix_use:.0%} (bound {profile.matrix_bound})",
+        *([f"launch      {place}, of {count} counted from 0"] if count > 1 else []),
+        f"registers   {registers_line(profile.registers)}; {profile.allocated} allocated",
+        f"LDS         {profile.lds_bytes} bytes",
+        f"occupancy   {_several(held.waves_per_simd, 'wave')} a SIMD in "
+        f"{_several(held.groups, 'workgroup')}, limited by {held.limit}",
+        f"model       {timing.cycles} cycles for {_several(profile.waves, 'wave')} of "
+        f"{_several(profile.workgroups, 'workgroup')}; matrix cores in use "
+        f"{profile.matrix_use:.0%} (bound {profile.matrix_bound})",
         "",
         *_columns(profile),
         "",
@@ -86,6 +92,10 @@ def profile_table(profile: Profile) -> str:
             for access in conflicts
         ]
     return "\n".join(lines)
+
+
+def _several(count: int, name: str) -> str:
+    return f"{count} {name}{'s' * (count != 1)}"
 
 
 def _conflicts(access: LdsAccess) -> float:

@@ -63,7 +63,11 @@ def json_schema() -> dict[str, Any]:
         "profile": _object(
             kernel=_STRING,
             arch={"enum": list(ARCHITECTURES)},
-            registers=_object(vector=_NATURAL, accumulation=_NATURAL),
+            launch=_object(place=_NATURAL, count=_POSITIVE),
+            registers=_object(vector=_NATURAL, accumulation=_NATURAL, scalar=_NATURAL),
+            spills=_NATURAL,
+            scratch_bytes=_NATURAL,
+            allocated=_POSITIVE,
             lds_bytes=_NATURAL,
             occupancy=_object(waves_per_simd=_POSITIVE, workgroups=_POSITIVE, limit=_STRING),
             modelled=_object(workgroups=_POSITIVE, waves=_POSITIVE),
@@ -108,6 +112,7 @@ def json_schema() -> dict[str, Any]:
             hint=_STRING,
         ),
     }
+    definitions |= _kernel()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What mfmadsl prints as JSON",
@@ -117,9 +122,43 @@ def json_schema() -> dict[str, Any]:
             {"$ref": "#/$defs/check"},
             {"type": "array", "items": {"$ref": "#/$defs/fault"}},
             {"$ref": "#/$defs/profile"},
+            {"$ref": "#/$defs/kernel"},
         ],
         "$defs": definitions,
     }
+
+
+def _kernel() -> dict[str, Any]:
+    """What `gemm --emit json` writes; an extent that is known at run time only is a formula."""
+    extent = {"anyOf": [_NATURAL, _STRING]}
+    three = {"type": "array", "items": extent, "minItems": 3, "maxItems": 3}
+    names = {"type": "array", "items": _STRING}
+    launch: dict[str, Any] = {
+        "symbol": _STRING,
+        "parameters": names,
+        "grid": three,
+        "block": three,
+        "lds_bytes": _NATURAL,
+        "registers": _object(vector=_NATURAL, accumulation=_NATURAL, scalar=_NATURAL),
+        "spills": _NATURAL,
+        "scratch_bytes": _NATURAL,
+        "files": names,
+        "next": _or_null({"$ref": "#/$defs/launch"}),
+    }
+    array = _object(name=_STRING, dtype=_STRING, shape={"type": "array", "items": extent})
+    arrays = {"type": "array", "items": array}
+    number = {"type": "number"}
+    kernel = _object(
+        **launch,
+        arch={"enum": list(ARCHITECTURES)},
+        arguments=arrays,
+        workspaces=arrays,
+        symbols={"type": "array", "items": _object(name=_STRING, dtype=_STRING)},
+    )
+    kernel["properties"]["emulation"] = _object(
+        largest_error=number, tolerance=number, agrees={"type": "boolean"}
+    )
+    return {"kernel": kernel, "launch": _object(**launch)}
 
 
 _STRING = {"type": "string"}

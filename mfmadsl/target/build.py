@@ -11,9 +11,10 @@ from tvm.target import Target
 from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
+from mfmadsl.emulator.registers import registers_of
 from mfmadsl.model import Architecture, architecture
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
-from mfmadsl.target.kernel import Kernel, registers_of
+from mfmadsl.target.kernel import Kernel
 from mfmadsl.target.linker import link
 from mfmadsl.target.llvm import (
     MachineCode,
@@ -80,7 +81,7 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
             extents=launch.grid,
             block=launch.block,
             lds_bytes=launch.lds_bytes,
-            registers=registers_of(code.assembly),
+            registers=registers_of(code.assembly, launch.symbol),
             parameters=launch.parameters,
             workspaces=workspaces,
             symbols=symbols_of(function),

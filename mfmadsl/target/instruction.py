@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mfmadsl.emulator.registers import registers_of
 from mfmadsl.model import (
     NEGATION_CHIPS,
     Intrinsic,
@@ -15,7 +16,7 @@ from mfmadsl.model import (
 from mfmadsl.model.signature import SCALED_FORMATS, overload, register_type
 from mfmadsl.target.build import CodegenError
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
-from mfmadsl.target.kernel import Argument, Kernel, registers_of
+from mfmadsl.target.kernel import Argument, Kernel
 from mfmadsl.target.linker import link
 from mfmadsl.target.llvm import emit
 from mfmadsl.target.lower import LoweringError
@@ -73,7 +74,7 @@ def build_instruction(intrinsic: Intrinsic, arch: str, immediates: Immediates = 
         extents=(1, 1, 1),
         block=(_LANES, 1, 1),
         lds_bytes=0,
-        registers=registers_of(code.assembly),
+        registers=registers_of(code.assembly, _SYMBOL),
     )
 
 

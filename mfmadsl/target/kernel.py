@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mfmadsl.emulator.argument import check_described
+from mfmadsl.emulator.registers import Registers
 from mfmadsl.target.extent import Extent, value_of
 
 
@@ -30,21 +31,6 @@ class Symbol:
 
     name: str
     dtype: str
-
-
-@dataclass(frozen=True)
-class Registers:
-    """What one wave takes of the register files, by the compiler's own account.
-
-    `scratch_bytes` is the memory that each lane needs besides, for spilled registers and for
-    arrays that found no place in them.
-    """
-
-    vector: int
-    accumulation: int
-    scalar: int
-    spilled: int
-    scratch_bytes: int
 
 
 @dataclass(frozen=True)
@@ -96,10 +82,18 @@ class Kernel:
         names = ", ".join(symbol.name for symbol in self.symbols)
         raise ValueError(f"the grid of `{self.symbol}` depends on {names}: see `launches`")
 
+    def chain(self) -> Iterator[Kernel]:
+        """This kernel and those that are launched after it."""
+        kernel: Kernel | None = self
+        while kernel is not None:
+            yield kernel
+            kernel = kernel.next
+
     def launches(self, args: Sequence[Any]) -> list[Launch]:
         """What to launch for these arguments, one after another.
 
-        Raises ValueError if the arrays are not as many as the arguments, or their shapes disagree.
+        Raises ValueError if the arrays are not as many as the arguments, or their types, their
+        shapes or their sizes are others, and TypeError for what is no plain array.
         """
         if len(args) != len(self.arguments):
             names = ", ".join(argument.name for argument in self.arguments)
@@ -108,6 +102,9 @@ class Kernel:
                 f"but {len(args)} are given"
             )
         extents = _extents(self.arguments, args)
+        for argument, value in zip(self.arguments, args, strict=True):
+            shape = [value_of(extent, extents) for extent in argument.shape]
+            check_described(value, argument.name, argument.dtype, shape)
         values: dict[str, Any] = {a.name: x for a, x in zip(self.arguments, args, strict=True)}
         for symbol in self.symbols:
             values[symbol.name] = np.dtype(symbol.dtype).type(extents[symbol.name])
@@ -115,8 +112,7 @@ class Kernel:
             shape = [value_of(extent, extents) for extent in workspace.shape]
             values[workspace.name] = np.empty(shape, workspace.dtype)
         found = []
-        kernel: Kernel | None = self
-        while kernel is not None:
+        for kernel in self.chain():
             x, y, z = (value_of(extent, extents) for extent in kernel.extents)
             taken = kernel.parameters or tuple(a.name for a in self.arguments)
             found.append(
@@ -125,7 +121,6 @@ class Kernel:
                     tuple(values[name] for name in taken),
                 )
             )  # fmt: skip
-            kernel = kernel.next
         return found
 
 
@@ -146,21 +141,3 @@ def _extents(arguments: Sequence[Argument], args: Sequence[Any]) -> dict[str, in
                     f"{extent} is {extents[extent]} in one argument, and {found} in {argument.name}"
                 )
     return extents
-
-
-def registers_of(assembly: str) -> Registers:
-    """Register counts from the metadata at the end of LLVM's assembly text."""
-    agprs = _metadata(assembly, "agpr_count")
-    return Registers(
-        # On gfx90a and newer, vgpr_count covers both halves of the unified file.
-        vector=_metadata(assembly, "vgpr_count"),
-        accumulation=agprs,
-        scalar=_metadata(assembly, "sgpr_count"),
-        spilled=_metadata(assembly, "vgpr_spill_count") + _metadata(assembly, "sgpr_spill_count"),
-        scratch_bytes=_metadata(assembly, "private_segment_fixed_size"),
-    )
-
-
-def _metadata(assembly: str, key: str) -> int:
-    found = re.search(rf"\.{key}:\s+(\d+)", assembly)
-    return int(found[1]) if found else 0

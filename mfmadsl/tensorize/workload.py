@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tvm import te
-from tvm.tirx import Expr, PrimFunc
+from tvm.tirx import PrimFunc
 
 
 def matmul(
@@ -19,14 +21,32 @@ def matmul(
 
     B has the type of A if `b_dtype` does not say another.
     """
-    a = te.placeholder((m, k), name="A", dtype=in_dtype)
-    shape = (n, k) if b_transposed else (k, n)
-    b = te.placeholder(shape, name="B", dtype=b_dtype or in_dtype)
+    a, b, c = product((m, n, k), (in_dtype, b_dtype or in_dtype, out_dtype), (False, b_transposed))
+    return te.create_prim_func([a, b, c])
+
+
+def product(
+    extents: tuple[int, int, int],
+    dtypes: tuple[str, str, str],
+    transposed: tuple[bool, bool],
+    batch: int | None = None,
+    name: str = "C",
+) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """A, B and their product, as tensors for what follows; `extents` are M, N and K.
+
+    Transposed, A lies as K x M, and B as N x K. With `batch` there are so many of each.
+    """
+    m, n, k = extents
+    sides = (batch,) if batch else ()
+    a_shape, b_shape = ((k, m) if transposed[0] else (m, k)), ((n, k) if transposed[1] else (k, n))
+    a = te.placeholder((*sides, *a_shape), name="A", dtype=dtypes[0])
+    b = te.placeholder((*sides, *b_shape), name="B", dtype=dtypes[1])
     r = te.reduce_axis((0, k), name="k")
 
-    def product(i: Expr, j: Expr) -> Expr:
-        right = b[j, r] if b_transposed else b[r, j]
-        return te.sum(a[i, r].astype(out_dtype) * right.astype(out_dtype), axis=[r])
+    def element(*place: Any) -> Any:
+        *which, i, j = place
+        left = a[(*which, r, i)] if transposed[0] else a[(*which, i, r)]
+        right = b[(*which, j, r)] if transposed[1] else b[(*which, r, j)]
+        return te.sum(left.astype(dtypes[2]) * right.astype(dtypes[2]), axis=[r])
 
-    c = te.compute((m, n), product, name="C")
-    return te.create_prim_func([a, b, c])
+    return a, b, te.compute((*sides, m, n), element, name=name)

@@ -25,10 +25,11 @@ class Chip:
 
     arch: str
     simds: int = 4  # A
+    compute_units: int = 304  # D: of the largest product; of one die, where each is a device
     waves_per_simd: int = 8  # B
-    registers: int = 512  # B: of one lane of a SIMD, for all of its waves
+    groups_of_waves: int = 16  # B: workgroups of several waves, each of which takes a barrier
+    registers: int = 512  # B: of one lane of a SIMD, for all of its waves (gfx908: of each kind)
     register_granule: int = 8  # B
-    unified_registers: bool = True  # B: accumulation registers come out of the same
     lds_bytes: int = 65536  # A
     lds_granule: int = 512  # B
     lds_latency: int = 64  # E: 48 beyond the transfer of the data itself
@@ -40,16 +41,21 @@ class Chip:
     l2_latency: int = 254  # E
     scalar_latency: int = 64  # B, E: a hit in the scalar cache
 
+    def granted(self, vector: int) -> int:
+        """The vector registers a lane that a wave is given if it asks for so many."""
+        granule = self.register_granule
+        return max(granule, -(-vector // granule) * granule)
+
 
 _CHIPS = {
     "gfx908": Chip(
-        "gfx908", waves_per_simd=10, registers=256, register_granule=4, unified_registers=False,
+        "gfx908", compute_units=120, waves_per_simd=10, registers=256, register_granule=4,
         line_bytes=64,
     ),
-    "gfx90a": Chip("gfx90a", line_bytes=64),
+    "gfx90a": Chip("gfx90a", compute_units=110, line_bytes=64),
     "gfx942": Chip("gfx942"),
     # D: the LDS is larger and is read twice as fast; F: reads see 64 banks.
-    "gfx950": Chip("gfx950", lds_bytes=163840, lds_granule=1280, read_banks=64),
+    "gfx950": Chip("gfx950", compute_units=256, lds_bytes=163840, lds_granule=1280, read_banks=64),
 }  # fmt: skip
 
 
@@ -62,7 +68,10 @@ def chip_of(arch: str) -> Chip:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How many waves of a kernel a SIMD holds, and what keeps it from more."""
+    """How many workgroups of a kernel a compute unit holds, and what keeps it from more.
+
+    `waves_per_simd` are those of the SIMD that has most of them.
+    """
 
     waves_per_simd: int
     groups: int
@@ -70,20 +79,42 @@ class Occupancy:
 
 
 def occupancy(
-    chip: Chip, vector: int, accumulation: int, lds_bytes: int, waves_per_group: int
+    chip: Chip, vector: int, lds_bytes: int, waves_per_group: int, scalar: int = 0
 ) -> Occupancy:
-    """Of a kernel with so many registers a lane, bytes of LDS, and waves a workgroup."""
-    taken = vector + accumulation if chip.unified_registers else max(vector, accumulation)
-    granule = chip.register_granule
-    by_registers = chip.registers // max(granule, -(-taken // granule) * granule)
-    waves = min(by_registers, chip.waves_per_simd)
-    per_simd = -(-waves_per_group // chip.simds)
-    groups = {
-        "registers" if by_registers < chip.waves_per_simd else "waves": max(1, waves // per_simd)
+    """Of a kernel that asks for so many registers, bytes of LDS, and waves a workgroup.
+
+    `vector` counts both kinds where they share a file, and the larger one elsewhere. Waves go to
+    the SIMDs in turn, so that a workgroup may have more waves on one than on another.
+
+    Raises ValueError if not one workgroup fits.
+    """
+    waves = {
+        "registers": chip.registers // chip.granted(vector),
+        "scalar registers": _waves_by_scalars(scalar),
+        "waves": chip.waves_per_simd,
     }
+    groups = {name: chip.simds * count // waves_per_group for name, count in waves.items()}
     if lds_bytes:
         granules = -(-lds_bytes // chip.lds_granule) * chip.lds_granule
-        groups["LDS"] = max(1, chip.lds_bytes // granules)
-    limit = min(groups, key=lambda name: groups[name])
-    resident = groups[limit]
-    return Occupancy(max(1, resident * waves_per_group // chip.simds), resident, limit)
+        groups["LDS"] = chip.lds_bytes // granules
+    if waves_per_group > 1:
+        groups["barriers"] = chip.groups_of_waves
+    resident = min(groups.values())
+    limits = [name for name in _LIMITS if groups.get(name) == resident]
+    if not resident:
+        raise ValueError(
+            f"a workgroup of {waves_per_group} waves, {vector} vector registers and {lds_bytes} "
+            f"bytes of LDS does not fit on a compute unit of {chip.arch}: too much of "
+            f"{limits[0]}"
+        )
+    return Occupancy(-(-resident * waves_per_group // chip.simds), resident, limits[0])
+
+
+# Which of equal ones is named: first what no kernel can change, and LDS before the registers that
+# LLVM asks for because of it.
+_LIMITS = ("waves", "barriers", "LDS", "registers", "scalar registers")
+
+
+def _waves_by_scalars(count: int) -> int:
+    """Waves of a SIMD that so many leave room for (B: getOccupancyWithNumSGPRs)."""
+    return next((waves for most, waves in ((80, 10), (88, 9), (100, 8)) if count <= most), 7)

@@ -10,12 +10,26 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.emulator.assembly import Program
+from mfmadsl.emulator.launch import Launch
 from mfmadsl.emulator.profiler.chip import SLOT, Chip, Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.cost import matrix_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
 from mfmadsl.emulator.profiler.timing import Timing, simulate
-from mfmadsl.emulator.run import BUDGET, Dimensions, Runnable, launch_of, launches_of, run_launch
+from mfmadsl.emulator.registers import (
+    Registers,
+    asked_scalar_registers,
+    asked_vector_registers,
+)
+from mfmadsl.emulator.run import (
+    BUDGET,
+    Dimensions,
+    Progress,
+    Runnable,
+    launch_of,
+    launches_of,
+    run_launch,
+)
 
 
 @dataclass(frozen=True)
@@ -53,16 +67,20 @@ class Section:
 
 @dataclass(frozen=True)
 class Profile:
-    """One kernel on one compute unit of a chip, with as many workgroups as it can hold.
+    """One kernel on one compute unit of a chip.
 
-    `loop` is the main loop, once; `whole` the whole kernel of a wave. `limits` says what keeps it
-    from being faster, the most important first.
+    It can hold the workgroups of `occupancy`; the grid gives it `workgroups`. `registers` are those
+    that the kernel uses, and `allocated` the vector registers a lane that it is given: of both
+    kinds together, or on gfx908 of each. `loop` is the main loop, once; `whole` the whole kernel of
+    a wave. `limits` says what keeps it from being faster, the most important first. `launch` is its
+    place among the launches of the work, from 0 on, and their number.
     """
 
     symbol: str
     chip: Chip
     program: Program
-    registers: tuple[int, int]
+    registers: Registers
+    allocated: int
     lds_bytes: int
     occupancy: Occupancy
     workgroups: int
@@ -72,6 +90,7 @@ class Profile:
     lds: tuple[LdsAccess, ...]
     timing: Timing
     limits: tuple[str, ...]
+    launch: tuple[int, int] = (0, 1)
 
     @property
     def matrix_bound(self) -> int:
@@ -91,22 +110,42 @@ def profile(
     *,
     lds_bytes: int | None = None,
     budget: int = BUDGET,
+    full: bool = False,
+    launch: int = 0,
+    progress: Progress | None = None,
 ) -> Profile:
     """Run the workgroups that share one compute unit, and model how long they take.
 
-    Takes what `emulate` takes, but leaves the arrays as they are. Of several launches it is the
-    first.
+    Takes what `emulate` takes, but leaves the arrays as they are. Of several launches it is the one
+    of that number, counted from 0; those before it are not run, so that it finds other numbers in
+    memory, though it does the same work with them unless it branches on them. The workgroups of the
+    grid are dealt out to all compute units of the chip; with `full` one of them gets as many as it
+    can hold, as it would of a larger grid.
+
+    Raises ValueError for a chip that is not known, a launch that there is not, and a workgroup that
+    does not fit on the chip, and what `emulate` raises.
     """
-    one, args = launches_of(kernel, args)[0]
-    launch = launch_of(one, grid, block, lds_bytes)
+    started = launches_of(kernel, args)
+    if not 0 <= launch < len(started):
+        raise ValueError(f"there is no launch {launch}: the kernel has {len(started)}, from 0 on")
+    one, args = started[launch]
+    number = launch, len(started)
+    return _profile(launch_of(one, grid, block, lds_bytes), args, budget, full, number, progress)
+
+
+def _profile(
+    launch: Launch, args: Sequence[Any], budget: int, full: bool, number: tuple[int, int],
+    progress: Progress | None,
+) -> Profile:  # fmt: skip
     program = launch.program
     chip = chip_of(program.arch)
-    registers = _registers(program)
-    held = occupancy(chip, *registers, launch.lds_bytes, launch.waves_per_group)
-    groups = np.arange(min(held.groups, launch.groups))
+    registers = program.registers
+    asked = asked_vector_registers(program.directives, registers, chip.arch)
+    scalar = asked_scalar_registers(program.directives, chip.arch)
+    held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
+    groups = np.arange(_resident(chip, held, launch, full))
     recorder = Recorder(chip)
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    run_launch(launch, copies, budget, recorder, groups)
+    run_launch(launch, args, budget, recorder, groups, True, progress)
     instructions, operations = program.instructions, recorder.operations
     timing = simulate(chip, instructions, operations, recorder.traces, launch.waves_per_group)
     waves = len(recorder.traces)
@@ -125,16 +164,16 @@ def profile(
         if traffic.least_cycles
     ]
     return Profile(
-        program.name, chip, program, registers, launch.lds_bytes, held, len(groups), waves, whole,
-        loop, tuple(accesses), timing, _limits(chip, timing, waves),
+        program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,
+        len(groups), waves, whole, loop, tuple(accesses), timing, _limits(chip, timing, waves),
+        number,
     )  # fmt: skip
 
 
-def _registers(program: Program) -> tuple[int, int]:
-    total, offset = program.directive("next_free_vgpr"), program.directive("accum_offset")
-    if not offset:
-        return total, 0
-    return min(offset, total), max(0, total - offset)
+def _resident(chip: Chip, held: Occupancy, launch: Launch, full: bool) -> int:
+    """How many workgroups the compute unit that gets most of them has at once."""
+    given = launch.groups if full else -(-launch.groups // chip.compute_units)
+    return min(held.groups, given)
 
 
 def _section(

@@ -108,8 +108,7 @@ class _Unit:
             for place, instruction in enumerate(program)
         }
         self._waves = [
-            _Wave(i, i // waves_per_group, i % waves_per_group % chip.simds, trace)
-            for i, trace in enumerate(traces)
+            _Wave(i, i // waves_per_group, i % chip.simds, trace) for i, trace in enumerate(traces)
         ]
         self._free: Counter[tuple[str, int]] = Counter()
         self._busy: Counter[str] = Counter()

@@ -19,6 +19,7 @@ from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.run import (
     BUDGET,
     Dimensions,
+    Progress,
     Run,
     Runnable,
     launch_of,
@@ -52,6 +53,7 @@ def sanitize(
     budget: int = BUDGET,
     unwritten: Collection[int] = (),
     keep_going: bool = False,
+    progress: Progress | None = None,
 ) -> Findings:
     """Run a kernel as `emulate` does, and look for what the chip does not define.
 
@@ -64,10 +66,13 @@ def sanitize(
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.
     """
-    findings = [
-        _sanitize(launch_of(one, grid, block, lds_bytes), values, budget, unwritten, keep_going)
-        for one, values in launches_of(kernel, args)
-    ]
+    findings = []
+    empty = [args[place] for place in unwritten]  # until the first launch that takes it
+    for one, values in launches_of(kernel, args):
+        places = {i for i, value in enumerate(values) if any(value is each for each in empty)}
+        empty = [each for each in empty if not any(each is value for value in values)]
+        launch = launch_of(one, grid, block, lds_bytes)
+        findings.append(_sanitize(launch, values, budget, places, keep_going, progress))
     counted: Counter[str] = Counter()
     for each in findings:
         counted.update(each.run.instructions)
@@ -79,10 +84,11 @@ def sanitize(
 
 
 def _sanitize(
-    launch: Launch, args: Sequence[Any], budget: int, unwritten: Collection[int], keep_going: bool
-) -> Findings:
+    launch: Launch, args: Sequence[Any], budget: int, unwritten: Collection[int], keep_going: bool,
+    progress: Progress | None,
+) -> Findings:  # fmt: skip
     sanitizer = Sanitizer(launch.program, keep_going, frozenset(unwritten))
-    run = run_launch(launch, args, budget, sanitizer)
+    run = run_launch(launch, args, budget, sanitizer, progress=progress)
     faults = sanitizer.found
     return Findings(run, tuple(faults), tuple(sanitizer.seen[_key(f)] for f in faults))
 

@@ -66,6 +66,51 @@ def test_the_caller_s_arrays_stay_as_they_are() -> None:
     assert found.whole.memory_bytes == found.whole.line_bytes == 256
 
 
+STORING = kernel(
+    "\n	s_load_dwordx2 s[4:5], s[0:1], 0x0\n	v_lshlrev_b32_e32 v1, 2, v0\n"
+    "	s_waitcnt lgkmcnt(0)\n	global_store_dword v1, v0, s[4:5]"
+)
+
+
+@pytest.mark.parametrize(
+    ("grid", "threads", "full", "expected"),
+    [
+        (1, 64, False, 1),
+        (304, 64, False, 1),  # one for each compute unit of an MI300X
+        (305, 64, False, 2),
+        (305, 64, True, 32),
+        (7, 64, True, 7),
+        (20000, 64, False, 32),
+        (305, 192, True, 10),
+    ],
+)
+def test_the_grid_is_dealt_out_to_the_whole_chip(
+    grid: int, threads: int, full: bool, expected: int
+) -> None:
+    found = profile(STORING, [np.zeros(threads, np.uint32)], (grid,), (threads,), full=full)
+    assert found.workgroups == expected
+    assert found.waves == expected * threads // 64
+
+
+@pytest.mark.parametrize("threads", [64, 128, 192, 256, 320])
+def test_waves_of_small_workgroups_share_all_simds(threads: int) -> None:
+    found = profile(STORING, [np.zeros(threads, np.uint32)], (99,), (threads,), full=True)
+    on: dict[int, set[int]] = {}
+    for event in found.timing.events:
+        if event.unit == "valu":
+            on.setdefault(event.simd, set()).add(event.wave)
+    counts = [len(waves) for waves in on.values()]
+    assert len(counts) == 4
+    assert max(counts) - min(counts) <= 1
+    assert max(counts) == found.occupancy.waves_per_simd
+
+
+def test_a_workgroup_that_fits_on_no_compute_unit_is_refused() -> None:
+    text = STORING.replace("next_free_vgpr 32", "next_free_vgpr 256")
+    with pytest.raises(ValueError, match=r"of 16 waves, 256 vector registers .* does not fit"):
+        profile(text, [np.zeros(1024, np.uint32)], (1,), (1024,))
+
+
 def test_the_table_says_what_limits(looping: Profile) -> None:
     table = profile_table(looping)
     for shown in ("occupancy ", "main loop", "matrix cycles", "of conflicts", "limit       LDS is"):

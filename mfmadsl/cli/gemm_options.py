@@ -1,0 +1,72 @@
+"""The values that options of `mfmadsl gemm` take: fields of the tiling, steps of the epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+DTYPES = (
+    "float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fnuz", "float8_e5m2fnuz",
+    "float8_e4m3fn", "float8_e5m2",
+)  # fmt: skip
+SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
+STEPS = ("bias", "scale", "residual", "relu", "gelu", "silu")
+
+# Fields of `Tiling`, whose module imports TVM; `instruction` is --intrinsic.
+_PAIRS = ("block", "waves")
+_FLAGS = ("swizzle", "persistent")
+_NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group")
+TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS)
+
+EXTENT = click.IntRange(1, 2**31 - 1)
+"""M, N, K and the batch: beyond it no index of a kernel reaches."""
+
+
+class Steps(click.ParamType[tuple[str, ...]]):
+    """Names of steps, such as `bias,relu`, in their order."""
+
+    name = "STEP[,STEP...]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):  # the default
+            return value
+        names = tuple(part.strip() for part in str(value).split(","))
+        for name in names:
+            if name not in STEPS:
+                self.fail(f"there is no step {name!r}, but: {', '.join(STEPS)}", param, ctx)
+        return names
+
+
+def tiling_changes(texts: Iterable[str]) -> dict[str, Any]:
+    """Fields and values of texts such as `block=256x128`; of a repeated field the last.
+
+    Raises click.UsageError for a field that there is not, or a value that it cannot have.
+    """
+    return dict(_change(text) for text in texts)
+
+
+def _change(text: str) -> tuple[str, Any]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise click.UsageError(f"--tiling {text!r} is not FIELD=VALUE")
+    if name == "instruction":
+        raise click.UsageError("--tiling instruction: give --intrinsic instead")
+    if name not in TILING_FIELDS:
+        raise click.UsageError(
+            f"--tiling: there is no field {name!r}, but: {', '.join(TILING_FIELDS)}"
+        )
+    if name in _FLAGS:
+        flags = {"yes": True, "true": True, "no": False, "false": False}
+        if value.lower() not in flags:
+            raise click.UsageError(f"--tiling {name}: {value!r} is neither yes nor no")
+        return name, flags[value.lower()]
+    numbers = [int(x) for x in value.split("x") if x.isascii() and x.isdigit() and len(x) < 10]
+    wanted = 2 if name in _PAIRS else 1
+    if len(numbers) != wanted or len(value.split("x")) != wanted or 0 in numbers:
+        form = "two positive numbers such as 128x64" if wanted == 2 else "a positive number"
+        raise click.UsageError(f"--tiling {name}: {value!r} is not {form}")
+    return name, tuple(numbers) if wanted == 2 else numbers[0]

@@ -1,0 +1,114 @@
+"""What can follow a product by name: each step for the kernel, and for NumPy to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import erf, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import te, tirx
+
+from mfmadsl.tensorize import ScheduleError
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step, element by element.
+
+    `takes` says what it reads beside the element: nothing, a `vector` with an element for each
+    column of C, or a `matrix` of C's shape. `slope` bounds how an error in the element grows.
+    """
+
+    takes: str
+    expression: Callable[[Any, Any], Any]
+    model: Callable[[Values, Values], Values]
+    slope: float = 1
+    integers: bool = True
+
+
+def _scaled_slope(operand: Values) -> float:
+    return float(np.abs(operand).max(initial=0))
+
+
+def _gelu(x: Any) -> Any:
+    half = tirx.const(0.5, x.dtype)
+    return x * half * (tirx.erf(x * tirx.const(sqrt(0.5), x.dtype)) + tirx.const(1, x.dtype))
+
+
+def _gelu_model(x: Values) -> Values:
+    return np.asarray(0.5 * x * (1 + np.vectorize(erf, otypes=[np.float64])(x * sqrt(0.5))))
+
+
+STEPS = {
+    "bias": Step("vector", lambda x, y: x + y, lambda x, y: x + y),
+    "scale": Step("vector", lambda x, y: x * y, lambda x, y: x * y, integers=False),
+    "residual": Step("matrix", lambda x, y: x + y, lambda x, y: x + y),
+    "relu": Step("", lambda x, _: te.max(x, tirx.const(0, x.dtype)), lambda x, _: np.maximum(x, 0)),
+    "gelu": Step("", lambda x, _: _gelu(x), lambda x, _: _gelu_model(x), 1.13, integers=False),
+    "silu": Step(
+        "", lambda x, _: x * tirx.sigmoid(x), lambda x, _: x / (1 + np.exp(-x)), 1.1,
+        integers=False,
+    ),
+}  # fmt: skip
+_STEP_ROUNDINGS = 16  # what the kernel's erf and exp are off by, and a few operations
+
+
+def check_steps(names: Sequence[str], sum_dtype: str) -> None:
+    """Raise ScheduleError for a name that there is not, or a step that integers do not have."""
+    for name in names:
+        if name not in STEPS:
+            raise ScheduleError(f"epilogue: there is no `{name}`, but: {', '.join(STEPS)}")
+        if sum_dtype.startswith("int") and not STEPS[name].integers:
+            raise ScheduleError(f"epilogue: `{name}` is none of integers, and the sums are")
+        if STEPS[name].takes and names.count(name) > 1:
+            raise ScheduleError(f"epilogue: `{name}` can stand there once only")
+
+
+def fused(product: te.Tensor, names: Sequence[str], dtype: str) -> tuple[list[Any], te.Tensor]:
+    """The placeholders that the steps read, and C in its type."""
+    shape, value = list(product.shape), product
+    operands = []
+    for number, name in enumerate(names):
+        step = STEPS[name]
+        operand = None
+        if step.takes:
+            own = shape if step.takes == "matrix" else shape[-1:]
+            operand = te.placeholder(own, name=name, dtype=product.dtype)
+            operands.append(operand)
+        value = _stage(value, step, operand, f"{name}_{number}")
+    last = value
+    return operands, te.compute(shape, lambda *i: last[i].astype(dtype), name="C")
+
+
+def _stage(value: te.Tensor, step: Step, operand: Any, name: str) -> te.Tensor:
+    def compute(*place: Any) -> Any:
+        own = place if step.takes == "matrix" else place[-1:]
+        return step.expression(value[place], None if operand is None else operand[own])
+
+    return te.compute(list(value.shape), compute, name=name)
+
+
+def model(
+    names: Sequence[str], values: Values, errors: Values, operands: Sequence[Values],
+    rounding: float,
+) -> tuple[Values, Values]:  # fmt: skip
+    """What the steps make of the product in float64, and how far a kernel may be off.
+
+    `errors` bounds how far the product may be off. The kernel computes in the type of the sums,
+    which rounds to `rounding` of a number.
+    """
+    given = iter(operands)
+    for name in names:
+        step = STEPS[name]
+        operand = next(given) if step.takes else np.zeros(0)
+        slope = _scaled_slope(operand) if name == "scale" else step.slope
+        before = np.abs(values)
+        values = step.model(values, operand)
+        size = before * slope + np.abs(values) + (np.abs(operand) if name == "residual" else 0)
+        errors = errors * slope + _STEP_ROUNDINGS * rounding * size
+    return values, errors

@@ -1,0 +1,216 @@
+"""What `mfmadsl gemm` can be asked for: types, layouts, epilogues, tilings, several launches."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from mfmadsl.cli.gemm_options import DTYPES, STEPS, SUM_DTYPES, TILING_FIELDS
+from mfmadsl.emulator.assembly import parse_assembly
+from mfmadsl.epilogue import STEPS as KNOWN_STEPS
+from mfmadsl.model import ELEMENT_TYPES
+from mfmadsl.report import json_schema
+from mfmadsl.tensorize import Tiling
+from tests.language.entries import spoiled
+from tests.test_cli import run, spec
+
+ARCH = ("gemm", "--arch", "gfx942")
+SMALL = (*ARCH, "-m", 48, "-n", 40, "-k", 64)
+SPLIT = (*SMALL, "--tiling", "split_k=2", "--tiling", "k_step=32")
+
+
+@pytest.mark.parametrize(
+    ("options", "signature"),
+    [
+        ([], "A: float16[48, 64], B: float16[64, 40], C: float32[48, 40]"),
+        (["--in-dtype", "int8", "--trans-b"], "A: int8[48, 64], B: int8[40, 64], C: int32[48, 40]"),
+        (["--in-dtype", "float64"], "C: float64[48, 40]"),
+        (["--in-dtype", "float8_e4m3fnuz", "--b-dtype", "float8_e5m2fnuz"],
+         "A: float8_e4m3fnuz[48, 64], B: float8_e5m2fnuz[64, 40], C: float32[48, 40]"),
+        (["--trans-a", "--batch", 3], "A: float16[3, 64, 48], B: float16[3, 64, 40]"),
+        (["--epilogue", "scale,bias,silu,residual", "--out-dtype", "float16"],
+         "scale: float32[40], bias: float32[40], residual: float32[48, 40], C: float16[48, 40]"),
+        (["--in-dtype", "bfloat16", "--out-dtype", "bfloat16", "--epilogue", "gelu"],
+         "B: bfloat16[64, 40], C: bfloat16[48, 40]"),
+        (["--in-dtype", "int8", "--epilogue", "bias,relu"], "bias: int32[40], C: int32[48, 40]"),
+    ],
+)  # fmt: skip
+def test_every_form_agrees_with_numpy(options: list[object], signature: str) -> None:
+    result = run(*SMALL, *options, "--emulate")
+    assert result.exit_code == 0, result.output
+    assert signature in result.output
+    assert "agrees with NumPy in float64" in result.output
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_changes_the_result(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel without it does not pass for one with it."""
+    monkeypatch.setattr("mfmadsl.gemm.model", lambda names, values, errors, *_: (values, errors))
+    result = run(*SMALL, "--epilogue", step, "--emulate")
+    assert result.exit_code == 1
+    assert "DIFFERS from NumPy" in result.output
+
+
+def test_the_names_of_options_are_those_of_the_code() -> None:
+    assert tuple(KNOWN_STEPS) == STEPS
+    assert {*TILING_FIELDS, "instruction"} == {field.name for field in fields(Tiling)}
+    assert {*DTYPES, *SUM_DTYPES} <= {kind.dtype for kind in ELEMENT_TYPES.values()}
+
+
+def test_the_tiling_is_changed_field_by_field() -> None:
+    plain = json.loads(run(*SMALL, "--emit", "json").stdout)
+    changes = ["block=32x64", "waves=1x2", "k_step=32", "swizzle=no"]
+    options = [part for change in changes for part in ("--tiling", change)]
+    changed = json.loads(run(*SMALL, *options, "--emit", "json").stdout)
+    assert changed["block"] == [64, 2, 1]
+    assert changed["grid"] == [2, 1, 1]
+    assert plain["lds_bytes"] > changed["lds_bytes"] >= (32 + 64) * 32 * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--tiling", "blok=64x64"], 2, "there is no field 'blok', but: block, waves, k_step"),
+        (["--tiling", "block"], 2, "'block' is not FIELD=VALUE"),
+        (["--tiling", "block=64"], 2, "'64' is not two positive numbers such as 128x64"),
+        (["--tiling", "k_step=0"], 2, "'0' is not a positive number"),
+        (["--tiling", "k_step=99999999999999999999"], 2, "is not a positive number"),
+        (["--tiling", "swizzle=maybe"], 2, "'maybe' is neither yes nor no"),
+        (["--tiling", "instruction=x"], 2, "give --intrinsic instead"),
+        (["--tiling", "block=96x64"], 1, "tiling: block: 96 is no power of two"),
+        (["--tiling", "split_k=99"], 1, "tiling: split_k=99 is more than the"),
+        (["--epilogue", "bias,tanh"], 2, "there is no step 'tanh', but: bias, scale, residual"),
+        (["--epilogue", "bias,bias"], 1, "epilogue: `bias` can stand there once only"),
+        (["--in-dtype", "int8", "--epilogue", "gelu"], 1, "`gelu` is none of integers"),
+        (["--in-dtype", "int8", "--out-dtype", "float16"], 1, "C is float16, but sums of int8"),
+        (["--out-dtype", "int32"], 1, "C is int32, but sums of float16 are float32"),
+        (["--in-dtype", "float8_e4m3fn"], 1, "gfx942 has no matrix instruction for float8_e4m3fn"),
+        (["--intrinsic", "mfma_f32_16x16x16_f16", "--in-dtype", "int8"], 1,
+         "mfma_f32_16x16x16_f16 multiplies float16 by float16, not int8 by int8"),
+        (["--spec", "x.mfma"], 2, "--spec needs --intrinsic"),
+        (["-I", "."], 2, "-I needs --spec"),
+        (["--batch", 0], 2, "0 is not in the range"),
+        (["-m", 10**30], 2, "is not in the range 1<=x<=2147483647"),
+        (["-m", 2**31 - 1, "-n", 2**31 - 1, "-k", 2**31 - 1], 1, "error: "),
+        (["-m", 99999, "-n", 99999, "--emulate"], 1, "error: the matrices take 74.6 GiB, more"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told(options: list[object], code: int, message: str) -> None:
+    result = run(*SMALL, *([*options, "--intrinsic", "mfma_f32_16x16x16_f16"]
+                           if options[0] == "-I" else options))  # fmt: skip
+    assert result.exit_code == code, result.output
+    assert message in result.output
+
+
+def test_an_instruction_of_a_file_uses_what_is_included(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    rule = "layout mine(x, k) { lane = x + X * (k / 4) register = k % 4 }"
+    (tmp_path / "rules/own.mfma").write_text(rule)
+    text = spoiled("use layouts", "use layouts use own").replace(
+        "operand(i, k, pack=4)", "mine(i, k)"
+    )
+    path = spec(tmp_path, text)
+    options = ["--spec", path, "-I", tmp_path / "rules"]
+    name = "mfma_f32_16x16x16_f16"
+    assert run(*SMALL, "--intrinsic", name, *options).exit_code == 0
+    shown = run("show", name, *options)
+    assert shown.exit_code == 0
+    table = shown.output.partition("A, each element")[2]
+    assert table == run("show", name).output.partition("A, each element")[2]
+    assert "there is no `own.mfma`" in run("show", name, *options[:2]).output
+
+
+def test_several_launches_are_described_written_and_run(tmp_path: Path) -> None:
+    told = run(*SPLIT)
+    assert "workspace  partials: float32[" in told.output
+    assert "then       main_kernel_1\nlaunch     grid" in told.output
+    kinds = [part for kind in ("tir", "llvm", "asm", "hsaco", "json") for part in ("--emit", kind)]
+    assert run(*SPLIT, *kinds, "-o", tmp_path / "k").exit_code == 0
+    names = ["k.1.hsaco", "k.1.ll", "k.1.s", "k.hsaco", "k.json", "k.ll", "k.s", "k.tir.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    described = json.loads((tmp_path / "k.json").read_text())
+    jsonschema.validate(described, json_schema())
+    assert described["parameters"] == ["A", "B", "partials"]
+    following = described["next"]
+    assert (following["parameters"], following["next"]) == (["C", "partials"], None)
+    for launch, name in ((described, "k.s"), (following, "k.1.s")):
+        program = parse_assembly((tmp_path / name).read_text())
+        assert program.name == launch["symbol"]
+        assert program.registers.vector == launch["registers"]["vector"]
+
+    (tmp_path / "moved").mkdir()
+    for name in ("k.json", "k.s", "k.1.s"):
+        (tmp_path / name).rename(tmp_path / "moved" / name)
+    path = tmp_path / "moved/k.json"
+    arrays = {name: np.random.default_rng(5).standard_normal(shape).astype(np.float16)
+              for name, shape in (("a", (48, 64)), ("b", (64, 40)))}  # fmt: skip
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    given = [part for name in ("a", "b") for part in ("--arg", tmp_path / f"{name}.npy")]
+    out = tmp_path / "c.npy"
+    run("emulate", path, *given, "--arg", "float32[48,40]=99", "--save", f"2={out}")
+    expected = arrays["a"].astype(np.float64) @ arrays["b"].astype(np.float64)
+    assert np.allclose(np.load(out), expected, atol=1e-4)
+    assert run("sanitize", path, "--unwritten", 2).output.endswith("waves, no faults\n")
+    first, second = (json.loads(run("profile", path, "--launch", i, "--format", "json").output)
+                     for i in (0, 1))  # fmt: skip
+    assert first["launch"] == {"place": 0, "count": 2}
+    assert (first["kernel"], second["kernel"]) == ("main_kernel", "main_kernel_1")
+    assert first["whole"]["matrix_cycles"] > 0 == second["whole"]["matrix_cycles"]
+    jsonschema.validate(second, json_schema())
+    assert "there is no launch 2: the kernel has 2" in run("profile", path, "--launch", 2).output
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stored")
+    assert run(*SMALL, "--emit", "asm", "--emit", "json", "-o", folder / "k").exit_code == 0
+    return folder / "k.json"
+
+
+@pytest.mark.parametrize("command", ["emulate", "sanitize", "profile"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["float32[48,64]", "float16[64,40]", "float32[48,40]"],
+            "A is an array of float16, not of",
+        ),
+        (
+            ["float16[64,48]", "float16[64,40]", "float32[48,40]"],
+            "A has the shape (48, 64), not (64",
+        ),
+        (["float16[48,64]", "float16[64,40]"], "takes 3 arguments (A, B, C), but 2 are given"),
+        (["float16[48,64]", "float16[64,40]", "int32=3"], "C is a NumPy array, not int32"),
+        (["float32[1000000,1000000]"], "`float32[1000000,1000000]` takes 7.45e+03 GiB, more than"),
+    ],
+)
+def test_arguments_are_those_that_the_json_describes(
+    stored: Path, command: str, arguments: list[str], message: str
+) -> None:
+    given = [part for argument in arguments for part in ("--arg", argument)]
+    result = run(command, stored, *given)
+    assert result.exit_code == 1
+    assert message in result.output
+
+
+def test_the_json_says_the_launch_by_itself(stored: Path) -> None:
+    result = run("emulate", stored, "--block", 64, "--lds", 5)
+    assert result.exit_code == 1
+    assert "says by itself what --block, --lds would say" in result.output
+
+
+@pytest.mark.parametrize(
+    "spoil", [{"next": 3}, {"parameters": ["X"]}, {"grid": ["m"]}, {"arguments": None}]
+)
+def test_json_that_is_none_of_ours(stored: Path, tmp_path: Path, spoil: dict[str, object]) -> None:
+    path = tmp_path / "k.json"
+    path.write_text(json.dumps({**json.loads(stored.read_text()), **spoil}))
+    result = run("emulate", path)
+    assert result.exit_code == 1
+    assert "is not what `mfmadsl gemm --emit json` writes" in result.output
