@@ -12,8 +12,9 @@ from tvm.s_tir import Schedule
 from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
+from mfmadsl.argument import check_choice, check_extent, check_type
 from mfmadsl.emulator import emulate
-from mfmadsl.model import Intrinsic, Operand
+from mfmadsl.model import Intrinsic, Operand, architecture
 from mfmadsl.target import Kernel, build
 from mfmadsl.tensorize import (
     ScheduleError,
@@ -63,6 +64,15 @@ class Gemm:
     k: int
     b_transposed: bool = False
     shared_scope: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ArgumentError for what is no intrinsic, chip, scope or extent."""
+        check_type("intrinsic", self.intrinsic, Intrinsic, "an Intrinsic, as `find` gives it")
+        architecture(self.arch)
+        for name in ("m", "n", "k"):
+            check_extent(name, getattr(self, name))
+        if self.shared_scope is not None:
+            check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
 
     def schedule(self) -> Schedule:
         """The tensorized schedule.

@@ -6,8 +6,10 @@ import os
 import tempfile
 from pathlib import Path
 
+from mfmadsl.error import MfmadslError
 
-class OutputError(ValueError):
+
+class OutputError(MfmadslError, ValueError):
     """A place that cannot be written to, and why."""
 
 

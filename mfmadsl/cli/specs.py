@@ -49,7 +49,9 @@ def load_all(paths: Iterable[Path], search: tuple[Path, ...] = ()) -> list[Intri
 
 def refuse(problems: list[Problem]) -> NoReturn:
     told = [f"error: {p}" if isinstance(p, SpecFileError) else str(p) for p in problems]
-    mistakes = f"{len(problems)} mistake{'s' * (len(problems) > 1)}"
+    count = sum(isinstance(p, SpecFileError) or p.code != "stopped" for p in problems)
+    more = " and more" * (count < len(problems))
+    mistakes = f"{count} mistake{'s' * (count > 1)}{more}"
     click.echo("\n\n".join([*told, mistakes]), err=True)
     sys.exit(1)
 

@@ -19,6 +19,7 @@ from mfmadsl.emulator.metadata import KernelArgument
 from mfmadsl.emulator.operand import MODE
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES, Position, Waves, new_waves
+from mfmadsl.error import ArgumentError, ArgumentTypeError
 
 Extents = tuple[int, int, int]
 
@@ -65,13 +66,13 @@ class Loaded:
 def load_arguments(launch: Launch, args: Sequence[Any]) -> Loaded:
     """Memory with the arguments in it.
 
-    Raises ValueError or TypeError if they are not what the kernel takes.
+    Raises ArgumentError if they are not what the kernel takes.
     """
     program = launch.program
     described = [a for a in program.arguments if not a.kind.startswith("hidden_")]
     names = [a.name or f"argument {i}" for i, a in enumerate(described)]
     if len(args) != len(described):
-        raise ValueError(
+        raise ArgumentError(
             f"`{program.name}` takes {len(described)} arguments ({', '.join(names)}), "
             f"but {len(args)} are given"
         )
@@ -106,11 +107,11 @@ def _checked(value: Any, argument: KernelArgument, name: str) -> npt.NDArray[Any
     array = np.zeros(0, np.uint8) if value is None else np.asarray(value)
     if argument.kind == "by_value":
         if array.nbytes != argument.size:
-            raise ValueError(
+            raise ArgumentError(
                 f"argument {name} has {argument.size} bytes, but {array.dtype} has {array.nbytes}"
             )
     elif value is not None and not isinstance(value, np.ndarray):
-        raise TypeError(f"argument {name} is a NumPy array, not {type(value).__name__}")
+        raise ArgumentTypeError(f"argument {name} is a NumPy array, not {type(value).__name__}")
     return array
 
 

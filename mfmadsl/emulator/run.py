@@ -15,6 +15,7 @@ from mfmadsl.emulator.launch import Extents, Launch, load_arguments, start_waves
 from mfmadsl.emulator.scheduler import Scheduler
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES
+from mfmadsl.error import ArgumentError
 
 Dimensions = Sequence[int]
 
@@ -121,7 +122,7 @@ def launch_of(
         program = parse_assembly(kernel)
         block = program.workgroup_size if block is None else block
         if grid is None or block is None:
-            raise ValueError("assembly text does not say its launch: give grid and block")
+            raise ArgumentError("assembly text does not say its launch: give grid and block")
     else:
         program = parse_assembly(kernel.assembly, kernel.symbol)
         grid = kernel.grid if grid is None else grid
@@ -155,5 +156,5 @@ def run_launch(
 def _three(extents: Dimensions, name: str) -> Extents:
     x, y, z = (*(int(e) for e in extents), 1, 1, 1)[:3]
     if len(extents) > 3 or min(x, y, z) < 1:
-        raise ValueError(f"{name} is one to three positive numbers, not {tuple(extents)}")
+        raise ArgumentError(f"{name} is one to three positive numbers, not {tuple(extents)}")
     return x, y, z

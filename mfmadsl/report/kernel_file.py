@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mfmadsl.error import MfmadslError
+
 _ARRAY = re.compile(r"(\w+)\[([\d, ]*)\](?:=(.+))?")
 _NUMBER = re.compile(r"(\w+)=(.+)")
 _SEED = 20240917
 
 
-class KernelFileError(ValueError):
+class KernelFileError(MfmadslError, ValueError):
     """A file or an argument that is not what it should be, and how to mend it."""
 
 

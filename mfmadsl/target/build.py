@@ -9,7 +9,9 @@ from tvm.s_tir import Schedule
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 
+from mfmadsl.error import MfmadslError
 from mfmadsl.model import Architecture, architecture
+from mfmadsl.prim_func import prim_func
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Kernel, registers_of
 from mfmadsl.target.linker import link
@@ -30,9 +32,10 @@ from mfmadsl.target.lower import (
     symbols_of,
     workspaces_of,
 )
+from mfmadsl.tvm_refusal import tvm_refusal
 
 
-class CodegenError(RuntimeError):
+class CodegenError(MfmadslError, RuntimeError):
     """LLVM refused the kernel; the message is LLVM's."""
 
 
@@ -52,9 +55,9 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
 
     If the module becomes several kernels, those after the first are `next` to each other.
 
-    Raises ValueError for an unknown chip, LoweringError for a module that is no kernel or exceeds
-    the chip's threads or LDS, and CodegenError, with LLVM's message, where LLVM ends its process.
-    Yours lives on.
+    Raises ArgumentError for an unknown chip, LoweringError for a module that is no kernel or
+    exceeds the chip's threads or LDS, and CodegenError, with LLVM's message, where LLVM ends its
+    process. Yours lives on.
     """
     chip = architecture(arch)
     function = _function(mod)
@@ -87,17 +90,7 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
 
 
 def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
-    if isinstance(mod, Schedule):
-        mod = mod.mod
-    if isinstance(mod, PrimFunc):
-        return mod
-    functions = {name.name_hint: function for name, function in mod.functions.items()}
-    if "main" in functions:
-        return functions["main"]
-    if len(functions) == 1:
-        return next(iter(functions.values()))
-    names = ", ".join(functions) or "none"
-    raise LoweringError(f"the module has no function `main` to build; there are: {names}")
+    return prim_func("mod", mod.mod if isinstance(mod, Schedule) else mod, LoweringError)
 
 
 def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
@@ -105,7 +98,9 @@ def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
     # The device libraries and the linker of ROCm, which TVM would call and we do not need.
     tvm.register_global_func("tvm_callback_rocm_link", lambda _: bytearray(), override=True)
     tvm.register_global_func("tvm_callback_rocm_bitcode_path", list, override=True)
-    return [_emit_kernel(*each, chip) for each in lower(function, rocm_target(chip.name))]
+    with tvm_refusal("mod", LoweringError):
+        kernels = lower(function, rocm_target(chip.name))
+        return [_emit_kernel(*each, chip) for each in kernels]
 
 
 def _emit_kernel(

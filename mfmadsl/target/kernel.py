@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mfmadsl.error import ArgumentError
 from mfmadsl.target.extent import Extent, value_of
 
 
@@ -89,21 +90,22 @@ class Kernel:
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        """Workgroups along x, y, z. Raises ValueError if they depend on the arguments."""
+        """Workgroups along x, y, z. Raises ArgumentError if they depend on the arguments."""
         x, y, z = self.extents
         if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
             return x, y, z
         names = ", ".join(symbol.name for symbol in self.symbols)
-        raise ValueError(f"the grid of `{self.symbol}` depends on {names}: see `launches`")
+        raise ArgumentError(f"the grid of `{self.symbol}` depends on {names}: see `launches`")
 
     def launches(self, args: Sequence[Any]) -> list[Launch]:
         """What to launch for these arguments, one after another.
 
-        Raises ValueError if the arrays are not as many as the arguments, or their shapes disagree.
+        Raises ArgumentError if the arrays are not as many as the arguments, or if their shapes
+        disagree.
         """
         if len(args) != len(self.arguments):
             names = ", ".join(argument.name for argument in self.arguments)
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.symbol}` takes {len(self.arguments)} arguments ({names}), "
                 f"but {len(args)} are given"
             )
@@ -138,11 +140,11 @@ def _extents(arguments: Sequence[Argument], args: Sequence[Any]) -> dict[str, in
             continue
         shape = np.shape(value)
         if len(shape) != len(argument.shape):
-            raise ValueError(f"argument {argument.name} has {len(argument.shape)} dimensions, "
+            raise ArgumentError(f"argument {argument.name} has {len(argument.shape)} dimensions, "
                              f"but {len(shape)} are given")  # fmt: skip
         for extent, found in zip(argument.shape, shape, strict=True):
             if isinstance(extent, str) and extents.setdefault(extent, found) != found:
-                raise ValueError(
+                raise ArgumentError(
                     f"{extent} is {extents[extent]} in one argument, and {found} in {argument.name}"
                 )
     return extents

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tvm.s_tir import TensorIntrin
 from tvm.tirx import For, PrimFunc
 
+from mfmadsl.argument import check_type
 from mfmadsl.tensorize.error import ScheduleError
 
 
@@ -24,6 +25,7 @@ def tensor_intrinsic(intrinsic: str | TensorIntrin, argument: str) -> TensorIntr
     """The TensorIntrin for a name; ScheduleError, naming the argument, if none is registered."""
     if isinstance(intrinsic, TensorIntrin):
         return intrinsic
+    check_type(argument, intrinsic, str, "a TensorIntrin or the name of one")
     found = TensorIntrin.get(intrinsic, allow_missing=True)
     if found is None:
         raise ScheduleError(

@@ -5,6 +5,14 @@ from __future__ import annotations
 from tvm import te
 from tvm.tirx import Expr, PrimFunc
 
+from mfmadsl.argument import check_choice, check_extent
+from mfmadsl.model import ELEMENT_TYPES
+
+_TYPES = sorted(
+    {t.dtype for t in ELEMENT_TYPES.values()}
+    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+)
+
 
 def matmul(
     m: int,
@@ -17,11 +25,16 @@ def matmul(
 ) -> PrimFunc:
     """C[m, n] = A[m, k] x B[k, n], accumulated in `out_dtype`; transposed, B lies as n x k.
 
-    B has the type of A if `b_dtype` does not say another.
+    B has the type of A if `b_dtype` does not say another. Raises ArgumentError for an extent that
+    is no positive number, and for a type that is not known.
     """
+    m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    b_dtype = in_dtype if b_dtype is None else b_dtype
+    for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
+        check_choice(name, dtype, _TYPES)
     a = te.placeholder((m, k), name="A", dtype=in_dtype)
     shape = (n, k) if b_transposed else (k, n)
-    b = te.placeholder(shape, name="B", dtype=b_dtype or in_dtype)
+    b = te.placeholder(shape, name="B", dtype=b_dtype)
     r = te.reduce_axis((0, k), name="k")
 
     def product(i: Expr, j: Expr) -> Expr:

@@ -166,7 +166,7 @@ def test_a_module_that_is_no_kernel() -> None:
 
 
 def test_an_unknown_chip() -> None:
-    with pytest.raises(ValueError, match="unknown architecture 'gfx1100'"):
+    with pytest.raises(ValueError, match="'gfx1100' is an RDNA chip"):
         build(half_schedule(1), "gfx1100")
 
 

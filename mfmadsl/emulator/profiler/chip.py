@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mfmadsl.error import ArgumentError
+
 SLOT = 4
 """Cycles between two turns of a SIMD to issue (A, C): a wave issues once in so many at most."""
 
@@ -54,9 +56,9 @@ _CHIPS = {
 
 
 def chip_of(arch: str) -> Chip:
-    """Raises ValueError for a chip that is not known."""
+    """Raises ArgumentError for a chip that is not known."""
     if arch not in _CHIPS:
-        raise ValueError(f"no profile of `{arch}`, but of: {', '.join(_CHIPS)}")
+        raise ArgumentError(f"no profile of `{arch}`, but of: {', '.join(_CHIPS)}")
     return _CHIPS[arch]
 
 
