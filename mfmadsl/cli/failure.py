@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import IO, Any, NoReturn
 
 import click
+
+from mfmadsl.error import MfmadslError
+
+_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 
 def print_json(value: Any) -> None:
@@ -15,5 +22,72 @@ def print_json(value: Any) -> None:
 
 def fail(message: str) -> NoReturn:
     """The input is wrong: say it, and end with 1."""
-    click.echo(f"error: {message}", err=True)
+    with suppress(OSError):  # nobody can be told, but the exit code still says it
+        click.echo(f"error: {message}", err=True)
     sys.exit(1)
+
+
+class Commands(click.Group):
+    """Commands that end in an exit code and a line, whatever happens to them.
+
+    0, 1 if the input is wrong, 2 if the call is wrong, 130 after an interrupt. Output that nobody
+    reads any more (`| head -1`) is 1 without a word.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MfmadslError as error:
+            fail(str(error))
+        except MemoryError as error:
+            fail(f"out of memory: {error}" if str(error) else "out of memory")
+        except RecursionError:
+            fail("the input is nested too deeply")
+        except KeyboardInterrupt:
+            with suppress(OSError):
+                click.echo("interrupted", err=True)
+            sys.exit(_INTERRUPTED)
+        except OSError as error:
+            _fail_of(error)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")  # names of files may be no text
+        try:
+            return super().main(*args, **kwargs)
+        except SystemExit as end:
+            code = end.code
+        except OSError:  # standard error cannot be written
+            code = 1
+        sys.exit(_flushed(code))
+
+
+def _fail_of(error: OSError) -> NoReturn:
+    if error.errno == errno.EPIPE:
+        sys.exit(1)
+    where = f"{error.filename}: " if error.filename else "cannot write: "
+    fail(f"{where}{error.strerror or error}")
+
+
+def _flushed(code: Any) -> Any:
+    """The exit code once all is written: Python itself would find out too late to tell."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError as error:
+            _discard(stream)
+            code = code or 1
+            if error.errno != errno.EPIPE:
+                with suppress(OSError):
+                    click.echo(f"error: cannot write: {error.strerror}", err=True)
+    return code
+
+
+def _discard(stream: IO[str]) -> None:
+    """Let what is left in a stream go, or Python would try again at its end."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

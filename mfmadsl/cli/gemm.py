@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mfmadsl.cli.failure import fail
-from mfmadsl.cli.specs import ARCH, find
+from mfmadsl.cli.specs import ARCH, OUTPUT, find
 from mfmadsl.report import kernel_json, kernel_summary
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _SUFFIXES = {"tir": ".tir.py", "llvm": ".ll", "asm": ".s", "hsaco": ".hsaco", "j
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     metavar="FILE",
     help="Where to write it; with several --emit, a suffix is added for each.",
 )

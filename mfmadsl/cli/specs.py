@@ -5,18 +5,48 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from mfmadsl.cli.failure import fail
+from mfmadsl.error import ArgumentError
 from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries
 from mfmadsl.language import find as find_intrinsic
 from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic
+from mfmadsl.model.architecture import unknown_chip
+from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError
 
-ARCH = click.Choice(list(ARCHITECTURES))
+
+class _Chip(click.Choice[str]):
+    """A chip with matrix cores; of the others it is said why they are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in ARCHITECTURES:
+            self.fail(unknown_chip(str(value)), param, ctx)
+        return str(value)
+
+
+ARCH = _Chip(list(ARCHITECTURES))
+
+
+class OutputPath(click.Path):
+    """Where a file is written: refused before any work is done if it can name none."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            check_output(str(value))
+        except OutputError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+OUTPUT = OutputPath()
 
 
 def loaded(
@@ -65,5 +95,5 @@ def find(name: str, spec: Path | None = None, arch: str | None = None) -> Intrin
         fail(f"{spec} has no `{name}`, but: {', '.join(i.name for i in found) or 'nothing'}")
     try:
         return find_intrinsic(name, arch)
-    except ValueError as error:
+    except ArgumentError as error:
         fail(str(error))

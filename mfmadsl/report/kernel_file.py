@@ -6,14 +6,19 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
+from mfmadsl.argument import check_extent, check_integer, clipped
 from mfmadsl.error import MfmadslError
 
 _ARRAY = re.compile(r"(\w+)\[([\d, ]*)\](?:=(.+))?")
 _NUMBER = re.compile(r"(\w+)=(.+)")
 _SEED = 20240917
+_LARGEST_FILE = 64 << 20  # bytes; of the assembly that LLVM writes the largest has a few
+_LARGEST_ARRAY = 1 << 30  # bytes; larger ones come from files
+_MOST_DIMENSIONS = 32
 
 
 class KernelFileError(MfmadslError, ValueError):
@@ -79,9 +84,15 @@ def read_kernel(
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)  # a device may never end
     except OSError as error:
         raise KernelFileError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(content) > _LARGEST_FILE:
+        limit = f"{_LARGEST_FILE >> 20} MiB"
+        raise KernelFileError(f"{path}: is larger than {limit}, so it is no kernel")
+    try:
+        return content.decode("utf-8")
     except UnicodeDecodeError:
         raise KernelFileError(f"{path}: is no text") from None
 
@@ -95,7 +106,10 @@ def _facts(path: Path, text: str) -> dict[str, Any]:
         ]
         facts = {name: described[name] for name in ("symbol", "grid", "block", "lds_bytes")}
         files = [Path(name) for name in described["files"] if name.endswith(".s")]
-    except (ValueError, KeyError, TypeError):
+        _check_facts(facts)
+    except RecursionError:
+        raise KernelFileError(f"{path}: is nested too deeply to be a kernel") from None
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise KernelFileError(
             f"{path}: is not what `mfmadsl gemm --emit json` writes; "
             "give the assembly text with --grid, --block and --arg instead"
@@ -104,6 +118,19 @@ def _facts(path: Path, text: str) -> dict[str, Any]:
         raise KernelFileError(f"{path}: names no assembly: write it with --emit asm --emit json")
     beside = path.parent / files[0].name
     return {**facts, "described": arguments, "assembly": beside if beside.exists() else files[0]}
+
+
+def _check_facts(facts: dict[str, Any]) -> None:
+    """Raise TypeError or ValueError for a launch that `mfmadsl gemm --emit json` does not write."""
+    if not isinstance(facts["symbol"], str):
+        raise TypeError
+    if check_integer("lds_bytes", facts["lds_bytes"]) < 0:
+        raise ValueError
+    for extents in (facts["grid"], facts["block"]):
+        if not isinstance(extents, list) or not 1 <= len(extents) <= 3:
+            raise TypeError
+        for extent in extents:
+            check_extent("extent", extent)
 
 
 def _three(extents: Sequence[int]) -> tuple[int, int, int]:
@@ -117,13 +144,10 @@ def _value(text: str, generator: Any) -> Any:
     if text == "null":
         return None
     if text.endswith(".npy"):
-        try:
-            return np.load(text, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise KernelFileError(f"{text}: cannot be read: {error}") from None
+        return _stored(text)
     if match := _ARRAY.fullmatch(text):
         dtype = _dtype(match[1], text)
-        shape = tuple(int(extent) for extent in match[2].split(",") if extent.strip())
+        shape = _shape(match[2], dtype, text)
         if match[3] is not None:
             return np.full(shape, _number(match[3], dtype, text), dtype)
         if dtype.kind in "iu":
@@ -133,22 +157,70 @@ def _value(text: str, generator: Any) -> Any:
     if match := _NUMBER.fullmatch(text):
         return _number(match[2], _dtype(match[1], text), text)
     raise KernelFileError(
-        f"argument `{text}` is none of: FILE.npy, float16[64,64], float32[64,64]=0, int32=64, null"
+        f"argument `{clipped(text)}` is none of: FILE.npy, float16[64,64], float32[64,64]=0, "
+        "int32=64, null"
     )
 
 
+def _stored(text: str) -> Any:
+    """The array of a file that NumPy wrote."""
+    import numpy as np
+
+    path = Path(text)
+    try:
+        if path.exists() and not path.is_file():
+            raise KernelFileError(f"{text}: is no file")  # a pipe would wait for its writer
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
+                version, np.lib.format.read_array_header_2_0
+            )
+            shape, _, dtype = read(file)
+            # A header may promise more than the file holds, and than there is memory.
+            if prod(shape) * dtype.itemsize > path.stat().st_size:
+                raise KernelFileError(f"{text}: is shorter than its header says")
+            file.seek(0)
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise KernelFileError(f"{text}: cannot be read: {error.strerror}") from None
+    except KernelFileError:
+        raise
+    except (ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise KernelFileError(f"{text}: is no array of NumPy's: {reason}") from None
+
+
+def _shape(extents: str, dtype: Any, argument: str) -> tuple[int, ...]:
+    shape = tuple(int(extent) for extent in re.findall(r"\d{1,18}", extents))
+    size = prod(shape) * dtype.itemsize
+    if size > _LARGEST_ARRAY or re.search(r"\d{19}", extents):
+        limit = f"{_LARGEST_ARRAY >> 30} GiB"
+        raise KernelFileError(f"argument `{clipped(argument)}` has more than {limit}")
+    if len(shape) > _MOST_DIMENSIONS:
+        raise KernelFileError(f"argument `{clipped(argument)}` has {len(shape)} dimensions")
+    return shape
+
+
 def _dtype(name: str, text: str) -> Any:
+    """The type of numbers that is called so; NumPy has others, of texts and of objects."""
     import ml_dtypes
     import numpy as np
 
+    narrow = getattr(ml_dtypes, name, None)
+    if isinstance(narrow, type) and issubclass(narrow, np.generic):
+        return np.dtype(narrow)
     try:
-        return np.dtype(getattr(ml_dtypes, name, name))
-    except TypeError:
-        raise KernelFileError(f"argument `{text}`: there is no type `{name}`") from None
+        dtype = np.dtype(name)
+    except (TypeError, ValueError):
+        dtype = np.dtype(object)
+    if not issubclass(dtype.type, np.number | np.bool_):
+        raise KernelFileError(f"argument `{clipped(text)}`: there is no type `{clipped(name)}`")
+    return dtype
 
 
 def _number(text: str, dtype: Any, argument: str) -> Any:
     try:
         return dtype.type(int(text, 0) if dtype.kind in "iu" else float(text))
     except (ValueError, OverflowError):
-        raise KernelFileError(f"argument `{argument}`: `{text}` is no {dtype}") from None
+        message = f"`{clipped(text)}` is no {dtype}"
+        raise KernelFileError(f"argument `{clipped(argument)}`: {message}") from None

@@ -109,9 +109,7 @@ def test_ten_megabytes_of_noise_are_refused_before_they_are_read(
 def test_noise_just_below_the_limit_is_an_error_too(tmp_path: Path) -> None:
     path = tmp_path / "noise.mfma"
     path.write_text(random.Random(1).randbytes(500_000).hex())
-    with pytest.raises(
-        LanguageError, match=r"the name has 1000000 letters|is too large|unexpected"
-    ):
+    with pytest.raises(LanguageError, match=r"the name has \d+ letters|too large|unexpected"):
         load(path)
 
 
@@ -198,7 +196,7 @@ def test_a_path_may_be_text(tmp_path: Path) -> None:
 def test_finding_by_what_is_no_name_and_no_chip() -> None:
     with pytest.raises(ArgumentError, match="name: is an intrinsic's name, not None"):
         find(None)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="arch: unknown chip 'gfx1'.*gfx942"):
+    with pytest.raises(ArgumentError, match=r"arch: unknown chip 'gfx1'.*gfx942"):
         find("mfma_f32_16x16x16_f16", "gfx1")
     with pytest.raises(ArgumentError, match=r"no intrinsic is called `x{60}\.\.\.`"):
         find("x" * 10**6)

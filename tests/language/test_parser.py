@@ -89,7 +89,7 @@ def test_a_file_of_mistakes_ends_after_some() -> None:
 
 def test_a_name_that_no_file_can_have_is_refused() -> None:
     found = only(spoiled("intrinsic mfma", "intrinsic " + "x" * 5000))
-    assert (found.code, found.message) == ("name", "the name has 5023 letters")
+    assert (found.code, found.message) == ("name", "the name has 5017 letters")
 
 
 def test_a_number_that_is_too_large_is_told_with_what_it_is_for() -> None:
