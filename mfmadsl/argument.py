@@ -6,7 +6,7 @@ TVM ends the process for some wrong types, and NumPy takes many that are not mea
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,12 +46,36 @@ def check_integer(name: str, value: object) -> int:
     raise ArgumentTypeError(f"{name}: is an integer, not {described(value)}")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Raise ArgumentTypeError unless `value` is True or False."""
+    check_type(name, value, (bool, *_numpy_bool(value)), "True or False")
+
+
+def _numpy_bool(value: object) -> tuple[type, ...]:
+    """NumPy's own bool, without importing NumPy for those who do not use it."""
+    kind = type(value)
+    return (kind,) if (kind.__module__, kind.__name__) in _NUMPY_BOOLS else ()
+
+
+_NUMPY_BOOLS = {("numpy", "bool"), ("numpy", "bool_")}
+
+
+def check_list(name: str, value: object, spoken: str) -> None:
+    """Raise ArgumentTypeError unless `value` is a list, a tuple or the like, and no text."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+        raise ArgumentTypeError(f"{name}: is {spoken}, not {described(value)}")
+
+
 def check_path(name: str, value: object) -> Path:
     """A str or an os.PathLike as a Path. Raises ArgumentError or ArgumentTypeError."""
     if not isinstance(value, str | os.PathLike):
         raise ArgumentTypeError(f"{name}: is a path, not {described(value)}")
     text = os.fsdecode(value)
-    if not text or "\0" in text:
+    try:
+        possible = bool(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # half of a character
+        possible = False
+    if not possible:
         raise ArgumentError(f"{name}: {described(text)} is no path")
     return Path(text)
 

@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
-from mfmadsl.argument import check_choice, check_extent, check_type
+from mfmadsl.argument import check_choice, check_extent, check_flag, check_type
 from mfmadsl.emulator import emulate
 from mfmadsl.model import Intrinsic, Operand, architecture
 from mfmadsl.target import Kernel, build
@@ -71,6 +71,7 @@ class Gemm:
         architecture(self.arch)
         for name in ("m", "n", "k"):
             check_extent(name, getattr(self, name))
+        check_flag("b_transposed", self.b_transposed)
         if self.shared_scope is not None:
             check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
 

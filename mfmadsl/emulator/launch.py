@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.argument import described
 from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.buffer import SCRATCH_DESCRIPTOR
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory, Segment
@@ -104,7 +105,12 @@ def load_arguments(launch: Launch, args: Sequence[Any]) -> Loaded:
 
 
 def _checked(value: Any, argument: KernelArgument, name: str) -> npt.NDArray[Any]:
-    array = np.zeros(0, np.uint8) if value is None else np.asarray(value)
+    try:
+        array = np.zeros(0, np.uint8) if value is None else np.asarray(value)
+    except Exception:  # whatever an object of somebody else's raises
+        array = np.zeros(0, object)
+    if array.dtype.hasobject:
+        raise ArgumentTypeError(f"argument {name} holds numbers, not {described(value)}")
     if argument.kind == "by_value":
         if array.nbytes != argument.size:
             raise ArgumentError(

@@ -10,12 +10,14 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.argument import described
 from mfmadsl.emulator.assembly import parse_assembly
-from mfmadsl.emulator.launch import Extents, Launch, load_arguments, start_waves
+from mfmadsl.emulator.launch import Launch, load_arguments, start_waves
+from mfmadsl.emulator.request import check_arguments, check_budget, check_capacity, three
 from mfmadsl.emulator.scheduler import Scheduler
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES
-from mfmadsl.error import ArgumentError
+from mfmadsl.error import ArgumentError, ArgumentTypeError
 
 Dimensions = Sequence[int]
 
@@ -64,6 +66,7 @@ def launches_of(
     kernel: Runnable, args: Sequence[Any]
 ) -> list[tuple[KernelLike | str, Sequence[Any]]]:
     """What to launch, and with which arguments."""
+    check_arguments(args)
     if isinstance(kernel, Launches):
         return [(launch, launch.args) for launch in kernel.launches(args)]
     return [(kernel, args)]
@@ -118,6 +121,9 @@ def launch_of(
     lds_bytes: int | None,
 ) -> Launch:
     """The launch that the arguments of `emulate` describe."""
+    if not isinstance(kernel, KernelLike | str):
+        what = "what `build` returns, or assembly text"
+        raise ArgumentTypeError(f"kernel: is {what}, not {described(kernel)}")
     if isinstance(kernel, str):
         program = parse_assembly(kernel)
         block = program.workgroup_size if block is None else block
@@ -130,7 +136,9 @@ def launch_of(
         lds_bytes = kernel.lds_bytes if lds_bytes is None else lds_bytes
     if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
-    return Launch(program, _three(grid, "grid"), _three(block, "block"), lds_bytes)
+    launch = Launch(program, three("grid", grid), three("block", block), lds_bytes)
+    check_capacity(program, launch.grid, launch.block, lds_bytes)
+    return launch
 
 
 def run_launch(
@@ -141,6 +149,7 @@ def run_launch(
     groups: npt.NDArray[np.int64] | None = None,
 ) -> Run:
     """Run all workgroups of a launch, or some of them, under the eyes of `watch`."""
+    check_budget(budget)
     groups = np.arange(launch.groups) if groups is None else groups
     loaded = load_arguments(launch, args)
     scheduler = Scheduler(launch.program, budget)
@@ -151,10 +160,3 @@ def run_launch(
             scheduler.run(start_waves(launch, loaded, chosen, watch))
     loaded.bring_back()
     return Run(scheduler.counts(), len(groups) * launch.waves_per_group)
-
-
-def _three(extents: Dimensions, name: str) -> Extents:
-    x, y, z = (*(int(e) for e in extents), 1, 1, 1)[:3]
-    if len(extents) > 3 or min(x, y, z) < 1:
-        raise ArgumentError(f"{name} is one to three positive numbers, not {tuple(extents)}")
-    return x, y, z

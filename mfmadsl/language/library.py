@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mfmadsl.argument import check_path, check_type, clipped, described
-from mfmadsl.error import ArgumentError, ArgumentTypeError, MfmadslError
+from mfmadsl.argument import check_list, check_path, check_type, clipped
+from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.language.accelerator import check_accelerator
 from mfmadsl.language.cache import cached
 from mfmadsl.language.checker import check_intrinsic, check_layout
@@ -78,8 +78,7 @@ def load_entries(
     Raises SpecFileError if the file cannot be read, LanguageError with all of its mistakes.
     """
     path = check_path("path", path)
-    if isinstance(search, str | os.PathLike) or not isinstance(search, Iterable):
-        raise ArgumentTypeError(f"search: is a list of folders, not {described(search)}")
+    check_list("search", search, "a list of folders")
     folders = [check_path("search", folder) for folder in search]
     place = _Place((path.parent, *folders), (Path(os.path.realpath(path)),))
     return _check(_open(read_source(path), place))

@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
+from mfmadsl.argument import (
+    check_choice,
+    check_extent,
+    check_integer,
+    check_list,
+    check_type,
+)
 from mfmadsl.error import ArgumentError
-from mfmadsl.target.extent import Extent, value_of
+from mfmadsl.target.extent import Extent, Formula, value_of
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,32 @@ class Kernel:
     workspaces: tuple[Argument, ...] = ()
     symbols: tuple[Symbol, ...] = ()
     next: Kernel | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ArgumentTypeError or ArgumentError for what `build` would not have made."""
+        for name in ("symbol", "arch", "llvm_ir", "assembly"):
+            check_type(name, getattr(self, name), str, "a str")
+        for name in ("extents", "block"):
+            check_list(name, getattr(self, name), "three extents, along x, y and z")
+            if len(getattr(self, name)) != 3:
+                raise ArgumentError(f"{name}: is three extents, not {len(getattr(self, name))}")
+        for extent in self.block:
+            check_extent("block", extent)
+        check_integer("lds_bytes", self.lds_bytes)
+        for name, kind in (("arguments", Argument), ("workspaces", Argument), ("symbols", Symbol)):
+            check_list(name, getattr(self, name), "a tuple")
+            for each in getattr(self, name):
+                check_type(name, each, kind, f"a tuple of {kind.__name__}")
+        check_list("parameters", self.parameters, "a tuple")
+        names = {each.name for each in (*self.arguments, *self.workspaces, *self.symbols)}
+        for parameter in self.parameters:
+            check_choice("parameters", parameter, names)
+        for extent in self.extents:
+            if isinstance(extent, str):
+                check_choice("extents", extent, names)
+            elif not isinstance(extent, Formula):
+                check_extent("extents", extent)
+        check_type("next", self.next, (Kernel, NoneType), "a Kernel or None")
 
     @property
     def grid(self) -> tuple[int, int, int]:

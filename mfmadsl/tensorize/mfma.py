@@ -11,9 +11,9 @@ from tvm import s_tir, tirx
 from tvm.s_tir import TensorIntrin
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.target import Target
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
-from mfmadsl.argument import check_integer, check_type, described
+from mfmadsl.argument import check_flag, check_integer, check_list, check_type, described
 from mfmadsl.error import ArgumentTypeError
 from mfmadsl.model import ARCHITECTURES
 from mfmadsl.prim_func import prim_func
@@ -58,6 +58,8 @@ def mfma_schedule(
     Raises ScheduleError, naming the argument and the numbers, where a factor does not fit.
     """
     check_type("in_dtype", in_dtype, str, "a str")
+    check_integer("k_inner", k_inner)
+    check_flag("b_transposed", b_transposed)
     for argument, index_map in (
         ("index_map_A", index_map_A), ("index_map_B", index_map_B), ("index_map_C", index_map_C)
     ):  # fmt: skip
@@ -77,7 +79,9 @@ def mfma_schedule(
     }
     tile = tile_of(mfma_intrin, "mfma_intrin")
     if tile.k != k_inner:
-        raise ScheduleError(f"k_inner: is {k_inner}, but {names['mfma_intrin']} has k={tile.k}")
+        raise ScheduleError(
+            f"k_inner: is {described(k_inner)}, but {names['mfma_intrin']} has k={tile.k}"
+        )
     if shared_scope not in ("shared", "shared.dyn"):
         raise ScheduleError(f"shared_scope: {shared_scope!r} is neither 'shared' nor 'shared.dyn'")
 
@@ -124,9 +128,9 @@ def mfma_schedule(
         load_a = _tile(sch, a_registers, tile.m, tile.k)
         load_b = _tile(sch, b_registers, *((tile.n, tile.k) if b_transposed else (tile.k, tile.n)))
 
-        sch.transform_layout(a_registers, ("write", 0), _with_constants(index_map_A))
-        sch.transform_layout(b_registers, ("write", 0), _with_constants(index_map_B))
-        sch.transform_layout(c_registers, ("read", 0), _with_constants(index_map_C))
+        sch.transform_layout(a_registers, ("write", 0), _with_constants("index_map_A", index_map_A))
+        sch.transform_layout(b_registers, ("write", 0), _with_constants("index_map_B", index_map_B))
+        sch.transform_layout(c_registers, ("read", 0), _with_constants("index_map_C", index_map_C))
 
         sch.tensorize(load_a, names["ldmatrix_a_intrin"])
         sch.tensorize(load_b, names["ldmatrix_b_intrin"])
@@ -136,11 +140,17 @@ def mfma_schedule(
         return sch
 
 
-def _with_constants(index_map: IndexMap) -> IndexMap:
+def _with_constants(argument: str, index_map: IndexMap) -> IndexMap:
     """The map with its plain integers, as in TVM's own for f32, made TVM's: it refuses them."""
 
     def mapped(i: Any, j: Any) -> tuple[Any, ...]:
-        return tuple(tirx.IntImm("int32", x) if isinstance(x, int) else x for x in index_map(i, j))
+        try:
+            place = tuple(index_map(i, j))
+        except Exception as error:  # it is the caller's function
+            raise ScheduleError(f"{argument}: cannot be called with i and j: {error}") from error
+        if not all(isinstance(x, int | Expr) for x in place):
+            raise ScheduleError(f"{argument}: gives something else than expressions of i and j")
+        return tuple(tirx.IntImm("int32", x) if isinstance(x, int) else x for x in place)
 
     return mapped
 
@@ -171,8 +181,7 @@ def _factors(
             f"workload: {dimension}={extent} is no multiple of the instruction's {tile}"
         )
     tiles = int(extent) // tile
-    if not isinstance(factors, Sequence) or isinstance(factors, str):
-        raise ArgumentTypeError(f"{argument}: are {count} numbers, not {described(factors)}")
+    check_list(argument, factors, f"a list of {count} numbers")
     for factor in factors:
         if factor is not None:
             check_integer(argument, factor)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tvm.s_tir import TensorIntrin
 from tvm.tirx import For, PrimFunc
 
-from mfmadsl.argument import check_type
+from mfmadsl.argument import check_type, described
 from mfmadsl.tensorize.error import ScheduleError
 
 
@@ -26,10 +26,11 @@ def tensor_intrinsic(intrinsic: str | TensorIntrin, argument: str) -> TensorIntr
     if isinstance(intrinsic, TensorIntrin):
         return intrinsic
     check_type(argument, intrinsic, str, "a TensorIntrin or the name of one")
-    found = TensorIntrin.get(intrinsic, allow_missing=True)
+    # TVM takes UTF-8, of which a str may be none.
+    found = TensorIntrin.get(intrinsic, allow_missing=True) if intrinsic.isprintable() else None
     if found is None:
         raise ScheduleError(
-            f"{argument}: no TensorIntrin is registered as {intrinsic!r}; "
+            f"{argument}: no TensorIntrin is registered as {described(intrinsic)}; "
             "take the name from a generated module, which registers it"
         )
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm import te
 from tvm.tirx import Expr, PrimFunc
 
-from mfmadsl.argument import check_choice, check_extent
+from mfmadsl.argument import check_choice, check_extent, check_flag
 from mfmadsl.model import ELEMENT_TYPES
 
 _TYPES = sorted(
@@ -29,6 +29,7 @@ def matmul(
     is no positive number, and for a type that is not known.
     """
     m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    check_flag("b_transposed", b_transposed)
     b_dtype = in_dtype if b_dtype is None else b_dtype
     for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
         check_choice(name, dtype, _TYPES)

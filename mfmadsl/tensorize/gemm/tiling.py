@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from mfmadsl.argument import check_integer, described
+from mfmadsl.argument import check_flag, check_integer, check_list
 from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.tensorize.error import ScheduleError
@@ -152,10 +151,13 @@ def check_values(tiling: Tiling) -> None:
 def _check_types(tiling: Tiling) -> None:
     for name in ("block", "waves"):
         pair = getattr(tiling, name)
-        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-            raise _illegal(f"{name}: is a pair of numbers, M before N, not {described(pair)}")
+        check_list(f"tiling: {name}", pair, "a pair of numbers, M before N")
+        if len(pair) != 2:
+            raise _illegal(f"{name}: is a pair of numbers, M before N, not {len(pair)}")
         for value in pair:
             check_integer(f"tiling: {name}", value)
+    for name in ("swizzle", "persistent"):
+        check_flag(f"tiling: {name}", getattr(tiling, name))
     for name in ("k_step", "k_pack", "stages", "split_k", "group"):
         check_integer(f"tiling: {name}", getattr(tiling, name))
 
