@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mfmadsl.tensorize import load_intrinsic as load_intrinsic
     from mfmadsl.tensorize import matmul as matmul
     from mfmadsl.tensorize import mfma_schedule as mfma_schedule
+    from mfmadsl.tensorize.toolchain import ToolchainError as ToolchainError
 
 __version__ = "0.1.0"
 
@@ -58,6 +59,7 @@ _HOME = {
     "ScheduleError": "tensorize",
     "SpecFileError": "language",
     "Tiling": "tensorize",
+    "ToolchainError": "tensorize.toolchain",
     "build": "target",
     "emulate": "emulator",
     "find": "language",

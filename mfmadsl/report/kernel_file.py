@@ -185,7 +185,7 @@ def _stored(text: str) -> Any:
         raise KernelFileError(f"{text}: cannot be read: {error.strerror}") from None
     except KernelFileError:
         raise
-    except (ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError) as error:
+    except Exception as error:  # NumPy reads a header as Python, and raises whatever Python does
         reason = str(error).partition("\n")[0]
         raise KernelFileError(f"{text}: is no array of NumPy's: {reason}") from None
 

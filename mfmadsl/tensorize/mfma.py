@@ -82,6 +82,7 @@ def mfma_schedule(
         raise ScheduleError(
             f"k_inner: is {described(k_inner)}, but {names['mfma_intrin']} has k={tile.k}"
         )
+    check_type("shared_scope", shared_scope, str, "a str")
     if shared_scope not in ("shared", "shared.dyn"):
         raise ScheduleError(f"shared_scope: {shared_scope!r} is neither 'shared' nor 'shared.dyn'")
 
@@ -145,10 +146,10 @@ def _with_constants(argument: str, index_map: IndexMap) -> IndexMap:
 
     def mapped(i: Any, j: Any) -> tuple[Any, ...]:
         try:
-            place = tuple(index_map(i, j))
+            place = index_map(i, j)
         except Exception as error:  # it is the caller's function
             raise ScheduleError(f"{argument}: cannot be called with i and j: {error}") from error
-        if not all(isinstance(x, int | Expr) for x in place):
+        if not isinstance(place, Sequence) or not all(isinstance(x, int | Expr) for x in place):
             raise ScheduleError(f"{argument}: gives something else than expressions of i and j")
         return tuple(tirx.IntImm("int32", x) if isinstance(x, int) else x for x in place)
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import NoReturn
 
-CPU_SECONDS = 30
+CPU_SECONDS: float = 30
 """What a case may take; processor time, so that a busy machine fails no test."""
 
 _SILENCE = 600  # seconds after which a case that waits for something is given up
