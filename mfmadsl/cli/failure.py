@@ -48,7 +48,7 @@ class Commands(click.Group):
                 click.echo("interrupted", err=True)
             sys.exit(_INTERRUPTED)
         except OSError as error:
-            _fail_of(error)
+            sys.exit(_told(error))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
@@ -58,16 +58,18 @@ class Commands(click.Group):
             return super().main(*args, **kwargs)
         except SystemExit as end:
             code = end.code
-        except OSError:  # standard error cannot be written
-            code = 1
+        except OSError as error:  # an option's own text, or a usage error, cannot be written
+            code = _told(error)
         sys.exit(_flushed(code))
 
 
-def _fail_of(error: OSError) -> NoReturn:
-    if error.errno == errno.EPIPE:
-        sys.exit(1)
-    where = f"{error.filename}: " if error.filename else "cannot write: "
-    fail(f"{where}{error.strerror or error}")
+def _told(error: OSError) -> int:
+    """Say what the system would not do; the exit code. Whoever closed a pipe knows it already."""
+    if error.errno != errno.EPIPE:
+        where = f"{error.filename}: " if error.filename else "cannot write: "
+        with suppress(OSError):
+            click.echo(f"error: {where}{error.strerror or error}", err=True)
+    return 1
 
 
 def _flushed(code: Any) -> Any:
@@ -78,10 +80,7 @@ def _flushed(code: Any) -> Any:
                 stream.flush()
         except OSError as error:
             _discard(stream)
-            code = code or 1
-            if error.errno != errno.EPIPE:
-                with suppress(OSError):
-                    click.echo(f"error: cannot write: {error.strerror}", err=True)
+            code = code or _told(error)
     return code
 
 

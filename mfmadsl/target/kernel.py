@@ -104,15 +104,16 @@ class Kernel:
             check_list(name, getattr(self, name), "three extents, along x, y and z")
             if len(getattr(self, name)) != 3:
                 raise ArgumentError(f"{name}: is three extents, not {len(getattr(self, name))}")
-        for extent in self.block:
-            check_extent("block", extent)
+        for threads in self.block:
+            check_extent("block", threads)
         check_integer("lds_bytes", self.lds_bytes)
         for name, kind in (("arguments", Argument), ("workspaces", Argument), ("symbols", Symbol)):
             check_list(name, getattr(self, name), "a tuple")
             for each in getattr(self, name):
                 check_type(name, each, kind, f"a tuple of {kind.__name__}")
         check_list("parameters", self.parameters, "a tuple")
-        names = {each.name for each in (*self.arguments, *self.workspaces, *self.symbols)}
+        names = {each.name for each in (*self.arguments, *self.workspaces)}
+        names |= {symbol.name for symbol in self.symbols}
         for parameter in self.parameters:
             check_choice("parameters", parameter, names)
         for extent in self.extents:

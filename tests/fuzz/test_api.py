@@ -51,7 +51,7 @@ def scheduled() -> Any:
 @cache
 def odd_kernels() -> list[Any]:
     """Kernels with a field that does not fit the others, and texts that are none."""
-    fields = {
+    fields: dict[str, list[Any]] = {
         "symbol": ["", "x"],
         "assembly": ["", "x", TEXT, "\n" * 1000, built().assembly[:3000]],
         "lds_bytes": [-1, 0, 10**5, 10**12],
@@ -107,7 +107,7 @@ def odd_tilings() -> list[mfmadsl.Tiling]:
         "swizzle", "persistent",
     ]  # fmt: skip
     values = [None, 0, -1, 3, 2**40, 1.5, "x", (), (16,), (0, 0), ("a", "b"), (1, 2, 3), Odd()]
-    spoiled = [{field: value} for field in fields for value in values]
+    spoiled: list[dict[str, Any]] = [{field: value} for field in fields for value in values]
     return [replace(tiling(), **changed) for changed in spoiled]
 
 
@@ -195,7 +195,8 @@ def test_a_wrong_argument_is_told(function: str) -> None:
     def told(number: int) -> str:
         return f"{function}({call(function, number)[1]}) with MFMADSL_SEED={SEED}"
 
-    for pool in (odd_values, *POOLS.values()):
+    pools: list[Callable[[], Sequence[Any]]] = [odd_values, *POOLS.values()]
+    for pool in pools:
         pool()  # made once, before the process is forked
     schedule_arguments()
     wrong = failures(COUNTS.get(function, 150), case, told)
