@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import sys
 from contextlib import suppress
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -60,7 +59,7 @@ class Commands(click.Group):
             code = end.code
         except OSError as error:  # an option's own text, or a usage error, cannot be written
             code = _told(error)
-        sys.exit(_flushed(code))
+        sys.exit(code)
 
 
 def _told(error: OSError) -> int:
@@ -70,23 +69,3 @@ def _told(error: OSError) -> int:
         with suppress(OSError):
             click.echo(f"error: {where}{error.strerror or error}", err=True)
     return 1
-
-
-def _flushed(code: Any) -> Any:
-    """The exit code once all is written: Python itself would find out too late to tell."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError as error:
-            _discard(stream)
-            code = code or _told(error)
-    return code
-
-
-def _discard(stream: IO[str]) -> None:
-    """Let what is left in a stream go, or Python would try again at its end."""
-    with suppress(OSError, ValueError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)

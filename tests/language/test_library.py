@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from mfmadsl.error import ArgumentError
-from mfmadsl.language import LanguageError, SpecFileError, find, library, library_files, load
+from mfmadsl.language import (
+    LanguageError,
+    Source,
+    SpecFileError,
+    find,
+    library,
+    library_files,
+    load,
+    read_source,
+)
 from tests.language.entries import HALF, spoiled
 
 
@@ -121,9 +130,18 @@ def chain(folder: Path, length: int, uses: int) -> Path:
     return folder / "file0.mfma"
 
 
-def test_a_file_is_read_once_however_often_it_is_used(tmp_path: Path) -> None:
-    # Read each time, the last one would be read four to the power of 30 times.
-    assert load(chain(tmp_path, 30, 4)) == []
+def test_a_file_is_read_once_however_often_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    def counted(path: Path) -> Source:
+        read.append(path)
+        return read_source(path)
+
+    monkeypatch.setattr("mfmadsl.language.library.read_source", counted)
+    assert load(chain(tmp_path, 6, 3)) == []
+    assert len(read) == 7  # read each time, the last one alone would be read 729 times
 
 
 def test_a_mistake_in_a_file_that_is_used_twice_is_told_once(tmp_path: Path) -> None:
