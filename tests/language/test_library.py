@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,8 @@ def test_a_file_is_read_once_however_often_it_is_used(
         read.append(path)
         return read_source(path)
 
-    monkeypatch.setattr("mfmadsl.language.library.read_source", counted)
+    # By the module: as an attribute of the package, `library` is the function.
+    monkeypatch.setattr(import_module("mfmadsl.language.library"), "read_source", counted)
     assert load(chain(tmp_path, 6, 3)) == []
     assert len(read) == 7  # read each time, the last one alone would be read 729 times
 
