@@ -10,17 +10,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mfmadsl.codegen import ModuleError as ModuleError
     from mfmadsl.emulator import EmulationError as EmulationError
     from mfmadsl.emulator import emulate as emulate
     from mfmadsl.emulator.profiler import profile as profile
     from mfmadsl.emulator.sanitizer import sanitize as sanitize
+    from mfmadsl.error import ArgumentError as ArgumentError
+    from mfmadsl.error import ArgumentTypeError as ArgumentTypeError
+    from mfmadsl.error import MfmadslError as MfmadslError
     from mfmadsl.gemm import Gemm as Gemm
     from mfmadsl.language import LanguageError as LanguageError
+    from mfmadsl.language import SpecFileError as SpecFileError
     from mfmadsl.language import find as find
     from mfmadsl.language import library as library
     from mfmadsl.language import load as load
+    from mfmadsl.output import OutputError as OutputError
+    from mfmadsl.report.error import KernelFileError as KernelFileError
     from mfmadsl.target import CodegenError as CodegenError
     from mfmadsl.target import Kernel as Kernel
+    from mfmadsl.target import LinkError as LinkError
     from mfmadsl.target import LoweringError as LoweringError
     from mfmadsl.target import build as build
     from mfmadsl.tensorize import ScheduleError as ScheduleError
@@ -30,18 +38,28 @@ if TYPE_CHECKING:
     from mfmadsl.tensorize import load_intrinsic as load_intrinsic
     from mfmadsl.tensorize import matmul as matmul
     from mfmadsl.tensorize import mfma_schedule as mfma_schedule
+    from mfmadsl.tensorize.toolchain import ToolchainError as ToolchainError
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "ArgumentError": "error",
+    "ArgumentTypeError": "error",
     "CodegenError": "target",
     "EmulationError": "emulator",
     "Gemm": "gemm",
     "Kernel": "target",
+    "KernelFileError": "report.error",
     "LanguageError": "language",
+    "LinkError": "target",
     "LoweringError": "target",
+    "MfmadslError": "error",
+    "ModuleError": "codegen",
+    "OutputError": "output",
     "ScheduleError": "tensorize",
+    "SpecFileError": "language",
     "Tiling": "tensorize",
+    "ToolchainError": "tensorize.toolchain",
     "build": "target",
     "emulate": "emulator",
     "find": "language",

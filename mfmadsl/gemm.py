@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit floats
@@ -14,14 +14,17 @@ from tvm.s_tir import Schedule
 from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
+from mfmadsl.argument import check_choice, check_extent, check_flag, check_list, check_type
 from mfmadsl.emulator import emulate
 from mfmadsl.emulator.argument import check_size
 from mfmadsl.emulator.run import Progress
 from mfmadsl.epilogue import STEPS, check_steps, fused, model
-from mfmadsl.model import Intrinsic
+from mfmadsl.error import ArgumentError
+from mfmadsl.model import Intrinsic, architecture
 from mfmadsl.target import Kernel, build
 from mfmadsl.tensorize import (
     ScheduleError,
+    Tiling,
     default_factors,
     gemm_schedule,
     gemm_tiling,
@@ -30,7 +33,7 @@ from mfmadsl.tensorize import (
     matmul,
     mfma_schedule,
 )
-from mfmadsl.tensorize.workload import product
+from mfmadsl.tensorize.workload import TYPES, product
 
 _SEED = 20240229
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
@@ -90,6 +93,32 @@ class Gemm:
     batch: int | None = None
     epilogue: tuple[str, ...] = ()
     tiling: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ArgumentError for what is no intrinsic, chip, extent, type, step or field."""
+        if self.intrinsic is not None:
+            check_type("intrinsic", self.intrinsic, Intrinsic, "an Intrinsic, as `find` gives it")
+        architecture(self.arch)
+        for name in ("m", "n", "k"):
+            check_extent(name, getattr(self, name))
+        if self.batch is not None:
+            check_extent("batch", self.batch)
+        check_flag("a_transposed", self.a_transposed)
+        check_flag("b_transposed", self.b_transposed)
+        if self.shared_scope is not None:
+            check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
+        check_list("dtypes", self.dtypes, "the types of A, B and C, or None")
+        if len(self.dtypes) != 3:
+            raise ArgumentError(f"dtypes: are three, of A, B and C, not {len(self.dtypes)}")
+        for dtype in self.dtypes:
+            if dtype is not None:
+                check_choice("dtypes", dtype, TYPES)
+        check_list("epilogue", self.epilogue, "a list of steps")
+        for step in self.epilogue:
+            check_choice("epilogue", step, STEPS)
+        check_type("tiling", self.tiling, Mapping, "fields of Tiling and their values")
+        for field_name in self.tiling:
+            check_choice("tiling", field_name, [each.name for each in fields(Tiling)])
 
     @property
     def types(self) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""The folders that travel with the package: `grammars/` and `intrinsics/`.
+"""The folders that travel with the package: `grammars/`, `intrinsics/`, and of `docs/` one page.
 
 They lie at the top of the repository, where a reader looks first. A wheel carries them inside
 the package; an editable install finds them beside it.

@@ -12,7 +12,7 @@ import click
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import DTYPES, EXTENT, SUM_DTYPES, Steps, tiling_changes
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import ARCH, SEARCH, find
+from mfmadsl.cli.specs import ARCH, OUTPUT, SEARCH, find
 from mfmadsl.report import kernel_json, kernel_summary
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     metavar="FILE",
     help="Where to write it; with several --emit, a suffix is added for each.",
 )

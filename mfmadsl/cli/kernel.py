@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,10 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
-from mfmadsl.report.kernel_file import KernelFileError, StoredKernel, read_kernel
+from mfmadsl.cli.specs import OUTPUT
+from mfmadsl.error import MfmadslError
+from mfmadsl.report.error import KernelFileError
+from mfmadsl.report.kernel_file import StoredKernel, read_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,13 +98,12 @@ def emulate(budget: int | None, saved: tuple[str, ...], **options: Any) -> None:
     """Run a kernel: assembly text in LLVM's syntax, or the JSON that `gemm --emit json` writes."""
     places = dict(_saves(saved))
     kernel, values = _read(**options)
-    from mfmadsl.emulator import EmulationError
     from mfmadsl.emulator import emulate as run_it
 
     try:
         with shown("emulating") as progress:
             run = run_it(kernel, values, progress=progress, **_budget(budget))
-    except (EmulationError, ValueError, TypeError) as error:
+    except MfmadslError as error:
         fail(str(error))
     for position, path in places.items():
         if position >= len(values):
@@ -112,9 +115,9 @@ def emulate(budget: int | None, saved: tuple[str, ...], **options: Any) -> None:
 def _saves(saved: tuple[str, ...]) -> Iterator[tuple[int, Path]]:
     for each in saved:
         position, equals, path = each.partition("=")
-        if not equals or not position.isdigit() or not path:
+        if not equals or not re.fullmatch("[0-9]{1,9}", position):
             raise click.UsageError(f"--save {each!r} is not N=FILE.npy")
-        yield int(position), Path(path)
+        yield int(position), OUTPUT.convert(path, None, None)
 
 
 def _save(path: Path, value: Any) -> None:
@@ -163,7 +166,7 @@ def sanitize(
         faults, counts, waves = found.faults, found.counts, found.run.waves
     except EmulationError as error:
         faults, counts = (error.fault,), (1,)
-    except (ValueError, TypeError) as error:
+    except MfmadslError as error:
         fail(str(error))
     from mfmadsl.report.fault import fault_json
 
@@ -184,7 +187,7 @@ def sanitize(
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @click.option(
     "--timeline",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     metavar="FILE",
     help="Write what happens when, for ui.perfetto.dev.",
 )
@@ -205,7 +208,6 @@ def profile(
 ) -> None:
     """Tell what a kernel executes, moves and waits for on one compute unit."""
     kernel, values = _read(**options)
-    from mfmadsl.emulator import EmulationError
     from mfmadsl.emulator.profiler import profile as run_it
     from mfmadsl.output import OutputError, write_file
     from mfmadsl.report.profile import profile_json, profile_table
@@ -216,7 +218,7 @@ def profile(
             found = run_it(
                 kernel, values, full=full, launch=launch, progress=progress, **_budget(budget)
             )
-    except (EmulationError, ValueError, TypeError) as error:
+    except MfmadslError as error:
         fail(str(error))
     if timeline is not None:
         try:

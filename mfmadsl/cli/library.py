@@ -10,6 +10,7 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.specs import ARCH, SEARCH, Problem, find, load_all, loaded, problems_of, refuse
+from mfmadsl.error import ArgumentError
 from mfmadsl.language import LanguageError, SpecFileError, library_files, read_source
 from mfmadsl.language import library as library_intrinsics
 from mfmadsl.model import Intrinsic, Modifiers, check_modifiers
@@ -55,6 +56,8 @@ def fmt(specs: tuple[Path, ...], check_only: bool) -> None:
     for path in specs:
         try:
             source = read_source(path)
+            if not path.is_file():
+                raise SpecFileError(path, "is no file that could be changed in place")
             text = format_source(source)
         except (LanguageError, SpecFileError) as error:
             problems += problems_of(error)
@@ -102,7 +105,7 @@ def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, .
     except OutputError as error:
         fail(str(error))
     for path in paths:
-        click.echo(path)
+        click.echo(bytes(path))  # as it is, even if it is no text
 
 
 @click.command("list")
@@ -149,7 +152,7 @@ def show(
     try:
         chosen = intrinsic.operand(operand)
         check_modifiers(intrinsic, modifiers)
-    except ValueError as error:
+    except ArgumentError as error:
         fail(str(error))
     if form == "json":
         print_json(layout_json(intrinsic, chosen, modifiers))

@@ -1,6 +1,6 @@
 """The command `mfmadsl`.
 
-Exit codes: 0, 1 if the input is wrong, 2 if the call is wrong.
+Exit codes: 0, 1 if the input is wrong, 2 if the call is wrong, 130 after an interrupt.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import click
 
 from mfmadsl import __version__
+from mfmadsl.cli.explain import explain_option
+from mfmadsl.cli.failure import Commands
 from mfmadsl.cli.gemm import gemm
 from mfmadsl.cli.kernel import emulate, profile, sanitize
 from mfmadsl.cli.library import check, compile_command, fmt, list_command, schema, show
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mfmadsl")
+@explain_option
 def main() -> None:
     """Matrix-core instructions, written down once."""
 

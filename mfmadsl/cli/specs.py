@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from mfmadsl.cli.failure import fail
+from mfmadsl.error import ArgumentError
 from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries
 from mfmadsl.language import find as find_intrinsic
 from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic
+from mfmadsl.model.architecture import unknown_chip
+from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError
 
-ARCH = click.Choice(list(ARCHITECTURES))
 SEARCH = click.option(
     "-I",
     "--include",
@@ -26,6 +28,35 @@ SEARCH = click.option(
     metavar="DIR",
     help="Where `use` looks, after the folder of the file; may be repeated.",
 )
+
+
+class _Chip(click.Choice[str]):
+    """A chip with matrix cores; of the others it is said why they are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in ARCHITECTURES:
+            self.fail(unknown_chip(str(value)), param, ctx)
+        return str(value)
+
+
+ARCH = _Chip(list(ARCHITECTURES))
+
+
+class OutputPath(click.Path):
+    """Where a file is written: refused before any work is done if it can name none."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            check_output(str(value))
+        except OutputError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+OUTPUT = OutputPath()
 
 
 def loaded(
@@ -58,7 +89,9 @@ def load_all(paths: Iterable[Path], search: tuple[Path, ...] = ()) -> list[Intri
 
 def refuse(problems: list[Problem]) -> NoReturn:
     told = [f"error: {p}" if isinstance(p, SpecFileError) else str(p) for p in problems]
-    mistakes = f"{len(problems)} mistake{'s' * (len(problems) > 1)}"
+    count = sum(isinstance(p, SpecFileError) or p.code != "stopped" for p in problems)
+    more = " and more" * (count < len(problems))
+    mistakes = f"{count} mistake{'s' * (count > 1)}{more}"
     click.echo("\n\n".join([*told, mistakes]), err=True)
     sys.exit(1)
 
@@ -77,5 +110,5 @@ def find(
         fail(f"{spec} has no `{name}`, but: {', '.join(i.name for i in found) or 'nothing'}")
     try:
         return find_intrinsic(name, arch)
-    except ValueError as error:
+    except ArgumentError as error:
         fail(str(error))

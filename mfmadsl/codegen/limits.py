@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from mfmadsl.error import MfmadslError
 from mfmadsl.model import Intrinsic
 from mfmadsl.model.signature import SCALED_FORMATS
 
 
-class ModuleError(ValueError):
+class ModuleError(MfmadslError, ValueError):
     """No module can be made of an intrinsic; the message says why."""
 
 

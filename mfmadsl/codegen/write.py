@@ -37,8 +37,9 @@ def write_modules(texts: Mapping[str, str], folder: Path) -> list[Path]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made a folder: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a zero byte in a name is a ValueError
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputError(f"{folder}: cannot be made a folder: {reason}") from None
     paths = {folder / f"{name}.py": text for name, text in texts.items()}
     for path in paths:
         _refuse_foreign(path)
@@ -54,8 +55,9 @@ def _refuse_foreign(path: Path) -> None:
     if not path.exists() and not path.is_symlink():
         return
     try:
-        ours = MARKER in path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        # A pipe would wait for somebody to write, and a device may never end.
+        ours = path.is_file() and MARKER.encode() in path.read_bytes()
+    except OSError:
         ours = False
     if not ours:
         raise OutputError(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.metadata import KernelArgument
+from mfmadsl.error import ArgumentError, ArgumentTypeError
 
 _MOST_BYTES = 8 << 30
 _OVERLAP_WORK: Any = 100_000
@@ -35,15 +36,15 @@ def check_passed(value: Any, argument: KernelArgument, name: str, kept: bool = F
 
     With `kept` the kernel works on a copy, so that a read-only array is as good as any.
 
-    Raises TypeError for what is no plain array or scalar of NumPy, and ValueError for a dtype, a
-    size or a read-only array that the kernel cannot take.
+    Raises ArgumentTypeError for what is no plain array or scalar of NumPy, and ArgumentError for a
+    dtype, a size or a read-only array that the kernel cannot take.
     """
     if argument.kind == "by_value":
         _check_scalar(value, argument, name)
     elif value is not None:
         _check_plain(value, name)
         if argument.writes and not kept and not value.flags.writeable:
-            raise ValueError(
+            raise ArgumentError(
                 f"argument {name} is read-only, but the kernel writes to it: pass a copy"
             )
     if value is not None:
@@ -53,27 +54,27 @@ def check_passed(value: Any, argument: KernelArgument, name: str, kept: bool = F
 def check_described(value: Any, name: str, dtype: str, shape: Sequence[int]) -> None:
     """Whether a value is the array that a kernel's description asks for.
 
-    Raises TypeError if it is no plain array, and ValueError for another dtype or shape. Types that
-    NumPy lacks are those of ml_dtypes.
+    Raises ArgumentTypeError if it is no plain array, and ArgumentError for another dtype or shape.
+    Types that NumPy lacks are those of ml_dtypes.
     """
     _check_plain(value, name)
     wanted = np.dtype(getattr(ml_dtypes, dtype, dtype))
     if value.dtype != wanted:
-        raise ValueError(
+        raise ArgumentError(
             f"argument {name} is an array of {wanted}, not of {value.dtype}: convert it with "
             f"astype, or with view if it has the bits of {wanted}"
         )
     if value.shape != tuple(shape):
-        raise ValueError(
+        raise ArgumentError(
             f"argument {name} has the shape {_extents(shape)}, not {_extents(value.shape)}"
         )
 
 
 def check_size(size: int, what: str) -> None:
-    """Raise ValueError for more bytes than the emulator could hold beside the caller's."""
+    """Raise ArgumentError for more bytes than the emulator could hold beside the caller's."""
     most = min(_MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
     if size > most:
-        raise ValueError(
+        raise ArgumentError(
             f"{what} {size / 2**30:.3g} GiB, more than the {most / 2**30:.3g} GiB that can be "
             "emulated on this machine: take a smaller problem"
         )
@@ -109,9 +110,9 @@ def _protection(place: int, arrays: Sequence[npt.NDArray[Any] | None], names: Se
 
 def _check_plain(value: Any, name: str) -> None:
     if not isinstance(value, np.ndarray):
-        raise TypeError(f"argument {name} is a NumPy array, not {type(value).__name__}")
+        raise ArgumentTypeError(f"argument {name} is a NumPy array, not {type(value).__name__}")
     if type(value) not in (np.ndarray, np.memmap):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"argument {name} is a plain NumPy array, not a {type(value).__name__}: pass "
             "numpy.array(...) of it"
         )
@@ -120,9 +121,9 @@ def _check_plain(value: Any, name: str) -> None:
 
 def _check_numbers(dtype: np.dtype[Any], name: str) -> None:
     if dtype.hasobject or dtype.kind in _NO_NUMBERS:
-        raise TypeError(f"argument {name} has elements of {dtype}, which no kernel knows")
+        raise ArgumentTypeError(f"argument {name} has elements of {dtype}, which no kernel knows")
     if not dtype.isnative:
-        raise ValueError(
+        raise ArgumentError(
             f"argument {name} is big-endian ({dtype.str}), but the chip is little-endian: convert "
             f"it with astype({dtype.newbyteorder('=').name!r})"
         )
@@ -130,7 +131,7 @@ def _check_numbers(dtype: np.dtype[Any], name: str) -> None:
 
 def _check_scalar(value: Any, argument: KernelArgument, name: str) -> None:
     if not isinstance(value, np.generic | np.ndarray):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"argument {name} is passed by value, {argument.size} bytes: give a NumPy scalar such "
             f"as numpy.int{8 * argument.size}(1), not {type(value).__name__}"
         )
@@ -138,7 +139,7 @@ def _check_scalar(value: Any, argument: KernelArgument, name: str) -> None:
         _check_plain(value, name)
     _check_numbers(value.dtype, name)
     if value.nbytes != argument.size:
-        raise ValueError(
+        raise ArgumentError(
             f"argument {name} has {argument.size} bytes, but {value.dtype} has {value.nbytes}"
         )
 
@@ -148,7 +149,7 @@ def _check_stated_type(dtype: np.dtype[Any], argument: KernelArgument, name: str
     known = _TYPES.get(argument.value_type.lower()) or _TYPES.get(element)
     if known and (dtype.kind not in known[0] or dtype.itemsize != known[1]):
         said = argument.value_type or argument.type_name
-        raise ValueError(f"argument {name} is of type {said} in the metadata, not {dtype}")
+        raise ArgumentError(f"argument {name} is of type {said} in the metadata, not {dtype}")
 
 
 def _overlaps_itself(array: npt.NDArray[Any]) -> bool:

@@ -17,8 +17,9 @@ from mfmadsl.emulator.registers import (
 )
 
 _LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
-_DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]+|0|[1-9]\d*))")
+_DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]{1,16}|0|[1-9]\d{0,18}))")
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|0|[1-9]\d*")
+_LONGEST_LINE = 1000  # characters; LLVM's longest have some hundred
 _ARGUMENTS = {  # of instructions whose operand is no register and no constant like others
     "s_waitcnt": re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)[ &]*)+|" + _NUMBER.pattern),
     **dict.fromkeys(("s_nop", "s_sleep", "s_setprio"), _NUMBER),
@@ -155,6 +156,9 @@ def _instructions(lines: list[str]) -> tuple[tuple[Instruction, ...], dict[str, 
 
 def parse_instruction(code: str, number: int = 0) -> Instruction:
     """One instruction; `number` is its line in error messages."""
+    if len(code) > _LONGEST_LINE:
+        message = f"a line of {len(code)} characters is no instruction"
+        raise EmulationError(message, number, code[:60] + "...")
     name, _, rest = code.partition(" ") if " " in code else code.partition("\t")
     name, rest = name.strip(), rest.strip()
     if name in _ARGUMENTS:

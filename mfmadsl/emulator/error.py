@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mfmadsl.error import MfmadslError
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -33,7 +35,7 @@ class Fault:
         return f"{where}{self.message}" + (f" ({', '.join(parts)})" if parts else "")
 
 
-class EmulationError(RuntimeError):
+class EmulationError(MfmadslError, RuntimeError):
     """The kernel does something undefined, or something that is not emulated."""
 
     def __init__(

@@ -21,6 +21,7 @@ from mfmadsl.emulator.metadata import KernelArgument
 from mfmadsl.emulator.operand import MODE
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES, Position, Waves, new_waves
+from mfmadsl.error import ArgumentError
 from mfmadsl.model import Intrinsic
 
 Extents = tuple[int, int, int]
@@ -59,25 +60,25 @@ class Launch:
 
 
 def check_extents(launch: Launch) -> None:
-    """Raise ValueError for a grid, block or LDS that the kernel or the hardware does not take."""
+    """Raise ArgumentError for a grid, block or LDS that the kernel or the chip does not take."""
     program, block = launch.program, launch.block
     required = program.workgroup_size
     if required is not None and (*required, 1, 1)[:3] != block:
-        raise ValueError(f"block: `{program.name}` requires {tuple(required)}, not {block}")
+        raise ArgumentError(f"block: `{program.name}` requires {tuple(required)}, not {block}")
     most = MOST_THREADS if program.most_threads is None else program.most_threads
     if launch.threads > most:
-        raise ValueError(
+        raise ArgumentError(
             f"block: `{program.name}` takes up to {most} threads, not the {launch.threads} of "
             f"{block}"
         )
     lds = _LDS_BYTES.get(program.arch, MOST_LDS_BYTES)
     if not 0 <= launch.lds_bytes <= lds:
-        raise ValueError(
+        raise ArgumentError(
             f"`{program.name}`: a workgroup has up to {lds} bytes of LDS, not {launch.lds_bytes}"
         )
     for axis, groups, threads in zip("xyz", launch.grid, block, strict=True):
         if groups * threads >= 1 << 32:
-            raise ValueError(
+            raise ArgumentError(
                 f"grid: {groups} workgroups of {threads} threads along {axis} are more than the "
                 "hardware counts, which is up to 2^32 - 1 threads"
             )
@@ -103,13 +104,13 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     """Memory with the arguments in it.
 
     With `kept` the arrays stay as they are, whatever the kernel does to its copies. Raises
-    ValueError or TypeError if they are not what the kernel takes.
+    ArgumentError if they are not what the kernel takes.
     """
     program = launch.program
     described = [a for a in program.arguments if not a.kind.startswith("hidden_")]
     names = [a.name or f"argument {i}" for i, a in enumerate(described)]
     if len(args) != len(described):
-        raise ValueError(
+        raise ArgumentError(
             f"`{program.name}` takes {len(described)} arguments ({', '.join(names)}), "
             f"but {len(args)} are given"
         )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.error import MfmadslError
 
 Addresses = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
@@ -18,7 +19,7 @@ _FIRST_ADDRESS = 0x7F00_0000_0000  # far above 32 bits, so that a truncated poin
 _GUARD = 4096  # bytes between two segments that belong to nobody
 
 
-class AccessError(Exception):
+class AccessError(MfmadslError):
     """Some accesses of an instruction are not possible; `bad` says which, in their order."""
 
     def __init__(self, kind: str, message: str, bad: npt.NDArray[np.bool_]) -> None:

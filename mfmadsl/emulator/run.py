@@ -10,12 +10,15 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.argument import check_integer, described
 from mfmadsl.emulator.assembly import parse_assembly
-from mfmadsl.emulator.launch import Extents, Launch, check_extents, load_arguments, start_waves
+from mfmadsl.emulator.launch import Launch, check_extents, load_arguments, start_waves
 from mfmadsl.emulator.matrix import is_modelled
+from mfmadsl.emulator.request import check_arguments, check_budget, check_capacity, three
 from mfmadsl.emulator.scheduler import Scheduler
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES
+from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import Intrinsic
 
 Dimensions = Sequence[int]
@@ -70,6 +73,7 @@ def launches_of(
     kernel: Runnable, args: Sequence[Any]
 ) -> list[tuple[KernelLike | str, Sequence[Any]]]:
     """What to launch, and with which arguments."""
+    check_arguments(args)
     if isinstance(kernel, Launches):
         return [(launch, launch.args) for launch in kernel.launches(args)]
     return [(kernel, args)]
@@ -121,7 +125,7 @@ def emulate(
     Arrays have the kernel's types and shapes where those are known. They may have any strides, but
     what the kernel writes is writable and shares no memory with another argument.
 
-    Raises TypeError and ValueError for arguments and extents that the kernel cannot have.
+    Raises ArgumentError for arguments and extents that the kernel cannot have.
     Raises EmulationError where the kernel accesses something outside of its arguments, uses an
     instruction that is not known, or executes more than `budget` instructions in a wave; it names
     the line of the assembly. See `sanitize` for all else that may be undefined.
@@ -152,23 +156,29 @@ def launch_of(
     lds_bytes: int | None,
 ) -> Launch:
     """The launch that the arguments of `emulate` describe."""
+    if not isinstance(kernel, KernelLike | str):
+        what = "what `build` returns, or assembly text"
+        raise ArgumentTypeError(f"kernel: is {what}, not {described(kernel)}")
     if isinstance(kernel, str):
         program = parse_assembly(kernel)
         block = program.workgroup_size if block is None else block
         if grid is None or block is None:
-            raise ValueError("assembly text does not say its launch: give grid and block")
+            raise ArgumentError("assembly text does not say its launch: give grid and block")
     else:
         program = parse_assembly(kernel.assembly, kernel.symbol)
         grid = kernel.grid if grid is None else grid
-        if block is not None and _three(block, "block") != kernel.block:
-            raise ValueError(
+        if block is not None and three("block", block) != kernel.block:
+            raise ArgumentError(
                 f"block: `{kernel.symbol}` is built for {tuple(kernel.block)}, not {tuple(block)}"
             )
         block = kernel.block
         lds_bytes = kernel.lds_bytes if lds_bytes is None else lds_bytes
     if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
-    launch = Launch(program, _three(grid, "grid"), _three(block, "block"), lds_bytes)
+    launch = Launch(
+        program, three("grid", grid), three("block", block), check_integer("lds_bytes", lds_bytes)
+    )
+    check_capacity(program)
     check_extents(launch)
     return launch
 
@@ -186,9 +196,10 @@ def run_launch(
 
     With `kept` the caller's arrays stay as they are.
     """
+    check_budget(budget)
     if groups is None:
         if launch.groups > MOST_GROUPS:
-            raise ValueError(
+            raise ArgumentError(
                 f"grid: the emulator runs up to {MOST_GROUPS} workgroups, not {launch.groups}: "
                 "take a smaller problem"
             )
@@ -211,10 +222,3 @@ def run_launch(
         approximate=tuple(x for x in counts if x not in described and not is_modelled(x, arch)),
         trusted=tuple(x for x in counts if x in described),
     )
-
-
-def _three(extents: Dimensions, name: str) -> Extents:
-    x, y, z = (*(int(e) for e in extents), 1, 1, 1)[:3]
-    if len(extents) > 3 or min(x, y, z) < 1:
-        raise ValueError(f"{name} is one to three positive numbers, not {tuple(extents)}")
-    return x, y, z

@@ -111,8 +111,8 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
     pairs = list(product(operands["a"], operands["b"]))
     several = len(pairs) > 1
     own = (f"v_{item.name.text}",) if several else ()
-    stated = fields["call"]
-    assert isinstance(stated, CallField)
+    stated_call = fields["call"]
+    assert isinstance(stated_call, CallField)
     described = [
         Intrinsic(
             name=_variant(item.name.text, a, b) if several else item.name.text,
@@ -126,11 +126,11 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
             aliases=(*own, *(name.text for name in aliases)),
             modifiers=modifiers,
             scales=scales,
-            in_llvm=not stated.unknown,
+            in_llvm=not stated_call.unknown,
         )
         for a, b in pairs
     ]
-    found += check_signature(stated, described)
+    found += check_signature(stated_call, described)
     if found:
         raise LanguageError(found)
     return described

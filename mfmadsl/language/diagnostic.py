@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
+
+from mfmadsl.error import MfmadslError
 
 
 @dataclass(frozen=True)
@@ -15,13 +20,20 @@ class Source:
     name: str
     text: str
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where lines begin: a file may have as many mistakes as lines."""
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+
     def position(self, offset: int) -> tuple[int, int]:
         """1-based (line, column) of a character offset."""
-        before = self.text[:offset]
-        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
 
     def line(self, number: int) -> str:
-        return self.text.split("\n")[number - 1].rstrip("\r")
+        start = self._starts[number - 1]
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else None].rstrip("\r")
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,7 @@ class Diagnostic:
         return "\n".join(rows)
 
 
-class LanguageError(ValueError):
+class LanguageError(MfmadslError, ValueError):
     """A text that is no valid `.mfma`; `diagnostics` holds every mistake found, in order."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
@@ -91,12 +103,29 @@ class LanguageError(ValueError):
         super().__init__("\n\n".join(str(d) for d in self.diagnostics))
 
 
+MAXIMUM_MISTAKES = 100
+"""Mistakes after which the rest of a file is left alone."""
+
+
+def stopped(span: Span, items: int) -> Diagnostic:
+    """The last diagnostic of a file that has too many: how many items nobody looked at."""
+    message = f"too many mistakes: {items} item{'s' * (items != 1)} from here on are not checked"
+    return Diagnostic("stopped", message, span, "mend those above first")
+
+
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """A hint that names the nearest of `known`, or lists them when none is near."""
-    near = get_close_matches(name, known, n=1)
+    # Comparing two names takes the product of their lengths, and this is done for each mistake.
+    near = get_close_matches(name[:_COMPARED], known[:_COMPARED], n=1)
     if near:
         return f"did you mean `{near[0]}`?"
-    return f"there are: {', '.join(sorted(known))}" if known else ""
+    listed = sorted(known)[:_LISTED]
+    rest = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    return f"there are: {', '.join(listed)}{rest}" if known else ""
+
+
+_COMPARED = 300
+_LISTED = 40
 
 
 _LONGEST_LINE = 160

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mfmadsl.argument import check_list, check_path, check_type, clipped
+from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.language.accelerator import check_accelerator
 from mfmadsl.language.cache import cached
 from mfmadsl.language.checker import check_intrinsic, check_layout
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, did_you_mean
+from mfmadsl.language.diagnostic import (
+    MAXIMUM_MISTAKES,
+    Diagnostic,
+    LanguageError,
+    Source,
+    did_you_mean,
+    stopped,
+)
 from mfmadsl.language.parser import parse
 from mfmadsl.language.syntax import (
     AcceleratorItem,
@@ -21,7 +31,7 @@ from mfmadsl.language.syntax import (
     NamesField,
     Use,
 )
-from mfmadsl.model import Accelerator, Intrinsic
+from mfmadsl.model import Accelerator, Intrinsic, architecture
 from mfmadsl.resources import resource_folder
 
 SUFFIX = ".mfma"
@@ -29,7 +39,10 @@ LARGEST_FILE = 1 << 20
 """Bytes of the largest file that is read: a thousand times the library's longest."""
 
 
-class SpecFileError(ValueError):
+_DEEPEST_USE = 32
+
+
+class SpecFileError(MfmadslError, ValueError):
     """A path that cannot be read as a `.mfma` file, and why."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -50,17 +63,25 @@ class Entries(NamedTuple):
     accelerators: list[Accelerator]
 
 
-def load(path: Path, search: Sequence[Path] = ()) -> list[Intrinsic]:
+def load(
+    path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()
+) -> list[Intrinsic]:
     """The intrinsics of one file, checked, as `load_entries` does."""
     return load_entries(path, search).intrinsics
 
 
-def load_entries(path: Path, search: Sequence[Path] = ()) -> Entries:
+def load_entries(
+    path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()
+) -> Entries:
     """What one file describes, checked; `use` looks beside it, in `search`, in the library.
 
     Raises SpecFileError if the file cannot be read, LanguageError with all of its mistakes.
     """
-    return _check(_open(read_source(path), (path.parent, *search), (path.resolve(),)))
+    path = check_path("path", path)
+    check_list("search", search, "a list of folders")
+    folders = [check_path("search", folder) for folder in search]
+    place = _Place((path.parent, *folders), (Path(os.path.realpath(path)),))
+    return _check(_open(read_source(path), place))
 
 
 def load_source(source: Source, search: Sequence[Path] = ()) -> list[Intrinsic]:
@@ -68,25 +89,27 @@ def load_source(source: Source, search: Sequence[Path] = ()) -> list[Intrinsic]:
 
     Raises LanguageError with all mistakes of the text.
     """
-    return _check(_open(source, tuple(search), ())).intrinsics
+    return _check(_open(source, _Place(tuple(search)))).intrinsics
 
 
 def _check(document: _Document) -> Entries:
     found = list(document.diagnostics)
     # Where a layout or a `use` is broken already, a layout that is missing is no second mistake.
     consequences = {"unknown-layout"} if found else set()
-    intrinsics = []
-    for item in document.intrinsics:
+    intrinsics: list[Intrinsic] = []
+    accelerators: list[Accelerator] = []
+    items: list[IntrinsicItem | AcceleratorItem] = [*document.intrinsics, *document.accelerators]
+    for position, item in enumerate(items):
+        if len(found) >= MAXIMUM_MISTAKES:
+            found.append(stopped(item.name.span, len(items) - position))
+            break
         try:
-            intrinsics += check_intrinsic(item, document.layouts)
+            if isinstance(item, AcceleratorItem):
+                accelerators.append(check_accelerator(item))
+            else:
+                intrinsics += check_intrinsic(item, document.layouts)
         except LanguageError as error:
             found += [d for d in error.diagnostics if d.code not in consequences]
-    accelerators = []
-    for accelerator in document.accelerators:
-        try:
-            accelerators.append(check_accelerator(accelerator))
-        except LanguageError as error:
-            found += error.diagnostics
     if found:
         # A layout that fails on its own is found once for every operand that uses it.
         unique = dict.fromkeys(found)
@@ -101,15 +124,16 @@ def read_source(path: Path) -> Source:
             raise SpecFileError(path, f"is a directory, not a {SUFFIX} file")
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            limit = f"{LARGEST_FILE // 1024} KiB"
-            raise SpecFileError(path, f"is larger than {limit}, so it is no {SUFFIX} file")
+    except OSError as error:
+        raise SpecFileError(path, f"cannot be read: {error.strerror}") from None
+    if len(content) > LARGEST_FILE:
+        limit = f"{LARGEST_FILE // 1024} KiB"
+        raise SpecFileError(path, f"is larger than {limit}, so it is no {SUFFIX} file")
+    try:
         return Source(str(path), content.decode("utf-8"))
     except UnicodeDecodeError as error:
         reason = f"is not UTF-8 text (byte {error.start} is {content[error.start]:#04x})"
         raise SpecFileError(path, reason) from None
-    except OSError as error:
-        raise SpecFileError(path, f"cannot be read: {error.strerror}") from None
 
 
 def library_files() -> list[Path]:
@@ -128,13 +152,16 @@ def find(name: str, arch: str | None = None) -> Intrinsic:
     """The library's intrinsic called `name`, or having it as an alias.
 
     Where several have it, since chips read the same bits as other numbers, the one of `arch`.
-    Raises ValueError, with the nearest name, if there is none.
+    Raises ArgumentError, with the nearest name, if there is none, and for an unknown chip.
     """
+    check_type("name", name, str, "an intrinsic's name")
+    if arch is not None:
+        architecture(arch)
     intrinsics = library()
     called = [i for i in intrinsics.values() if i.is_called(name)]
     if not called:
         hint = did_you_mean(name, list(intrinsics))
-        raise ValueError(f"no intrinsic is called `{name}`: {hint}")
+        raise ArgumentError(f"no intrinsic is called `{clipped(name)}`: {hint}")
     return next((i for i in called if arch in i.chips), called[0])
 
 
@@ -148,14 +175,40 @@ class _Document:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
-def _open(source: Source, search: tuple[Path, ...], users: tuple[Path, ...]) -> _Document:
-    """Parse a text and what it uses; `users` is the chain of files that led here."""
+@dataclass(frozen=True)
+class _Place:
+    """Where a text is read from: the folders in which its `use` looks, and who uses it.
+
+    `users` is the chain of files that led here; `known` are the files that were read already, with
+    the folders that they looked in, so that files which use each other's files are read once.
+    """
+
+    folders: tuple[Path, ...]
+    users: tuple[Path, ...] = ()
+    known: dict[tuple[Path, tuple[Path, ...]], _Document] = field(default_factory=dict)
+
+    def of(self, path: Path) -> _Place:
+        """The place of a file that is used here."""
+        folders = tuple(dict.fromkeys((path.parent, *self.folders)))
+        return _Place(folders, (*self.users, path), self.known)
+
+
+def _open(source: Source, place: _Place) -> _Document:
+    """Parse a text and what it uses."""
     items, diagnostics = parse(source)
     document = _Document(diagnostics=diagnostics)
     names: dict[str, Name] = {}
-    for item in items:
+    imported: list[_Document] = []
+    for position, item in enumerate(items):
+        if len(document.diagnostics) >= MAXIMUM_MISTAKES:
+            document.diagnostics.append(stopped(item.name.span, len(items) - position))
+            break
         if isinstance(item, Use):
-            document.layouts.update(_import(item.name, search, users, document.diagnostics))
+            used = _import(item.name, place)
+            document.layouts.update(used.layouts)
+            if not any(used is other for other in imported):
+                imported.append(used)
+                document.diagnostics += used.diagnostics
             continue
         _claim(item.name, names, document)
         if isinstance(item, LayoutItem):
@@ -183,33 +236,37 @@ def _claim(name: Name, names: dict[str, Name], document: _Document) -> None:
     names.setdefault(name.text, name)
 
 
-def _import(
-    name: Name, search: tuple[Path, ...], users: tuple[Path, ...], found: list[Diagnostic]
-) -> dict[str, LayoutItem]:
-    folders = [*search, resource_folder("intrinsics")]
+def _import(name: Name, place: _Place) -> _Document:
+    """What a `use` brings: the layouts of a file, or what is wrong with it."""
+    folders = [*place.folders, resource_folder("intrinsics")]
     path = _search(name.text, folders)
     if path is None:
         places = " nor in ".join(_spoken(f) for f in folders)
         message = f"there is no `{name.text}{SUFFIX}` in {places}"
         known = [p.stem for f in folders for p in f.glob(f"*{SUFFIX}")]
-        found.append(Diagnostic("use", message, name.span, did_you_mean(name.text, known)))
-        return {}
-    if path in users:
-        chain = " -> ".join(p.name for p in (*users, path))
-        found.append(Diagnostic("use", f"files use each other in a circle: {chain}", name.span))
-        return {}
-    try:
-        document = _open(read_source(path), (path.parent, *search), (*users, path))
-    except SpecFileError as error:
-        found.append(Diagnostic("use", str(error), name.span))
-        return {}
-    found += document.diagnostics
-    return document.layouts
+        return _unusable(name, message, did_you_mean(name.text, known))
+    if path in place.users:
+        chain = " -> ".join(p.name for p in (*place.users, path))
+        return _unusable(name, f"files use each other in a circle: {chain}")
+    if len(place.users) > _DEEPEST_USE:
+        return _unusable(name, f"a file that uses a file, {_DEEPEST_USE} times over")
+    inner = place.of(path)
+    key = path, inner.folders
+    if key not in place.known:
+        try:
+            place.known[key] = _open(read_source(path), inner)
+        except SpecFileError as error:
+            return _unusable(name, str(error))
+    return place.known[key]
+
+
+def _unusable(name: Name, message: str, hint: str = "") -> _Document:
+    return _Document(diagnostics=[Diagnostic("use", message, name.span, hint)])
 
 
 def _search(name: str, folders: Sequence[Path]) -> Path | None:
     candidates = (folder / f"{name}{SUFFIX}" for folder in folders)
-    return next((c.resolve() for c in candidates if c.is_file()), None)
+    return next((Path(os.path.realpath(c)) for c in candidates if c.is_file()), None)
 
 
 def _spoken(folder: Path) -> str:

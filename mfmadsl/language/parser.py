@@ -18,8 +18,16 @@ from lark.exceptions import UnexpectedInput
 from lark.tree import Meta
 from lark.visitors import v_args
 
+from mfmadsl.argument import clipped
 from mfmadsl.language.cache import cached
-from mfmadsl.language.diagnostic import Diagnostic, Source, Span, did_you_mean
+from mfmadsl.language.diagnostic import (
+    MAXIMUM_MISTAKES,
+    Diagnostic,
+    Source,
+    Span,
+    did_you_mean,
+    stopped,
+)
 from mfmadsl.language.syntax import (
     AcceleratorItem,
     Argument,
@@ -44,18 +52,19 @@ from mfmadsl.language.syntax import (
 )
 from mfmadsl.resources import resource_folder
 
-MAXIMUM_ERRORS = 50
-"""Syntax errors after which the rest of a file is left alone."""
-
 _MAXIMUM_OPERATORS = 64
 _MAXIMUM_DIGITS = 9
+_LONGEST_NAME = 128  # of the library's the longest has 38; a file system takes 255
+_MOST_WORDS = 1000  # of the library's items the longest has 134
 
 _LANDMARK = re.compile(
     r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic|accelerator)\b"
 )
 _WORD = re.compile(r"[a-z_]+")
+_SETTING = re.compile(r"([A-Za-z_]\w*)\s*=\s*\Z")
+_DIMENSIONS = ("m", "n", "k")
 _SIZED = re.compile(
-    r"//[^\n]*|\"[^\"\n]*\"|[A-Za-z_][A-Za-z0-9_]*"
+    r"//[^\n]*|\"[^\"\n]*\"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<number>[0-9]+)|(?P<operator>[-+*/%])|(?P<separator>[=,{}\[\]])"
 )
 
@@ -64,8 +73,10 @@ def parse(source: Source) -> tuple[list[Item], list[Diagnostic]]:
     """The well-formed items of a text, and a diagnostic for each of the others."""
     items: list[Item] = []
     diagnostics: list[Diagnostic] = []
-    for start, end in _pieces(source.text):
-        if len(diagnostics) == MAXIMUM_ERRORS:
+    pieces = list(_pieces(source.text))
+    for position, (start, end) in enumerate(pieces):
+        if len(diagnostics) == MAXIMUM_MISTAKES:
+            diagnostics.append(stopped(Span(source, start, start), len(pieces) - position))
             break
         result = _parse_item(source, start, end)
         if isinstance(result, Diagnostic):
@@ -110,12 +121,26 @@ def _parse_item(source: Source, start: int, end: int) -> Item | Diagnostic | Non
 
 def _too_large(source: Source, start: int, end: int) -> Diagnostic | None:
     """Refuse what would exhaust the stack or the memory of whatever walks the tree."""
-    operators = 0
+    operators = words = 0
     for token in _SIZED.finditer(source.text, start, end):
         span = Span(source, token.start(), token.end())
-        if token.lastgroup == "number" and len(token.group()) > _MAXIMUM_DIGITS:
+        length = token.end() - token.start()
+        words += token.lastgroup is not None
+        if words > _MOST_WORDS:
+            message = f"the item has more than {_MOST_WORDS} words and signs"
+            return Diagnostic("size", message, span, "write several items")
+        if token.lastgroup == "name" and length > _LONGEST_NAME:
+            message = f"the name has {length} letters"
+            hint = f"a name has at most {_LONGEST_NAME}"
+            return Diagnostic("name", message, span, hint)
+        if token.lastgroup == "number" and length > _MAXIMUM_DIGITS:
+            setting = _SETTING.search(source.text, max(start, token.start() - 200), token.start())
+            what = f"{setting[1]}={token.group()}" if setting else token.group()
+            message = f"{clipped(what)} is too large"
             hint = f"a number has at most {_MAXIMUM_DIGITS} digits"
-            return Diagnostic("number", "the number is too large", span, hint)
+            if setting and setting[1] in _DIMENSIONS:
+                hint = f"`{setting[1]}` is the size of one instruction's tile, at most 128"
+            return Diagnostic("number", message, span, hint)
         if token.lastgroup == "operator":
             operators += 1
         elif token.lastgroup == "separator":

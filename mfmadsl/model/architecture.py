@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from mfmadsl.argument import check_type, described
+from mfmadsl.error import ArgumentError
 
 WAVE_SIZE = 64
 """Lanes in a wave. Every CDNA chip runs waves of 64 (CDNA3 ISA, section 2.1)."""
@@ -42,13 +46,28 @@ GFX950 = Architecture(
     transposing_reads=True, wide_loads_to_lds=True,
 )  # fmt: skip
 
+# LLVM AMDGPU backend guide, processors: GFX10, 11 and 12 are RDNA, of which 10 has no WMMA.
+_RDNA = re.compile(r"gfx1[12]\d\d")
+_GCN = re.compile(r"gfx([678]\d\d|90[0-79c]|10\d\d)")
+
 ARCHITECTURES: dict[str, Architecture] = {a.name: a for a in (GFX908, GFX90A, GFX942, GFX950)}
 
 
 def architecture(name: str) -> Architecture:
-    """The chip called `name`; ValueError, listing those there are, if there is none."""
-    try:
-        return ARCHITECTURES[name]
-    except KeyError:
-        known = ", ".join(ARCHITECTURES)
-        raise ValueError(f"unknown architecture {name!r}: mfmadsl knows {known}") from None
+    """The chip called `name`; ArgumentError, listing those there are, if there is none."""
+    check_type("arch", name, str, "a chip's name such as 'gfx942'")
+    if name not in ARCHITECTURES:
+        raise ArgumentError(f"arch: {unknown_chip(name)}")
+    return ARCHITECTURES[name]
+
+
+def unknown_chip(name: str) -> str:
+    """Why there is no chip called `name`, and which there are."""
+    known = ", ".join(f"{a.name} ({a.family})" for a in ARCHITECTURES.values())
+    if _RDNA.fullmatch(name):
+        why = f"{described(name)} is an RDNA chip, which has WMMA instructions instead of MFMA"
+    elif _GCN.fullmatch(name):
+        why = f"{described(name)} has no matrix cores"
+    else:
+        why = f"unknown chip {described(name)}"
+    return f"{why}: mfmadsl knows {known}"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mfmadsl.error import ArgumentError
+
 
 @dataclass(frozen=True)
 class BitMatrix:
@@ -33,7 +35,7 @@ class BitMatrix:
     def __matmul__(self, other: BitMatrix) -> BitMatrix:
         """First `other`, then this."""
         if other.height != self.width:
-            raise ValueError(f"{other.height} bits do not go into {self.width}")
+            raise ArgumentError(f"{other.height} bits do not go into {self.width}")
         return BitMatrix(tuple(self.apply(c) for c in other.columns), self.height)
 
     @property
@@ -48,9 +50,9 @@ class BitMatrix:
         return len(basis)
 
     def inverse(self) -> BitMatrix:
-        """Raises ValueError if there is none."""
+        """Raises ArgumentError if there is none."""
         if self.width != self.height or self.rank < self.width:
-            raise ValueError("the map is not one-to-one and onto")
+            raise ArgumentError("the map is not one-to-one and onto")
         # Gauss-Jordan on pairs (image, preimage).
         rows = [(column, 1 << bit) for bit, column in enumerate(self.columns)]
         for bit in range(self.height):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mfmadsl.error import ArgumentError
 from mfmadsl.model.layout import Layout
 from mfmadsl.model.types import INDEX, ElementType
 
@@ -115,7 +116,9 @@ class Intrinsic:
         return {o.name: o for o in (self.a, self.b, self.c, *more, *self.scales)}
 
     def operand(self, name: str) -> Operand:
-        """Raises ValueError, naming those there are, if the instruction has no such operand."""
+        """Raises ArgumentError, naming those there are, if the instruction has no such operand."""
         if name not in self.operands:
-            raise ValueError(f"{self.name} has no operand `{name}`, but {', '.join(self.operands)}")
+            raise ArgumentError(
+                f"{self.name} has no operand `{name}`, but {', '.join(self.operands)}"
+            )
         return self.operands[name]

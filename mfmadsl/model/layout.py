@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
+from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.closed_form import ClosedForm, closed_form
 
@@ -13,7 +14,7 @@ BANKS = 32
 """Banks of the LDS, each four bytes wide (CDNA3 ISA, section 11.1)."""
 
 
-class NoClosedFormError(ValueError):
+class NoClosedFormError(MfmadslError, ValueError):
     """The layout is one-to-one, but no sum of digits describes it."""
 
 
@@ -59,10 +60,10 @@ class Layout:
         """For each slot of this layout, in the order lane, register, the number of the slot of
         `other` that holds the same element: the moves that turn one layout into the other.
 
-        Raises ValueError if the two are not of the same elements.
+        Raises ArgumentError if the two are not of the same elements.
         """
         if (self.blocks, self.rows, self.columns) != (other.blocks, other.rows, other.columns):
-            raise ValueError("the layouts are of other shapes")
+            raise ArgumentError("the layouts are of other shapes")
         if self.matrix is not None and other.matrix is not None:
             moves = other.matrix @ self.matrix.inverse()
             return tuple(moves.apply(x) for x in range(self.lanes * self.registers))
@@ -81,7 +82,7 @@ class Layout:
         """The layout of the bytes of elements of `bits` bits that are packed along the columns.
 
         With `along_rows` the elements of a column are packed, as those of B along k. Raises
-        ValueError where a byte would hold bits of several lanes.
+        ArgumentError where a byte would hold bits of several lanes.
         """
         return _packed(self, bits, along_rows)
 
@@ -171,7 +172,7 @@ def _packed(layout: Layout, bits: int, along_rows: bool) -> Layout:
 
     slots = tuple(slot(row, column) for row in range(rows) for column in range(columns))
     if len(set(slots)) < len(slots):
-        raise ValueError(f"elements of {bits} bits do not fill bytes")
+        raise ArgumentError(f"elements of {bits} bits do not fill bytes")
     return Layout(rows, columns, layout.lanes, layout.registers * bits // 8, slots)
 
 

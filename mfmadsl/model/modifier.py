@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mfmadsl.error import ArgumentError
 from mfmadsl.model.intrinsic import REGISTER_BITS, Intrinsic
 
 MODIFIERS = ("cbsz_abid", "blgp", "neg")
@@ -44,17 +45,17 @@ class Modifiers:
 
 
 def check_modifiers(intrinsic: Intrinsic, modifiers: Modifiers) -> None:
-    """Raises ValueError where the instruction takes no such modifier, or not so large a one."""
+    """Raises ArgumentError where the instruction takes no such modifier, or not so large a one."""
     if modifiers.blgp and "blgp" not in intrinsic.modifiers:
-        raise ValueError(f"{intrinsic.name} does not rearrange the lanes of B: it has no blgp")
+        raise ArgumentError(f"{intrinsic.name} does not rearrange the lanes of B: it has no blgp")
     if (modifiers.cbsz or modifiers.abid) and "cbsz_abid" not in intrinsic.modifiers:
-        raise ValueError(f"{intrinsic.name} has neither cbsz nor abid")
+        raise ArgumentError(f"{intrinsic.name} has neither cbsz nor abid")
     if intrinsic.index:
         sets = REGISTER_BITS // (intrinsic.a.layout.registers * intrinsic.index.type.bits)
         if modifiers.abid >= sets:
-            raise ValueError(f"abid={modifiers.abid}, but the index has {sets} sets")
+            raise ArgumentError(f"abid={modifiers.abid}, but the index has {sets} sets")
     elif 1 << modifiers.cbsz > intrinsic.blocks:
-        raise ValueError(f"cbsz={modifiers.cbsz}, but there are {intrinsic.blocks} blocks")
+        raise ArgumentError(f"cbsz={modifiers.cbsz}, but there are {intrinsic.blocks} blocks")
     elif modifiers.abid >> modifiers.cbsz:
         message = f"abid={modifiers.abid} is no block of the {1 << modifiers.cbsz} that share"
-        raise ValueError(f"{message} (cbsz={modifiers.cbsz})")
+        raise ArgumentError(f"{message} (cbsz={modifiers.cbsz})")

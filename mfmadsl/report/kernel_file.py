@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mfmadsl.argument import check_extent, check_integer, check_type
+from mfmadsl.error import ArgumentError
+from mfmadsl.report.argument_text import dtype_of, values_of
+from mfmadsl.report.error import KernelFileError
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.assembly import Program
 
-_ARRAY = re.compile(r"(\w+)\[([\d, ]*)\](?:=(.+))?")
-_NUMBER = re.compile(r"(\w+)=(.+)")
-_SEED = 20240917
-
-
-class KernelFileError(ValueError):
-    """A file or an argument that is not what it should be, and how to mend it."""
+_LARGEST_FILE = 64 << 20  # bytes; of the assembly that LLVM writes the largest has a few
+_MOST_LAUNCHES = 64
 
 
 @dataclass(frozen=True)
@@ -62,19 +60,15 @@ class StoredKernel:
     def arguments(self, texts: Sequence[str]) -> list[Any]:
         """The values that texts such as `float16[64,64]` stand for; those described by default.
 
-        Raises KernelFileError for a text that is none of the forms, and for more than this machine
-        holds.
+        Raises KernelFileError for a text that is none of the forms, and for one that stands for too
+        much.
         """
-        import numpy as np
-
-        generator = np.random.default_rng(_SEED)
-        texts = texts or [array.text for array in self.described or ()]
-        return [_value(text, generator) for text in texts]
+        return values_of(texts or [array.text for array in self.described or ()])
 
     def launches(self, args: Sequence[Any]) -> list[StoredLaunch]:
         """What to launch with these arguments.
 
-        Raises ValueError or TypeError if they are not those that are described.
+        Raises ArgumentError if they are not those that are described.
         """
         import numpy as np
 
@@ -84,7 +78,7 @@ class StoredKernel:
             return [replace(launch, args=tuple(args)) for launch in self.starts]
         if len(args) != len(self.described):
             names = ", ".join(array.name for array in self.described)
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.starts[0].symbol}` takes {len(self.described)} arguments ({names}), "
                 f"but {len(args)} are given"
             )
@@ -93,7 +87,7 @@ class StoredKernel:
             check_described(value, array.name, array.dtype, array.shape)
             values[array.name] = value
         for array in self.workspaces:
-            values[array.name] = np.empty(array.shape, _dtype(array.dtype, array.text))
+            values[array.name] = np.empty(array.shape, dtype_of(array.dtype, array.text))
         return [
             replace(launch, args=tuple(values[name] for name in launch.parameters))
             for launch in self.starts
@@ -141,9 +135,15 @@ def _program(path: Path, text: str, symbol: str | None) -> Program:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)  # a device may never end
     except OSError as error:
         raise KernelFileError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(content) > _LARGEST_FILE:
+        limit = f"{_LARGEST_FILE >> 20} MiB"
+        raise KernelFileError(f"{path}: is larger than {limit}, so it is no kernel")
+    try:
+        return content.decode("utf-8")
     except UnicodeDecodeError:
         raise KernelFileError(f"{path}: is no text") from None
 
@@ -152,40 +152,59 @@ def _described(path: Path, text: str) -> StoredKernel:
     """What the JSON says, with the assembly of each launch."""
     try:
         facts = json.loads(text)
-        arrays = {
-            kind: tuple(
-                StoredArray(str(a["name"]), str(a["dtype"]), tuple(map(int, a["shape"])))
-                for a in facts[kind]
-            )
-            for kind in ("arguments", "workspaces")
-        }
-        launches = []
-        while facts is not None:
-            files = [Path(name) for name in facts["files"] if name.endswith(".s")]
-            launches.append(
-                StoredLaunch(
-                    assembly=_beside(path, files),
-                    symbol=str(facts["symbol"]),
-                    grid=_three([int(extent) for extent in facts["grid"]]),
-                    block=_three([int(extent) for extent in facts["block"]]),
-                    lds_bytes=int(facts["lds_bytes"]),
-                    parameters=tuple(map(str, facts["parameters"])),
-                )
-            )
+        arguments, workspaces = (
+            tuple(_array(each) for each in facts[kind]) for kind in ("arguments", "workspaces")
+        )
+        launches: list[StoredLaunch] = []
+        while facts is not None and len(launches) < _MOST_LAUNCHES:
+            launches.append(_launch(path, facts))
             facts = facts["next"]
-        known = {array.name for kind in arrays.values() for array in kind}
-        if any(set(launch.parameters) - known for launch in launches):
-            raise KeyError("parameters")
+        known = {array.name for array in (*arguments, *workspaces)}
+        if facts is not None or any(set(launch.parameters) - known for launch in launches):
+            raise KeyError("next")
+    except RecursionError:
+        raise KernelFileError(f"{path}: is nested too deeply to be a kernel") from None
     except KernelFileError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise KernelFileError(
             f"{path}: is not what `mfmadsl gemm --emit json` writes; "
             "give the assembly text with --grid, --block and --arg instead"
         ) from None
     for launch in launches:
         _program(path, launch.assembly, launch.symbol)
-    return StoredKernel(tuple(launches), arrays["arguments"], arrays["workspaces"])
+    return StoredKernel(tuple(launches), arguments, workspaces)
+
+
+def _array(facts: dict[str, Any]) -> StoredArray:
+    shape = tuple(check_extent("extent", extent) for extent in facts["shape"])
+    return StoredArray(_text(facts["name"]), _text(facts["dtype"]), shape)
+
+
+def _launch(path: Path, facts: dict[str, Any]) -> StoredLaunch:
+    """Raises TypeError, KeyError or ValueError for what is none."""
+    lds_bytes = check_integer("lds_bytes", facts["lds_bytes"])
+    if lds_bytes < 0:
+        raise ValueError
+    return StoredLaunch(
+        assembly=_beside(path, [Path(name) for name in facts["files"] if name.endswith(".s")]),
+        symbol=_text(facts["symbol"]),
+        grid=_extents(facts["grid"]),
+        block=_extents(facts["block"]),
+        lds_bytes=lds_bytes,
+        parameters=tuple(_text(name) for name in facts["parameters"]),
+    )
+
+
+def _text(value: Any) -> str:
+    check_type("value", value, str, "a text")
+    return str(value)
+
+
+def _extents(value: Any) -> tuple[int, int, int]:
+    if not isinstance(value, list) or not 1 <= len(value) <= 3:
+        raise TypeError
+    return _three([check_extent("extent", extent) for extent in value])
 
 
 def _beside(path: Path, files: Sequence[Path]) -> str:
@@ -199,52 +218,3 @@ def _beside(path: Path, files: Sequence[Path]) -> str:
 def _three(extents: Sequence[int]) -> tuple[int, int, int]:
     x, y, z = (*extents, 1, 1, 1)[:3]
     return x, y, z
-
-
-def _value(text: str, generator: Any) -> Any:
-    import numpy as np
-
-    from mfmadsl.emulator.argument import check_size
-
-    if text == "null":
-        return None
-    if text.endswith(".npy"):
-        try:
-            return np.load(text, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise KernelFileError(f"{text}: cannot be read: {error}") from None
-    if match := _ARRAY.fullmatch(text):
-        dtype = _dtype(match[1], text)
-        shape = tuple(int(extent) for extent in match[2].split(",") if extent.strip())
-        try:
-            check_size(8 * prod(shape), f"argument `{text}` takes")  # float64, before it is rounded
-        except ValueError as error:
-            raise KernelFileError(str(error)) from None
-        if match[3] is not None:
-            return np.full(shape, _number(match[3], dtype, text), dtype)
-        if dtype.kind in "iu":
-            limits = np.iinfo(dtype)
-            return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-        return generator.standard_normal(shape).astype(dtype)
-    if match := _NUMBER.fullmatch(text):
-        return _number(match[2], _dtype(match[1], text), text)
-    raise KernelFileError(
-        f"argument `{text}` is none of: FILE.npy, float16[64,64], float32[64,64]=0, int32=64, null"
-    )
-
-
-def _dtype(name: str, text: str) -> Any:
-    import ml_dtypes
-    import numpy as np
-
-    try:
-        return np.dtype(getattr(ml_dtypes, name, name))
-    except TypeError:
-        raise KernelFileError(f"argument `{text}`: there is no type `{name}`") from None
-
-
-def _number(text: str, dtype: Any, argument: str) -> Any:
-    try:
-        return dtype.type(int(text, 0) if dtype.kind in "iu" else float(text))
-    except (ValueError, OverflowError):
-        raise KernelFileError(f"argument `{argument}`: `{text}` is no {dtype}") from None

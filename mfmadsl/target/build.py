@@ -12,7 +12,9 @@ from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.emulator.registers import registers_of
+from mfmadsl.error import MfmadslError
 from mfmadsl.model import Architecture, architecture
+from mfmadsl.prim_func import prim_func
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Kernel
 from mfmadsl.target.linker import link
@@ -33,11 +35,12 @@ from mfmadsl.target.lower import (
     symbols_of,
     workspaces_of,
 )
+from mfmadsl.tvm_refusal import tvm_refusal
 
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
 
 
-class CodegenError(RuntimeError):
+class CodegenError(MfmadslError, RuntimeError):
     """LLVM refused the kernel; the message is LLVM's."""
 
 
@@ -57,8 +60,8 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
 
     If the module becomes several kernels, those after the first are `next` to each other.
 
-    Raises ValueError for an unknown chip, LoweringError for a module that is no kernel, exceeds the
-    chip's threads or LDS, or calls a function that no GPU has, and CodegenError, with LLVM's
+    Raises ArgumentError for an unknown chip, LoweringError for a module that is no kernel, exceeds
+    the chip's threads or LDS, or calls a function that no GPU has, and CodegenError, with LLVM's
     message, where LLVM ends its process. Yours lives on.
     """
     chip = architecture(arch)
@@ -92,17 +95,7 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
 
 
 def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
-    if isinstance(mod, Schedule):
-        mod = mod.mod
-    if isinstance(mod, PrimFunc):
-        return mod
-    functions = {name.name_hint: function for name, function in mod.functions.items()}
-    if "main" in functions:
-        return functions["main"]
-    if len(functions) == 1:
-        return next(iter(functions.values()))
-    names = ", ".join(functions) or "none"
-    raise LoweringError(f"the module has no function `main` to build; there are: {names}")
+    return prim_func("mod", mod.mod if isinstance(mod, Schedule) else mod, LoweringError)
 
 
 def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
@@ -110,7 +103,9 @@ def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
     # The device libraries and the linker of ROCm, which TVM would call and we do not need.
     tvm.register_global_func("tvm_callback_rocm_link", lambda _: bytearray(), override=True)
     tvm.register_global_func("tvm_callback_rocm_bitcode_path", list, override=True)
-    return [_emit_kernel(*each, chip) for each in lower(function, rocm_target(chip.name))]
+    with tvm_refusal("mod", LoweringError):
+        kernels = lower(function, rocm_target(chip.name))
+        return [_emit_kernel(*each, chip) for each in kernels]
 
 
 def _emit_kernel(

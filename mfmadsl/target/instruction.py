@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mfmadsl.emulator.registers import registers_of
+from mfmadsl.error import ArgumentError
 from mfmadsl.model import (
     NEGATION_CHIPS,
     Intrinsic,
@@ -87,7 +88,7 @@ def _check(intrinsic: Intrinsic, arch: str, immediates: Immediates) -> None:
         blgp = 0
     try:
         check_modifiers(intrinsic, Modifiers(immediates.cbsz, immediates.abid, blgp))
-    except ValueError as error:
+    except ArgumentError as error:
         raise LoweringError(str(error)) from None
 
 

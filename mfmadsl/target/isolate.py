@@ -19,12 +19,14 @@ from collections.abc import Callable
 from threading import Lock
 from typing import IO, TypeVar
 
+from mfmadsl.error import MfmadslError
+
 Result = TypeVar("Result")
 
 _one_at_a_time = Lock()  # a child must not inherit a lock that a sibling's thread holds in LLVM
 
 
-class ProcessEndedError(RuntimeError):
+class ProcessEndedError(MfmadslError, RuntimeError):
     """The child ended before it could answer; the message is what it printed last."""
 
 

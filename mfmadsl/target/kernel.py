@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
+from mfmadsl.argument import (
+    check_choice,
+    check_extent,
+    check_integer,
+    check_list,
+    check_type,
+)
 from mfmadsl.emulator.argument import check_described
 from mfmadsl.emulator.registers import Registers
-from mfmadsl.target.extent import Extent, value_of
+from mfmadsl.error import ArgumentError
+from mfmadsl.target.extent import Extent, Formula, value_of
 
 
 @dataclass(frozen=True)
@@ -73,14 +82,41 @@ class Kernel:
     symbols: tuple[Symbol, ...] = ()
     next: Kernel | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ArgumentTypeError or ArgumentError for what `build` would not have made."""
+        for name in ("symbol", "arch", "llvm_ir", "assembly"):
+            check_type(name, getattr(self, name), str, "a str")
+        for name in ("extents", "block"):
+            check_list(name, getattr(self, name), "three extents, along x, y and z")
+            if len(getattr(self, name)) != 3:
+                raise ArgumentError(f"{name}: is three extents, not {len(getattr(self, name))}")
+        for threads in self.block:
+            check_extent("block", threads)
+        check_integer("lds_bytes", self.lds_bytes)
+        for name, kind in (("arguments", Argument), ("workspaces", Argument), ("symbols", Symbol)):
+            check_list(name, getattr(self, name), "a tuple")
+            for each in getattr(self, name):
+                check_type(name, each, kind, f"a tuple of {kind.__name__}")
+        check_list("parameters", self.parameters, "a tuple")
+        names = {each.name for each in (*self.arguments, *self.workspaces)}
+        names |= {symbol.name for symbol in self.symbols}
+        for parameter in self.parameters:
+            check_choice("parameters", parameter, names)
+        for extent in self.extents:
+            if isinstance(extent, str):
+                check_choice("extents", extent, names)
+            elif not isinstance(extent, Formula):
+                check_extent("extents", extent)
+        check_type("next", self.next, (Kernel, NoneType), "a Kernel or None")
+
     @property
     def grid(self) -> tuple[int, int, int]:
-        """Workgroups along x, y, z. Raises ValueError if they depend on the arguments."""
+        """Workgroups along x, y, z. Raises ArgumentError if they depend on the arguments."""
         x, y, z = self.extents
         if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
             return x, y, z
         names = ", ".join(symbol.name for symbol in self.symbols)
-        raise ValueError(f"the grid of `{self.symbol}` depends on {names}: see `launches`")
+        raise ArgumentError(f"the grid of `{self.symbol}` depends on {names}: see `launches`")
 
     def chain(self) -> Iterator[Kernel]:
         """This kernel and those that are launched after it."""
@@ -92,12 +128,12 @@ class Kernel:
     def launches(self, args: Sequence[Any]) -> list[Launch]:
         """What to launch for these arguments, one after another.
 
-        Raises ValueError if the arrays are not as many as the arguments, or their types, their
-        shapes or their sizes are others, and TypeError for what is no plain array.
+        Raises ArgumentError if the arrays are not as many as the arguments, or their types, their
+        shapes or their sizes are others, and ArgumentTypeError for what is no plain array.
         """
         if len(args) != len(self.arguments):
             names = ", ".join(argument.name for argument in self.arguments)
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.symbol}` takes {len(self.arguments)} arguments ({names}), "
                 f"but {len(args)} are given"
             )
@@ -133,11 +169,11 @@ def _extents(arguments: Sequence[Argument], args: Sequence[Any]) -> dict[str, in
             continue
         shape = np.shape(value)
         if len(shape) != len(argument.shape):
-            raise ValueError(f"argument {argument.name} has {len(argument.shape)} dimensions, "
+            raise ArgumentError(f"argument {argument.name} has {len(argument.shape)} dimensions, "
                              f"but {len(shape)} are given")  # fmt: skip
         for extent, found in zip(argument.shape, shape, strict=True):
             if isinstance(extent, str) and extents.setdefault(extent, found) != found:
-                raise ValueError(
+                raise ArgumentError(
                     f"{extent} is {extents[extent]} in one argument, and {found} in {argument.name}"
                 )
     return extents

@@ -10,11 +10,13 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from mfmadsl.error import MfmadslError
+
 _NAMES = ("ld.lld", *(f"ld.lld-{version}" for version in range(22, 15, -1)))
 _ROCM = Path("/opt/rocm/llvm/bin/ld.lld")
 
 
-class LinkError(RuntimeError):
+class LinkError(MfmadslError, RuntimeError):
     """The linker refused; the message is its own."""
 
 

@@ -14,13 +14,14 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 from tvm.tirx.build import split_host_device_mods
 
+from mfmadsl.error import MfmadslError
 from mfmadsl.target.extent import OPERATORS, Extent, Formula
 from mfmadsl.target.kernel import Argument, Symbol
 
 _AXES = ("x", "y", "z")
 
 
-class LoweringError(ValueError):
+class LoweringError(MfmadslError, ValueError):
     """The module is no GPU kernel, or does not fit the chip."""
 
 

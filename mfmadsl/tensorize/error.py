@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mfmadsl.error import MfmadslError
 
-class ScheduleError(ValueError):
+
+class ScheduleError(MfmadslError, ValueError):
     """An argument of a schedule does not fit the workload, the instruction or the chip."""

@@ -6,6 +6,7 @@ import linecache
 import sys
 from types import ModuleType
 
+from mfmadsl.argument import check_type
 from mfmadsl.codegen import module_text
 from mfmadsl.language import find
 from mfmadsl.model import Accelerator, Intrinsic
@@ -16,9 +17,11 @@ _PREFIX = "mfmadsl.generated."
 def load_intrinsic(intrinsic: Intrinsic | Accelerator | str) -> ModuleType:
     """The module that `mfmadsl compile` would write for an entry, imported.
 
-    A string names an entry of the library (ValueError if there is none). The module is made once
+    A string names an entry of the library (ArgumentError if there is none). The module is made once
     for each intrinsic and found again in `sys.modules`. Raises ModuleError if there can be none.
     """
+    spoken = "an Intrinsic, an Accelerator, or the name of an intrinsic"
+    check_type("intrinsic", intrinsic, (Intrinsic, Accelerator, str), spoken)
     if isinstance(intrinsic, str):
         intrinsic = find(intrinsic)
     text = module_text(intrinsic)

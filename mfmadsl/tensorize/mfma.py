@@ -11,12 +11,16 @@ from tvm import s_tir, tirx
 from tvm.s_tir import TensorIntrin
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.target import Target
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
+from mfmadsl.argument import check_flag, check_integer, check_list, check_type, described
+from mfmadsl.error import ArgumentTypeError
 from mfmadsl.model import ARCHITECTURES
+from mfmadsl.prim_func import prim_func
 from mfmadsl.tensorize.error import ScheduleError
 from mfmadsl.tensorize.limits import check_lds, check_threads
 from mfmadsl.tensorize.tile import Tile, registered_name, tile_of
+from mfmadsl.tvm_refusal import tvm_refusal
 
 IndexMap: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
 Intrinsic: TypeAlias = str | TensorIntrin
@@ -53,7 +57,16 @@ def mfma_schedule(
 
     Raises ScheduleError, naming the argument and the numbers, where a factor does not fit.
     """
-    module = workload if isinstance(workload, tvm.IRModule) else tvm.IRModule({"main": workload})
+    check_type("in_dtype", in_dtype, str, "a str")
+    check_integer("k_inner", k_inner)
+    check_flag("b_transposed", b_transposed)
+    for argument, index_map in (
+        ("index_map_A", index_map_A), ("index_map_B", index_map_B), ("index_map_C", index_map_C)
+    ):  # fmt: skip
+        if not callable(index_map):
+            raise ArgumentTypeError(f"{argument}: is a function, not {described(index_map)}")
+    function = prim_func("workload", workload, ScheduleError)
+    module = workload if isinstance(workload, tvm.IRModule) else tvm.IRModule({"main": function})
     names = {
         argument: registered_name(intrinsic, argument)
         for argument, intrinsic in (
@@ -66,69 +79,79 @@ def mfma_schedule(
     }
     tile = tile_of(mfma_intrin, "mfma_intrin")
     if tile.k != k_inner:
-        raise ScheduleError(f"k_inner: is {k_inner}, but {names['mfma_intrin']} has k={tile.k}")
+        raise ScheduleError(
+            f"k_inner: is {described(k_inner)}, but {names['mfma_intrin']} has k={tile.k}"
+        )
+    check_type("shared_scope", shared_scope, str, "a str")
     if shared_scope not in ("shared", "shared.dyn"):
         raise ScheduleError(f"shared_scope: {shared_scope!r} is neither 'shared' nor 'shared.dyn'")
 
-    sch = s_tir.Schedule(module)
-    block = _gemm_block(sch)
-    i, j, k = _gemm_loops(sch, block)
-    split_i = _factors("i_factors", i_factors, 5, sch.get(i).extent, tile.m, "M")
-    split_j = _factors("j_factors", j_factors, 5, sch.get(j).extent, tile.n, "N")
-    split_k = _factors("k_factors", k_factors, 3, sch.get(k).extent, tile.k, "K")
-    _check_limits(tile, split_i, split_j, split_k, tvm.DataType(in_dtype))
+    with tvm_refusal("workload", ScheduleError):
+        sch = s_tir.Schedule(module)
+        block = _gemm_block(sch)
+        i, j, k = _gemm_loops(sch, block)
+        split_i = _factors("i_factors", i_factors, 5, sch.get(i).extent, tile.m, "M")
+        split_j = _factors("j_factors", j_factors, 5, sch.get(j).extent, tile.n, "N")
+        split_k = _factors("k_factors", k_factors, 3, sch.get(k).extent, tile.k, "K")
+        _check_limits(tile, split_i, split_j, split_k, tvm.DataType(in_dtype))
 
-    i, i_tile = sch.split(i, factors=[None, tile.m])
-    j, j_tile = sch.split(j, factors=[None, tile.n])
-    k, k_tile = sch.split(k, factors=[None, tile.k])
-    sch.reorder(i, j, k, i_tile, j_tile, k_tile)
-    block_outer = sch.blockize(i_tile)
+        i, i_tile = sch.split(i, factors=[None, tile.m])
+        j, j_tile = sch.split(j, factors=[None, tile.n])
+        k, k_tile = sch.split(k, factors=[None, tile.k])
+        sch.reorder(i, j, k, i_tile, j_tile, k_tile)
+        block_outer = sch.blockize(i_tile)
 
-    i0, i1, i2, i3, i4 = sch.split(i, factors=split_i)
-    j0, j1, j2, j3, j4 = sch.split(j, factors=split_j)
-    k0, k1, k2 = sch.split(k, factors=split_k)
-    sch.reorder(i0, j0, i1, j1, j2, i2, k0, k1, i3, j3, k2, i4, j4)
-    sch.bind(sch.fuse(i0, j0), "blockIdx.x")
-    sch.bind(sch.fuse(i1, j1), "blockIdx.y")
-    wave = sch.fuse(j2, i2)
-    sch.bind(wave, "threadIdx.y")
-    waves = split_i[2] * split_j[2]
+        i0, i1, i2, i3, i4 = sch.split(i, factors=split_i)
+        j0, j1, j2, j3, j4 = sch.split(j, factors=split_j)
+        k0, k1, k2 = sch.split(k, factors=split_k)
+        sch.reorder(i0, j0, i1, j1, j2, i2, k0, k1, i3, j3, k2, i4, j4)
+        sch.bind(sch.fuse(i0, j0), "blockIdx.x")
+        sch.bind(sch.fuse(i1, j1), "blockIdx.y")
+        wave = sch.fuse(j2, i2)
+        sch.bind(wave, "threadIdx.y")
+        waves = split_i[2] * split_j[2]
 
-    vector = 16 if tvm.DataType(in_dtype).bits == 8 else 8
-    for operand in (0, 1):
-        shared = sch.cache_read(block_outer, operand, shared_scope)
-        sch.compute_at(shared, k0, preserve_unit_loops=True)
-        _spread_over_threads(sch, shared, waves, tile.lanes, vector)
+        vector = 16 if tvm.DataType(in_dtype).bits == 8 else 8
+        for operand in (0, 1):
+            shared = sch.cache_read(block_outer, operand, shared_scope)
+            sch.compute_at(shared, k0, preserve_unit_loops=True)
+            _spread_over_threads(sch, shared, waves, tile.lanes, vector)
 
-    a_registers = sch.cache_read(block_outer, 0, "warp")
-    b_registers = sch.cache_read(block_outer, 1, "warp")
-    sch.compute_at(a_registers, k1, preserve_unit_loops=True)
-    sch.compute_at(b_registers, k1, preserve_unit_loops=True)
-    c_registers = sch.cache_write(block_outer, 0, "warp")
-    sch.reverse_compute_at(c_registers, wave, preserve_unit_loops=True)
-    store = _tile(sch, c_registers, tile.m, tile.n)
+        a_registers = sch.cache_read(block_outer, 0, "warp")
+        b_registers = sch.cache_read(block_outer, 1, "warp")
+        sch.compute_at(a_registers, k1, preserve_unit_loops=True)
+        sch.compute_at(b_registers, k1, preserve_unit_loops=True)
+        c_registers = sch.cache_write(block_outer, 0, "warp")
+        sch.reverse_compute_at(c_registers, wave, preserve_unit_loops=True)
+        store = _tile(sch, c_registers, tile.m, tile.n)
 
-    sch.decompose_reduction(block_outer, k0)
-    load_a = _tile(sch, a_registers, tile.m, tile.k)
-    load_b = _tile(sch, b_registers, *((tile.n, tile.k) if b_transposed else (tile.k, tile.n)))
+        sch.decompose_reduction(block_outer, k0)
+        load_a = _tile(sch, a_registers, tile.m, tile.k)
+        load_b = _tile(sch, b_registers, *((tile.n, tile.k) if b_transposed else (tile.k, tile.n)))
 
-    sch.transform_layout(a_registers, ("write", 0), _with_constants(index_map_A))
-    sch.transform_layout(b_registers, ("write", 0), _with_constants(index_map_B))
-    sch.transform_layout(c_registers, ("read", 0), _with_constants(index_map_C))
+        sch.transform_layout(a_registers, ("write", 0), _with_constants("index_map_A", index_map_A))
+        sch.transform_layout(b_registers, ("write", 0), _with_constants("index_map_B", index_map_B))
+        sch.transform_layout(c_registers, ("read", 0), _with_constants("index_map_C", index_map_C))
 
-    sch.tensorize(load_a, names["ldmatrix_a_intrin"])
-    sch.tensorize(load_b, names["ldmatrix_b_intrin"])
-    sch.tensorize(sch.get_loops(block)[-3], names["mfma_intrin"])
-    sch.tensorize(sch.get_loops(sch.get_sblock("C_init"))[-2], names["mfma_fill_intrin"])
-    sch.tensorize(store, names["mfma_store_intrin"])
-    return sch
+        sch.tensorize(load_a, names["ldmatrix_a_intrin"])
+        sch.tensorize(load_b, names["ldmatrix_b_intrin"])
+        sch.tensorize(sch.get_loops(block)[-3], names["mfma_intrin"])
+        sch.tensorize(sch.get_loops(sch.get_sblock("C_init"))[-2], names["mfma_fill_intrin"])
+        sch.tensorize(store, names["mfma_store_intrin"])
+        return sch
 
 
-def _with_constants(index_map: IndexMap) -> IndexMap:
+def _with_constants(argument: str, index_map: IndexMap) -> IndexMap:
     """The map with its plain integers, as in TVM's own for f32, made TVM's: it refuses them."""
 
     def mapped(i: Any, j: Any) -> tuple[Any, ...]:
-        return tuple(tirx.IntImm("int32", x) if isinstance(x, int) else x for x in index_map(i, j))
+        try:
+            place = index_map(i, j)
+        except Exception as error:  # it is the caller's function
+            raise ScheduleError(f"{argument}: cannot be called with i and j: {error}") from error
+        if not isinstance(place, Sequence) or not all(isinstance(x, int | Expr) for x in place):
+            raise ScheduleError(f"{argument}: gives something else than expressions of i and j")
+        return tuple(tirx.IntImm("int32", x) if isinstance(x, int) else x for x in place)
 
     return mapped
 
@@ -159,6 +182,10 @@ def _factors(
             f"workload: {dimension}={extent} is no multiple of the instruction's {tile}"
         )
     tiles = int(extent) // tile
+    check_list(argument, factors, f"a list of {count} numbers")
+    for factor in factors:
+        if factor is not None:
+            check_integer(argument, factor)
     text = f"{argument}: {list(factors)}"
     if len(factors) != count:
         raise ScheduleError(f"{text} has {len(factors)} factors, not {count}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tvm.s_tir import TensorIntrin
 from tvm.tirx import For, PrimFunc
 
+from mfmadsl.argument import check_type, described
 from mfmadsl.tensorize.error import ScheduleError
 
 
@@ -24,10 +25,12 @@ def tensor_intrinsic(intrinsic: str | TensorIntrin, argument: str) -> TensorIntr
     """The TensorIntrin for a name; ScheduleError, naming the argument, if none is registered."""
     if isinstance(intrinsic, TensorIntrin):
         return intrinsic
-    found = TensorIntrin.get(intrinsic, allow_missing=True)
+    check_type(argument, intrinsic, str, "a TensorIntrin or the name of one")
+    # TVM takes UTF-8, of which a str may be none.
+    found = TensorIntrin.get(intrinsic, allow_missing=True) if intrinsic.isprintable() else None
     if found is None:
         raise ScheduleError(
-            f"{argument}: no TensorIntrin is registered as {intrinsic!r}; "
+            f"{argument}: no TensorIntrin is registered as {described(intrinsic)}; "
             "take the name from a generated module, which registers it"
         )
     return found

@@ -7,6 +7,14 @@ from typing import Any
 from tvm import te
 from tvm.tirx import PrimFunc
 
+from mfmadsl.argument import check_choice, check_extent, check_flag
+from mfmadsl.model import ELEMENT_TYPES
+
+TYPES = sorted(
+    {t.dtype for t in ELEMENT_TYPES.values()}
+    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+)
+
 
 def matmul(
     m: int,
@@ -19,9 +27,15 @@ def matmul(
 ) -> PrimFunc:
     """C[m, n] = A[m, k] x B[k, n], accumulated in `out_dtype`; transposed, B lies as n x k.
 
-    B has the type of A if `b_dtype` does not say another.
+    B has the type of A if `b_dtype` does not say another. Raises ArgumentError for an extent that
+    is no positive number, and for a type that is not known.
     """
-    a, b, c = product((m, n, k), (in_dtype, b_dtype or in_dtype, out_dtype), (False, b_transposed))
+    m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    check_flag("b_transposed", b_transposed)
+    b_dtype = in_dtype if b_dtype is None else b_dtype
+    for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
+        check_choice(name, dtype, TYPES)
+    a, b, c = product((m, n, k), (in_dtype, b_dtype, out_dtype), (False, b_transposed))
     return te.create_prim_func([a, b, c])
 
 

@@ -58,6 +58,15 @@ def test_a_link_to_nowhere_is_a_foreign_file(tmp_path: Path) -> None:
         write_modules({"one": OURS}, tmp_path)
 
 
+def test_what_is_no_file_is_foreign_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "one.py")
+    (tmp_path / "two.py").symlink_to("/dev/zero")
+    for name in ("one", "two"):
+        with pytest.raises(OutputError, match="was not written by mfmadsl"):
+            write_modules({name: OURS}, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["one.py", "two.py"]
+
+
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file/sub: cannot be made a folder: Not a directory"):

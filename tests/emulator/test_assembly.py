@@ -57,3 +57,11 @@ def test_several_kernels_need_a_name() -> None:
     assert parse_assembly(two, "other").name == "other"
     with pytest.raises(EmulationError, match="no kernel `third`, but: kernel, other"):
         parse_assembly(two, "third")
+
+
+def test_a_line_that_is_too_long_is_no_instruction() -> None:
+    with pytest.raises(EmulationError, match=r"line 7: .*a line of 100012 characters") as error:
+        parse_instruction("s_mov_b32 s0" + "x" * 100_000, 7)
+    assert len(str(error.value)) < 200
+    with pytest.raises(EmulationError, match="is no instruction"):
+        parse_instruction("v_mov_b32 v0, " + "sext(" * 10_000 + "v1" + ")" * 10_000)

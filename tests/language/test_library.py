@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import random
+import re
 import time
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mfmadsl.language import LanguageError, SpecFileError, find, library, library_files, load
+from mfmadsl.error import ArgumentError
+from mfmadsl.language import (
+    LanguageError,
+    Source,
+    SpecFileError,
+    find,
+    library,
+    library_files,
+    load,
+    read_source,
+)
 from tests.language.entries import HALF, spoiled
 
 
@@ -106,5 +119,104 @@ def test_ten_megabytes_of_noise_are_refused_before_they_are_read(
 def test_noise_just_below_the_limit_is_an_error_too(tmp_path: Path) -> None:
     path = tmp_path / "noise.mfma"
     path.write_text(random.Random(1).randbytes(500_000).hex())
-    with pytest.raises(LanguageError, match=r"is too large|unexpected"):
+    with pytest.raises(LanguageError, match=r"the name has \d+ letters|too large|unexpected"):
         load(path)
+
+
+def chain(folder: Path, length: int, uses: int) -> Path:
+    """Files that use the next one, several times each; the first of them."""
+    for number in range(length):
+        (folder / f"file{number}.mfma").write_text(f"use file{number + 1}\n" * uses)
+    (folder / f"file{length}.mfma").write_text("layout last(x, k) { lane = x register = k }\n")
+    return folder / "file0.mfma"
+
+
+def test_a_file_is_read_once_however_often_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    def counted(path: Path) -> Source:
+        read.append(path)
+        return read_source(path)
+
+    # By the module: as an attribute of the package, `library` is the function.
+    monkeypatch.setattr(import_module("mfmadsl.language.library"), "read_source", counted)
+    assert load(chain(tmp_path, 6, 3)) == []
+    assert len(read) == 7  # read each time, the last one alone would be read 729 times
+
+
+def test_a_mistake_in_a_file_that_is_used_twice_is_told_once(tmp_path: Path) -> None:
+    first = chain(tmp_path, 3, 2)
+    (tmp_path / "file3.mfma").write_text("layout last(x, k) { lane = z register = k }\n")
+    with pytest.raises(LanguageError) as error:
+        load(first)
+    assert [d.code for d in error.value.diagnostics] == ["unknown-name"]
+
+
+def test_files_that_use_files_without_end_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LanguageError, match="a file that uses a file, 32 times over"):
+        load(chain(tmp_path, 2000, 1))
+
+
+def test_a_file_full_of_mistakes_is_left_alone_after_a_hundred(tmp_path: Path) -> None:
+    path = tmp_path / "faulty.mfma"
+    faulty = (f"layout l{i}(x, k) {{ lane = z register = k }}\n" for i in range(1500))
+    path.write_text("".join(faulty))
+    with pytest.raises(LanguageError) as error:
+        load(path)
+    *told, last = error.value.diagnostics
+    assert len(told) == 100
+    assert last.message == "too many mistakes: 1400 items from here on are not checked"
+    assert last.span.text == "l100"
+
+
+def test_so_is_a_file_that_uses_what_there_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "faulty.mfma"
+    path.write_text("".join(f"use nowhere{i}\n" for i in range(1500)))
+    with pytest.raises(LanguageError) as error:
+        load(path)
+    assert [d.code for d in error.value.diagnostics] == ["use"] * 100 + ["stopped"]
+
+
+def test_entries_that_are_wrong_count_like_all_else(tmp_path: Path) -> None:
+    path = tmp_path / "faulty.mfma"
+    entry = HALF.partition("intrinsic")[2].partition("alias")[0].partition("{")[2]
+    entries = (f"intrinsic e{i} {{{entry}}}\n" for i in range(150))
+    path.write_text("".join(entries).replace("gfx942", "gfx924"))
+    with pytest.raises(LanguageError) as error:
+        load(path)
+    assert error.value.diagnostics[-1].code == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None,), "path: is a path, not None"),
+        ((5,), "path: is a path, not 5"),
+        (("",), "path: '' is no path"),
+        (("a\0b",), "path: 'a\\x00b' is no path"),
+        (("a.mfma", "folder"), "search: is a list of folders, not 'folder'"),
+        (("a.mfma", [3]), "search: is a path, not 3"),
+    ],
+)
+def test_what_is_no_path_is_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        load(*arguments)
+
+
+def test_a_path_may_be_text(tmp_path: Path) -> None:
+    (tmp_path / "half.mfma").write_text(HALF)
+    (found,) = load(str(tmp_path / "half.mfma"), [str(tmp_path)])
+    assert found.name == "mfma_f32_16x16x16_f16"
+    with pytest.raises(SpecFileError, match=r"x\.mfma: cannot be read: No such file"):
+        load("x.mfma")
+
+
+def test_finding_by_what_is_no_name_and_no_chip() -> None:
+    with pytest.raises(ArgumentError, match="name: is an intrinsic's name, not None"):
+        find(None)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"arch: unknown chip 'gfx1'.*gfx942"):
+        find("mfma_f32_16x16x16_f16", "gfx1")
+    with pytest.raises(ArgumentError, match=r"no intrinsic is called `x{60}\.\.\.`"):
+        find("x" * 10**6)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfmadsl.language.diagnostic import Source
-from mfmadsl.language.parser import MAXIMUM_ERRORS, parse
+from mfmadsl.language.diagnostic import MAXIMUM_MISTAKES, Source
+from mfmadsl.language.parser import parse
 from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Use
 from tests.language.entries import HALF, diagnostics, only, spoiled
 
@@ -82,7 +82,26 @@ def test_every_broken_item_is_reported_and_the_good_ones_survive() -> None:
 
 
 def test_a_file_of_mistakes_ends_after_some() -> None:
-    assert len(diagnostics("use 1\n" * 1000)) == MAXIMUM_ERRORS
+    found = diagnostics("use 1\n" * 1000)
+    assert len(found) == MAXIMUM_MISTAKES + 1
+    assert found[-1].message == "too many mistakes: 900 items from here on are not checked"
+
+
+def test_a_name_that_no_file_can_have_is_refused() -> None:
+    found = only(spoiled("intrinsic mfma", "intrinsic " + "x" * 5000))
+    assert (found.code, found.message) == ("name", "the name has 5017 letters")
+
+
+def test_a_number_that_is_too_large_is_told_with_what_it_is_for() -> None:
+    found = only(spoiled("m=16", f"m={2**40}"))
+    assert (found.code, found.message) == ("number", f"m={2**40} is too large")
+    assert found.hint == "`m` is the size of one instruction's tile, at most 128"
+
+
+def test_an_item_of_more_words_than_anybody_writes_is_refused() -> None:
+    parameters = ", ".join(f"p{i}" for i in range(2000))
+    found = only(f"layout l({parameters}) {{ lane = p0 register = p1 }}")
+    assert (found.code, found.hint) == ("size", "write several items")
 
 
 def test_an_expression_that_would_exhaust_the_stack_is_refused() -> None:

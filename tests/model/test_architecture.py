@@ -13,5 +13,5 @@ def test_gfx950_has_more_lds() -> None:
 
 
 def test_an_unknown_chip_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"unknown architecture 'gfx1100'.*gfx908.*gfx950"):
+    with pytest.raises(ValueError, match=r"'gfx1100' is an RDNA chip.*gfx908.*gfx950"):
         architecture("gfx1100")

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mfmadsl.error import ArgumentError
+
 SLOT = 4
 """Cycles between two turns of a SIMD to issue (A, C): a wave issues once in so many at most."""
 
@@ -60,9 +62,9 @@ _CHIPS = {
 
 
 def chip_of(arch: str) -> Chip:
-    """Raises ValueError for a chip that is not known."""
+    """Raises ArgumentError for a chip that is not known."""
     if arch not in _CHIPS:
-        raise ValueError(f"no profile of `{arch}`, but of: {', '.join(_CHIPS)}")
+        raise ArgumentError(f"no profile of `{arch}`, but of: {', '.join(_CHIPS)}")
     return _CHIPS[arch]
 
 
@@ -102,7 +104,7 @@ def occupancy(
     resident = min(groups.values())
     limits = [name for name in _LIMITS if groups.get(name) == resident]
     if not resident:
-        raise ValueError(
+        raise ArgumentError(
             f"a workgroup of {waves_per_group} waves, {vector} vector registers and {lds_bytes} "
             f"bytes of LDS does not fit on a compute unit of {chip.arch}: too much of "
             f"{limits[0]}"

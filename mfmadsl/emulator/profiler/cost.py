@@ -12,6 +12,7 @@ from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.operand import Register
 from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.profiler.chip import SLOT
+from mfmadsl.error import ArgumentError
 
 _MATRIX = re.compile(r"v_(mfma|smfmac)\w*?_(\d+)x(\d+)x(\d+)(?:_?(\d+)b)?_?(\w*)")
 _SLOW = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
@@ -22,12 +23,12 @@ _FAST_CHIPS = ("gfx942", "gfx950")
 def matrix_cycles(instruction: Instruction, arch: str) -> int:
     """Cycles that the matrix core is busy with one instruction.
 
-    Raises ValueError if it is no matrix instruction.
+    Raises ArgumentError if it is no matrix instruction.
     """
     match = _MATRIX.match(instruction.name)
     target = instruction.operands[0] if instruction.operands else None
     if not match or not isinstance(target, Register):
-        raise ValueError(f"{instruction.name} is no matrix instruction")
+        raise ArgumentError(f"{instruction.name} is no matrix instruction")
     m, n, kinds = int(match[2]), int(match[3]), match[6]
     double = "f64" in instruction.name
     if m == 4:

@@ -30,6 +30,7 @@ from mfmadsl.emulator.run import (
     launches_of,
     run_launch,
 )
+from mfmadsl.error import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,12 @@ def profile(
     grid are dealt out to all compute units of the chip; with `full` one of them gets as many as it
     can hold, as it would of a larger grid.
 
-    Raises ValueError for a chip that is not known, a launch that there is not, and a workgroup that
-    does not fit on the chip, and what `emulate` raises.
+    Raises ArgumentError for a chip that is not known, a launch that there is not, and a workgroup
+    that does not fit on the chip, and what `emulate` raises.
     """
     started = launches_of(kernel, args)
     if not 0 <= launch < len(started):
-        raise ValueError(f"there is no launch {launch}: the kernel has {len(started)}, from 0 on")
+        raise ArgumentError(f"launch: there is no {launch}, but {len(started)}, from 0 on")
     one, args = started[launch]
     number = launch, len(started)
     return _profile(launch_of(one, grid, block, lds_bytes), args, budget, full, number, progress)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mfmadsl.argument import check_flag
 from mfmadsl.emulator.assembly import Instruction, Program
 from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.launch import Launch
@@ -16,6 +17,7 @@ from mfmadsl.emulator.lds import accessed_bytes
 from mfmadsl.emulator.memory import Addresses, ByteStore
 from mfmadsl.emulator.operand import Register
 from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.request import check_arguments, check_positions
 from mfmadsl.emulator.run import (
     BUDGET,
     Dimensions,
@@ -66,6 +68,9 @@ def sanitize(
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.
     """
+    check_flag("keep_going", keep_going)
+    check_arguments(args)
+    check_positions("unwritten", unwritten, len(args))
     findings = []
     empty = [args[place] for place in unwritten]  # until the first launch that takes it
     for one, values in launches_of(kernel, args):

@@ -12,6 +12,7 @@ from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import PrimFunc
 
+from mfmadsl.prim_func import prim_func
 from mfmadsl.tensorize.error import ScheduleError
 from mfmadsl.tensorize.gemm.problem import Axis, Extent, Matrix, Problem, Stage, constant
 
@@ -24,7 +25,7 @@ def match_gemm(workload: PrimFunc | tvm.IRModule) -> Problem:
     The workload is one block that sums products of an element of A and one of B, and element-wise
     blocks after it. Raises ScheduleError, naming the block, for anything else.
     """
-    function = _function(workload)
+    function = prim_func("workload", workload, ScheduleError)
     blocks = list(_blocks(function.body))
     products = [block for block in blocks if block.init is not None]
     if len(products) != 1:
@@ -40,17 +41,6 @@ def match_gemm(workload: PrimFunc | tvm.IRModule) -> Problem:
             " only what follows it can be fused: compute it in a kernel of its own"
         )
     return _Match(function, block).problem(blocks[1:])
-
-
-def _function(workload: PrimFunc | tvm.IRModule) -> PrimFunc:
-    if isinstance(workload, PrimFunc):
-        return workload
-    functions = {name.name_hint: f for name, f in workload.functions.items()}
-    if len(functions) == 1:
-        return next(iter(functions.values()))
-    if "main" not in functions:
-        raise ScheduleError(f"workload: no function `main`, but {', '.join(functions) or 'none'}")
-    return functions["main"]
 
 
 def _blocks(statement: Any) -> Iterator[Any]:
@@ -84,6 +74,8 @@ class _Match:
 
     def problem(self, after: Sequence[Any]) -> Problem:
         store, left, right = self._product()
+        for use in (left, right, store):
+            self._strides(use)  # first, since what it says is the plainest: no matrix is read so
         axes = {v: self._kind(v, store, left, right) for v in self.extents}
         stages, final = self._stages(store, after)
         loads = {"a": left, "b": right}
@@ -147,7 +139,10 @@ class _Match:
             if isinstance(index, tirx.Var):
                 strides[index.name] = strides.get(index.name, 0) + stride
             elif constant(index) != 0:
-                raise self.wrong(f"indexes `{buffer.name}` with `{index}`, which is no loop")
+                raise self.wrong(
+                    f"indexes `{buffer.name}` with `{index}`, which is no loop: make a matrix "
+                    "product of it first, of a convolution for instance by im2col"
+                )
         return strides
 
     def _chain(self, variables: list[Any], uses: list[Any]) -> tuple[Axis, list[Any]]:

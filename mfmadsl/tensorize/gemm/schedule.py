@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import NoneType
+
 import tvm
 from tvm import s_tir
 from tvm.tirx import PrimFunc
 
+from mfmadsl.argument import check_type
 from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, architecture
 from mfmadsl.tensorize.error import ScheduleError
@@ -15,7 +18,7 @@ from mfmadsl.tensorize.gemm.epilogue import c_by_rows
 from mfmadsl.tensorize.gemm.kernel import gemm_kernel
 from mfmadsl.tensorize.gemm.match import match_gemm
 from mfmadsl.tensorize.gemm.problem import Problem, constant
-from mfmadsl.tensorize.gemm.tiling import Tiling, check_tiling
+from mfmadsl.tensorize.gemm.tiling import Tiling, check_tiling, check_values
 
 
 def gemm_schedule(
@@ -62,6 +65,7 @@ def _tiling(
         raise ScheduleError("workload: K is symbolic; only M, N and batch extents can be")
     if tiling is None:
         return default_tiling(problem, intrinsic, chip, size)
+    check_values(tiling)
     check_tiling(tiling, intrinsic, chip, size, -(-k // tiling.k_step))
     return tiling
 
@@ -73,13 +77,16 @@ def _instruction(
     types = problem.a.dtype, problem.b.dtype
     if c_by_rows(problem):
         types = types[1], types[0]
+    check_type("tiling", tiling, (Tiling, NoneType), "a Tiling")
     if intrinsic is None and tiling is not None:
+        check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
         intrinsic = tiling.instruction
     if intrinsic is None:
         extents = [constant(axis.extent) for axis in (problem.m, problem.n)]
         rows = min((e for e in extents if e is not None), default=None)
         chosen = choose_instruction(*types, chip.name, rows)
     else:
+        check_type("intrinsic", intrinsic, (Intrinsic, str), "an Intrinsic or its name")
         chosen = find(intrinsic) if isinstance(intrinsic, str) else intrinsic
         chosen = _turned(chosen, types, chip)
     _check_accumulator(problem, chosen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from mfmadsl.argument import check_flag, check_integer, check_list
 from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.tensorize.error import ScheduleError
@@ -86,7 +87,7 @@ def check_tiling(
 
     `steps` is the number of steps that K has.
     """
-    _check_values(tiling)
+    check_values(tiling)
     fragment, _ = fragments(intrinsic)
     for name, block, waves, rows in (
         ("M", tiling.block[0], tiling.waves[0], fragment.rows),
@@ -127,7 +128,9 @@ def check_tiling(
         raise _illegal(f"split_k={tiling.split_k} is more than the {steps} steps that K has")
 
 
-def _check_values(tiling: Tiling) -> None:
+def check_values(tiling: Tiling) -> None:
+    """Raise ScheduleError for values that are wrong whatever the instruction and the chip."""
+    _check_types(tiling)
     numbers = {
         "block": tiling.block, "waves": tiling.waves, "k_step": (tiling.k_step,),
         "k_pack": (tiling.k_pack,),
@@ -143,6 +146,20 @@ def _check_values(tiling: Tiling) -> None:
     for name, value in (("split_k", tiling.split_k), ("group", tiling.group)):
         if value < 1:
             raise _illegal(f"{name}: {value} is no positive number")
+
+
+def _check_types(tiling: Tiling) -> None:
+    for name in ("block", "waves"):
+        pair = getattr(tiling, name)
+        check_list(f"tiling: {name}", pair, "a pair of numbers, M before N")
+        if len(pair) != 2:
+            raise _illegal(f"{name}: is a pair of numbers, M before N, not {len(pair)}")
+        for value in pair:
+            check_integer(f"tiling: {name}", value)
+    for name in ("swizzle", "persistent"):
+        check_flag(f"tiling: {name}", getattr(tiling, name))
+    for name in ("k_step", "k_pack", "stages", "split_k", "group"):
+        check_integer(f"tiling: {name}", getattr(tiling, name))
 
 
 def _illegal(what: str) -> ScheduleError:

@@ -71,7 +71,8 @@ def ij(matrix: Array) -> list[tuple[int, int]]:
 def same_bits(found: Array, expected: Array) -> Array:
     """Equal, or NaN both: payloads do not matter."""
     dtype = FLOATS[expected.itemsize]
-    return (found == expected) | np.isnan(found.view(dtype)) & np.isnan(expected.view(dtype))
+    nan = np.isnan(found.view(dtype)) & np.isnan(expected.view(dtype))
+    return np.asarray((found == expected) | nan)
 
 
 @pytest.mark.parametrize("case", CASES)

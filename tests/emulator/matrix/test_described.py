@@ -149,7 +149,7 @@ def permuted(layout: Layout, lanes: list[int], registers: list[int]) -> Layout:
 @given(st.randoms(use_true_random=False))
 def test_any_layout_is_taken_at_its_word(random: Any) -> None:
     plain = library()["mfma_f32_16x16x16_f16"]
-    changed = {}
+    changed: dict[str, Any] = {}
     for operand in (plain.a, plain.b, plain.c):
         lanes, registers = list(range(64)), list(range(operand.layout.registers))
         random.shuffle(lanes)

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 from tvm import te
+from tvm.s_tir import Schedule
 
-from mfmadsl.tensorize import ScheduleError, gemm_schedule, gemm_tiling
+from mfmadsl.error import ArgumentTypeError, MfmadslError
+from mfmadsl.target import build
+from mfmadsl.tensorize import ScheduleError, gemm_schedule, gemm_tiling, matmul
 from mfmadsl.tensorize.gemm.match import match_gemm
+from mfmadsl.tvm_refusal import tvm_refusal
+from tests.fuzz.workloads import odd_workloads
 from tests.tensorize.gemm.workloads import Workload
 
 
@@ -40,6 +45,40 @@ def test_a_matrix_times_a_vector() -> None:
     y = te.compute((8,), lambda i: te.sum(f32(a[i, r]) * f32(x[r]), axis=[r]), name="y")
     problem = match_gemm(te.create_prim_func([a, x, y]))
     assert (problem.m.extent, problem.n.extent) == (8, 1)
+
+
+def test_a_convolution_is_told_what_to_do() -> None:
+    with pytest.raises(ScheduleError, match=r"indexes `X` with `v_\w+ \+ v_\w+`.*im2col"):
+        gemm_schedule(odd_workloads()[3])
+
+
+def test_a_program_of_relax_is_no_kernel() -> None:
+    program, legal, empty, *_ = odd_workloads()
+    for function in (gemm_schedule, build):
+        with pytest.raises(MfmadslError, match=r"module of Relax.*`main`.*LegalizeOps makes them"):
+            function(program)
+        with pytest.raises(MfmadslError, match="of its PrimFuncs, give one: matmul"):
+            function(legal)
+        with pytest.raises(MfmadslError, match="no function `main`, but none"):
+            function(empty)
+
+
+@pytest.mark.parametrize("workload", [None, 5, "matmul", {}])
+def test_what_is_no_workload(workload: Any) -> None:
+    for function in (gemm_schedule, gemm_tiling, build):
+        with pytest.raises(ArgumentTypeError, match="is a PrimFunc or an IRModule of PrimFuncs"):
+            function(workload)
+
+
+def test_what_tvm_refuses_is_told_in_a_line() -> None:
+    schedule = Schedule(matmul(16, 16, 16, "float16", "float32"))
+    (loop, *_) = schedule.get_loops(schedule.get_sblock("C"))
+    refused = pytest.raises(ScheduleError, match=r"workload: TVM refuses it: [^\n]+$")
+    with refused as caught, tvm_refusal("workload", ScheduleError):
+        schedule.split(loop, factors=[3, 3])
+    assert "product of factors" in str(caught.value)
+    with pytest.raises(KeyError), tvm_refusal("workload", ScheduleError):
+        raise KeyError("a mistake of ours stays one")
 
 
 def error(*tensors: Any) -> str:

@@ -1,0 +1,43 @@
+"""`mfmadsl --explain CODE`: what docs/diagnostics.md says about a code."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from mfmadsl.cli.failure import fail
+from mfmadsl.language import did_you_mean
+from mfmadsl.resources import resource_folder
+
+_SECTION = re.compile(r"^## `([a-z-]+)`\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def sections() -> dict[str, str]:
+    """The page of each code that a mistake can have, in the order of docs/diagnostics.md."""
+    page = (resource_folder("docs") / "diagnostics.md").read_text(encoding="utf-8")
+    return {found[1]: found[2].strip() for found in _SECTION.finditer(page)}
+
+
+def _explain(context: click.Context, parameter: click.Parameter, code: Any) -> None:
+    if code is None or context.resilient_parsing:
+        return
+    known = sections()
+    asked = str(code).strip().removeprefix("error[").removesuffix("]").lower()
+    if asked not in known:
+        near = did_you_mean(asked, list(known))
+        listed = "" if near.startswith("there are") else f"\nthere are: {', '.join(sorted(known))}"
+        fail(f"no mistake has the code `{asked[:60]}`: {near}{listed}")
+    click.echo(f"{asked}\n\n{known[asked]}")
+    context.exit()
+
+
+explain_option = click.option(
+    "--explain",
+    metavar="CODE",
+    is_eager=True,
+    expose_value=False,
+    callback=_explain,
+    help="Explain a mistake by its code, such as `collision`, and show an example.",
+)

@@ -1,0 +1,62 @@
+"""What a call of `emulate`, `sanitize` or `profile` asks for, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+
+from mfmadsl.argument import check_extent, check_integer, check_list, described
+from mfmadsl.emulator.assembly import Program
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.error import ArgumentError, ArgumentTypeError
+
+_MOST_REGISTERS = 512  # of a lane, those of accumulation among them (CDNA3 ISA, section 3.6.4)
+_MOST_SCRATCH = 1 << 18  # bytes of a lane: LLVM's largest frames have a few thousand
+
+
+def check_arguments(args: object) -> None:
+    """Raise ArgumentTypeError unless the kernel's arguments come one after another."""
+    check_list("args", args, "a list of the kernel's arguments")
+
+
+def check_budget(budget: object) -> None:
+    """Raise ArgumentError unless a wave may execute an instruction or more."""
+    if check_integer("budget", budget) < 1:
+        raise ArgumentError(f"budget: is a positive number, not {described(budget)}")
+
+
+def check_positions(name: str, positions: object, count: int) -> None:
+    """Raise ArgumentError unless these are positions of `count` arguments."""
+    if not isinstance(positions, Set):
+        check_list(name, positions, "a list of positions")
+    assert isinstance(positions, Iterable)
+    for position in positions:
+        if not 0 <= check_integer(name, position) < count:
+            raise ArgumentError(f"{name}: there is no argument {described(position)} of {count}")
+
+
+def three(name: str, extents: object) -> tuple[int, int, int]:
+    """One to three positive numbers as three. Raises ArgumentError for anything else."""
+    given = described(extents)
+    if isinstance(extents, tuple | list):
+        given = f"({', '.join(map(described, extents[:4]))})"
+    message = f"{name} is one to three positive numbers, such as (4, 4), not {given}"
+    if not isinstance(extents, Sequence) or isinstance(extents, str | bytes | bytearray):
+        raise ArgumentTypeError(message)
+    if not 1 <= len(extents) <= 3 or any(check_integer(name, e) < 1 for e in extents):
+        raise ArgumentError(message)
+    x, y, z = (*(check_extent(name, e) for e in extents), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def check_capacity(program: Program) -> None:
+    """Raise EmulationError for a text that asks for more than any of the chips has."""
+    for directive, most in (
+        ("next_free_vgpr", _MOST_REGISTERS),
+        ("accum_offset", _MOST_REGISTERS),
+        ("private_segment_fixed_size", _MOST_SCRATCH),
+    ):
+        if not 0 <= program.directive(directive) <= most:
+            raise EmulationError(
+                f"kernel `{program.name}`: {directive} is {program.directive(directive)}, which is "
+                f"not between 0 and {most}"
+            )

@@ -1,0 +1,41 @@
+"""Which function of a TVM module is meant."""
+
+from __future__ import annotations
+
+import tvm
+from tvm.tirx import PrimFunc
+
+from mfmadsl.argument import described
+from mfmadsl.error import ArgumentTypeError, MfmadslError
+
+
+def prim_func(
+    argument: str, module: PrimFunc | tvm.IRModule, refusal: type[MfmadslError]
+) -> PrimFunc:
+    """The PrimFunc itself, or of a module `main` or its only function.
+
+    Raises ArgumentTypeError for something else, and `refusal`, naming the functions that there
+    are, if none of them can be meant. `argument` is what the caller calls the module.
+    """
+    if isinstance(module, PrimFunc):
+        return module
+    if not isinstance(module, tvm.IRModule):
+        raise ArgumentTypeError(
+            f"{argument}: is a PrimFunc or an IRModule of PrimFuncs, not {described(module)}"
+        )
+    functions = {name.name_hint: function for name, function in module.functions.items()}
+    found = {name: f for name, f in functions.items() if isinstance(f, PrimFunc)}
+    others = [name for name in functions if name not in found]
+    if others:
+        theirs = f"of its PrimFuncs, give one: {', '.join(found)}" if found else (
+            "it has no PrimFunc yet: relax.transform.LegalizeOps makes them"
+        )  # fmt: skip
+        raise refusal(
+            f"{argument}: is a module of Relax, a program and not one kernel (`{others[0]}`); "
+            f"{theirs}"
+        )
+    if "main" in found:
+        return found["main"]
+    if len(found) == 1:
+        return next(iter(found.values()))
+    raise refusal(f"{argument}: no function `main`, but {', '.join(found) or 'none'}")

@@ -1,0 +1,211 @@
+"""A mistake in a call of a Python function ends in a MfmadslError, and in nothing else."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import random
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mfmadsl
+from mfmadsl import MfmadslError
+from tests.emulator.machine import kernel
+from tests.fuzz.isolated import failures
+from tests.fuzz.workloads import odd_workloads
+
+SEED = int(os.environ["MFMADSL_SEED"])
+NAME = "mfma_f32_16x16x16_f16"
+TEXT = kernel("\tv_mov_b32_e32 v1, 1")
+
+
+class Odd:
+    """An object that helps nobody: it has no length, no text and no equal."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("this object cannot be shown")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("this object cannot be compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@cache
+def built() -> mfmadsl.Kernel:
+    return mfmadsl.build(scheduled())
+
+
+@cache
+def scheduled() -> Any:
+    return mfmadsl.gemm_schedule(workload())
+
+
+@cache
+def odd_kernels() -> list[Any]:
+    """Kernels with a field that does not fit the others, and texts that are none."""
+    fields: dict[str, list[Any]] = {
+        "symbol": ["", "x"],
+        "assembly": ["", "x", TEXT, "\n" * 1000, built().assembly[:3000]],
+        "lds_bytes": [-1, 0, 10**5, 10**12],
+        "block": [(1, 1, 1), (1024, 1, 1), (1024, 1024, 1024), (2**31 - 1, 1, 1)],
+        "extents": [(1, 1, 1), (3, 1, 1)],
+        "parameters": [(), ("A",)],
+    }
+    spoiled = [
+        replace(built(), **{field: value}) for field, values in fields.items() for value in values
+    ]
+    return [*spoiled, "", "x", TEXT, TEXT[:200], TEXT.replace("1", "9" * 30), TEXT * 2]
+
+
+@cache
+def workload() -> Any:
+    return mfmadsl.matmul(32, 32, 32, "float16", "float32")
+
+
+@cache
+def tiling() -> mfmadsl.Tiling:
+    return mfmadsl.gemm_tiling(workload())
+
+
+def arrays() -> list[Any]:
+    a, b = np.ones((32, 32), np.float16), np.ones((32, 32), np.float16)
+    return [a, b, np.zeros((32, 32), np.float32)]
+
+
+@cache
+def odd_values() -> list[Any]:
+    """What is given in place of an argument that is right, almost always of a wrong type."""
+    own = tiling()
+    return [
+        None, True, False, 0, 1, -1, 3, 7, 16, 64, 2**31, -(2**31), 2**63, 2**64, 10**30, 10**5000,
+        1.5, float("nan"), float("inf"), 1j, "", " ", "x", "gfx942", "gfx1100", "gfx908", "float16",
+        "float17", "int8", "handle", "void", "float16x4", "custom[x]8", NAME, "v_mfma_f64_16x16x4",
+        "\0", "\ud800", "é", "x" * 100_000, "{}", TEXT, "s_endpgm", b"", b"gfx942", bytearray(5),
+        [], [None], [0], [1], [1, 1], [1, 1, 1], [1, 1, 1, 1], (), (1,), (16, 16), (-1, 1),
+        (1.5, 1), ["a"], [[]], {}, {"a": 1}, {1, 2}, range(3), iter([1]), object(), Odd(), Odd, len,
+        lambda *_: 1, lambda i, j: (i, j), lambda i, j: "no", Path("nowhere.mfma"), Path(),
+        np.int32(5), np.float16(1), np.zeros(0), np.zeros(5, np.float32),
+        np.zeros((32, 32), object), np.array("text"), np.ones((2, 2), np.float16), np.ma.masked,
+        workload(), built(), own,
+        mfmadsl.find(NAME), mfmadsl, ValueError("x"), inspect, Ellipsis, NotImplemented,
+    ]  # fmt: skip
+
+
+@cache
+def odd_tilings() -> list[mfmadsl.Tiling]:
+    """Tilings with a field that is wrong, or at least unusual."""
+    fields = [
+        "block", "waves", "k_step", "k_pack", "stages", "split_k", "group", "instruction",
+        "swizzle", "persistent",
+    ]  # fmt: skip
+    values = [None, 0, -1, 3, 2**40, 1.5, "x", (), (16,), (0, 0), ("a", "b"), (1, 2, 3), Odd()]
+    spoiled: list[dict[str, Any]] = [{field: value} for field in fields for value in values]
+    return [replace(tiling(), **changed) for changed in spoiled]
+
+
+@cache
+def schedule_arguments() -> dict[str, Any]:
+    module = mfmadsl.load_intrinsic(NAME)
+    return {
+        "workload": workload(), "k_inner": 16, "in_dtype": "float16", "b_transposed": False,
+        "i_factors": [1, 1, 1, 2, 1], "j_factors": [1, 1, 1, 2, 1], "k_factors": [1, 2, 1],
+        "index_map_A": module.index_map_A, "index_map_B": module.index_map_B,
+        "index_map_C": module.index_map_C, "ldmatrix_a_intrin": module.LOAD_A_SHARED,
+        "ldmatrix_b_intrin": module.LOAD_B_SHARED, "mfma_intrin": module.COMPUTE,
+        "mfma_fill_intrin": module.FILL, "mfma_store_intrin": module.STORE_GLOBAL,
+        "shared_scope": "shared",
+    }  # fmt: skip
+
+
+def running() -> dict[str, Any]:
+    """What `emulate` and its siblings take."""
+    return {"kernel": built(), "args": arrays(), "grid": None, "block": None, "lds_bytes": None,
+            "budget": 100_000}  # fmt: skip
+
+
+RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
+    "find": lambda: {"name": NAME, "arch": "gfx942"},
+    "library": dict,
+    "load": lambda: {"path": "nowhere.mfma", "search": []},
+    "load_intrinsic": lambda: {"intrinsic": NAME},
+    "matmul": lambda: {"m": 32, "n": 32, "k": 32, "in_dtype": "float16", "out_dtype": "float32",
+                       "b_transposed": False, "b_dtype": None},
+    "gemm_tiling": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942"},
+    "gemm_schedule": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942",
+                              "tiling": tiling()},
+    "mfma_schedule": lambda: dict(schedule_arguments()),
+    "build": lambda: {"mod": scheduled(), "arch": "gfx942"},
+    "emulate": running,
+    "sanitize": lambda: {**running(), "unwritten": (), "keep_going": False},
+    "profile": running,
+    "Gemm": lambda: {"intrinsic": mfmadsl.find(NAME), "arch": "gfx942", "m": 16, "n": 16, "k": 16,
+                     "b_transposed": False, "shared_scope": None},
+    "Tiling": lambda: dict(vars(tiling())),
+    "Kernel": lambda: dict(vars(built())),
+}  # fmt: skip
+POOLS: dict[str, Callable[[], Sequence[Any]]] = {
+    "tiling": odd_tilings, "workload": odd_workloads, "mod": odd_workloads, "kernel": odd_kernels
+}  # fmt: skip
+COUNTS = {"mfma_schedule": 250, "emulate": 200, "sanitize": 200, "profile": 200, "library": 1,
+          "build": 20, "Tiling": 100, "Kernel": 100}  # fmt: skip
+
+
+def call(function: str, number: int) -> tuple[dict[str, Any], str]:
+    """The arguments of a case: those that are right, but for one to three; and what was put in."""
+    generator = random.Random(f"{SEED} {function} {number}")
+    arguments = RIGHT[function]()
+    spoiled = generator.sample(
+        list(arguments), min(len(arguments), generator.choice([1, 1, 1, 2, 3]))
+    )
+    told = []
+    for name in spoiled:
+        pool = POOLS.get(name, odd_values)
+        pool = pool if generator.random() < 0.7 else odd_values
+        place = generator.randrange(len(pool()))
+        arguments[name] = pool()[place]
+        if name == "args" and generator.random() < 0.7:
+            arguments[name] = arrays()
+            arguments[name][generator.randrange(3)] = pool()[place]
+        told.append(f"{name}={pool.__name__}()[{place}]")
+    return arguments, ", ".join(told)
+
+
+@pytest.mark.parametrize("function", RIGHT)
+def test_a_wrong_argument_is_told(function: str) -> None:
+    public = getattr(mfmadsl, function)
+
+    def case(number: int) -> str | None:
+        arguments, _ = call(function, number)
+        try:
+            public(**arguments)
+        except MfmadslError as error:
+            return None if str(error).strip() else "the message is empty"
+        except Exception:
+            return traceback.format_exc(limit=-4)
+        return None
+
+    def told(number: int) -> str:
+        return f"{function}({call(function, number)[1]}) with MFMADSL_SEED={SEED}"
+
+    pools: list[Callable[[], Sequence[Any]]] = [odd_values, *POOLS.values()]
+    for pool in pools:
+        pool()  # made once, before the process is forked
+    schedule_arguments()
+    wrong = failures(COUNTS.get(function, 150), case, told)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_public_function_is_tried() -> None:
+    public = {name: getattr(mfmadsl, name) for name in mfmadsl.__all__}
+    errors = {
+        n for n, value in public.items() if isinstance(value, type) and issubclass(value, Exception)
+    }
+    assert set(RIGHT) == set(public) - errors
