@@ -1,19 +1,22 @@
 """Vector instructions on floats (CDNA3 ISA, chapter 12: VOP1, VOP2 and VOP3).
 
-Denormals are kept, and results are the nearest numbers, ties to even. So are those of the
-functions that a chip approximates to within one unit in the last place: exp, log, rcp, rsq, sqrt,
-sin and cos.
+Results are the nearest numbers, ties to even. So are those of the functions that a chip
+approximates to within one unit in the last place: exp, log, rcp, rsq, sqrt, sin and cos. Denormals
+are kept, unless the mode flushes them; some instructions on f32 always do ("denormals are flushed"
+in the manuals; Mesa's ACO, `fp_denorm`; LLVM scales numbers around them).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from mfmadsl.emulator.denormal import flushing
 from mfmadsl.emulator.row import Compute, Row, row
 from mfmadsl.emulator.wave import Array
 
@@ -92,6 +95,17 @@ def _sum_to_odd(a: Array, b: Array) -> Array:
 def _rounded(kind: str, function: Callable[[Any], Any]) -> Compute:
     """A function of one number, computed in float64 and rounded once."""
     return lambda a: np.asarray(function(a.astype(np.float64))).astype(_SIZES[kind])
+
+
+def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compute:
+    """sin or cos of a part of a turn; what is out of [-256, 256] gives sin(0) or cos(0)."""
+
+    def compute(a: Array) -> Array:
+        inside = function(2 * np.pi * a.astype(np.float64))
+        out = np.isfinite(a) & (np.abs(a) > 256)
+        return np.where(out, beyond, inside).astype(_SIZES[kind])
+
+    return compute
 
 
 def _fraction(a: Array) -> Array:
@@ -185,6 +199,7 @@ def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[
     return result, flag
 
 
+_FLUSHING = ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak")
 FLOATING: dict[str, Row] = {}
 
 
@@ -222,8 +237,8 @@ def _add_rows(kind: str) -> None:
             "med3": row(three, _median),
             "exp": row(kind, _rounded(kind, np.exp2)),
             "log": row(kind, _rounded(kind, np.log2)),
-            "sin": row(kind, _rounded(kind, lambda a: np.sin(2 * np.pi * a))),
-            "cos": row(kind, _rounded(kind, lambda a: np.cos(2 * np.pi * a))),
+            "sin": row(kind, _periodic(kind, np.sin, 0)),
+            "cos": row(kind, _periodic(kind, np.cos, 1)),
             "mad": row(three, lambda a, b, c: a * b + c),
             "mac": row(three, lambda a, b, c: a * b + c, accumulates=True),
             "fmamk": row(three, fused),
@@ -233,7 +248,10 @@ def _add_rows(kind: str) -> None:
             "minimum3": row(three, lambda a, b, c: np.minimum(np.minimum(a, b), c)),
             "maximum3": row(three, lambda a, b, c: np.maximum(np.maximum(a, b), c)),
         }
-    if kind == "f32":  # the two differ in the exceptions that they raise, and nobody traps those
+    if kind == "f32":
+        for base in _FLUSHING:
+            rows[base] = replace(rows[base], compute=flushing(rows[base].compute, kind))
+        # The two differ in the exceptions that they raise, and nobody traps those.
         rows["rcp_iflag"] = rows["rcp"]
     FLOATING.update({name(base): entry for base, entry in rows.items()})
 

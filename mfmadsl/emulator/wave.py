@@ -260,6 +260,11 @@ def width_of(kind: str) -> int:
     return int(kind[1:])
 
 
+def dtype_of(kind: str) -> np.dtype[Any]:
+    """The NumPy type of a type such as `f16`."""
+    return np.dtype(_DTYPES[kind])
+
+
 def _bits(file: npt.NDArray[np.uint32], register: Register, kind: str) -> Array:
     low = file[register.index]
     if width_of(kind) == 16:
@@ -276,7 +281,7 @@ def _typed(bits: Array, kind: str) -> Array:
 
 def _constant(literal: Literal, kind: str) -> Array:
     width = width_of(kind)
-    bits = literal.bits(width, floating=kind[0] == "f" or width == 64)
+    bits = literal.bits(width, floating=kind[0] == "f", signed=kind[0] == "i")
     unsigned = _DTYPES[f"u{width}"]
     return np.array(bits, dtype=unsigned).view(_DTYPES[kind])
 

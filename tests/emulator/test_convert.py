@@ -31,7 +31,7 @@ def test_all_codes_to_floats(arch: str, kind: str) -> None:
     for half in range(2):
         waves = wave()
         put(waves, {"v1": words})
-        run(waves, f"v_cvt_pk_f32_{kind} v[2:3], v1 op_sel:[{half},0]", arch)
+        run(waves, f"v_cvt_pk_f32_{kind}_sdwa v[2:3], v1 src0_sel:WORD_{half}", arch)
         for i in range(2):
             found = vector(waves, 2 + i, np.float32)
             np.testing.assert_array_equal(found, expected[2 * half + i :: 4])
@@ -82,7 +82,8 @@ def test_scaled_numbers_are_unpacked(kind: str, to: str) -> None:
     packed = two | minus_one << (4 if kind == "fp4" else 8)
     waves = wave()
     put(waves, {"v1": np.full(64, packed, np.uint32), "v2": np.full(64, 5.5, np.float32)})
-    run(waves, f"v_cvt_scalef32_pk_{to}_{kind} v[4:5], v1, v2", "gfx950")
+    target = "v[4:5]" if to == "f32" else "v4"
+    run(waves, f"v_cvt_scalef32_pk_{to}_{kind} {target}, v1, v2", "gfx950")
     if to == "f32":
         found = [vector(waves, 4 + i, np.float32)[7] for i in range(2)]
     else:
