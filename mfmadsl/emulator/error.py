@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What operands raise that are not those of their instruction."""
+
 
 @dataclass(frozen=True)
 class Fault:

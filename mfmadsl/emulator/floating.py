@@ -108,6 +108,29 @@ def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compu
     return compute
 
 
+def _extreme(larger: bool) -> Compute:
+    """v_max and v_min: -0 is below 0, and a quiet NaN gives way to a number.
+
+    A signaling NaN does not, in IEEE mode (CDNA3 ISA, V_MAX_F32), which kernels of HSA are in.
+    """
+    pick, join = (np.fmax, np.bitwise_and) if larger else (np.fmin, np.bitwise_or)
+
+    def compute(a: Array, b: Array) -> Array:
+        a, b = np.broadcast_arrays(a, b)
+        bits = f"u{a.itemsize}"
+        chosen: Array = np.where(a == b, join(a.view(bits), b.view(bits)).view(a.dtype), pick(a, b))
+        signals = _is_signaling(a) | _is_signaling(b)
+        return np.where(signals, a.dtype.type(np.nan), chosen)
+
+    return compute
+
+
+def _is_signaling(a: Array) -> Array:
+    quiet = {2: 9, 4: 22, 8: 51}[a.itemsize]
+    bits = a.view(f"u{a.itemsize}")
+    return np.isnan(a) & (bits >> bits.dtype.type(quiet) & bits.dtype.type(1) == 0)
+
+
 def _fraction(a: Array) -> Array:
     """Below 1, also where the difference would round to it."""
     one_below = np.nextafter(a.dtype.type(1), a.dtype.type(0))
@@ -200,6 +223,7 @@ def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[
 
 
 _FLUSHING = ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak")
+largest, smallest = _extreme(larger=True), _extreme(larger=False)
 FLOATING: dict[str, Row] = {}
 
 
@@ -212,8 +236,8 @@ def _add_rows(kind: str) -> None:
     rows = {
         "add": row(two, lambda a, b: a + b),
         "mul": row(two, lambda a, b: a * b),
-        "max": row(two, np.fmax),
-        "min": row(two, np.fmin),
+        "max": row(two, largest),
+        "min": row(two, smallest),
         "fma": row(three, fused),
         "fmac": row(three, fused, accumulates=True),
         "fract": row(kind, _fraction),

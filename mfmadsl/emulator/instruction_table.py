@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.error import MALFORMED, EmulationError
 from mfmadsl.emulator.lds import compile_lds
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.matrix import compile_matrix
@@ -58,7 +58,7 @@ def compile_instruction(instruction: Instruction, machine: Machine) -> Operation
     for compile_one in (*_VECTOR_COMPILERS, *plain):
         try:
             operation = compile_one(instruction, machine)
-        except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+        except MALFORMED:
             break  # its operands are not what the manual gives it
         if operation is not None:
             return operation

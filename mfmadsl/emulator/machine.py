@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mfmadsl.emulator.assembly import Program
-from mfmadsl.emulator.denormal import flushing
-from mfmadsl.emulator.denormal import without_denormals as without_denormals
+from mfmadsl.emulator.denormal import flushing, without_denormals
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.row import Compute, Row
 from mfmadsl.emulator.wave import Array
+
+__all__ = ["Machine", "machine_of", "without_denormals"]
 
 _KEEP_DENORMALS, _FLUSH_DENORMALS = 3, 0
 

@@ -163,6 +163,13 @@ def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
     check_registers(operand, max(1, width // 32), banks)
 
 
+def as_register(operand: Operand) -> Register:
+    """An operand that has to be registers. Raises ValueError if it is not."""
+    if not isinstance(operand, Register):
+        raise ValueError(f"{operand} is no register")
+    return operand
+
+
 def check_registers(operand: Operand, count: int, banks: str) -> Register:
     """An operand as registers, so many of one of the banks. Raises ValueError if it is not that."""
     if not isinstance(operand, Register) or operand.bank not in banks or operand.count != count:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.dot import DOT_PRODUCTS, compile_dot
-from mfmadsl.emulator.floating import fused_multiply_add
+from mfmadsl.emulator.floating import fused_multiply_add, largest, smallest
 from mfmadsl.emulator.integer import arithmetic
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.modifier import base_name, has_source_modifiers
@@ -44,8 +44,8 @@ PAIRS_OF_HALVES: dict[str, Row] = {
     "v_pk_add_f16": row("f16 f16", lambda a, b: a + b),
     "v_pk_mul_f16": row("f16 f16", lambda a, b: a * b),
     "v_pk_fma_f16": row("f16 f16 f16", fused_multiply_add("f16")),
-    "v_pk_max_f16": row("f16 f16", np.fmax),
-    "v_pk_min_f16": row("f16 f16", np.fmin),
+    "v_pk_max_f16": row("f16 f16", largest),
+    "v_pk_min_f16": row("f16 f16", smallest),
     "v_pk_minimum3_f16": row(
         "f16 f16 f16", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
     "v_pk_maximum3_f16": row(

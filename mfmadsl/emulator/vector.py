@@ -41,7 +41,10 @@ from mfmadsl.emulator.target import target_of
 from mfmadsl.emulator.wave import VCC_PAIR, Array, Waves, width_of
 
 _HALF_RESULTS = {  # two bytes: the other half of the target stays
-    f"v_cvt_{form}pk_{kind}_f32" for form in ("", "scalef32_") for kind in ("fp8", "bf8")
+    f"v_cvt_{form}_{source}"
+    for kind in ("fp8", "bf8")
+    for form, sources in ((f"pk_{kind}", ["f32"]), (f"scalef32_pk_{kind}", ["f32", "f16", "bf16"]))
+    for source in sources
 }
 
 
