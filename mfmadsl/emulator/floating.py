@@ -151,9 +151,9 @@ def _exponent(dtype: type) -> Compute:
 
 def _median(a: Array, b: Array, c: Array) -> Array:
     """The smallest where one of them is no number."""
-    middle = np.fmax(np.fmin(a, b), np.fmin(np.fmax(a, b), c))
+    middle = largest(smallest(a, b), smallest(largest(a, b), c))
     nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
-    return np.where(nan, np.fmin(np.fmin(a, b), c), middle)
+    return np.where(nan, smallest(smallest(a, b), c), middle)
 
 
 def _fix_division(quotient: Array, denominator: Array, numerator: Array) -> Array:
@@ -256,8 +256,8 @@ def _add_rows(kind: str) -> None:
         rows |= {
             "sub": row(two, lambda a, b: a - b),
             "subrev": row(two, lambda a, b: b - a),
-            "max3": row(three, lambda a, b, c: np.fmax(np.fmax(a, b), c)),
-            "min3": row(three, lambda a, b, c: np.fmin(np.fmin(a, b), c)),
+            "max3": row(three, lambda a, b, c: largest(largest(a, b), c)),
+            "min3": row(three, lambda a, b, c: smallest(smallest(a, b), c)),
             "med3": row(three, _median),
             "exp": row(kind, _rounded(kind, np.exp2)),
             "log": row(kind, _rounded(kind, np.log2)),

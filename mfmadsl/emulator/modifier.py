@@ -28,7 +28,7 @@ _VOP3_ONLY = frozenset(
     ]
 )  # fmt: skip
 _WITH_CONSTANT = re.compile(r"v_(fma|mad)(mk|ak)_f\d+")
-_ACCUMULATION = re.compile(r"v_accvgpr_\w+_b32")
+_ACCUMULATION = re.compile(r"v_accvgpr_(read|write|mov)_b32")
 
 
 def base_name(name: str) -> str:
@@ -56,8 +56,10 @@ def known_modifiers(instruction: Instruction, row: Row) -> bool:
         return False
     sources = len(row.kinds) - row.reads_mode
     wide = row.result.itemsize == 8 or any(width_of(kind) == 64 for kind in row.kinds)
-    plain = not instruction.modifiers and not has_source_modifiers(instruction)
-    if _WITH_CONSTANT.fullmatch(name) or _ACCUMULATION.fullmatch(name):
+    plain = not instruction.modifiers and not has_register_modifiers(instruction)
+    if match := _ACCUMULATION.fullmatch(name):
+        return plain and encoding in ("e64", "e32" if match[1] == "mov" else "e64")
+    if _WITH_CONSTANT.fullmatch(name):
         return plain
     has_short = name not in _VOP3_ONLY and (sources < 3 or row.accumulates)
     has_short = has_short and not name.startswith("v_cvt_scalef32")
@@ -99,10 +101,15 @@ def known_dpp(instruction: Instruction, wide: bool = False) -> bool:
 
 def has_source_modifiers(instruction: Instruction) -> bool:
     """Whether an operand is negated, made positive, or extended."""
+    return has_register_modifiers(instruction) or any(
+        o.negate or o.absolute for o in instruction.operands if isinstance(o, Literal)
+    )
+
+
+def has_register_modifiers(instruction: Instruction) -> bool:
+    """The same of registers: of a constant, the assembler can change the sign itself."""
     return is_extended(instruction) or any(
-        operand.negate or operand.absolute
-        for operand in instruction.operands
-        if isinstance(operand, Register | Literal)
+        o.negate or o.absolute for o in instruction.operands if isinstance(o, Register)
     )
 
 

@@ -155,12 +155,12 @@ def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
         raise ValueError(f"`{operand.name}` is no source")
     if (operand.negate or operand.absolute) and not floating:
         raise ValueError("neg and abs are of floats")
-    if isinstance(operand, Literal):
+    if isinstance(operand, Literal) and "s" in banks:  # constants are numbered among those
         operand.bits(width, floating, kind[0] == "i")
         return
-    if operand.extend and floating:
+    register = check_registers(operand, max(1, width // 32), banks)
+    if register.extend and floating:
         raise ValueError("sext is of integers")
-    check_registers(operand, max(1, width // 32), banks)
 
 
 def as_register(operand: Operand) -> Register:
@@ -192,12 +192,10 @@ def parse_operand(text: str) -> Operand:
         if isinstance(extended, Register):
             return replace(extended, extend=True)
     plain, negate, absolute = text, False, False
-    if plain.startswith("-") and not plain[1:2].isdigit():
-        plain, negate = plain[1:], True
+    if match := re.fullmatch(r"-([^\d.].*)|neg\((.+)\)", plain):
+        plain, negate = match[1] or match[2], True
     if match := re.fullmatch(r"\|(.+)\||abs\((.+)\)", plain):
         plain, absolute = match[1] or match[2], True
-    if match := re.fullmatch(r"neg\((.+)\)", plain):
-        plain, negate = match[1], True
     if plain in _NAMED:
         index, count = _NAMED[plain]
         return Register("s", index, count, negate, absolute)

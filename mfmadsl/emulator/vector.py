@@ -20,6 +20,7 @@ from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.modifier import (
     base_name,
     encoding_of,
+    has_register_modifiers,
     has_source_modifiers,
     is_extended,
     known_dpp,
@@ -146,7 +147,7 @@ def _compare(instruction: Instruction, name: str, machine: Machine) -> Operation
     allowed = {"src0_sel", "src1_sel"} if encoding == "sdwa" and not wide else set()
     if set(instruction.modifiers) - allowed or encoding == "dpp" or (wide and encoding == "sdwa"):
         return None
-    if encoding == "e32" and has_source_modifiers(instruction):
+    if encoding == "e32" and has_register_modifiers(instruction):
         return None
     register, *operands = instruction.operands
     target = check_target(register, 2, "s")
