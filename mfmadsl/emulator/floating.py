@@ -60,7 +60,7 @@ def _fused_exactly(a: float, b: float, c: float) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:

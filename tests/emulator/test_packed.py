@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mfmadsl.emulator.packed import DOT_PRODUCTS, MIXED, PAIRS_OF_F32, PAIRS_OF_HALVES
 from tests.emulator.machine import executed, vector
 from tests.emulator.manual.bits import is_nan, number, rounded, signed
+from tests.emulator.manual.edges import values
 from tests.emulator.manual.floats import FLOATS
 from tests.emulator.manual.integers import INTEGERS
-from tests.emulator.test_manual import values
 
 PAIRS = {"v[2:3]": np.array([[3, 5]], np.float32).repeat(64, 0).view(np.uint64)[:, 0]}
 PAIRS["v[4:5]"] = np.array([[10, 20]], np.float32).repeat(64, 0).view(np.uint64)[:, 0]
