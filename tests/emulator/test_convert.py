@@ -102,6 +102,18 @@ def test_numbers_are_scaled_down_and_packed(kind: str) -> None:
     assert vector(waves, 0)[0] == expected
 
 
+@pytest.mark.parametrize("half", ["f16", "bf16"])
+@pytest.mark.parametrize("kind", ["fp8", "bf8"])
+def test_halves_are_scaled_down_and_packed(kind: str, half: str) -> None:
+    """8 and -4, times 1/4, into one half of a register; the other half stays."""
+    dtype = np.float16 if half == "f16" else ml_dtypes.bfloat16
+    pair = np.array([8, -4], dtype).view(np.uint32).repeat(64)
+    waves = wave()
+    put(waves, {"v0": np.full(64, 0x12345678, np.uint32), "v1": pair})
+    run(waves, f"v_cvt_scalef32_pk_{kind}_{half} v0, v1, 4.0 op_sel:[0,0,1]", "gfx950")
+    assert vector(waves, 0)[0] == {"fp8": 0xB840_5678, "bf8": 0xBC40_5678}[kind]
+
+
 def test_every_narrow_conversion_is_tested() -> None:
     narrow = {
         name for name in vector_rows("gfx950") if any(k in name for k in ("fp8", "bf8", "fp4"))
@@ -111,6 +123,8 @@ def test_every_narrow_conversion_is_tested() -> None:
         for kind in ("fp8", "bf8")
         for form in (f"pk_{kind}_f32", f"f32_{kind}", f"pk_f32_{kind}", f"scalef32_pk_{kind}_f32")
     }
+    tested |= {f"v_cvt_scalef32_pk_{kind}_{half}" for kind in ("fp8", "bf8")
+               for half in ("f16", "bf16")}  # fmt: skip
     tested |= {f"v_cvt_scalef32_pk_{to}_{kind}" for to in ("f32", "f16", "bf16")
                for kind in ("fp8", "bf8", "fp4")}  # fmt: skip
     assert tested == narrow

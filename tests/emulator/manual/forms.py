@@ -25,10 +25,6 @@ class Form:
     clamp: bool = False
     factor: float = 1
 
-    @property
-    def output(self) -> bool:
-        return self.clamp or self.factor != 1
-
 
 def forms(count: int) -> Iterator[Form]:
     """The forms of an instruction of so many sources, whether there are such or not."""
