@@ -113,7 +113,7 @@ def expected(case: Case, lane: int, inputs: list[list[int]]) -> int:
     value = model(*bits)
     value = scaled_float(value, kind, form.factor) if form.factor != 1 else value
     value = clamped_float(value, kind) if form.clamp and kind else value
-    return value % 2 ** (8 * row.result.itemsize)
+    return value % (1 << 8 * row.result.itemsize)
 
 
 def flushed_sources(model: Callable[..., int], kinds: tuple[str, ...], result: str

@@ -16,9 +16,8 @@ def _extreme(kind: str, largest: bool) -> Model:
     sign, quiet = sum(FORMATS[kind]), FORMATS[kind][1] - 1
 
     def model(a: int, b: int) -> int:
-        for x in (a, b):
-            if is_nan(x, kind) and not x >> quiet & 1:
-                return nan(kind)
+        if any(is_nan(bits, kind) and not bits >> quiet & 1 for bits in (a, b)):
+            return nan(kind)
         if is_nan(a, kind) or is_nan(b, kind):
             return b if is_nan(a, kind) else a
         x, y = number(a, kind), number(b, kind)

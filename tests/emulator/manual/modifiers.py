@@ -21,11 +21,11 @@ def constant(text: str, kind: str) -> int:
         return rounded(INLINE_FLOATS[text], kind if kind[0] == "f" else integer_width)
     value = int(text, 0)
     if -16 <= value <= 64 or bits < 64:
-        return value % 2**bits
+        return value % (1 << bits)
     word = value % 2**32
     if kind[0] == "f":
         return word << 32
-    return (signed(word) if kind[0] == "i" else word) % 2**64
+    return (signed(word) if kind[0] == "i" else word) % (1 << 64)
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Source:
         value = constant(self.constant, kind) if self.constant else register
         if self.selection:
             low, width = self.selection
-            value = value >> low & (2**width - 1)
+            value = value >> low & ((1 << width) - 1)
             value = signed(value, width) if self.extend else value
-        value %= 2**bits
+        value %= 1 << bits
         sign = 1 << (bits - 1)
         value = value & ~sign if self.absolute else value
         return value ^ sign if self.negate else value
