@@ -150,8 +150,10 @@ def _exponent(dtype: type) -> Compute:
 
 
 def _median(a: Array, b: Array, c: Array) -> Array:
-    """The smallest where one of them is no number."""
-    middle = largest(smallest(a, b), smallest(largest(a, b), c))
+    """The largest of the others than the largest; the smallest where one is no number."""
+    top = largest(largest(a, b), c)
+    middle = np.where(top == b, largest(a, c), largest(a, b))
+    middle = np.where(top == a, largest(b, c), middle)
     nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
     return np.where(nan, smallest(smallest(a, b), c), middle)
 
@@ -223,7 +225,19 @@ def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[
 
 
 _FLUSHING = ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak")
+
+
+def _of_three(pick: Compute) -> Compute:
+    """v_maximum3 and v_minimum3: NaN where one of them is (CDNA4 ISA)."""
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        return np.where(np.isnan(a) | np.isnan(b) | np.isnan(c), a + b + c, pick(pick(a, b), c))
+
+    return compute
+
+
 largest, smallest = _extreme(larger=True), _extreme(larger=False)
+maximum3, minimum3 = _of_three(largest), _of_three(smallest)
 FLOATING: dict[str, Row] = {}
 
 
@@ -269,8 +283,8 @@ def _add_rows(kind: str) -> None:
             "fmaak": row(three, fused),
             "madmk": row(three, lambda a, k, b: a * k + b),
             "madak": row(three, lambda a, b, k: a * b + k),
-            "minimum3": row(three, lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-            "maximum3": row(three, lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+            "minimum3": row(three, minimum3),
+            "maximum3": row(three, maximum3),
         }
     if kind == "f32":
         for base in _FLUSHING:

@@ -49,11 +49,11 @@ class Machine:
         return flushing(compute, *self.flushed) if self.flushed else compute
 
     def clamped(self, values: Array) -> Array:
-        """Floats clamped to [0, 1]."""
+        """Floats clamped to [0, 1], where -0 is below 0."""
         zero, one = values.dtype.type(0), values.dtype.type(1)
         if self.dx10_clamp:
-            return np.fmin(np.fmax(values, zero), one)
-        return np.clip(values, zero, one)
+            return np.fmin(np.fmax(values, zero), one) + zero
+        return np.clip(values, zero, one) + zero
 
     def scaled(self, values: Array, factor: float) -> Array:
         """Floats times 2, 4 or 1/2, the output modifier.

@@ -9,7 +9,13 @@ import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.dot import DOT_PRODUCTS, compile_dot
-from mfmadsl.emulator.floating import fused_multiply_add, largest, smallest
+from mfmadsl.emulator.floating import (
+    fused_multiply_add,
+    largest,
+    maximum3,
+    minimum3,
+    smallest,
+)
 from mfmadsl.emulator.integer import arithmetic
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.modifier import base_name, has_source_modifiers
@@ -46,10 +52,8 @@ PAIRS_OF_HALVES: dict[str, Row] = {
     "v_pk_fma_f16": row("f16 f16 f16", fused_multiply_add("f16")),
     "v_pk_max_f16": row("f16 f16", largest),
     "v_pk_min_f16": row("f16 f16", smallest),
-    "v_pk_minimum3_f16": row(
-        "f16 f16 f16", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-    "v_pk_maximum3_f16": row(
-        "f16 f16 f16", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+    "v_pk_minimum3_f16": row("f16 f16 f16", minimum3),
+    "v_pk_maximum3_f16": row("f16 f16 f16", maximum3),
     "v_pk_add_u16": arithmetic("u16", lambda a, b: a + b),
     "v_pk_sub_u16": arithmetic("u16", lambda a, b: a - b),
     "v_pk_add_i16": arithmetic("i16", lambda a, b: a + b),

@@ -41,12 +41,15 @@ def _strict(kind: str, largest: bool) -> Model:
 
 
 def _median(kind: str) -> Model:
-    low = _extreme(kind, largest=False)
+    low, high = _extreme(kind, largest=False), _extreme(kind, largest=True)
 
     def model(a: int, b: int, c: int) -> int:
         if any(is_nan(x, kind) for x in (a, b, c)):
             return low(low(a, b), c)
-        return sorted((a, b, c), key=lambda x: number(x, kind))[1]
+        top = number(high(high(a, b), c), kind)
+        if top == number(a, kind):
+            return high(b, c)
+        return high(a, c) if top == number(b, kind) else high(a, b)
 
     return model
 
