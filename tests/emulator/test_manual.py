@@ -171,7 +171,7 @@ def agrees(case: Case, found: int, value: int) -> bool:
         return False
     if case.name in TRANSCENDENTAL:
         return apart(part, value, kind) <= 1
-    return part == value
+    return bool(part == value)
 
 
 def packed_equal(name: str, found: int, expected: int) -> bool:
