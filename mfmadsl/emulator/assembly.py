@@ -42,9 +42,11 @@ class Instruction:
         return int(self.modifiers.get(key, "0"), 0)
 
     def flags(self, key: str, count: int, default: int = 0) -> list[int]:
-        """The numbers of a modifier such as `op_sel:[0,1]`."""
+        """The bits of a modifier such as `op_sel:[0,1]`. Raises ValueError if they are none."""
         text = self.modifiers.get(key)
-        return [int(flag) for flag in text.strip("[]").split(",")] if text else [default] * count
+        if text is None:
+            return [default] * count
+        return [("0", "1").index(flag.strip()) for flag in text.strip("[]").split(",")]
 
 
 @dataclass(frozen=True)

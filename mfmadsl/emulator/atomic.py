@@ -8,7 +8,7 @@ import numpy as np
 
 from mfmadsl.emulator.convert import to_bfloat
 from mfmadsl.emulator.memory import ByteStore
-from mfmadsl.emulator.operand import Operand, Register
+from mfmadsl.emulator.operand import Operand, Register, as_register
 from mfmadsl.emulator.transfer import Width, active
 from mfmadsl.emulator.wave import Array, Mask, Waves
 
@@ -93,8 +93,7 @@ def atomic(
     width = Width(bytes_of(kind))
     words = width.words
     sources = []
-    for operand in data:
-        assert isinstance(operand, Register)
+    for operand in map(as_register, data):
         if waves.watch is not None:
             waves.watch.updates(waves, store, offsets, operand, width, mask)
         parts = [

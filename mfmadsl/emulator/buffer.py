@@ -10,7 +10,7 @@ from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.atomic import ATOMICS, atomic, bytes_of, memory_atomic
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine import Machine
-from mfmadsl.emulator.operand import Operand, Register, Symbol
+from mfmadsl.emulator.operand import Operand, Register, Symbol, as_register
 from mfmadsl.emulator.operation import Operation, Read, reads_of
 from mfmadsl.emulator.transfer import (
     M0_REGISTER,
@@ -56,7 +56,7 @@ class _Place:
 
     def __init__(self, instruction: Instruction, operands: list[Operand]) -> None:
         self._vector, descriptor, self._base = operands
-        assert isinstance(descriptor, Register)
+        descriptor = as_register(descriptor)
         self._descriptor = descriptor
         self._displacement = instruction.offset()
         self._index = "idxen" in instruction.modifiers
@@ -91,10 +91,10 @@ class _Place:
         offset += waves.read_vector(self._base, "u32").astype(np.int64)
         vector, index = self._vector, np.zeros((1, 1), dtype=np.int64)
         if self._index:
-            assert isinstance(vector, Register)
+            vector = as_register(vector)
             index = waves.read_vector(Register("v", vector.index, 1), "u32").astype(np.int64)
         if self._offset:
-            assert isinstance(vector, Register)
+            vector = as_register(vector)
             last = Register("v", vector.index + vector.count - 1, 1)
             offset += waves.read_vector(last, "u32").astype(np.int64)
         offset += index * stride[:, None]
@@ -112,7 +112,7 @@ def _pieces(width: Width) -> list[tuple[int, Width]]:
 def _move(instruction: Instruction, is_load: bool, width: Width) -> Operation:
     data, *operands = instruction.operands
     place = _Place(instruction, operands)
-    assert isinstance(data, Register)
+    data = as_register(data)
 
     def execute(waves: Waves) -> None:
         in_scratch = place.scratch_offset(waves)
@@ -166,7 +166,7 @@ def _to_lds(instruction: Instruction, width: Width) -> Operation:
 def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operation:
     data, *operands = instruction.operands
     place = _Place(instruction, operands)
-    assert isinstance(data, Register)
+    data = as_register(data)
     returns = bool({"sc0", "glc"} & set(instruction.modifiers))
     combine, kind = memory_atomic(name, suffix)
     size = bytes_of(kind)

@@ -162,6 +162,21 @@ def _scaled_narrow(number: NarrowFloat, a: Array, b: Array, scale: Array, mode: 
     return _narrow(number, a / _power(scale), b / _power(scale), mode)
 
 
+def _from_half(kind: str, packed: Array, high: bool) -> Array:
+    """One half of words, as an f32."""
+    bits = (packed >> np.uint32(16 * high) & np.uint32(0xFFFF)).astype(np.uint16)
+    if kind == "f16":
+        return bits.view(np.float16).astype(np.float32)
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def _scaled_narrow_halves(
+    number: NarrowFloat, kind: str, packed: Array, scale: Array, mode: Array
+) -> Array:
+    low, high = (_from_half(kind, packed, half) for half in (False, True))
+    return _scaled_narrow(number, low, high, scale, mode)
+
+
 def _scaled_rows() -> dict[str, Row]:
     """gfx950's conversions with a scale (CDNA4 ISA, VOP3)."""
     numbers = narrow_floats("gfx950")
@@ -176,4 +191,10 @@ def _scaled_rows() -> dict[str, Row]:
         rows[f"v_cvt_scalef32_pk_{kind}_f32"] = Row(
             ("f32", "f32", "f32", "u32"), partial(_scaled_narrow, numbers[kind]), reads_mode=True
         )
+        for half in ("f16", "bf16"):
+            rows[f"v_cvt_scalef32_pk_{kind}_{half}"] = Row(
+                ("u32", "f32", "u32"),
+                partial(_scaled_narrow_halves, numbers[kind], half),
+                reads_mode=True,
+            )
     return rows

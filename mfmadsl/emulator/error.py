@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 
 from mfmadsl.error import MfmadslError
 
+MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What operands raise that are not those of their instruction."""
+
 
 @dataclass(frozen=True)
 class Fault:

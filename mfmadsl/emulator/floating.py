@@ -1,19 +1,22 @@
 """Vector instructions on floats (CDNA3 ISA, chapter 12: VOP1, VOP2 and VOP3).
 
-Denormals are kept, and results are the nearest numbers, ties to even. So are those of the
-functions that a chip approximates to within one unit in the last place: exp, log, rcp, rsq, sqrt,
-sin and cos.
+Results are the nearest numbers, ties to even. So are those of the functions that a chip
+approximates to within one unit in the last place: exp, log, rcp, rsq, sqrt, sin and cos. Denormals
+are kept, unless the mode flushes them; some instructions on f32 always do ("denormals are flushed"
+in the manuals; Mesa's ACO, `fp_denorm`; LLVM scales numbers around them).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from mfmadsl.emulator.denormal import flushing
 from mfmadsl.emulator.row import Compute, Row, row
 from mfmadsl.emulator.wave import Array
 
@@ -57,7 +60,7 @@ def _fused_exactly(a: float, b: float, c: float) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -94,6 +97,40 @@ def _rounded(kind: str, function: Callable[[Any], Any]) -> Compute:
     return lambda a: np.asarray(function(a.astype(np.float64))).astype(_SIZES[kind])
 
 
+def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compute:
+    """sin or cos of a part of a turn; what is out of [-256, 256] gives sin(0) or cos(0)."""
+
+    def compute(a: Array) -> Array:
+        inside = function(2 * np.pi * a.astype(np.float64))
+        out = np.isfinite(a) & (np.abs(a) > 256)
+        return np.where(out, beyond, inside).astype(_SIZES[kind])
+
+    return compute
+
+
+def _extreme(larger: bool) -> Compute:
+    """v_max and v_min: -0 is below 0, and a quiet NaN gives way to a number.
+
+    A signaling NaN does not, in IEEE mode (CDNA3 ISA, V_MAX_F32), which kernels of HSA are in.
+    """
+    pick, join = (np.fmax, np.bitwise_and) if larger else (np.fmin, np.bitwise_or)
+
+    def compute(a: Array, b: Array) -> Array:
+        a, b = np.broadcast_arrays(a, b)
+        bits = f"u{a.itemsize}"
+        chosen: Array = np.where(a == b, join(a.view(bits), b.view(bits)).view(a.dtype), pick(a, b))
+        signals = _is_signaling(a) | _is_signaling(b)
+        return np.where(signals, a.dtype.type(np.nan), chosen)
+
+    return compute
+
+
+def _is_signaling(a: Array) -> Array:
+    quiet = {2: 9, 4: 22, 8: 51}[a.itemsize]
+    bits = a.view(f"u{a.itemsize}")
+    return np.isnan(a) & (bits >> bits.dtype.type(quiet) & bits.dtype.type(1) == 0)
+
+
 def _fraction(a: Array) -> Array:
     """Below 1, also where the difference would round to it."""
     one_below = np.nextafter(a.dtype.type(1), a.dtype.type(0))
@@ -113,10 +150,12 @@ def _exponent(dtype: type) -> Compute:
 
 
 def _median(a: Array, b: Array, c: Array) -> Array:
-    """The smallest where one of them is no number."""
-    middle = np.fmax(np.fmin(a, b), np.fmin(np.fmax(a, b), c))
+    """The largest of the others than the largest; the smallest where one is no number."""
+    top = largest(largest(a, b), c)
+    middle = np.where(top == b, largest(a, c), largest(a, b))
+    middle = np.where(top == a, largest(b, c), middle)
     nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
-    return np.where(nan, np.fmin(np.fmin(a, b), c), middle)
+    return np.where(nan, smallest(smallest(a, b), c), middle)
 
 
 def _fix_division(quotient: Array, denominator: Array, numerator: Array) -> Array:
@@ -185,6 +224,20 @@ def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[
     return result, flag
 
 
+_FLUSHING = ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak")
+
+
+def _of_three(pick: Compute) -> Compute:
+    """v_maximum3 and v_minimum3: NaN where one of them is (CDNA4 ISA)."""
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        return np.where(np.isnan(a) | np.isnan(b) | np.isnan(c), a + b + c, pick(pick(a, b), c))
+
+    return compute
+
+
+largest, smallest = _extreme(larger=True), _extreme(larger=False)
+maximum3, minimum3 = _of_three(largest), _of_three(smallest)
 FLOATING: dict[str, Row] = {}
 
 
@@ -197,8 +250,8 @@ def _add_rows(kind: str) -> None:
     rows = {
         "add": row(two, lambda a, b: a + b),
         "mul": row(two, lambda a, b: a * b),
-        "max": row(two, np.fmax),
-        "min": row(two, np.fmin),
+        "max": row(two, largest),
+        "min": row(two, smallest),
         "fma": row(three, fused),
         "fmac": row(three, fused, accumulates=True),
         "fract": row(kind, _fraction),
@@ -217,23 +270,26 @@ def _add_rows(kind: str) -> None:
         rows |= {
             "sub": row(two, lambda a, b: a - b),
             "subrev": row(two, lambda a, b: b - a),
-            "max3": row(three, lambda a, b, c: np.fmax(np.fmax(a, b), c)),
-            "min3": row(three, lambda a, b, c: np.fmin(np.fmin(a, b), c)),
+            "max3": row(three, lambda a, b, c: largest(largest(a, b), c)),
+            "min3": row(three, lambda a, b, c: smallest(smallest(a, b), c)),
             "med3": row(three, _median),
             "exp": row(kind, _rounded(kind, np.exp2)),
             "log": row(kind, _rounded(kind, np.log2)),
-            "sin": row(kind, _rounded(kind, lambda a: np.sin(2 * np.pi * a))),
-            "cos": row(kind, _rounded(kind, lambda a: np.cos(2 * np.pi * a))),
+            "sin": row(kind, _periodic(kind, np.sin, 0)),
+            "cos": row(kind, _periodic(kind, np.cos, 1)),
             "mad": row(three, lambda a, b, c: a * b + c),
             "mac": row(three, lambda a, b, c: a * b + c, accumulates=True),
             "fmamk": row(three, fused),
             "fmaak": row(three, fused),
             "madmk": row(three, lambda a, k, b: a * k + b),
             "madak": row(three, lambda a, b, k: a * b + k),
-            "minimum3": row(three, lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-            "maximum3": row(three, lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+            "minimum3": row(three, minimum3),
+            "maximum3": row(three, maximum3),
         }
-    if kind == "f32":  # the two differ in the exceptions that they raise, and nobody traps those
+    if kind == "f32":
+        for base in _FLUSHING:
+            rows[base] = replace(rows[base], compute=flushing(rows[base].compute, kind))
+        # The two differ in the exceptions that they raise, and nobody traps those.
         rows["rcp_iflag"] = rows["rcp"]
     FLOATING.update({name(base): entry for base, entry in rows.items()})
 

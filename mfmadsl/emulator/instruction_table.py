@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.error import MALFORMED, EmulationError
 from mfmadsl.emulator.lds import compile_lds
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.matrix import compile_matrix
+from mfmadsl.emulator.modifier import has_source_modifiers
 from mfmadsl.emulator.operation import Operation
 from mfmadsl.emulator.packed import compile_packed
 from mfmadsl.emulator.scalar import compile_scalar
@@ -14,9 +15,13 @@ from mfmadsl.emulator.smem import compile_smem
 from mfmadsl.emulator.vector import compile_vector
 from mfmadsl.emulator.vmem import compile_vmem
 
-_COMPILERS = (
+_VECTOR_COMPILERS = (
     compile_vector,
     compile_packed,
+)
+"""Those whose sources may be negated, or extended."""
+
+_PLAIN_COMPILERS = (
     compile_matrix,
     compile_lds,
     compile_vmem,
@@ -49,10 +54,11 @@ NO_EFFECT = frozenset(
 
 def compile_instruction(instruction: Instruction, machine: Machine) -> Operation:
     """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""
-    for compile_one in _COMPILERS:
+    plain = () if has_source_modifiers(instruction) else _PLAIN_COMPILERS
+    for compile_one in (*_VECTOR_COMPILERS, *plain):
         try:
             operation = compile_one(instruction, machine)
-        except (AssertionError, IndexError, KeyError, ValueError):
+        except MALFORMED:
             break  # its operands are not what the manual gives it
         if operation is not None:
             return operation

@@ -42,8 +42,10 @@ def _extract_unsigned(a: Array, b: Array, c: Array) -> Array:
 
 
 def _extract_signed(a: Array, b: Array, c: Array) -> Array:
+    """A field that reaches beyond bit 31 has copies of that bit there."""
     width = _shift(c, 32)
-    field = _extract_unsigned(a.view(np.uint32), b, c)
+    shifted = (a >> _shift(b, 32).astype(np.int32)).view(np.uint32)
+    field = shifted & ((np.uint32(1) << width) - np.uint32(1))
     sign = np.where(width == 0, 0, np.uint32(1) << (np.maximum(width, 1) - 1)).astype(np.uint32)
     return ((field ^ sign) - sign).view(np.int32)
 
@@ -118,7 +120,8 @@ def _shift_pack(low: int, high: int, a: Array, b: Array, shift: Array) -> Array:
     return np.asarray(x | y << 8).astype(np.uint32)
 
 
-def _saturating(kind: str, compute: Compute) -> Compute:
+def saturating(kind: str, compute: Compute) -> Compute:
+    """The same on integers of a type, whose results stop at the ends of its range."""
     dtype = np.dtype(f"{kind[0]}{int(kind[1:]) // 8}")
     limits = np.iinfo(dtype)
 
@@ -129,8 +132,9 @@ def _saturating(kind: str, compute: Compute) -> Compute:
     return saturated
 
 
-def _arithmetic(kind: str, compute: Compute, count: int = 2) -> Row:
-    return Row((kind,) * count, compute, saturating=_saturating(kind, compute))
+def arithmetic(kind: str, compute: Compute, count: int = 2) -> Row:
+    """A row of integers that `clamp` saturates."""
+    return Row((kind,) * count, compute, saturating=saturating(kind, compute))
 
 
 def _copy(a: Array) -> Array:
@@ -167,19 +171,19 @@ INTEGER: dict[str, Row] = {
     "v_perm_b32": row("u32 u32 u32", _permute, 0, 1),
     "v_alignbit_b32": row("u32 u32 u32", _align_bit, 0, 1),
     "v_alignbyte_b32": row("u32 u32 u32", _align_byte, 0, 1),
-    "v_add_u32": _arithmetic("u32", lambda a, b: a + b),
-    "v_sub_u32": _arithmetic("u32", lambda a, b: a - b),
-    "v_subrev_u32": _arithmetic("u32", lambda a, b: b - a),
-    "v_add_i32": _arithmetic("i32", lambda a, b: a + b),
-    "v_sub_i32": _arithmetic("i32", lambda a, b: a - b),
-    "v_add_u16": _arithmetic("u16", lambda a, b: a + b),
-    "v_sub_u16": _arithmetic("u16", lambda a, b: a - b),
-    "v_subrev_u16": _arithmetic("u16", lambda a, b: b - a),
-    "v_add_i16": _arithmetic("i16", lambda a, b: a + b),
-    "v_sub_i16": _arithmetic("i16", lambda a, b: a - b),
-    "v_mad_u16": _arithmetic("u16", lambda a, b, c: a * b + c, 3),
-    "v_mad_legacy_u16": _arithmetic("u16", lambda a, b, c: a * b + c, 3),
-    "v_mad_i16": _arithmetic("i16", lambda a, b, c: a * b + c, 3),
+    "v_add_u32": arithmetic("u32", lambda a, b: a + b),
+    "v_sub_u32": arithmetic("u32", lambda a, b: a - b),
+    "v_subrev_u32": arithmetic("u32", lambda a, b: b - a),
+    "v_add_i32": arithmetic("i32", lambda a, b: a + b),
+    "v_sub_i32": arithmetic("i32", lambda a, b: a - b),
+    "v_add_u16": arithmetic("u16", lambda a, b: a + b),
+    "v_sub_u16": arithmetic("u16", lambda a, b: a - b),
+    "v_subrev_u16": arithmetic("u16", lambda a, b: b - a),
+    "v_add_i16": arithmetic("i16", lambda a, b: a + b),
+    "v_sub_i16": arithmetic("i16", lambda a, b: a - b),
+    "v_mad_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3),
+    "v_mad_legacy_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3),
+    "v_mad_i16": arithmetic("i16", lambda a, b, c: a * b + c, 3),
     "v_mul_lo_u16": row("u16 u16", lambda a, b: a * b),
     "v_add3_u32": row("u32 u32 u32", lambda a, b, c: a + b + c),
     "v_lshl_add_u32": row("u32 u32 u32", lambda a, b, c: (a << _shift(b, 32)) + c),

@@ -7,7 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.operand import Operand, Register
+from mfmadsl.emulator.operand import (
+    Operand,
+    Register,
+    check_registers,
+    check_source,
+    check_target,
+)
 from mfmadsl.emulator.operation import Operation, Read, reads_of
 from mfmadsl.emulator.wave import LANES, Array, Waves
 
@@ -18,23 +24,26 @@ def _lane_number(waves: Waves, operand: Operand) -> Array:
 
 
 def _read_first_lane(instruction: Instruction) -> Operation:
-    target, source = instruction.operands
-    assert isinstance(target, Register)
+    first, source = instruction.operands
+    target = check_target(first, 1, "s")
+    check_registers(source, 1, "v")
 
     def moved(_: Waves, data: Waves) -> Array:
         value = np.broadcast_to(data.read_vector(source, "u32"), (data.count, LANES))
         mask = data.exec_mask()
         if mask is None:
             return np.ascontiguousarray(value[:, 0])
-        first = np.argmax(mask, axis=1)  # lane 0 where none is active, as the ISA has it
-        return value[np.arange(data.count), first]
+        lane = np.argmax(mask, axis=1)  # lane 0 where none is active, as the ISA has it
+        return value[np.arange(data.count), lane]
 
     return _scalar_result(target, source, (), moved)
 
 
 def _read_lane(instruction: Instruction) -> Operation:
-    target, source, lane = instruction.operands
-    assert isinstance(target, Register)
+    first, source, lane = instruction.operands
+    target = check_target(first, 1, "s")
+    check_registers(source, 1, "v")
+    check_source(lane, "u32", "s")
 
     def moved(waves: Waves, data: Waves) -> Array:
         value = np.broadcast_to(data.read_vector(source, "u32"), (data.count, LANES))
@@ -61,8 +70,10 @@ def _scalar_result(
 
 def _write_lane(instruction: Instruction) -> Operation:
     """v_writelane_b32: one lane changes, also where EXEC has switched it off."""
-    target, value, lane = instruction.operands
-    assert isinstance(target, Register)
+    first, value, lane = instruction.operands
+    target = check_target(first, 1)
+    check_source(value, "u32", "s")
+    check_source(lane, "u32", "s")
 
     def moved(waves: Waves, data: Waves) -> Array:
         row = data.read_vector(target, "u32").copy()
@@ -80,9 +91,7 @@ def _swap_halves(rows: int) -> Callable[[Instruction], Operation]:
     """v_permlane16_swap and v_permlane32_swap: odd rows of the first, even ones of the second."""
 
     def compile_it(instruction: Instruction) -> Operation:
-        first, second = instruction.operands
-        assert isinstance(first, Register)
-        assert isinstance(second, Register)
+        first, second = (check_target(operand, 1) for operand in instruction.operands)
         odd = np.arange(LANES) // rows % 2 == 1
         partner = np.arange(LANES) ^ rows
 
@@ -98,9 +107,7 @@ def _swap_halves(rows: int) -> Callable[[Instruction], Operation]:
 
 
 def _swap(instruction: Instruction) -> Operation:
-    first, second = instruction.operands
-    assert isinstance(first, Register)
-    assert isinstance(second, Register)
+    first, second = (check_target(operand, 1) for operand in instruction.operands)
 
     def moved(_: Waves, data: Waves) -> Array:
         a, b = data.read_vector(first, "u32"), data.read_vector(second, "u32")
@@ -126,8 +133,10 @@ def _count_lower_lanes(high: bool) -> Callable[[Instruction], Operation]:
     """v_mbcnt: how many bits of a mask belong to lanes before this one, plus a number."""
 
     def compile_it(instruction: Instruction) -> Operation:
-        target, mask, addend = instruction.operands
-        assert isinstance(target, Register)
+        register, mask, addend = instruction.operands
+        target = check_target(register, 1)
+        check_source(mask, "u32")
+        check_source(addend, "u32")
         lane = np.arange(LANES)
         below = np.clip(lane - 32 if high else lane, 0, 32).astype(np.uint64)
         taken = ((np.uint64(1) << below) - np.uint64(1)).astype(np.uint32)

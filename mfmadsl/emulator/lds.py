@@ -10,7 +10,7 @@ from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.atomic import ATOMICS, atomic, bytes_of, kind_of
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine import Machine
-from mfmadsl.emulator.operand import Operand, Register
+from mfmadsl.emulator.operand import Operand, Register, as_register
 from mfmadsl.emulator.operation import Operation, Read, reads_of
 from mfmadsl.emulator.transfer import WIDTHS, Width, load, put, reach_lds, read, store
 from mfmadsl.emulator.wave import LANES, Array, Mask, Waves
@@ -85,7 +85,7 @@ def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operat
     The elements of a row lie side by side in one lane or in several neighbours. EXEC must be full.
     """
     target, address = instruction.operands
-    assert isinstance(target, Register)
+    target = as_register(target)
     width = Width(4 * words)
     place = instruction.offset()
 
@@ -126,8 +126,8 @@ def _packed(codes: Array, bits: int) -> Array:
 def _permute(instruction: Instruction, backward: bool) -> Operation:
     """Values from, or to, the lanes that addresses name; LDS itself is not touched."""
     target, address, data = instruction.operands
-    assert isinstance(target, Register)
-    assert isinstance(data, Register)
+    target = as_register(target)
+    data = as_register(data)
     displacement = np.uint32(instruction.offset())
 
     def moved(waves: Waves, source: Waves) -> Array:
@@ -196,5 +196,5 @@ def _atomic(instruction: Instruction, name: str, kind: str, returns: bool) -> Op
 
 
 def _two(register: Operand, words: int) -> list[Operand]:
-    assert isinstance(register, Register)
+    register = as_register(register)
     return [Register(register.bank, register.index + i * words, words) for i in range(2)]

@@ -8,57 +8,96 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mfmadsl.emulator.assembly import Program
-from mfmadsl.emulator.row import Row
+from mfmadsl.emulator.denormal import flushing, without_denormals
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.row import Compute, Row
 from mfmadsl.emulator.wave import Array
 from mfmadsl.model import Intrinsic
 
-_SMALLEST_NORMAL = {2: 2.0**-14, 4: 2.0**-126, 8: 2.0**-1022}
+_KEEP_DENORMALS, _FLUSH_DENORMALS = 3, 0
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A chip, and the float types whose denormals it takes for 0 and never gives.
+    """A chip, and the mode that its kernels run in (CDNA3 ISA, section 4.2).
 
-    `described` has the matrix instructions, by mnemonic, whose meaning is that of a `.mfma` entry.
+    `flushed` are the float types whose denormals it takes for 0 and never gives; with
+    `dx10_clamp`, clamping makes NaN 0; with `ieee`, results are not scaled. `described` has the
+    matrix instructions, by mnemonic, whose meaning is that of a `.mfma` entry.
     """
 
     arch: str
     flushed: tuple[str, ...] = ()
+    ieee: bool = True
+    dx10_clamp: bool = True
     described: Mapping[str, tuple[Intrinsic, ...]] = field(default_factory=dict)
 
+    @property
+    def mode(self) -> int:
+        """Bits 0 to 9 of the MODE register."""
+        single, other = (
+            _FLUSH_DENORMALS if kind in self.flushed else _KEEP_DENORMALS for kind in ("f32", "f64")
+        )
+        return single << 4 | other << 6 | self.dx10_clamp << 8 | self.ieee << 9
+
     def flushing(self, row: Row) -> Row:
-        """A row of the instruction table, with that done to its sources and its result."""
-        if not {kind for kind in row.kinds if kind in self.flushed}:
+        """A row of the instruction table, with denormals flushed as the mode says."""
+        if not self.flushed or not row.on_floats:
             return row
-        compute = row.compute
+        return replace(row, compute=self.flushed_compute(row.compute))
 
-        def flushed(*sources: Array) -> Array:
-            return without_denormals(np.asarray(compute(*map(without_denormals, sources))))
+    def flushed_compute(self, compute: Compute) -> Compute:
+        """A function of floats, with denormals flushed as the mode says."""
+        return flushing(compute, *self.flushed) if self.flushed else compute
 
-        return replace(row, compute=flushed)
+    def clamped(self, values: Array) -> Array:
+        """Floats clamped to [0, 1], where -0 is below 0."""
+        zero, one = values.dtype.type(0), values.dtype.type(1)
+        if self.dx10_clamp:
+            return np.fmin(np.fmax(values, zero), one) + zero
+        return np.clip(values, zero, one) + zero
 
+    def scaled(self, values: Array, factor: float) -> Array:
+        """Floats times 2, 4 or 1/2, the output modifier.
 
-def without_denormals(values: Array) -> Array:
-    """Denormal floats made 0 of their sign; anything else as it is."""
-    if values.dtype.kind != "f":
-        return values
-    smallest = _SMALLEST_NORMAL[values.itemsize]
-    zero = np.copysign(values.dtype.type(0), values)
-    return np.where(np.abs(values) < smallest, zero, values)
+        A chip ignores it in IEEE mode and where denormals may come out; what it scales has no
+        negative zero (CDNA3 ISA, section 6.2; LLVM, `SIFoldOperands`).
+        """
+        kind = f"f{8 * values.itemsize}"
+        if factor == 1 or self.ieee or kind not in self.flushed:
+            return values
+        return without_denormals(values * values.dtype.type(factor)) + values.dtype.type(0)
 
 
 def machine_of(program: Program, trusted: Sequence[Intrinsic] = ()) -> Machine:
-    """The chip of a program, in the mode that its descriptor asks for (0: flush).
+    """The chip of a program, in the mode that its descriptor asks for.
 
-    `trusted` are the entries whose meaning is taken for that of their instructions.
+    What the descriptor leaves out is as LLVM's assembler has it (LLVM, "User Guide for AMDGPU
+    Backend", `.amdhsa_` directives). `trusted` are the entries whose meaning is taken for that of
+    their instructions. Raises EmulationError for a mode that is not emulated.
     """
-    flushed = []
-    if program.directives.get("float_denorm_mode_32", 3) == 0:
-        flushed.append("f32")
-    if program.directives.get("float_denorm_mode_16_64", 3) == 0:
-        flushed += ["f16", "f64"]
+    directives = program.directives
+    flushed: list[str] = []
+    for name, default, kinds in (
+        ("float_denorm_mode_32", _FLUSH_DENORMALS, ("f32",)),
+        ("float_denorm_mode_16_64", _KEEP_DENORMALS, ("f16", "f64")),
+    ):
+        mode = directives.get(name, default)
+        if mode == _FLUSH_DENORMALS:
+            flushed += kinds
+        elif mode != _KEEP_DENORMALS:
+            raise EmulationError(f".amdhsa_{name} {mode} is not emulated: use 0 or 3")
+    for name in ("float_round_mode_32", "float_round_mode_16_64"):
+        if directives.get(name, 0):
+            raise EmulationError(f".amdhsa_{name} is not emulated but for 0, to nearest even")
     described: dict[str, tuple[Intrinsic, ...]] = {}
     for intrinsic in trusted:
         for mnemonic in intrinsic.mnemonics:
             described[mnemonic] = (*described.get(mnemonic, ()), intrinsic)
-    return Machine(program.arch, tuple(flushed), described)
+    return Machine(
+        program.arch,
+        tuple(flushed),
+        ieee=directives.get("ieee_mode", 1) == 1,
+        dx10_clamp=directives.get("dx10_clamp", 1) == 1,
+        described=described,
+    )

@@ -58,23 +58,68 @@ class Register:
 class Literal:
     """A constant in the instruction; `text` is needed because its meaning depends on the type.
 
-    `negate` is the source modifier, which changes the sign bit.
+    `negate` and `absolute` are the source modifiers, which change the sign bit.
     """
 
     text: str
     negate: bool = False
+    absolute: bool = False
 
     @property
     def is_float(self) -> bool:
         return not _INTEGER.fullmatch(self.text)
 
-    def bits(self, width: int, floating: bool) -> int:
-        """The constant as `width` bits: floats in that format, integers sign-extended."""
+    def bits(self, width: int, floating: bool, signed: bool = False) -> int:
+        """The constant as a source of `width` bits, which is a float or a signed integer.
+
+        Inline constants have the width of the source. Anything else is a literal of 32 bits: the
+        high word of a 64-bit float, sign-extended to a signed integer of 64 bits and zero-extended
+        to others (CDNA3 ISA, section 5.2; LLVM, `AMDGPUAsmParser` and `isOperandLegal`). Raises
+        ValueError where the constant does not fit.
+        """
+        bits = self._unmodified(width, floating, signed)
+        sign = 1 << (width - 1)
+        bits = bits & ~sign if self.absolute else bits
+        return bits ^ sign if self.negate else bits
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether it costs no literal."""
         if _INTEGER.fullmatch(self.text):
-            bits = int(self.text, 0) & ((1 << width) - 1)
-        else:
-            bits = float_bits(float(self.text), width if floating else 32)
-        return bits ^ 1 << (width - 1) if self.negate else bits
+            return int(self.text, 0) in _INLINE_INTEGERS
+        return float_bits(float(self.text), 64) in _INLINE_DOUBLES or self.text == "0.15915494"
+
+    @property
+    def is_negative_integer(self) -> bool:
+        return bool(_INTEGER.fullmatch(self.text)) and int(self.text, 0) < 0
+
+    def _unmodified(self, width: int, floating: bool, signed: bool) -> int:
+        if not _INTEGER.fullmatch(self.text):
+            return self._float_bits(width, floating)
+        value = int(self.text, 0)
+        if width == 64 and not floating and value >> 63 == 1:  # all 64 bits of a negative number
+            value -= 1 << 64
+        stored = min(width, 32)
+        if not -(1 << (stored - 1)) <= value < 1 << stored:
+            raise ValueError(f"the constant {self.text} has more than {stored} bits")
+        if width < 64 or value in _INLINE_INTEGERS:
+            return value & ((1 << width) - 1)
+        word = value & 0xFFFF_FFFF
+        if floating:
+            return word << 32
+        return word | 0xFFFF_FFFF << 32 if signed and word >> 31 else word
+
+    def _float_bits(self, width: int, floating: bool) -> int:
+        value = float(self.text)
+        if floating:
+            bits = float_bits(value, width)
+            literal = width == 64 and bits not in _INLINE_DOUBLES
+            return bits & ~0xFFFF_FFFF if literal else bits
+        if width == 64 and float_bits(value, 64) in _INLINE_DOUBLES:
+            return float_bits(value, 64)
+        if width != 32:
+            raise ValueError(f"the constant {self.text} is no integer of {width} bits")
+        return float_bits(value, 32)
 
 
 @dataclass(frozen=True)
@@ -93,6 +138,57 @@ def float_bits(value: float, width: int) -> int:
     return int(struct.unpack(integer, struct.pack(code, value))[0])
 
 
+_INLINE_INTEGERS = range(-16, 65)
+_INLINE_DOUBLES = frozenset(
+    float_bits(sign * size, 64)
+    for size in (0.0, 0.5, 1.0, 2.0, 4.0, 0.15915494309189532)
+    for sign in (1, -1)
+    if sign > 0 or size in (0.5, 1.0, 2.0, 4.0)
+)
+"""Constants that cost no literal (CDNA3 ISA, section 5.2); the last one is 1/(2 pi)."""
+
+
+def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
+    """Whether an operand may be a source of a type, from one of the banks of registers.
+
+    Raises ValueError if it may not: another number of registers, a constant that does not fit, or
+    a modifier that the type does not have.
+    """
+    floating, width = kind[0] == "f", int(kind[1:])
+    if isinstance(operand, Symbol):
+        raise ValueError(f"`{operand.name}` is no source")
+    if (operand.negate or operand.absolute) and not floating:
+        raise ValueError("neg and abs are of floats")
+    if isinstance(operand, Literal) and "s" in banks:  # constants are numbered among those
+        operand.bits(width, floating, kind[0] == "i")
+        return
+    register = check_registers(operand, max(1, width // 32), banks)
+    if register.extend and floating:
+        raise ValueError("sext is of integers")
+
+
+def as_register(operand: Operand) -> Register:
+    """An operand that has to be registers. Raises ValueError if it is not."""
+    if not isinstance(operand, Register):
+        raise ValueError(f"{operand} is no register")
+    return operand
+
+
+def check_registers(operand: Operand, count: int, banks: str) -> Register:
+    """An operand as registers, so many of one of the banks. Raises ValueError if it is not that."""
+    if not isinstance(operand, Register) or operand.bank not in banks or operand.count != count:
+        raise ValueError(f"not {count} registers of {banks}")
+    return operand
+
+
+def check_target(operand: Operand, count: int, bank: str = "v") -> Register:
+    """An operand that is written. Raises ValueError if it cannot be."""
+    register = check_registers(operand, count, bank)
+    if register.negate or register.absolute or register.extend:
+        raise ValueError("a target has no modifiers")
+    return register
+
+
 def parse_operand(text: str) -> Operand:
     """One operand. Raises EmulationError if it is none that is known."""
     if match := re.fullmatch(r"sext\((.+)\)", text):
@@ -100,12 +196,10 @@ def parse_operand(text: str) -> Operand:
         if isinstance(extended, Register):
             return replace(extended, extend=True)
     plain, negate, absolute = text, False, False
-    if plain.startswith("-") and not plain[1:2].isdigit():
-        plain, negate = plain[1:], True
+    if match := re.fullmatch(r"-([^\d.].*)|neg\((.+)\)", plain):
+        plain, negate = match[1] or match[2], True
     if match := re.fullmatch(r"\|(.+)\||abs\((.+)\)", plain):
         plain, absolute = match[1] or match[2], True
-    if match := re.fullmatch(r"neg\((.+)\)", plain):
-        plain, negate = match[1], True
     if plain in _NAMED:
         index, count = _NAMED[plain]
         return Register("s", index, count, negate, absolute)
@@ -114,7 +208,7 @@ def parse_operand(text: str) -> Operand:
         last = int(match[4] or first)
         return Register(match[1], first, last - first + 1, negate, absolute)
     if _INTEGER.fullmatch(plain) or _FLOAT.fullmatch(plain):
-        return Literal(plain, negate) if negate else Literal(text)
+        return Literal(plain, negate, absolute)
     if re.fullmatch(r"[.\w$@]+", plain):
         return Symbol(plain)
     raise EmulationError(f"cannot read the operand `{text}`")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.wave import Array
+from mfmadsl.emulator.wave import Array, dtype_of
 
 Compute = Callable[..., Array]
 
@@ -30,6 +32,23 @@ class Row:
     saturating: Compute | None = None
     reads_mode: bool = False
     adds: bool = False
+
+    @cached_property
+    def result(self) -> np.dtype[Any]:
+        """The type of the result."""
+        zeros = [np.zeros(1, dtype_of("u32" if kind == "u8" else kind)) for kind in self.kinds]
+        with np.errstate(all="ignore"):
+            return np.asarray(self.compute(*zeros)).dtype
+
+    @property
+    def result_words(self) -> int:
+        """How many registers the result takes."""
+        return max(1, self.result.itemsize // 4)
+
+    @property
+    def on_floats(self) -> bool:
+        """Whether it takes or gives floats."""
+        return any(kind[0] == "f" for kind in self.kinds) or self.result.kind == "f"
 
 
 def row(kinds: str, compute: Compute, *moves: int, accumulates: bool = False) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,17 @@ from mfmadsl.emulator.integer import (
     reversed_bits,
 )
 from mfmadsl.emulator.machine import Machine
-from mfmadsl.emulator.operand import EXEC, MODE, Literal, Operand, Register
+from mfmadsl.emulator.operand import (
+    EXEC,
+    MODE,
+    Literal,
+    Operand,
+    Register,
+    check_source,
+    check_target,
+)
 from mfmadsl.emulator.operation import Operation, Read, reads_of
-from mfmadsl.emulator.wave import Array, Waves, width_of
+from mfmadsl.emulator.wave import Array, Waves, dtype_of, width_of
 
 EXEC_PAIR = Register("s", EXEC, 2)
 Condition = Callable[..., Array]
@@ -29,10 +38,9 @@ Condition = Callable[..., Array]
 
 def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a scalar instruction does, or None if it is not one of these."""
-    del machine
     name = instruction.name
     if name in MODE_INSTRUCTIONS:
-        return _mode(instruction)
+        return _mode(instruction, machine)
     if instruction.modifiers:
         return None
     if name in SCALAR:
@@ -58,6 +66,13 @@ class ScalarRow:
     takes_scc: bool = False
     reads_target: bool = False
     moves: bool = False
+
+    @cached_property
+    def result_words(self) -> int:
+        """How many registers the result takes."""
+        zeros = [np.zeros(1, dtype_of({"k16": "i32"}.get(kind, kind))) for kind in self.kinds]
+        condition = [np.zeros(1, dtype=np.bool_)] if self.takes_scc else []
+        return np.asarray(self.compute(*zeros, *condition)).itemsize // 4
 
 
 def _row(kinds: str, compute: Callable[..., Array], scc: Condition | None = None, **more: Any
@@ -270,18 +285,37 @@ SAVE_EXEC: dict[str, Callable[[Array, Array], Array]] = {
 
 def _read(waves: Waves, operand: Operand, kind: str) -> Array:
     if kind in ("k16", "n16"):  # the constant of a SOPK instruction, sign-extended or not
-        assert isinstance(operand, Literal)
-        bits = np.array(operand.bits(16, floating=False), dtype=np.uint16)
-        return bits.view(np.int16).astype(np.int32) if kind == "k16" else bits.astype(np.uint32)
+        return np.asarray(_short_constant(operand, kind))
     return waves.read_scalar(operand, kind)
 
 
+def _short_constant(operand: Operand, kind: str) -> np.int32 | np.uint32:
+    if not isinstance(operand, Literal):
+        raise ValueError("the constant is missing")
+    bits = operand.bits(16, floating=False)
+    if kind == "k16":
+        return np.int32(np.uint16(bits).view(np.int16))
+    if operand.is_negative_integer:
+        raise ValueError("the constant has no sign")
+    return np.uint32(bits)
+
+
+def _check(operand: Operand, kind: str) -> None:
+    """Whether an operand can be a scalar source. Raises ValueError if it cannot."""
+    if kind in ("k16", "n16"):
+        _short_constant(operand, kind)
+    else:
+        check_source(operand, kind, "s")
+
+
 def _plain(instruction: Instruction, row: ScalarRow) -> Operation:
-    target, *operands = instruction.operands
-    assert isinstance(target, Register)
+    first, *operands = instruction.operands
+    target = check_target(first, row.result_words, "s")
     if row.reads_target:
         operands.append(target)
     typed = list(zip(operands, row.kinds, strict=True))
+    for operand, kind in typed:
+        _check(operand, kind)
 
     def execute(waves: Waves) -> None:
         values = [_read(waves, operand, kind) for operand, kind in typed]
@@ -303,6 +337,8 @@ def _compare(
     instruction: Instruction, left: str, right: str, compare: Callable[[Array, Array], Array]
 ) -> Operation:
     a, b = instruction.operands
+    _check(a, left)
+    _check(b, right)
 
     def execute(waves: Waves) -> None:
         result = compare(_read(waves, a, left), _read(waves, b, right))
@@ -312,8 +348,9 @@ def _compare(
 
 
 def _save_exec(instruction: Instruction, combine: Callable[[Array, Array], Array]) -> Operation:
-    target, source = instruction.operands
-    assert isinstance(target, Register)
+    first, source = instruction.operands
+    target = check_target(first, 2, "s")
+    check_source(source, "b64", "s")
 
     def execute(waves: Waves) -> None:
         active = waves.read_scalar(EXEC_PAIR, "b64")
@@ -329,23 +366,37 @@ MODE_INSTRUCTIONS = ("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32")
 _HARDWARE_REGISTER = re.compile(r"hwreg\(HW_REG_MODE(?:, (\d+), (\d+))?\)")
 
 
-def _mode(instruction: Instruction) -> Operation | None:
+_MODE_FIELDS = 0x3FF
+"""Bits of MODE that say how to round, flush and clamp: here they are known before a kernel runs."""
+
+
+def _mode(instruction: Instruction, machine: Machine) -> Operation | None:
     """Bits of the MODE register, written or read; the parser leaves its name in a modifier."""
     match = _HARDWARE_REGISTER.fullmatch(instruction.modifiers.get("hwreg", ""))
-    if not match:
+    if not match or set(instruction.modifiers) != {"hwreg"}:
         return None
     low, width = int(match[1] or 0), int(match[2] or 32)
+    if not 1 <= width <= 32 - low:
+        raise ValueError("a field of 32 bits")
     mask = np.uint32(((1 << width) - 1) << low)
     (operand,) = instruction.operands
+    if instruction.name == "s_getreg_b32":
+        target = check_target(operand, 1, "s")
+
+        def read(waves: Waves) -> None:
+            waves.write_scalar(target, (waves.scalar[MODE] & mask) >> np.uint32(low))
+
+        return Operation(read, "salu", (), (target,))
+    check_source(operand, "u32", "s")
+    fixed = int(mask) & _MODE_FIELDS
+    if fixed and not (
+        isinstance(operand, Literal)
+        and (operand.bits(32, floating=False) << low ^ machine.mode) & fixed == 0
+    ):
+        raise ValueError("the mode changes while the kernel runs")
 
     def write(waves: Waves) -> None:
         value = waves.read_scalar(operand, "u32") << np.uint32(low) & mask
         waves.scalar[MODE] = waves.scalar[MODE] & ~mask | value
 
-    def read(waves: Waves) -> None:
-        waves.write_scalar(operand, (waves.scalar[MODE] & mask) >> np.uint32(low))
-
-    if instruction.name == "s_getreg_b32":
-        assert isinstance(operand, Register)
-        return Operation(read, "salu", (), (operand,))
     return Operation(write, "salu", reads_of(operand))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import Instruction, Program
-from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.error import MALFORMED, EmulationError
 from mfmadsl.emulator.instruction_table import NO_EFFECT, compile_instruction
 from mfmadsl.emulator.machine import machine_of
 from mfmadsl.emulator.operand import EXEC, VCC, Symbol
@@ -105,7 +105,7 @@ class Scheduler:
                         watch.after(waves, instruction, operation)
                 except EmulationError as error:
                     raise error.at(instruction.line, instruction.text) from None
-                except (AssertionError, IndexError, KeyError, ValueError) as error:
+                except MALFORMED as error:
                     message = "its operands are not what the instruction takes"
                     raise EmulationError(message, instruction.line, instruction.text) from error
             if meeting is not None and waves.pc >= meeting:

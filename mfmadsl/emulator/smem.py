@@ -9,7 +9,7 @@ import numpy as np
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.memory import AccessError
-from mfmadsl.emulator.operand import Operand, Register
+from mfmadsl.emulator.operand import Operand, Register, as_register
 from mfmadsl.emulator.operation import Operation, reads_of
 from mfmadsl.emulator.wave import Array, Waves
 
@@ -24,8 +24,8 @@ def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None
     if not match or set(instruction.modifiers) - _FLAGS:
         return None
     target, base, *offset = instruction.operands
-    assert isinstance(target, Register)
-    assert isinstance(base, Register)
+    target = as_register(target)
+    base = as_register(base)
     load = _buffer_load if match[1] else _load
     reads = reads_of(base, *offset)
 

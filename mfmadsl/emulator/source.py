@@ -5,35 +5,27 @@ Sources: CDNA3 ISA, section 12.16 (SDWA and DPP), and the LLVM AMDGPU operand sy
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.operand import Literal, Operand, Register
+from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.operand import Literal, Operand, Register, check_source
 from mfmadsl.emulator.operation import ALL_BITS, Read
 from mfmadsl.emulator.wave import LANES, Array, Mask, Waves, width_of
 
-DPP_MODIFIERS = frozenset(
-    [
-        "quad_perm",
-        "row_shl",
-        "row_shr",
-        "row_ror",
-        "row_mirror",
-        "row_half_mirror",
-        "row_bcast",
-        "row_newbcast",
-        "wave_shl",
-        "wave_shr",
-        "wave_rol",
-        "wave_ror",
-        "row_mask",
-        "bank_mask",
-        "bound_ctrl",
-    ]
-)
+_AMOUNTS: dict[str, range | tuple[int, ...]] = {
+    **dict.fromkeys(["row_shl", "row_shr", "row_ror"], range(1, 16)),
+    **dict.fromkeys(["wave_shl", "wave_shr", "wave_rol", "wave_ror"], (1,)),
+    "row_bcast": (15, 31),
+    "row_newbcast": range(16),
+}
+"""The controls that take a number, and which ones."""
+
+DPP_CONTROLS = frozenset(["quad_perm", "row_mirror", "row_half_mirror", *_AMOUNTS])
+DPP_MODIFIERS = DPP_CONTROLS | {"row_mask", "bank_mask", "bound_ctrl"}
 _SELECTIONS = {
     "DWORD": (0, 32),
     **{f"BYTE_{i}": (8 * i, 8) for i in range(4)},
@@ -66,43 +58,57 @@ class LanePattern:
 
 
 def lane_pattern(modifiers: Mapping[str, str]) -> LanePattern | None:
-    """The pattern that DPP modifiers describe, or None where there are none."""
+    """The pattern that DPP modifiers describe, or None where there are none.
+
+    Raises ValueError for a pattern that does not exist.
+    """
     if not DPP_MODIFIERS & set(modifiers):
         return None
+    (control,) = DPP_CONTROLS & set(modifiers)
+    source, exists = _sources_of_lanes(control, modifiers[control])
     lane = np.arange(LANES)
-    row, within = lane // 16 * 16, lane % 16
-    source, exists = lane, np.ones(LANES, dtype=np.bool_)
-    if "quad_perm" in modifiers:
-        order = np.array([int(x) for x in modifiers["quad_perm"].strip("[]").split(",")])
-        source = lane // 4 * 4 + order[lane % 4]
-    elif "row_mirror" in modifiers:
-        source = row + 15 - within
-    elif "row_half_mirror" in modifiers:
-        source = lane // 8 * 8 + 7 - lane % 8
-    elif "row_ror" in modifiers:
-        source = row + (within - int(modifiers["row_ror"])) % 16
-    elif "row_newbcast" in modifiers:
-        source = row + int(modifiers["row_newbcast"])
-    elif "row_bcast" in modifiers:  # lane 15 of each row, or lane 31, to all of the next
-        size = int(modifiers["row_bcast"]) + 1
-        source, exists = lane // size * size - 1, lane >= size
-    elif "wave_ror" in modifiers:
-        source = (lane - 1) % LANES
-    elif "wave_rol" in modifiers:
-        source = (lane + 1) % LANES
-    else:
-        for name, size, sign in (
-            ("row_shl", 16, 1),
-            ("row_shr", 16, -1),
-            ("wave_shl", LANES, 1),
-            ("wave_shr", LANES, -1),
-        ):
-            if name in modifiers:
-                source = lane + sign * int(modifiers[name])
-                exists = source // size == lane // size
-    rows = int(modifiers.get("row_mask", "0xf"), 0) >> lane // 16 & 1
-    banks = int(modifiers.get("bank_mask", "0xf"), 0) >> lane % 16 // 4 & 1
-    return LanePattern(source % LANES, exists, (rows & banks) == 1, "bound_ctrl" in modifiers)
+    rows, banks = (_four_bits(modifiers.get(name, "0xf")) for name in ("row_mask", "bank_mask"))
+    writes = rows >> lane // 16 & banks >> lane % 16 // 4 & 1
+    if modifiers.get("bound_ctrl", "1") not in ("0", "1"):  # LLVM reads both as set on these chips
+        raise ValueError("bound_ctrl is 0 or 1")
+    return LanePattern(source % LANES, exists, writes == 1, "bound_ctrl" in modifiers)
+
+
+def _sources_of_lanes(control: str, value: str) -> tuple[npt.NDArray[np.int64], Mask]:
+    """The lane that each lane reads from, and whether there is one."""
+    lane = np.arange(LANES)
+    row, within, all_exist = lane // 16 * 16, lane % 16, np.ones(LANES, dtype=np.bool_)
+    if control == "quad_perm":
+        order = np.array([int(x) for x in value.strip("[]").split(",")])
+        if len(order) != 4 or order.min() < 0 or order.max() > 3:
+            raise ValueError(f"quad_perm of {value}")
+        return lane // 4 * 4 + order[lane % 4], all_exist
+    if control == "row_mirror":
+        return row + 15 - within, all_exist
+    if control == "row_half_mirror":
+        return lane // 8 * 8 + 7 - lane % 8, all_exist
+    amount = int(value, 0)
+    if amount not in _AMOUNTS[control]:
+        raise ValueError(f"{control} by {value}")
+    if control == "row_ror":
+        return row + (within - amount) % 16, all_exist
+    if control == "row_newbcast":
+        return row + amount, all_exist
+    if control == "row_bcast":  # lane 15 of each row, or lane 31, to all of the next
+        size = amount + 1
+        return lane // size * size - 1, lane >= size
+    if control in ("wave_ror", "wave_rol"):
+        return (lane + (1 if control == "wave_rol" else -1)) % LANES, all_exist
+    size = 16 if control.startswith("row") else LANES
+    source = lane + (amount if control.endswith("shl") else -amount)
+    return source, source // size == lane // size
+
+
+def _four_bits(text: str) -> int:
+    mask = int(text, 0)
+    if mask not in range(16):
+        raise ValueError(f"a mask of four bits, not {text}")
+    return mask
 
 
 @dataclass(frozen=True)
@@ -167,13 +173,49 @@ class Source:
         return bits.view(dtype)
 
 
+def sources_of(
+    instruction: Instruction, kinds: Sequence[str], operands: Sequence[Operand]
+) -> list[Source]:
+    """The sources with their op_sel, SDWA selections and DPP pattern."""
+    modifiers, pattern = instruction.modifiers, lane_pattern(instruction.modifiers)
+    high = [*instruction.flags("op_sel", len(kinds) + 1), 0]
+    sources = []
+    for i, (operand, kind) in enumerate(zip(operands, kinds, strict=True)):
+        low, width = 0, 0
+        if kind == "u8":  # a byte of a word, which op_sel counts
+            low, width = (8 * (2 * high[1] + high[0]) if "op_sel" in modifiers else 0), 8
+        elif high[i] and width_of(kind) == 16:
+            low, width = 16, 16
+        if name := modifiers.get(f"src{i}_sel"):
+            low, width = selection(name)
+            width = min(width, 8) if kind == "u8" else width
+        signed = isinstance(operand, Register) and operand.extend
+        typed = "u32" if kind == "u8" else kind
+        sources.append(Source(operand, typed, low, width, signed, pattern if i == 0 else None))
+    return sources
+
+
+def reads_of_sources(sources: Sequence[Source]) -> tuple[Read, ...]:
+    """What sources read, as far as they are registers."""
+    return tuple(read for source in sources if (read := source.register_read()) is not None)
+
+
 def selection(name: str) -> tuple[int, int]:
     """The lowest bit and the width of an SDWA selection such as `WORD_1`."""
     return _SELECTIONS[name]
 
 
 def half_of(operand: Operand, kind: str, high: bool) -> Source:
-    """One half of a register as a 16-bit number; a constant's halves are what it says."""
-    if isinstance(operand, Literal):
+    """One half of a register as a 16-bit number.
+
+    A constant is that of 32 bits: above a float is 0, above an integer its sign (as LLVM splits
+    vectors of halves into constants). Raises ValueError for a constant that is not inline.
+    """
+    check_source(operand, kind)
+    if not isinstance(operand, Literal):
+        return Source(operand, kind, low=16, width=16) if high else Source(operand, kind)
+    if not operand.is_inline:
+        raise ValueError(f"the constant {operand.text} is not inline")
+    if not high:
         return Source(operand, kind)
-    return Source(operand, kind, low=16, width=16) if high else Source(operand, kind)
+    return Source(replace(operand, text="-1" if operand.is_negative_integer else "0"), kind)

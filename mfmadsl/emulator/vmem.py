@@ -11,7 +11,7 @@ from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.atomic import ATOMICS, atomic, bytes_of, memory_atomic
 from mfmadsl.emulator.buffer import compile_buffer
 from mfmadsl.emulator.machine import Machine
-from mfmadsl.emulator.operand import Operand, Register, Symbol
+from mfmadsl.emulator.operand import Operand, Register, Symbol, as_register
 from mfmadsl.emulator.operation import Operation, Read, Unit, reads_of
 from mfmadsl.emulator.transfer import (
     M0_REGISTER,
@@ -65,7 +65,7 @@ def _addresses(instruction: Instruction, address: Operand, base: Operand | None
 def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
     first, second, *base = instruction.operands
     address, data = (second, first) if is_load else (first, second)
-    assert isinstance(data, Register)
+    data = as_register(data)
     addresses = _addresses(instruction, address, base[0] if base else None)
 
     def execute(waves: Waves) -> None:
@@ -98,7 +98,7 @@ def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation
     address, data = (second, first) if is_load else (first, second)
     parts = [part for part in (address, *base) if not isinstance(part, Symbol)]
     displacement = instruction.offset()
-    assert isinstance(data, Register)
+    data = as_register(data)
 
     def execute(waves: Waves) -> None:
         offset: Array = np.full((1, 1), displacement & 0xFFFF_FFFF, dtype=np.uint32)

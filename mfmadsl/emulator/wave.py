@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
-from mfmadsl.emulator.operand import EXEC, SCALAR_REGISTERS, VCC, Literal, Operand, Register
+from mfmadsl.emulator.operand import (
+    EXEC,
+    SCALAR_REGISTERS,
+    VCC,
+    Literal,
+    Operand,
+    Register,
+    as_register,
+)
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.watch import Watch
@@ -91,7 +99,7 @@ class Waves:
         """A source of a vector instruction."""
         if isinstance(operand, Literal):
             return _constant(operand, kind)
-        assert isinstance(operand, Register)
+        operand = as_register(operand)
         if operand.bank == "s":
             return _modified(_typed(self._scalar_bits(operand, kind), kind)[..., None], operand)
         return _modified(_typed(_bits(self._file(operand.bank), operand, kind), kind), operand)
@@ -100,7 +108,7 @@ class Waves:
         """A source of a scalar instruction."""
         if isinstance(operand, Literal):
             return _constant(operand, kind)
-        assert isinstance(operand, Register)
+        operand = as_register(operand)
         return _typed(self._scalar_bits(operand, kind), kind)
 
     def read_mask(self, operand: Operand) -> Mask:
@@ -117,7 +125,7 @@ class Waves:
 
         `only` narrows the lanes that take it further than EXEC does.
         """
-        assert isinstance(register, Register)
+        register = as_register(register)
         target = self._file(register.bank)
         lanes = self._exec
         if only is not None:
@@ -131,7 +139,7 @@ class Waves:
 
     def write_scalar(self, register: Operand, value: Array) -> None:
         """The result of a scalar instruction."""
-        assert isinstance(register, Register)
+        register = as_register(register)
         words = _words(value)
         for offset, word in enumerate(words):
             self.scalar[register.index + offset] = word
@@ -219,7 +227,8 @@ class Waves:
         return self.vector if bank == "v" else self.accumulation
 
     def _scalar_bits(self, register: Register, kind: str) -> Array:
-        assert register.bank == "s"
+        if register.bank != "s":
+            raise ValueError("a vector register is no scalar source")
         return _bits(self.scalar, register, kind)
 
 
@@ -260,6 +269,11 @@ def width_of(kind: str) -> int:
     return int(kind[1:])
 
 
+def dtype_of(kind: str) -> np.dtype[Any]:
+    """The NumPy type of a type such as `f16`."""
+    return np.dtype(_DTYPES[kind])
+
+
 def _bits(file: npt.NDArray[np.uint32], register: Register, kind: str) -> Array:
     low = file[register.index]
     if width_of(kind) == 16:
@@ -276,7 +290,7 @@ def _typed(bits: Array, kind: str) -> Array:
 
 def _constant(literal: Literal, kind: str) -> Array:
     width = width_of(kind)
-    bits = literal.bits(width, floating=kind[0] == "f" or width == 64)
+    bits = literal.bits(width, floating=kind[0] == "f", signed=kind[0] == "i")
     unsigned = _DTYPES[f"u{width}"]
     return np.array(bits, dtype=unsigned).view(_DTYPES[kind])
 

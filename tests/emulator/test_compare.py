@@ -14,7 +14,7 @@ from mfmadsl.emulator.compare import COMPARE
 from mfmadsl.emulator.operand import EXEC, VCC
 from tests.emulator.machine import executed
 from tests.emulator.manual.bits import number, signed
-from tests.emulator.test_manual import values
+from tests.emulator.manual.edges import values
 
 PYTHON: dict[str, Callable[[float, float], bool]] = {
     "f": lambda a, b: False,

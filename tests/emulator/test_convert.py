@@ -31,7 +31,7 @@ def test_all_codes_to_floats(arch: str, kind: str) -> None:
     for half in range(2):
         waves = wave()
         put(waves, {"v1": words})
-        run(waves, f"v_cvt_pk_f32_{kind} v[2:3], v1 op_sel:[{half},0]", arch)
+        run(waves, f"v_cvt_pk_f32_{kind}_sdwa v[2:3], v1 src0_sel:WORD_{half}", arch)
         for i in range(2):
             found = vector(waves, 2 + i, np.float32)
             np.testing.assert_array_equal(found, expected[2 * half + i :: 4])
@@ -82,7 +82,8 @@ def test_scaled_numbers_are_unpacked(kind: str, to: str) -> None:
     packed = two | minus_one << (4 if kind == "fp4" else 8)
     waves = wave()
     put(waves, {"v1": np.full(64, packed, np.uint32), "v2": np.full(64, 5.5, np.float32)})
-    run(waves, f"v_cvt_scalef32_pk_{to}_{kind} v[4:5], v1, v2", "gfx950")
+    target = "v[4:5]" if to == "f32" else "v4"
+    run(waves, f"v_cvt_scalef32_pk_{to}_{kind} {target}, v1, v2", "gfx950")
     if to == "f32":
         found = [vector(waves, 4 + i, np.float32)[7] for i in range(2)]
     else:
@@ -101,6 +102,18 @@ def test_numbers_are_scaled_down_and_packed(kind: str) -> None:
     assert vector(waves, 0)[0] == expected
 
 
+@pytest.mark.parametrize("half", ["f16", "bf16"])
+@pytest.mark.parametrize("kind", ["fp8", "bf8"])
+def test_halves_are_scaled_down_and_packed(kind: str, half: str) -> None:
+    """8 and -4, times 1/4, into one half of a register; the other half stays."""
+    dtype = np.float16 if half == "f16" else ml_dtypes.bfloat16
+    pair = np.array([8, -4], dtype).view(np.uint32).repeat(64)
+    waves = wave()
+    put(waves, {"v0": np.full(64, 0x12345678, np.uint32), "v1": pair})
+    run(waves, f"v_cvt_scalef32_pk_{kind}_{half} v0, v1, 4.0 op_sel:[0,0,1]", "gfx950")
+    assert vector(waves, 0)[0] == {"fp8": 0xB840_5678, "bf8": 0xBC40_5678}[kind]
+
+
 def test_every_narrow_conversion_is_tested() -> None:
     narrow = {
         name for name in vector_rows("gfx950") if any(k in name for k in ("fp8", "bf8", "fp4"))
@@ -110,6 +123,8 @@ def test_every_narrow_conversion_is_tested() -> None:
         for kind in ("fp8", "bf8")
         for form in (f"pk_{kind}_f32", f"f32_{kind}", f"pk_f32_{kind}", f"scalef32_pk_{kind}_f32")
     }
+    tested |= {f"v_cvt_scalef32_pk_{kind}_{half}" for kind in ("fp8", "bf8")
+               for half in ("f16", "bf16")}  # fmt: skip
     tested |= {f"v_cvt_scalef32_pk_{to}_{kind}" for to in ("f32", "f16", "bf16")
                for kind in ("fp8", "bf8", "fp4")}  # fmt: skip
     assert tested == narrow

@@ -39,14 +39,42 @@ def test_what_is_no_operand(text: str) -> None:
         parse_operand(text)
 
 
-@given(st.integers(-(2**31), 2**32 - 1), st.sampled_from([16, 32, 64]))
-def test_an_integer_is_sign_extended_or_cut(value: int, width: int) -> None:
-    assert Literal(str(value)).bits(width, floating=False) == value % 2**width
-    assert Literal(hex(value)).bits(width, floating=True) == value % 2**width
+@given(st.integers(-(2**31), 2**32 - 1), st.sampled_from([16, 32]))
+def test_an_integer_fits_or_is_refused(value: int, width: int) -> None:
+    for text in (str(value), hex(value)):
+        if -(2 ** (width - 1)) <= value < 2**width:
+            assert Literal(text).bits(width, floating=False) == value % 2**width
+        else:
+            with pytest.raises(ValueError, match="has more than"):
+                Literal(text).bits(width, floating=False)
 
 
-@given(st.sampled_from([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494]))
+@given(st.integers(-(2**31), 2**32 - 1))
+def test_a_literal_of_64_bits_has_32(value: int) -> None:
+    """Such as LLVM prints; it is the high word of a float."""
+    if -16 <= value <= 64:
+        expected = [value % 2**64] * 3
+    else:
+        word = value % 2**32
+        signed = word if word < 2**31 else word - 2**32
+        expected = [word << 32, signed % 2**64, word]
+    literal = Literal(str(value))
+    found = [literal.bits(64, True), literal.bits(64, False, True), literal.bits(64, False)]
+    assert found == expected
+
+
+@pytest.mark.parametrize("value", [0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494309189532])
 def test_an_inline_constant_has_the_width_of_its_use(value: float) -> None:
     assert Literal(str(value)).bits(16, True) == struct.unpack("<H", struct.pack("<e", value))[0]
     assert Literal(str(value)).bits(32, True) == struct.unpack("<I", struct.pack("<f", value))[0]
-    assert Literal(str(value)).bits(64, True) == struct.unpack("<Q", struct.pack("<d", value))[0]
+    for floating in (True, False):
+        found = Literal(str(value)).bits(64, floating)
+        assert found == struct.unpack("<Q", struct.pack("<d", value))[0]
+
+
+def test_modifiers_of_constants() -> None:
+    assert parse_operand("neg(1)") == Literal("1", negate=True)
+    assert parse_operand("|-1.0|") == Literal("-1.0", absolute=True)
+    assert parse_operand("-|2.0|") == Literal("2.0", negate=True, absolute=True)
+    assert parse_operand("|-1.0|").bits(32, True) == 0x3F800000  # type: ignore[union-attr]
+    assert parse_operand("-|2.0|").bits(32, True) == 0xC0000000  # type: ignore[union-attr]

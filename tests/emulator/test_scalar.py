@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.scalar import MODE_INSTRUCTIONS, SAVE_EXEC, SCALAR, SCALAR_COMPARE
 from tests.emulator.machine import executed, put, run, wave
 from tests.emulator.manual.bits import signed
@@ -338,9 +339,58 @@ def test_the_mode_register_is_written_and_read_in_part() -> None:
     run(waves, "s_getreg_b32 s0, hwreg(HW_REG_MODE, 20, 5)")
     assert waves.scalar[0, 0] == 8
     put(waves, {"s1": np.uint32(6)})
-    run(waves, "s_setreg_b32 hwreg(HW_REG_MODE, 0, 4), s1")
+    run(waves, "s_setreg_b32 hwreg(HW_REG_MODE, 12, 4), s1")
     run(waves, "s_getreg_b32 s0, hwreg(HW_REG_MODE)")
-    assert waves.scalar[0, 0] == 1 << 23 | 6
+    assert waves.scalar[0, 0] == 1 << 23 | 6 << 12
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "s_setreg_b32 hwreg(HW_REG_MODE, 4, 2), s1",
+        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0",
+        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1",
+        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 30, 5), 1",
+    ],
+)
+def test_the_mode_that_instructions_were_made_ready_for_does_not_change(code: str) -> None:
+    run(wave(), "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3")  # denormals, as they are kept
+    with pytest.raises(EmulationError, match="unknown instruction"):
+        run(wave(), code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "s_add_u32 s0, -s1, s2",
+        "s_add_u32 s0, s[2:3], s2",
+        "s_add_u32 s0, v1, s2",
+        "s_add_u32 v0, s1, s2",
+        "s_add_u32 s0, s1, 0x1ffffffff",
+        "s_and_b64 s0, s[2:3], s[4:5]",
+        "s_and_b64 s[0:1], s[2:3], 1.5",
+        "s_mov_b32 s0, src_scc",
+        "s_movk_i32 s0, 0x12345",
+        "s_cmpk_eq_u32 s0, -1",
+        "s_and_saveexec_b64 s0, s[2:3]",
+    ],
+)
+def test_operands_of_another_type_are_refused(code: str) -> None:
+    with pytest.raises(EmulationError, match="unknown instruction"):
+        run(wave(), code)
+
+
+def test_literals_are_extended_to_pairs() -> None:
+    """By the sign to a signed type, else by zeros (LLVM, `isOperandLegal`)."""
+    for code, expected in (
+        ("s_mov_b64 s[0:1], 0x80000000", 0x80000000),
+        ("s_or_b64 s[0:1], 0, -100", 0xFFFFFF9C),
+        ("s_mov_b64 s[0:1], -16", 2**64 - 16),
+        ("s_ashr_i64 s[0:1], 0x80000000, 4", 0xFFFFFFFF_F8000000),
+        ("s_mov_b64 s[0:1], 1.0", 0x3FF00000_00000000),
+    ):
+        waves = executed(code, {})
+        assert int(waves.scalar[0, 0]) | int(waves.scalar[1, 0]) << 32 == expected
 
 
 def test_every_scalar_instruction_is_tested() -> None:

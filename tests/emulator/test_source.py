@@ -43,9 +43,9 @@ def test_patterns(control: str, zero: bool) -> None:
 
 
 def test_rows_and_banks_can_be_left_out() -> None:
-    code = "v_mov_b32_dpp v0, v1 row_ror:0 row_mask:0x5 bank_mask:0x3"
+    code = "v_mov_b32_dpp v0, v1 row_newbcast:3 row_mask:0x5 bank_mask:0x3"
     found = vector(executed(code, {"v0": LANE + 500, "v1": LANE}), 0).tolist()
-    expected = [i if i // 16 % 2 == 0 and i % 16 < 8 else i + 500 for i in range(64)]
+    expected = [i // 16 * 16 + 3 if i // 16 % 2 == 0 and i % 16 < 8 else i + 500 for i in range(64)]
     assert found == expected
 
 

@@ -126,12 +126,6 @@ def test_clamp_saturates() -> None:
     assert vector(executed("v_add_f32_e64 v0, v1, v2 clamp", values), 0, np.float32)[3] == 0
 
 
-def test_output_modifiers_scale() -> None:
-    values = {"v1": np.full(64, 3, np.float32)}
-    assert vector(executed("v_add_f32_e64 v0, v1, v1 mul:4", values), 0, np.float32)[0] == 24
-    assert vector(executed("v_add_f32_e64 v0, v1, v1 div:2", values), 0, np.float32)[0] == 3
-
-
 def test_halves_are_chosen_by_op_sel() -> None:
     pair = np.array([3, 5], np.float16).view(np.uint32).repeat(64)
     waves = executed("v_fma_f16 v0, v1, v1, v1 op_sel:[0,1,1,1]", {"v0": pair, "v1": pair})

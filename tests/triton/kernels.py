@@ -4,7 +4,8 @@ Run as a program, in a process of its own, for Triton brings an LLVM that TVM's 
 
     python -m tests.triton.kernels FOLDER CASE...
 
-writes FOLDER/CASE.s and FOLDER/CASE.json (LDS bytes, warps) for each case.
+writes FOLDER/CASE.s and FOLDER/CASE.json (LDS bytes, warps, and what
+casts give) for each case; `compile_case` says what cases are.
 """
 
 from __future__ import annotations
@@ -63,6 +64,30 @@ def histogram(x_ptr, y_ptr, n, SIZE: tl.constexpr):
     i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     x = tl.load(x_ptr + i, mask=i < n, other=0.0)
     tl.atomic_add(y_ptr + i % 8, tl.erf(x), mask=i < n)
+
+
+@triton.jit
+def casts(
+    x_ptr, y0, y1, y2, y3, y4, y5, y6, y7, y8, y9, y10, y11,
+    N0: tl.constexpr, N1: tl.constexpr, N2: tl.constexpr, N3: tl.constexpr, N4: tl.constexpr,
+    N5: tl.constexpr, N6: tl.constexpr, N7: tl.constexpr, N8: tl.constexpr, N9: tl.constexpr,
+    N10: tl.constexpr, N11: tl.constexpr,
+):  # fmt: skip
+    """256 numbers as numbers of other types."""
+    i = tl.arange(0, 256)
+    x = tl.load(x_ptr + i)
+    tl.store(y0 + i, x.to(N0))
+    tl.store(y1 + i, x.to(N1))
+    tl.store(y2 + i, x.to(N2))
+    tl.store(y3 + i, x.to(N3))
+    tl.store(y4 + i, x.to(N4))
+    tl.store(y5 + i, x.to(N5))
+    tl.store(y6 + i, x.to(N6))
+    tl.store(y7 + i, x.to(N7))
+    tl.store(y8 + i, x.to(N8))
+    tl.store(y9 + i, x.to(N9))
+    tl.store(y10 + i, x.to(N10))
+    tl.store(y11 + i, x.to(N11))
 
 
 @dataclass(frozen=True)
@@ -137,15 +162,54 @@ def compile_elementwise(name: str, arch: str) -> Any:
     return triton.compile(source, GPUTarget("hip", arch, 64), {"num_warps": 4})
 
 
+TYPES = {
+    "fp64": tl.float64, "fp32": tl.float32, "fp16": tl.float16, "bf16": tl.bfloat16,
+    "i64": tl.int64, "i32": tl.int32, "i16": tl.int16, "i8": tl.int8,
+    "u64": tl.uint64, "u32": tl.uint32, "u16": tl.uint16, "u8": tl.uint8,
+    "fp8e5": tl.float8e5, "fp8e4nv": tl.float8e4nv, "fp8e4b8": tl.float8e4b8,
+    "fp8e5b16": tl.float8e5b16,
+}  # fmt: skip
+_PLAIN = [name for name in TYPES if not name.startswith("fp8")]
+_NARROW = [name for name in TYPES if name.startswith("fp8")]
+
+
+def cast_targets(source: str, narrow: bool) -> list[str]:
+    """The twelve outputs of a kernel of casts: all types, or those that Triton casts fp8 to."""
+    if narrow:
+        return _NARROW * 3
+    return ["fp32", "fp16", "bf16"] * 4 if source in _NARROW else _PLAIN
+
+
+def compile_casts(source: str, narrow: bool, arch: str) -> Any:
+    targets = cast_targets(source, narrow)
+    constants = {f"N{i}": TYPES[target] for i, target in enumerate(targets)}
+    signature = {
+        "x_ptr": f"*{source}",
+        **{f"y{i}": f"*{target}" for i, target in enumerate(targets)},
+        **dict.fromkeys(constants, "constexpr"),
+    }
+    kernel = ASTSource(casts, signature, constants)
+    return triton.compile(kernel, GPUTarget("hip", arch, 64), {"num_warps": 1})
+
+
+def compile_case(case: str) -> Any:
+    """ARCH.KIND.bt, ARCH.KIND.kn, ARCH.FUNCTION, ARCH.SOURCE.casts or ARCH.SOURCE.narrow."""
+    arch, kind, *order = case.split(".")
+    if order in (["casts"], ["narrow"]):
+        return compile_casts(kind, order == ["narrow"], arch)
+    return compile_gemm(arch, kind, order == ["bt"]) if order else compile_elementwise(kind, arch)
+
+
 def main() -> None:
-    """Cases are ARCH.KIND.bt, ARCH.KIND.kn, and ARCH.FUNCTION."""
+    """Compile the cases, which are those of `compile_case`."""
     folder = Path(sys.argv[1])
     for case in sys.argv[2:]:
-        arch, kind, *order = case.split(".")
-        kernel = compile_gemm(arch, kind, order == ["bt"]) if order else compile_elementwise(
-            kind, arch)  # fmt: skip
+        kernel = compile_case(case)
         (folder / f"{case}.s").write_text(kernel.asm["amdgcn"])
         facts = {"lds_bytes": kernel.metadata.shared, "warps": kernel.metadata.num_warps}
+        _, kind, *form = case.split(".")
+        if form in (["casts"], ["narrow"]):
+            facts["targets"] = cast_targets(kind, form == ["narrow"])
         (folder / f"{case}.json").write_text(json.dumps(facts))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.machine import without_denormals
+from mfmadsl.emulator.denormal import without_denormals
 from mfmadsl.emulator.matrix.arithmetic import Sum
 from mfmadsl.emulator.matrix.formats import Format
 from mfmadsl.emulator.matrix.layout import Shape, chunk_of, input_rows, output_rows

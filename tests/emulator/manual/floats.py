@@ -12,14 +12,17 @@ Model = Callable[..., int]
 
 
 def _extreme(kind: str, largest: bool) -> Model:
-    """Of two numbers, or the one that is a number."""
+    """Of two numbers, or the one that is a number; but a signaling NaN gives NaN."""
+    sign, quiet = sum(FORMATS[kind]), FORMATS[kind][1] - 1
 
     def model(a: int, b: int) -> int:
+        if any(is_nan(bits, kind) and not bits >> quiet & 1 for bits in (a, b)):
+            return nan(kind)
         if is_nan(a, kind) or is_nan(b, kind):
             return b if is_nan(a, kind) else a
         x, y = number(a, kind), number(b, kind)
-        if x == y:
-            return a
+        if x == y:  # +0 is above -0
+            return a if (a >> sign & 1 == 0) == largest else b
         return a if (x > y) == largest else b
 
     return model
@@ -38,12 +41,15 @@ def _strict(kind: str, largest: bool) -> Model:
 
 
 def _median(kind: str) -> Model:
-    low = _extreme(kind, largest=False)
+    low, high = _extreme(kind, largest=False), _extreme(kind, largest=True)
 
     def model(a: int, b: int, c: int) -> int:
         if any(is_nan(x, kind) for x in (a, b, c)):
             return low(low(a, b), c)
-        return sorted((a, b, c), key=lambda x: number(x, kind))[1]
+        top = number(high(high(a, b), c), kind)
+        if top == number(a, kind):
+            return high(b, c)
+        return high(a, c) if top == number(b, kind) else high(a, b)
 
     return model
 
@@ -150,6 +156,26 @@ def _fixed_division(kind: str) -> Model:
     return model
 
 
+def flushed(model: Model, kind: str) -> Model:
+    """The same where denormals are taken for 0, and 0 given for them."""
+    exponent, mantissa = FORMATS[kind]
+    sign = 1 << (exponent + mantissa)
+
+    def flush(bits: int) -> int:
+        return bits if bits >> mantissa & ((1 << exponent) - 1) else bits & sign
+
+    return lambda *sources: flush(model(*map(flush, sources)))
+
+
+def _turn(kind: str, function: Callable[[float], float]) -> Model:
+    """sin or cos of a part of a turn: out of the range of the instruction, as if it were 0."""
+
+    def in_range(x: float) -> float:
+        return 0.0 if math.isfinite(x) and abs(x) > 256 else x
+
+    return _of_one(kind, lambda x: function(2 * math.pi * in_range(x)))
+
+
 def _legacy_product(a: int, b: int) -> int:
     x, y = number(a, "f32"), number(b, "f32")
     return 0 if x == 0 or y == 0 else FLOATS["v_mul_f32"](a, b)
@@ -197,8 +223,8 @@ for _kind in ("f16", "f32", "f64"):
             "maximum3": _strict(_kind, largest=True),
             "exp": _of_one(_kind, _power),
             "log": _of_one(_kind, _logarithm),
-            "sin": _of_one(_kind, lambda x: math.sin(2 * math.pi * x)),
-            "cos": _of_one(_kind, lambda x: math.cos(2 * math.pi * x)),
+            "sin": _turn(_kind, math.sin),
+            "cos": _turn(_kind, math.cos),
             "fmamk": _fused,
             "fmaak": _fused,
             "madmk": _mad,
@@ -207,6 +233,9 @@ for _kind in ("f16", "f32", "f64"):
         }
         if _kind == "f32":
             _rows["mac"] = _mad
+            # "Denormals are flushed", say the manuals of these.
+            for _name in ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak"):
+                _rows[_name] = flushed(_rows[_name], _kind)
             _rows["rcp_iflag"] = _rows["rcp"]
             TRANSCENDENTAL.add("v_rcp_iflag_f32")
         TRANSCENDENTAL |= {f"v_{_name}_{_kind}" for _name in ("exp", "log", "sin", "cos")}

@@ -77,7 +77,7 @@ INTEGERS: dict[str, Model] = {
     "v_ashrrev_i64": lambda a, b: signed(b, 64) >> (a & 63),
     "v_lshl_or_b32": lambda a, b, c: (a << (b & 31)) | c,
     "v_bfe_u32": lambda a, b, c: (a >> (b & 31)) & ((1 << (c & 31)) - 1),
-    "v_bfe_i32": lambda a, b, c: signed((a >> (b & 31)) & ((1 << (c & 31)) - 1), c & 31),
+    "v_bfe_i32": lambda a, b, c: signed(signed(a) >> (b & 31) & ((1 << (c & 31)) - 1), c & 31),
     "v_perm_b32": permuted,
     "v_alignbit_b32": lambda a, b, c: (a << 32 | b) >> (c & 31),
     "v_alignbyte_b32": lambda a, b, c: (a << 32 | b) >> 8 * (c & 3),
@@ -143,3 +143,27 @@ def _ordered(letter: str, size: int) -> None:
 for _letter in "iu":
     for _size in (16, 32):
         _ordered(_letter, _size)
+
+
+def _typed(kind: str) -> Callable[[int], int]:
+    return lambda x: signed(x, int(kind[1:])) if kind[0] == "i" else x
+
+
+def _saturated(kind: str, exact: Model) -> Model:
+    bits, read = int(kind[1:]), _typed(kind)
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind[0] == "i" else (0, 2**bits - 1)
+    return lambda *sources: clamped(exact(*map(read, sources)), low, high)
+
+
+SATURATING: dict[str, Model] = {
+    f"v_{name}_{kind}": _saturated(kind, exact)
+    for name, kinds, exact in (
+        ("add", ("u32", "i32", "u16", "i16"), lambda a, b: a + b),
+        ("sub", ("u32", "i32", "u16", "i16"), lambda a, b: a - b),
+        ("subrev", ("u32", "u16"), lambda a, b: b - a),
+        ("mad", ("u16", "i16"), lambda a, b, c: a * b + c),
+        ("mad_legacy", ("u16",), lambda a, b, c: a * b + c),
+    )
+    for kind in kinds
+}
+"""What those do that `clamp` saturates."""
