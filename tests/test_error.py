@@ -16,6 +16,7 @@ PACKAGE = ROOT / "mfmadsl"
 INTERNAL = {
     "AccessError",
     "NoClosedFormError",
+    "OperandError",
     "ProcessEndedError",
 }  # caught before a user sees them
 BUILTIN = {"ValueError", "TypeError", "RuntimeError", "KeyError", "Exception", "OSError",

@@ -70,19 +70,23 @@ def test_a_pipe_is_written_through(tmp_path: Path) -> None:
     assert listing(tmp_path) == ["pipe"]
 
 
-@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+@pytest.mark.parametrize("place", ["stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_an_open_file_is_appended_to_and_not_emptied(tmp_path: Path, place: str) -> None:
     """As `>> log` would have it."""
+    folder = tmp_path / "dev"
+    folder.mkdir()
+    (folder / "stdout").symlink_to("/proc/self/fd/1")  # as /dev/stdout is
     log = tmp_path / "log"
     log.write_text("before\n")
     program = (
         "from mfmadsl.output import write_file; from pathlib import Path;"
-        f"write_file(Path({place!r}), b'content\\n'); print('after')"
+        f"write_file(Path({str(folder / place)!r}), b'content\\n'); print('after')"
     )
     with log.open("a") as file:
         subprocess.run([sys.executable, "-c", program], stdout=file, check=True)
     assert log.read_text() == "before\ncontent\nafter\n"
-    assert listing(tmp_path) == ["log"]
+    assert (folder / "stdout").is_symlink()
+    assert listing(tmp_path) == ["dev", "log"]
 
 
 def test_a_descriptor_that_is_not_open() -> None:

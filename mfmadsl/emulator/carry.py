@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.modifier import base_name
 from mfmadsl.emulator.operand import Register, check_source, check_target
 from mfmadsl.emulator.operation import Operation, Read, reads_of
@@ -25,7 +26,7 @@ def _carry(instruction: Instruction) -> Operation:
     register = check_target(first, 1)
     carry_out = check_target(out, 2, "s")
     if len(carry) != (name in _CARRYING_IN):
-        raise ValueError("the carry in is missing, or there is none")
+        raise OperandError("the carry in is missing, or there is none")
     for operand, kind in ((left, "u32"), (right, "u32"), *((c, "b64") for c in carry)):
         check_source(operand, kind)
     sources = sources_of(instruction, ("u32", "u32"), (left, right))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.floating import division_scale, scaled_multiply_add
 from mfmadsl.emulator.modifier import base_name
 from mfmadsl.emulator.operand import Operand, check_source, check_target
@@ -34,7 +35,7 @@ def _division_scale(instruction: Instruction) -> Operation:
 
 def _three(operands: Sequence[Operand], kind: str) -> list[Source]:
     if len(operands) != 3:
-        raise ValueError("a division has three sources")
+        raise OperandError("a division has three sources")
     for operand in operands:
         check_source(operand, kind)
     return [Source(operand, kind) for operand in operands]

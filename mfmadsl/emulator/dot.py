@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.modifier import base_name, has_source_modifiers
 from mfmadsl.emulator.operand import check_source, check_target
@@ -71,7 +72,7 @@ def compile_dot(instruction: Instruction, machine: Machine) -> Operation | None:
 def _signs(instruction: Instruction, modifier: str) -> list[int]:
     flags = instruction.flags(modifier, 3)
     if len(flags) != 3 or set(flags) - {0, 1}:
-        raise ValueError(f"{modifier} has a flag for each of three sources")
+        raise OperandError(f"{modifier} has a flag for each of three sources")
     return [1 - 2 * flag for flag in flags]
 
 

@@ -6,6 +6,11 @@ from dataclasses import dataclass, replace
 
 from mfmadsl.error import MfmadslError
 
+
+class OperandError(MfmadslError, ValueError):
+    """An operand is not what its instruction takes; it becomes an EmulationError with the line."""
+
+
 MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What operands raise that are not those of their instruction."""
 

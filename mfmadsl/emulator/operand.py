@@ -6,7 +6,7 @@ import re
 import struct
 from dataclasses import dataclass, replace
 
-from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.error import EmulationError, OperandError
 
 VCC, M0, EXEC = 106, 124, 126
 """Numbers of the special registers among the scalar ones (CDNA3 ISA, section 5.2)."""
@@ -101,7 +101,7 @@ class Literal:
             value -= 1 << 64
         stored = min(width, 32)
         if not -(1 << (stored - 1)) <= value < 1 << stored:
-            raise ValueError(f"the constant {self.text} has more than {stored} bits")
+            raise OperandError(f"the constant {self.text} has more than {stored} bits")
         if width < 64 or value in _INLINE_INTEGERS:
             return value & ((1 << width) - 1)
         word = value & 0xFFFF_FFFF
@@ -118,7 +118,7 @@ class Literal:
         if width == 64 and float_bits(value, 64) in _INLINE_DOUBLES:
             return float_bits(value, 64)
         if width != 32:
-            raise ValueError(f"the constant {self.text} is no integer of {width} bits")
+            raise OperandError(f"the constant {self.text} is no integer of {width} bits")
         return float_bits(value, 32)
 
 
@@ -156,28 +156,28 @@ def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
     """
     floating, width = kind[0] == "f", int(kind[1:])
     if isinstance(operand, Symbol):
-        raise ValueError(f"`{operand.name}` is no source")
+        raise OperandError(f"`{operand.name}` is no source")
     if (operand.negate or operand.absolute) and not floating:
-        raise ValueError("neg and abs are of floats")
+        raise OperandError("neg and abs are of floats")
     if isinstance(operand, Literal) and "s" in banks:  # constants are numbered among those
         operand.bits(width, floating, kind[0] == "i")
         return
     register = check_registers(operand, max(1, width // 32), banks)
     if register.extend and floating:
-        raise ValueError("sext is of integers")
+        raise OperandError("sext is of integers")
 
 
 def as_register(operand: Operand) -> Register:
     """An operand that has to be registers. Raises ValueError if it is not."""
     if not isinstance(operand, Register):
-        raise ValueError(f"{operand} is no register")
+        raise OperandError(f"{operand} is no register")
     return operand
 
 
 def check_registers(operand: Operand, count: int, banks: str) -> Register:
     """An operand as registers, so many of one of the banks. Raises ValueError if it is not that."""
     if not isinstance(operand, Register) or operand.bank not in banks or operand.count != count:
-        raise ValueError(f"not {count} registers of {banks}")
+        raise OperandError(f"not {count} registers of {banks}")
     return operand
 
 
@@ -185,7 +185,7 @@ def check_target(operand: Operand, count: int, bank: str = "v") -> Register:
     """An operand that is written. Raises ValueError if it cannot be."""
     register = check_registers(operand, count, bank)
     if register.negate or register.absolute or register.extend:
-        raise ValueError("a target has no modifiers")
+        raise OperandError("a target has no modifiers")
     return register
 
 

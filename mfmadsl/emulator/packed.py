@@ -9,6 +9,7 @@ import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.dot import DOT_PRODUCTS, compile_dot
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.floating import (
     fused_multiply_add,
     largest,
@@ -176,7 +177,7 @@ def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation |
         strict=True,
     ):
         if high and not narrow:
-            raise ValueError("op_sel chooses among halves")
+            raise OperandError("op_sel chooses among halves")
         check_source(operand, "f16" if narrow else "f32")
         whole = Source(operand, "f32")
         sources.append(half_of(operand, "f16", high == 1) if narrow else whole)
@@ -209,7 +210,7 @@ def _word(operand: Operand, kind: str, high: bool) -> Source:
     """
     if isinstance(operand, Literal):
         if high or not operand.is_inline:
-            raise ValueError(f"what is the high word of {operand.text}?")
+            raise OperandError(f"what is the high word of {operand.text}?")
         check_source(operand, kind)
         return Source(operand, kind)
     pair = check_registers(operand, 2, "vs")

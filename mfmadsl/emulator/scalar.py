@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.integer import (
     leading_signs,
     leading_zeros,
@@ -291,12 +292,12 @@ def _read(waves: Waves, operand: Operand, kind: str) -> Array:
 
 def _short_constant(operand: Operand, kind: str) -> np.int32 | np.uint32:
     if not isinstance(operand, Literal):
-        raise ValueError("the constant is missing")
+        raise OperandError("the constant is missing")
     bits = operand.bits(16, floating=False)
     if kind == "k16":
         return np.int32(np.uint16(bits).view(np.int16))
     if operand.is_negative_integer:
-        raise ValueError("the constant has no sign")
+        raise OperandError("the constant has no sign")
     return np.uint32(bits)
 
 
@@ -377,7 +378,7 @@ def _mode(instruction: Instruction, machine: Machine) -> Operation | None:
         return None
     low, width = int(match[1] or 0), int(match[2] or 32)
     if not 1 <= width <= 32 - low:
-        raise ValueError("a field of 32 bits")
+        raise OperandError("a field of 32 bits")
     mask = np.uint32(((1 << width) - 1) << low)
     (operand,) = instruction.operands
     if instruction.name == "s_getreg_b32":
@@ -393,7 +394,7 @@ def _mode(instruction: Instruction, machine: Machine) -> Operation | None:
         isinstance(operand, Literal)
         and (operand.bits(32, floating=False) << low ^ machine.mode) & fixed == 0
     ):
-        raise ValueError("the mode changes while the kernel runs")
+        raise OperandError("the mode changes while the kernel runs")
 
     def write(waves: Waves) -> None:
         value = waves.read_scalar(operand, "u32") << np.uint32(low) & mask

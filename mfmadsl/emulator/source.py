@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.operand import Literal, Operand, Register, check_source
 from mfmadsl.emulator.operation import ALL_BITS, Read
 from mfmadsl.emulator.wave import LANES, Array, Mask, Waves, width_of
@@ -70,7 +71,7 @@ def lane_pattern(modifiers: Mapping[str, str]) -> LanePattern | None:
     rows, banks = (_four_bits(modifiers.get(name, "0xf")) for name in ("row_mask", "bank_mask"))
     writes = rows >> lane // 16 & banks >> lane % 16 // 4 & 1
     if modifiers.get("bound_ctrl", "1") not in ("0", "1"):  # LLVM reads both as set on these chips
-        raise ValueError("bound_ctrl is 0 or 1")
+        raise OperandError("bound_ctrl is 0 or 1")
     return LanePattern(source % LANES, exists, writes == 1, "bound_ctrl" in modifiers)
 
 
@@ -81,7 +82,7 @@ def _sources_of_lanes(control: str, value: str) -> tuple[npt.NDArray[np.int64], 
     if control == "quad_perm":
         order = np.array([int(x) for x in value.strip("[]").split(",")])
         if len(order) != 4 or order.min() < 0 or order.max() > 3:
-            raise ValueError(f"quad_perm of {value}")
+            raise OperandError(f"quad_perm of {value}")
         return lane // 4 * 4 + order[lane % 4], all_exist
     if control == "row_mirror":
         return row + 15 - within, all_exist
@@ -89,7 +90,7 @@ def _sources_of_lanes(control: str, value: str) -> tuple[npt.NDArray[np.int64], 
         return lane // 8 * 8 + 7 - lane % 8, all_exist
     amount = int(value, 0)
     if amount not in _AMOUNTS[control]:
-        raise ValueError(f"{control} by {value}")
+        raise OperandError(f"{control} by {value}")
     if control == "row_ror":
         return row + (within - amount) % 16, all_exist
     if control == "row_newbcast":
@@ -107,7 +108,7 @@ def _sources_of_lanes(control: str, value: str) -> tuple[npt.NDArray[np.int64], 
 def _four_bits(text: str) -> int:
     mask = int(text, 0)
     if mask not in range(16):
-        raise ValueError(f"a mask of four bits, not {text}")
+        raise OperandError(f"a mask of four bits, not {text}")
     return mask
 
 
@@ -215,7 +216,7 @@ def half_of(operand: Operand, kind: str, high: bool) -> Source:
     if not isinstance(operand, Literal):
         return Source(operand, kind, low=16, width=16) if high else Source(operand, kind)
     if not operand.is_inline:
-        raise ValueError(f"the constant {operand.text} is not inline")
+        raise OperandError(f"the constant {operand.text} is not inline")
     if not high:
         return Source(operand, kind)
     return Source(replace(operand, text="-1" if operand.is_negative_integer else "0"), kind)

@@ -13,6 +13,7 @@ from mfmadsl.emulator.carry import CARRIES
 from mfmadsl.emulator.compare import COMPARE, write_comparison
 from mfmadsl.emulator.convert import CONVERT, narrow_rows
 from mfmadsl.emulator.division import DIVISION
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.floating import FLOATING
 from mfmadsl.emulator.integer import INTEGER
 from mfmadsl.emulator.lanes import LANE_INSTRUCTIONS
@@ -198,7 +199,7 @@ def _truth_table(instruction: Instruction) -> Operation:
     target = check_target(register, 1)
     table = int(instruction.modifiers.get("bitop3", "0"), 0)
     if table not in range(256) or len(sources) != 3:
-        raise ValueError("bitop3 has three sources and a table of eight bits")
+        raise OperandError("bitop3 has three sources and a table of eight bits")
     kind = "u16" if "b16" in instruction.name else "u32"
     for source in sources:
         check_source(source, kind)

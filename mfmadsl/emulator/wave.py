@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.error import EmulationError, Fault
+from mfmadsl.emulator.error import EmulationError, Fault, OperandError
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.operand import (
     EXEC,
@@ -228,7 +228,7 @@ class Waves:
 
     def _scalar_bits(self, register: Register, kind: str) -> Array:
         if register.bank != "s":
-            raise ValueError("a vector register is no scalar source")
+            raise OperandError("a vector register is no scalar source")
         return _bits(self.scalar, register, kind)
 
 

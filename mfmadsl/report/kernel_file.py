@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mfmadsl.argument import check_extent, check_integer, check_type
-from mfmadsl.error import ArgumentError
+from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.report.argument_text import dtype_of, values_of
 from mfmadsl.report.error import KernelFileError
 
@@ -161,7 +161,7 @@ def _described(path: Path, text: str) -> StoredKernel:
             facts = facts["next"]
         known = {array.name for array in (*arguments, *workspaces)}
         if facts is not None or any(set(launch.parameters) - known for launch in launches):
-            raise KeyError("next")
+            raise ArgumentError("parameters")
     except RecursionError:
         raise KernelFileError(f"{path}: is nested too deeply to be a kernel") from None
     except KernelFileError:
@@ -185,7 +185,7 @@ def _launch(path: Path, facts: dict[str, Any]) -> StoredLaunch:
     """Raises TypeError, KeyError or ValueError for what is none."""
     lds_bytes = check_integer("lds_bytes", facts["lds_bytes"])
     if lds_bytes < 0:
-        raise ValueError
+        raise ArgumentError("lds_bytes")
     return StoredLaunch(
         assembly=_beside(path, [Path(name) for name in facts["files"] if name.endswith(".s")]),
         symbol=_text(facts["symbol"]),
@@ -203,7 +203,7 @@ def _text(value: Any) -> str:
 
 def _extents(value: Any) -> tuple[int, int, int]:
     if not isinstance(value, list) or not 1 <= len(value) <= 3:
-        raise TypeError
+        raise ArgumentTypeError("extents")
     return _three([check_extent("extent", extent) for extent in value])
 
 

@@ -63,7 +63,7 @@ def wave(count: int = 1, lds: int = 256) -> Waves:
         memory,
         Position(np.zeros(1, np.int64), count, (1, 1, 1)),
     )
-    waves.scalar[MODE] = 0xF0  # as LLVM starts kernels: nothing is flushed
+    waves.scalar[MODE] = 0xF0  # nothing is flushed
     return waves
 
 

@@ -219,7 +219,7 @@ def test_more_than_the_machine_holds_is_told_as_such() -> None:
     [
         ((1 << 25,), (64,), "grid: the emulator runs up to 16777216 workgroups, not 33554432"),
         ((1 << 26,), (64,), "grid: 67108864 workgroups of 64 threads along x are more than the ha"),
-        ((1, 1 << 40), (64,), "grid: 1099511627776 workgroups of 1 threads along y"),
+        ((1, 1 << 40), (64,), "grid: is a number from 1 to"),
         ((1,), (2048,), r"takes up to 1024 threads, not the 2048 of \(2048, 1, 1\)"),
         ((1,), (32, 33), "takes up to 1024 threads, not the 1056 of"),
     ],

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mfmadsl.emulator import EmulationError
+from mfmadsl.emulator.operand import MODE
 from mfmadsl.emulator.scalar import MODE_INSTRUCTIONS, SAVE_EXEC, SCALAR, SCALAR_COMPARE
 from tests.emulator.machine import executed, put, run, wave
 from tests.emulator.manual.bits import signed
@@ -335,6 +336,7 @@ def test_comparisons_of_pairs(a: int, b: int, equal: bool, position: int) -> Non
 
 def test_the_mode_register_is_written_and_read_in_part() -> None:
     waves = wave()
+    waves.scalar[MODE] = 0
     run(waves, "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1")
     run(waves, "s_getreg_b32 s0, hwreg(HW_REG_MODE, 20, 5)")
     assert waves.scalar[0, 0] == 8
