@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit floats
@@ -17,10 +18,11 @@ from tvm.tirx import PrimFunc
 from mfmadsl.argument import check_choice, check_extent, check_flag, check_list, check_type
 from mfmadsl.emulator import emulate
 from mfmadsl.emulator.argument import check_size
+from mfmadsl.emulator.matrix.arithmetic import arithmetic
 from mfmadsl.emulator.run import Progress
 from mfmadsl.epilogue import STEPS, check_steps, fused, model
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import Intrinsic, architecture
+from mfmadsl.model import ELEMENT_TYPES, Intrinsic, architecture
 from mfmadsl.target import Kernel, build
 from mfmadsl.tensorize import (
     ScheduleError,
@@ -44,8 +46,8 @@ _ROUNDINGS = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "fl
 class Comparison:
     """How far a result is from the product in float64; `tolerance` belongs to the worst element.
 
-    Products are accumulated in the type of the sums, k of them in an unspecified order, so that
-    element [i, j] may be off by k roundings of sum(|A[i]| * |B[j]|). Integers have no tolerance.
+    The tolerance is what the chip's matrix cores may round away, of sum(|A[i]| * |B[j]|). Integers
+    have none.
     `batch` is None where there is none.
     """
 
@@ -147,11 +149,8 @@ class Gemm:
             self._check_intrinsic(self.intrinsic)
             if self.shared_scope is not None or not makes_gemm(self.intrinsic):
                 return self._simple_schedule(self.intrinsic, self.shared_scope or "shared")
-        workload = self.workload()
-        tiling = None
-        if self.tiling:
-            tiling = replace(gemm_tiling(workload, self.intrinsic, self.arch), **self.tiling)
-        return gemm_schedule(workload, self.intrinsic, self.arch, tiling)
+        tiling = self._tiling() if self.tiling else None
+        return gemm_schedule(self.workload(), self.intrinsic, self.arch, tiling)
 
     def _check(self) -> None:
         check_steps(self.epilogue, self.sum_type)
@@ -229,7 +228,7 @@ class Gemm:
         )
 
     @property
-    def _rounds_factors(self) -> bool:
+    def _cuts_factors(self) -> bool:
         return self.intrinsic is not None and self.intrinsic.a.type.short == "xf32"
 
     @property
@@ -237,19 +236,30 @@ class Gemm:
         """How the tolerance of an element comes about, in a line."""
         if self.sum_type == "int32":
             return "exact"
-        roundings = f"K * 2^-{53 if self.sum_type == 'float64' else 24}"
-        factors = f"({roundings} + 2^-10)" if self._rounds_factors else roundings
+        roundings = f"{self._roundings} * 2^-{53 if self.sum_type == 'float64' else 24}"
+        factors = f"({roundings} + 2^-9)" if self._cuts_factors else roundings
         after = [*self.epilogue, *([self.types[2]] if self.types[2] != self.sum_type else [])]
         return f"{factors} * sum |a||b|" + (f", and {', '.join(after)}" if after else "")
 
     @property
     def relative_tolerance(self) -> float:
-        """Of the sum of the products' magnitudes: one rounding for each of the k additions.
+        """Of the sum of the products' magnitudes: what the chip's matrix cores may round away.
 
-        xf32 rounds each factor to 11 bits besides.
+        xf32 cuts each factor to 10 bits of fraction besides.
         """
         rounding = 2.0**-53 if self.sum_type == "float64" else 2.0**-24
-        return self.k * rounding + (2.0**-10 if self._rounds_factors else 0)
+        return self._roundings * rounding + (2.0**-9 if self._cuts_factors else 0)
+
+    @cached_property
+    def _roundings(self) -> int:
+        """Units in the last place, those of adding up the parts of a split K among them."""
+        kind = self.intrinsic.a.type.short if self.intrinsic else _short(self.types[0])
+        simple = self.intrinsic and (self.shared_scope or not makes_gemm(self.intrinsic))
+        parts = 1 if simple else self._tiling().split_k
+        return arithmetic(self.arch, True, kind).roundings(self.k) + parts - 1
+
+    def _tiling(self) -> Tiling:
+        return replace(gemm_tiling(self.workload(), self.intrinsic, self.arch), **self.tiling)
 
     def build(self) -> Kernel:
         """The kernel of the schedule."""
@@ -320,6 +330,11 @@ class Gemm:
         if self.arch == "gfx90a" and matrix.dtype == np.float16:
             values[np.abs(values) < np.finfo(np.float16).smallest_normal] = 0
         return values
+
+
+def _short(dtype: str) -> str:
+    """The name of a type in those of instructions."""
+    return next(t.short for t in ELEMENT_TYPES.values() if t.name == dtype)
 
 
 def _random(

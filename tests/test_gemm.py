@@ -106,9 +106,10 @@ def test_a_chip_without_the_instruction() -> None:
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("mfma_f32_16x16x4_f32", "K * 2^-24 * sum |a||b|"),
-        ("mfma_f64_16x16x4_f64", "K * 2^-53 * sum |a||b|"),
-        ("mfma_f32_16x16x8_xf32", "(K * 2^-24 + 2^-10) * sum |a||b|"),
+        ("mfma_f32_16x16x4_f32", "32 * 2^-24 * sum |a||b|"),
+        ("mfma_f64_16x16x4_f64", "32 * 2^-53 * sum |a||b|"),
+        ("mfma_f32_16x16x16_f16", "17 * 2^-24 * sum |a||b|"),
+        ("mfma_f32_16x16x8_xf32", "(21 * 2^-24 + 2^-9) * sum |a||b|"),
         ("mfma_i32_16x16x32_i8", "exact"),
     ],
 )

@@ -75,6 +75,24 @@ class Arithmetic:
     how: Sum
     known: bool
 
+    def roundings(self, k: int) -> int:
+        """How many units in the last place a sum of k products may be off.
+
+        The unit is 2^-24, of float64 2^-53, of the sum of the products' magnitudes. Where no model
+        is known, each product may have been rounded.
+        """
+        how, groups = self.how, -(-k // self.how.group)
+        if not self.known or how.kind in ("chain", "once"):
+            return k
+        cut = {
+            "exact": 0,
+            "pairs": how.group.bit_length() - 1,  # the additions within a group
+            "aligned": how.group,  # every product is cut
+            "interleaved": how.group + 2,  # and so are both of a group's sums
+        }[how.kind]
+        # Each group's sum is rounded; where it is cut, C is cut before.
+        return cut + groups * (2 if how.splits else 1) + how.splits
+
 
 def arithmetic(arch: str, dense: bool, kind: str) -> Arithmetic:
     """Of an instruction of a chip, by the type of A, such as `f16` or `bf16_1k`.
