@@ -203,6 +203,13 @@ class Gemm:
             raise ScheduleError(
                 f"{intrinsic.name} takes the simple kernel, which has no {' and no '.join(asked)}"
             )
+        for operand in (intrinsic.a, intrinsic.b, intrinsic.c):
+            forms = operand.layout.forward("row", "column")
+            if any(digit.scale < 0 for form in forms for digit in form.digits):
+                raise ScheduleError(
+                    f"{intrinsic.name}: the lanes or registers of `{operand.name}` count down, "
+                    "which TVM's index maps cannot say: no simple kernel is made of it"
+                )
         factors = default_factors(intrinsic, self.m, self.n, self.k)
         tile = load_intrinsic(intrinsic)
         suffix = scope.replace(".", "_").upper()

@@ -9,7 +9,7 @@ from tvm.tirx.script.builder import ir as T
 
 from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.model.architecture import WAVE_SIZE
-from mfmadsl.model.closed_form import ClosedForm
+from mfmadsl.model.closed_form import ClosedForm, Digit
 from mfmadsl.model.signature import SCALED_FORMATS, register_type
 from mfmadsl.tensorize.gemm import emit
 from mfmadsl.tensorize.gemm.emit import Piece, piece
@@ -246,8 +246,8 @@ class Multiplier:
         left, right = self._operands
         return [
             (
-                i * left.fragment.rows + self.row.value(lane=0, register=register),
-                j * right.fragment.rows + self.column.value(lane=0, register=register),
+                i * left.fragment.rows + _least(self.row, register),
+                j * right.fragment.rows + _least(self.column, register),
                 Run(self._sums[i][j], register, length),
             )
             for j in range(right.tiles)
@@ -266,12 +266,26 @@ def _plain(intrinsic: Intrinsic) -> list[Any]:
 
 
 def _of_lane(form: ClosedForm, lane: Any) -> Any:
-    """The part of a place that depends on the lane."""
+    """The part of a place that depends on the lane, counted from the least that any lane has.
+
+    A buffer's offset is never negative, not even where an immediate would be added to it.
+    """
     value: Any = 0
-    for digit in form.digits:
-        if digit.variable == "lane":
-            part = lane // digit.divisor
-            if digit.divisor * digit.modulus < digit.extent:
-                part = part % digit.modulus
-            value = value + part * digit.scale
+    for digit in _lane_digits(form):
+        part = lane // digit.divisor
+        if digit.divisor * digit.modulus < digit.extent:
+            part = part % digit.modulus
+        if digit.scale < 0:  # counts down
+            part = part ^ (digit.modulus - 1)
+        value = value + part * abs(digit.scale)
     return value
+
+
+def _least(form: ClosedForm, register: int) -> int:
+    """The least place that any lane has for a register."""
+    least = sum((d.modulus - 1) * d.scale for d in _lane_digits(form) if d.scale < 0)
+    return form.value(lane=0, register=register) + least
+
+
+def _lane_digits(form: ClosedForm) -> list[Digit]:
+    return [digit for digit in form.digits if digit.variable == "lane"]
