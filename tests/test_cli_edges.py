@@ -234,10 +234,10 @@ def test_an_argument_that_is_none(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--grid", "99999,99999", "--block", "64"], "are more than 2^31 - 1 threads"),
+        (["--grid", "2147483647", "--block", "64"], "are more than the hardware counts"),
         (["--grid", "9" * 5000, "--block", "64"], "is not one to three positive numbers"),
-        (["--grid", "1", "--block", "2048"], "2048 threads are more than 1024"),
-        (["--grid", "1", "--block", "64", "--lds", "9" * 30], "is a number of bytes up to 163840"),
+        (["--grid", "1", "--block", "2048"], "takes up to 1024 threads, not the 2048"),
+        (["--grid", "1", "--block", "64", "--lds", "9" * 30], "has up to 65536 bytes of LDS"),
     ],
 )
 def test_a_launch_that_no_chip_has(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -214,3 +214,38 @@ def test_json_that_is_none_of_ours(stored: Path, tmp_path: Path, spoil: dict[str
     result = run("emulate", path)
     assert result.exit_code == 1
     assert "is not what `mfmadsl gemm --emit json` writes" in result.output
+
+
+def test_an_instruction_is_taken_at_the_word_of_its_file_if_asked_for(tmp_path: Path) -> None:
+    """With C's registers in another order, which no chip has, the numbers are those of the file."""
+    text = spoiled("accumulator(i, j)", "upward(i, j)").replace("gfx90a=32 ", "")
+    layout = "layout upward(i, j) { lane = j + J * (i % 4)  register = i / 4 }\n"
+    path = spec(tmp_path, layout + text)
+    command = (*SMALL, "--intrinsic", "mfma_f32_16x16x16_f16", "--spec", path, "--emulate")
+    plain = run(*command)
+    assert plain.exit_code == 1
+    assert "DIFFERS from NumPy" in plain.output
+    trusting = run(*command, "--trust-spec")
+    assert trusting.exit_code == 0
+    told = "           taken at the word of the .mfma file: v_mfma_f32_16x16x16_f16\n"
+    assert trusting.output.endswith(told)
+    described = json.loads(run(*command, "--trust-spec", "--emit", "json").stdout)
+    assert described["emulation"]["trusted"] == ["v_mfma_f32_16x16x16_f16"]
+    assert described["emulation"]["agrees"]
+    jsonschema.validate(described, json_schema())
+
+
+@pytest.mark.parametrize("options", [(), ("--emulate",), ("--spec", "x.mfma")])
+def test_trust_needs_somebody_and_something(options: tuple[str, ...]) -> None:
+    result = run(*SMALL, "--intrinsic", "x", *options, "--trust-spec")
+    assert result.exit_code == 2
+    assert "--trust-spec needs --spec and --emulate" in result.output
+
+
+def test_where_no_model_of_the_chip_is_known_the_result_says_so() -> None:
+    small = ("gemm", "-m", 32, "-n", 32, "-k", 32, "--emulate")
+    known = run(*small, "--arch", "gfx942")
+    assert "rounded as" not in known.output
+    unknown = run(*small, "--arch", "gfx950")
+    assert unknown.exit_code == 0
+    assert "\n           rounded as no chip is known to: v_mfma_f32_" in unknown.output

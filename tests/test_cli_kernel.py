@@ -131,3 +131,23 @@ def test_a_profile_as_table_json_and_timeline(text: Path, tmp_path: Path) -> Non
     jsonschema.validate(found, json_schema())
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert run("profile", text, *LAUNCH, "--timeline", "/proc/t.json").exit_code == 1
+
+
+def test_an_unknown_instruction_is_taken_at_a_files_word(tmp_path: Path) -> None:
+    from tests.emulator.matrix.test_described import INVENTED, invented, text_of
+
+    path = tmp_path / "invented.s"
+    path.write_text(text_of(invented(8, 32)))
+    entry = tmp_path / "invented.mfma"
+    entry.write_text(INVENTED.format(m=8, n=32, a=2, b=8))
+    launch = ["--grid", "1", "--block", "64"]
+    for words in (1, 4, 4):
+        launch += ["--arg", f"uint32[64,{words}]=0"]
+    refused = run("emulate", path, *launch)
+    assert refused.exit_code == 1
+    assert "unknown instruction" in refused.output
+    trusting = run("emulate", path, *launch, "--trust-spec", entry)
+    assert trusting.exit_code == 0
+    assert trusting.output.splitlines()[1:] == [
+        "taken at the word of the .mfma file: v_mfma_f32_8x32x16_f16"
+    ]

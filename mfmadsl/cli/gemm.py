@@ -14,6 +14,7 @@ from mfmadsl.cli.gemm_options import DTYPES, EXTENT, SUM_DTYPES, Steps, tiling_c
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import ARCH, OUTPUT, SEARCH, find
 from mfmadsl.report import kernel_json, kernel_summary
+from mfmadsl.report.run import caveats
 
 if TYPE_CHECKING:
     from mfmadsl.gemm import Comparison, Gemm
@@ -71,6 +72,11 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     help="Where to write it; with several --emit, a suffix is added for each.",
 )
 @click.option("--emulate", "emulated", is_flag=True, help="Run the machine code; compare to NumPy.")
+@click.option(
+    "--trust-spec",
+    is_flag=True,
+    help="Emulate the instruction as the file of --spec says, not as the emulator knows it.",
+)
 def gemm(
     arch: str,
     m: int,
@@ -90,6 +96,7 @@ def gemm(
     kinds: tuple[str, ...],
     output: Path | None,
     emulated: bool,
+    trust_spec: bool,
 ) -> None:
     """Schedule C = A x B and generate its kernel."""
     if output is not None and not kinds:
@@ -98,6 +105,8 @@ def gemm(
         raise click.UsageError("give -o FILE: only one kind of text can go to the terminal")
     if spec is not None and name is None:
         raise click.UsageError("--spec needs --intrinsic: which one of the file?")
+    if trust_spec and (spec is None or not emulated):
+        raise click.UsageError("--trust-spec needs --spec and --emulate: who is trusted, in what?")
     changes = tiling_changes(tilings)
     intrinsic = None if name is None else find(name, spec, arch, search)
     from mfmadsl.gemm import Gemm
@@ -107,7 +116,7 @@ def gemm(
         epilogue, changes,
     )  # fmt: skip
     schedule, kernel = _built(problem)
-    comparison = _checked(problem, kernel) if emulated else None
+    comparison = _checked(problem, kernel, trust_spec) if emulated else None
     if kinds:
         _emit(kinds, output, str(schedule.mod.script()), kernel, comparison)
     else:
@@ -130,12 +139,12 @@ def _built(problem: Gemm) -> tuple[Any, Kernel]:
         fail(str(error))
 
 
-def _checked(problem: Gemm, kernel: Kernel) -> Comparison:
+def _checked(problem: Gemm, kernel: Kernel, trust_spec: bool) -> Comparison:
     from mfmadsl.emulator import EmulationError
 
     try:
         with shown("emulating") as progress:
-            return problem.check(kernel, progress)
+            return problem.check(kernel, progress, trust_spec)
     except (EmulationError, ValueError) as error:
         fail(str(error))
 
@@ -206,6 +215,8 @@ def _described(kernel: Kernel, files: list[list[str]], comparison: Comparison | 
             "largest_error": comparison.error,
             "tolerance": comparison.tolerance,
             "agrees": comparison.agrees,
+            "approximate": list(comparison.approximate),
+            "trusted": list(comparison.trusted),
         }
     return json.dumps(description, indent=2) + "\n"
 
@@ -218,3 +229,5 @@ def _report(comparison: Comparison, problem: Gemm, to_stderr: bool) -> None:
         f"at C{comparison.place}, tolerance {comparison.tolerance:.3g} ({rule})",
         err=to_stderr,
     )
+    for line in caveats(comparison.approximate, comparison.trusted):
+        click.echo(f"           {line}", err=to_stderr)

@@ -12,10 +12,12 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import OUTPUT
+from mfmadsl.cli.specs import OUTPUT, load_all
 from mfmadsl.error import MfmadslError
+from mfmadsl.model import Intrinsic
 from mfmadsl.report.error import KernelFileError
 from mfmadsl.report.kernel_file import StoredKernel, read_kernel
+from mfmadsl.report.run import caveats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,22 +96,37 @@ def _budget(budget: int | None) -> dict[str, Any]:
     metavar="N=FILE.npy",
     help="Write an argument, counted from 0, as the kernel left it.",
 )
-def emulate(budget: int | None, saved: tuple[str, ...], **options: Any) -> None:
+@click.option(
+    "--trust-spec",
+    "specs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Take a .mfma file's word for what its instructions do; may be repeated.",
+)
+def emulate(
+    budget: int | None, saved: tuple[str, ...], specs: tuple[Path, ...], **options: Any
+) -> None:
     """Run a kernel: assembly text in LLVM's syntax, or the JSON that `gemm --emit json` writes."""
     places = dict(_saves(saved))
+    trusted = [entry for entry in load_all(specs) if isinstance(entry, Intrinsic)]
     kernel, values = _read(**options)
     from mfmadsl.emulator import emulate as run_it
 
     try:
         with shown("emulating") as progress:
-            run = run_it(kernel, values, progress=progress, **_budget(budget))
+            run = run_it(kernel, values, progress=progress, trusted=trusted, **_budget(budget))
     except MfmadslError as error:
         fail(str(error))
     for position, path in places.items():
         if position >= len(values):
             fail(f"there is no argument {position}: the kernel takes {len(values)}")
         _save(path, values[position])
-    click.echo(f"{run.waves} waves, {run.total} instructions")
+    for line in [
+        f"{run.waves} waves, {run.total} instructions",
+        *caveats(run.approximate, run.trusted),
+    ]:
+        click.echo(line)
 
 
 def _saves(saved: tuple[str, ...]) -> Iterator[tuple[int, Path]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.argument import described
 from mfmadsl.emulator.argument import check_passed, check_size, protections
 from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.buffer import SCRATCH_DESCRIPTOR
@@ -74,7 +75,8 @@ def check_extents(launch: Launch) -> None:
     lds = _LDS_BYTES.get(program.arch, MOST_LDS_BYTES)
     if not 0 <= launch.lds_bytes <= lds:
         raise ArgumentError(
-            f"`{program.name}`: a workgroup has up to {lds} bytes of LDS, not {launch.lds_bytes}"
+            f"`{program.name}`: a workgroup has up to {lds} bytes of LDS, not "
+            f"{described(launch.lds_bytes)}"
         )
     for axis, groups, threads in zip("xyz", launch.grid, block, strict=True):
         if groups * threads >= 1 << 32:
@@ -107,14 +109,14 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     ArgumentError if they are not what the kernel takes.
     """
     program = launch.program
-    described = [a for a in program.arguments if not a.kind.startswith("hidden_")]
-    names = [a.name or f"argument {i}" for i, a in enumerate(described)]
-    if len(args) != len(described):
+    parameters = [a for a in program.arguments if not a.kind.startswith("hidden_")]
+    names = [a.name or f"argument {i}" for i, a in enumerate(parameters)]
+    if len(args) != len(parameters):
         raise ArgumentError(
-            f"`{program.name}` takes {len(described)} arguments ({', '.join(names)}), "
+            f"`{program.name}` takes {len(parameters)} arguments ({', '.join(names)}), "
             f"but {len(args)} are given"
         )
-    for each in zip(args, described, names, strict=True):
+    for each in zip(args, parameters, names, strict=True):
         check_passed(*each, kept)
     arrays = [np.zeros(0, np.uint8) if value is None else np.asarray(value) for value in args]
     check_size(sum(array.nbytes for array in arrays), "the arguments take")
@@ -126,20 +128,22 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     memory = GlobalMemory(
         [("kernel arguments", np.zeros(size, np.uint8)), ("dispatch packet", _packet(launch)),
          *contents],
-        {} if kept else dict(zip(names, protections(args, described, names), strict=True)),
+        {} if kept else dict(zip(names, protections(args, parameters, names), strict=True)),
     )  # fmt: skip
     block, packet, *segments = memory.segments
     values = [
         content if a.kind == "by_value" else _pointer(value, segment)
-        for value, a, segment, (_, content) in zip(args, described, segments, contents, strict=True)
+        for value, a, segment, (_, content) in zip(
+            args, parameters, segments, contents, strict=True
+        )
     ]
-    placed = [*zip(described, values, strict=True), *_hidden(launch)]
+    placed = [*zip(parameters, values, strict=True), *_hidden(launch)]
     for argument, value in placed:
         place = slice(argument.offset, argument.offset + argument.size)
         memory.content(block)[place] = value
     back = [
         (array, segment)
-        for array, a, segment in zip(arrays, described, segments, strict=True)
+        for array, a, segment in zip(arrays, parameters, segments, strict=True)
         if a.kind != "by_value" and array.flags.writeable and array.size and not kept
     ]
     return Loaded(memory, block, packet, tuple(back))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
-from mfmadsl.argument import check_extent, check_integer, check_list, described
+from mfmadsl.argument import check_extent, check_integer, check_list, check_type, described
 from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.error import ArgumentError, ArgumentTypeError
+from mfmadsl.model import Intrinsic
 
 _MOST_REGISTERS = 512  # of a lane, those of accumulation among them (CDNA3 ISA, section 3.6.4)
 _MOST_SCRATCH = 1 << 18  # bytes of a lane: LLVM's largest frames have a few thousand
@@ -22,6 +23,21 @@ def check_budget(budget: object) -> None:
     """Raise ArgumentError unless a wave may execute an instruction or more."""
     if check_integer("budget", budget) < 1:
         raise ArgumentError(f"budget: is a positive number, not {described(budget)}")
+
+
+def check_progress(progress: object) -> None:
+    """Raise ArgumentTypeError unless it can be called, or is None."""
+    if progress is not None and not callable(progress):
+        raise ArgumentTypeError(f"progress: is a function or None, not {described(progress)}")
+
+
+def checked_entries(trusted: object) -> tuple[Intrinsic, ...]:
+    """The entries of `.mfma` files, or ArgumentTypeError for anything else."""
+    check_list("trusted", trusted, "a list of Intrinsics, as `load` gives it")
+    assert isinstance(trusted, Sequence)
+    for entry in trusted:
+        check_type("trusted", entry, Intrinsic, "a list of Intrinsics, as `load` gives it")
+    return tuple(trusted)
 
 
 def check_positions(name: str, positions: object, count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -14,7 +14,14 @@ from mfmadsl.argument import check_integer, described
 from mfmadsl.emulator.assembly import parse_assembly
 from mfmadsl.emulator.launch import Launch, check_extents, load_arguments, start_waves
 from mfmadsl.emulator.matrix import is_modelled
-from mfmadsl.emulator.request import check_arguments, check_budget, check_capacity, three
+from mfmadsl.emulator.request import (
+    check_arguments,
+    check_budget,
+    check_capacity,
+    check_progress,
+    checked_entries,
+    three,
+)
 from mfmadsl.emulator.scheduler import Scheduler
 from mfmadsl.emulator.watch import Watch
 from mfmadsl.emulator.wave import LANES
@@ -106,7 +113,7 @@ def emulate(
     *,
     lds_bytes: int | None = None,
     budget: int = BUDGET,
-    trusted: Iterable[Intrinsic] = (),
+    trusted: Sequence[Intrinsic] = (),
     progress: Progress | None = None,
 ) -> Run:
     """Run a kernel's assembly; arrays in `args` are changed in place, as a GPU would.
@@ -130,11 +137,12 @@ def emulate(
     instruction that is not known, or executes more than `budget` instructions in a wave; it names
     the line of the assembly. See `sanitize` for all else that may be undefined.
     """
-    trusted = tuple(trusted)
+    entries = checked_entries(trusted)
+    check_progress(progress)
     runs = []
     for one, values in launches_of(kernel, args):
         launch = launch_of(one, grid, block, lds_bytes)
-        runs.append(run_launch(replace(launch, trusted=trusted), values, budget, progress=progress))
+        runs.append(run_launch(replace(launch, trusted=entries), values, budget, progress=progress))
     return _all_of(runs)
 
 

@@ -156,7 +156,11 @@ def _kernel() -> dict[str, Any]:
         symbols={"type": "array", "items": _object(name=_STRING, dtype=_STRING)},
     )
     kernel["properties"]["emulation"] = _object(
-        largest_error=number, tolerance=number, agrees={"type": "boolean"}
+        largest_error=number,
+        tolerance=number,
+        agrees={"type": "boolean"},
+        approximate=names,
+        trusted=names,
     )
     return {"kernel": kernel, "launch": _object(**launch)}
 

@@ -132,6 +132,7 @@ LAUNCH = [
     Option("--lds", NUMBERS), Option("--budget", ["1", "1000", *NUMBERS], 0.3),
     Option("--symbol", ["kernel", "other", "", "\udcff"], 0.2),
 ]  # fmt: skip
+DTYPES = ["float16", "int8", "float8_e4m3fn", "float64", "x", ""]
 COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
     "check": (FILES, [Option("--format", ["text", "json", "xml"]), Option("-I", FILES)]),
     "fmt": (FILES, [Option("--check", None, 0.5)]),
@@ -141,17 +142,25 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
     "show": (NAMES, [
         Option("--operand", ["a", "b", "c", "index", "scale_a", "x", ""]), Option("--arch", CHIPS),
         Option("--format", ["table", "json"]), Option("--cbsz", NUMBERS), Option("--abid", NUMBERS),
-        Option("--blgp", NUMBERS),
+        Option("--blgp", NUMBERS), Option("--spec", FILES), Option("-I", FILES),
     ]),
     "gemm": ([], [
         Option("--intrinsic", NAMES, 0.9), Option("--arch", CHIPS, 0.9), Option("-m", NUMBERS, 0.9),
         Option("-n", NUMBERS, 0.9), Option("-k", NUMBERS, 0.9), Option("--spec", FILES),
         Option("--trans-b", None), Option("--emit", ["tir", "llvm", "asm", "json", "x"]),
-        Option("-o", OUTPUTS),
+        Option("-o", OUTPUTS), Option("-I", FILES), Option("--trans-a", None),
+        Option("--batch", NUMBERS, 0.1), Option("--in-dtype", DTYPES, 0.1),
+        Option("--b-dtype", DTYPES, 0.1), Option("--out-dtype", DTYPES, 0.1),
+        Option("--epilogue", ["bias", "relu,gelu", "x", ",", ""], 0.1),
+        Option("--tiling", ["split_k=2", "block=0x0", "waves=x", "x=1", "=", ""], 0.1),
+        Option("--trust-spec", None, 0.1), Option("--emulate", None, 0.1),
     ]),
-    "emulate": (FILES, [*LAUNCH, Option("--save", SAVES)]),
+    "emulate": (FILES, [*LAUNCH, Option("--save", SAVES), Option("--trust-spec", FILES, 0.1)]),
     "sanitize": (FILES, [*LAUNCH, Option("--keep-going", None), Option("--unwritten", NUMBERS)]),
-    "profile": (FILES, [*LAUNCH, Option("--timeline", OUTPUTS), Option("--format", ["json"])]),
+    "profile": (FILES, [
+        *LAUNCH, Option("--timeline", OUTPUTS), Option("--format", ["json"]),
+        Option("--full", None), Option("--launch", NUMBERS, 0.1),
+    ]),
     "--explain": (CODES, []),
     "frobnicate": (FILES, []),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mfmadsl.argument import check_flag, check_integer
 from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.launch import Launch
 from mfmadsl.emulator.profiler.chip import SLOT, Chip, Occupancy, chip_of, occupancy
@@ -21,6 +22,7 @@ from mfmadsl.emulator.registers import (
     asked_scalar_registers,
     asked_vector_registers,
 )
+from mfmadsl.emulator.request import check_progress
 from mfmadsl.emulator.run import (
     BUDGET,
     Dimensions,
@@ -127,7 +129,9 @@ def profile(
     that does not fit on the chip, and what `emulate` raises.
     """
     started = launches_of(kernel, args)
-    if not 0 <= launch < len(started):
+    check_flag("full", full)
+    check_progress(progress)
+    if not 0 <= check_integer("launch", launch) < len(started):
         raise ArgumentError(f"launch: there is no {launch}, but {len(started)}, from 0 on")
     one, args = started[launch]
     number = launch, len(started)

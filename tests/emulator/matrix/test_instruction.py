@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator.matrix.layout import Shape, input_item, output_item
+from mfmadsl.emulator.operand import MODE
 from tests.conftest import DATA
 from tests.emulator.machine import put, run, wave
 
@@ -117,3 +118,90 @@ def test_the_scaled_shape_without_scales() -> None:
     code = "v_mfma_f32_16x16x128_f8f6f4 v[20:23], v[0:3], v[8:15], 1.0 cbsz:4"
     run(waves, code, "gfx950")
     assert (waves.vector[20:24].view(np.float32) == 257).all()
+
+
+def scaled_ones(scales: str, modifiers: str = "") -> float:
+    """What 128 products of ones are, scaled so; v16 holds 2^1 and v17 2^2 in each byte."""
+    waves = wave()
+    put(waves, {f"v{i}": np.full(64, 0x38383838, np.uint32) for i in range(16)})  # fp8: ones
+    put(waves, {"v16": np.full(64, 0x80808080, np.uint32)})
+    put(waves, {"v17": np.full(64, 0x81818181, np.uint32)})
+    code = f"v_mfma_scale_f32_16x16x128_f8f6f4 v[20:23], v[0:7], v[8:15], 0, {scales}{modifiers}"
+    run(waves, code, "gfx950")
+    (value,) = set(waves.vector[20:24].view(np.float32).ravel().tolist())
+    return float(value)
+
+
+@pytest.mark.parametrize(
+    ("scales", "factor"),
+    [
+        ("v16, v17", 2.0 * 4.0),
+        ("1.0, v16", 2.0),  # of a floating-point constant the exponent is the scale
+        ("1.0, 1.0", 1.0),
+        ("2.0, 0.5", 1.0),
+        ("4.0, v17", 16.0),
+        ("-4.0, v17", 16.0),
+        ("v16, 0.5", 1.0),
+    ],
+)
+@pytest.mark.parametrize("modifiers", ["", " op_sel_hi:[0,0,0]", " op_sel:[1,1,0]"])
+def test_scales_may_be_constants(scales: str, factor: float, modifiers: str) -> None:
+    assert scaled_ones(scales, modifiers) == 128 * factor
+
+
+def test_an_integer_constant_is_a_scale_in_its_lowest_byte() -> None:
+    assert scaled_ones("64, v16") == 128 * 2.0 ** (64 - 127) * 2
+    assert scaled_ones("64, v16", " op_sel:[1,0,0]") == 128 * 2.0**-127 * 2
+
+
+@pytest.mark.parametrize("chip", ["gfx908", "gfx90a", "gfx942", "gfx950"])
+def test_the_mode_says_whether_denormal_factors_count(chip: str) -> None:
+    """Of f32 instructions, A and B; C is as it is (CDNA3 ISA, section 7.4)."""
+    tiny, large = np.float32(2.0**-140), np.float32(2.0**100)
+    name = {"gfx908": "16x16x4f32", "gfx90a": "16x16x4f32"}.get(chip, "16x16x4_f32")
+    results = {}
+    for keep in (True, False):
+        waves = wave()
+        waves.scalar[MODE] = 0xF0 if keep else 0xC0
+        put(waves, {"v0": np.full(64, tiny), "v1": np.full(64, large)})
+        put(waves, {f"v{4 + i}": np.full(64, tiny) for i in range(4)})
+        run(waves, f"v_mfma_f32_{name} v[4:7], v0, v1, v[4:7]", chip)
+        (value,) = set(waves.vector[4:8].view(np.float32).ravel().tolist())
+        results[keep] = value
+    assert results == {True: 4 * 2.0**-40, False: float(tiny)}
+
+
+def test_abid_is_ignored_where_the_index_has_but_one_set() -> None:
+    """The eight-bit instructions that gfx950 added (CDNA4 ISA, section 7.5.1)."""
+    results = []
+    for modifiers in ("", " abid:1", " abid:3"):
+        waves = wave()
+        generator = np.random.default_rng(3)
+        for i in range(13):
+            put(waves, {f"v{i}": generator.integers(0, 1 << 32, 64, np.uint32)})
+        code = f"v_smfmac_i32_16x16x128_i8 v[20:23], v[0:3], v[4:11], v12{modifiers}"
+        run(waves, code, "gfx950")
+        results.append(waves.vector[20:24].copy())
+    assert (results[0] == results[1]).all()
+    assert (results[0] == results[2]).all()
+    assert results[0].any()
+
+
+@pytest.mark.parametrize("c", ["v[4:7]", "v[6:9]", "v[2:5]", "v[20:23]", "a[0:3]"])
+def test_d_may_lie_over_c_and_over_the_factors(c: str) -> None:
+    """The result is that of registers that lie apart, however D overlaps what is read."""
+    code = "v_mfma_f32_16x16x16_f16 v[4:7], v[5:6], v[8:9], {c}"
+    found = []
+    for apart in (True, False):
+        waves = wave(2)
+        generator = np.random.default_rng(8)
+        halves = generator.standard_normal((2, 64, 32)).astype(np.float16).view(np.uint32)
+        waves.vector[:16] = np.moveaxis(halves, -1, 0)
+        waves.vector[20:24] = np.arange(4 * 128, dtype=np.float32).reshape(4, 2, 64).view(np.uint32)
+        waves.accumulation[:4] = waves.vector[20:24]
+        run(
+            waves,
+            code.format(c=c) if not apart else code.format(c=c).replace("v[4:7],", "v[30:33],"),
+        )
+        found.append(waves.vector[30:34].copy() if apart else waves.vector[4:8].copy())
+    assert (found[0] == found[1]).all()
