@@ -109,14 +109,14 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     ArgumentError if they are not what the kernel takes.
     """
     program = launch.program
-    parameters = [a for a in program.arguments if not a.kind.startswith("hidden_")]
-    names = [a.name or f"argument {i}" for i, a in enumerate(parameters)]
-    if len(args) != len(parameters):
+    taken = [a for a in program.arguments if not a.kind.startswith("hidden_")]
+    names = [a.name or f"argument {i}" for i, a in enumerate(taken)]
+    if len(args) != len(taken):
         raise ArgumentError(
-            f"`{program.name}` takes {len(parameters)} arguments ({', '.join(names)}), "
+            f"`{program.name}` takes {len(taken)} arguments ({', '.join(names)}), "
             f"but {len(args)} are given"
         )
-    for each in zip(args, parameters, names, strict=True):
+    for each in zip(args, taken, names, strict=True):
         check_passed(*each, kept)
     arrays = [np.zeros(0, np.uint8) if value is None else np.asarray(value) for value in args]
     check_size(sum(array.nbytes for array in arrays), "the arguments take")
@@ -128,22 +128,20 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     memory = GlobalMemory(
         [("kernel arguments", np.zeros(size, np.uint8)), ("dispatch packet", _packet(launch)),
          *contents],
-        {} if kept else dict(zip(names, protections(args, parameters, names), strict=True)),
+        {} if kept else dict(zip(names, protections(args, taken, names), strict=True)),
     )  # fmt: skip
     block, packet, *segments = memory.segments
     values = [
         content if a.kind == "by_value" else _pointer(value, segment)
-        for value, a, segment, (_, content) in zip(
-            args, parameters, segments, contents, strict=True
-        )
+        for value, a, segment, (_, content) in zip(args, taken, segments, contents, strict=True)
     ]
-    placed = [*zip(parameters, values, strict=True), *_hidden(launch)]
+    placed = [*zip(taken, values, strict=True), *_hidden(launch)]
     for argument, value in placed:
         place = slice(argument.offset, argument.offset + argument.size)
         memory.content(block)[place] = value
     back = [
         (array, segment)
-        for array, a, segment in zip(arrays, parameters, segments, strict=True)
+        for array, a, segment in zip(arrays, taken, segments, strict=True)
         if a.kind != "by_value" and array.flags.writeable and array.size and not kept
     ]
     return Loaded(memory, block, packet, tuple(back))

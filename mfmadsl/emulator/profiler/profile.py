@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.argument import check_flag, check_integer
+from mfmadsl.argument import check_flag, check_integer, described
 from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.launch import Launch
 from mfmadsl.emulator.profiler.chip import SLOT, Chip, Occupancy, chip_of, occupancy
@@ -132,7 +132,9 @@ def profile(
     check_flag("full", full)
     check_progress(progress)
     if not 0 <= check_integer("launch", launch) < len(started):
-        raise ArgumentError(f"launch: there is no {launch}, but {len(started)}, from 0 on")
+        raise ArgumentError(
+            f"launch: there is no {described(launch)}, but {len(started)}, from 0 on"
+        )
     one, args = started[launch]
     number = launch, len(started)
     return _profile(launch_of(one, grid, block, lds_bytes), args, budget, full, number, progress)
