@@ -13,8 +13,8 @@ test: .venv-test/installed
 test-all: .venv-test/installed
 	MFMADSL_TESTS=all .venv-test/bin/python -m pytest --numprocesses auto --dist loadgroup
 
-bench: .venv-test/installed
-	.venv-test/bin/python -m benchmarks.gemm.compare
+bench: .venv-bench/installed
+	.venv-bench/bin/python -m benchmarks.gemm.compare
 
 .venv/installed: pyproject.toml
 	sh scripts/make_venv.sh $(PYTHON) .venv
@@ -26,5 +26,10 @@ bench: .venv-test/installed
 	sh scripts/install.sh .venv-test '.[test]'
 	touch $@
 
+.venv-bench/installed: pyproject.toml
+	sh scripts/make_venv.sh $(PYTHON) .venv-bench
+	sh scripts/install.sh .venv-bench '.[bench]'
+	touch $@
+
 clean:
-	rm -rf .venv .venv-test
+	rm -rf .venv .venv-test .venv-bench

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import mfmadsl
 from mfmadsl.language import LanguageError, Source, load_source
-from mfmadsl.model import ELEMENT_TYPES
+from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
 from tests.test_readme import ROOT, assert_shown, blocks
 
 DIAGNOSTICS = (ROOT / "docs/diagnostics.md").read_text()
@@ -96,3 +97,22 @@ def test_the_grammar_for_editors_knows_every_word_of_the_language() -> None:
         assert re.fullmatch(rules["type"]["match"], name), name
     for include in editor["patterns"]:
         assert include["include"].removeprefix("#") in rules
+
+
+def test_the_table_of_types_is_true() -> None:
+    """A GEMM of each type is scheduled on the chips that have it, and refused on the others."""
+    page = (ROOT / "docs/not-supported.md").read_text()
+    cells = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    rows = [row for row in cells if row[-1] in ("yes", "no")]
+    assert len(rows) == 8
+    for types, c, *having in rows:
+        a = types.split()[0].strip(",")
+        for chip, has in zip(ARCHITECTURES, having, strict=True):
+            xf32 = "mfma_f32_16x16x8_xf32" if a == "xfloat32" else None
+            workload = mfmadsl.matmul(64, 64, 64, "float32" if xf32 else a, c)
+            try:
+                mfmadsl.gemm_schedule(workload, xf32, arch=chip)
+                scheduled = "yes"
+            except mfmadsl.MfmadslError:
+                scheduled = "no"
+            assert scheduled == has, (a, chip)

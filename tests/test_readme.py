@@ -47,11 +47,8 @@ def assert_shown(text: str) -> int:
 
 
 def pattern(shown: str) -> str:
-    """`...` stands for anything; measured errors differ with the way that NumPy multiplies."""
-    text = re.escape(shown).replace(re.escape("..."), ".*")
-    return re.sub(
-        r"largest\\ error\\ .*,\\ tolerance\\ [\d.\\e-]+", r"largest error .*, tolerance \\S+", text
-    )
+    """`...` stands for anything."""
+    return re.escape(shown).replace(re.escape("..."), ".*")
 
 
 def test_the_commands_of_the_readme_print_what_it_shows(
