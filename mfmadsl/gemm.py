@@ -16,6 +16,7 @@ from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_choice, check_extent, check_flag, check_list, check_type
+from mfmadsl.comparison import Comparison, compared
 from mfmadsl.emulator import emulate
 from mfmadsl.emulator.argument import check_size
 from mfmadsl.emulator.matrix.arithmetic import arithmetic
@@ -38,36 +39,9 @@ from mfmadsl.tensorize import (
 from mfmadsl.tensorize.workload import TYPES, product
 
 _SEED = 20240229
+_FLUSHED = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # by gfx90a, where denormal
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
 _ROUNDINGS = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How far a result is from the product in float64; `tolerance` belongs to the worst element.
-
-    The tolerance is what the chip's matrix cores may round away, of sum(|A[i]| * |B[j]|). Integers
-    have none.
-    `batch` is None where there is none. Of `approximate` and `trusted` instructions see `Run`.
-    """
-
-    error: float
-    tolerance: float
-    row: int
-    column: int
-    batch: int | None = None
-    approximate: tuple[str, ...] = ()
-    trusted: tuple[str, ...] = ()
-
-    @property
-    def agrees(self) -> bool:
-        return self.error <= self.tolerance
-
-    @property
-    def place(self) -> str:
-        """Where the element is, as an index of C."""
-        batch = "" if self.batch is None else f"{self.batch}, "
-        return f"[{batch}{self.row}, {self.column}]"
 
 
 @dataclass(frozen=True)
@@ -314,7 +288,8 @@ class Gemm:
     ) -> Comparison:
         """Where C, the last array, is furthest beyond its tolerance, or nearest to it.
 
-        The product is that of the numbers that the chip reads: gfx90a takes denormal halves for 0.
+        The product is that of the numbers that the chip reads: gfx90a takes denormal halves and
+        bfloats for 0.
         """
         *operands, c = others
         left = self._read(a.swapaxes(-1, -2) if self.a_transposed else a)
@@ -330,21 +305,12 @@ class Gemm:
         if self.types[2] != self.sum_type:
             tolerances = tolerances + (np.abs(values) + tolerances) * _ROUNDINGS[self.types[2]]
             tolerances = tolerances + 2.0**-24  # of the smallest halves
-        errors = np.abs(c.astype(np.float64) - values)
-        errors[~np.isfinite(errors)] = np.inf
-        place = np.unravel_index(np.argmax(errors - tolerances), errors.shape)
-        if not errors[place] > tolerances[place]:
-            place = np.unravel_index(np.argmax(errors), errors.shape)
-        *batch, row, column = map(int, place)
-        return Comparison(
-            float(errors[place]), float(tolerances[place]), row, column,
-            batch[0] if batch else None,
-        )  # fmt: skip
+        return compared(c, values, tolerances)
 
     def _read(self, matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         values = matrix.astype(np.float64)
-        if self.arch == "gfx90a" and matrix.dtype == np.float16:
-            values[np.abs(values) < np.finfo(np.float16).smallest_normal] = 0
+        if self.arch == "gfx90a" and matrix.dtype in _FLUSHED:
+            values[np.abs(values) < ml_dtypes.finfo(matrix.dtype).smallest_normal] = 0
         return values
 
 

@@ -17,7 +17,8 @@ from mfmadsl.report import kernel_json, kernel_summary
 from mfmadsl.report.run import caveats
 
 if TYPE_CHECKING:
-    from mfmadsl.gemm import Comparison, Gemm
+    from mfmadsl.comparison import Comparison
+    from mfmadsl.gemm import Gemm
     from mfmadsl.target import Kernel
 
 _SUFFIXES = {"tir": ".tir.py", "llvm": ".ll", "asm": ".s", "hsaco": ".hsaco", "json": ".json"}

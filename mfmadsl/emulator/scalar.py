@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +20,9 @@ from mfmadsl.emulator.integer import (
     reversed_bits,
 )
 from mfmadsl.emulator.machine import Machine
+from mfmadsl.emulator.mode_register import MODE_INSTRUCTIONS, compile_mode
 from mfmadsl.emulator.operand import (
     EXEC,
-    MODE,
     Literal,
     Operand,
     Register,
@@ -41,7 +40,7 @@ def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | No
     """What a scalar instruction does, or None if it is not one of these."""
     name = instruction.name
     if name in MODE_INSTRUCTIONS:
-        return _mode(instruction, machine)
+        return compile_mode(instruction, machine)
     if instruction.modifiers:
         return None
     if name in SCALAR:
@@ -361,43 +360,3 @@ def _save_exec(instruction: Instruction, combine: Callable[[Array, Array], Array
         waves.scc = _nonzero(result)
 
     return Operation(execute, "salu", reads_of(source), (target, EXEC_PAIR))
-
-
-MODE_INSTRUCTIONS = ("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32")
-_HARDWARE_REGISTER = re.compile(r"hwreg\(HW_REG_MODE(?:, (\d+), (\d+))?\)")
-
-
-_MODE_FIELDS = 0x3FF
-"""Bits of MODE that say how to round, flush and clamp: here they are known before a kernel runs."""
-
-
-def _mode(instruction: Instruction, machine: Machine) -> Operation | None:
-    """Bits of the MODE register, written or read; the parser leaves its name in a modifier."""
-    match = _HARDWARE_REGISTER.fullmatch(instruction.modifiers.get("hwreg", ""))
-    if not match or set(instruction.modifiers) != {"hwreg"}:
-        return None
-    low, width = int(match[1] or 0), int(match[2] or 32)
-    if not 1 <= width <= 32 - low:
-        raise OperandError("a field of 32 bits")
-    mask = np.uint32(((1 << width) - 1) << low)
-    (operand,) = instruction.operands
-    if instruction.name == "s_getreg_b32":
-        target = check_target(operand, 1, "s")
-
-        def read(waves: Waves) -> None:
-            waves.write_scalar(target, (waves.scalar[MODE] & mask) >> np.uint32(low))
-
-        return Operation(read, "salu", (), (target,))
-    check_source(operand, "u32", "s")
-    fixed = int(mask) & _MODE_FIELDS
-    if fixed and not (
-        isinstance(operand, Literal)
-        and (operand.bits(32, floating=False) << low ^ machine.mode) & fixed == 0
-    ):
-        raise OperandError("the mode changes while the kernel runs")
-
-    def write(waves: Waves) -> None:
-        value = waves.read_scalar(operand, "u32") << np.uint32(low) & mask
-        waves.scalar[MODE] = waves.scalar[MODE] & ~mask | value
-
-    return Operation(write, "salu", reads_of(operand))

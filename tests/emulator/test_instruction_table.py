@@ -12,7 +12,8 @@ from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.assembly import parse_instruction
 from mfmadsl.emulator.instruction_table import NO_EFFECT, compile_instruction
 from mfmadsl.emulator.machine import Machine
-from mfmadsl.emulator.scalar import MODE_INSTRUCTIONS, SCALAR
+from mfmadsl.emulator.mode_register import MODE_INSTRUCTIONS
+from mfmadsl.emulator.scalar import SCALAR
 from mfmadsl.emulator.vector import vector_rows
 
 ROOT = Path(__file__).parent.parent.parent

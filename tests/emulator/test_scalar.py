@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mfmadsl.emulator import EmulationError
+from mfmadsl.emulator.mode_register import MODE_INSTRUCTIONS
 from mfmadsl.emulator.operand import MODE
-from mfmadsl.emulator.scalar import MODE_INSTRUCTIONS, SAVE_EXEC, SCALAR, SCALAR_COMPARE
+from mfmadsl.emulator.scalar import SAVE_EXEC, SCALAR, SCALAR_COMPARE
 from tests.emulator.machine import executed, put, run, wave
 from tests.emulator.manual.bits import signed
 
