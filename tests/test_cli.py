@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mfmadsl.cli import main
+from mfmadsl.emulator import Run
 from mfmadsl.language import library, library_files
 from tests.language.entries import HALF, spoiled
 
@@ -168,7 +169,7 @@ def test_gemm_takes_an_intrinsic_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_wrong_result_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mfmadsl.gemm.emulate", lambda kernel, args, progress: None)
+    monkeypatch.setattr("mfmadsl.gemm.emulate", lambda kernel, args, **_: Run({}, 0))
     result = run(*SMALL, "--emulate")
     assert result.exit_code == 1
     assert "DIFFERS from NumPy in float64" in result.output

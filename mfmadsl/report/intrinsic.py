@@ -22,6 +22,7 @@ def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:
         "modifiers": list(intrinsic.modifiers),
         "cycles": dict(intrinsic.cycles),
         "call": intrinsic.call,
+        "in_llvm": intrinsic.in_llvm,
         "aliases": list(intrinsic.aliases),
     }
 
@@ -46,7 +47,7 @@ def intrinsic_summary(intrinsic: Intrinsic) -> str:
     lines += [
         "",
         f"shape   m={intrinsic.m} n={intrinsic.n} k={intrinsic.k}{blocks}",
-        f"call    {intrinsic.call}",
+        f"call    {intrinsic.call}{'' if intrinsic.in_llvm else ', which LLVM does not have'}",
         "cycles  " + ", ".join(f"{chip} {cycles}" for chip, cycles in intrinsic.cycles),
     ]
     lines += [_operand_line(operand, intrinsic) for operand in intrinsic.operands.values()]

@@ -28,6 +28,7 @@ def json_schema() -> dict[str, Any]:
                 "minProperties": 1,
             },
             call=_STRING,
+            in_llvm={"type": "boolean"},
             aliases={"type": "array", "items": _STRING},
         ),
         "layout": _object(
