@@ -66,7 +66,7 @@ class Vector:
     def __gt__(self, other: Vector | float) -> Vector:
         return self._compare(">", other)
 
-    def shift_signed(self, count: int) -> Vector:
+    def shift_signed(self, count: Vector | int) -> Vector:
         """To the right; the sign comes in from above."""
         return self.of(self.builder.ashr(self.value, self.like(count)))
 
@@ -99,6 +99,11 @@ class Vector:
         """Of integers."""
         other = self.of(self.like(other))
         return (self < other).choose(other, self)
+
+    def minimum(self, other: Vector | float) -> Vector:
+        """Of integers."""
+        other = self.of(self.like(other))
+        return (self < other).choose(self, other)
 
     def bits(self) -> Vector:
         """The floats' patterns, as integers."""

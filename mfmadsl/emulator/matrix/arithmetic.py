@@ -30,6 +30,17 @@ class Sum:
     overflowing: bool = False
 
     @property
+    def narrow(self) -> bool:
+        """Whether the exponents of A and B are those of halves and eight-bit floats, -15 to 15."""
+        return self.splits and not self.overflowing
+
+    @property
+    def zero_exponent(self) -> int:
+        """What stands for the exponent of a zero: so small that no product of other numbers has the
+        exponent of a product with it. Narrow products may be 151 apart, to be shifted as floats."""
+        return -50 if self.narrow else -8192
+
+    @property
     def element(self) -> Number:
         """The type of C and D."""
         return "i32" if self.kind == "integers" else "f64" if self.double else "f32"

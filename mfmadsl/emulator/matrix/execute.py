@@ -86,7 +86,7 @@ def _count(operand: Operand) -> int | None:
 def execute(waves: Waves, matrix: Matrix) -> None:
     """Change D. EXEC does not mask a matrix instruction: all lanes are written."""
     shape = matrix.shape
-    a, b = (_numbers(waves, matrix, factor) for factor in (matrix.a, matrix.b))
+    a, b = _numbers(waves, matrix, matrix.a, "a"), _numbers(waves, matrix, matrix.b, "b")
     if matrix.index is not None:
         a = replace(a, values=in_full(a.values, _places(waves, matrix)))
     if matrix.scales:
@@ -113,14 +113,14 @@ def write_registers(waves: Waves, register: Register, words: npt.NDArray[np.uint
     registers_of(waves, register)[...] = words
 
 
-def _numbers(waves: Waves, matrix: Matrix, factor: Factor) -> Numbers:
+def _numbers(waves: Waves, matrix: Matrix, factor: Factor, name: str) -> Numbers:
     """A as (waves, blocks * K, M), or B as (waves, blocks * K, N)."""
     words = registers_of(waves, factor.register)
     if factor.lanes is not None:
         words = words[:, :, factor.lanes]
     chunk = chunk_of(factor.shape, factor.rows, factor.form.bits)
     lanes, items = input_rows(factor.shape, factor.rows, chunk, factor.blocks)
-    numbers = read_numbers(words, factor.form, matrix.how, lanes, items, factor.rows)
+    numbers = read_numbers(words, factor.form, matrix.how, lanes, items, factor.rows, name)
     values = numbers.values
     if matrix.how.kind == "chain" and matrix.out == "f32":
         flushing = waves.scalar[MODE] & _INPUT_DENORMALS == 0

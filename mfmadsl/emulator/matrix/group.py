@@ -13,6 +13,7 @@ from llvmlite import ir
 from mfmadsl.emulator.host_code import F32, F64, I32, I64, TYPES, Vector
 from mfmadsl.emulator.matrix.arithmetic import Sum
 
+_NOTHING = -8192  # below any exponent
 _SIGN, _INFINITE, _TWO = -0x8000_0000, 0x7F80_0000, 0x4000_0000  # patterns of float32
 
 
@@ -54,7 +55,7 @@ def add_group(how: Sum, total: Vector, products: Sequence[Product], special: boo
     if not special:
         return _aligned(how, total, products)
     if how.kind == "interleaved":
-        total = _unless_ignored(total, products)
+        total = _unless_ignored(how, total, products)
     return _with_specials(how, _aligned(how, total, products), total, products)
 
 
@@ -127,60 +128,70 @@ def _flushed(values: Vector) -> Vector:
 
 def _aligned(how: Sum, c: Vector, products: Sequence[Product]) -> Vector:
     if how.kind == "aligned":
-        total, exponent = _cut_sum(products)
+        total, exponent = _cut_sum(how, products)
     else:
-        parts = [_cut_sum(products[parity::2]) for parity in (0, 1)]
+        parts = [_cut_sum(how, products[parity::2]) for parity in (0, 1)]
         exponent = parts[0][1].maximum(parts[1][1])
-        shifted = [(part * _power(own - exponent)).floor() for part, own in parts]
+        shifted = [_shifted(part, exponent - own) for part, own in parts]
         total = shifted[0] + shifted[1]
 
     bits = c.bits()
     biased = bits >> 23 & 0xFF
     of_c = biased.maximum(1) - 127
     magnitude = (bits & 0x7F_FFFF) | (biased != 0).if_true(1 << 23)
-    significand = (bits < 0).choose(magnitude * -1, magnitude).to(F64)
+    significand = (bits < 0).choose(magnitude * -1, magnitude)
     largest = exponent.maximum(of_c)
-    # In units of 2^-32 of the largest exponent; float64 holds all of these sums exactly.
-    from_products = (total * _power(exponent - largest + 8)).floor()
-    from_c = (significand * _power(of_c - largest + 1)).floor() * 256.0
+    # In units of 2^-32 and 2^-24 of the largest exponent: a shift to the right rounds down.
+    from_products = _shifted(total.to(I64) << 8, (largest - exponent).to(I64))
+    from_c = _shifted(significand << 1, largest - of_c)
     if how.kind == "interleaved":
-        from_c = (of_c > largest - 26).choose(from_c, 0.0)
-    return _rounded(from_products + from_c, largest - 32)
+        from_c = (of_c > largest - 26).choose(from_c, 0)
+    return _rounded(from_products + (from_c.to(I64) << 8), largest - 32)
 
 
-def _unless_ignored(c: Vector, products: Sequence[Product]) -> Vector:
+def _shifted(values: Vector, count: Vector) -> Vector:
+    """Integers shifted to the right, rounded down; by all of their bits or more: 0 or -1."""
+    return values.shift_signed(count.minimum(values.element.width - 1))
+
+
+def _unless_ignored(how: Sum, c: Vector, products: Sequence[Product]) -> Vector:
     """C, or 0 where it is infinite or NaN and the products are large: it counts as below 1."""
-    _, exponent = _cut_sum(products)
+    _, exponent = _cut_sum(how, products)
     special = (c.bits() & _INFINITE) == _INFINITE
     return (special & (exponent > 24)).choose(0.0, c)
 
 
-def _cut_sum(products: Sequence[Product]) -> tuple[Vector, Vector]:
-    """The sum in units of 2^-24 of the largest exponent, as float64, and that exponent."""
+def _cut_sum(how: Sum, products: Sequence[Product]) -> tuple[Vector, Vector]:
+    """The sum in units of 2^-24 of the largest exponent, and that exponent."""
     exponents = [p.exponent for p in products if p.exponent is not None]
     largest = exponents[0]
     for exponent in exponents[1:]:
         largest = largest.maximum(exponent)
     terms = []
     for product, exponent in zip(products, exponents, strict=True):
-        # 2^(24 - shift), or 0 if the shift leaves nothing.
-        factor = (exponent - largest + (127 + 24)).maximum(0) << 23
-        terms.append((product.value * factor.floats()).to(I32))
-    return _total(terms).to(F64), largest
-
-
-def _power(exponent: Vector) -> Vector:
-    """2^exponent in float64, not below 2^-1000."""
-    return ((exponent.maximum(-1000) + 1023).to(I64) << 52).floats()
+        # 2^(24 - shift) as a float32, or 0 if the shift leaves nothing.
+        factor = exponent - largest + (127 + 24)
+        if not how.narrow:
+            factor = factor.maximum(0)
+        terms.append((product.value * (factor << 23).floats()).to(I32))
+    if how.narrow:  # without a product that is not 0, C alone counts
+        largest = (largest > how.zero_exponent + 15).choose(largest, _NOTHING)
+    return _total(terms), largest
 
 
 def _rounded(values: Vector, exponent: Vector) -> Vector:
     """values * 2^exponent: floored at 31 bits of fraction, then rounded to float32."""
-    bits = values.bits()
+    wide = values.to(F64)  # exact: they have at most 40 bits
+    bits = wide.bits()
     dropped = 52 - 31
-    away = (values < 0.0).choose(bits + ((1 << dropped) - 1), bits)
+    away = (values < 0).choose(bits + ((1 << dropped) - 1), bits)
     floored = (away & -(1 << dropped)).floats()
     return (floored * _power(exponent)).to(F32)
+
+
+def _power(exponent: Vector) -> Vector:
+    """2^exponent in float64."""
+    return ((exponent + 1023).to(I64) << 52).floats()
 
 
 def _with_specials(how: Sum, found: Vector, c: Vector, products: Sequence[Product]) -> Vector:

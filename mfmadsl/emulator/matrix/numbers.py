@@ -6,9 +6,11 @@ rows of A, or columns of B, that follow one another.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +36,6 @@ from mfmadsl.emulator.wave import Array
 
 WIDTH = 16
 """Elements that the host works on at once; rows of fewer are shorter vectors."""
-
-ZERO_EXPONENT, SPECIAL_EXPONENT = -8192, -4096
-"""What stands for the exponents of zeros, and of infinities and NaNs: below any product's."""
 
 _DTYPES = {"i32": np.int32, "f32": np.float32, "f64": np.float64}
 _SIGN, _INFINITE, _MAGNITUDE = -0x8000_0000, 0x7F80_0000, 0x7FFF_FFFF  # of float32
@@ -80,7 +79,7 @@ def compile_input(form: Format, how: Sum, width: int) -> Callable[..., None]:
                 store_vector(builder, _signed(code), numbers, to)
             elif how.splits:
                 value = _value(form, code)
-                significand, exponent = _split(form, code, value)
+                significand, exponent = _split(form, code, value, how.zero_exponent)
                 store_vector(builder, significand, numbers, to)
                 store_vector(builder, exponent, exponents, to)
                 before = Vector(builder, builder.load(largest))
@@ -152,8 +151,11 @@ def _special_pattern(form: Format, code: Vector) -> Vector:
     return (payload != 0).if_true(1 << 22) | _INFINITE
 
 
-def _split(form: Format, code: Vector, value: Vector) -> tuple[Vector, Vector]:
-    """Significands from 1 to below 2, smaller for denormal numbers, and exponents."""
+def _split(form: Format, code: Vector, value: Vector, zero: int) -> tuple[Vector, Vector]:
+    """Significands from 1 to below 2, smaller for denormal numbers, and exponents.
+
+    Zeros, infinities and NaNs have the exponent `zero`.
+    """
     magnitude, sign = _magnitude(form, code), _sign(form, code)
     mantissa = magnitude & (1 << form.mantissa_bits) - 1
     biased = magnitude >> form.mantissa_bits
@@ -161,13 +163,13 @@ def _split(form: Format, code: Vector, value: Vector) -> tuple[Vector, Vector]:
     small = (mantissa.to(F32) * 2.0**-form.mantissa_bits).bits()
     significand = (biased == 0).choose(small, normal) | sign
     exponent = biased.maximum(1) - form.bias
-    exponent = (magnitude == 0).choose(ZERO_EXPONENT, exponent)
+    exponent = (magnitude == 0).choose(zero, exponent)
     special = _is_special(form, code)
     if special is None:
         return significand.floats(), exponent
     return (
         special.choose(value, significand.floats()),
-        special.choose(SPECIAL_EXPONENT, exponent),
+        special.choose(zero, exponent),
     )
 
 
@@ -194,10 +196,12 @@ def read_numbers(
     lanes: npt.NDArray[np.int64],
     items: npt.NDArray[np.int64],
     rows: int,
+    name: str = "a",
 ) -> Numbers:
     """The numbers in registers (registers, waves, lanes), as a sum wants them.
 
     `lanes` and `items` say where those of each block and k start; `rows` lie in lanes that follow.
+    They are good until this thread reads an operand of the same name again.
     """
     waves = words.shape[1]
     bits = form.bits
@@ -208,8 +212,9 @@ def read_numbers(
     starts = lanes + items * bits // 32 * register_words
     shifts = items * bits % 32
     places = np.arange(len(lanes)) * rows
-    values = np.empty((waves, len(lanes), rows), _DTYPES[how.factor])
-    exponents = np.empty(values.shape if how.splits else 0, np.int32)
+    shape = waves, len(lanes), rows
+    values = _room(f"values of {name}", shape, _DTYPES[how.factor])
+    exponents = _room(f"exponents of {name}", shape if how.splits else (0, 0, 0), np.int32)
     peak = np.zeros(1, np.float32)
     read = compile_input(form, how, min(rows, WIDTH))
     read(
@@ -218,6 +223,20 @@ def read_numbers(
         values.ctypes.data, exponents.ctypes.data, len(lanes) * rows, peak.ctypes.data,
     )  # fmt: skip
     return Numbers(values, exponents, float(peak[0]))
+
+
+_kept = threading.local()
+
+
+def _room(name: str, shape: tuple[int, int, int], dtype: npt.DTypeLike) -> Array:
+    """An array of this thread's, not filled: new memory for each instruction would take longer
+    than the instruction."""
+    size = prod(shape) * np.dtype(dtype).itemsize
+    octets: Array | None = getattr(_kept, name, None)
+    if octets is None or octets.size < size:
+        octets = np.empty(size, np.uint8)
+        setattr(_kept, name, octets)
+    return octets[:size].view(dtype).reshape(shape)
 
 
 def _one_a_word(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
