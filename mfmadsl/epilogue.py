@@ -64,7 +64,7 @@ def check_steps(names: Sequence[str], sum_dtype: str) -> None:
         if name not in STEPS:
             raise ScheduleError(f"epilogue: there is no `{name}`, but: {', '.join(STEPS)}")
         if sum_dtype.startswith("int") and not STEPS[name].integers:
-            raise ScheduleError(f"epilogue: `{name}` is none of integers, and the sums are")
+            raise ScheduleError(f"epilogue: `{name}` is of floats, and the sums are {sum_dtype}")
         if STEPS[name].takes and names.count(name) > 1:
             raise ScheduleError(f"epilogue: `{name}` can stand there once only")
 

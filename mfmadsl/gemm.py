@@ -133,8 +133,8 @@ class Gemm:
         c = self.types[2]
         if c != self.sum_type and not {c, self.sum_type} <= {"float16", "bfloat16", "float32"}:
             raise ScheduleError(
-                f"C is {c}, but sums of {self.types[0]} are {self.sum_type}: they can only be "
-                "rounded to float16 or bfloat16"
+                f"C is {c}, but sums of {self.types[0]} are {self.sum_type}: only those in float32 "
+                "are rounded, to float16 or bfloat16"
             )
 
     def _check_intrinsic(self, intrinsic: Intrinsic) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mfmadsl
@@ -116,3 +117,10 @@ def test_the_table_of_types_is_true() -> None:
             except mfmadsl.MfmadslError:
                 scheduled = "no"
             assert scheduled == has, (a, chip)
+
+
+def test_the_kernel_that_is_written_by_hand_runs(tmp_path: Path) -> None:
+    (text,) = blocks((ROOT / "docs/emulator.md").read_text(), "asm")
+    x = np.arange(64, dtype=np.float32)
+    mfmadsl.sanitize(text, [x], (1,), (64,))
+    assert (x == 2 * np.arange(64)).all()

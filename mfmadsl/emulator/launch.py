@@ -110,7 +110,7 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     """
     program = launch.program
     taken = [a for a in program.arguments if not a.kind.startswith("hidden_")]
-    names = [a.name or f"argument {i}" for i, a in enumerate(taken)]
+    names = [a.name or str(i) for i, a in enumerate(taken)]
     if len(args) != len(taken):
         raise ArgumentError(
             f"`{program.name}` takes {len(taken)} arguments ({', '.join(names)}), "

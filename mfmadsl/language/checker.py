@@ -31,6 +31,7 @@ from mfmadsl.model import (
     Intrinsic,
     Operand,
 )
+from mfmadsl.model.architecture import unknown_chip
 
 _DIMENSIONS = ("m", "n", "k")
 _LARGEST_DIMENSION = 128
@@ -188,8 +189,7 @@ def _cycles(field: Field | None, found: Found) -> tuple[tuple[str, int], ...]:
     for setting in field.settings:
         chip, value = setting.name, setting.value
         if chip.text not in ARCHITECTURES:
-            hint = did_you_mean(chip.text, list(ARCHITECTURES))
-            found.append(_at(chip, "chip", f"`{chip.text}` is no chip with matrix cores", hint))
+            found.append(_at(chip, "chip", unknown_chip(chip.text)))
         if not value.value:
             found.append(Diagnostic("cycles", "an instruction takes a cycle or more", value.span))
     return tuple((s.name.text, s.value.value) for s in field.settings)
@@ -231,6 +231,8 @@ def _modifiers(
         if name.text == "cbsz_abid" and any(_index_fills(a) for a in operands.get("a", ())):
             message = "cbsz and abid choose among sets of the index, and the instruction has one"
             found.append(_at(name, "modifier", message))
+        if name.text == "neg" and any(a.type.name != "float64" for a in operands.get("a", ())):
+            found.append(_at(name, "modifier", "negation is of float64 only"))
         if name.text == "neg" and not set(chips) & set(NEGATION_CHIPS):
             message = f"negation is known to {' and '.join(NEGATION_CHIPS)} only"
             found.append(_at(name, "modifier", message))

@@ -40,7 +40,7 @@ def llvm_intrinsics() -> Mapping[str, LlvmIntrinsic]:
 
 
 def check_call(call: CallField) -> Iterator[Diagnostic]:
-    """Whether LLVM has what an entry calls, and whether the entry says so."""
+    """Whether LLVM has what an entry calls, or the entry says that it does not."""
     known = call.text in llvm_intrinsics()
     if not known and not call.unknown:
         near = get_close_matches(call.text, llvm_intrinsics(), 1, 0.8)
@@ -48,9 +48,6 @@ def check_call(call: CallField) -> Iterator[Diagnostic]:
         hint += "For an instruction that LLVM lacks, write `unknown` after it"
         message = f'LLVM {_VERSION} has no matrix intrinsic "{call.text}"'
         yield Diagnostic("call", message, call.span, hint)
-    if known and call.unknown:
-        message = f'LLVM {_VERSION} knows "{call.text}"'
-        yield Diagnostic("call", message, call.span, "leave out `unknown`")
 
 
 def check_signature(call: CallField, described: Sequence[Intrinsic]) -> Iterator[Diagnostic]:
@@ -62,9 +59,14 @@ def check_signature(call: CallField, described: Sequence[Intrinsic]) -> Iterator
     if known is None:
         return
     missing = [chip for chip in described[0].chips if chip not in known.chips]
+    if call.unknown:
+        if not missing:
+            message = f'LLVM {_VERSION} knows "{call.text}"'
+            yield Diagnostic("call", message, call.span, "leave out `unknown`")
+        return
     if missing:
         message = f'LLVM has no "{call.text}" on {" and ".join(missing)}'
-        hint = f"`cycles` may name {' '.join(known.chips)}"
+        hint = f"`cycles` may name {' '.join(known.chips)}; or write `unknown` after the text"
         yield Diagnostic("call", message, call.span, hint)
     problems = filter(None, (_mismatch(intrinsic, known) for intrinsic in described))
     for problem in islice(problems, 1):

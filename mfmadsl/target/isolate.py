@@ -10,6 +10,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import pickle
+import re
 import signal
 import sys
 import tempfile
@@ -95,6 +96,8 @@ def _picklable(error: Exception) -> Exception:
 
 def _last_words(text: str, status: int) -> str:
     """The lines that say why, without the stack dump that LLVM adds."""
+    if lacking := re.search(r"Cannot select: intrinsic %(llvm\.[\w.]+)", text):
+        return f"the chip has no `{lacking[1]}`: schedule for this chip"
     lines = [line.strip() for line in text.splitlines()]
     said = [line for line in lines if "error" in line.lower() or "cannot" in line.lower()]
     code = os.waitstatus_to_exitcode(status)

@@ -99,7 +99,7 @@ def lower(function: PrimFunc, target: Target) -> list[tuple[tvm.IRModule, Target
     A device function takes its pointers in the order of the PrimFunc's parameters, where TVM would
     sort them. Raises LoweringError if the module does not become kernels.
     """
-    module = tirx.transform.BindTarget(target)(tvm.IRModule({"main": _static_lds(function)}))
+    module = tirx.transform.BindTarget(target)(tvm.IRModule({"main": _corrected(function)}))
     options = {
         # Common subexpressions would hide the lane index from LowerWarpMemory.
         "tirx.disable_cse_tir": True,
@@ -143,9 +143,14 @@ def _calls_llvm(function: PrimFunc) -> bool:
     return any("call_llvm" in name or "extern" in name for name in names)
 
 
-def _static_lds(function: PrimFunc) -> PrimFunc:
-    """`shared.dyn` becomes `shared`, the only one that the AMDGPU code generator knows."""
-    return tvm.ir.load_json(tvm.ir.save_json(function).replace('"shared.dyn"', '"shared"'))
+def _corrected(function: PrimFunc) -> PrimFunc:
+    """What the AMDGPU code generator does not know, or takes for something else.
+
+    `shared.dyn` becomes `shared`, the only one that it knows. `round` becomes `nearbyint`: TVM's
+    CPU rounds halves to even, and LLVM's function of the name away from 0.
+    """
+    text = tvm.ir.save_json(function).replace('"shared.dyn"', '"shared"')
+    return tvm.ir.load_json(text.replace('"tirx.round"', '"tirx.nearbyint"'))
 
 
 def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:

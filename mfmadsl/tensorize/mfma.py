@@ -89,6 +89,10 @@ def mfma_schedule(
     with tvm_refusal("workload", ScheduleError):
         sch = s_tir.Schedule(module)
         block = _gemm_block(sch)
+        read = sorted({str(region.source.dtype) for region in sch.get(block).reads})
+        if in_dtype not in read:
+            message = f"in_dtype: is {in_dtype!r}, but the workload reads {' and '.join(read)}"
+            raise ScheduleError(message)
         i, j, k = _gemm_loops(sch, block)
         split_i = _factors("i_factors", i_factors, 5, sch.get(i).extent, tile.m, "M")
         split_j = _factors("j_factors", j_factors, 5, sch.get(j).extent, tile.n, "N")

@@ -29,7 +29,9 @@ A, B = "float16[i, k]", "float16[k, j]"
 @pytest.mark.parametrize(
     ("old", "new", "code", "message", "hint"),
     [
-        ("gfx942=16", "gfx924=16", "chip", "`gfx924` is no chip", "did you mean `gfx942`?"),
+        ("gfx942=16", "gfx924=16", "chip", "unknown chip 'gfx924': mfmadsl knows gfx908", ""),
+        ("gfx942=16", "gfx1100=16", "chip", "'gfx1100' is an RDNA chip, which has WMMA", ""),
+        ("  alias", "  modifiers neg\n  alias", "modifier", "negation is of float64 only", ""),
         ("gfx942=16", "gfx90a=16", "chip", "chip `gfx90a` is given twice", ""),
         ("gfx942=16", "gfx942=0", "cycles", "takes a cycle or more", ""),
         (A, "float17[i, k]", "type", "`float17` is no element type", "did you mean `float16`?"),

@@ -7,6 +7,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import pytest
 
+from mfmadsl.language import Source, load_source
 from mfmadsl.language.llvm import llvm_intrinsics
 from mfmadsl.model import ARCHITECTURES
 from tests.language.entries import only, spoiled
@@ -65,7 +66,10 @@ def mangled(vector: str) -> str:
 def test_a_chip_on_which_llvm_lacks_it_is_a_mistake() -> None:
     text = spoiled("gfx90a=32", "gfx908=32").replace("16x16x16", "16x16x32")
     text = text.replace("k=16", "k=32").replace("pack=4", "pack=8").replace("32f16", "32.f16")
-    found = only(text.replace("  alias   v_mfma_f32_16x16x32.f16\n", ""))
+    text = text.replace("  alias   v_mfma_f32_16x16x32.f16\n", "")
+    found = only(text)
     assert found.code == "call"
     assert 'LLVM has no "llvm.amdgcn.mfma.f32.16x16x32.f16" on gfx908 and gfx942' in found.message
-    assert found.hint == "`cycles` may name gfx950"
+    assert found.hint == "`cycles` may name gfx950; or write `unknown` after the text"
+    (intrinsic,) = load_source(Source("x.mfma", text.replace('32.f16"', '32.f16" unknown')))
+    assert not intrinsic.in_llvm

@@ -5,7 +5,7 @@ Nothing else in the emulator looks at such an entry: it would vouch for itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import ml_dtypes  # bfloat16 for NumPy
@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.machine import Machine
 from mfmadsl.emulator.matrix.execute import in_full, registers_of, write_registers
 from mfmadsl.emulator.number import narrow_floats, scales, values_of
 from mfmadsl.emulator.operand import Literal, Register
@@ -26,15 +28,26 @@ _NOT_ZERO = set("123456789abcdefx")
 _XF32_KEPT = np.uint32(0xFFFF_E000)
 
 
-def compile_described(instruction: Instruction, entries: Sequence[Intrinsic]) -> Operation | None:
-    """What an entry of this mnemonic says, or None if none says what just this instruction does.
+def compile_described(instruction: Instruction, machine: Machine) -> Operation:
+    """What an entry of this mnemonic says.
 
     Its operands are D, A, B, then C, or the index of a sparse A, or C and the scales. Sums are
-    those of float64, rounded once. No modifiers are known but the types of scaled operands.
+    those of float64, rounded once. No modifiers are known but the types of scaled operands. Raises
+    EmulationError if no entry says what just this instruction does.
     """
+    entries = [e for e in machine.described[instruction.name] if machine.arch in e.chips]
+    if not entries:
+        raise _refusal(instruction, f"is no instruction of {machine.arch} by its .mfma entry")
     written = {key: text for key, text in instruction.modifiers.items() if set(text) & _NOT_ZERO}
     fitting = [entry for entry in entries if _modifiers(entry) == written]
-    return _compile(instruction, fitting[0]) if len(fitting) == 1 else None
+    if len(fitting) != 1:
+        what = "has modifiers that its .mfma entry does not know" if written else "has two entries"
+        raise _refusal(instruction, what)
+    return _compile(instruction, fitting[0])
+
+
+def _refusal(instruction: Instruction, reason: str) -> EmulationError:
+    return EmulationError(f"`{instruction.name}` {reason}", instruction.line, instruction.text)
 
 
 def _modifiers(intrinsic: Intrinsic) -> dict[str, str]:
@@ -48,15 +61,18 @@ def _modifiers(intrinsic: Intrinsic) -> dict[str, str]:
     return {key: str(number) for key, number in numbers.items() if number}
 
 
-def _compile(instruction: Instruction, intrinsic: Intrinsic) -> Operation | None:
+def _compile(instruction: Instruction, intrinsic: Intrinsic) -> Operation:
     names = ["c", "a", "b", "index" if intrinsic.sparse else "c"]
     names += [scale.name for scale in intrinsic.scales]
     if len(names) != len(instruction.operands):
-        return None
+        raise _refusal(instruction, f"has {len(names)} operands by its .mfma entry")
     target, *sources = instruction.operands
-    for name, source in zip(names, instruction.operands, strict=True):
-        if not _fits(source, intrinsic.operand(name), may_be_constant=source is sources[2]):
-            return None
+    for place, (name, source) in enumerate(zip(names, instruction.operands, strict=True)):
+        count = intrinsic.operand(name).register_count
+        if not _fits(source, intrinsic.operand(name), may_be_constant=place == 3):
+            letter = "D" if place == 0 else name.upper()
+            reason = f"takes {count} registers for {letter} by its .mfma entry"
+            raise _refusal(instruction, reason)
     assert isinstance(target, Register)
     given = dict(zip(names[1:], sources, strict=True))
     given.setdefault("c", target)

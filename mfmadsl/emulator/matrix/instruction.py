@@ -73,7 +73,7 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     if instruction.name in machine.described:
         from mfmadsl.emulator.matrix.described import compile_described
 
-        return compile_described(instruction, machine.described[instruction.name])
+        return compile_described(instruction, machine)
     name = _parse(instruction.name)
     if name is None or not _is_written_right(name, instruction):
         return None

@@ -124,7 +124,7 @@ def _packed(values: Sequence[Any], dtype: str, words: int) -> Any:
         return emit.reinterpret(whole, emit.of_length("int32", words))
     if len(values) == 1:
         return bits[0]
-    each = 4 // size
+    each = min(4 // size, len(bits))
     packed = []
     for first in range(0, len(bits), each):
         word = bits[first]

@@ -31,7 +31,7 @@ _BINARY = (
 )  # fmt: skip
 
 _LLVM = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "sqrt": "sqrt",
-         "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round",
+         "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "nearbyint",
          "nearbyint": "nearbyint", "fma": "fma"}  # fmt: skip
 
 

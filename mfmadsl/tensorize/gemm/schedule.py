@@ -89,6 +89,11 @@ def _instruction(
         check_type("intrinsic", intrinsic, (Intrinsic, str), "an Intrinsic or its name")
         chosen = find(intrinsic) if isinstance(intrinsic, str) else intrinsic
         chosen = _turned(chosen, types, chip)
+    if not chosen.in_llvm:
+        raise ScheduleError(
+            f"{chosen.name}: LLVM has no intrinsic `{chosen.call}`, as its entry says, and the "
+            "kernel calls it: `mfma_schedule` takes its TensorIntrins, for a schedule without code"
+        )
     _check_accumulator(problem, chosen)
     return chosen
 

@@ -101,8 +101,21 @@ def words_of_ones() -> list[Any]:
 def test_modifiers_that_an_entry_says_nothing_of_are_refused(modifiers: str) -> None:
     intrinsic = invented(8, 32)
     text = text_of(intrinsic, modifiers)
-    with pytest.raises(EmulationError, match="unknown instruction"):
+    with pytest.raises(EmulationError, match=r"has modifiers that its \.mfma entry does not know"):
         run_text(intrinsic, drawn(intrinsic, 7), [intrinsic], text)
+
+
+def test_an_entry_speaks_for_its_chips_only() -> None:
+    intrinsic = invented(8, 32)
+    text = text_of(intrinsic).replace("gfx942", "gfx950")
+    with pytest.raises(EmulationError, match=r"is no instruction of gfx950 by its \.mfma entry"):
+        run_text(intrinsic, drawn(intrinsic, 7), [intrinsic], text)
+
+
+def test_two_entries_of_one_name_contradict_each_other() -> None:
+    intrinsic = invented(8, 32)
+    with pytest.raises(EmulationError, match="has two entries"):
+        run_text(intrinsic, drawn(intrinsic, 7), [intrinsic, intrinsic])
 
 
 def test_operands_of_another_size_are_refused() -> None:
@@ -110,7 +123,7 @@ def test_operands_of_another_size_are_refused() -> None:
     text = text_of(intrinsic).replace("v_mfma_f32_8x32x16_f16 v[7:10], v[2:2]",
                                       "v_mfma_f32_8x32x16_f16 v[7:10], v[2:3]")  # fmt: skip
     assert text != text_of(intrinsic)
-    with pytest.raises(EmulationError, match="unknown instruction"):
+    with pytest.raises(EmulationError, match=r"takes 1 registers for A by its \.mfma entry"):
         run_text(intrinsic, drawn(intrinsic, 7), [intrinsic], text)
 
 

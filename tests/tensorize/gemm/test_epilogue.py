@@ -174,3 +174,34 @@ def test_what_cannot_be_fused_is_said() -> None:
     assert "block `shift` reads `C` at `v_j + 1`" in refused(moved).replace("v_i", "v_j")
     assert "one block must be a reduction" in refused(summed)
     assert "block `angle` uses `atan`" in refused(unknown)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("n", [65, 66, 67, 68])
+def test_bytes_in_rows_of_any_length(n: int, dtype: str) -> None:
+    """Requantised sums, rounded to even as TVM rounds them on a CPU."""
+    m, k = 20, 32
+    x, y = (te.placeholder((e, k), "int8", name=name) for e, name in ((m, "x"), (n, "y")))
+    scale = te.placeholder((n,), "float32", name="scale")
+    r = te.reduce_axis((0, k), name="r")
+    total = te.compute(
+        (m, n),
+        lambda i, j: te.sum(x[i, r].astype("int32") * y[j, r].astype("int32"), axis=[r]),
+        name="total",
+    )
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+
+    def narrowed(i: Any, j: Any) -> Any:
+        value = te.round(total[i, j].astype("float32") * scale[j])
+        limited = te.max(te.min(value, tirx.const(high, "float32")), tirx.const(low, "float32"))
+        return limited.astype(dtype)
+
+    out = te.compute((m, n), narrowed, name="out")
+    kernel = mfmadsl.build(gemm_schedule(te.create_prim_func([x, y, scale, out])))
+    generator = np.random.default_rng(n)
+    a, b = (generator.integers(-8, 8, (e, k), np.int8) for e in (m, n))
+    scales = np.full(n, 0.5, np.float32)  # half of the sums are halves
+    found = np.zeros((m, n), dtype)
+    mfmadsl.emulate(kernel, [a, b, scales, found])
+    expected = np.round((a.astype(np.int64) @ b.T.astype(np.int64)) * 0.5).clip(low, high)
+    assert (found == expected).all()
