@@ -31,10 +31,6 @@ class Step:
     integers: bool = True
 
 
-def _scaled_slope(operand: Values) -> float:
-    return float(np.abs(operand).max(initial=0))
-
-
 def _gelu(x: Any) -> Any:
     half = tirx.const(0.5, x.dtype)
     return x * half * (tirx.erf(x * tirx.const(sqrt(0.5), x.dtype)) + tirx.const(1, x.dtype))
@@ -106,7 +102,7 @@ def model(
     for name in names:
         step = STEPS[name]
         operand = next(given) if step.takes else np.zeros(0)
-        slope = _scaled_slope(operand) if name == "scale" else step.slope
+        slope = np.abs(operand) if name == "scale" else step.slope
         before = np.abs(values)
         values = step.model(values, operand)
         size = before * slope + np.abs(values) + (np.abs(operand) if name == "residual" else 0)

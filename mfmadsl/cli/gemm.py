@@ -165,6 +165,8 @@ def _emit(
     if output is None:
         click.echo(_text(kinds[0], tir, kernel, comparison), nl=False)
         return
+    if len(launched) > 1 and output.exists() and not output.is_file():
+        fail(f"{output}: is no regular file, and {len(launched)} launches are several: give a name")
     base = output if len(kinds) > 1 else None
     paths = {
         (kind, place): _path(base, output, kind, place)

@@ -60,9 +60,11 @@ def _multiply_add_wide(instruction: Instruction) -> Operation:
     def execute(waves: Waves) -> None:
         product = waves.read_vector(left, narrow).astype(wide)
         product = product * waves.read_vector(right, narrow).astype(wide)
-        total = np.asarray(product + waves.read_vector(addend, kind))
+        added = waves.read_vector(addend, kind)
+        total = np.asarray(product + added)
+        carry = _bit_64(product, added, total)  # before the target, which may be a source
         waves.write_vector(target, total)
-        waves.write_mask(carry_out, total < product)
+        waves.write_mask(carry_out, carry)
 
     def flow(_: Waves, undefined: Waves) -> Array:
         # LLVM uses this for 32 bits too, with nothing in the upper half of the addend.
@@ -72,6 +74,13 @@ def _multiply_add_wide(instruction: Instruction) -> Operation:
     if isinstance(addend, Register):
         reads = (*reads, Read(addend, moved=True))
     return Operation(execute, "valu", reads, (target, carry_out), flow=flow)
+
+
+def _bit_64(a: Array, b: Array, total: Array) -> Array:
+    """The bit above a sum of 64 bits: the carry or, of signed numbers, the exact sum's sign."""
+    if a.dtype.kind == "u":
+        return np.asarray(total < a)
+    return np.where((a < 0) == (b < 0), a < 0, total < 0)
 
 
 CARRIES: dict[str, Callable[[Instruction], Operation]] = {

@@ -17,6 +17,7 @@ from mfmadsl.argument import described
 from mfmadsl.emulator.argument import check_passed, check_size, protections
 from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.buffer import SCRATCH_DESCRIPTOR
+from mfmadsl.emulator.machine import machine_of
 from mfmadsl.emulator.memory import GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.metadata import KernelArgument
 from mfmadsl.emulator.operand import MODE
@@ -137,6 +138,11 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     ]
     placed = [*zip(taken, values, strict=True), *_hidden(launch)]
     for argument, value in placed:
+        if argument.size != len(value):
+            raise ArgumentError(
+                f"argument {argument.name} has {argument.size} bytes in the metadata, and not the "
+                f"{len(value)} of its kind, {argument.kind}"
+            )
         place = slice(argument.offset, argument.offset + argument.size)
         memory.content(block)[place] = value
     back = [
@@ -259,10 +265,7 @@ def _set_scalar_registers(
 
 def _mode(program: Program) -> int:
     """The MODE register (CDNA3 ISA, section 4.2)."""
-    fields = (("float_round_mode_32", 0), ("float_round_mode_16_64", 2),
-              ("float_denorm_mode_32", 4), ("float_denorm_mode_16_64", 6),
-              ("dx10_clamp", 8), ("ieee_mode", 9), ("fp16_overflow", 23))  # fmt: skip
-    return sum(program.directive(name) << bit for name, bit in fields)
+    return machine_of(program).mode | program.directive("fp16_overflow") << 23
 
 
 def _words(address: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ MODE = 128
 """The number here of the MODE register (CDNA3 ISA, section 4.2), which has none of its own."""
 
 SCALAR_REGISTERS = 129
+_LAST_SCALAR = 101  # those above have names of their own
 
 _NAMED = {
     "vcc": (VCC, 2),
@@ -206,6 +207,9 @@ def parse_operand(text: str) -> Operand:
     if match := _REGISTER.fullmatch(plain):
         first = int(match[2] or match[3])
         last = int(match[4] or first)
+        if match[1] == "s" and last > _LAST_SCALAR:
+            message = f"there is no `{text}`: the last scalar register is s{_LAST_SCALAR}"
+            raise EmulationError(message)
         return Register(match[1], first, last - first + 1, negate, absolute)
     if _INTEGER.fullmatch(plain) or _FLOAT.fullmatch(plain):
         return Literal(plain, negate, absolute)

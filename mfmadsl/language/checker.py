@@ -189,7 +189,12 @@ def _cycles(field: Field | None, found: Found) -> tuple[tuple[str, int], ...]:
     for setting in field.settings:
         chip, value = setting.name, setting.value
         if chip.text not in ARCHITECTURES:
-            found.append(_at(chip, "chip", unknown_chip(chip.text)))
+            why = unknown_chip(chip.text)  # of those of another kind it says which
+            if why.startswith("unknown"):
+                hint = did_you_mean(chip.text, list(ARCHITECTURES))
+                found.append(_at(chip, "chip", f"`{chip.text}` is no chip with matrix cores", hint))
+            else:
+                found.append(_at(chip, "chip", why))
         if not value.value:
             found.append(Diagnostic("cycles", "an instruction takes a cycle or more", value.span))
     return tuple((s.name.text, s.value.value) for s in field.settings)

@@ -99,3 +99,24 @@ def test_a_register_that_the_kernel_has_not_asked_for() -> None:
     with pytest.raises(EmulationError, match=r"uses v40, but the kernel asks for 32 such") as found:
         emulate(text, [np.zeros(1, np.uint32)], (1,), (64,))
     assert found.value.fault.kind == "register"
+
+
+def test_a_kernel_reads_the_mode_that_it_runs_in() -> None:
+    text = kernel("""
+	s_getreg_b32 s6, hwreg(HW_REG_MODE)
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_mov_b32_e32 v2, s6
+	v_mov_b32_e32 v1, 0
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v2, s[4:5]""")
+    for directives, expected in (
+        ("", 0x3C0),  # what LLVM's assembler has where nothing is said
+        (".amdhsa_float_denorm_mode_32 3", 0x3F0),
+        (".amdhsa_ieee_mode 0", 0x1C0),
+        (".amdhsa_dx10_clamp 0", 0x2C0),
+        (".amdhsa_fp16_overflow 1", 0x8003C0),
+    ):
+        mode = np.zeros(1, np.uint32)
+        emulate(text.replace("\t.end_amdhsa_kernel", f"\t\t{directives}\n\t.end_amdhsa_kernel"),
+                [mode], (1,), (64,))  # fmt: skip
+        assert mode[0] == expected, directives

@@ -29,7 +29,7 @@ A, B = "float16[i, k]", "float16[k, j]"
 @pytest.mark.parametrize(
     ("old", "new", "code", "message", "hint"),
     [
-        ("gfx942=16", "gfx924=16", "chip", "unknown chip 'gfx924': mfmadsl knows gfx908", ""),
+        ("gfx942=16", "gfx924=16", "chip", "`gfx924` is no chip", "did you mean `gfx942`?"),
         ("gfx942=16", "gfx1100=16", "chip", "'gfx1100' is an RDNA chip, which has WMMA", ""),
         ("  alias", "  modifiers neg\n  alias", "modifier", "negation is of float64 only", ""),
         ("gfx942=16", "gfx90a=16", "chip", "chip `gfx90a` is given twice", ""),

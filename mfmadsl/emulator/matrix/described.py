@@ -89,7 +89,11 @@ def _compile(instruction: Instruction, intrinsic: Intrinsic) -> Operation:
 def _fits(source: Source, operand: Operand, may_be_constant: bool) -> bool:
     if isinstance(source, Literal):
         return may_be_constant and operand.name == "c"
-    return isinstance(source, Register) and source.count == operand.register_count
+    return (
+        isinstance(source, Register)
+        and source.bank in "va"
+        and source.count == operand.register_count
+    )
 
 
 def _result(intrinsic: Intrinsic, numbers: Mapping[str, Array]) -> Array:

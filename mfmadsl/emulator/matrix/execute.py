@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.denormal import without_denormals
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.matrix.arithmetic import Sum
 from mfmadsl.emulator.matrix.formats import Format
 from mfmadsl.emulator.matrix.layout import Shape, chunk_of, input_rows, output_rows
@@ -104,8 +105,11 @@ def execute(waves: Waves, matrix: Matrix) -> None:
 
 def registers_of(waves: Waves, register: Register) -> npt.NDArray[np.uint32]:
     """The registers of an operand, (registers, waves, lanes)."""
-    file = waves.vector if register.bank == "v" else waves.accumulation
-    return file[register.index : register.index + register.count]
+    file = {"v": waves.vector, "a": waves.accumulation}[register.bank]
+    found = file[register.index : register.index + register.count]
+    if len(found) != register.count:  # code for the host checks nothing
+        raise OperandError(f"{register} is beyond the registers of the kernel")
+    return found
 
 
 def write_registers(waves: Waves, register: Register, words: npt.NDArray[np.uint32]) -> None:

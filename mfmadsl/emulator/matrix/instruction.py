@@ -17,7 +17,7 @@ from mfmadsl.emulator.operation import Operation, reads_of
 
 _MNEMONIC = re.compile(
     r"v_(?P<form>mfma|smfmac|mfma_scale)_(?P<out>f32|i32|f64)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
-    r"(?:_\d+b)?_?(?P<types>f8f6f4|[a-z]+\d+(?:_[a-z]+\d+|_1k)?)(?:_e64)?"
+    r"(?:_(?P<blocks>\d+)b)?_?(?P<types>f8f6f4|[a-z]+\d+(?:_[a-z]+\d+|_1k)?)(?:_e64)?"
 )
 _FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")  # of f8f6f4, by cbsz for A and blgp for B
 _MODIFIERS = {
@@ -38,6 +38,7 @@ class _Name:
     n: int
     k: int
     types: str
+    stated_blocks: int | None
 
     @property
     def kinds(self) -> tuple[str, str]:
@@ -47,10 +48,13 @@ class _Name:
 
     def blocks(self, arch: str) -> int | None:
         """None if the chip has no such instruction."""
-        return blocks_of(arch, self.form, self.out, self.types).get((self.m, self.n, self.k))
+        found = blocks_of(arch, self.form, self.out, self.types).get((self.m, self.n, self.k))
+        return found if self.stated_blocks in (None, found) else None
 
     def arithmetic(self, arch: str) -> Arithmetic:
-        kind = self.types if self.types.endswith("_1k") else self.kinds[0]
+        # gfx90a has both instructions for bf16; later chips have the second under both names.
+        both = arch == "gfx90a" and self.types.endswith("_1k")
+        kind = self.types if both else self.kinds[0]
         return arithmetic(arch, self.form == "mfma", kind)
 
 
@@ -59,7 +63,10 @@ def _parse(mnemonic: str) -> _Name | None:
     if match is None:
         return None
     m, n, k = (int(match[d]) for d in ("m", "n", "k"))
-    return _Name(match["form"], match["out"], m, n, k, match["types"])
+    blocks = match["blocks"]
+    return _Name(
+        match["form"], match["out"], m, n, k, match["types"], int(blocks) if blocks else None
+    )
 
 
 def is_modelled(mnemonic: str, arch: str) -> bool:
@@ -75,7 +82,7 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
 
         return compile_described(instruction, machine)
     name = _parse(instruction.name)
-    if name is None or not _is_written_right(name, instruction):
+    if name is None or not _is_written_right(name, instruction, machine.arch):
         return None
     blocks = name.blocks(machine.arch)
     if blocks is None:
@@ -87,6 +94,8 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
             return None
         kinds, cbsz, blgp = (_FORMATS[cbsz], _FORMATS[blgp]), 0, 0
     sparse = name.form == "smfmac"
+    if max(cbsz, blgp) > 7 or abid > 15 or (blgp and name.out == "f64"):
+        return None  # of f64 the bits of blgp are written `neg`
     if not sparse and (1 << cbsz > blocks or abid >= 1 << cbsz):
         return None  # there are not so many blocks to choose from
     # The code for the host needs LLVM, whose import other kernels need not wait for.
@@ -122,13 +131,28 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     return Operation(lambda w: execute(w, matrix), "matrix", reads, (d,), whole_wave=True)
 
 
-def _is_written_right(name: _Name, instruction: Instruction) -> bool:
-    operands = instruction.operands
+def _is_written_right(name: _Name, instruction: Instruction, arch: str) -> bool:
+    """Whether it has the operands and modifiers of its kind; LLVM's assembler refuses others."""
+    operands, modifiers = instruction.operands, instruction.modifiers
+    negates = name.out == "f64" and arch in ("gfx942", "gfx950")
     return (
         len(operands) == _OPERANDS[name.form]
-        and not set(instruction.modifiers) - _MODIFIERS[name.form]
-        and all(isinstance(operand, Register) for operand in operands[:3])
-        and all(isinstance(operand, Register | Literal) for operand in operands[3:])
+        and not set(modifiers) - _MODIFIERS[name.form]
+        and ("neg" not in modifiers or (negates and len(instruction.flags("neg", 3)) == 3))
+        and all(_is_vector(operand) for operand in operands[:3])
+        and all(
+            _is_vector(operand) or (isinstance(operand, Literal) and operand.is_inline)
+            for operand in operands[3:]
+        )
+    )
+
+
+def _is_vector(operand: Operand) -> bool:
+    """Registers of the two files that matrix cores reach, as they are."""
+    return (
+        isinstance(operand, Register)
+        and operand.bank in "va"
+        and not (operand.negate or operand.absolute or operand.extend)
     )
 
 

@@ -11,6 +11,7 @@ from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.model.closed_form import ClosedForm, Digit
 from mfmadsl.model.signature import SCALED_FORMATS, register_type
+from mfmadsl.tensorize.error import ScheduleError
 from mfmadsl.tensorize.gemm import emit
 from mfmadsl.tensorize.gemm.emit import Piece, piece
 from mfmadsl.tensorize.gemm.epilogue import Output, c_by_rows
@@ -23,6 +24,8 @@ from mfmadsl.tensorize.gemm.pipeline import OneBuffer, TwoBuffers, Work, zero
 from mfmadsl.tensorize.gemm.problem import Problem, constant
 from mfmadsl.tensorize.gemm.side import Lds, Threads, moves_of, sides
 from mfmadsl.tensorize.gemm.tiling import Tiling
+
+_MOST_TILES = 2**31 - 2**16  # counted in 32 bits, with a chip's worth to spare
 
 _TIR_TYPES = {
     "half": "float16", "float": "float32", "double": "float64", "bfloat": "int16", "i16": "int16",
@@ -66,6 +69,8 @@ class _Kernel:
         for axis in self.problem.batch:
             batches = batches * axis.extent
         tiles = self.rows * self.columns * batches
+        if isinstance(tiles, int) and tiles > _MOST_TILES:
+            raise ScheduleError(f"workload: {tiles} tiles are more than a grid has, {_MOST_TILES}")
         if self.tiling.persistent:
             tiles = emit.least(tiles, self.chip.compute_units)
         grid = emit.narrow(tiles), self.splits, 1

@@ -205,3 +205,42 @@ def test_d_may_lie_over_c_and_over_the_factors(c: str) -> None:
         )
         found.append(waves.vector[30:34].copy() if apart else waves.vector[4:8].copy())
     assert (found[0] == found[1]).all()
+
+
+def test_a_constant_c_may_be_negated() -> None:
+    waves = wave()
+    put(waves, {"v[0:1]": np.ones(64), "v[2:3]": np.ones(64)})
+    run(waves, "v_mfma_f64_16x16x4_f64 v[8:15], v[0:1], v[2:3], 1.0 neg:[0,0,1]")
+    words = np.ascontiguousarray(waves.vector[8:10, 0].T).view(np.float64)
+    assert (words == 3).all()
+
+
+def test_of_a_sparse_index_the_first_set_is_taken_if_cbsz_says_so() -> None:
+    results = []
+    for modifiers in ("", " cbsz:1 abid:1", " abid:1"):
+        waves = wave()
+        generator = np.random.default_rng(4)
+        halves = generator.standard_normal((64, 16)).astype(np.float16).view(np.uint32)
+        put(waves, {f"v{i}": halves[:, i].copy() for i in range(6)})
+        put(waves, {"v6": generator.integers(0, 1 << 32, 64, np.uint32)})
+        run(waves, f"v_smfmac_f32_16x16x32_f16 v[8:11], v[0:1], v[2:5], v6{modifiers}")
+        results.append(waves.vector[8:12].copy())
+    assert (results[0] == results[1]).all()
+    assert not (results[0] == results[2]).all()
+
+
+@pytest.mark.parametrize(("exponent", "counts"), [(24, True), (25, False)])
+def test_an_infinite_c_of_eight_bit_floats_counts_as_less_than_one(
+    exponent: int, counts: bool
+) -> None:
+    """As MMA-Sim has it: beside products of 2^25 and more it is lost."""
+    waves = wave()
+    code = (exponent - 12 + 16) << 2, (12 + 16) << 2  # bf8 of gfx942: 2^(exponent - 12) and 2^12
+    for first, octet in zip((0, 2), code, strict=True):
+        word = np.uint32(octet * 0x01010101)
+        put(waves, {f"v{first}": np.full(64, word), f"v{first + 1}": np.full(64, word)})
+    put(waves, {f"v{8 + i}": np.full(64, np.inf, np.float32) for i in range(4)})
+    run(waves, "v_mfma_f32_16x16x32_bf8_bf8 v[8:11], v[0:1], v[2:3], v[8:11]")
+    found = waves.vector[8:12].view(np.float32)
+    assert np.isinf(found).all() == counts
+    assert counts or (found == 32 * 2.0**exponent).all()

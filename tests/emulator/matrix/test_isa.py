@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mfmadsl.emulator.assembly import parse_instruction
+from mfmadsl.emulator.error import EmulationError, OperandError
+from mfmadsl.emulator.instruction_table import compile_instruction
 from mfmadsl.emulator.machine import Machine
-from mfmadsl.emulator.matrix import compile_matrix
+from mfmadsl.emulator.matrix import compile_matrix, is_modelled
 from mfmadsl.model import ARCHITECTURES
+from tests.emulator.assembler import accepted
+from tests.emulator.machine import put, run, wave
 
 
 def written(mnemonic: str, registers: list[int]) -> str:
@@ -84,3 +89,52 @@ def test_formats_that_there_are_not(format_code: int) -> None:
     assert is_known(text, "gfx950")
     assert not is_known(f"{text} cbsz:{format_code}", "gfx950")
     assert not is_known(f"{text} blgp:{format_code}", "gfx950")
+
+
+REFUSED = [
+    "v_mfma_f32_16x16x4_f32 s[4:7], v0, v1, 0",
+    "v_mfma_f32_16x16x4_f32 v[4:7], s2, v1, 0",
+    "v_mfma_f32_16x16x4_f32 v[4:7], v0, s2, 0",
+    "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, s[4:7]",
+    "v_mfma_f32_16x16x4_f32 v[4:7], -v0, v1, 0",
+    "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, 65",
+    "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, 3.0",
+    "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, v[4:7] neg:[0,0,1]",
+    "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, v[4:7] blgp:8",
+    "v_mfma_f32_16x16x4_2b_f32 v[4:7], v0, v1, v[4:7]",
+    "v_mfma_f32_4x4x1_2b_f32 v[4:7], v0, v1, v[4:7]",
+    "v_mfma_f64_16x16x4_f64 v[8:15], vcc, v[4:5], 0",
+    "v_mfma_f64_16x16x4_f64 v[8:15], v[2:3], v[4:5], 0 blgp:1",
+    "v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v1 abid:16",
+    "v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], s1",
+]
+
+
+def test_forms_that_llvms_assembler_refuses() -> None:
+    assert not any(accepted(REFUSED, "gfx942"))
+    for text in REFUSED:
+        with pytest.raises(EmulationError, match="unknown instruction"):
+            compile_instruction(parse_instruction(text), Machine("gfx942"))
+
+
+def test_registers_that_a_kernel_does_not_have_are_never_written() -> None:
+    waves = wave()  # of 64 registers
+    for text in ("v[62:65], v0, v1, 0", "v[4:7], v0, v1, a[62:65]"):
+        operation = compile_instruction(
+            parse_instruction(f"v_mfma_f32_16x16x4_f32 {text}"), Machine("gfx942")
+        )
+        with pytest.raises(OperandError, match="beyond the registers"):
+            operation.execute(waves)
+
+
+def test_the_second_instruction_for_bf16_has_two_spellings() -> None:
+    results = []
+    for name in ("16x16x16bf16_1k", "16x16x16_bf16"):
+        waves = wave()
+        generator = np.random.default_rng(2)
+        for i in range(8):
+            put(waves, {f"v{i}": generator.integers(0, 1 << 32, 64, np.uint32)})
+        run(waves, f"v_mfma_f32_{name} v[8:11], v[0:1], v[2:3], v[4:7]")
+        results.append(waves.vector[8:12].copy())
+        assert is_modelled(f"v_mfma_f32_{name}", "gfx942")
+    assert (results[0] == results[1]).all()
