@@ -52,6 +52,9 @@ def _extract_signed(a: Array, b: Array, c: Array) -> Array:
 
 def _permute(a: Array, b: Array, selector: Array) -> Array:
     """v_perm_b32: each byte of the selector picks one of the eight bytes of (a, b)."""
+    choices = _same_bytes(selector)
+    if max(choices, default=8) < 8:
+        return _picked([b, a], choices)
     pair = a.astype(np.uint64) << np.uint64(32) | b
     result = np.zeros(np.broadcast_shapes(pair.shape, selector.shape), dtype=np.uint32)
     for byte in range(4):
@@ -66,6 +69,22 @@ def _permute(a: Array, b: Array, selector: Array) -> Array:
             picked = np.where(choice > 12, np.uint32(0xFF), picked)
         result |= picked.astype(np.uint32) << np.uint32(8 * byte)
     return result
+
+
+def _same_bytes(words: Array) -> bytes:
+    """The bytes of a word that is the same everywhere, as most selectors are; else none."""
+    first = words.flat[0]
+    return int(first).to_bytes(4, "little") if (words == first).all() else b""
+
+
+def _picked(words: list[Array], choices: bytes) -> Array:
+    """Words made of these bytes of all words, counted from the lowest of the first one."""
+    result = np.zeros((), np.uint32)
+    for place, choice in enumerate(choices):
+        word, byte = divmod(choice, 4)
+        part = words[word] >> np.uint32(8 * byte) & np.uint32(0xFF)
+        result = result | part << np.uint32(8 * place)
+    return np.asarray(result)
 
 
 def reversed_bits(a: Array) -> Array:

@@ -104,7 +104,7 @@ def add_products(
     n, k = extents[3:]
     special = False
     if how.splits:
-        largest = np.abs(c.elements).max(initial=0) + k * a.peak * b.peak
+        largest = max(c.elements.max(), -c.elements.min()) + k * a.peak * b.peak
         special = not largest < _SAFE  # or NaN
     add = compile_sum(how, min(n, WIDTH), special)
     add(
