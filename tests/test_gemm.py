@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mfmadsl import Gemm, emulate, find
+from mfmadsl.epilogue import model
 from mfmadsl.language import library
 from mfmadsl.tensorize import ScheduleError
 
@@ -126,3 +127,47 @@ def test_a_chip_that_takes_denormals_for_zero_is_not_blamed() -> None:
         emulate(gemm.build(), [a, b, c])
         assert c[0, 0] == expected
         assert gemm.compare(a, b, c).agrees
+
+
+def filled(gemm: Gemm) -> list[Any]:
+    """The arguments of a GEMM without an instruction, with the right result in C."""
+    a, b, *others, c = gemm.operands()
+    product = a.astype(np.float64) @ b.astype(np.float64)
+    values, _ = model(gemm.epilogue, product, np.zeros_like(product), others, 0)
+    c[:] = values.astype(c.dtype)
+    return [a, b, *others, c]
+
+
+@pytest.mark.parametrize("steps", [("gelu",), ("bias", "silu"), ("scale", "relu")])
+def test_an_error_in_what_follows_the_product_is_seen(steps: tuple[str, ...]) -> None:
+    gemm = Gemm(None, "gfx942", 32, 32, 32, epilogue=steps)
+    arrays = filled(gemm)
+    assert gemm.compare(*arrays).agrees
+    arrays[-1][3, 4] += 1e-3
+    assert not gemm.compare(*arrays).agrees
+
+
+def test_a_large_scale_of_one_column_excuses_no_other() -> None:
+    gemm = Gemm(None, "gfx942", 32, 32, 32, epilogue=("scale",))
+    arrays = filled(gemm)
+    arrays[2][0] = 1e6
+    exact = arrays[0].astype(np.float64) @ arrays[1].astype(np.float64) * arrays[2]
+    arrays[-1][:] = exact
+    assert gemm.compare(*arrays).agrees
+    arrays[-1][3, 4] += 0.5
+    assert not gemm.compare(*arrays).agrees
+
+
+def test_infinities_and_nan_are_right_where_they_are_expected() -> None:
+    gemm = Gemm(None, "gfx942", 16, 16, 16, dtypes=(None, None, "float16"))
+    a, b, c = gemm.operands()
+    a[0], b[:, 0] = 1000, 1000  # more than a half holds
+    a[1, 0] = np.nan
+    with np.errstate(all="ignore"):
+        c[:] = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float16)
+    assert np.isinf(c[0, 0])
+    assert gemm.compare(a, b, c).agrees
+    c[0, 0] = -np.inf
+    assert not gemm.compare(a, b, c).agrees
+    c[0, 0], c[1, 1] = np.inf, 3
+    assert not gemm.compare(a, b, c).agrees
