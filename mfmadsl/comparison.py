@@ -14,8 +14,8 @@ class Comparison:
     """How far a result is from the product in float64; `tolerance` belongs to the worst element.
 
     The tolerance is what the chip's matrix cores may round away, of sum(|A[i]| * |B[j]|). Integers
-    have none.
-    `batch` is None where there is none. Of `approximate` and `trusted` instructions see `Run`.
+    have none. `batch` is None where there is none. Of `approximate` and `trusted` instructions see
+    `Run`.
     """
 
     error: float

@@ -264,7 +264,7 @@ class Gemm:
     def operands(self) -> tuple[npt.NDArray[Any], ...]:
         """Random arguments, the same on every machine, and a C full of a value that is no result.
 
-        Raises ValueError if they are more than this machine holds.
+        Raises ArgumentError if they are more than this machine holds.
         """
         sides = (self.batch,) if self.batch else ()
         a_shape = (self.k, self.m) if self.a_transposed else (self.m, self.k)

@@ -76,7 +76,7 @@ class Literal:
         Inline constants have the width of the source. Anything else is a literal of 32 bits: the
         high word of a 64-bit float, sign-extended to a signed integer of 64 bits and zero-extended
         to others (CDNA3 ISA, section 5.2; LLVM, `AMDGPUAsmParser` and `isOperandLegal`). Raises
-        ValueError where the constant does not fit.
+        OperandError where the constant does not fit.
         """
         bits = self._unmodified(width, floating, signed)
         sign = 1 << (width - 1)
@@ -152,7 +152,7 @@ _INLINE_DOUBLES = frozenset(
 def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
     """Whether an operand may be a source of a type, from one of the banks of registers.
 
-    Raises ValueError if it may not: another number of registers, a constant that does not fit, or
+    Raises OperandError if it may not: another number of registers, a constant that does not fit, or
     a modifier that the type does not have.
     """
     floating, width = kind[0] == "f", int(kind[1:])
@@ -169,21 +169,21 @@ def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
 
 
 def as_register(operand: Operand) -> Register:
-    """An operand that has to be registers. Raises ValueError if it is not."""
+    """An operand that has to be registers. Raises OperandError if it is not."""
     if not isinstance(operand, Register):
         raise OperandError(f"{operand} is no register")
     return operand
 
 
 def check_registers(operand: Operand, count: int, banks: str) -> Register:
-    """An operand as registers, so many of one of the banks. Raises ValueError if it is not that."""
+    """An operand as so many registers of one of the banks. Raises OperandError if it is not."""
     if not isinstance(operand, Register) or operand.bank not in banks or operand.count != count:
         raise OperandError(f"not {count} registers of {banks}")
     return operand
 
 
 def check_target(operand: Operand, count: int, bank: str = "v") -> Register:
-    """An operand that is written. Raises ValueError if it cannot be."""
+    """An operand that is written. Raises OperandError if it cannot be."""
     register = check_registers(operand, count, bank)
     if register.negate or register.absolute or register.extend:
         raise OperandError("a target has no modifiers")

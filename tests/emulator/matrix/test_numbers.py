@@ -12,19 +12,14 @@ import pytest
 from mfmadsl.emulator.matrix.arithmetic import Sum
 from mfmadsl.emulator.matrix.formats import format_of
 from mfmadsl.emulator.matrix.numbers import Numbers, read_numbers
+from tests.emulator.test_number import TYPES as NARROW_TYPES
 
 Words = npt.NDArray[np.uint32]
 
 TYPES = [
     ("gfx942", "f16", np.float16),
     ("gfx942", "bf16", ml_dtypes.bfloat16),
-    ("gfx942", "fp8", ml_dtypes.float8_e4m3fnuz),
-    ("gfx942", "bf8", ml_dtypes.float8_e5m2fnuz),
-    ("gfx950", "fp8", ml_dtypes.float8_e4m3fn),
-    ("gfx950", "bf8", ml_dtypes.float8_e5m2),
-    ("gfx950", "fp6", ml_dtypes.float6_e2m3fn),
-    ("gfx950", "bf6", ml_dtypes.float6_e3m2fn),
-    ("gfx950", "fp4", ml_dtypes.float4_e2m1fn),
+    *NARROW_TYPES,
 ]
 EVERY = pytest.mark.parametrize(
     ("arch", "kind", "dtype"), TYPES, ids=lambda x: getattr(x, "__name__", x)
