@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from mfmadsl.language import load as load
     from mfmadsl.output import OutputError as OutputError
     from mfmadsl.report.error import KernelFileError as KernelFileError
+    from mfmadsl.schedule import ScheduleError as ScheduleError
+    from mfmadsl.schedule import Tiling as Tiling
+    from mfmadsl.schedule import gemm_schedule as gemm_schedule
+    from mfmadsl.schedule import gemm_tiling as gemm_tiling
+    from mfmadsl.schedule import load_intrinsic as load_intrinsic
+    from mfmadsl.schedule import matmul as matmul
+    from mfmadsl.schedule import mfma_schedule as mfma_schedule
+    from mfmadsl.schedule.toolchain import ToolchainError as ToolchainError
     from mfmadsl.target import CodegenError as CodegenError
     from mfmadsl.target import Kernel as Kernel
     from mfmadsl.target import LinkError as LinkError
     from mfmadsl.target import LoweringError as LoweringError
     from mfmadsl.target import build as build
-    from mfmadsl.tensorize import ScheduleError as ScheduleError
-    from mfmadsl.tensorize import Tiling as Tiling
-    from mfmadsl.tensorize import gemm_schedule as gemm_schedule
-    from mfmadsl.tensorize import gemm_tiling as gemm_tiling
-    from mfmadsl.tensorize import load_intrinsic as load_intrinsic
-    from mfmadsl.tensorize import matmul as matmul
-    from mfmadsl.tensorize import mfma_schedule as mfma_schedule
-    from mfmadsl.tensorize.toolchain import ToolchainError as ToolchainError
 
 __version__ = "0.1.0"
 

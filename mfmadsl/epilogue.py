@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
 
-from mfmadsl.tensorize import ScheduleError
+from mfmadsl.schedule import ScheduleError
 
 Values = npt.NDArray[np.float64]
 

@@ -24,8 +24,7 @@ from mfmadsl.emulator.run import Progress
 from mfmadsl.epilogue import STEPS, check_steps, fused, model
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, architecture
-from mfmadsl.target import Kernel, build
-from mfmadsl.tensorize import (
+from mfmadsl.schedule import (
     ScheduleError,
     Tiling,
     default_factors,
@@ -36,7 +35,8 @@ from mfmadsl.tensorize import (
     matmul,
     mfma_schedule,
 )
-from mfmadsl.tensorize.workload import TYPES, product
+from mfmadsl.schedule.workload import TYPES, product
+from mfmadsl.target import Kernel, build
 
 _SEED = 20240229
 _FLUSHED = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # by gfx90a, where denormal

@@ -15,7 +15,7 @@ from mfmadsl.emulator.assembly import parse_assembly
 from mfmadsl.epilogue import STEPS as KNOWN_STEPS
 from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.report import json_schema
-from mfmadsl.tensorize import Tiling
+from mfmadsl.schedule import Tiling
 from tests.language.entries import spoiled
 from tests.test_cli import run, spec
 

@@ -10,7 +10,7 @@ import pytest
 from mfmadsl import Gemm, emulate, find
 from mfmadsl.epilogue import model
 from mfmadsl.language import library
-from mfmadsl.tensorize import ScheduleError
+from mfmadsl.schedule import ScheduleError
 
 PLAIN = [i for i in library().values() if not i.sparse and not i.scales and i.blocks == 1]
 COMMON = ("f32_16x16x4_f32", "f32_16x16x16_f16", "f32_32x32x8_f16", "i32_16x16x16_i8")

@@ -19,8 +19,8 @@ import mfmadsl
 from benchmarks.gemm.compare import ORDER_NAMES, Case
 from benchmarks.gemm.loop import measure
 from mfmadsl.model import architecture
-from mfmadsl.tensorize import Tiling
-from mfmadsl.tensorize.gemm import emit, pipeline
+from mfmadsl.schedule import Tiling
+from mfmadsl.schedule.writer import emit, pipeline
 
 STEPS = 16
 
@@ -48,7 +48,7 @@ def without_transposing_reads() -> Iterator[None]:
     def plain(name: str) -> Any:
         return replace(architecture(name), transposing_reads=False)
 
-    with patch("mfmadsl.tensorize.gemm.schedule.architecture", plain):
+    with patch("mfmadsl.schedule.writer.schedule.architecture", plain):
         yield
 
 

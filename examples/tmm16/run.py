@@ -22,7 +22,7 @@ from tvm.target import Target
 from tvm.target.codegen import llvm_get_system_cpu
 
 from mfmadsl.language import load_entries
-from mfmadsl.tensorize import load_intrinsic, matmul
+from mfmadsl.schedule import load_intrinsic, matmul
 
 HERE = Path(__file__).parent
 N = 1024

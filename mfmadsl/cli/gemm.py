@@ -130,8 +130,8 @@ def gemm(
 
 def _built(problem: Gemm) -> tuple[Any, Kernel]:
     from mfmadsl.codegen import ModuleError
+    from mfmadsl.schedule import ScheduleError
     from mfmadsl.target import CodegenError, LinkError, LoweringError, build
-    from mfmadsl.tensorize import ScheduleError
 
     try:
         schedule = problem.schedule()

@@ -17,8 +17,8 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.language import find
+from mfmadsl.schedule import load_intrinsic, matmul, mfma_schedule
 from mfmadsl.target import CodegenError, Kernel, LoweringError, build
-from mfmadsl.tensorize import load_intrinsic, matmul, mfma_schedule
 
 HALF = find("mfma_f32_16x16x16_f16")
 NEWER = ["gfx90a", "gfx942", "gfx950"]

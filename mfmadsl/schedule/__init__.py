@@ -1,0 +1,27 @@
+"""Intrinsics in TVM: loading their modules, and schedules made of them."""
+
+# isort: off
+from mfmadsl.schedule.toolchain import require_supported_tvm
+
+require_supported_tvm()  # before TVM is imported, since the wrong pair ends the process
+# isort: on
+
+from mfmadsl.schedule.error import ScheduleError  # noqa: E402
+from mfmadsl.schedule.factors import Factors, default_factors  # noqa: E402
+from mfmadsl.schedule.load import load_intrinsic  # noqa: E402
+from mfmadsl.schedule.mfma import mfma_schedule  # noqa: E402
+from mfmadsl.schedule.workload import matmul  # noqa: E402
+from mfmadsl.schedule.writer import Tiling, gemm_schedule, gemm_tiling, makes_gemm  # noqa: E402
+
+__all__ = [
+    "Factors",
+    "ScheduleError",
+    "Tiling",
+    "default_factors",
+    "gemm_schedule",
+    "gemm_tiling",
+    "load_intrinsic",
+    "makes_gemm",
+    "matmul",
+    "mfma_schedule",
+]

@@ -1,0 +1,119 @@
+"""What a specialist looks for in the main loop's machine code."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+import mfmadsl
+from benchmarks.gemm.compare import Case
+from benchmarks.gemm.loop import loop_instructions
+from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.schedule import gemm_schedule, gemm_tiling
+
+CASES = [
+    Case(arch, kind, order)
+    for arch in ("gfx942", "gfx950")
+    for kind in ("f16", "bf16", "i8", "fp8")
+    for order in ("bt", "kn")
+]
+# Instructions of ours for each case: a little more than they are, far less than they could be.
+MOST = {
+    ("gfx942", "bt"): 2.0, ("gfx942", "kn"): 2.7, ("gfx950", "bt"): 4.8, ("gfx950", "kn"): 5.4,
+}  # fmt: skip
+
+
+@cache
+def kernel_of(case: Case) -> mfmadsl.Kernel:
+    schedule = gemm_schedule(case.workload(4096, 4096, 4096), arch=case.arch)
+    return mfmadsl.build(schedule, case.arch)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_loop_is_dense(case: Case) -> None:
+    kernel = kernel_of(case)
+    body = loop_instructions(kernel.assembly)
+    products = sum(i.name.startswith("v_mfma") for i in body)
+    assert len(body) / products <= MOST[case.arch, case.order]
+    assert kernel.registers.spilled == kernel.registers.scratch_bytes == 0
+    assert sum(i.name == "s_barrier" for i in body) == 2
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_load_is_a_step_ahead(case: Case) -> None:
+    """Between a load and the first product that can use what it brings lies a whole step."""
+    kernel = kernel_of(case)
+    turn = loop_instructions(kernel.assembly)
+    products = sum(map(is_product, turn))
+    step = products // gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch).stages
+    loads = [place for place, i in enumerate(turn) if i.name.startswith("buffer_load")]
+    assert loads
+    body = turn * 3
+    for load in loads:
+        stored = load
+        if "lds" not in body[load].modifiers:
+            brought = registers(body[load].operands[0])
+            readers = (p for p in range(load + 1, len(body)) if reads_any(body[p], brought))
+            stored = next(readers)
+            assert stored >= len(turn), "what a turn of the loop loads is stored by the next one"
+        assert sum(map(is_product, body[load : first_use(body, stored)])) >= step
+
+
+def first_use(body: list[Instruction], stored: int) -> int:
+    """The first product that reads a fragment which is read after the barrier after `stored`."""
+    barrier = next(p for p in range(stored, len(body)) if body[p].name == "s_barrier")
+    fragments: set[str] = set()
+    for place in range(barrier, len(body)):
+        instruction = body[place]
+        if instruction.name.startswith("ds_read"):
+            fragments |= registers(instruction.operands[0])
+        elif is_product(instruction) and reads_any(instruction, fragments):
+            return place
+    raise AssertionError("nothing uses it")
+
+
+def is_product(instruction: Instruction) -> bool:
+    return instruction.name.startswith("v_mfma")
+
+
+def reads_any(instruction: Instruction, wanted: set[str]) -> bool:
+    return any(wanted & registers(operand) for operand in sources(instruction))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_memory_is_waited_for_once_a_step(case: Case) -> None:
+    turn = loop_instructions(kernel_of(case).assembly)
+    stages = gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch).stages
+    waits = [i for i in turn if i.name == "s_waitcnt" and "vmcnt" in i.text]
+    # LLVM moves some v_perm, and with them waits, across the barrier.
+    assert len(waits) <= stages + (5 if case.order == "kn" else 0)
+
+
+def sources(instruction: Instruction) -> list[object]:
+    operands: list[object] = list(instruction.operands)
+    return operands if instruction.name.startswith("ds_write") else operands[1:]
+
+
+def registers(operand: object) -> set[str]:
+    """The vector registers that an operand names."""
+    text = str(operand)
+    bank, index, count = (getattr(operand, name, None) for name in ("bank", "index", "count"))
+    if bank in ("v", "a") and isinstance(index, int) and isinstance(count, int):
+        return {f"{bank}{n}" for n in range(index, index + count)}
+    return set(re.findall(r"^[va]\d+$", text))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_no_bank_conflicts(case: Case) -> None:
+    tiling = gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch)
+    shape = (*tiling.block, 6 * tiling.k_step)
+    schedule = gemm_schedule(case.workload(*shape), arch=case.arch, tiling=tiling)
+    profile = mfmadsl.profile(mfmadsl.build(schedule, case.arch), case.arrays(*shape))
+    assert profile.loop is not None
+    assert profile.loop.lds_conflict_cycles == 0
+    reads = [a for a in profile.lds if a.instruction.startswith("ds_read")]
+    assert reads
+    assert all(np.isclose(a.cycles, a.least_cycles) for a in reads)

@@ -1,0 +1,79 @@
+"""What is legal, what is said of what is not, and what is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tvm import te
+
+from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
+from tests.schedule.gemm.workloads import Workload
+
+LARGE = Workload(4096, 4096, 4096)
+GOOD = Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k_step": 128}, "take 131072 bytes of LDS, more than the 65536 of gfx942"),
+        ({"waves": (4, 8)},
+         "4 x 8 waves of 64 lanes are 2048 threads, more than the 1024 of a workgroup"),
+        ({"waves": (1, 2), "k_step": 32},
+         "needs about 696 registers a lane, more than the 512 that 128 threads leave it on gfx942"),
+        ({"block": (96, 256)}, "block: 96 is no power of two"),
+        ({"block": (32, 256)}, "32 of M for 2 waves are no whole tiles of mfma_f32_32x32x8_f16"),
+        ({"k_pack": 4}, "k_pack=4 makes LDS reads of 32 bytes, but the widest have 16"),
+        ({"k_step": 16}, "k_step=16 is 32 bytes; mfma_f32_32x32x8_f16 needs a multiple of 64"),
+        ({"split_k": 65}, "split_k=65 is more than the 64 steps that K has"),
+        ({"split_k": 0}, "split_k: 0 is no positive number"),
+        ({"group": 0}, "group: 0 is no positive number"),
+        ({"stages": 2}, "two times tiles of 256 and 256 rows of 128 bytes take 131072 bytes"),
+        ({"stages": 3}, "stages: there are 1 and 2, not 3"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_limit_that_is_broken_is_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        gemm_schedule(LARGE.function(), tiling=replace(GOOD, **change))
+    assert message in str(caught.value)
+
+
+def test_gfx950_has_more_lds() -> None:
+    tiling = Tiling((256, 128), 128, (2, 2), "mfma_f32_32x32x16_f16", 1)
+    gemm_schedule(LARGE.function(), arch="gfx950", tiling=tiling)
+    with pytest.raises(ScheduleError, match="98304 bytes of LDS, more than the 65536 of gfx942"):
+        gemm_schedule(LARGE.function(), tiling=replace(tiling, instruction=GOOD.instruction))
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize(
+    "kind", ["float16", "bfloat16", "int8", "float32", "float64"],
+)  # fmt: skip
+@pytest.mark.parametrize("m", [1, 100, 4096])
+def test_there_is_a_legal_default_for_every_chip_and_type(arch: str, kind: str, m: int) -> None:
+    workload = Workload(m, 512, 512, kind, kind).function()
+    tiling = gemm_tiling(workload, arch=arch)
+    gemm_schedule(workload, arch=arch, tiling=tiling)  # raises nothing
+
+
+def test_large_products_take_the_largest_tile() -> None:
+    assert gemm_tiling(LARGE.function()) == GOOD
+
+
+def test_few_rows_take_a_small_instruction() -> None:
+    tiling = gemm_tiling(Workload(4, 4096, 4096).function())
+    assert tiling.instruction == "mfma_f32_16x16x16_f16"
+    assert tiling.block[0] == 16
+
+
+def test_an_unknown_m_has_a_tiling_too() -> None:
+    assert gemm_tiling(LARGE.function(te.var("m"))).block[0] >= 64
+
+
+def test_what_you_choose_is_what_you_get() -> None:
+    tiling = replace(gemm_tiling(LARGE.function()), block=(128, 128), waves=(2, 2))
+    kernel = gemm_schedule(LARGE.function(), tiling=tiling).mod["main"].script()
+    assert 'T.launch_thread("threadIdx.y", 4)' in kernel
