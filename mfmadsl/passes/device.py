@@ -1,0 +1,70 @@
+"""What TIR has no words for: functions of `target/device_functions.ll`, waits, and barriers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+from tvm.tirx import Evaluate
+
+from mfmadsl.passes.expression import i32
+
+PAST_THE_END = -(1 << 31)
+"""An offset, as an unsigned number, that no buffer reaches."""
+
+KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "v2i32", 16: "v4i32"}
+"""What the functions for buffers are called, by the bytes that a lane moves."""
+
+
+def call(dtype: str, name: str, *arguments: Any) -> Any:
+    """A call of one of the project's device functions."""
+    return tirx.call_extern(dtype, f"mfmadsl.{name}", *arguments)
+
+
+def intrinsic(dtype: str, name: str, *arguments: Any) -> Any:
+    """A call of one of LLVM's intrinsics that has no effect but its value."""
+    return tirx.call_llvm_pure_intrin(dtype, name, *arguments)
+
+
+def permute(high: Any, low: Any, selector: int) -> Any:
+    """Four of the eight bytes of two words: `v_perm_b32`."""
+    return intrinsic("int32", "llvm.amdgcn.perm", high, low, i32(selector))
+
+
+def shifted(high: Any, low: Any, count: Any) -> Any:
+    """Two words moved down by the low two bits of `count` bytes: `v_alignbyte_b32`."""
+    return intrinsic("int32", "llvm.amdgcn.alignbyte", high, low, count)
+
+
+def uniform(value: Any) -> Any:
+    """A value that is the same in all lanes, in a scalar register."""
+    return tirx.call_llvm_intrin("int32", "llvm.amdgcn.readfirstlane", value)
+
+
+def barrier() -> Evaluate:
+    """All waves of the workgroup are here, and what they have written to the LDS is there."""
+    return _effect("llvm.amdgcn.s.barrier")
+
+
+def keep_order() -> Evaluate:
+    """LLVM's scheduler moves nothing across this."""
+    return _effect("llvm.amdgcn.sched.barrier", i32(0))
+
+
+def wait_for_lds() -> Evaluate:
+    """All LDS accesses of this wave are done: one wait where LLVM would put one before each use."""
+    return _wait(0xC07F)
+
+
+def wait_for_memory() -> Evaluate:
+    """All loads from memory of this wave are done."""
+    return _wait(0x0F70)
+
+
+def _wait(counters: int) -> Evaluate:
+    # The fields of the immediate: CDNA3 ISA, section 4.4; one that is all ones does not wait.
+    return _effect("llvm.amdgcn.s.waitcnt", i32(counters))
+
+
+def _effect(name: str, *arguments: Any) -> Evaluate:
+    return Evaluate(tirx.call_llvm_intrin("void", name, *arguments))

@@ -1,0 +1,137 @@
+"""The elements that a thread copies into the LDS, one by one, and which lie together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad
+from tvm.sym import Analyzer
+from tvm.tirx import BufferStore, IfThenElse
+
+from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.expression import (
+    bits_of,
+    conjuncts_of,
+    constant,
+    is_zero,
+    loads_of,
+    name_of,
+)
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Element:
+    """`buffer[place] = value` where all conditions hold, and 0 where not.
+
+    A plain copy's value is one element of global memory. A thread for which a guard does not hold
+    stores nothing at all.
+    """
+
+    buffer: Any
+    place: Any
+    value: Any
+    conditions: tuple[Any, ...]
+    guards: tuple[Any, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the bits are copied as they are."""
+        return isinstance(self.value, TensorLoad)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One element of global memory that some elements are made of, and when it is wanted."""
+
+    buffer: Any
+    place: Any
+    conditions: tuple[Any, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of it."""
+        return bits_of(self.buffer.dtype) // 8
+
+
+def element(statement: BufferStore | IfThenElse) -> Element:
+    """What a store to the LDS, of one element, says; guarded, if it stands in a branch."""
+    guards: tuple[Any, ...] = ()
+    store = statement
+    while isinstance(store, IfThenElse):
+        guards += tuple(conjuncts_of(store.condition))
+        store = store.then_case
+    value, conditions = store.value, ()
+    if isinstance(value, Call) and name_of(value) == "if_then_else" and is_zero(value.args[2]):
+        conditions, value = tuple(conjuncts_of(value.args[0])), value.args[1]
+    elif isinstance(value, tirx.Select) and is_zero(value.false_value):
+        conditions, value = tuple(conjuncts_of(value.condition)), value.true_value
+    for load in loads_of(value):
+        if len(load.indices) != 1 or bits_of(load.source.dtype) % 8:
+            raise NotUnderstood(f"`{load}` is no element of whole bytes of a flat buffer")
+    return Element(store.buffer, store.indices[0], value, conditions, guards)
+
+
+def sources(elements: Iterable[Element]) -> list[Source]:
+    """All elements of memory that are needed, each once."""
+    found: dict[tuple[int, str], Source] = {}
+    for each in elements:
+        for load in loads_of(each.value):
+            key = load.source.__chandle__(), str(load.indices[0])
+            if key not in found:
+                wanted = (*each.conditions, *each.guards)
+                found[key] = Source(load.source, load.indices[0], wanted)
+            elif list(map(str, found[key].conditions)) != list(
+                map(str, (*each.conditions, *each.guards))
+            ):
+                # Wanted in several places: fetched where any of them wants it.
+                found[key] = Source(load.source, load.indices[0], ())
+    return list(found.values())
+
+
+def with_sources(value: Any, replace: Callable[[TensorLoad], Any]) -> Any:
+    """A value with each element of global memory replaced."""
+    return tvm_ffi.structural_map(value, (TensorLoad, replace))
+
+
+def runs(
+    items: Sequence[Item], place: Callable[[Item], Any], buffer: Callable[[Item], Any],
+    most: Callable[[Item], int],
+) -> list[list[Item]]:  # fmt: skip
+    """Items whose places are neighbours in one buffer, at most so many together."""
+    analyzer = Analyzer()
+    bases: list[tuple[Any, Any, dict[int, Item]]] = []
+    for item in items:
+        for of, base, members in bases:
+            if not of.same_as(buffer(item)):
+                continue
+            distance = constant(analyzer.simplify(place(item) - base))
+            if distance is not None:
+                if distance in members:
+                    raise NotUnderstood(f"two elements go to one place of `{of.name}`")
+                members[distance] = item
+                break
+        else:
+            bases.append((buffer(item), place(item), {0: item}))
+    found: list[list[Item]] = []
+    for _, _, members in bases:
+        last: int | None = None
+        for distance in sorted(members):
+            item = members[distance]
+            if last is None or distance != last + 1 or len(found[-1]) == most(item):
+                found.append([])
+            found[-1].append(item)
+            last = distance
+    return [piece for run in found for piece in _powers_of_two(run)]
+
+
+def _powers_of_two(run: list[Item]) -> Iterable[list[Item]]:
+    while run:
+        length = 1 << (len(run).bit_length() - 1)
+        yield run[:length]
+        run = run[length:]

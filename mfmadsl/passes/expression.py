@@ -1,0 +1,169 @@
+"""Questions about expressions and statements of TIR, and small ones made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad
+from tvm.sym import Analyzer
+
+WORD = 4
+"""Bytes of a register of one lane."""
+
+_NUMPY = {
+    tirx.Add: np.add, tirx.Sub: np.subtract, tirx.Mul: np.multiply, tirx.FloorDiv: np.floor_divide,
+    tirx.FloorMod: np.mod, tirx.Min: np.minimum, tirx.Max: np.maximum,
+    tirx.Div: np.floor_divide, tirx.Mod: np.mod,
+}  # fmt: skip
+_NUMPY_CALLS = {
+    "shift_right": np.right_shift, "shift_left": np.left_shift, "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+def scope_of(buffer: Any) -> str:
+    """Where a buffer lies: "global", "shared", "local" or "warp"."""
+    return str(buffer.scope() if callable(buffer.scope) else buffer.scope)
+
+
+def name_of(call: Call) -> str:
+    """What is called, without its namespace."""
+    return str(getattr(call.op, "name", call.op)).rpartition(".")[2]
+
+
+def loads_of(node: Any) -> list[TensorLoad]:
+    """All elements that are read in an expression or statement."""
+    found: list[TensorLoad] = []
+    tvm_ffi.structural_walk(node, (TensorLoad, found.append))
+    return found
+
+
+def calls_of(node: Any) -> list[Call]:
+    """All calls in an expression or statement, TVM's own operations among them."""
+    found: list[Call] = []
+    tvm_ffi.structural_walk(node, (Call, found.append))
+    return found
+
+
+def variables_of(node: Any) -> list[tirx.Var]:
+    """All variables in an expression or statement, as often as they stand there."""
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(node, (tirx.Var, found.append))
+    return found
+
+
+def depends(node: Any, variable: tirx.Var) -> bool:
+    """Whether the variable stands in an expression or statement."""
+    return any(v.same_as(variable) for v in variables_of(node))
+
+
+def substitute(node: Any, values: Mapping[tirx.Var, Any]) -> Any:
+    """The expression or statement with variables replaced."""
+    found = {variable.__chandle__(): value for variable, value in values.items()}
+    return tvm_ffi.structural_map(node, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))
+
+
+def terms_of(expression: Any) -> list[Any]:
+    """The terms of a sum."""
+    if isinstance(expression, tirx.Add):
+        return terms_of(expression.a) + terms_of(expression.b)
+    return [expression]
+
+
+def conjuncts_of(condition: Any) -> list[Any]:
+    """The conditions that must all hold."""
+    if isinstance(condition, tirx.And):
+        return conjuncts_of(condition.a) + conjuncts_of(condition.b)
+    if isinstance(condition, Call) and name_of(condition) == "likely":
+        return conjuncts_of(condition.args[0])
+    return [condition]
+
+
+def total(parts: list[Any], dtype: str = "int32") -> Any:
+    """The sum of some terms, in a type; 0 of none."""
+    result = tirx.const(0, dtype)
+    for part in parts:
+        result = result + (part if str(part.ty.dtype) == dtype else tirx.Cast(dtype, part))
+    return Analyzer().simplify(result)
+
+
+def constant(expression: Any) -> int | None:
+    """The number, where it is known."""
+    if isinstance(expression, int):
+        return expression
+    return int(expression) if isinstance(expression, tirx.IntImm) else None
+
+
+def i32(number: int) -> Any:
+    """A constant of 32 bits."""
+    return tirx.const(number, "int32")
+
+
+def ramp(base: Any, lanes: int) -> Any:
+    """Consecutive indices; a single one is no vector."""
+    base = i32(base) if isinstance(base, int) else base
+    return tirx.Ramp(base, i32(1), lanes) if lanes > 1 else base
+
+
+def of_length(dtype: str, lanes: int) -> str:
+    """The name of a vector type; a vector of one is a scalar."""
+    return dtype if lanes == 1 else f"{dtype}x{lanes}"
+
+
+def bits_of(dtype: Any) -> int:
+    """Of one element of a type."""
+    return int(tvm.DataType(str(dtype)).bits)
+
+
+def is_zero(expression: Any) -> bool:
+    """Whether it is the constant 0, or a vector of them."""
+    if isinstance(expression, tirx.Broadcast):
+        return is_zero(expression.value)
+    if isinstance(expression, tirx.Cast):
+        return is_zero(expression.value)
+    return isinstance(expression, tirx.IntImm | tirx.FloatImm) and float(expression.value) == 0
+
+
+def multiple_of(expression: Any) -> int:
+    """A number that surely divides an expression; 0 if that is 0."""
+    if isinstance(expression, tirx.Add | tirx.Sub):
+        return int(np.gcd(multiple_of(expression.a), multiple_of(expression.b)))
+    if isinstance(expression, tirx.Mul):
+        return multiple_of(expression.a) * multiple_of(expression.b)
+    if isinstance(expression, tirx.Cast):
+        return multiple_of(expression.value)
+    if isinstance(expression, int | tirx.IntImm):
+        return abs(int(expression))
+    return 1
+
+
+class NotNumbersError(Exception):
+    """An expression has something in it that `numbers` does not compute."""
+
+
+def numbers(expression: Any, values: Mapping[str, Any]) -> npt.NDArray[np.int64]:
+    """An integer expression for arrays of values of its variables, by their names.
+
+    Raises NotNumbersError if it has anything else in it; divisions are of what is not negative.
+    """
+    if isinstance(expression, int | tirx.IntImm):
+        return np.asarray(int(expression), np.int64)
+    if isinstance(expression, tirx.Var):
+        if expression.name not in values:
+            raise NotNumbersError(expression.name)
+        return np.asarray(values[expression.name], np.int64)
+    if isinstance(expression, tirx.Cast):
+        return numbers(expression.value, values)
+    if type(expression) in _NUMPY:
+        function: Any = _NUMPY[type(expression)]
+        return function(numbers(expression.a, values), numbers(expression.b, values))
+    if isinstance(expression, Call) and name_of(expression) in _NUMPY_CALLS:
+        function = _NUMPY_CALLS[name_of(expression)]
+        return function(*(numbers(argument, values) for argument in expression.args))
+    raise NotNumbersError(str(expression))

@@ -1,0 +1,349 @@
+"""Loads from global memory into registers, through a buffer descriptor, and what lies in them then.
+
+What is the same for all lanes is added to the descriptor's base, what a turn of the loop adds is a
+scalar, and the rest is a lane's own offset, computed once ahead of the loop. A load that is not
+wanted lies past the end of the buffer, where there are zeros and no traffic.
+
+Loads of four bytes and more must be aligned to four bytes (CDNA3 ISA, section 9.1.6). Neighbours that
+are not are loaded as the aligned words around them, and moved by `v_alignbyte_b32`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm import tirx
+from tvm.sym import Analyzer, detect_linear_equation
+from tvm.tirx import AllocBuffer, Bind, BufferStore
+
+from mfmadsl.passes import device
+from mfmadsl.passes.element import Source
+from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.expression import (
+    WORD,
+    constant,
+    depends,
+    i32,
+    multiple_of,
+    of_length,
+    ramp,
+    substitute,
+    terms_of,
+    total,
+    variables_of,
+)
+from mfmadsl.passes.linear import bounded, largest
+
+_LIMIT = 1 << 31  # of an offset, in bytes
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What a fetch knows of its loop: the variable, how often it turns, the bounds of all others
+    and of the turns but the last, and the variables that are the same in all lanes."""
+
+    variable: tirx.Var
+    count: Any
+    analyzer: Analyzer
+    before_last: Analyzer
+    threads: frozenset[str]
+
+    def is_uniform(self, expression: Any) -> bool:
+        return not any(v.name in self.threads for v in variables_of(expression))
+
+    def holds_before_last(self, condition: Any) -> bool:
+        """Whether a condition holds in all turns but the last one.
+
+        The analyzer proves it for numbers; for a symbolic K from the loop's extent being its
+        quotient, rounded up.
+        """
+        if self.before_last.can_prove(condition):
+            return True
+        sides = bounded(condition)
+        if sides is None or constant(self.count) is not None:
+            return False
+        part = detect_linear_equation(sides[0], [self.variable])
+        if len(part) != 2 or constant(part[0]) is None:
+            return False
+        step, rest = constant(part[0]), part[1]
+        rounded_up = tirx.floordiv(sides[1] + (step - 1), i32(step))
+        most = self.analyzer.const_int_bound(rest).max_value
+        return most < step and self.analyzer.can_prove_equal(self.count, rounded_up)
+
+
+@dataclass
+class Fetch:
+    """Neighbours in memory, loaded together; `exact` says that places where a condition fails must
+    read as 0, also if that differs among them."""
+
+    run: Sequence[Source]
+    loop: Loop
+    number: int
+    exact: bool = True
+    binds: list[Bind] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        first, loop = self.run[0], self.loop
+        self.size = first.size
+        parts = detect_linear_equation(first.place, [loop.variable])
+        if len(parts) != 2:
+            raise NotUnderstood(f"`{first.buffer.name}[{first.place}]` is not linear in the loop")
+        self._step, rest = parts
+        uniform = [t for t in terms_of(rest) if loop.is_uniform(t) and variables_of(t)]
+        own = total([t for t in terms_of(rest) if not (loop.is_uniform(t) and variables_of(t))],
+                    str(rest.ty.dtype))  # fmt: skip
+        bound = loop.analyzer.const_int_bound(own)
+        least = int(bound.min_value)
+        if least < -(1 << 40):
+            raise NotUnderstood(f"`{first.buffer.name}[{first.place}]` has no lower bound")
+        if constant(own) is not None or least < 0:
+            own = loop.analyzer.simplify(own - least)
+        else:
+            least = 0
+        span = int(loop.analyzer.const_int_bound(own).max_value)
+        if (span + len(self.run)) * self.size >= _LIMIT and span < 1 << 40:
+            raise NotUnderstood(
+                f"a tile of `{first.buffer.name}` spans {span * self.size} bytes, which offsets "
+                "of 31 bits cannot tell"
+            )
+        self._origin = (total(uniform, "int64") + least) * self.size
+        self._own = self._narrow(own) * self.size
+        self._classify()
+        self.shifted = self._is_shifted()
+        self.words = max(1, len(self.run) * self.size // WORD)
+        loaded = self.words + (1 if self.shifted else 0)
+        self.registers = tirx.decl_buffer(
+            (loaded,), "int32", f"fetched_{self.number}", scope="local"
+        )
+        self._bind()
+
+    def _narrow(self, value: Any) -> Any:
+        return value if str(value.ty.dtype) == "int32" else tirx.Cast("int32", value)
+
+    def _classify(self) -> None:
+        """Which conditions move the offset, and which clear elements after the load."""
+        k = self.loop.variable
+        shared = [
+            c for c in self.run[0].conditions
+            if all(any(_same(c, d) for d in s.conditions) for s in self.run)
+        ]  # fmt: skip
+        if not self.exact:
+            # One that differs along the run is taken from the first: no one looks at the others.
+            shared = [c for c in self.run[0].conditions if not depends(c, k) or c in shared]
+        self._fixed = [c for c in shared if not depends(c, k)]
+        moving = [c for c in shared if depends(c, k)]
+        others = [
+            [
+                c for c in s.conditions
+                if not any(_same(c, d) for d in shared) and (self.exact or depends(c, k))
+            ]
+            for s in self.run
+        ]  # fmt: skip
+        last_only = self.loop.holds_before_last
+        self._moving = moving
+        self._masks = others
+        self.always_masked = any(
+            not last_only(c) for c in [*moving, *(c for each in others for c in each)]
+        )
+        self.ragged = bool(moving) or any(others)
+
+    @property
+    def _bytes(self) -> Any:
+        """Of the whole buffer."""
+        size: Any = 1
+        for extent in self.run[0].buffer.shape:
+            number = constant(extent)
+            size = size * (extent.astype("int64") if number is None else number)
+        size = size * self.size
+        return tirx.const(size, "int64") if isinstance(size, int) else size
+
+    def _is_shifted(self) -> bool:
+        """Whether the run's words are not surely aligned, and whole words of the buffer."""
+        if len(self.run) * self.size < WORD or self.size >= WORD:
+            return False
+        parts = (self._origin, self._own, self._step * self.size, self._bytes)
+        return any(multiple_of(part) % WORD for part in parts)
+
+    def _bind(self) -> None:
+        """Values that stay the same from turn to turn."""
+        offset = self._own
+        # The part of the base that is no multiple of a word is every lane's.
+        self._below: Any = None
+        if self.shifted:
+            if multiple_of(self._step * self.size) % WORD:
+                raise NotUnderstood(
+                    f"`{self.run[0].buffer.name}` is aligned otherwise from turn to turn"
+                )
+            if multiple_of(self._origin) % WORD:
+                low = self._let("low", tirx.Cast("int32", self._origin & tirx.const(3, "int64")))
+                self._origin = self._origin - tirx.Cast("int64", low)
+                offset = offset + low
+            self._shift = self._let("shift", offset)
+            offset = self._shift & i32(-WORD)
+            self._bind_tail()
+        for condition in self._fixed:
+            offset = tirx.Select(condition, offset, i32(device.PAST_THE_END))
+        self._offset = self._let("offset", offset)
+
+    def _bind_tail(self) -> None:
+        """The last word, if the buffer has only a part of it: loads do not give such a part.
+
+        It is loaded by itself, once, and put in its place where a turn may reach it.
+        """
+        size = self._bytes
+        number = constant(size)
+        self.reaches_tail = not (number is not None and number % WORD == 0)
+        if not self.reaches_tail:
+            return
+        whole = size & tirx.const(-WORD, "int64")
+        data, zero = self.run[0].buffer.data, tirx.const(0, "int64")
+        del zero
+        value: Any = None
+        for byte in range(0, WORD - self.size, self.size) if self.size < WORD else ():
+            part = device.call(
+                "int32", f"buffer.load.{device.KINDS[self.size]}", data, whole, size, i32(byte),
+                i32(0),
+            )  # fmt: skip
+            part = tirx.shift_left(part, i32(8 * byte)) if byte else part
+            value = part if value is None else value | part
+        self._tail_value = self._let("tail", value)
+        self._tail_place = self._let("tail_place", tirx.Cast("int32", whole - self._origin))
+        self.tail_always = not self._tail_last_only(number)
+
+    def _tail_last_only(self, size: int | None) -> bool:
+        """Whether only the last turn may need the last word."""
+        if size is None:
+            return False
+        known = self.loop.before_last
+        for source in self.run:
+            most = largest(source.place, source.conditions, known)
+            if most is None or (most + 1) * self.size > size // WORD * WORD:
+                return False
+        return True
+
+    def _let(self, name: str, value: Any) -> Any:
+        if constant(value) is not None or isinstance(value, tirx.Var):
+            return value
+        variable = tirx.Var(f"{name}_{self.number}", str(value.ty.dtype))
+        self.binds.append(Bind(variable, value))
+        return variable
+
+    @property
+    def needs_last_first(self) -> bool:
+        """Whether its last turn differs from the others."""
+        return self.ragged or (self.shifted and self.reaches_tail)
+
+    @property
+    def can_be_direct(self) -> bool:
+        """Whether it may go from memory into the LDS, past the registers."""
+        return not self.shifted and len(self.run) * self.size == 16 and not self.always_masked
+
+    def _place(self, k: Any) -> tuple[Any, Any]:
+        """(origin, step) of a turn: the step as a scalar offset, where 31 bits have room for it."""
+        step = self._step * self.size
+        count, number = constant(self.loop.count), constant(step)
+        if number == 0:
+            return self._origin, i32(0)
+        if count is not None and number is not None and count * abs(number) < _LIMIT:
+            return self._origin, k * i32(number)
+        far = tirx.Cast("int64", k) * tirx.Cast("int64", step)
+        return self._origin + far, i32(0)
+
+    def _offset_at(self, k: Any, masked: bool) -> Any:
+        offset = self._offset
+        if masked:
+            for condition in self._moving:
+                now = substitute(condition, {self.loop.variable: k})
+                offset = tirx.Select(now, offset, i32(device.PAST_THE_END))
+        return offset
+
+    def fetch(self, k: Any, is_last: bool) -> list[BufferStore]:
+        """The loads of turn `k`; those of the last one take care of its edges."""
+        masked = self.always_masked or is_last
+        origin, step = self._place(k)
+        offset = self._offset_at(k, masked)
+        data, size = self.run[0].buffer.data, self._bytes
+        loads, first = [], 0
+        for words in (self.words, *((1,) if self.shifted else ())):
+            width = words * WORD if len(self.run) * self.size >= WORD else len(self.run) * self.size
+            value = device.call(
+                of_length("int32", words), f"buffer.load.{device.KINDS[width]}", data, origin, size,
+                offset + i32(first * WORD) if first else offset, step,
+            )  # fmt: skip
+            loads.append(BufferStore(self.registers, value, [ramp(first, words)]))
+            first += words
+        return loads
+
+    def address(self, k: Any) -> tuple[Any, ...]:
+        """(base, origin, size, offset, step) of turn `k`, as the device functions take them."""
+        origin, step = self._place(k)
+        offset = self._offset_at(k, self.always_masked)
+        return self.run[0].buffer.data, origin, self._bytes, offset, step
+
+    def allocation(self) -> AllocBuffer:
+        """Of its registers."""
+        return AllocBuffer(self.registers)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its registers hold just what is wanted, in all turns but the last."""
+        return not self.shifted and not (self.always_masked and any(self._masks))
+
+    def word(self, index: int, k: Any, is_last: bool) -> Any:
+        """One word of what was loaded for turn `k`."""
+        if self.shifted:
+            value = device.shifted(
+                self._raw(index + 1, k, is_last), self._raw(index, k, is_last), self._shift
+            )
+        else:
+            value = tirx.BufferLoad(self.registers, [i32(index)])
+        if not ((is_last or self.always_masked) and any(self._masks)):
+            return value
+        mask = self._mask(index, k)
+        return value if mask is None else value & mask
+
+    def _raw(self, index: int, k: Any, is_last: bool) -> Any:
+        value = tirx.BufferLoad(self.registers, [i32(index)])
+        if not self.reaches_tail or not (is_last or self.tail_always):
+            return value
+        origin, step = self._place(k)
+        place = self._offset + step + i32(index * WORD)
+        if origin is not self._origin:
+            raise NotUnderstood(f"`{self.run[0].buffer.name}` is too large for rows like these")
+        return tirx.Select(place.equal(self._tail_place), self._tail_value, value)
+
+    def _mask(self, index: int, k: Any) -> Any:
+        each = max(1, WORD // self.size)
+        mask, needed = None, False
+        for part in range(each):
+            number = index * each + part if self.size <= WORD else index * WORD // self.size
+            ones = (1 << 8 * min(self.size, WORD)) - 1 << 8 * self.size * part
+            bits = i32(ones - (1 << 32) if ones >= 1 << 31 else ones)
+            for condition in self._masks[number] if number < len(self._masks) else ():
+                now = substitute(condition, {self.loop.variable: k})
+                bits, needed = tirx.Select(now, bits, i32(0)), True
+            mask = bits if mask is None else mask | bits
+        return mask if needed else None
+
+    def element(self, index: int, k: Any, is_last: bool) -> Any:
+        """The value of one element."""
+        dtype = str(self.run[0].buffer.dtype)
+        if self.size == 8:
+            low, high = (self.word(2 * index + part, k, is_last) for part in (0, 1))
+            low = tirx.Cast("int64", tirx.Cast("uint32", low))
+            whole = tirx.shift_left(tirx.Cast("int64", high), tirx.const(32, "int64")) | low
+            return whole if dtype == "int64" else tirx.reinterpret(dtype, whole)
+        each = WORD // self.size
+        word = self.word(index // each, k, is_last)
+        if self.size == WORD:
+            return word if dtype == "int32" else tirx.reinterpret(dtype, word)
+        moved = tirx.shift_right(word, i32(8 * self.size * (index % each)))
+        kind = f"uint{8 * self.size}"
+        bits = tirx.Cast(kind, moved)
+        return bits if dtype == kind else tirx.reinterpret(dtype, bits)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a.same_as(b) or str(a) == str(b)

@@ -1,0 +1,65 @@
+"""The order of a main loop: memory goes under matrix instructions, and nothing waits.
+
+A turn passes through three places: while the matrix cores work on turn t, turn t + 1 waits in
+registers, and is put into the LDS before turn t ends, and turn t + 2 is on its way from memory.
+Within a turn, the fragments of the next register step are read under this one's instructions; those
+of the next turn's first, under this turn's last:
+
+    register steps 0 .. S-2 of turn t     read fragments s + 1
+    register step S-1                     barrier: all waves have read turn t
+                                          put turn t + 1 into the LDS, fetch turn t + 2
+                                          barrier: turn t + 1 is there
+                                          read fragments 0 of turn t + 1
+
+With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn; loads
+may then go straight into it. LLVM would gather the loads in front and wait for them, so it is told to
+keep this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from mfmadsl.passes import device
+from mfmadsl.passes.main_loop import is_matrix
+
+SLACK = 2
+"""Matrix instructions between the last read of fragments and their first use, where there are so
+many: an LDS read takes about as long as two of 32x32."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Statements that stay together; `cost` is about how many instructions they become."""
+
+    statements: tuple[Any, ...]
+    cost: int = 1
+
+
+def one(statement: Any) -> Piece:
+    """A piece of one statement."""
+    return Piece((statement,))
+
+
+def spread(computing: Sequence[Any], others: Sequence[Piece], slack: int = SLACK) -> list[Any]:
+    """The others evenly before the computing, none before the last `slack` if they have the room."""
+    waiting, found, spent = list(others), [], 0.0
+    room, total = max(1, len(computing) - slack), sum(piece.cost for piece in others)
+    for index, statement in enumerate(computing):
+        while waiting and spent + waiting[0].cost / 2 <= total * (index + 1) / room:
+            piece = waiting.pop(0)
+            found += piece.statements
+            spent += piece.cost
+        found.append(statement)
+        if is_matrix(statement.value):
+            found.append(device.keep_order())
+    return found + [statement for piece in waiting for statement in piece.statements]
+
+
+def split(computing: Sequence[Any], reads: Sequence[Piece]) -> int:
+    """Where the reads of the next turn may begin: so many of the computing stand before them."""
+    tail = min(len(computing) // 2, ceil(len(reads) / 2) + SLACK)
+    return len(computing) - tail

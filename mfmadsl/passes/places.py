@@ -1,0 +1,121 @@
+"""Places in the LDS: swizzles, that keep it free of bank conflicts, and addresses computed once.
+
+A swizzle moves an element to another place of its row, depending on the row, such that the lanes
+that go together hit different banks. It is linear over GF(2): `x ^= (x >> right & mask) << left` for
+each of its terms. So what is constant in an index is XORed with what the lane makes of it, and the
+index is one of few values, each computed ahead of the loop, plus a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
+from typing import Any
+
+from tvm import tirx
+from tvm.ir import Call
+from tvm.sym import Analyzer
+from tvm.tirx import Bind, Var
+
+from mfmadsl.passes.expression import constant, i32, name_of
+
+
+@dataclass(frozen=True)
+class Term:
+    """`x ^= (x >> right & mask) << left`; the moved bits lie below those that they are made of."""
+
+    right: int
+    mask: int
+    left: int
+
+
+Swizzle = tuple[Term, ...]
+
+
+def swizzled(x: Any, swizzle: Swizzle) -> Any:
+    """What is XORed to a place, of an integer, an array or an expression."""
+    parts = [((x >> term.right) & term.mask) << term.left for term in swizzle]
+    return reduce(xor, parts)
+
+
+def known_bits(expression: Any, threads: dict[str, int]) -> int | None:
+    """The bits that may be set in an index that is not negative; None if it may be anything.
+
+    `threads` says how many there are of each thread index.
+    """
+    number = constant(expression)
+    if number is not None:
+        return number if number >= 0 else None
+    if isinstance(expression, Var):
+        count = threads.get(expression.name)
+        return None if count is None else (1 << (count - 1).bit_length()) - 1
+    if isinstance(expression, Call) and len(expression.args) == 2:
+        operator, (x, y) = name_of(expression), expression.args
+    elif hasattr(expression, "a") and hasattr(expression, "b"):
+        operator, x, y = type(expression).__name__, expression.a, expression.b
+    else:
+        return None
+    a, b = known_bits(x, threads), known_bits(y, threads)
+    if a is None or b is None:
+        return None
+    fixed = constant(y)
+    if operator == "Add":
+        return a | b if not a & b else _filled(a + b, min(_low(a), _low(b)))
+    if operator == "Mul":
+        return a * b if fixed and not b & (b - 1) else _filled(a * b, _low(a) + _low(b))
+    if operator == "bitwise_and":
+        return a & b
+    if operator in ("bitwise_or", "bitwise_xor"):
+        return a | b
+    if not fixed or (operator != "shift_right" and fixed & (fixed - 1)):
+        return None
+    if operator in ("shift_right", "FloorDiv", "Div"):
+        return a >> (fixed if operator == "shift_right" else fixed.bit_length() - 1)
+    return a & (fixed - 1) if operator in ("FloorMod", "Mod") else None
+
+
+def _filled(top: int, low: int) -> int:
+    return ((1 << top.bit_length()) - 1) & ~((1 << low) - 1)
+
+
+def _low(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1 if bits else 62
+
+
+@dataclass
+class Places:
+    """The swizzle of each buffer, and the addresses that were needed so far."""
+
+    swizzles: dict[int, Swizzle]
+    threads: dict[str, int]
+    binds: list[Bind] = field(default_factory=list)
+    _found: dict[tuple[int, str, int], Var] = field(default_factory=dict)
+
+    def of(self, buffer: Any) -> Swizzle:
+        return self.swizzles.get(buffer.__chandle__(), ())
+
+    def index(self, place: Any, buffer: Any) -> Any:
+        """Where an element lies, that would lie at `place` without a swizzle."""
+        swizzle = self.of(buffer)
+        if not swizzle:
+            return place
+        moving, fixed = place, 0
+        if isinstance(place, tirx.Add) and (number := constant(place.b)) is not None:
+            moving, fixed = place.a, number
+        elif (number := constant(place)) is not None:
+            moving, fixed = i32(0), number
+        bits = known_bits(moving, self.threads)
+        if bits is None or bits & fixed:
+            moving, fixed, bits = place, 0, 0
+        for term in swizzle:
+            bits |= term.mask << term.left
+        fixed ^= swizzled(fixed, swizzle)
+        change = fixed & bits
+        key = buffer.__chandle__(), str(moving), change
+        if key not in self._found:
+            self._found[key] = Var(f"place_{len(self.binds)}", "int32")
+            value = moving ^ swizzled(moving, swizzle) ^ i32(change)
+            self.binds.append(Bind(self._found[key], Analyzer().simplify(value)))
+        rest = fixed & ~bits
+        return self._found[key] + i32(rest) if rest else self._found[key]

@@ -1,0 +1,115 @@
+"""The choice of a swizzle: the one with the fewest cycles for the accesses that there are.
+
+Which lanes of a wave an access serves together was measured (see docs/emulator.md, the LDS), and
+so was that reads of 16 bytes see 64 banks on gfx950.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.passes.places import Swizzle, Term, swizzled
+
+Array = npt.NDArray[np.int64]
+
+_BANKS = 32
+_WORD = 4
+
+
+@dataclass(frozen=True)
+class Access:
+    """An access of a wave: each lane's first element in the buffer, and bytes from there on."""
+
+    places: tuple[int, ...]
+    size: int
+    is_read: bool
+
+
+def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: int) -> Swizzle:
+    """A swizzle for a buffer of `length` elements, read by `banks` banks at once; () if none helps.
+
+    Of equally good ones the first, and the simplest comes first.
+    """
+    distinct = list(dict.fromkeys(accesses))
+    if not distinct:
+        return ()
+    widest = max(1, *(a.size for a in distinct)) // element_bytes
+    best, least = (), _cycles(distinct, (), element_bytes, banks)
+    floor = sum(len(_phases(a.size, a.is_read, banks, len(a.places))) for a in distinct)
+    if least == floor:
+        return ()
+    for swizzle in _candidates(widest, length):
+        cycles = _cycles(distinct, swizzle, element_bytes, banks)
+        if cycles < least:
+            best, least = swizzle, cycles
+            if least == floor:
+                break
+    return best
+
+
+def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
+    """Those that keep the widest access together: one term, then two."""
+    bits = length.bit_length() - 1
+    low = max(widest, 1).bit_length() - 1
+    singles = [
+        Term(right, (1 << width) - 1, left)
+        for left in range(low, low + 3)
+        for width in (3, 2, 1, 4)
+        for right in range(left + width, bits)
+    ]
+    yield from ((term,) for term in singles)
+    # A second term of bits further up, for reads and writes that go along different axes.
+    for term in singles:
+        width = term.mask.bit_length()
+        if width >= 2:
+            for apart in (width, width + 1, width - 1):
+                if term.right + apart < bits:
+                    yield term, Term(term.right + apart, term.mask, term.left)
+    for term in singles:
+        for other in singles:
+            if term.mask & (term.mask >> 1) == 0 and other.left != term.left:
+                yield term, other
+
+
+def _cycles(accesses: Iterable[Access], swizzle: Swizzle, size: int, banks: int) -> int:
+    total = 0
+    for access in accesses:
+        places = np.asarray(access.places, np.int64)
+        moved = places ^ swizzled(places, swizzle) if swizzle else places
+        total += _cycles_of(moved * size, access, banks)
+    return total
+
+
+def _cycles_of(addresses: Array, access: Access, banks: int) -> int:
+    banks_seen = banks if access.is_read else _BANKS
+    cycles = 0
+    for lanes in _phases(access.size, access.is_read, banks, len(addresses)):
+        words = np.unique(
+            (addresses[list(lanes)] // _WORD)[:, None] + np.arange(max(1, access.size // _WORD))
+        )
+        cycles += int(np.bincount(words % banks_seen).max())
+    return cycles
+
+
+@cache
+def _phases(size: int, is_read: bool, banks: int, lanes: int) -> tuple[tuple[int, ...], ...]:
+    """The lanes that go together."""
+    words, every = max(1, size // _WORD), np.arange(lanes)
+    if words <= 2:
+        return _rows(every.reshape(-1, (banks if is_read else _BANKS) // words))
+    if not is_read:
+        return _rows(every.reshape(-1, 8))
+    # Lanes 0 to 3 go with 20 to 23, 4 to 7 with 16 to 19, and so on.
+    quads = np.array([[0, 20], [12, 24], [4, 16], [8, 28]])
+    quads = np.concatenate([quads + 32 * half for half in range(lanes // 32)])
+    groups = (quads[..., None] + np.arange(4)).reshape(-1, 8)
+    return _rows(groups.reshape(-1, 16) if banks == 64 else groups)
+
+
+def _rows(lanes: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(x) for x in row) for row in lanes)
