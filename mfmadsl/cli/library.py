@@ -86,19 +86,30 @@ def schema() -> None:
 @click.command("compile")
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "--k-pack",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Make each module that of N instructions in a row, on elements that lie together along k.",
+)
 @SEARCH
-def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, ...]) -> None:
+def compile_command(
+    specs: tuple[Path, ...], output: Path, k_pack: int, search: tuple[Path, ...]
+) -> None:
     """Write one importable Python module for each intrinsic of .mfma files."""
-    from mfmadsl.codegen import ModuleError, module_text, write_modules
+    from mfmadsl.codegen import ModuleError, module_name, module_text, write_modules
     from mfmadsl.output import OutputError
 
     texts: dict[str, str] = {}
+    names: set[str] = set()
     for described in load_all(specs, search):
-        if described.name in texts:
+        if described.name in names:
             fail(f"`{described.name}` is defined in more than one of the files")
+        names.add(described.name)
         try:
-            texts[described.name] = module_text(described)
-        except ModuleError as error:
+            texts[module_name(described, k_pack)] = module_text(described, k_pack)
+        except (ArgumentError, ModuleError) as error:
             fail(str(error))
     try:
         paths = write_modules(texts, output)
