@@ -13,7 +13,7 @@ from mfmadsl.cli.specs import ARCH, SEARCH, Problem, find, load_all, loaded, pro
 from mfmadsl.error import ArgumentError
 from mfmadsl.language import LanguageError, SpecFileError, library_files, read_source
 from mfmadsl.language import library as library_intrinsics
-from mfmadsl.model import Intrinsic, Modifiers, check_modifiers
+from mfmadsl.model import Intrinsic, Modifiers, Read, check_modifiers
 from mfmadsl.report import (
     intrinsic_json,
     intrinsic_summary,
@@ -104,6 +104,8 @@ def compile_command(
     texts: dict[str, str] = {}
     names: set[str] = set()
     for described in load_all(specs, search):
+        if isinstance(described, Read):
+            continue  # it is no TensorIntrin: kernels call it themselves
         if described.name in names:
             fail(f"`{described.name}` is defined in more than one of the files")
         names.add(described.name)

@@ -22,6 +22,7 @@ from mfmadsl.model.modifier import (
     source_lane,
 )
 from mfmadsl.model.pack import Packed, packed
+from mfmadsl.model.read import Read
 from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "NoClosedFormError",
     "Operand",
     "Packed",
+    "Read",
     "TileBuffer",
     "architecture",
     "bit_matrix",
