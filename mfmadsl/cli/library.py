@@ -9,7 +9,17 @@ from pathlib import Path
 import click
 
 from mfmadsl.cli.failure import fail, print_json
-from mfmadsl.cli.specs import ARCH, SEARCH, Problem, find, load_all, loaded, problems_of, refuse
+from mfmadsl.cli.specs import (
+    ARCH,
+    SEARCH,
+    Problem,
+    find,
+    find_read,
+    load_all,
+    loaded,
+    problems_of,
+    refuse,
+)
 from mfmadsl.error import ArgumentError
 from mfmadsl.language import LanguageError, SpecFileError, library_files, read_source
 from mfmadsl.language import library as library_intrinsics
@@ -21,6 +31,8 @@ from mfmadsl.report import (
     json_schema,
     layout_json,
     layout_table,
+    read_summary,
+    read_table,
 )
 
 _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
@@ -159,7 +171,14 @@ def show(
     abid: int,
     blgp: int,
 ) -> None:
-    """Show an intrinsic and where the elements of one operand lie."""
+    """Show an intrinsic and where the elements of one operand lie, or a read of the LDS."""
+    read = find_read(name, spec, search)
+    if read is not None:
+        if form == "json":
+            fail(f"{name} is a read, which is shown as a table only")
+        click.echo(f"{read_summary(read)}\n\nEach register as lane:element it comes from\n")
+        click.echo(read_table(read))
+        return
     intrinsic = find(name, spec, arch, search)
     modifiers = Modifiers(cbsz, abid, blgp)
     try:

@@ -11,7 +11,7 @@ import click
 
 from mfmadsl.cli.failure import fail
 from mfmadsl.error import ArgumentError
-from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries
+from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries, reads
 from mfmadsl.language import find as find_intrinsic
 from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic, Read
 from mfmadsl.model.architecture import unknown_chip
@@ -95,6 +95,14 @@ def refuse(problems: list[Problem]) -> NoReturn:
     mistakes = f"{count} mistake{'s' * (count > 1)}{more}"
     click.echo("\n\n".join([*told, mistakes]), err=True)
     sys.exit(1)
+
+
+def find_read(name: str, spec: Path | None, search: tuple[Path, ...]) -> Read | None:
+    """The read of a file, or of the library, that is called so, if there is one."""
+    if spec is None:
+        return reads().get(name)
+    found = (entry for entry in load_all([spec], search) if isinstance(entry, Read))
+    return next((read for read in found if read.name == name), None)
 
 
 def find(

@@ -157,5 +157,15 @@ def test_the_commands_on_files_take_it(tmp_path: Path) -> None:
     path.write_text(TEXT)
     assert run("check", path).output == "1 read, no mistakes\n"
     assert run("fmt", "--check", path).exit_code == 0
+    shown = run("show", "ds_read_b64_tr_b16", "--spec", path)
+    assert shown.exit_code == 0
+    assert shown.output == run("show", "ds_read_b64_tr_b16").output.replace(
+        reads()["ds_read_b64_tr_b16"].doc, "Gives each lane a column."
+    )
+    assert "from    lane = register * 4 + lane // 4, element = lane % 4" in shown.output
+    assert "\n 5  1:1  5:1   9:1  13:1\n" in shown.output
+    refused = run("show", "ds_read_b64_tr_b16", "--format", "json")
+    assert refused.exit_code == 1
+    assert refused.output == "error: ds_read_b64_tr_b16 is a read, which is shown as a table only\n"
     compiled = run("compile", path, "-o", tmp_path / "out")
     assert (compiled.exit_code, compiled.output) == (0, "")
