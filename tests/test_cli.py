@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from mfmadsl.cli import main
 from mfmadsl.emulator import Run
-from mfmadsl.language import library, library_files
+from mfmadsl.language import library, library_files, reads
 from tests.language.entries import HALF, spoiled
 
 GEMM = ("gemm", "--intrinsic", "mfma_f32_16x16x16_f16", "--arch", "gfx942")
@@ -36,7 +36,8 @@ def spec(folder: Path, text: str = HALF) -> Path:
 def test_check_counts_what_is_right(tmp_path: Path) -> None:
     result = run("check", spec(tmp_path))
     assert (result.exit_code, result.output) == (0, "1 intrinsic, no mistakes\n")
-    assert run("check").output == f"{len(library())} intrinsics, no mistakes\n"
+    counted = f"{len(library())} intrinsics, {len(reads())} reads"
+    assert run("check").output == f"{counted}, no mistakes\n"
 
 
 def test_check_shows_every_mistake_of_every_file(tmp_path: Path) -> None:

@@ -9,11 +9,21 @@ from pathlib import Path
 import click
 
 from mfmadsl.cli.failure import fail, print_json
-from mfmadsl.cli.specs import ARCH, SEARCH, Problem, find, load_all, loaded, problems_of, refuse
+from mfmadsl.cli.specs import (
+    ARCH,
+    SEARCH,
+    Problem,
+    find,
+    find_read,
+    load_all,
+    loaded,
+    problems_of,
+    refuse,
+)
 from mfmadsl.error import ArgumentError
 from mfmadsl.language import LanguageError, SpecFileError, library_files, read_source
 from mfmadsl.language import library as library_intrinsics
-from mfmadsl.model import Intrinsic, Modifiers, check_modifiers
+from mfmadsl.model import Intrinsic, Modifiers, Read, check_modifiers
 from mfmadsl.report import (
     intrinsic_json,
     intrinsic_summary,
@@ -21,6 +31,8 @@ from mfmadsl.report import (
     json_schema,
     layout_json,
     layout_table,
+    read_summary,
+    read_table,
 )
 
 _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
@@ -86,19 +98,32 @@ def schema() -> None:
 @click.command("compile")
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "--k-pack",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Make each module that of N instructions in a row, on elements that lie together along k.",
+)
 @SEARCH
-def compile_command(specs: tuple[Path, ...], output: Path, search: tuple[Path, ...]) -> None:
+def compile_command(
+    specs: tuple[Path, ...], output: Path, k_pack: int, search: tuple[Path, ...]
+) -> None:
     """Write one importable Python module for each intrinsic of .mfma files."""
-    from mfmadsl.codegen import ModuleError, module_text, write_modules
+    from mfmadsl.codegen import ModuleError, module_name, module_text, write_modules
     from mfmadsl.output import OutputError
 
     texts: dict[str, str] = {}
+    names: set[str] = set()
     for described in load_all(specs, search):
-        if described.name in texts:
+        if isinstance(described, Read):
+            continue  # it is no TensorIntrin: kernels call it themselves
+        if described.name in names:
             fail(f"`{described.name}` is defined in more than one of the files")
+        names.add(described.name)
         try:
-            texts[described.name] = module_text(described)
-        except ModuleError as error:
+            texts[module_name(described, k_pack)] = module_text(described, k_pack)
+        except (ArgumentError, ModuleError) as error:
             fail(str(error))
     try:
         paths = write_modules(texts, output)
@@ -146,7 +171,14 @@ def show(
     abid: int,
     blgp: int,
 ) -> None:
-    """Show an intrinsic and where the elements of one operand lie."""
+    """Show an intrinsic and where the elements of one operand lie, or a read of the LDS."""
+    read = find_read(name, spec, search)
+    if read is not None:
+        if form == "json":
+            fail(f"{name} is a read, which is shown as a table only")
+        click.echo(f"{read_summary(read)}\n\nEach register as lane:element it comes from\n")
+        click.echo(read_table(read))
+        return
     intrinsic = find(name, spec, arch, search)
     modifiers = Modifiers(cbsz, abid, blgp)
     try:

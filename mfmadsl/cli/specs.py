@@ -11,13 +11,14 @@ import click
 
 from mfmadsl.cli.failure import fail
 from mfmadsl.error import ArgumentError
-from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries
+from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries, reads
 from mfmadsl.language import find as find_intrinsic
-from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic
+from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic, Read
 from mfmadsl.model.architecture import unknown_chip
 from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError
+Described = Intrinsic | Accelerator | Read
 
 SEARCH = click.option(
     "-I",
@@ -61,14 +62,14 @@ OUTPUT = OutputPath()
 
 def loaded(
     paths: Iterable[Path], search: tuple[Path, ...]
-) -> tuple[list[Intrinsic | Accelerator], list[Problem]]:
+) -> tuple[list[Described], list[Problem]]:
     """What all files describe, and all of their mistakes."""
-    described: list[Intrinsic | Accelerator] = []
+    described: list[Described] = []
     problems: list[Problem] = []
     for path in paths:
         try:
             entries = load_entries(path, search)
-            described += [*entries.intrinsics, *entries.accelerators]
+            described += [*entries.intrinsics, *entries.accelerators, *entries.reads]
         except (LanguageError, SpecFileError) as error:
             problems += problems_of(error)
     # Files that use the same broken file find the same mistakes in it.
@@ -79,7 +80,7 @@ def problems_of(error: LanguageError | SpecFileError) -> list[Problem]:
     return [error] if isinstance(error, SpecFileError) else list(error.diagnostics)
 
 
-def load_all(paths: Iterable[Path], search: tuple[Path, ...] = ()) -> list[Intrinsic | Accelerator]:
+def load_all(paths: Iterable[Path], search: tuple[Path, ...] = ()) -> list[Described]:
     """What all files describe; with a mistake in any, all mistakes and the end."""
     described, problems = loaded(paths, search)
     if problems:
@@ -94,6 +95,14 @@ def refuse(problems: list[Problem]) -> NoReturn:
     mistakes = f"{count} mistake{'s' * (count > 1)}{more}"
     click.echo("\n\n".join([*told, mistakes]), err=True)
     sys.exit(1)
+
+
+def find_read(name: str, spec: Path | None, search: tuple[Path, ...]) -> Read | None:
+    """The read of a file, or of the library, that is called so, if there is one."""
+    if spec is None:
+        return reads().get(name)
+    found = (entry for entry in load_all([spec], search) if isinstance(entry, Read))
+    return next((read for read in found if read.name == name), None)
 
 
 def find(

@@ -1,12 +1,13 @@
 """Model to the text of a Python module."""
 
 from mfmadsl.codegen.limits import ModuleError
-from mfmadsl.codegen.module import MARKER, module_text
+from mfmadsl.codegen.module import MARKER, module_name, module_text
 from mfmadsl.codegen.write import write_modules
 
 __all__ = [
     "MARKER",
     "ModuleError",
+    "module_name",
     "module_text",
     "write_modules",
 ]

@@ -11,6 +11,7 @@ from mfmadsl.language.library import (
     load_entries,
     load_source,
     read_source,
+    reads,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "load_entries",
     "load_source",
     "read_source",
+    "reads",
 ]

@@ -187,17 +187,22 @@ def _cycles(field: Field | None, found: Found) -> tuple[tuple[str, int], ...]:
         return ()
     found += repeated([s.name for s in field.settings], "chip")
     for setting in field.settings:
-        chip, value = setting.name, setting.value
-        if chip.text not in ARCHITECTURES:
-            why = unknown_chip(chip.text)  # of those of another kind it says which
-            if why.startswith("unknown"):
-                hint = did_you_mean(chip.text, list(ARCHITECTURES))
-                found.append(_at(chip, "chip", f"`{chip.text}` is no chip with matrix cores", hint))
-            else:
-                found.append(_at(chip, "chip", why))
+        found += check_chip(setting.name)
+        value = setting.value
         if not value.value:
             found.append(Diagnostic("cycles", "an instruction takes a cycle or more", value.span))
     return tuple((s.name.text, s.value.value) for s in field.settings)
+
+
+def check_chip(chip: Name) -> Found:
+    """A mistake where the name is of no chip with matrix cores."""
+    if chip.text in ARCHITECTURES:
+        return []
+    why = unknown_chip(chip.text)  # of those of another kind it says which
+    if not why.startswith("unknown"):
+        return [_at(chip, "chip", why)]
+    hint = did_you_mean(chip.text, list(ARCHITECTURES))
+    return [_at(chip, "chip", f"`{chip.text}` is no chip with matrix cores", hint)]
 
 
 def _call(field: Field | None, found: Found) -> str:

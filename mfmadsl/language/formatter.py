@@ -15,6 +15,7 @@ from mfmadsl.language.syntax import (
     Item,
     LayoutItem,
     OperandField,
+    ReadItem,
     Use,
 )
 
@@ -131,7 +132,9 @@ def _item(item: Item, tokens: list[_Token]) -> list[str]:
 
 
 def _lines(
-    item: LayoutItem | IntrinsicItem | AcceleratorItem, tokens: list[_Token], starts: set[int]
+    item: LayoutItem | IntrinsicItem | ReadItem | AcceleratorItem,
+    tokens: list[_Token],
+    starts: set[int],
 ) -> tuple[list[_Line], list[str]]:
     """The parts of a body, and the comments after the last one."""
     operands = {

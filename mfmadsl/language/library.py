@@ -23,15 +23,17 @@ from mfmadsl.language.diagnostic import (
     stopped,
 )
 from mfmadsl.language.parser import parse
+from mfmadsl.language.read import check_read_item
 from mfmadsl.language.syntax import (
     AcceleratorItem,
     IntrinsicItem,
     LayoutItem,
     Name,
     NamesField,
+    ReadItem,
     Use,
 )
-from mfmadsl.model import Accelerator, Intrinsic, architecture
+from mfmadsl.model import Accelerator, Intrinsic, Read, architecture
 from mfmadsl.resources import resource_folder
 
 SUFFIX = ".mfma"
@@ -61,6 +63,7 @@ class Entries(NamedTuple):
 
     intrinsics: list[Intrinsic]
     accelerators: list[Accelerator]
+    reads: list[Read]
 
 
 def load(
@@ -98,7 +101,12 @@ def _check(document: _Document) -> Entries:
     consequences = {"unknown-layout"} if found else set()
     intrinsics: list[Intrinsic] = []
     accelerators: list[Accelerator] = []
-    items: list[IntrinsicItem | AcceleratorItem] = [*document.intrinsics, *document.accelerators]
+    reads: list[Read] = []
+    items: list[IntrinsicItem | AcceleratorItem | ReadItem] = [
+        *document.intrinsics,
+        *document.accelerators,
+        *document.reads,
+    ]
     for position, item in enumerate(items):
         if len(found) >= MAXIMUM_MISTAKES:
             found.append(stopped(item.name.span, len(items) - position))
@@ -106,6 +114,8 @@ def _check(document: _Document) -> Entries:
         try:
             if isinstance(item, AcceleratorItem):
                 accelerators.append(check_accelerator(item))
+            elif isinstance(item, ReadItem):
+                reads.append(check_read_item(item))
             else:
                 intrinsics += check_intrinsic(item, document.layouts)
         except LanguageError as error:
@@ -114,7 +124,7 @@ def _check(document: _Document) -> Entries:
         # A layout that fails on its own is found once for every operand that uses it.
         unique = dict.fromkeys(found)
         raise LanguageError(sorted(unique, key=lambda d: (d.span.source.name, d.span.start)))
-    return Entries(intrinsics, accelerators)
+    return Entries(intrinsics, accelerators, reads)
 
 
 def read_source(path: Path) -> Source:
@@ -144,8 +154,24 @@ def library_files() -> list[Path]:
 @cache
 def library() -> dict[str, Intrinsic]:
     """Every intrinsic of the library, by name, in the order of the files."""
+    return _library()[0]
+
+
+@cache
+def reads() -> dict[str, Read]:
+    """Every read of the library in which lanes exchange elements, by name, in order."""
+    return _library()[1]
+
+
+def _library() -> tuple[dict[str, Intrinsic], dict[str, Read]]:
     files = library_files()
-    return cached("library", files, lambda: {i.name: i for path in files for i in load(path)})
+
+    def checked() -> tuple[dict[str, Intrinsic], dict[str, Read]]:
+        entries = [load_entries(path) for path in files]
+        intrinsics = {i.name: i for described in entries for i in described.intrinsics}
+        return intrinsics, {read.name: read for described in entries for read in described.reads}
+
+    return cached("library", files, checked)
 
 
 def find(name: str, arch: str | None = None) -> Intrinsic:
@@ -172,6 +198,7 @@ class _Document:
     layouts: dict[str, LayoutItem] = field(default_factory=dict)
     intrinsics: list[IntrinsicItem] = field(default_factory=list)
     accelerators: list[AcceleratorItem] = field(default_factory=list)
+    reads: list[ReadItem] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
@@ -218,6 +245,8 @@ def _open(source: Source, place: _Place) -> _Document:
                 document.layouts[item.name.text] = item
         elif isinstance(item, AcceleratorItem):
             document.accelerators.append(item)
+        elif isinstance(item, ReadItem):
+            document.reads.append(item)
         else:
             document.intrinsics.append(item)
             for field_ in item.fields:

@@ -15,8 +15,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from mfmadsl.language.diagnostic import Diagnostic
-from mfmadsl.language.syntax import CallField
-from mfmadsl.model import Intrinsic, Operand
+from mfmadsl.language.syntax import CallField, Name
+from mfmadsl.model import ARCHITECTURES, Intrinsic, Operand
 from mfmadsl.model.signature import register_type
 
 _VERSION = 22
@@ -71,6 +71,48 @@ def check_signature(call: CallField, described: Sequence[Intrinsic]) -> Iterator
     problems = filter(None, (_mismatch(intrinsic, known) for intrinsic in described))
     for problem in islice(problems, 1):
         yield Diagnostic("call", problem, call.span)
+
+
+class LlvmRead(NamedTuple):
+    """A lane gets `registers` elements of `bits` bits each."""
+
+    chips: tuple[str, ...]
+    bits: int
+    registers: int
+
+
+LLVM_READS: Mapping[str, LlvmRead] = {
+    **{
+        f"llvm.amdgcn.ds.read.tr16.b64.v4{element}": LlvmRead(("gfx950",), 16, 4)
+        for element in ("i16", "f16", "bf16")
+    },
+    "llvm.amdgcn.ds.read.tr8.b64.v2i32": LlvmRead(("gfx950",), 8, 8),
+}
+"""The reads of LLVM 22 in which lanes exchange whole bytes (IntrinsicsAMDGPU.td)."""
+
+
+def check_read(
+    call: CallField, chips: Sequence[Name], shape: Mapping[str, int]
+) -> Iterator[Diagnostic]:
+    """Whether LLVM has the read that an entry calls, on its chips and for its elements.
+
+    `shape` has the bits of an element and the registers of a lane, or nothing if it is wrong.
+    """
+    known = LLVM_READS.get(call.text)
+    if known is None:
+        near = get_close_matches(call.text, LLVM_READS, 1, 0.8)
+        hint = f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(LLVM_READS)}"
+        message = f'LLVM {_VERSION} has no read "{call.text}" in which lanes exchange elements'
+        yield Diagnostic("call", message, call.span, hint)
+        return
+    for chip in chips:
+        if chip.text in ARCHITECTURES and chip.text not in known.chips:
+            message = f'LLVM has no "{call.text}" on {chip.text}'
+            yield Diagnostic("chip", message, chip.span, f"it is on {' '.join(known.chips)}")
+    if shape and (shape["bits"], shape["registers"]) != (known.bits, known.registers):
+        message = f'"{call.text}" gives {known.registers} elements of {known.bits} bits'
+        hint = f"the shape says {shape['registers']} of {shape['bits']}"
+        yield Diagnostic("call", message, call.span, hint)
 
 
 def _mismatch(intrinsic: Intrinsic, known: LlvmIntrinsic) -> str:

@@ -36,6 +36,7 @@ from mfmadsl.language.syntax import (
     CallField,
     Expression,
     Field,
+    FormulaField,
     Index,
     IntrinsicItem,
     Item,
@@ -45,6 +46,8 @@ from mfmadsl.language.syntax import (
     Number,
     OperandField,
     Placement,
+    ReadField,
+    ReadItem,
     Rule,
     Setting,
     SettingsField,
@@ -58,7 +61,7 @@ _LONGEST_NAME = 128  # of the library's the longest has 38; a file system takes 
 _MOST_WORDS = 1000  # of the library's items the longest has 134
 
 _LANDMARK = re.compile(
-    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic|accelerator)\b"
+    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic|read|accelerator)\b"
 )
 _WORD = re.compile(r"[a-z_]+")
 _SETTING = re.compile(r"([A-Za-z_]\w*)\s*=\s*\Z")
@@ -115,7 +118,7 @@ def _parse_item(source: Source, start: int, end: int) -> Item | Diagnostic | Non
             return None  # nothing but comments
         return _explain(source, start, end, error)
     item = _Builder(source, start).transform(tree)
-    assert isinstance(item, Use | LayoutItem | IntrinsicItem | AcceleratorItem)
+    assert isinstance(item, Use | LayoutItem | IntrinsicItem | ReadItem | AcceleratorItem)
     return item
 
 
@@ -279,6 +282,15 @@ class _Builder(Transformer[Token, Item]):
         fields = tuple(c for c in children if not isinstance(c, Name | Token))
         (name,) = (c for c in children if isinstance(c, Name))
         return IntrinsicItem(name, _doc(children), fields)
+
+    def read(self, children: list[Token | Name | ReadField]) -> ReadItem:
+        fields = tuple(c for c in children if not isinstance(c, Name | Token))
+        (name,) = (c for c in children if isinstance(c, Name))
+        return ReadItem(name, _doc(children), fields)
+
+    @v_args(meta=True)
+    def formula(self, meta: Meta, children: list[Expression]) -> FormulaField:
+        return FormulaField(self._keyword(meta), children[0])
 
     def accelerator(
         self, children: list[Token | Name | BufferField | SettingsField | CallField]

@@ -127,10 +127,26 @@ class IntrinsicItem(NamedTuple):
     fields: tuple[Field, ...]
 
 
+class FormulaField(NamedTuple):
+    """`from_lane ...` or `from_element ...` of a read; `name` is the keyword."""
+
+    name: Name
+    expression: Expression
+
+
+ReadField = SettingsField | FormulaField | CallField | NamesField
+
+
+class ReadItem(NamedTuple):
+    name: Name
+    doc: str
+    fields: tuple[ReadField, ...]
+
+
 class AcceleratorItem(NamedTuple):
     name: Name
     doc: str
     fields: tuple[BufferField | SettingsField | CallField, ...]
 
 
-Item = Use | LayoutItem | IntrinsicItem | AcceleratorItem
+Item = Use | LayoutItem | IntrinsicItem | ReadItem | AcceleratorItem

@@ -21,6 +21,8 @@ from mfmadsl.model.modifier import (
     source_block,
     source_lane,
 )
+from mfmadsl.model.pack import Packed, packed
+from mfmadsl.model.read import Read
 from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
 
 __all__ = [
@@ -45,11 +47,14 @@ __all__ = [
     "Modifiers",
     "NoClosedFormError",
     "Operand",
+    "Packed",
+    "Read",
     "TileBuffer",
     "architecture",
     "bit_matrix",
     "check_modifiers",
     "closed_form",
+    "packed",
     "source_block",
     "source_lane",
 ]

@@ -7,25 +7,27 @@ import sys
 from types import ModuleType
 
 from mfmadsl.argument import check_type
-from mfmadsl.codegen import module_text
+from mfmadsl.codegen import module_name, module_text
 from mfmadsl.language import find
 from mfmadsl.model import Accelerator, Intrinsic
 
 _PREFIX = "mfmadsl.generated."
 
 
-def load_intrinsic(intrinsic: Intrinsic | Accelerator | str) -> ModuleType:
-    """The module that `mfmadsl compile` would write for an entry, imported.
+def load_intrinsic(intrinsic: Intrinsic | Accelerator | str, k_pack: int = 1) -> ModuleType:
+    """The module that `mfmadsl compile --k-pack` would write for an entry, imported.
 
-    A string names an entry of the library (ArgumentError if there is none). The module is made once
-    for each intrinsic and found again in `sys.modules`. Raises ModuleError if there can be none.
+    A string names an entry of the library (ArgumentError if there is none). With `k_pack`, it is
+    the module of the tile of so many instructions, whose K is `k_pack` times that of one
+    (ArgumentError if they make no tile). The module is made once for each intrinsic and `k_pack`,
+    and found again in `sys.modules`. Raises ModuleError if there can be none.
     """
     spoken = "an Intrinsic, an Accelerator, or the name of an intrinsic"
     check_type("intrinsic", intrinsic, (Intrinsic, Accelerator, str), spoken)
     if isinstance(intrinsic, str):
         intrinsic = find(intrinsic)
-    text = module_text(intrinsic)
-    name = _PREFIX + intrinsic.name
+    text = module_text(intrinsic, k_pack)
+    name = _PREFIX + module_name(intrinsic, k_pack)
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__dict__.get("__source__") == text:
         return loaded

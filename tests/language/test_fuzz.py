@@ -22,7 +22,8 @@ WORDS = ["use", "layout", "intrinsic", "{", "}", "(", ")", "[", "]", "=", ",", "
          "%", "//", "///", '"', "a", "b", "c", "i", "j", "k", "block", "BLOCK", "K", "0", "1", "4",
          "16", "64", "999999999", "at", "shape", "float16", "int8", "float8_e4m3fn", "operand",
          "accumulator", "accelerator", "in", "calls", "cycles", "gfx942", "gfx950", "modifiers",
-         "neg", "scale_a"]  # fmt: skip
+         "neg", "scale_a", "read", "from_lane", "from_element", "chips", "lane",
+         "register"]  # fmt: skip
 
 
 def check(text: str) -> None:

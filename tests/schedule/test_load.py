@@ -11,7 +11,7 @@ import pytest
 from tvm.s_tir import TensorIntrin
 
 from mfmadsl.codegen import module_text
-from mfmadsl.language import find, library
+from mfmadsl.language import Source, find, library, load_source
 from mfmadsl.model import Intrinsic
 from mfmadsl.schedule import load_intrinsic
 
@@ -28,6 +28,25 @@ def test_all_pairs_of_a_module_are_accepted_by_tvm(intrinsic: Intrinsic) -> None
     for name in names:
         registered = TensorIntrin.get(name)
         assert registered.desc.params[0].dtype == registered.impl.params[0].dtype
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 64), (64, 1)])
+def test_all_pairs_of_a_single_row_or_column_are_accepted_by_tvm(m: int, n: int) -> None:
+    text = f"""
+    use layouts
+    layout single(i, j) {{ lane = j + J * i  register = 0 }}
+    intrinsic mfma_f32_{m}x{n}x64_f32 {{
+      shape m={m} n={n} k=64
+      a float32[i, k] at operand(i, k, pack={m})
+      b float32[k, j] at operand(j, k, pack={n})
+      c float32[i, j] at single(i, j)
+      call "llvm.amdgcn.mfma.f32.{m}x{n}x64.f32" unknown
+      cycles gfx942=16
+    }}
+    """
+    (intrinsic,) = load_source(Source("single.mfma", text))
+    for k_pack in (1, 2):
+        assert len(load_intrinsic(intrinsic, k_pack).register()) == 11
 
 
 def test_a_pair_is_registered_when_its_name_is_first_taken() -> None:

@@ -14,9 +14,9 @@ from mfmadsl.schedule import load_intrinsic, matmul
 TILES = 2  # along each of M, N, K and the batch
 
 
-def workload(intrinsic: Intrinsic, b_transposed: bool) -> PrimFunc:
+def workload(intrinsic: Intrinsic, b_transposed: bool, k_pack: int = 1) -> PrimFunc:
     """Two by two by two tiles, for each of twice as many batches as there are blocks."""
-    m, n, k = (TILES * extent for extent in (intrinsic.m, intrinsic.n, intrinsic.k))
+    m, n, k = (TILES * extent for extent in (intrinsic.m, intrinsic.n, k_pack * intrinsic.k))
     if intrinsic.sparse or intrinsic.scales:
         own: PrimFunc = load_intrinsic(intrinsic).matmul(m, n, k, b_transposed)
         return own
@@ -37,15 +37,15 @@ def workload(intrinsic: Intrinsic, b_transposed: bool) -> PrimFunc:
 
 
 def tile_schedule(
-    intrinsic: Intrinsic, scope: str, b_transposed: bool, compute: str = ""
+    intrinsic: Intrinsic, scope: str, b_transposed: bool, compute: str = "", k_pack: int = 1
 ) -> Schedule:
     """The workload with a tile for each workgroup of one wave, C through shared memory as well.
 
-    `compute` is the pair to use in place of the plain one.
+    `compute` is the pair to use in place of the plain one, `k_pack` the instructions of a tile.
     """
-    tile = load_intrinsic(intrinsic)
+    tile = load_intrinsic(intrinsic, k_pack)
     suffix = scope.replace(".", "_").upper()
-    sch = Schedule(workload(intrinsic, b_transposed))
+    sch = Schedule(workload(intrinsic, b_transposed, k_pack))
     extents = [tile.M, tile.N, tile.K]
     if intrinsic.blocks > 1:
         extents.insert(0, tile.BLOCKS)

@@ -1,0 +1,153 @@
+"""Rules for reads of the LDS in which lanes exchange elements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mfmadsl.language.checker import check_chip, repeated
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
+from mfmadsl.language.expression import names_in, tabulate
+from mfmadsl.language.llvm import check_read
+from mfmadsl.language.naming import check_name
+from mfmadsl.language.operand import Found
+from mfmadsl.language.syntax import (
+    CallField,
+    FormulaField,
+    Name,
+    NamesField,
+    ReadField,
+    ReadItem,
+    SettingsField,
+)
+from mfmadsl.model import WAVE_SIZE, Read
+
+_REQUIRED = ("shape", "from_lane", "from_element", "call", "chips")
+_ALLOWED = {
+    "bits": (8, 16, 32),
+    "lanes": tuple(n for n in range(2, WAVE_SIZE + 1) if WAVE_SIZE % n == 0),
+    "registers": (1, 2, 4, 8, 16),
+}
+_WIDTHS = (32, 64, 128)
+"""Bits that a lane reads from the LDS at once."""
+
+_NAMES = ("lane", "register")
+_ISA_NAME = re.compile(r"ds_read_b(\d+)_tr_b(\d+)")
+
+
+def check_read_item(item: ReadItem) -> Read:
+    """The model of a read. Raises LanguageError with all that is wrong with it."""
+    found = check_name(item.name)
+    found += repeated([field.name for field in item.fields], "field")
+    fields = {field.name.text: field for field in item.fields}
+    for required in _REQUIRED:
+        if required not in fields:
+            message = f"read `{item.name.text}` has no `{required}`"
+            hint = f"add a line `{required} ...`"
+            found.append(Diagnostic("field", message, item.name.span, hint))
+    shape = _shape(item, fields.get("shape"), found)
+    chips = _chips(fields.get("chips"), found)
+    formulas = [f for f in item.fields if isinstance(f, FormulaField)]
+    for formula in formulas:
+        found += _unknown_names(formula)
+    call = fields.get("call")
+    if isinstance(call, CallField):
+        found += check_read(call, chips, shape)
+    source = _source(item, formulas, shape, found) if not found else ()
+    if found:
+        raise LanguageError(sorted(found, key=lambda d: d.span.start))
+    assert isinstance(call, CallField)
+    names = tuple(chip.text for chip in chips)
+    return Read(item.name.text, item.doc, **shape, source=source, call=call.text, chips=names)
+
+
+def _shape(item: ReadItem, field: ReadField | None, found: Found) -> dict[str, int]:
+    """The bits of an element, the lanes of a group, the elements of a lane; {} if wrong."""
+    if not isinstance(field, SettingsField):
+        return {}
+    before = len(found)
+    found += repeated([s.name for s in field.settings], "shape")
+    for setting in field.settings:
+        name, value = setting.name.text, setting.value.value
+        if name not in _ALLOWED:
+            hint = did_you_mean(name, list(_ALLOWED))
+            message = f"the shape of a read has no `{name}`"
+            found.append(Diagnostic("shape", message, setting.name.span, hint))
+        elif value not in _ALLOWED[name]:
+            message = f"{name}={value} is none of {_listed(_ALLOWED[name])}"
+            found.append(Diagnostic("shape", message, setting.value.span))
+    shape = {setting.name.text: setting.value.value for setting in field.settings}
+    if missing := [name for name in _ALLOWED if name not in shape]:
+        hint = "the shape of a read is `bits=16 lanes=16 registers=4`"
+        message = f"the shape lacks {', '.join(missing)}"
+        found.append(Diagnostic("shape", message, field.name.span, hint))
+    if len(found) > before:
+        return {}
+    width = shape["bits"] * shape["registers"]
+    if width not in _WIDTHS:
+        message = f"a lane reads {shape['registers']} elements of {shape['bits']} bits: {width}"
+        hint = f"a lane reads {_listed(_WIDTHS)} bits"
+        found.append(Diagnostic("shape", message, field.name.span, hint))
+    stated = _ISA_NAME.fullmatch(item.name.text)
+    if stated and stated.groups() != (str(width), str(shape["bits"])):
+        message = f"the name says another shape than {width} bits of {shape['bits']} each"
+        found.append(Diagnostic("name", message, item.name.span))
+    return shape
+
+
+def _chips(field: ReadField | None, found: Found) -> list[Name]:
+    if not isinstance(field, NamesField):
+        return []
+    found += repeated(field.names, "chip")
+    for chip in field.names:
+        found += check_chip(chip)
+    return list(field.names)
+
+
+def _unknown_names(formula: FormulaField) -> Iterable[Diagnostic]:
+    known = (*_NAMES, *(name.upper() for name in _NAMES))
+    for name in names_in(formula.expression):
+        if name.text not in known:
+            message = f"`{name.text}` is neither `lane` nor `register` of the result"
+            hint = did_you_mean(name.text, _NAMES)
+            yield Diagnostic("unknown-name", message, name.span, hint)
+
+
+def _source(
+    item: ReadItem, formulas: list[FormulaField], shape: dict[str, int], found: Found
+) -> tuple[tuple[int, int], ...]:
+    """(lane, element) for each lane of a group and each register."""
+    lanes, registers = shape["lanes"], shape["registers"]
+    from_lane, from_element = sorted(formulas, key=lambda f: f.name.text, reverse=True)
+    axes = (("lane", lanes), ("register", registers))
+    extents = {name.upper(): extent for name, extent in axes}
+    try:
+        table = tabulate([from_lane.expression, from_element.expression], extents, axes)
+    except LanguageError as error:
+        found += error.diagnostics
+        return ()
+    takers: dict[tuple[int, int], str] = {}
+    for index, (lane, element) in enumerate(table):
+        taker = f"register {index % registers} of lane {index // registers}"
+        if lane >= lanes:
+            message = f"{taker} comes from lane {lane}, but a group has lanes 0 to {lanes - 1}"
+            found.append(Diagnostic("lane", message, from_lane.expression.span))
+            return ()
+        if element >= registers:
+            message = f"{taker} is element {element}, but a lane reads 0 to {registers - 1}"
+            hint = "elements count from the address of the lane, from 0"
+            found.append(Diagnostic("register", message, from_element.expression.span, hint))
+            return ()
+        if (lane, element) in takers:
+            first = takers[lane, element]
+            message = f"{first} and {taker} are both element {element} of lane {lane}"
+            hint = "every element that is read goes to a place of its own"
+            found.append(Diagnostic("collision", message, item.name.span, hint))
+            return ()
+        takers[lane, element] = taker
+    return tuple((lane, element) for lane, element in table)
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    *rest, last = (str(number) for number in numbers)
+    return f"{', '.join(rest)} or {last}"
