@@ -1,1 +1,11 @@
-"""Passes from TIR to fast TIR, for any kernel: they know the chip, and nothing of GEMM."""
+"""TIR to TIR: passes that take any kernel whose buffers are flat, and give the same kernel.
+
+They stand in `target/pipeline.py` among those of TVM.
+"""
+
+from mfmadsl.passes.bits import move_bits
+from mfmadsl.passes.error import LoweringError
+from mfmadsl.passes.functions import expand_functions
+from mfmadsl.passes.narrow import narrow_types
+
+__all__ = ["LoweringError", "expand_functions", "move_bits", "narrow_types"]

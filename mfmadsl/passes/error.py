@@ -1,8 +1,14 @@
-"""What stops a pass."""
+"""What stops a pass: a kernel that no code can be made of, or a loop that it does not understand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from mfmadsl.error import MfmadslError
+
+
+class LoweringError(MfmadslError, ValueError):
+    """The module is no GPU kernel, or does not fit the chip."""
 
 
 @dataclass(frozen=True)

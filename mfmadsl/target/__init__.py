@@ -1,11 +1,11 @@
 """TVM module to LLVM IR, assembly and code object."""
 
 from mfmadsl.emulator.registers import Registers
+from mfmadsl.passes import LoweringError
 from mfmadsl.target.build import CodegenError, build
 from mfmadsl.target.instruction import Immediates, build_instruction
 from mfmadsl.target.kernel import Argument, Kernel
 from mfmadsl.target.linker import LinkError, find_linker
-from mfmadsl.target.lower import LoweringError
 
 __all__ = [
     "Argument",

@@ -14,6 +14,7 @@ from tvm.tirx import PrimFunc
 from mfmadsl.emulator.registers import registers_of
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import Architecture, architecture
+from mfmadsl.passes import LoweringError
 from mfmadsl.prim_func import prim_func
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Kernel
@@ -28,10 +29,8 @@ from mfmadsl.target.llvm import (
 )
 from mfmadsl.target.lower import (
     Launch,
-    LoweringError,
     arguments_of,
     lower,
-    rocm_target,
     symbols_of,
     workspaces_of,
 )
@@ -104,7 +103,7 @@ def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
     tvm.register_global_func("tvm_callback_rocm_link", lambda _: bytearray(), override=True)
     tvm.register_global_func("tvm_callback_rocm_bitcode_path", list, override=True)
     with tvm_refusal("mod", LoweringError):
-        kernels = lower(function, rocm_target(chip.name))
+        kernels = lower(function, chip)
         return [_emit_kernel(*each, chip) for each in kernels]
 
 

@@ -15,12 +15,12 @@ from mfmadsl.model import (
     check_modifiers,
 )
 from mfmadsl.model.signature import SCALED_FORMATS, overload, register_type
+from mfmadsl.passes import LoweringError
 from mfmadsl.target.build import CodegenError
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Argument, Kernel
 from mfmadsl.target.linker import link
 from mfmadsl.target.llvm import emit
-from mfmadsl.target.lower import LoweringError
 
 _SYMBOL = "instruction"
 _LANES = 64

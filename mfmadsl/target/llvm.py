@@ -33,9 +33,12 @@ _FROM_LDS = re.compile(rf"^( *%[\w.]+ = (?:{_READ_FROM_LDS})[^\n]*)$", re.MULTIL
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
 
 
+_DEVICE_FUNCTIONS = ("device_functions.ll", "math_functions.ll")
+
+
 @cache
-def _device_functions() -> str:
-    return (files("mfmadsl.target") / "device_functions.ll").read_text()
+def _device_functions() -> tuple[str, ...]:
+    return tuple((files("mfmadsl.target") / name).read_text() for name in _DEVICE_FUNCTIONS)
 
 
 class MachineCode(NamedTuple):
@@ -132,9 +135,10 @@ def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=arch, opt=3)
     module = llvm.parse_assembly(ir)
     if "@mfmadsl." in ir:
-        functions = llvm.parse_assembly(_device_functions())
-        functions.data_layout = module.data_layout
-        module.link_in(functions)
+        for text in _device_functions():
+            functions = llvm.parse_assembly(text)
+            functions.data_layout = module.data_layout
+            module.link_in(functions)
     for function in module.functions:
         # TVM adds conversion routines to every module; private ones vanish when unused.
         if not function.is_declaration and function.name != symbol:

@@ -7,22 +7,19 @@ from math import prod
 from typing import Any
 
 import tvm
-import tvm.s_tir.pipeline
 import tvm_ffi
 from tvm import tirx
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 from tvm.tirx.build import split_host_device_mods
 
-from mfmadsl.error import MfmadslError
+from mfmadsl.model import Architecture
+from mfmadsl.passes import LoweringError
 from mfmadsl.target.extent import OPERATORS, Extent, Formula
 from mfmadsl.target.kernel import Argument, Symbol
+from mfmadsl.target.pipeline import device_passes
 
 _AXES = ("x", "y", "z")
-
-
-class LoweringError(MfmadslError, ValueError):
-    """The module is no GPU kernel, or does not fit the chip."""
 
 
 @dataclass(frozen=True)
@@ -92,31 +89,23 @@ def _extent(expression: Any) -> Extent:
     return Formula(operator, _extent(expression.a), _extent(expression.b))
 
 
-def lower(function: PrimFunc, target: Target) -> list[tuple[tvm.IRModule, Target, Launch]]:
+def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, Target, Launch]]:
     """For each kernel, in the order of their launches: the device module (one function), the target
     to generate it for, and its launch.
 
     A device function takes its pointers in the order of the PrimFunc's parameters, where TVM would
     sort them. Raises LoweringError if the module does not become kernels.
     """
-    module = tirx.transform.BindTarget(target)(tvm.IRModule({"main": _corrected(function)}))
-    options = {
-        # Common subexpressions would hide the lane index from LowerWarpMemory.
-        "tirx.disable_cse_tir": True,
-        # Buffers that share LDS are views of one allocation, and the code generator casts the
-        # address of a view from LDS to global memory: wrong numbers, without a word.
-        "tirx.merge_static_smem": True,  # keeps StorageRewrite from it
-    }
-    disabled = ["s_tir.MergeSharedMemoryAllocations"]
-    if _calls_llvm(function):
-        # Matrix cores compute with these types; TVM would make their registers float32.
-        disabled += ["tirx.BF16ComputeLegalize", "tirx.FP8ComputeLegalize"]
-    if function.attrs is not None and "mfmadsl.as_written" in function.attrs:
-        # It has its barriers, its 64-bit offsets, and LDS that is reached by more than indices.
-        disabled += ["s_tir.ThreadSync", "tirx.NarrowDataType", "s_tir.CompactBufferAllocation"]
-    with tvm.transform.PassContext(config=options, disabled_pass=disabled):
-        pipeline, _, _ = tvm.s_tir.pipeline.default_s_tir_pipeline()
-        _, devices = split_host_device_mods(pipeline(module))
+    module = tvm.IRModule({"main": _corrected(function)})
+    module = tirx.transform.BindTarget(rocm_target(chip.name))(module)
+    as_written = function.attrs is not None and "mfmadsl.as_written" in function.attrs
+    # Buffers that share LDS are views of one allocation, and the code generator casts the address
+    # of a view from LDS to global memory: wrong numbers, without a word.
+    options = {"tirx.merge_static_smem": True}  # keeps StorageRewrite from it
+    with tvm.transform.PassContext(config=options):
+        for each in device_passes(chip, as_written):
+            module = each(module)
+        _, devices = split_host_device_mods(module)
     kernels = [(t, name, f) for t, m in devices.items() for name, f in m.functions.items()]
     if not kernels:
         raise LoweringError(
@@ -136,21 +125,10 @@ def _device(
     return tirx.transform.LowerIntrin()(module), target, launch
 
 
-def _calls_llvm(function: PrimFunc) -> bool:
-    names: list[str] = []
-    tvm_ffi.structural_walk(function.body, (tvm.ir.Call, lambda call: names.append(str(call.op))))
-    # Those that take bfloat are called as external functions: see `llvm.pass_bfloat`.
-    return any("call_llvm" in name or "extern" in name for name in names)
-
-
 def _corrected(function: PrimFunc) -> PrimFunc:
-    """What the AMDGPU code generator does not know, or takes for something else.
-
-    `shared.dyn` becomes `shared`, the only one that it knows. `round` becomes `nearbyint`: TVM's
-    CPU rounds halves to even, and LLVM's function of the name away from 0.
-    """
+    """`shared.dyn` becomes `shared`, the only one that the AMDGPU code generator knows."""
     text = tvm.ir.save_json(function).replace('"shared.dyn"', '"shared"')
-    return tvm.ir.load_json(text.replace('"tirx.round"', '"tirx.nearbyint"'))
+    return tvm.ir.load_json(text)
 
 
 def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:

@@ -121,9 +121,11 @@ def test_arguments_keep_their_order_whatever_their_names() -> None:
     assert (result == left - right).all()
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn"])
-def test_narrow_floats_can_be_added_without_matrix_cores(name: str) -> None:
-    """TVM computes with them in float32, unless a matrix core does."""
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [("bfloat16", "gfx90a"), ("float8_e4m3fnuz", "gfx942"), ("float8_e4m3fn", "gfx950")],
+)
+def test_narrow_floats_can_be_added_without_matrix_cores(name: str, arch: str) -> None:
     a, b = (te.placeholder((256,), name=letter, dtype=name) for letter in "ab")
     c = te.compute((256,), lambda i: a[i] + b[i], name="c")
     sch = Schedule(te.create_prim_func([a, b, c]))
@@ -133,7 +135,7 @@ def test_narrow_floats_can_be_added_without_matrix_cores(name: str) -> None:
     dtype = np.dtype(getattr(ml_dtypes, name))
     left = np.linspace(-4, 4, 256).astype(dtype)
     right, result = np.linspace(1, 2, 256).astype(dtype), np.zeros(256, dtype)
-    mfmadsl.emulate(build(sch, "gfx942"), [left, right, result])
+    mfmadsl.emulate(build(sch, arch), [left, right, result])
     expected = (left.astype(np.float32) + right.astype(np.float32)).astype(dtype)
     np.testing.assert_array_equal(result.astype(np.float32), expected.astype(np.float32))
 

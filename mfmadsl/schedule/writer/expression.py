@@ -7,7 +7,7 @@ And there is no device library: functions are those that LLVM expands by itself,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tvm
@@ -15,6 +15,8 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.script.builder import ir as T
 
+from mfmadsl.passes import LoweringError
+from mfmadsl.passes.functions import FUNCTIONS, expanded
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.writer import emit
 from mfmadsl.schedule.writer.match import substitute
@@ -29,10 +31,6 @@ _BINARY = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.EQ, tirx.NE, tirx.LT, tirx.LE,
     tirx.GT, tirx.GE, tirx.And, tirx.Or, tirx.FloorDiv, tirx.FloorMod, tirx.Mod,
 )  # fmt: skip
-
-_LLVM = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "sqrt": "sqrt",
-         "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "nearbyint",
-         "nearbyint": "nearbyint", "fma": "fma"}  # fmt: skip
 
 
 class Evaluator:
@@ -105,15 +103,11 @@ class Evaluator:
         arguments = [self.value(argument) for argument in expression.args]
         if name == "if_then_else":
             return tirx.Select(*arguments)
-        if dtype == "float64" and name not in ("fabs", "sqrt", "floor", "ceil", "trunc", "fma"):
-            raise self._cannot(f"`{name}` of float64")
-        if name in _FORMULAS and dtype != "float64":
-            # Halves would lose bits on the way.
-            result = _FORMULAS[name](*(T.cast(argument, "float32") for argument in arguments))
-            return rounded(result, dtype) if dtype in NARROW else T.cast(result, dtype)
-        if name in _LLVM:
-            kind = "float32" if dtype in NARROW else dtype
-            result = emit.intrinsic(kind, f"llvm.{_LLVM[name]}", *arguments)
+        if name in FUNCTIONS:
+            try:
+                result = expanded(name, "float32" if dtype in NARROW else dtype, arguments)
+            except LoweringError:
+                raise self._cannot(f"`{name}` of {dtype}") from None
             return rounded(result, dtype)
         raise self._cannot(f"`{name}`")
 
@@ -134,67 +128,3 @@ def from_bits(bits: Any, dtype: str) -> Any:
     if dtype == "bfloat16":
         return emit.reinterpret(T.shift_left(bits, T.int32(16)), "float32")
     return emit.device("float32", f"value.{dtype}", bits)
-
-
-def _f32(number: float) -> Any:
-    return tirx.const(number, "float32")
-
-
-def _exp(x: Any) -> Any:
-    return emit.intrinsic("float32", "llvm.exp", x)
-
-
-def _sigmoid(x: Any) -> Any:
-    return _f32(1) / (_f32(1) + _exp(_f32(0) - x))
-
-
-def _tanh(x: Any) -> Any:
-    """From the exponential of what is not positive, which cannot overflow."""
-    size = emit.let("size", emit.intrinsic("float32", "llvm.fabs", x))
-    e = emit.let("e", _exp(size * _f32(-2)))
-    # Small ones would cancel: x - x^3 / 3 + 2 x^5 / 15 is exact enough below 1/16.
-    square = x * x
-    small = x * (_f32(1) + square * (_f32(-1 / 3) + square * _f32(2 / 15)))
-    large = emit.intrinsic("float32", "llvm.copysign", (_f32(1) - e) / (_f32(1) + e), x)
-    return T.Select(size < _f32(1 / 16), small, large)
-
-
-def _erf(x: Any) -> Any:
-    """A rational function of the square on [-4, 4], beyond which the result rounds to 1.
-
-    The coefficients are those that Eigen and TVM's `fast_erf` use.
-    """
-    x = emit.let("x", T.max(T.min(x, _f32(4)), _f32(-4)))
-    square = emit.let("square", x * x)
-    above = (-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06,
-             -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03,
-             -1.60960333262415e-02)  # fmt: skip
-    below = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
-             -7.37332916720468e-03, -1.42647390514189e-02)  # fmt: skip
-    return x * _polynomial(square, above) / _polynomial(square, below)
-
-
-def _polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
-    value = _f32(coefficients[0])
-    for coefficient in coefficients[1:]:
-        value = value * x + _f32(coefficient)
-    return value
-
-
-def _rsqrt(x: Any) -> Any:
-    return _f32(1) / emit.intrinsic("float32", "llvm.sqrt", x)
-
-
-def _power(x: Any, y: Any) -> Any:
-    """A small whole power by multiplication; others of positive numbers."""
-    if isinstance(y, tirx.FloatImm) and float(y.value) in range(1, 9):
-        result = x
-        for _ in range(int(y.value) - 1):
-            result = result * x
-        return result
-    return emit.intrinsic("float32", "llvm.exp2", y * emit.intrinsic("float32", "llvm.log2", x))
-
-
-_FORMULAS: dict[str, Callable[..., Any]] = {
-    "sigmoid": _sigmoid, "tanh": _tanh, "erf": _erf, "rsqrt": _rsqrt, "pow": _power, "exp": _exp,
-}  # fmt: skip

@@ -1,0 +1,109 @@
+"""Functions of floats, without a device library.
+
+What LLVM's AMDGPU backend expands by itself is called; the rest is written out, in
+`target/math_functions.ll`. Functions of float16 other than roundings and roots are those of
+float32, rounded once more.
+
+The largest errors of float32 against float64, in units in the last place (ULP), denormal numbers
+included, as emulated; a chip's `exp2`, `log2`, `sqrt` and `rsq`, which these start from, may be one
+unit off themselves. Those of float16 are 0.501.
+
+| function | ULP |
+| --- | --- |
+| sqrt, rsqrt, pow, and x ** 2 | 0.5 |
+| exp2, log2 | 0.75 |
+| erf | 0.95 |
+| exp, exp10 | 1.0 |
+| log, log10 | 1.2 |
+| x ** 3, tanh | 1.5 |
+| x ** 4 | 2.0 |
+| sigmoid | 2.5 |
+
+`exp` overflows to infinity and underflows through denormals to 0; `log` takes denormals. `round` is
+TVM's: halves to even. `pow` is C's: a negative number has powers with whole exponents, others are
+NaN; with a constant exponent of 2, 3 or 4 it is a product.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.tirx import PrimFunc
+
+from mfmadsl.passes.device import called, device, intrinsic
+from mfmadsl.passes.error import LoweringError
+from mfmadsl.passes.rewrite import dtype_of, rewrite
+
+_EXACT = {"sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
+          "round": "nearbyint", "nearbyint": "nearbyint", "fma": "fma",
+          "copysign": "copysign"}  # fmt: skip
+"""LLVM's functions of float16, float32 and float64."""
+
+_EXPANDED = ("exp", "exp2", "exp10", "log", "log2", "log10")
+"""LLVM's functions of float32."""
+
+_WRITTEN = ("sigmoid", "tanh", "erf", "rsqrt", "pow")
+"""Device functions of float32."""
+
+_TESTS = {"isnan": 0x003, "isinf": 0x204, "isfinite": 0x1F8}
+"""The classes of numbers that LLVM's `is.fpclass` finds."""
+
+_MISSING = ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "fmod",
+            "hypot", "ldexp", "log1p", "nextafter", "sin", "sinh", "tan")  # fmt: skip
+
+FUNCTIONS = frozenset((*_EXACT, *_EXPANDED, *_WRITTEN, *_TESTS, *_MISSING))
+"""TVM's functions of floats."""
+
+
+def expand_functions(function: PrimFunc) -> PrimFunc:
+    """The function with its calls of functions of floats expanded.
+
+    Raises LoweringError for a function that is none of the above, and for vectors.
+    """
+    return rewrite(function, _computes, _computed)
+
+
+def _computes(expression: Any) -> bool:
+    return isinstance(expression, tvm.ir.Call) and called(expression) in FUNCTIONS
+
+
+def _computed(expression: Any) -> Any:
+    return expanded(called(expression), dtype_of(expression), list(expression.args))
+
+
+def expanded(name: str, dtype: str, arguments: list[Any]) -> Any:
+    """A call of a function of scalars, as what becomes machine code.
+
+    Raises LoweringError if there is no such function of `dtype`.
+    """
+    if name in _TESTS:
+        classes = tirx.const(_TESTS[name], "int32")
+        return intrinsic("bool", "llvm.is.fpclass", arguments[0], classes)
+    if name in _EXACT and dtype in ("float16", "float32", "float64"):
+        return intrinsic(dtype, f"llvm.{_EXACT[name]}", *arguments)
+    if name in (*_EXPANDED, *_WRITTEN) and dtype in ("float16", "float32"):
+        return _of_float32(name, [a.astype("float32") for a in arguments]).astype(dtype)
+    raise LoweringError(
+        f"`{name}` of {dtype} is none of the functions that a kernel can call: express it by "
+        f"{', '.join((*_EXPANDED, *_WRITTEN))} of float32 or float16, or compute it in another "
+        "module"
+    )
+
+
+def _of_float32(name: str, arguments: list[Any]) -> Any:
+    if name in _EXPANDED:
+        return intrinsic("float32", f"llvm.{name}", *arguments)
+    if name == "pow" and (times := _whole(arguments[1])) in (2, 3, 4):
+        return device("float32", f"pow.{times}", arguments[0])
+    return device("float32", name, *arguments)
+
+
+def _whole(exponent: Any) -> int | None:
+    """A whole number that is known here."""
+    while isinstance(exponent, tirx.Cast):
+        exponent = exponent.value
+    if not isinstance(exponent, tirx.FloatImm) or not float(exponent.value).is_integer():
+        return None
+    return int(exponent.value)

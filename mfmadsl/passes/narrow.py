@@ -1,0 +1,103 @@
+"""Computing with bfloat16 and eight-bit floats, which the vector ALU does not.
+
+Their values are computed as float32 and rounded after each operation, to nearest, ties to even. The
+float32 holds twice the bits of the narrow type and two more, so that a sum, a product, a quotient
+or a root is that of the narrow type, correctly rounded. What is too large becomes infinite, or NaN
+where the type has no infinity; NaN stays NaN; `min` and `max` of NaN and a number are the number.
+Casts from other types go through float32, as those of ml_dtypes do.
+
+Loads, stores, selections and reinterpretations stay as they are, for `move_bits` where they are of
+no array: a matrix core takes the bits.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.tirx import PrimFunc
+
+from mfmadsl.model import ELEMENT_TYPES, Architecture
+from mfmadsl.passes.bits import BITS, rounded
+from mfmadsl.passes.device import called, device, device_function
+from mfmadsl.passes.error import LoweringError
+from mfmadsl.passes.functions import FUNCTIONS
+from mfmadsl.passes.reduction import widen_reductions
+from mfmadsl.passes.rewrite import BINARY, dtype_of, rewrite
+
+
+def narrow_types(function: PrimFunc, chip: Architecture | None = None) -> PrimFunc:
+    """The function with what it computes in narrow types computed in float32.
+
+    Raises LoweringError for vectors, and for eight-bit floats that `chip` does not convert.
+    """
+    return rewrite(widen_reductions(function), _computes, partial(_computed, chip))
+
+
+def _computes(expression: Any) -> bool:
+    if isinstance(expression, tvm.ir.Call):
+        if device_function(expression).startswith(("bits.", "value.")):
+            return True  # written by hand: the chip must have it, too
+        return called(expression) in FUNCTIONS and (
+            dtype_of(expression) in BITS or any(dtype_of(a) in BITS for a in expression.args)
+        )
+    if isinstance(expression, tirx.Cast):
+        return dtype_of(expression) in BITS or dtype_of(expression.value) in BITS
+    return dtype_of(expression.a) in BITS
+
+
+def _computed(chip: Architecture | None, expression: Any) -> Any:
+    if name := _converted(expression):
+        _check(chip, name)
+        return expression
+    dtype = dtype_of(expression)
+    if isinstance(expression, tirx.Cast):
+        value = _wide(chip, expression.value)
+        if dtype in BITS:
+            return _narrow(chip, value.astype("float32"), dtype)
+        return value.astype(dtype)
+    if isinstance(expression, BINARY):
+        result = type(expression)(_wide(chip, expression.a), _wide(chip, expression.b))
+    else:
+        kind = "float32" if dtype in BITS else dtype
+        arguments = [_wide(chip, argument) for argument in expression.args]
+        result = tirx.call_intrin(kind, expression.op, *arguments)
+    return _narrow(chip, result, dtype) if dtype in BITS else result
+
+
+def _wide(chip: Architecture | None, value: Any) -> Any:
+    """The float32 that a narrow value is; of other types the value itself."""
+    dtype = dtype_of(value)
+    if dtype not in BITS:
+        return value
+    if isinstance(value, tirx.FloatImm):
+        return tirx.const(float(rounded(value)), "float32")
+    bits = tirx.reinterpret(BITS[dtype], value)
+    if dtype == "bfloat16":
+        return tirx.reinterpret("float32", bits.astype("uint32") << tirx.const(16, "uint32"))
+    _check(chip, dtype)
+    return device("float32", f"value.{dtype}", bits.astype("int32"))
+
+
+def _narrow(chip: Architecture | None, value: Any, dtype: str) -> Any:
+    """A float32, rounded to a narrow type."""
+    _check(chip, dtype)
+    bits = device("int32", f"bits.{dtype}", value)
+    return tirx.reinterpret(dtype, bits.astype(BITS[dtype]))
+
+
+def _converted(expression: Any) -> str:
+    """The type that a call of a device function converts, or nothing."""
+    name = device_function(expression) if isinstance(expression, tvm.ir.Call) else ""
+    return name.partition(".")[2] if name.startswith(("bits.", "value.")) else ""
+
+
+def _check(chip: Architecture | None, dtype: str) -> None:
+    chips = ELEMENT_TYPES[dtype].chips
+    if chip is None or not chips or chip.name in chips:
+        return
+    own = [n for n in BITS if chip.name in ELEMENT_TYPES[n].chips]
+    mend = f"use {' or '.join(own)}" if own else f"use bfloat16, or build for {' or '.join(chips)}"
+    raise LoweringError(f"{chip.name} does not compute with {dtype}: {mend}")

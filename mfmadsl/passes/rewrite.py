@@ -1,0 +1,96 @@
+"""Rewriting the expressions of a kernel to some that exist of scalars only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.tirx import ForKind, PrimFunc
+
+from mfmadsl.passes.error import LoweringError
+
+BINARY = (
+    tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.EQ, tirx.NE, tirx.LT, tirx.LE,
+    tirx.GT, tirx.GE,
+)  # fmt: skip
+"""Arithmetic and comparisons that floats have."""
+
+_COMPUTING = (*BINARY, tirx.Cast, tvm.ir.Call)
+
+
+def dtype_of(expression: Any) -> str:
+    """The type of an expression's elements, or nothing where it has none."""
+    return str(getattr(expression.ty, "dtype", "")).partition("x")[0]
+
+
+def lanes_of(expression: Any) -> int:
+    return int(tvm.DataType(str(expression.ty.dtype)).lanes)
+
+
+def rewrite(
+    function: PrimFunc, computes: Callable[[Any], bool], computed: Callable[[Any], Any]
+) -> PrimFunc:
+    """The function with each expression that `computes` holds for replaced, inner ones first.
+
+    A replacement has the type of what it replaces. Vectorized loops around them are unrolled.
+    Raises LoweringError, with the buffer that is stored, where `computed` does, and for a vector.
+    """
+    refused: list[str] = []
+
+    def replaced(expression: Any) -> Any:
+        if not computes(expression):
+            return expression
+        try:
+            _check_scalar(expression)
+            return computed(expression)
+        except LoweringError as error:
+            # An exception would lose its type on its way through TVM.
+            refused.append(str(error))
+            return expression
+
+    def unrolled(loop: Any) -> Any:
+        if loop.kind != ForKind.VECTORIZED or not _holds(computes, loop.body):
+            return loop
+        return tirx.For(
+            loop.loop_var, loop.min, loop.extent, ForKind.UNROLLED, loop.body,
+            loop.thread_binding, loop.annotations, loop.step, loop.span,
+        )  # fmt: skip
+
+    body = tvm_ffi.structural_map(function.body, [(tirx.For, unrolled)])
+    body = tvm_ffi.structural_map(body, [(_COMPUTING, replaced)])
+    if refused:
+        message = refused[0]
+        refused.clear()
+        stores: list[Any] = []
+        tvm_ffi.structural_walk(function.body, (tirx.BufferStore, stores.append))
+        for store in stores:
+            tvm_ffi.structural_map(store.value, [(_COMPUTING, replaced)])
+            if refused:
+                raise LoweringError(f"what is stored in `{store.buffer.name}`: {message}")
+        raise LoweringError(message)
+    return with_body(function, body)
+
+
+def with_body(function: PrimFunc, body: Any) -> PrimFunc:
+    return PrimFunc(function.params, body, function.ret_type, function.attrs)
+
+
+def _check_scalar(expression: Any) -> None:
+    if lanes_of(expression) > 1:
+        raise LoweringError(
+            f"a vector of {lanes_of(expression)} {dtype_of(expression)} is computed, which is done "
+            "of one element at a time: write a loop of kind T.vectorized or T.unroll instead of "
+            "T.ramp"
+        )
+
+
+def _holds(computes: Callable[[Any], bool], body: Any) -> bool:
+    """Whether something in a statement is computed."""
+
+    def stop(expression: Any) -> Any:
+        return tvm_ffi.VisitInterrupt(True) if computes(expression) else None
+
+    return tvm_ffi.structural_walk(body, [(_COMPUTING, stop)]) is not None

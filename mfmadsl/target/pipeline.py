@@ -1,0 +1,91 @@
+"""The passes that make kernels of a PrimFunc: TVM's for S-TIR, in its order, and ours among them.
+
+What differs from `tvm/s_tir/pipeline.py`: these are left out, besides those that only an option of
+TVM's switches on,
+
+- BF16ComputeLegalize, FP8ComputeLegalize: they would make float32 of the registers that a matrix
+  core takes; `narrow_types` changes what is computed only.
+- CommonSubexprElim: it would hide the lane index from LowerWarpMemory; LLVM does its work.
+- MergeSharedMemoryAllocations: its views of one allocation lose the address space of LDS.
+- TransformMmaBufferLayout, InferFragment: fragments of NVIDIA's tensor cores.
+- ThreadSync of shared.dyn: `lower` makes it `shared`.
+- VerifyVTCMLimit, LowerVtcmAlloc: memory of Hexagon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import tvm
+from tvm import s_tir, tirx
+from tvm.tirx import PrimFunc
+
+from mfmadsl.model import Architecture
+from mfmadsl.passes import expand_functions, move_bits, narrow_types
+
+Pass: TypeAlias = Callable[[tvm.IRModule], tvm.IRModule]
+
+
+def device_passes(chip: Architecture, as_written: bool) -> list[Pass]:
+    """The passes that split a module with a target into host code and kernels, in their order.
+
+    A function that is `as_written` has its barriers, its 64-bit offsets, and LDS that is reached by
+    more than indices: it goes without the passes that would make them anew.
+    """
+    s, t = s_tir.transform, tirx.transform
+    compact = [] if as_written else [s.CompactBufferAllocation()]
+    narrow_indices = [] if as_written else [t.NarrowDataType(32)]
+    synchronize = [] if as_written else [s.ThreadSync(scope) for scope in ("shared", "warp")]
+    return [
+        s.CanonicalizeLoop(),
+        s.LowerCrossThreadReduction(),
+        s.LowerInitBlock(),
+        s.PlanAndUpdateBufferAllocationLocation(),
+        s.ConvertBlocksToOpaque(),
+        s.LiftThreadBinding(),
+        s.ManifestSharedMemoryLocalStage(),
+        *compact,
+        s.LowerAutoCopy(),
+        s.UnifyThreadBinding(),
+        s.LowerMatchBuffer(),
+        s.StmtSimplify(),
+        s.InjectPermutedLayout(),
+        s.AnnotateIrregularLoop(),
+        s.InjectSoftwarePipeline(),
+        s.LowerOpaqueBlock(),
+        t.FlattenBuffer(),
+        of_functions(lambda function: narrow_types(function, chip)),
+        of_functions(expand_functions),
+        *narrow_indices,
+        s.LoopPartition(),
+        t.VectorizeLoop(True),
+        s.InjectVirtualThread(),
+        s.InjectDoubleBuffer(),
+        t.StorageRewrite(),
+        s.HoistIfThenElse(),
+        t.UnrollLoop(),
+        s.RenormalizeSplitPattern(),
+        t.StmtSimplify(),
+        t.RemoveNoOp(),
+        s.RewriteUnsafeSelect(),
+        t.VerifyMemory(),
+        t.AnnotateEntryFunc(),
+        *synchronize,
+        s.LowerThreadAllreduce(),
+        t.SplitHostDevice(),
+        t.MakePackedAPI(),
+        of_functions(move_bits),
+        t.FP8StorageLegalize(),
+        t.BF16StorageLegalize(),
+    ]
+
+
+def of_functions(change: Callable[[PrimFunc], PrimFunc]) -> Pass:
+    """The pass that makes `change` of each function of a module."""
+
+    def each(module: tvm.IRModule) -> tvm.IRModule:
+        changed = {name: change(function) for name, function in module.functions.items()}
+        return tvm.IRModule(changed, attrs=module.attrs)
+
+    return each
