@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import Expr, PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.schedule.nest import Nest, is_number, loads, nests
+from mfmadsl.schedule.nest import is_number, loads, nests, substitute
 
 Extent: TypeAlias = int | Expr
 """A number, or an expression of TVM where it is known at run time only."""
@@ -92,7 +91,7 @@ def argument_load(function: PrimFunc, load: Any) -> Any | None:
     if any(load.source.same_as(parameter) for parameter in function.params):
         return load
     for nest in nests(function):
-        if not isinstance(nest, Nest) or not isinstance(nest.block.body, tirx.BufferStore):
+        if not isinstance(nest.block.body, tirx.BufferStore):
             continue
         store = nest.block.body
         if not store.buffer.same_as(load.source) or nest.block.init is not None:
@@ -117,7 +116,7 @@ def final_store(function: PrimFunc, store: Any) -> Any | None:
     None where a block in between reads it at other than its own places.
     """
     for nest in nests(function):
-        if not isinstance(nest, Nest) or not isinstance(nest.block.body, tirx.BufferStore):
+        if not isinstance(nest.block.body, tirx.BufferStore):
             continue
         after = nest.block.body
         reads = [load for load in loads(after.value) if load.source.same_as(store.buffer)]
@@ -145,9 +144,3 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     return bool(Analyzer().can_prove_equal(a, b))
-
-
-def substitute(expression: Any, values: Mapping[Any, Any]) -> Any:
-    """The expression or statement with variables replaced."""
-    found = {variable.__chandle__(): value for variable, value in values.items()}
-    return tvm_ffi.structural_map(expression, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))

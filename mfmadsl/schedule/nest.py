@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from tvm import s_tir, tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
+from tvm.sym import Analyzer, detect_iter_map
+from tvm.sym.iter_affine_map import IterMapLevel
 from tvm.tirx import IterVar, PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
@@ -23,6 +25,7 @@ class Nest:
 
     loops: tuple[Any, ...]
     realize: Any
+    statement: Any
 
     @property
     def block(self) -> Any:
@@ -45,30 +48,41 @@ def function_of(sch: Schedule) -> PrimFunc:
     return sch.mod[sch.func_working_on or "main"]
 
 
-def nests(function: PrimFunc) -> list[Nest | Any]:
-    """What the root block of a function runs, in order: nests, and statements that are none."""
+def statements(function: PrimFunc) -> list[Any]:
+    """What the root block of a function runs, in order."""
     root = function.body
     body = root.block.body if isinstance(root, s_tir.SBlockRealize) else root
-    statements = list(body) if isinstance(body, tirx.SeqStmt) else [body]
-    return [_nest(statement) for statement in statements]
+    return list(body) if isinstance(body, tirx.SeqStmt) else [body]
 
 
-def _nest(statement: Any) -> Any:
+def nests(function: PrimFunc) -> list[Nest]:
+    """The nests that the root block of a function runs, in order; other statements are left out."""
+    found = (_nest(statement) for statement in statements(function))
+    return [nest for nest in found if nest is not None]
+
+
+def block_names(function: PrimFunc) -> set[str]:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(function.body, (s_tir.SBlock, found.append))
+    return {str(block.name_hint) for block in found}
+
+
+def _nest(statement: Any) -> Nest | None:
     loops = []
     inner = statement
     while isinstance(inner, tirx.For):
         loops.append(inner)
         inner = inner.body
     if isinstance(inner, s_tir.SBlockRealize) and not holds_blocks(inner.block.body):
-        return Nest(tuple(loops), inner)
-    return statement
+        return Nest(tuple(loops), inner, statement)
+    return None
 
 
 def nest_of(sch: Schedule, block: SBlockRV) -> Nest:
     """The nest of a block, or ScheduleError if other statements are between it and the root."""
     wanted = sch.get(block)
     for each in nests(function_of(sch)):
-        if isinstance(each, Nest) and each.block.same_as(wanted):
+        if each.block.same_as(wanted):
             return each
     raise ScheduleError(
         f"block `{wanted.name_hint}` is no nest of loops of its own in the function: it shares its"
@@ -81,7 +95,7 @@ def check_plain(nest: Nest) -> None:
 
     Each of its axes goes from zero to a known end and is bound to one serial loop of that length.
     """
-    if not (is_number(nest.realize.predicate, 1)):
+    if not is_number(nest.realize.predicate, 1):
         raise nest.refusal(
             f"runs under the condition `{line(nest.realize.predicate)}`, which schedules lose"
         )
@@ -125,6 +139,34 @@ def _check_bound(nest: Nest, axis: Any, value: Any, loops: list[Any]) -> None:
     )
 
 
+def is_sum(nest: Nest) -> bool:
+    """Whether a block has axes that it reduces over."""
+    return any(axis.iter_type == IterVar.CommReduce for axis in nest.block.iter_vars)
+
+
+def writes_apart(nest: Nest, store: Any) -> bool:
+    """Whether a block surely stores to another element for each place that it is at."""
+    axes = [
+        axis
+        for axis in nest.block.iter_vars
+        if axis.iter_type == IterVar.DataPar and not is_number(axis.dom.extent, 1)
+    ]
+    own = {axis.var for axis in axes}
+    told = set()
+    for index in store.indices:
+        inside = own.intersection(undefined_vars(index))
+        if len(inside) == 1:
+            (variable,) = inside
+            step = Analyzer().simplify(substitute(index, {variable: variable + 1}) - index)
+            if isinstance(step, tirx.IntImm) and int(step) != 0:
+                told.add(variable)
+    if told == own:
+        return True
+    ranges = {axis.var: axis.dom for axis in axes}
+    found = detect_iter_map(list(store.indices), ranges, True, IterMapLevel.Bijective)
+    return len(found.indices) > 0
+
+
 def loads(expression: Any) -> list[Any]:
     """The elements that an expression or statement reads."""
     found: list[Any] = []
@@ -161,3 +203,9 @@ def same(a: Any, b: Any) -> bool:
 def line(expression: Any) -> str:
     """An expression as TVM writes it, in one line."""
     return str(expression).splitlines()[-1]
+
+
+def substitute(expression: Any, values: Mapping[Any, Any]) -> Any:
+    """The expression or statement with variables replaced."""
+    found = {variable.__chandle__(): value for variable, value in values.items()}
+    return tvm_ffi.structural_map(expression, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))

@@ -10,8 +10,8 @@ from typing import Any
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
-from tvm.tirx import IterVar
 
+from mfmadsl.schedule.dataflow import check_producers, check_written_once
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import (
     UNKNOWN,
@@ -22,8 +22,8 @@ from mfmadsl.schedule.memory import (
     memory,
     plain,
 )
-from mfmadsl.schedule.nest import Nest, buffers, function_of, is_number, nest_of, nests
-from mfmadsl.schedule.sum_of_products import SumOfProducts, sum_of_products, uses
+from mfmadsl.schedule.nest import Nest, buffers, function_of, is_number, nest_of
+from mfmadsl.schedule.sum_of_products import SumOfProducts, product_nest, sum_of_products, uses
 from mfmadsl.tvm_refusal import tvm_refusal
 
 
@@ -45,18 +45,11 @@ class Product:
     memory: tuple[Memory, Memory, Memory]
 
 
-def product_block(sch: Schedule) -> SBlockRV:
-    """The one block of a function that sums."""
-    found = [
-        nest
-        for nest in nests(function_of(sch))
-        if isinstance(nest, Nest)
-        and any(axis.iter_type == IterVar.CommReduce for axis in nest.block.iter_vars)
-    ]
-    if len(found) != 1:
-        names = ", ".join(f"`{nest.name}`" for nest in found) or "none"
-        raise ScheduleError(f"workload: one block must be the product, a sum; there are: {names}")
-    return sch.get_sblock(found[0].name)
+def product_block(sch: Schedule, block: str | None = None) -> SBlockRV:
+    """The block of that name, or without a name the only one of the function that sums."""
+    nest = product_nest(function_of(sch), block)
+    with _refusal(nest):
+        return sch.get_sblock(nest.name)
 
 
 def normalise(sch: Schedule, block: SBlockRV) -> Product:
@@ -67,18 +60,25 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
     """
     nest = nest_of(sch, block)
     product = sum_of_products(nest)
-    _check_factors_differ(product)
+    _check_form(product)
+    check_written_once(function_of(sch))
+    check_producers(function_of(sch), nest)
     lies = _memory(sch, product)
     kinds = _kinds(product)
     with _refusal(nest):
         return _normalised(sch, block, product, kinds, lies)
 
 
-def _check_factors_differ(product: SumOfProducts) -> None:
+def _check_form(product: SumOfProducts) -> None:
+    """Refuse what only `prepared` can bring into the form: no primitive changes an expression."""
     if product.first.source.same_as(product.second.source):
         raise product.nest.refusal(
             f"reads both factors from `{product.first.source.name}`: give one of them a copy, as"
             " `prepared` does"
+        )
+    if not product.adds_to_sum:
+        raise product.nest.refusal(
+            "adds the sum to the product: add the product to the sum, as `prepared` does"
         )
 
 

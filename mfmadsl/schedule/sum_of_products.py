@@ -8,10 +8,21 @@ from typing import Any
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir.analysis import get_sblock_access_region
-from tvm.tirx import IterVar
+from tvm.tirx import IterVar, PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.schedule.nest import Nest, check_plain, is_number, line, loads, same
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.nest import (
+    Nest,
+    check_plain,
+    is_number,
+    is_sum,
+    line,
+    loads,
+    nests,
+    same,
+    writes_apart,
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,18 @@ class SumOfProducts:
     kinds: tuple[str, ...]
 
     @property
+    def factors(self) -> tuple[Any, Any]:
+        """Both factors, with their casts."""
+        value = self.store.value
+        product = value.b if isinstance(value.b, tirx.Mul) else value.a
+        return product.a, product.b
+
+    @property
+    def adds_to_sum(self) -> bool:
+        """Whether the sum so far stands before the product, as instructions have it."""
+        return isinstance(self.store.value.b, tirx.Mul)
+
+    @property
     def sum_type(self) -> str:
         return str(self.store.buffer.dtype)
 
@@ -38,13 +61,28 @@ class SumOfProducts:
         return [axis for axis, found in both if found == kind]
 
 
+def product_nest(function: PrimFunc, block: str | None = None) -> Nest:
+    """The nest of a block, or without its name that of the only one that sums."""
+    found = [
+        nest for nest in nests(function) if (is_sum(nest) if block is None else nest.name == block)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if block is not None:
+        raise ScheduleError(f"workload: {len(found)} blocks of their own are called `{block}`")
+    names = ", ".join(f"`{nest.name}`" for nest in found) or "none"
+    raise ScheduleError(
+        f"workload: one block must be a reduction, the matrix product; there are: {names}"
+    )
+
+
 def sum_of_products(nest: Nest) -> SumOfProducts:
     """What a block adds up, or ScheduleError with its name and why it is no product of matrices."""
     check_plain(nest)
     store = nest.block.body
     if not isinstance(store, tirx.BufferStore):
         raise nest.refusal("is no sum of products: C[i, j] = C[i, j] + A * B")
-    if not any(axis.iter_type == IterVar.CommReduce for axis in nest.block.iter_vars):
+    if not is_sum(nest):
         raise nest.refusal("sums over no loop")
     _check_init(nest, store)
     value = store.value
@@ -60,6 +98,8 @@ def sum_of_products(nest: Nest) -> SumOfProducts:
     first, second = (_factor(nest, factor, store) for factor in (product.a, product.b))
     for use in (first, second, store):
         _check_indices(nest, use)
+    if not writes_apart(nest, store):
+        raise nest.refusal(f"may write one place of `{store.buffer.name}` several times")
     _check_regions(nest)
     kinds = tuple(_kind(nest, axis, first, second, store) for axis in nest.block.iter_vars)
     summed = [axis for axis in nest.block.iter_vars if axis.iter_type == IterVar.CommReduce]
