@@ -1,0 +1,165 @@
+"""What the blocks before and after a product must be, so that schedules may move them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.tirx import PrimFunc
+
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.nest import (
+    Nest,
+    check_plain,
+    is_number,
+    is_sum,
+    loads,
+    nests,
+    same,
+    statements,
+    writes_apart,
+)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The buffers that a statement of a function's root block writes, and others that it reads."""
+
+    statement: Any
+    reads: tuple[Any, ...]
+    writes: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        found = _found(self.statement, s_tir.SBlock)
+        return f"block `{found[-1].name_hint}`" if found else "a statement without a block"
+
+    @property
+    def bound(self) -> bool:
+        """Whether it is a kernel of its own already."""
+        return any(loop.thread_binding is not None for loop in _found(self.statement, tirx.For))
+
+
+def accesses(function: PrimFunc) -> list[Access]:
+    """Of each statement of the root block, in order."""
+    return [_access(statement) for statement in statements(function)]
+
+
+def _access(statement: Any) -> Access:
+    # The regions of blocks name what a buffer that is a part of another one is a part of.
+    blocks = _found(statement, s_tir.SBlock)
+    stores = _found(statement, tirx.BufferStore)
+    reads = [load.source for load in loads(statement)]
+    writes = [store.buffer for store in stores]
+    reads += [region.source for block in blocks for region in block.reads]
+    writes += [region.source for block in blocks for region in block.writes]
+    before = [buffer for buffer in reads if not _holds(writes, buffer)]
+    return Access(statement, tuple(before), tuple(writes))
+
+
+def check_written_once(function: PrimFunc) -> None:
+    """Refuse a function in which blocks cannot change places: each buffer is written, then read."""
+    every = accesses(function)
+    for place, access in enumerate(every):
+        for other in every[:place]:
+            for verb, theirs in (("writes", other.writes), ("reads", other.reads)):
+                for buffer in access.writes:
+                    if _holds(theirs, buffer):
+                        raise ScheduleError(
+                            f"{access.name} writes `{buffer.name}`, which {other.name} {verb}"
+                            " before: only a buffer that is written once and then read is fused"
+                        )
+
+
+def check_producers(function: PrimFunc, nest: Nest) -> None:
+    """Blocks that compute what a product reads are element-wise, or kernels of their own."""
+    pending = [region.source for region in nest.block.reads]
+    every = accesses(function)
+    found = {nest.name}
+    while pending:
+        buffer = pending.pop()
+        for access in every:
+            if access.statement.same_as(nest.statement) or access.bound or access.name in found:
+                continue
+            if _holds(access.writes, buffer):
+                found.add(access.name)
+                producer = _nest(function, access, "computes a factor")
+                check_element_wise(producer)
+                if not fills(producer):
+                    raise producer.refusal("computes a factor, but leaves gaps in it or turns it")
+                pending += access.reads
+
+
+def check_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
+    """The blocks after one that writes a buffer: element-wise ones that end in one result.
+
+    Raises ScheduleError, with the name of the block, for any other.
+    """
+    results = [buffer]
+    found: list[Nest] = []
+    every = accesses(function)
+    for access in every:
+        if any(_holds(access.reads, result) for result in results):
+            consumer = _nest(function, access, f"reads `{buffer.name}`")
+            check_element_wise(consumer)
+            found.append(consumer)
+            results.append(consumer.block.body.buffer)
+    ends = [
+        result for result in results
+        if _holds(function.params, result)
+        or not any(_holds(access.reads, result) for access in every)
+    ]  # fmt: skip
+    if len(ends) > 1:
+        raise ScheduleError(
+            f"workload: `{ends[0].name}` is a result besides `{ends[1].name}`: a kernel keeps one"
+        )
+    return found
+
+
+def check_element_wise(nest: Nest) -> None:
+    """Refuse a block that does not compute each element of its buffer once, from no sum."""
+    check_plain(nest)
+    store = nest.block.body
+    if is_sum(nest) or nest.block.init is not None:
+        raise nest.refusal("sums, and only an element-wise block can be fused with a product")
+    if not isinstance(store, tirx.BufferStore):
+        raise nest.refusal("does more than to store one element: it cannot be fused")
+    if any(load.source.same_as(store.buffer) for load in loads(store)):
+        raise nest.refusal(f"reads `{store.buffer.name}`, which it writes")
+    if any(loads(index) for index in store.indices):
+        raise nest.refusal(f"writes `{store.buffer.name}` at a place that depends on data")
+    if not writes_apart(nest, store):
+        raise nest.refusal(f"may write one place of `{store.buffer.name}` several times")
+
+
+def fills(nest: Nest) -> bool:
+    """Whether an element-wise block writes each element of its buffer, at its own axes."""
+    store = nest.block.body
+    extents = {axis.var: axis.dom.extent for axis in nest.block.iter_vars}
+    seen: list[Any] = []
+    for index, extent in zip(store.indices, store.buffer.shape, strict=True):
+        if is_number(extent, 1) and is_number(index, 0):
+            continue
+        if not isinstance(index, tirx.Var) or index in seen or not same(extents.get(index), extent):
+            return False
+        seen.append(index)
+    return True
+
+
+def _nest(function: PrimFunc, access: Access, role: str) -> Nest:
+    for nest in nests(function):
+        if nest.statement.same_as(access.statement):
+            return nest
+    raise ScheduleError(f"{access.name}, which {role}, is no nest of loops of its own")
+
+
+def _found(statement: Any, kind: Any) -> list[Any]:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(statement, (kind, found.append))
+    return found
+
+
+def _holds(several: Any, buffer: Any) -> bool:
+    return any(buffer.same_as(other) for other in several)

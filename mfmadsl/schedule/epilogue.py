@@ -1,0 +1,114 @@
+"""What comes after a product: folded into the block that stores it, or a kernel of its own.
+
+TVM's primitives lose a predicate without a word where a second block is inlined backwards, and
+where what is inlined does not read each element at its own place. So all blocks but the last are
+inlined forward, and the last one backwards, if it reads plainly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+from tvm.tirx import IterVar
+
+from mfmadsl.schedule.dataflow import check_consumers, fills
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.nest import function_of, is_number
+from mfmadsl.tvm_refusal import tvm_refusal
+
+THREADS = 256
+"""Threads of a workgroup of a kernel that computes elements one by one."""
+
+
+def fold_epilogue(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:
+    """Fold the blocks after `block`, which stores a product, into it.
+
+    Those that cannot be folded become kernels of their own, which are given back. Raises
+    ScheduleError, with the name, for a block that is not element-wise, and for a second result.
+    """
+    last = fold_forward(sch, block)
+    if len(last) == 1 and reads_plainly(sch, block, last[0]):
+        with tvm_refusal(f"block `{sch.get(last[0]).name_hint}`", ScheduleError):
+            sch.reverse_compute_inline(last[0])
+        return ()
+    for each in last:
+        element_kernel(sch, each)
+    return last
+
+
+def fold_into_total(sch: Schedule, total: SBlockRV) -> tuple[SBlockRV, ...]:
+    """The kernels after a product split along K: `total` adds up the parts.
+
+    It is computed where the last block needs it, if that reads plainly.
+    """
+    last = fold_forward(sch, total)
+    plainly = len(last) == 1 and reads_plainly(sch, total, last[0])
+    if not plainly:
+        element_kernel(sch, total)
+    threads = [element_kernel(sch, each) for each in last]
+    if plainly:
+        sch.set_scope(total, 0, "local")
+        sch.compute_at(total, threads[0])
+        return last
+    return (total, *last)
+
+
+def fold_forward(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:
+    """Inline all blocks after `block` into the last; all of them where one cannot be inlined."""
+    consumers = check_consumers(function_of(sch), sch.get(block).writes[0].source)
+    blocks = [sch.get_sblock(nest.name) for nest in consumers]
+    if not all(fills(nest) for nest in consumers[:-1]):
+        return tuple(blocks)
+    for each in blocks[:-1]:
+        sch.compute_inline(each)
+    return tuple(blocks[-1:])
+
+
+def reads_plainly(sch: Schedule, block: SBlockRV, last: SBlockRV) -> bool:
+    """Whether `last` reads what `block` writes at each of its own axes once, and nowhere else.
+
+    Only then the predicate that TVM gives a block inlined backwards is right.
+    """
+    written = sch.get(block).writes[0].source
+    axes = [axis for axis in sch.get(last).iter_vars if not is_number(axis.dom.extent, 1)]
+    units = [axis.var for axis in sch.get(last).iter_vars if is_number(axis.dom.extent, 1)]
+    for read in sch.get(last).reads:
+        if not read.source.same_as(written):
+            continue
+        if not all(is_number(part.extent, 1) for part in read.region):
+            return False
+        places = [
+            part.min
+            for part, extent in zip(read.region, written.shape, strict=True)
+            if not _is_only_place(part.min, extent, units)
+        ]
+        own = [axis.var for axis in axes]
+        if len(places) != len(own) or not all(
+            sum(place.same_as(variable) for place in places) == 1 for variable in own
+        ):
+            return False
+    return True
+
+
+def _is_only_place(index: Any, extent: Any, units: list[Any]) -> bool:
+    """Whether an index is the one that a dimension of one element has."""
+    if any(index.same_as(unit) for unit in units):
+        return True
+    return is_number(extent, 1) and isinstance(index, tirx.IntImm)
+
+
+def element_kernel(sch: Schedule, block: SBlockRV) -> LoopRV:
+    """Compute the elements of a block in a kernel of its own, one a thread; the thread's loop."""
+    kinds = [axis.iter_type for axis in sch.get(block).iter_vars]
+    places = [
+        loop
+        for loop, kind in zip(sch.get_loops(block), kinds, strict=True)
+        if kind == IterVar.DataPar
+    ]
+    group, thread = sch.split(sch.fuse(*places), [None, THREADS])
+    sch.bind(group, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    return thread

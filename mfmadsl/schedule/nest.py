@@ -1,0 +1,211 @@
+"""The loop nests of a function, one block each: what a schedule starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import TensorLoad
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import SBlockRV
+from tvm.sym import Analyzer, detect_iter_map
+from tvm.sym.iter_affine_map import IterMapLevel
+from tvm.tirx import IterVar, PrimFunc
+from tvm.tirx.analysis import undefined_vars
+
+from mfmadsl.schedule.error import ScheduleError
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops that hold nothing but one block of no further blocks; `realize` binds it to them."""
+
+    loops: tuple[Any, ...]
+    realize: Any
+    statement: Any
+
+    @property
+    def block(self) -> Any:
+        return self.realize.block
+
+    @property
+    def name(self) -> str:
+        return str(self.block.name_hint)
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        return tuple(axis.var for axis in self.block.iter_vars)
+
+    def refusal(self, reason: str) -> ScheduleError:
+        return ScheduleError(f"block `{self.name}` {reason}")
+
+
+def function_of(sch: Schedule) -> PrimFunc:
+    """The function that a schedule works on."""
+    return sch.mod[sch.func_working_on or "main"]
+
+
+def statements(function: PrimFunc) -> list[Any]:
+    """What the root block of a function runs, in order."""
+    root = function.body
+    body = root.block.body if isinstance(root, s_tir.SBlockRealize) else root
+    return list(body) if isinstance(body, tirx.SeqStmt) else [body]
+
+
+def nests(function: PrimFunc) -> list[Nest]:
+    """The nests that the root block of a function runs, in order; other statements are left out."""
+    found = (_nest(statement) for statement in statements(function))
+    return [nest for nest in found if nest is not None]
+
+
+def block_names(function: PrimFunc) -> set[str]:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(function.body, (s_tir.SBlock, found.append))
+    return {str(block.name_hint) for block in found}
+
+
+def _nest(statement: Any) -> Nest | None:
+    loops = []
+    inner = statement
+    while isinstance(inner, tirx.For):
+        loops.append(inner)
+        inner = inner.body
+    if isinstance(inner, s_tir.SBlockRealize) and not holds_blocks(inner.block.body):
+        return Nest(tuple(loops), inner, statement)
+    return None
+
+
+def nest_of(sch: Schedule, block: SBlockRV) -> Nest:
+    """The nest of a block, or ScheduleError if other statements are between it and the root."""
+    wanted = sch.get(block)
+    for each in nests(function_of(sch)):
+        if each.block.same_as(wanted):
+            return each
+    raise ScheduleError(
+        f"block `{wanted.name_hint}` is no nest of loops of its own in the function: it shares its"
+        " loops, stands under a condition, or holds other blocks"
+    )
+
+
+def check_plain(nest: Nest) -> None:
+    """Refuse what primitives of TVM lose silently: the block must run once for each place.
+
+    Each of its axes goes from zero to a known end and is bound to one serial loop of that length.
+    """
+    if not is_number(nest.realize.predicate, 1):
+        raise nest.refusal(
+            f"runs under the condition `{line(nest.realize.predicate)}`, which schedules lose"
+        )
+    block = nest.block
+    if block.alloc_buffers or block.match_buffers:
+        raise nest.refusal("has buffers of its own")
+    loops = list(nest.loops)
+    inside = {loop.loop_var for loop in loops}
+    for loop in loops:
+        if loop.kind != tirx.ForKind.SERIAL or loop.thread_binding is not None:
+            raise nest.refusal(f"has loop `{loop.loop_var.name}`, which is no serial one any more")
+        if not is_number(loop.min, 0) or not (loop.step is None or is_number(loop.step, 1)):
+            raise nest.refusal(f"has loop `{loop.loop_var.name}`, which does not count from 0 by 1")
+        if not inside.isdisjoint(undefined_vars(loop.extent)) or any(loads(loop.extent)):
+            raise nest.refusal(
+                f"has loop `{loop.loop_var.name}`, whose end `{line(loop.extent)}` depends on data"
+                " or on other loops"
+            )
+    for axis, value in zip(block.iter_vars, nest.realize.iter_values, strict=True):
+        if axis.iter_type not in (IterVar.DataPar, IterVar.CommReduce):
+            raise nest.refusal(f"has axis `{axis.var.name}`, which is neither a place nor a sum")
+        _check_bound(nest, axis, value, loops)
+    left = [loop for loop in loops if not is_number(loop.extent, 1)]
+    if left:
+        raise nest.refusal(f"does not use its loop `{left[0].loop_var.name}`")
+
+
+def _check_bound(nest: Nest, axis: Any, value: Any, loops: list[Any]) -> None:
+    """The axis is bound to a loop of its own, which is taken out of `loops`."""
+    for loop in loops:
+        if loop.loop_var.same_as(value):
+            loops.remove(loop)
+            if is_number(axis.dom.min, 0) and same(axis.dom.extent, loop.extent):
+                return
+            break
+    else:
+        if is_number(value, 0) and is_number(axis.dom.min, 0) and is_number(axis.dom.extent, 1):
+            return
+    raise nest.refusal(
+        f"binds its axis `{axis.var.name}` to `{line(value)}`, which is not one whole loop"
+    )
+
+
+def is_sum(nest: Nest) -> bool:
+    """Whether a block has axes that it reduces over."""
+    return any(axis.iter_type == IterVar.CommReduce for axis in nest.block.iter_vars)
+
+
+def writes_apart(nest: Nest, store: Any) -> bool:
+    """Whether a block surely stores to another element for each place that it is at."""
+    axes = [
+        axis
+        for axis in nest.block.iter_vars
+        if axis.iter_type == IterVar.DataPar and not is_number(axis.dom.extent, 1)
+    ]
+    own = {axis.var for axis in axes}
+    told = set()
+    for index in store.indices:
+        inside = own.intersection(undefined_vars(index))
+        if len(inside) == 1:
+            (variable,) = inside
+            step = Analyzer().simplify(substitute(index, {variable: variable + 1}) - index)
+            if isinstance(step, tirx.IntImm) and int(step) != 0:
+                told.add(variable)
+    if told == own:
+        return True
+    ranges = {axis.var: axis.dom for axis in axes}
+    found = detect_iter_map(list(store.indices), ranges, True, IterMapLevel.Bijective)
+    return len(found.indices) > 0
+
+
+def loads(expression: Any) -> list[Any]:
+    """The elements that an expression or statement reads."""
+    found: list[Any] = []
+    tvm_ffi.structural_walk(expression, (TensorLoad, found.append))
+    return found
+
+
+def buffers(expressions: Iterable[Any]) -> list[Any]:
+    """The buffers that the expressions read, each once."""
+    found: list[Any] = []
+    for expression in expressions:
+        for load in loads(expression):
+            if not any(load.source.same_as(buffer) for buffer in found):
+                found.append(load.source)
+    return found
+
+
+def holds_blocks(statement: Any) -> bool:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(statement, (s_tir.SBlock, found.append))
+    return bool(found)
+
+
+def is_number(value: Any, number: float) -> bool:
+    """Whether an expression is this number, whatever its type."""
+    return isinstance(value, tirx.IntImm | tirx.FloatImm) and float(value.value) == number
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two expressions are written alike, of the same variables and buffers."""
+    return bool(tvm_ffi.structural_equal(a, b))
+
+
+def line(expression: Any) -> str:
+    """An expression as TVM writes it, in one line."""
+    return str(expression).splitlines()[-1]
+
+
+def substitute(expression: Any, values: Mapping[Any, Any]) -> Any:
+    """The expression or statement with variables replaced."""
+    found = {variable.__chandle__(): value for variable, value in values.items()}
+    return tvm_ffi.structural_map(expression, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))

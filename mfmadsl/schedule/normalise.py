@@ -1,0 +1,191 @@
+"""Any product of matrices as C[s, i, j] += A[s, i, k] * B[s, j, k], by primitives of TVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import SBlockRV
+
+from mfmadsl.schedule.dataflow import check_producers, check_written_once
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.memory import (
+    UNKNOWN,
+    Extent,
+    Memory,
+    argument_load,
+    final_store,
+    memory,
+    plain,
+)
+from mfmadsl.schedule.nest import Nest, buffers, function_of, is_number, nest_of
+from mfmadsl.schedule.sum_of_products import SumOfProducts, product_nest, sum_of_products, uses
+from mfmadsl.tvm_refusal import tvm_refusal
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of matrices in its plain form, in a schedule.
+
+    The loops of `block` are s, i, j, k; its reads are A[s, i, k] and B[s, j, k], its write is
+    C[s, i, j]; an operand that is the same for each s has one of it. `a` and `b` write A and B, and
+    are inlined into what reads them; `c` takes C to where the workload has it.
+    """
+
+    block: SBlockRV
+    a: SBlockRV
+    b: SBlockRV
+    c: SBlockRV
+    extents: tuple[Extent, Extent, Extent, Extent]
+    types: tuple[str, str, str]
+    memory: tuple[Memory, Memory, Memory]
+
+
+def product_block(sch: Schedule, block: str | None = None) -> SBlockRV:
+    """The block of that name, or without a name the only one of the function that sums."""
+    nest = product_nest(function_of(sch), block)
+    with _refusal(nest):
+        return sch.get_sblock(nest.name)
+
+
+def normalise(sch: Schedule, block: SBlockRV) -> Product:
+    """Bring a sum of products into the form that instructions have.
+
+    What a TVM primitive would change silently is refused before anything is: ScheduleError, with
+    the name of the block. The order of the factors stays: A is the first.
+    """
+    nest = nest_of(sch, block)
+    product = sum_of_products(nest)
+    _check_form(product)
+    check_written_once(function_of(sch))
+    check_producers(function_of(sch), nest)
+    lies = _memory(sch, product)
+    kinds = _kinds(product)
+    with _refusal(nest):
+        return _normalised(sch, block, product, kinds, lies)
+
+
+def _check_form(product: SumOfProducts) -> None:
+    """Refuse what only `prepared` can bring into the form: no primitive changes an expression."""
+    if product.first.source.same_as(product.second.source):
+        raise product.nest.refusal(
+            f"reads both factors from `{product.first.source.name}`: give one of them a copy, as"
+            " `prepared` does"
+        )
+    if not product.adds_to_sum:
+        raise product.nest.refusal(
+            "adds the sum to the product: add the product to the sum, as `prepared` does"
+        )
+
+
+def _memory(sch: Schedule, product: SumOfProducts) -> tuple[Memory, Memory, Memory]:
+    function = function_of(sch)
+    ends = (
+        (argument_load(function, product.first), "ik"),
+        (argument_load(function, product.second), "jk"),
+        (final_store(function, product.store), "ij"),
+    )
+    a, b, c = (
+        memory(use, {kind: product.axes(kind) for kind in kinds}) if use is not None else UNKNOWN
+        for use, kinds in ends
+    )
+    return a, b, c
+
+
+def _kinds(product: SumOfProducts) -> tuple[str, ...]:
+    """What each axis becomes.
+
+    TVM cannot prove that a number of loops of a variable length cover the product of both. So an
+    axis of rows or columns of known length outside of one of unknown length is a batch.
+    """
+    kinds = list(product.kinds)
+    axes = product.nest.block.iter_vars
+    known = [isinstance(axis.dom.extent, tirx.IntImm) for axis in axes]
+    for n, kind in enumerate(product.kinds):
+        inside = zip(product.kinds[n + 1 :], known[n + 1 :], strict=True)
+        if kind in "ij" and known[n] and (kind, False) in inside:
+            kinds[n] = "s"
+    return tuple(kinds)
+
+
+def _normalised(
+    sch: Schedule, block: SBlockRV, product: SumOfProducts, kinds: Sequence[str],
+    lies: tuple[Memory, Memory, Memory],
+) -> Product:  # fmt: skip
+    axes = list(product.nest.block.iter_vars)
+    for factor in (product.first, product.second):
+        sch.reindex(block, ("read", _position(sch, block, factor.source)))
+    c = sch.reindex(block, ("write", 0))
+    _hide_places(sch, block)
+    if all(is_number(axis.dom.extent, 1) for axis in product.axes("k")):
+        # A sum of one product would become none.
+        sch.pad_einsum(block, [2 if kind == "k" else 1 for kind in kinds])
+    extents = [axis.dom.extent for axis in sch.get(block).iter_vars]
+    used = [
+        [uses(use, axis.var) for axis in axes]
+        for use in (product.first, product.second, product.store)
+    ]
+    for end, form, inside in zip(
+        (("read", 0), ("read", 1), ("write", 0)), ("sik", "sjk", "sij"), used, strict=True
+    ):
+        sch.transform_layout(block, end, _fused(extents, kinds, form, inside))
+    sch.transform_block_layout(block, _fused(extents, kinds, "sijk", [True] * len(axes)))
+    found = sch.get(block)
+    s, i, j, k = (plain(axis.dom.extent) for axis in found.iter_vars)
+    types = tuple(str(region.source.dtype) for region in (*found.reads, *found.writes))
+    a, b = (_writer(sch, block, read) for read in (0, 1))
+    return Product(block, a, b, c, (s, i, j, k), (types[0], types[1], types[2]), lies)
+
+
+def _position(sch: Schedule, block: SBlockRV, buffer: Any) -> int:
+    reads = [region.source for region in sch.get(block).reads]
+    return next(n for n, source in enumerate(reads) if source.same_as(buffer))
+
+
+def _hide_places(sch: Schedule, block: SBlockRV) -> None:
+    """Leave only the factors among what the block says to read.
+
+    The copies that `reindex` made read the places at which a factor is gathered, not the block.
+    """
+    product = sch.get(block)
+    read = buffers([product.body.value])
+    stale = [n for n, region in enumerate(product.reads)
+             if not any(region.source.same_as(buffer) for buffer in read)]  # fmt: skip
+    if stale:
+        sch.unsafe_hide_buffer_access(block, "read", stale)
+
+
+def _writer(sch: Schedule, block: SBlockRV, read: int) -> SBlockRV:
+    """The block that writes what `block` reads."""
+    buffer = sch.get(block).reads[read].source
+    return next(
+        producer
+        for producer in sch.get_producers(block)
+        if any(region.source.same_as(buffer) for region in sch.get(producer).writes)
+    )
+
+
+def _fused(
+    extents: Sequence[Any], kinds: Sequence[str], form: str, inside: Sequence[bool]
+) -> tirx.IndexMap:
+    """The index map that fuses the axes of each kind, outermost first."""
+    old: list[Any] = []
+    new: dict[str, Any] = {}
+    for extent, kind, here in zip(extents, kinds, inside, strict=True):
+        if not here:
+            continue
+        old.append(tirx.Var(f"i{len(old)}", extent.ty))
+        new[kind] = new[kind] * extent + old[-1] if kind in new else old[-1]
+    zero = tirx.IntImm(extents[0].ty, 0)
+    return tirx.IndexMap(old, [new.get(kind, zero) for kind in form], None)
+
+
+@contextmanager
+def _refusal(nest: Nest) -> Iterator[None]:
+    """What TVM refuses, with the block's name."""
+    with tvm_refusal(f"block `{nest.name}`", ScheduleError):
+        yield
