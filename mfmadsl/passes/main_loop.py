@@ -19,7 +19,16 @@ from tvm import ir, tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 from tvm.target.codegen import llvm_get_intrinsic_name
-from tvm.tirx import AllocBuffer, BufferStore, Evaluate, For, IfThenElse, SeqStmt
+from tvm.tirx import (
+    AllocBuffer,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+)
 
 from mfmadsl.passes.error import NotUnderstood
 from mfmadsl.passes.expression import (
@@ -69,6 +78,25 @@ class MainLoop:
             for step in self.steps
             for statement in step.computing
         )
+
+
+def scalar_loops(function: PrimFunc) -> PrimFunc:
+    """The function with no vectors in the loops that the pipeline is to take: it makes its own."""
+
+    def inner(loop: For) -> For:
+        if loop.kind != ForKind.VECTORIZED:
+            return loop
+        return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body, None, {})
+
+    def outer(loop: For) -> For:
+        if PIPELINE not in (loop.annotations or {}):
+            return loop
+        body = tvm_ffi.structural_map(loop.body, (For, inner))
+        return For(
+            loop.loop_var, loop.min, loop.extent, loop.kind, body, None, loop.annotations
+        )  # fmt: skip
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (For, outer)))
 
 
 def is_matrix(value: Any) -> bool:

@@ -15,6 +15,7 @@ from tvm.tirx.build import split_host_device_mods
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes import LoweringError
+from mfmadsl.passes.pipeline import pipeline
 from mfmadsl.target.extent import OPERATORS, Extent, Formula
 from mfmadsl.target.kernel import Argument, Symbol
 from mfmadsl.target.pipeline import device_passes
@@ -113,14 +114,16 @@ def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, Ta
         )
     # TVM numbers them as they come: main_kernel, main_kernel_1, ...
     kernels.sort(key=lambda found: (len(found[1].name_hint), found[1].name_hint))
-    return [_device(*kernel, function) for kernel in kernels]
+    return [_device(*kernel, function, chip) for kernel in kernels]
 
 
 def _device(
-    target: Target, name: Any, kernel: PrimFunc, function: PrimFunc
+    target: Target, name: Any, kernel: PrimFunc, function: PrimFunc, chip: Architecture
 ) -> tuple[tvm.IRModule, Target, Launch]:
     kernel = _in_order(kernel, [p.name for p in function.params])
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
+    kernel, remarks = pipeline(module[name], chip)
+    module = tvm.IRModule({name: kernel})
     launch = _launch(name.name_hint, module[name])  # before divisions become shifts
     return tirx.transform.LowerIntrin()(module), target, launch
 

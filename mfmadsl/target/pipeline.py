@@ -8,6 +8,7 @@ TVM's switches on,
 - CommonSubexprElim: it would hide the lane index from LowerWarpMemory; LLVM does its work.
 - MergeSharedMemoryAllocations: its views of one allocation lose the address space of LDS.
 - TransformMmaBufferLayout, InferFragment: fragments of NVIDIA's tensor cores.
+- StorageRewrite: it makes vectors of elements of what are registers, or elements of LDS.
 - ThreadSync of shared.dyn: `lower` makes it `shared`.
 - VerifyVTCMLimit, LowerVtcmAlloc: memory of Hexagon.
 """
@@ -23,6 +24,9 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes import expand_functions, move_bits, narrow_types
+from mfmadsl.passes.main_loop import scalar_loops
+from mfmadsl.passes.registers import registers, unroll_over_registers
+from mfmadsl.passes.wide_index import wide_indices
 
 Pass: TypeAlias = Callable[[tvm.IRModule], tvm.IRModule]
 
@@ -54,7 +58,10 @@ def device_passes(chip: Architecture, as_written: bool) -> list[Pass]:
         s.AnnotateIrregularLoop(),
         s.InjectSoftwarePipeline(),
         s.LowerOpaqueBlock(),
+        of_functions(wide_indices),
+        of_functions(registers),
         t.FlattenBuffer(),
+        of_functions(scalar_loops),
         of_functions(lambda function: narrow_types(function, chip)),
         of_functions(expand_functions),
         *narrow_indices,
@@ -62,7 +69,7 @@ def device_passes(chip: Architecture, as_written: bool) -> list[Pass]:
         t.VectorizeLoop(True),
         s.InjectVirtualThread(),
         s.InjectDoubleBuffer(),
-        t.StorageRewrite(),
+        of_functions(unroll_over_registers),
         s.HoistIfThenElse(),
         t.UnrollLoop(),
         s.RenormalizeSplitPattern(),

@@ -1,0 +1,170 @@
+"""What is chosen if nobody says: the instruction, and the tiling.
+
+The rules are those of the docstrings below; docs/gemm.md has them with examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from math import ceil
+
+from mfmadsl.language import library
+from mfmadsl.model import Architecture, Intrinsic
+from mfmadsl.model.architecture import WAVE_SIZE
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.tiling import Tiling, check_tiling, makes_gemm, natural_k_pack
+
+_UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
+_ROW_BYTES = (256, 128)  # two cache lines of K a step, or one
+_LONG_SHARE = 0.6  # of the LDS that a tile of two may take
+_BLOCKS = (256, 128, 64, 32, 16)
+_SIMDS = 4
+_LDS_BYTES_PER_CYCLE = 128  # CDNA3 ISA, section 11
+_MEMORY_BYTES_PER_CYCLE = 64  # from the L2 to a compute unit (CDNA3 white paper)
+_STEP_OVERHEAD = 64  # cycles of a step that two barriers cost
+_TILE_OVERHEAD = 3000  # cycles of a tile in which nothing is multiplied: first fetch, last store
+_LEAST_STEPS = 4  # of a workgroup that shares a tile's K
+_ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The extents of a product; None where they are known at run time only."""
+
+    m: int | None
+    n: int | None
+    k: int | None
+    batches: int | None = 1
+
+
+def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
+    """The instructions of a chip that multiply such elements, and make a GEMM; fastest first.
+
+    Of equally fast ones the one with the larger tile comes first.
+    """
+    found = [
+        i
+        for i in library().values()
+        if isinstance(i, Intrinsic)
+        and arch in i.chips
+        and (i.a.type.name, i.b.type.name) == (a_type, b_type)
+        and i.blocks == 1
+        and not i.sparse
+        and makes_gemm(i)
+    ]
+    return sorted(found, key=lambda i: (-throughput(i, arch), -i.m, -i.k, i.name))
+
+
+def throughput(intrinsic: Intrinsic, arch: str) -> float:
+    """Multiplications and additions in a cycle of one SIMD."""
+    return intrinsic.m * intrinsic.n * intrinsic.k / dict(intrinsic.cycles)[arch]
+
+
+def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) -> Intrinsic:
+    """The fastest; but the smaller tile where a matrix has no more than 16 rows.
+
+    Raises ScheduleError, with what there is, if the chip has no such instruction.
+    """
+    found = candidates(a_type, b_type, arch)
+    if not found:
+        between = " and ".join(sorted({a_type, b_type}))
+        raise ScheduleError(
+            f"{arch} has no matrix instruction for {between} that a GEMM can be made of; "
+            f"see `mfmadsl list --arch {arch}`"
+        )
+    if rows is not None and rows <= 16:
+        small = [i for i in found if i.m == 16]
+        return small[0] if small else found[0]
+    return found[0]
+
+
+def default_tiling(
+    shape: Shape, intrinsic: Intrinsic, chip: Architecture, element_bytes: int
+) -> Tiling:
+    """The legal tiling that should take the fewest cycles, by a simple model of the chip.
+
+    A step of a workgroup takes as long as the slowest of its matrix instructions, its LDS accesses
+    and its bytes from memory, and something for the barriers. A tile is its steps and something for
+    its ends; the GEMM takes as many rounds of tiles as there are more tiles than compute units.
+
+    If that leaves more than half of the compute units idle, K is split until they are not, as long
+    as each share has four steps. From four rounds on, workgroups are persistent.
+    """
+    m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
+    batches = shape.batches or 1
+    best: tuple[float, Tiling] | None = None
+    for tiling in _legal(intrinsic, chip, element_bytes, k):
+        tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
+        cycles = _cycles(tiling, intrinsic, chip, element_bytes, k)
+        total = ceil(tiles / chip.compute_units) * cycles
+        if best is None or total < best[0]:
+            best = total, tiling
+    if best is None:
+        raise ScheduleError(f"no tiling for {intrinsic.name} fits {chip.name}")
+    tiling = best[1]
+    tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
+    steps = ceil(k / tiling.k_step)
+    split = max(1, min(chip.compute_units // tiles, steps // _LEAST_STEPS))
+    persistent = split == 1 and tiles >= _ROUNDS * chip.compute_units
+    stages = tiling.stages if split == 1 else 1
+    return replace(tiling, stages=stages, split_k=split, persistent=persistent)
+
+
+def _legal(
+    intrinsic: Intrinsic, chip: Architecture, element_bytes: int, k: int
+) -> Iterator[Tiling]:
+    k_pack = natural_k_pack(intrinsic)
+    least = 2 * k_pack * intrinsic.k * element_bytes
+    stages = (2, 1) if chip.wide_loads_to_lds else (1,)
+    for block_m, block_n, wanted, stage in product(_BLOCKS, _BLOCKS, _ROW_BYTES, stages):
+        row_bytes = max(wanted, least)
+        while row_bytes > least and row_bytes // 2 >= k * element_bytes:
+            row_bytes //= 2
+        waves = _waves(block_m, block_n, (intrinsic.m, intrinsic.n))
+        if waves is None:
+            continue
+        k_step = row_bytes // element_bytes
+        tiling = Tiling((block_m, block_n), k_step, waves, intrinsic.name, k_pack, stages=stage)
+        share = tiling.lds_bytes(element_bytes) / chip.lds_bytes
+        if wanted > _ROW_BYTES[1] and share > _LONG_SHARE:
+            continue
+        try:
+            check_tiling(tiling, intrinsic, chip, element_bytes, 1)
+        except ScheduleError:
+            continue
+        yield tiling
+
+
+def _waves(block_m: int, block_n: int, least: tuple[int, int]) -> tuple[int, int] | None:
+    """Four waves, eight for the largest tile, with tiles as square as they can be."""
+    if block_m < least[0] or block_n < least[1]:
+        return None
+    wanted = 8 if block_m * block_n >= 256 * 256 else 4
+    along_m = along_n = 1
+    while along_m * along_n < wanted:
+        room_m, room_n = block_m // along_m > least[0], block_n // along_n > least[1]
+        if not room_m and not room_n:
+            break
+        if room_n and (not room_m or block_n // along_n >= block_m // along_m):
+            along_n *= 2
+        else:
+            along_m *= 2
+    return along_m, along_n
+
+
+def _cycles(
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: int, k: int
+) -> float:
+    """A workgroup's, for one tile."""
+    row_bytes = tiling.k_step * element_bytes
+    rows = sum(tiling.block)
+    multiplications = tiling.block[0] * tiling.block[1] * tiling.k_step
+    simds = min(_SIMDS, tiling.threads // WAVE_SIZE)
+    matrix = multiplications / throughput(intrinsic, chip.name) / simds
+    read = sum(tiling.wave_tile) * row_bytes * tiling.threads // WAVE_SIZE
+    lds = (read + rows * row_bytes) / _LDS_BYTES_PER_CYCLE
+    memory = rows * row_bytes / _MEMORY_BYTES_PER_CYCLE
+    step = max(matrix, lds, memory) + _STEP_OVERHEAD / tiling.stages
+    return ceil(k / tiling.k_step) * step + _TILE_OVERHEAD

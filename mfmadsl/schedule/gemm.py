@@ -1,0 +1,251 @@
+"""`gemm_schedule`: a product of matrices as a schedule over the generated TensorIntrins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from types import ModuleType, NoneType
+
+import tvm
+from tvm import s_tir
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+from tvm.tirx import PrimFunc
+
+from mfmadsl.argument import check_type
+from mfmadsl.language import find
+from mfmadsl.model import Architecture, Intrinsic, architecture
+from mfmadsl.prim_func import prim_func
+from mfmadsl.schedule.choice import Shape, candidates, choose_instruction, default_tiling
+from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.load import load_intrinsic
+from mfmadsl.schedule.memory import Extent
+from mfmadsl.schedule.normalise import Product, normalise
+from mfmadsl.schedule.prepare import prepared
+from mfmadsl.schedule.nest import is_number
+from mfmadsl.schedule.stage import copy_to_lds, load_fragments, store_by_lanes
+from mfmadsl.schedule.sum_of_products import product_nest
+from mfmadsl.schedule.tiling import Tiling, check_instruction, check_tiling, check_values
+from mfmadsl.tvm_refusal import tvm_refusal
+
+
+def gemm_schedule(
+    workload: PrimFunc | tvm.IRModule,
+    intrinsic: Intrinsic | str | None = None,
+    arch: str = "gfx942",
+    tiling: Tiling | None = None,
+) -> Schedule:
+    """A schedule of a GEMM of any shape, made by TVM's primitives, ready for `mfmadsl.build`.
+
+    `workload` is a PrimFunc, or a module of one, that multiplies two matrices, with element-wise
+    blocks before and after. A, B and C lie by rows or by columns, alone or in batches; extents may
+    be symbolic. The kernel has the workload's parameters. The schedule's trace replays on
+    `prepared(workload)`, which is the workload itself in most cases.
+
+    `intrinsic` is a matrix instruction or the name of one in the library, and `tiling` how the work
+    is cut; without them `choice` takes both by its rules.
+
+    Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
+    """
+    function = prepared(prim_func("workload", workload, ScheduleError))
+    sch = s_tir.Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
+    block = sch.get_sblock(product_nest(function).name)
+    schedule_gemm(sch, block, intrinsic, arch, tiling)
+    return sch
+
+
+def schedule_gemm(
+    sch: Schedule,
+    block: SBlockRV,
+    intrinsic: Intrinsic | str | None = None,
+    arch: str = "gfx942",
+    tiling: Tiling | None = None,
+) -> None:
+    """Schedule one product among the blocks of a schedule of your own, with what follows it.
+
+    The arguments are those of `gemm_schedule`, and so are the errors. Blocks before the product
+    that it alone reads are computed on the way into the LDS.
+    """
+    chip = architecture(arch)
+    with tvm_refusal("workload", ScheduleError):
+        product = normalise(sch, block)
+        chosen = _instruction(product, intrinsic, tiling, chip)
+        _Builder(sch, product, chosen, _tiling(product, chosen, chip, tiling), chip).build()
+
+
+def gemm_tiling(
+    workload: PrimFunc | tvm.IRModule,
+    intrinsic: Intrinsic | str | None = None,
+    arch: str = "gfx942",
+) -> Tiling:
+    """The tiling that `gemm_schedule` takes if it is given none: a start for your own."""
+    chip = architecture(arch)
+    function = prepared(prim_func("workload", workload, ScheduleError))
+    sch = s_tir.Schedule(function)
+    product = normalise(sch, sch.get_sblock(product_nest(function).name))
+    return _tiling(product, _instruction(product, intrinsic, None, chip), chip, None)
+
+
+def _number(extent: Extent) -> int | None:
+    return extent if isinstance(extent, int) else None
+
+
+def _bytes(dtype: str) -> int:
+    return int(tvm.DataType(dtype).bits) // 8
+
+
+def _tiling(
+    product: Product, intrinsic: Intrinsic, chip: Architecture, tiling: Tiling | None
+) -> Tiling:
+    size = max(_bytes(dtype) for dtype in product.types[:2])
+    s, m, n, k = (_number(extent) for extent in product.extents)
+    if tiling is None:
+        return default_tiling(Shape(m, n, k, s), intrinsic, chip, size)
+    check_values(tiling)
+    steps = None if k is None else -(-k // tiling.k_step)
+    check_tiling(tiling, intrinsic, chip, size, steps)
+    return tiling
+
+
+def _instruction(
+    product: Product, intrinsic: Intrinsic | str | None, tiling: Tiling | None, chip: Architecture
+) -> Intrinsic:
+    """The instruction, with its A and B as the product has them."""
+    types = product.types[0], product.types[1]
+    check_type("tiling", tiling, (Tiling, NoneType), "a Tiling")
+    if intrinsic is None and tiling is not None:
+        check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
+        intrinsic = tiling.instruction
+    if intrinsic is None:
+        extents = [_number(extent) for extent in product.extents[1:3]]
+        rows = min((e for e in extents if e is not None), default=None)
+        chosen = choose_instruction(*types, chip.name, rows)
+    else:
+        check_type("intrinsic", intrinsic, (Intrinsic, str), "an Intrinsic or its name")
+        chosen = find(intrinsic) if isinstance(intrinsic, str) else intrinsic
+        chosen = _turned(chosen, types, chip)
+    check_instruction(chosen)
+    if not chosen.in_llvm:
+        raise ScheduleError(
+            f"{chosen.name}: LLVM has no intrinsic `{chosen.call}`, as its entry says, and the "
+            "kernel calls it: `mfma_schedule` takes its TensorIntrins, for a schedule without code"
+        )
+    if chosen.c.type.dtype != product.types[2]:
+        raise ScheduleError(
+            f"workload: the product sums in {product.types[2]}, {chosen.name} in "
+            f"{chosen.c.type.dtype}"
+        )
+    return chosen
+
+
+def _turned(intrinsic: Intrinsic, types: tuple[str, str], chip: Architecture) -> Intrinsic:
+    """The instruction, or the one with A and B exchanged."""
+    if chip.name not in intrinsic.chips:
+        raise ScheduleError(
+            f"{chip.name} has no {intrinsic.name}: it is an instruction of "
+            f"{', '.join(intrinsic.chips)}"
+        )
+    own = intrinsic.a.type.dtype, intrinsic.b.type.dtype
+    if own == types:
+        return intrinsic
+    if own == types[::-1]:
+        for other in candidates(*types, chip.name):
+            if (other.m, other.n, other.k) == (intrinsic.m, intrinsic.n, intrinsic.k):
+                return other
+    raise ScheduleError(
+        f"{intrinsic.name} multiplies {own[0]} by {own[1]}, but the workload has "
+        f"{types[0]} and {types[1]}"
+    )
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """The primitives that make a schedule of a product in its plain form."""
+
+    sch: Schedule
+    product: Product
+    intrinsic: Intrinsic
+    tiling: Tiling
+    chip: Architecture
+
+    def build(self) -> None:
+        sch, tiling, tile = self.sch, self.tiling, load_intrinsic(self.intrinsic, self.tiling.k_pack)
+        total, main = self._parts()
+        outer, loops = self._cut(main, tile, total is not None)
+        wave, k_step, register_step = loops
+        for operand in (0, 1):
+            copy_to_lds(sch, outer, operand, self.product.memory[operand], k_step, tiling)
+        fragments = [
+            load_fragments(sch, outer, operand, tile, register_step) for operand in (0, 1)
+        ]
+        sums = sch.cache_write(outer, 0, "warp")
+        sch.reverse_compute_at(sums, wave, preserve_unit_loops=True)
+        init = sch.decompose_reduction(outer, k_step)
+        store_by_lanes(sch, sums, tile)
+        for fragment in fragments:
+            fragment.tensorize(sch)
+        sch.tensorize(sch.get_loops(main)[-3], tile.COMPUTE)
+        sch.tensorize(sch.get_loops(sch.get_child_blocks(init)[0])[-2], tile.FILL)
+        if total is None:
+            fold_epilogue(sch, sums)
+        else:
+            fold_into_total(sch, total)
+        self._annotate(k_step)
+
+    def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
+        """The block to tensorize; and with split K the one that adds up what it leaves."""
+        sch, main, tiling = self.sch, self.product.block, self.tiling
+        k = _number(self.product.extents[3])
+        parts, length = tiling.split_k, tiling.k_step
+        if k is not None and parts > 1:
+            # Parts of equal length: rounding up may leave fewer of them than were asked for.
+            steps = -(-k // tiling.k_step)
+            part = -(-steps // parts)
+            parts, length = -(-steps // part), part * tiling.k_step
+        sch.pad_einsum(main, [1, *tiling.block, length * parts])
+        if parts == 1:
+            return None, main
+        part, _ = sch.split(sch.get_loops(main)[3], [parts, None])
+        total, main = main, sch.rfactor(part, 0)
+        s, i, j, part, k_loop = sch.get_loops(main)
+        sch.reorder(part, s, i, j, k_loop)
+        sch.fuse(part, s)
+        return total, main
+
+    def _cut(
+        self, main: SBlockRV, tile: ModuleType, parts: bool
+    ) -> tuple[SBlockRV, tuple[LoopRV, LoopRV, LoopRV]]:
+        """The tiles of workgroups, waves and instructions; (a block of one instruction's tile, the
+        loops of a wave, of steps along K, and of register steps)."""
+        del parts
+        sch, tiling = self.sch, self.tiling
+        s, i, j, k = sch.get_loops(main)
+        i, i_tile = sch.split(i, [None, tile.M])
+        j, j_tile = sch.split(j, [None, tile.N])
+        k, k_tile = sch.split(k, [None, tile.K])
+        sch.reorder(i, j, k, i_tile, j_tile, k_tile)
+        outer = sch.blockize(i_tile)
+        i0, i1, i2 = sch.split(i, [None, tiling.waves[0], tiling.wave_tile[0] // tile.M])
+        j0, j1, j2 = sch.split(j, [None, tiling.waves[1], tiling.wave_tile[1] // tile.N])
+        k0, k1 = sch.split(k, [None, tiling.k_step // tile.K])
+        sch.reorder(i0, j0, i1, j1, k0, k1, i2, j2)
+        sch.bind(s, "blockIdx.z")
+        sch.bind(i0, "blockIdx.y")
+        sch.bind(j0, "blockIdx.x")
+        wave = sch.fuse(i1, j1)
+        sch.bind(wave, "threadIdx.y")
+        return outer, (wave, k0, k1)
+
+    def _annotate(self, k_step: LoopRV) -> None:
+        """What the passes are told."""
+        sch, tiling = self.sch, self.tiling
+        sch.annotate(k_step, "mfmadsl.pipeline", tiling.stages)
+        sch.annotate(k_step, "mfmadsl.edges", "any")
+        if not tiling.swizzle:
+            sch.annotate(k_step, "mfmadsl.swizzle", 0)
+        sch.annotate(k_step, "mfmadsl.grid.group", tiling.group)
+        if self.chip.dies > 1:
+            sch.annotate(k_step, "mfmadsl.grid.dies", self.chip.dies)
+        if tiling.persistent:
+            sch.annotate(k_step, "mfmadsl.grid.workgroups", self.chip.compute_units)

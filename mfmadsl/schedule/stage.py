@@ -1,0 +1,158 @@
+"""The ways of a tile: from memory into the LDS, from there into registers, and the result back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import ModuleType
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.s_tir import Schedule
+from tvm.s_tir.dlight.gpu.matmul import auto_inline_producers
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+from mfmadsl.model.architecture import WAVE_SIZE
+from mfmadsl.schedule.memory import Memory
+from mfmadsl.schedule.tiling import CHUNK, Tiling
+
+_PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
+_GROUP = 16  # bytes of rows that it takes together
+
+
+def copy_to_lds(
+    sch: Schedule, block: SBlockRV, operand: int, memory: Memory, step: LoopRV, tiling: Tiling
+) -> None:
+    """Copy the tile of an operand, [s, rows, k], into the LDS in each step.
+
+    What computes the operand is inlined. Threads take what lies together in memory: chunks along
+    K, or where rows are neighbours a few k of a few rows, which they turn around.
+    """
+    shared = sch.cache_read(block, operand, "shared")
+    sch.compute_at(shared, step, preserve_unit_loops=True)
+    auto_inline_producers(sch, shared)
+    rows, k = sch.get_loops(shared)[-2:]
+    counts = [int(sch.get(loop).extent) for loop in (rows, k)]
+    size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
+    waves = tiling.waves[0] * tiling.waves[1]
+    if memory.axis in ("i", "j"):
+        inner = _turning(sch, rows, k, counts, size, waves)
+    else:
+        inner = _along_k(sch, rows, k, counts, size, waves)
+    _, wave, lane, own = sch.split(inner[0], [None, waves, WAVE_SIZE, 1])
+    sch.reorder(wave, lane, own, *inner[1:])
+    sch.bind(wave, "threadIdx.y")
+    sch.bind(lane, "threadIdx.x")
+
+
+def _along_k(
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, waves: int
+) -> list[LoopRV]:
+    """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all."""
+    width = max(CHUNK // size, 1)
+    while width > 1 and (counts[1] % width or prod(counts) < width * waves * WAVE_SIZE):
+        width //= 2
+    chunk, inside = sch.split(k, [None, width])
+    return [sch.fuse(rows, chunk), inside]
+
+
+def _turning(
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, waves: int
+) -> list[LoopRV]:
+    """[units, what a thread copies of each]: a few k of a few rows.
+
+    Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
+    conflicts, and fetch whole cache lines.
+    """
+    of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
+    while of_rows > 1 and (
+        counts[0] % of_rows or prod(counts) < of_k * of_rows * waves * WAVE_SIZE
+    ):
+        of_rows //= 2
+    halves = min(max(1, CHUNK // _PIECE), counts[1] // of_k)
+    k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])
+    group, rows_inside = sch.split(rows, [None, of_rows])
+    sch.reorder(k_chunk, group, half, k_inside, rows_inside)
+    return [sch.fuse(k_chunk, group, half), k_inside, rows_inside]
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """The block that loads an operand into registers, and its intrinsic."""
+
+    tile_loop: LoopRV
+    intrinsic: str
+
+    def tensorize(self, sch: Schedule) -> None:
+        sch.tensorize(self.tile_loop, self.intrinsic)
+
+
+def load_fragments(
+    sch: Schedule, block: SBlockRV, operand: int, tile: ModuleType, step: LoopRV
+) -> Fragments:
+    """Load an operand, [s, rows, k], from the LDS into registers in each register step."""
+    rows, index_map, name = (
+        (tile.M, tile.index_map_A, tile.LOAD_A_SHARED)
+        if operand == 0
+        else (tile.N, tile.index_map_B_transposed, tile.LOAD_B_TRANSPOSED_SHARED)
+    )
+    registers = sch.cache_read(block, operand, "warp")
+    sch.compute_at(registers, step, preserve_unit_loops=True)
+    loop, _ = _tiled(sch, registers, rows, tile.K)
+    sch.transform_layout(registers, ("write", 0), _of_last_two(index_map))
+    return Fragments(loop, name)
+
+
+def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType) -> None:
+    """Store C from registers, each lane the elements that it holds."""
+    rows, columns = _tiled(sch, sums, tile.M, tile.N)
+    lead = len(sch.get(sums).iter_vars) - 2
+    sch.transform_layout(sums, ("read", 0), _of_last_two(tile.index_map_C, lead))
+    lane, register = _per_lane(sch, (rows, columns), tile.c_slot)
+    sch.bind(lane, "threadIdx.x")
+    for loop in (*sch.get_loops(sums)[-4:-2], register):
+        sch.unroll(loop)
+
+
+def _of_last_two(index_map: Callable[[Any, Any], Sequence[Any]], lead: int = 1) -> Any:
+    """The index map of the last two coordinates; those before them stay."""
+
+    def at(*place: Any) -> tuple[Any, ...]:
+        inner = index_map(*place[lead:])
+        return (*place[:lead], *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner))
+
+    if lead == 1:
+        return lambda s, i, j: at(s, i, j)
+    return lambda p, s, i, j: at(p, s, i, j)
+
+
+def _tiled(sch: Schedule, block: SBlockRV, height: int, width: int) -> tuple[LoopRV, LoopRV]:
+    rows, columns = sch.get_loops(block)[-2:]
+    row_tile, rows = sch.split(rows, [None, height])
+    column_tile, columns = sch.split(columns, [None, width])
+    sch.reorder(row_tile, column_tile, rows, columns)
+    return rows, columns
+
+
+def _per_lane(
+    sch: Schedule, loops: tuple[LoopRV, LoopRV], slot: Callable[[int, int], tuple[int, int]]
+) -> tuple[LoopRV, LoopRV]:
+    """The two loops of a tile as lane and register, by where each bit of a coordinate goes."""
+    parts: list[tuple[bool, int, LoopRV]] = []
+    for axis, loop in enumerate(loops):
+        runs: list[tuple[bool, int, int]] = []  # to the lane or not, the lowest bit there, bits
+        for bit in range(int(sch.get(loop).extent).bit_length() - 1):
+            lane, register = slot(*((1 << bit) if a == axis else 0 for a in (0, 1)))
+            place = lane > 0, (lane or register).bit_length() - 1
+            if runs and (runs[-1][0], runs[-1][1] + runs[-1][2]) == place:
+                runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
+            else:
+                runs.append((*place, 1))
+        split = [loop] if len(runs) == 1 else sch.split(loop, [1 << r[2] for r in reversed(runs)])
+        parts += [(r[0], r[1], x) for r, x in zip(reversed(runs), split, strict=True)]
+    parts.sort(key=lambda part: -part[1])
+    lanes, registers = ([part[2] for part in parts if part[0] == kind] for kind in (True, False))
+    sch.reorder(*lanes, *registers)
+    return sch.fuse(*lanes), sch.fuse(*registers)

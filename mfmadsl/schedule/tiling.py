@@ -1,0 +1,188 @@
+"""How a GEMM is cut: the values that one tunes, and the limits that they must keep to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from mfmadsl.argument import check_flag, check_integer, check_list
+from mfmadsl.model import Architecture, Intrinsic, Operand
+from mfmadsl.model.architecture import WAVE_SIZE
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.limits import check_lds, check_threads
+
+CHUNK = 16
+"""Bytes of the widest LDS access of a lane."""
+
+_WORD = 4
+_SIMDS = 4  # of a compute unit (CDNA3 ISA, section 2)
+_OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Sizes of a GEMM kernel; M comes before N. Make others of one with `dataclasses.replace`.
+
+    `block` is a workgroup's tile of C, shared by `waves`, and `k_step` the elements of K that it
+    holds in the LDS at a time. `instruction` names the matrix instruction, and `k_pack` says how
+    many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. With two
+    `stages` there are two tiles in the LDS, and one barrier a step. `split_k` workgroups share a
+    tile's K; `persistent` workgroups walk over the tiles, which follow each other in blocks of
+    `group` rows.
+    """
+
+    block: tuple[int, int]
+    k_step: int
+    waves: tuple[int, int]
+    instruction: str
+    k_pack: int
+    swizzle: bool = True
+    stages: int = 1
+    split_k: int = 1
+    persistent: bool = False
+    group: int = 8
+
+    @property
+    def threads(self) -> int:
+        return self.waves[0] * self.waves[1] * WAVE_SIZE
+
+    @property
+    def wave_tile(self) -> tuple[int, int]:
+        """A wave's tile of C."""
+        return self.block[0] // self.waves[0], self.block[1] // self.waves[1]
+
+    def lds_bytes(self, element_bytes: int) -> int:
+        """What the tiles of A and B take at least."""
+        return sum(self.block) * self.k_step * element_bytes * self.stages
+
+    def registers(self, intrinsic: Intrinsic, element_bytes: int, direct: bool) -> int:
+        """What a lane needs: accumulators, fragments of two register steps, and fetched data, if
+        that does not go into the LDS directly."""
+        tiles = [
+            ceil(size / of_one)
+            for size, of_one in zip(self.wave_tile, (intrinsic.m, intrinsic.n), strict=True)
+        ]
+        fragments = sum(
+            count * ceil(self.k_pack * lane_bytes(operand) / _WORD)
+            for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
+        )
+        row_bytes = self.k_step * element_bytes
+        fetched = 0 if direct else ceil(sum(self.block) * row_bytes / self.threads / _WORD)
+        sums = tiles[0] * tiles[1] * intrinsic.c.register_count
+        return sums + 2 * fragments + fetched + _OTHER_REGISTERS * self.stages
+
+
+def lane_bytes(operand: Operand) -> int:
+    """Bytes of an operand that a lane holds."""
+    return operand.layout.registers * operand.type.bits // 8
+
+
+def natural_k_pack(intrinsic: Intrinsic) -> int:
+    """The one that makes LDS reads as wide as they can be."""
+    return max(1, CHUNK // max(lane_bytes(intrinsic.a), lane_bytes(intrinsic.b)))
+
+
+def check_instruction(intrinsic: Intrinsic) -> None:
+    """Raise ScheduleError for an instruction that is no plain product of one block."""
+    if intrinsic.blocks > 1 or intrinsic.sparse:
+        kind = "is sparse" if intrinsic.sparse else f"multiplies {intrinsic.blocks} blocks at once"
+        raise ScheduleError(f"{intrinsic.name} {kind}: no GEMM is made of it")
+    for operand in (intrinsic.a, intrinsic.b):
+        bits = operand.layout.registers * operand.type.bits
+        if bits % 32 or operand.type.bits < 8:
+            raise ScheduleError(
+                f"{intrinsic.name}: no GEMM is made of {operand.type} in {bits} bits"
+            )
+
+
+def makes_gemm(intrinsic: Intrinsic) -> bool:
+    """Whether a GEMM can be made of an instruction."""
+    try:
+        check_instruction(intrinsic)
+    except ScheduleError:
+        return False
+    return True
+
+
+def check_tiling(
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: int, steps: int
+) -> None:
+    """Raise ScheduleError, with the limit that it breaks, for a tiling that is not legal.
+
+    `steps` is the number of steps that K has.
+    """
+    check_values(tiling)
+    for name, block, waves, rows in (
+        ("M", tiling.block[0], tiling.waves[0], intrinsic.m),
+        ("N", tiling.block[1], tiling.waves[1], intrinsic.n),
+    ):
+        if block % (waves * rows):
+            raise _illegal(
+                f"{block} of {name} for {waves} waves are no whole tiles of {intrinsic.name}: "
+                f"a wave takes a multiple of {rows}"
+            )
+    widest = max(lane_bytes(intrinsic.a), lane_bytes(intrinsic.b))
+    if tiling.k_pack > natural_k_pack(intrinsic):
+        raise _illegal(
+            f"k_pack={tiling.k_pack} makes LDS reads of {tiling.k_pack * widest} bytes, but the "
+            f"widest have {CHUNK}: at most {natural_k_pack(intrinsic)}"
+        )
+    row_bytes, least = tiling.k_step * element_bytes, tiling.k_pack * intrinsic.k * element_bytes
+    if row_bytes % (2 * least) or row_bytes < CHUNK:
+        raise _illegal(
+            f"k_step={tiling.k_step} is {row_bytes} bytes; {intrinsic.name} needs a multiple of "
+            f"{2 * least}: two register steps, one to be read while the other is multiplied"
+        )
+    check_threads("tiling", tiling.waves, WAVE_SIZE, chip)
+    tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes} bytes"
+    twice = "two times " if tiling.stages == 2 else ""
+    check_lds("tiling", twice + tiles, tiling.lds_bytes(element_bytes), chip)
+    budget = chip.registers // max(1, ceil(tiling.threads // WAVE_SIZE / _SIMDS))
+    direct = chip.wide_loads_to_lds and tiling.stages == 2
+    needed = tiling.registers(intrinsic, element_bytes, direct)
+    if needed > budget:
+        raise _illegal(
+            f"a wave's tile of {tiling.wave_tile[0]} x {tiling.wave_tile[1]} needs about {needed} "
+            f"registers a lane, more than the {budget} that {tiling.threads} threads leave it on "
+            f"{chip.name}"
+        )
+    if tiling.split_k > steps:
+        raise _illegal(f"split_k={tiling.split_k} is more than the {steps} steps that K has")
+
+
+def check_values(tiling: Tiling) -> None:
+    """Raise ScheduleError for values that are wrong whatever the instruction and the chip."""
+    _check_types(tiling)
+    numbers = {
+        "block": tiling.block, "waves": tiling.waves, "k_step": (tiling.k_step,),
+        "k_pack": (tiling.k_pack,),
+    }  # fmt: skip
+    for name, values in numbers.items():
+        for value in values:
+            if value < 1 or value & (value - 1):
+                raise _illegal(f"{name}: {value} is no power of two")
+    if tiling.stages not in (1, 2):
+        raise _illegal(f"stages: there are 1 and 2, not {tiling.stages}")
+    if tiling.stages == 2 and tiling.split_k > 1:
+        raise _illegal("stages: two of them need to know the number of steps, which split_k hides")
+    for name, value in (("split_k", tiling.split_k), ("group", tiling.group)):
+        if value < 1:
+            raise _illegal(f"{name}: {value} is no positive number")
+
+
+def _check_types(tiling: Tiling) -> None:
+    for name in ("block", "waves"):
+        pair = getattr(tiling, name)
+        check_list(f"tiling: {name}", pair, "a pair of numbers, M before N")
+        if len(pair) != 2:
+            raise _illegal(f"{name}: is a pair of numbers, M before N, not {len(pair)}")
+        for value in pair:
+            check_integer(f"tiling: {name}", value)
+    for name in ("swizzle", "persistent"):
+        check_flag(f"tiling: {name}", getattr(tiling, name))
+    for name in ("k_step", "k_pack", "stages", "split_k", "group"):
+        check_integer(f"tiling: {name}", getattr(tiling, name))
+
+
+def _illegal(what: str) -> ScheduleError:
+    return ScheduleError(f"tiling: {what}")
