@@ -8,10 +8,12 @@ require_supported_tvm()  # before TVM is imported, since the wrong pair ends the
 
 from mfmadsl.schedule.error import ScheduleError  # noqa: E402
 from mfmadsl.schedule.factors import Factors, default_factors  # noqa: E402
+from mfmadsl.schedule.gemm import gemm_schedule, gemm_tiling, schedule_gemm  # noqa: E402
 from mfmadsl.schedule.load import load_intrinsic  # noqa: E402
 from mfmadsl.schedule.mfma import mfma_schedule  # noqa: E402
+from mfmadsl.schedule.prepare import prepared  # noqa: E402
+from mfmadsl.schedule.tiling import Tiling, makes_gemm  # noqa: E402
 from mfmadsl.schedule.workload import matmul  # noqa: E402
-from mfmadsl.schedule.writer import Tiling, gemm_schedule, gemm_tiling, makes_gemm  # noqa: E402
 
 __all__ = [
     "Factors",
@@ -24,4 +26,6 @@ __all__ = [
     "makes_gemm",
     "matmul",
     "mfma_schedule",
+    "prepared",
+    "schedule_gemm",
 ]
