@@ -29,15 +29,20 @@ Item = TypeVar("Item")
 class Element:
     """`buffer[place] = value` where all conditions hold, and 0 where not.
 
-    A plain copy's value is one element of global memory. A thread for which a guard does not hold
-    stores nothing at all.
+    A plain copy's value is one element of global memory. `edges` are the outermost conditions, and
+    `inner` those within them. A thread for which a guard does not hold stores nothing at all.
     """
 
     buffer: Any
     place: Any
     value: Any
-    conditions: tuple[Any, ...]
+    edges: tuple[Any, ...]
+    inner: tuple[Any, ...] = ()
     guards: tuple[Any, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Any, ...]:
+        return self.edges + self.inner
 
     @property
     def is_plain(self) -> bool:
@@ -47,11 +52,19 @@ class Element:
 
 @dataclass(frozen=True)
 class Source:
-    """One element of global memory that some elements are made of, and when it is wanted."""
+    """One element of global memory that some elements are made of, and when it is wanted.
+
+    Where an edge's condition fails, whatever is read may do if the loop says so.
+    """
 
     buffer: Any
     place: Any
-    conditions: tuple[Any, ...]
+    edges: tuple[Any, ...]
+    inner: tuple[Any, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Any, ...]:
+        return self.edges + self.inner
 
     @property
     def size(self) -> int:
@@ -66,15 +79,24 @@ def element(statement: BufferStore | IfThenElse) -> Element:
     while isinstance(store, IfThenElse):
         guards += tuple(conjuncts_of(store.condition))
         store = store.then_case
-    value, conditions = store.value, ()
-    if isinstance(value, Call) and name_of(value) == "if_then_else" and is_zero(value.args[2]):
-        conditions, value = tuple(conjuncts_of(value.args[0])), value.args[1]
-    elif isinstance(value, tirx.Select) and is_zero(value.false_value):
-        conditions, value = tuple(conjuncts_of(value.condition)), value.true_value
+    value, conditions = _unwrapped(store.value)
+    inner: tuple[Any, ...] = ()
+    while (unwrapped := _unwrapped(value))[1]:
+        value, more = unwrapped
+        inner += more
     for load in loads_of(value):
         if len(load.indices) != 1 or bits_of(load.source.dtype) % 8:
             raise NotUnderstood(f"`{load}` is no element of whole bytes of a flat buffer")
-    return Element(store.buffer, store.indices[0], value, conditions, guards)
+    return Element(store.buffer, store.indices[0], value, conditions, inner, guards)
+
+
+def _unwrapped(value: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A value, and the conditions but for which it is 0."""
+    if isinstance(value, Call) and name_of(value) == "if_then_else" and is_zero(value.args[2]):
+        return value.args[1], tuple(conjuncts_of(value.args[0]))
+    if isinstance(value, tirx.Select) and is_zero(value.false_value):
+        return value.true_value, tuple(conjuncts_of(value.condition))
+    return value, ()
 
 
 def sources(elements: Iterable[Element]) -> list[Source]:
@@ -83,12 +105,10 @@ def sources(elements: Iterable[Element]) -> list[Source]:
     for each in elements:
         for load in loads_of(each.value):
             key = load.source.__chandle__(), str(load.indices[0])
+            inner = (*each.inner, *each.guards)
             if key not in found:
-                wanted = (*each.conditions, *each.guards)
-                found[key] = Source(load.source, load.indices[0], wanted)
-            elif list(map(str, found[key].conditions)) != list(
-                map(str, (*each.conditions, *each.guards))
-            ):
+                found[key] = Source(load.source, load.indices[0], each.edges, inner)
+            elif str((found[key].edges, found[key].inner)) != str((each.edges, inner)):
                 # Wanted in several places: fetched where any of them wants it.
                 found[key] = Source(load.source, load.indices[0], ())
     return list(found.values())

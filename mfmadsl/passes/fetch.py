@@ -124,20 +124,22 @@ class Fetch:
 
     def _classify(self) -> None:
         """Which conditions move the offset, and which clear elements after the load."""
-        k = self.loop.variable
+        k, first = self.loop.variable, self.run[0]
         shared = [
-            c for c in self.run[0].conditions
+            c for c in first.conditions
             if all(any(_same(c, d) for d in s.conditions) for s in self.run)
         ]  # fmt: skip
-        if not self.exact:
-            # One that differs along the run is taken from the first: no one looks at the others.
-            shared = [c for c in self.run[0].conditions if not depends(c, k) or c in shared]
-        self._fixed = [c for c in shared if not depends(c, k)]
-        moving = [c for c in shared if depends(c, k)]
+        loose = set() if self.exact else {
+            str(c) for s in self.run for c in s.edges if not depends(c, k)
+        }  # fmt: skip
+        # One that differs along the run is taken from the first: no one looks at the others.
+        offset = [c for c in first.conditions if str(c) in loose or c in shared]
+        self._fixed = [c for c in offset if not depends(c, k)]
+        moving = [c for c in offset if depends(c, k)]
         others = [
             [
                 c for c in s.conditions
-                if not any(_same(c, d) for d in shared) and (self.exact or depends(c, k))
+                if str(c) not in loose and not any(_same(c, d) for d in shared)
             ]
             for s in self.run
         ]  # fmt: skip

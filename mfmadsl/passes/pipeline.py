@@ -46,8 +46,9 @@ from mfmadsl.passes.put import Home, Put
 from mfmadsl.passes.swizzle import Access, choose
 
 EDGES = "mfmadsl.edges"
-"""The annotation of a loop that says "any" if rows past an edge may hold anything, because nobody
-looks at what becomes of them."""
+"""The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
+hold anything, because nobody looks at what becomes of them. The edge is the outermost condition of
+the copy into the tile, without what says where K ends."""
 
 SWIZZLE = "mfmadsl.swizzle"
 """The annotation of a loop that says 0 if its tiles are to lie in the LDS as they are."""
@@ -157,10 +158,14 @@ class _Pipeline:
             frozenset(v.name for v in self.threads.variables.values()),
         )  # fmt: skip
         elements = [element(s) for s in self.main.copies]
-        self.exact = str(annotations.get(EDGES, "")) != "any"
+        # With one turn nothing tells the end of K from the other edges.
+        loose = str(annotations.get(EDGES, "")) if constant(extent) != 1 else ""
+        self.loose = {
+            e.buffer.__chandle__() for e in elements if e.buffer.name in loose.split()
+        }  # fmt: skip
         swizzle = int(annotations.get(SWIZZLE, 1))
         self.places = Places(self._swizzles(elements) if swizzle else {}, self.threads.counts)
-        self.fetches, home = self._fetches(sources(elements))
+        self.fetches, home = self._fetches(elements)
         self.puts = self._puts(elements, home)
         self.steps = [
             ([self._placed(r) for r in step.reads], list(step.computing))
@@ -249,14 +254,19 @@ class _Pipeline:
                             lambda e: _WIDEST * 8 // bits_of(e.buffer.dtype))
         ]  # fmt: skip
 
-    def _fetches(self, wanted: Sequence[Source]) -> tuple[list[Fetch], Home]:
-        found = []
+    def _fetches(self, elements: Sequence[Element]) -> tuple[list[Fetch], Home]:
+        """Those of each tile: what two of them are made of is fetched for each."""
+        found: list[Fetch] = []
         home: Home = {}
-        for run in runs(wanted, lambda s: s.place, lambda s: s.buffer, lambda s: _WIDEST // s.size):
-            fetch = Fetch(run, self.facts, len(found), self.exact)
-            found.append(fetch)
-            for number, source in enumerate(run):
-                home[source.buffer.__chandle__(), str(source.place)] = fetch, number
+        for tile in dict.fromkeys(e.buffer.__chandle__() for e in elements):
+            wanted = sources(e for e in elements if e.buffer.__chandle__() == tile)
+            for run in runs(
+                wanted, lambda s: s.place, lambda s: s.buffer, lambda s: _WIDEST // s.size
+            ):
+                fetch = Fetch(run, self.facts, len(found), tile not in self.loose)
+                found.append(fetch)
+                for number, source in enumerate(run):
+                    home[tile, source.buffer.__chandle__(), str(source.place)] = fetch, number
         return found, home
 
     def _puts(self, elements: Sequence[Element], home: Home) -> list[Put]:
@@ -312,11 +322,13 @@ class _Pipeline:
             other = lane
         turned = [
             Source(s.buffer, substitute(s.place, {lane: other}),
-                   tuple(substitute(c, {lane: other}) for c in s.conditions))
+                   tuple(substitute(c, {lane: other}) for c in s.edges),
+                   tuple(substitute(c, {lane: other}) for c in s.inner))
             for s in put.fetches[0].run
         ]  # fmt: skip
         try:
-            fetch = Fetch(turned, self.facts, number, self.exact)
+            exact = put.buffer.__chandle__() not in self.loose
+            fetch = Fetch(turned, self.facts, number, exact)
         except NotUnderstood:
             return None
         return _DirectLoad(fetch, put.buffer, parts[1])

@@ -15,8 +15,8 @@ from mfmadsl.passes.element import Element, with_sources
 from mfmadsl.passes.expression import WORD, bits_of, i32, of_length, ramp, substitute
 from mfmadsl.passes.fetch import Fetch
 
-Home = dict[tuple[int, str], tuple[Fetch, int]]
-"""Where each element of memory is: (buffer, place) to the fetch and its number there."""
+Home = dict[tuple[int, int, str], tuple[Fetch, int]]
+"""Where each element of memory is: (tile, buffer, place) to the fetch and its number there."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Put:
         return bits_of(self.buffer.dtype) // 8
 
     def _origin(self, load: TensorLoad) -> tuple[Fetch, int]:
-        return self.home[load.source.__chandle__(), str(load.indices[0])]
+        tile = self.buffer.__chandle__()
+        return self.home[tile, load.source.__chandle__(), str(load.indices[0])]
 
     @property
     def fetches(self) -> list[Fetch]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from types import ModuleType, NoneType
 
 import tvm
@@ -85,6 +85,11 @@ def gemm_tiling(
     sch = s_tir.Schedule(function)
     product = normalise(sch, sch.get_sblock(product_nest(function).name))
     return _tiling(product, _instruction(product, intrinsic, None, chip), chip, None)
+
+
+def is_multiple(extent: Extent, tile: int) -> bool:
+    """Whether an extent is a number of whole tiles, as far as is known."""
+    return isinstance(extent, int) and extent % tile == 0
 
 
 def _number(extent: Extent) -> int | None:
@@ -174,8 +179,10 @@ class _Builder:
         total, main = self._parts()
         outer, loops = self._cut(main, tile, total is not None)
         wave, k_step, register_step = loops
-        for operand in (0, 1):
+        tiles = [
             copy_to_lds(sch, outer, operand, self.product.memory[operand], k_step, tiling)
+            for operand in (0, 1)
+        ]
         fragments = [
             load_fragments(sch, outer, operand, tile, register_step) for operand in (0, 1)
         ]
@@ -191,7 +198,7 @@ class _Builder:
             fold_epilogue(sch, sums)
         else:
             fold_into_total(sch, total)
-        self._annotate(k_step)
+        self._annotate(k_step, tiles)
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
         """The block to tensorize; and with split K the one that adds up what it leaves."""
@@ -237,11 +244,15 @@ class _Builder:
         sch.bind(wave, "threadIdx.y")
         return outer, (wave, k0, k1)
 
-    def _annotate(self, k_step: LoopRV) -> None:
+    def _annotate(self, k_step: LoopRV, tiles: Sequence[str]) -> None:
         """What the passes are told."""
         sch, tiling = self.sch, self.tiling
+        rows = zip(tiles, self.product.extents[1:3], tiling.block, strict=True)
+        padded = [name for name, extent, tile in rows if not is_multiple(extent, tile)]
+        if padded and tiles[0] != tiles[1]:
+            # Rows of C past the edge are not stored.
+            sch.annotate(k_step, "mfmadsl.edges", " ".join(padded))
         sch.annotate(k_step, "mfmadsl.pipeline", tiling.stages)
-        sch.annotate(k_step, "mfmadsl.edges", "any")
         if not tiling.swizzle:
             sch.annotate(k_step, "mfmadsl.swizzle", 0)
         sch.annotate(k_step, "mfmadsl.grid.group", tiling.group)

@@ -24,8 +24,8 @@ _GROUP = 16  # bytes of rows that it takes together
 
 def copy_to_lds(
     sch: Schedule, block: SBlockRV, operand: int, memory: Memory, step: LoopRV, tiling: Tiling
-) -> None:
-    """Copy the tile of an operand, [s, rows, k], into the LDS in each step.
+) -> str:
+    """Copy the tile of an operand, [s, rows, k], into the LDS in each step; the tile's name.
 
     What computes the operand is inlined. Threads take what lies together in memory: chunks along
     K, or where rows are neighbours a few k of a few rows, which they turn around.
@@ -45,6 +45,7 @@ def copy_to_lds(
     sch.reorder(wave, lane, own, *inner[1:])
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
+    return str(sch.get(shared).writes[0].source.name)
 
 
 def _along_k(
