@@ -47,6 +47,8 @@ _EXPANDED = ("exp", "exp2", "exp10", "log", "log2", "log10")
 _WRITTEN = ("sigmoid", "tanh", "erf", "rsqrt", "pow")
 """Device functions of float32."""
 
+_FLOATS = ("float16", "float32", "float64")
+
 _TESTS = {"isnan": 0x003, "isinf": 0x204, "isfinite": 0x1F8}
 """The classes of numbers that LLVM's `is.fpclass` finds."""
 
@@ -58,7 +60,7 @@ FUNCTIONS = frozenset((*_EXACT, *_EXPANDED, *_WRITTEN, *_TESTS, *_MISSING))
 
 
 def expand_functions(function: PrimFunc) -> PrimFunc:
-    """The function with its calls of functions of floats expanded.
+    """The function with its calls of functions of floats expanded, and `!=` of floats true of NaN.
 
     Raises LoweringError for a function that is none of the above, and for vectors.
     """
@@ -66,10 +68,16 @@ def expand_functions(function: PrimFunc) -> PrimFunc:
 
 
 def _computes(expression: Any) -> bool:
+    if isinstance(expression, tirx.NE):
+        return dtype_of(expression.a) in _FLOATS
     return isinstance(expression, tvm.ir.Call) and called(expression) in FUNCTIONS
 
 
 def _computed(expression: Any) -> Any:
+    if isinstance(expression, tirx.NE):
+        # TVM's code for it is false of NaN, and it would make it of the negation of `==`.
+        equal = tirx.EQ(expression.a, expression.b)
+        return tirx.Select(equal, tirx.const(False, "bool"), tirx.const(True, "bool"))
     return expanded(called(expression), dtype_of(expression), list(expression.args))
 
 
@@ -81,7 +89,7 @@ def expanded(name: str, dtype: str, arguments: list[Any]) -> Any:
     if name in _TESTS:
         classes = tirx.const(_TESTS[name], "int32")
         return intrinsic("bool", "llvm.is.fpclass", arguments[0], classes)
-    if name in _EXACT and dtype in ("float16", "float32", "float64"):
+    if name in _EXACT and dtype in _FLOATS:
         return intrinsic(dtype, f"llvm.{_EXACT[name]}", *arguments)
     if name in (*_EXPANDED, *_WRITTEN) and dtype in ("float16", "float32"):
         return _of_float32(name, [a.astype("float32") for a in arguments]).astype(dtype)

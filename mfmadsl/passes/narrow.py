@@ -3,11 +3,11 @@
 Their values are computed as float32 and rounded after each operation, to nearest, ties to even. The
 float32 holds twice the bits of the narrow type and two more, so that a sum, a product, a quotient
 or a root is that of the narrow type, correctly rounded. What is too large becomes infinite, or NaN
-where the type has no infinity; NaN stays NaN; `min` and `max` of NaN and a number are the number.
+where the type has no infinity; NaN stays NaN; `min` and `max` choose as those of float32 do.
 Casts from other types go through float32, as those of ml_dtypes do.
 
-Loads, stores, selections and reinterpretations stay as they are, for `move_bits` where they are of
-no array: a matrix core takes the bits.
+Loads, stores, selections and reinterpretations stay as they are, since a matrix core takes the
+bits; what of them is in no array becomes integers in `bits.py`, at the end of lowering.
 """
 
 from __future__ import annotations
