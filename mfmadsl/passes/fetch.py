@@ -10,7 +10,7 @@ are not are loaded as the aligned words around them, and moved by `v_alignbyte_b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,12 +76,13 @@ class Loop:
 @dataclass
 class Fetch:
     """Neighbours in memory, loaded together; `exact` says that places where a condition fails must
-    read as 0, also if that differs among them."""
+    read as 0, also if that differs among them. Lanes may have exchanged what they fetch."""
 
     run: Sequence[Source]
     loop: Loop
     number: int
     exact: bool = True
+    exchanged: Mapping[tirx.Var, Any] = field(default_factory=dict)
     binds: list[Bind] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -109,7 +110,7 @@ class Fetch:
                 "of 31 bits cannot tell"
             )
         self._origin = (total(uniform, "int64") + least) * self.size
-        self._own = self._narrow(own) * self.size
+        self._own = self._narrow(substitute(own, self.exchanged)) * self.size
         self._classify()
         self.shifted = self._is_shifted()
         self.words = max(1, len(self.run) * self.size // WORD)
@@ -134,7 +135,7 @@ class Fetch:
         }  # fmt: skip
         # One that differs along the run is taken from the first: no one looks at the others.
         offset = [c for c in first.conditions if str(c) in loose or c in shared]
-        self._fixed = [c for c in offset if not depends(c, k)]
+        self._fixed = [substitute(c, self.exchanged) for c in offset if not depends(c, k)]
         moving = [c for c in offset if depends(c, k)]
         others = [
             [
@@ -144,7 +145,7 @@ class Fetch:
             for s in self.run
         ]  # fmt: skip
         last_only = self.loop.holds_before_last
-        self._moving = moving
+        self._moving = [substitute(c, self.exchanged) for c in moving]
         self._masks = others
         self.always_masked = any(
             not last_only(c) for c in [*moving, *(c for each in others for c in each)]

@@ -30,7 +30,9 @@ from tvm.tirx import (
     SeqStmt,
 )
 
+from mfmadsl.model import Read
 from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.exchange import exchanged
 from mfmadsl.passes.expression import (
     bits_of,
     constant,
@@ -123,10 +125,13 @@ def uses(statement: Any, variable: tirx.Var) -> bool:
     return bool(found)
 
 
-def main_loop(loop: For, analyzer: Analyzer) -> MainLoop:
+def main_loop(
+    loop: For, analyzer: Analyzer, lane: tirx.Var | None, available: Sequence[Read]
+) -> MainLoop:
     """Take a loop apart; raises NotUnderstood, with the statement, if it has anything else in it.
 
-    `analyzer` knows the ranges of all variables around it.
+    `analyzer` knows the ranges of all variables around it; `lane` is threadIdx.x, if that is a
+    wave's lane, and `available` what the chip has of reads in which lanes exchange elements.
     """
     if constant(loop.min) != 0:
         raise NotUnderstood(f"loop `{loop.loop_var.name}` does not start at 0")
@@ -141,7 +146,7 @@ def main_loop(loop: For, analyzer: Analyzer) -> MainLoop:
         raise NotUnderstood("not all copies into the LDS come before its reads")
     if "read" not in kinds or not any(is_matrix(s.value) for s in statements):
         raise NotUnderstood("it has no reads of the LDS, or no matrix instruction")
-    steps = _register_steps(statements[first:], kinds[first:])
+    steps = _register_steps(statements[first:], kinds[first:], lane, available)
     copied = {store_of(s).buffer.__chandle__() for s in statements[:first]}
     read = {load.source.__chandle__() for s in steps for r in s.reads for load in loads_of(r.value)}
     if read - copied:
@@ -261,7 +266,10 @@ def _kind(statement: BufferStore) -> str:
     raise NotUnderstood(f"`{statement.buffer.name}[...] = {statement.value}` has no place in it")
 
 
-def _register_steps(statements: Sequence[BufferStore], kinds: Sequence[str]) -> list[RegisterStep]:
+def _register_steps(
+    statements: Sequence[BufferStore], kinds: Sequence[str], lane: tirx.Var | None,
+    available: Sequence[Read],
+) -> list[RegisterStep]:  # fmt: skip
     grouped: list[tuple[list[BufferStore], list[BufferStore]]] = []
     for kind, statement in zip(kinds, statements, strict=True):
         if not grouped or (kind == "read" and grouped[-1][1]):
@@ -271,7 +279,9 @@ def _register_steps(statements: Sequence[BufferStore], kinds: Sequence[str]) -> 
         raise NotUnderstood("nothing is computed with what it reads last")
     versions = _versions([(reads, computing) for reads, computing in grouped])
     return [
-        RegisterStep(tuple(_wide(reads)), tuple(_dealt(computing)))
+        RegisterStep(
+            tuple(exchanged(list(_wide(reads)), lane, available)), tuple(_dealt(computing))
+        )
         for reads, computing in versions
     ]
 

@@ -24,7 +24,9 @@ from tvm.tirx import (
     Var,
 )
 
+from mfmadsl.language import reads
 from mfmadsl.model import Architecture
+from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.passes import device
 from mfmadsl.passes.element import Element, Source, element, runs, sources
 from mfmadsl.passes.error import NotUnderstood
@@ -39,7 +41,7 @@ from mfmadsl.passes.expression import (
     variables_of,
 )
 from mfmadsl.passes.fetch import Fetch, Loop
-from mfmadsl.passes.main_loop import PIPELINE, MainLoop, main_loop, store_of
+from mfmadsl.passes.main_loop import PIPELINE, MainLoop, elements_of, main_loop, store_of
 from mfmadsl.passes.order import Piece, one, split, spread
 from mfmadsl.passes.places import Places, Swizzle, swizzled
 from mfmadsl.passes.put import Home, Put
@@ -148,7 +150,11 @@ class _Pipeline:
         self.stages = int(annotations[PIPELINE])
         analyzer = self.analyzer.clone()
         _bind(analyzer, self.loop)
-        self.main: MainLoop = main_loop(self.loop, analyzer)
+        lane = self.threads.variables.get("threadIdx.x")
+        if self.threads.extents.get("threadIdx.x") != WAVE_SIZE:
+            lane = None
+        available = [r for r in reads().values() if self.chip.name in r.chips]
+        self.main: MainLoop = main_loop(self.loop, analyzer, lane, available)
         self._check_buffers()
         before_last = self.analyzer.clone()
         extent = self.loop.extent
@@ -212,9 +218,10 @@ class _Pipeline:
                 self._note(accesses, run[0].buffer, run[0].place, len(run), False)
         for step in self.main.steps:
             for read in step.reads:
-                index = read.value.indices[0]
-                base, lanes = (index.base, int(index.lanes)) if isinstance(index, tirx.Ramp) else (index, 1)
-                self._note(accesses, read.value.source, base, lanes, True)
+                (load,) = loads_of(read.value)
+                index = load.indices[0]
+                base = index.base if isinstance(index, tirx.Ramp) else index
+                self._note(accesses, load.source, base, len(elements_of(read.indices[0])), True)
         found = {}
         for handle, tile in tiles.items():
             length = constant(tile.shape[0])
@@ -237,7 +244,7 @@ class _Pipeline:
             where = numbers(place, values)
         except NotNumbersError:
             return
-        if where.ndim == 0 or count % 64:
+        if where.ndim == 0 or count % WAVE_SIZE:
             return
         size = lanes * bits_of(buffer.dtype) // 8
         accesses[buffer.__chandle__()].append(Access(tuple(int(x) for x in where), size, is_read))
@@ -277,15 +284,17 @@ class _Pipeline:
         ]  # fmt: skip
 
     def _placed(self, read: BufferStore) -> BufferStore:
-        (load,) = loads_of(read.value)
-        index = load.indices[0]
-        if isinstance(index, tirx.Ramp):
-            moved: Any = tirx.Ramp(
-                self.places.index(index.base, load.source), index.stride, index.lanes
-            )
-        else:
-            moved = self.places.index(index, load.source)
-        return BufferStore(read.buffer, tirx.BufferLoad(load.source, [moved]), list(read.indices))
+        """A read of where its elements are."""
+
+        def load(node: TensorLoad) -> Any:
+            index = node.indices[0]
+            if not isinstance(index, tirx.Ramp):
+                return tirx.BufferLoad(node.source, [self.places.index(index, node.source)])
+            base = self.places.index(index.base, node.source)
+            return tirx.BufferLoad(node.source, [tirx.Ramp(base, index.stride, index.lanes)])
+
+        value = tvm_ffi.structural_map(read.value, (TensorLoad, load))
+        return BufferStore(read.buffer, value, list(read.indices))
 
     # Loads that go straight into the LDS.
 
@@ -307,30 +316,20 @@ class _Pipeline:
         lane, place = self.threads.variables["threadIdx.x"], put.run[0].place
         parts = detect_linear_equation(place, [lane])
         chunk = len(put.run)
-        if len(parts) != 2 or constant(parts[0]) != chunk or self.threads.extents["threadIdx.x"] != 64:
+        if len(parts) != 2 or constant(parts[0]) != chunk or self.threads.extents["threadIdx.x"] != WAVE_SIZE:
             return None
         swizzle = self.places.of(put.buffer)
         moved = [t.mask << t.left for t in swizzle]
         feeding = [t.mask << t.right for t in swizzle]
         if any(m & f for m in moved for f in feeding) or any(
-            m & ~(63 * chunk) for m in moved
+            m & ~((WAVE_SIZE - 1) * chunk) for m in moved
         ):
             return None
+        exchanged = {}
         if swizzle:
-            other = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
-        else:
-            other = lane
-        turned = [
-            Source(s.buffer, substitute(s.place, {lane: other}),
-                   tuple(substitute(c, {lane: other}) for c in s.edges),
-                   tuple(substitute(c, {lane: other}) for c in s.inner))
-            for s in put.fetches[0].run
-        ]  # fmt: skip
-        try:
-            exact = put.buffer.__chandle__() not in self.loose
-            fetch = Fetch(turned, self.facts, number, exact)
-        except NotUnderstood:
-            return None
+            exchanged[lane] = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
+        exact = put.buffer.__chandle__() not in self.loose
+        fetch = Fetch(put.fetches[0].run, self.facts, number, exact, exchanged)
         return _DirectLoad(fetch, put.buffer, parts[1])
 
     # The parts of a turn.
@@ -372,7 +371,7 @@ class _Pipeline:
                     found.append(Piece(tuple(loads), len(loads)))
         return found
 
-    def reads(self, step: int, k: Any, tiles: dict[int, Any]) -> list[Piece]:
+    def reads_of(self, step: int, k: Any, tiles: dict[int, Any]) -> list[Piece]:
         def load(node: TensorLoad) -> Any:
             target = tiles.get(node.source.__chandle__())
             return node if target is None else tirx.BufferLoad(target, list(node.indices))
@@ -424,17 +423,17 @@ class _Pipeline:
         out = [*self._entry(), *self.fetched(self.turn(i32(0)), True)]
         first = [*self.stored(self.turn(i32(0)), True), device.barrier()]
         ahead = [*self.fetched(self.turn(tirx.min(t + 1, self.last)), False)]
-        work = [s for p in self.reads(0, self.turn(t), {}) for s in p.statements]
+        work = [s for p in self.reads_of(0, self.turn(t), {}) for s in p.statements]
         work += self.computing(0, self.turn(t))
         del ahead
         out += first
         now = self.turn(i32(0))
-        out += [s for p in self.reads(0, now, {}) for s in p.statements]
+        out += [s for p in self.reads_of(0, now, {}) for s in p.statements]
         out += self.computing(0, now)
         again = [
             *self.fetched(self.turn(t + 1), False), device.barrier(),
             *self.stored(self.turn(t + 1), False), device.barrier(),
-            *[s for p in self.reads(0, self.turn(t + 1), {}) for s in p.statements],
+            *[s for p in self.reads_of(0, self.turn(t + 1), {}) for s in p.statements],
             *self.computing(0, self.turn(t + 1)),
         ]  # fmt: skip
         if constant(self.last) != 0:
@@ -445,7 +444,7 @@ class _Pipeline:
         """All register steps but the last."""
         out: list[Any] = []
         for s in range(len(self.steps) - 1):
-            others = [*self.reads(s + 1, k, tiles), *(moves if s == 0 else ())]
+            others = [*self.reads_of(s + 1, k, tiles), *(moves if s == 0 else ())]
             out += [device.wait_for_lds(), *spread(self.computing(s, k), others)]
         return out
 
@@ -458,7 +457,7 @@ class _Pipeline:
                 tirx.min(i32(1), self.last)
             )  # fmt: skip
             out += self.fetched(ahead, False)
-        first = [s for p in self.reads(0, zero, {}) for s in p.statements]
+        first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
         return [*out, device.barrier(), *first]
 
     def _finish(self, k: Any) -> list[Any]:
@@ -477,7 +476,7 @@ class _Pipeline:
         now, following = self.turn_of(t), self.turn(t + 1)
         products = self.computing(len(self.steps) - 1, now)
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), {})
-        reads = self.reads(0, following, {})
+        reads = self.reads_of(0, following, {})
         cut = split(products, reads)
         return [
             *self._inner(now, {}),
@@ -522,7 +521,7 @@ class _Pipeline:
     def _turn_of_two(self, t: Any, tiles: dict[int, Any], others: dict[int, Any]) -> list[Any]:
         now, following = self.turn_of(t), self.turn(tirx.min(t + 1, self.last))
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
-        reads = self.reads(0, following, others)
+        reads = self.reads_of(0, following, others)
         return [
             device.wait_for_memory(),
             *self._inner(now, tiles, moves),
@@ -542,14 +541,14 @@ class _Pipeline:
         if constant(self.last) != 0:
             ahead = self.turn(i32(1)) if self.last_first else tirx.min(i32(1), self.last)
             out += [load.move(ahead, odd) for load in self.direct]
-        return [*out, *(s for p in self.reads(0, zero, {}) for s in p.statements)]
+        return [*out, *(s for p in self.reads_of(0, zero, {}) for s in p.statements)]
 
     def _direct_turn(self, t: Any, tiles: dict[int, Any], others: dict[int, Any]) -> list[Any]:
         assert self.direct is not None
         now, following = self.turn_of(t), self.turn(tirx.min(t + 1, self.last))
         ahead = self.turn(tirx.min(t + 2, self.last))
         pieces = [
-            *self.reads(0, following, others),
+            *self.reads_of(0, following, others),
             *(Piece((load.move(ahead, tiles),), 2) for load in self.direct),
         ]
         return [

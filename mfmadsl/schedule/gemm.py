@@ -180,25 +180,22 @@ class _Builder:
         outer, loops = self._cut(main, tile, total is not None)
         wave, k_step, register_step = loops
         tiles = [
-            copy_to_lds(sch, outer, operand, self.product.memory[operand], k_step, tiling)
+            copy_to_lds(sch, outer, operand, self.product.memory[operand], k_step, tiling, self.chip)
             for operand in (0, 1)
         ]
-        fragments = [
-            load_fragments(sch, outer, operand, tile, register_step) for operand in (0, 1)
-        ]
+        for operand, staged in enumerate(tiles):
+            load_fragments(sch, outer, operand, tile, register_step, staged.turned)
         sums = sch.cache_write(outer, 0, "warp")
         sch.reverse_compute_at(sums, wave, preserve_unit_loops=True)
         init = sch.decompose_reduction(outer, k_step)
         store_by_lanes(sch, sums, tile)
-        for fragment in fragments:
-            fragment.tensorize(sch)
         sch.tensorize(sch.get_loops(main)[-3], tile.COMPUTE)
         sch.tensorize(sch.get_loops(sch.get_child_blocks(init)[0])[-2], tile.FILL)
         if total is None:
             fold_epilogue(sch, sums)
         else:
             fold_into_total(sch, total)
-        self._annotate(k_step, tiles)
+        self._annotate(k_step, [staged.name for staged in tiles])
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
         """The block to tensorize; and with split K the one that adds up what it leaves."""

@@ -14,6 +14,8 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.dlight.gpu.matmul import auto_inline_producers
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
+from mfmadsl.language import reads
+from mfmadsl.model import Architecture
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.schedule.memory import Memory
 from mfmadsl.schedule.tiling import CHUNK, Tiling
@@ -22,13 +24,23 @@ _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning
 _GROUP = 16  # bytes of rows that it takes together
 
 
+@dataclass(frozen=True)
+class Staged:
+    """A tile in the LDS, by its name; `turned` if it lies [s, k, rows], as in memory."""
+
+    name: str
+    turned: bool
+
+
 def copy_to_lds(
-    sch: Schedule, block: SBlockRV, operand: int, memory: Memory, step: LoopRV, tiling: Tiling
-) -> str:
-    """Copy the tile of an operand, [s, rows, k], into the LDS in each step; the tile's name.
+    sch: Schedule, block: SBlockRV, operand: int, memory: Memory, step: LoopRV, tiling: Tiling,
+    chip: Architecture,
+) -> Staged:  # fmt: skip
+    """Copy the tile of an operand, [s, rows, k], into the LDS in each step.
 
     What computes the operand is inlined. Threads take what lies together in memory: chunks along
-    K, or where rows are neighbours a few k of a few rows, which they turn around.
+    K, or where rows are neighbours a few k of a few rows, which they turn around. A chip with reads
+    that turn them around takes chunks of rows.
     """
     shared = sch.cache_read(block, operand, "shared")
     sch.compute_at(shared, step, preserve_unit_loops=True)
@@ -37,7 +49,12 @@ def copy_to_lds(
     counts = [int(sch.get(loop).extent) for loop in (rows, k)]
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
     waves = tiling.waves[0] * tiling.waves[1]
-    if memory.axis in ("i", "j"):
+    turned = memory.axis in ("i", "j") and _reads_turned(chip, size, counts)
+    if turned:
+        sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
+        sch.reorder(k, rows)
+        inner = _along_k(sch, k, rows, counts[::-1], size, waves)
+    elif memory.axis in ("i", "j"):
         inner = _turning(sch, rows, k, counts, size, waves)
     else:
         inner = _along_k(sch, rows, k, counts, size, waves)
@@ -45,7 +62,15 @@ def copy_to_lds(
     sch.reorder(wave, lane, own, *inner[1:])
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
-    return str(sch.get(shared).writes[0].source.name)
+    return Staged(str(sch.get(shared).writes[0].source.name), turned)
+
+
+def _reads_turned(chip: Architecture, size: int, counts: Sequence[int]) -> bool:
+    """Whether the chip has reads for tiles that lie [k, rows], of elements of so many bytes."""
+    return any(
+        chip.name in read.chips and read.bits == 8 * size and counts[0] % read.lanes == 0
+        for read in reads().values()
+    )
 
 
 def _along_k(
@@ -79,31 +104,29 @@ def _turning(
     return [sch.fuse(k_chunk, group, half), k_inside, rows_inside]
 
 
-@dataclass(frozen=True)
-class Fragments:
-    """The block that loads an operand into registers, and its intrinsic."""
-
-    tile_loop: LoopRV
-    intrinsic: str
-
-    def tensorize(self, sch: Schedule) -> None:
-        sch.tensorize(self.tile_loop, self.intrinsic)
-
-
 def load_fragments(
-    sch: Schedule, block: SBlockRV, operand: int, tile: ModuleType, step: LoopRV
-) -> Fragments:
+    sch: Schedule, block: SBlockRV, operand: int, tile: ModuleType, step: LoopRV, turned: bool
+) -> None:
     """Load an operand, [s, rows, k], from the LDS into registers in each register step."""
-    rows, index_map, name = (
-        (tile.M, tile.index_map_A, tile.LOAD_A_SHARED)
-        if operand == 0
-        else (tile.N, tile.index_map_B_transposed, tile.LOAD_B_TRANSPOSED_SHARED)
-    )
     registers = sch.cache_read(block, operand, "warp")
     sch.compute_at(registers, step, preserve_unit_loops=True)
-    loop, _ = _tiled(sch, registers, rows, tile.K)
-    sch.transform_layout(registers, ("write", 0), _of_last_two(index_map))
-    return Fragments(loop, name)
+    if operand == 0:
+        rows, index_map, name = tile.M, tile.index_map_A, "LOAD_A_SHARED"
+    elif turned:
+        rows, index_map, name = tile.N, tile.index_map_B, "LOAD_B_SHARED"
+    else:
+        rows, index_map, name = tile.N, tile.index_map_B_transposed, "LOAD_B_TRANSPOSED_SHARED"
+    loops = _tiled(sch, registers, *((tile.K, rows) if turned else (rows, tile.K)))
+    if operand == 0 and turned:
+        # No intrinsic of a module loads an A that lies K x M: its lanes are bound instead.
+        sch.transform_layout(
+            registers, ("write", 0), _of_last_two(lambda k, i: tile.index_map_A(i, k))
+        )
+        lane, _ = _per_lane(sch, loops, lambda k, i: tile.a_slot(i, k))
+        sch.bind(lane, "threadIdx.x")
+    else:
+        sch.transform_layout(registers, ("write", 0), _of_last_two(index_map))
+        sch.tensorize(loops[0], getattr(tile, name))
 
 
 def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType) -> None:
