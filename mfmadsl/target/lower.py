@@ -15,6 +15,7 @@ from tvm.tirx.build import split_host_device_mods
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes import LoweringError
+from mfmadsl.passes.grid import grid_of, regrid
 from mfmadsl.passes.pipeline import pipeline
 from mfmadsl.target.extent import OPERATORS, Extent, Formula
 from mfmadsl.target.kernel import Argument, Symbol
@@ -122,7 +123,9 @@ def _device(
 ) -> tuple[tvm.IRModule, Target, Launch]:
     kernel = _in_order(kernel, [p.name for p in function.params])
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
+    grid = grid_of(module[name])
     kernel, remarks = pipeline(module[name], chip)
+    kernel = regrid(kernel, grid) if grid else kernel
     module = tvm.IRModule({name: kernel})
     launch = _launch(name.name_hint, module[name])  # before divisions become shifts
     return tirx.transform.LowerIntrin()(module), target, launch

@@ -1,0 +1,141 @@
+"""The grid: which tile a workgroup takes, such that neighbours share what is in a cache.
+
+Workgroups go to the dies of a chip in turn, and each die has an L2 of its own. So tiles are dealt
+out such that a die gets consecutive ones, and consecutive tiles form blocks of `group` rows: they
+share their columns while the rows stay in the cache. A loop of the kernel is annotated with it:
+
+    mfmadsl.grid.group        rows of tiles (blockIdx.y) of a block of tiles
+    mfmadsl.grid.dies         among which workgroups go in turn
+    mfmadsl.grid.workgroups   so many at most, which then walk over the tiles
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.tirx import AttrStmt, Bind, For, ForKind, PrimFunc, SeqStmt, Var
+
+from mfmadsl.passes import device
+from mfmadsl.passes.expression import constant, i32, substitute
+
+_PREFIX = "mfmadsl.grid."
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the annotations say."""
+
+    group: int = 1
+    dies: int = 1
+    workgroups: int | None = None
+
+
+def grid_of(function: PrimFunc) -> Grid | None:
+    """What a loop of the kernel is annotated with; None if none is."""
+    found: dict[str, int] = {}
+
+    def loop(node: For) -> None:
+        for key, value in (node.annotations or {}).items():
+            if str(key).startswith(_PREFIX):
+                found[str(key).removeprefix(_PREFIX)] = int(value)
+
+    tvm_ffi.structural_walk(function.body, (For, loop))
+    return Grid(**found) if found else None
+
+
+def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
+    """The device function with all its tiles along blockIdx.x, in the order of the grid."""
+    axes: dict[str, AttrStmt] = {}
+
+    def axis(node: AttrStmt) -> Any:
+        tag = str(node.node.thread_tag) if node.attr_key == "thread_extent" else ""
+        if not tag.startswith("blockIdx"):
+            return node
+        axes[tag[-1]] = node
+        return node.body
+
+    body = tvm_ffi.structural_map(function.body, (AttrStmt, axis))
+    if "x" not in axes:
+        return function
+    extents = {name: _narrow(axes[name].value) if name in axes else i32(1) for name in "xyz"}
+    number, own = Var("tile", "int32"), axes["x"].node.var
+    binds, places = _places(number, extents, grid)
+    taken = {
+        axes[name].node.var: _as(places[name], str(axes[name].node.var.ty.dtype)) for name in axes
+    }
+    body = substitute(body, taken)
+    tiles = _product(extents.values())
+    turn: Any = own
+    if grid.workgroups is None:
+        count = tiles
+        placed = [Bind(number, _by_die(turn, tiles, grid.dies)), *binds, body]
+        statement: Any = SeqStmt(placed)
+    else:
+        count = _least(tiles, i32(grid.workgroups))
+        again = Var("turn", "int32")
+        number_of = _by_die(own + again * count, tiles, grid.dies)
+        # The next tile goes where this one was.
+        placed = [Bind(number, number_of), *binds, body, device.barrier()]
+        turns = tirx.floordiv(tiles - own + (count - 1), count)
+        statement = For(again, i32(0), turns, ForKind.SERIAL, SeqStmt(placed))
+    first = axes["x"]
+    whole = AttrStmt(first.node, first.attr_key, count, statement)
+    return function.with_body(whole)
+
+
+def _places(number: Var, extents: dict[str, Any], grid: Grid) -> tuple[list[Bind], dict[str, Any]]:
+    """Where a tile is on each axis, by its number; each quotient is computed once."""
+    binds: list[Bind] = []
+
+    def let(name: str, value: Any) -> Any:
+        if constant(value) is not None:
+            return value
+        variable = Var(name, "int32")
+        binds.append(Bind(variable, value))
+        return variable
+
+    columns, rows = let("columns", extents["x"]), let("rows", extents["y"])
+    layer = let("layer", columns * rows)
+    if constant(extents["z"]) == 1:
+        z, inside = i32(0), number
+    else:
+        z = let("z", tirx.floordiv(number, layer))
+        inside = let("inside", number - z * layer)
+    block = let("block", tirx.floordiv(inside, columns * grid.group))
+    left = let("left", inside - block * (columns * grid.group))
+    height = let("height", _least(rows - block * grid.group, i32(grid.group)))
+    x = let("column", tirx.floordiv(left, height))
+    y = let("row", block * grid.group + (left - x * height))
+    return binds, {"x": x, "y": y, "z": z}
+
+
+def _by_die(number: Any, tiles: Any, dies: int) -> Any:
+    """The tile of a workgroup, both by their numbers, such that a die has consecutive tiles."""
+    if dies == 1:
+        return number
+    # The first dies get one tile more, where they do not come out even.
+    each, more = tirx.floordiv(tiles, i32(dies)), tirx.floormod(tiles, i32(dies))
+    die, turn = tirx.floormod(number, i32(dies)), tirx.floordiv(number, i32(dies))
+    return die * each + _least(die, more) + turn
+
+
+def _product(extents: Any) -> Any:
+    total: Any = i32(1)
+    for extent in extents:
+        total = total * extent
+    return total
+
+
+def _narrow(extent: Any) -> Any:
+    return _as(extent, "int32")
+
+
+def _as(value: Any, dtype: str) -> Any:
+    return value if str(value.ty.dtype) == dtype else tirx.Cast(dtype, value)
+
+
+def _least(a: Any, b: Any) -> Any:
+    return tirx.min(a, b)
