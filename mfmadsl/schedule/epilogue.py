@@ -16,7 +16,7 @@ from tvm.tirx import IterVar
 
 from mfmadsl.schedule.dataflow import check_consumers, fills
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.nest import function_of, is_number
+from mfmadsl.schedule.nest import function_of, is_number, nest_of
 from mfmadsl.tvm_refusal import tvm_refusal
 
 THREADS = 256
@@ -102,13 +102,19 @@ def _is_only_place(index: Any, extent: Any, units: list[Any]) -> bool:
 
 def element_kernel(sch: Schedule, block: SBlockRV) -> LoopRV:
     """Compute the elements of a block in a kernel of its own, one a thread; the thread's loop."""
-    kinds = [axis.iter_type for axis in sch.get(block).iter_vars]
+    nest = nest_of(sch, block)
     places = [
-        loop
-        for loop, kind in zip(sch.get_loops(block), kinds, strict=True)
-        if kind == IterVar.DataPar
+        value
+        for axis, value in zip(nest.block.iter_vars, nest.realize.iter_values, strict=True)
+        if axis.iter_type == IterVar.DataPar
     ]
-    group, thread = sch.split(sch.fuse(*places), [None, THREADS])
+    loops = [
+        loop
+        for loop, found in zip(sch.get_loops(block), nest.loops, strict=True)
+        if any(found.loop_var.same_as(place) for place in places)
+    ]
+    whole = sch.fuse(*loops) if loops else sch.add_unit_loop(block)
+    group, thread = sch.split(whole, [None, THREADS])
     sch.bind(group, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
     return thread

@@ -76,6 +76,12 @@ def _check_form(product: SumOfProducts) -> None:
             f"reads both factors from `{product.first.source.name}`: give one of them a copy, as"
             " `prepared` does"
         )
+    for place, kind in (("first", "i"), ("second", "j")):
+        if not product.axes(kind):
+            raise product.nest.refusal(
+                f"has no axis of its {place} factor alone: give it one of length 1, as `prepared`"
+                " does"
+            )
     if not product.adds_to_sum:
         raise product.nest.refusal(
             "adds the sum to the product: add the product to the sum, as `prepared` does"
