@@ -30,13 +30,21 @@ def fold_epilogue(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:
     ScheduleError, with the name, for a block that is not element-wise, and for a second result.
     """
     last = fold_forward(sch, block)
-    if len(last) == 1 and reads_plainly(sch, block, last[0]):
-        with tvm_refusal(f"block `{sch.get(last[0]).name_hint}`", ScheduleError):
-            sch.reverse_compute_inline(last[0])
+    if len(last) == 1 and reads_plainly(sch, block, last[0]) and _folded_back(sch, last[0]):
         return ()
     for each in last:
         element_kernel(sch, each)
     return last
+
+
+def _folded_back(sch: Schedule, last: SBlockRV) -> bool:
+    """Inline a block into the one that it reads, unless TVM does not know how."""
+    try:
+        with tvm_refusal("workload", ScheduleError):
+            sch.reverse_compute_inline(last)
+    except ScheduleError:
+        return False
+    return True
 
 
 def fold_into_total(sch: Schedule, total: SBlockRV) -> tuple[SBlockRV, ...]:

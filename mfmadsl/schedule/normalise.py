@@ -10,6 +10,7 @@ from typing import Any
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
+from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.dataflow import check_producers, check_written_once
 from mfmadsl.schedule.error import ScheduleError
@@ -23,7 +24,7 @@ from mfmadsl.schedule.memory import (
     plain,
 )
 from mfmadsl.schedule.nest import Nest, buffers, function_of, is_number, nest_of
-from mfmadsl.schedule.sum_of_products import SumOfProducts, product_nest, sum_of_products, uses
+from mfmadsl.schedule.sum_of_products import SumOfProducts, product_nest, sum_of_products
 from mfmadsl.tvm_refusal import tvm_refusal
 
 
@@ -122,29 +123,48 @@ def _normalised(
     sch: Schedule, block: SBlockRV, product: SumOfProducts, kinds: Sequence[str],
     lies: tuple[Memory, Memory, Memory],
 ) -> Product:  # fmt: skip
-    axes = list(product.nest.block.iter_vars)
     for factor in (product.first, product.second):
         sch.reindex(block, ("read", _position(sch, block, factor.source)))
     c = sch.reindex(block, ("write", 0))
     _hide_places(sch, block)
+    # Their axes are those that the copies have: `reindex` leaves out one of length 1 within a sum.
+    used = [_axes_of(sch, block, region) for region in _regions(sch, block)]
+    for inside, form in zip(used, ("i", "j", "ij"), strict=True):
+        if not all((kind, True) in zip(kinds, inside, strict=True) for kind in form):
+            raise product.nest.refusal(
+                "has an axis of length 1 that is no index of its own: copy what it is an index of,"
+                " as `prepared` does"
+            )
     if all(is_number(axis.dom.extent, 1) for axis in product.axes("k")):
-        # A sum of one product would become none.
-        sch.pad_einsum(block, [2 if kind == "k" else 1 for kind in kinds])
+        # A sum of one product would become none: it gets a second one, of zeros.
+        longer = [kind == "k" and a and b for kind, a, b in zip(kinds, *used[:2], strict=True)]
+        if not any(longer):
+            raise product.nest.refusal(
+                "sums one product only, of elements whose places its loop is no plain part of: copy"
+                " the factors, as `prepared` does"
+            )
+        sch.pad_einsum(block, [2 if here else 1 for here in longer])
     extents = [axis.dom.extent for axis in sch.get(block).iter_vars]
-    used = [
-        [uses(use, axis.var) for axis in axes]
-        for use in (product.first, product.second, product.store)
-    ]
     for end, form, inside in zip(
         (("read", 0), ("read", 1), ("write", 0)), ("sik", "sjk", "sij"), used, strict=True
     ):
         sch.transform_layout(block, end, _fused(extents, kinds, form, inside))
-    sch.transform_block_layout(block, _fused(extents, kinds, "sijk", [True] * len(axes)))
+    sch.transform_block_layout(block, _fused(extents, kinds, "sijk", [True] * len(kinds)))
     found = sch.get(block)
     s, i, j, k = (plain(axis.dom.extent) for axis in found.iter_vars)
     types = tuple(str(region.source.dtype) for region in (*found.reads, *found.writes))
     a, b = (_writer(sch, block, read) for read in (0, 1))
     return Product(block, a, b, c, (s, i, j, k), (types[0], types[1], types[2]), lies)
+
+
+def _regions(sch: Schedule, block: SBlockRV) -> list[Any]:
+    return [*sch.get(block).reads, *sch.get(block).writes]
+
+
+def _axes_of(sch: Schedule, block: SBlockRV, region: Any) -> list[bool]:
+    """Which of the block's axes a copy that `reindex` made has."""
+    own = [variable for part in region.region for variable in undefined_vars(part.min)]
+    return [any(axis.var.same_as(v) for v in own) for axis in sch.get(block).iter_vars]
 
 
 def _position(sch: Schedule, block: SBlockRV, buffer: Any) -> int:

@@ -11,7 +11,15 @@ from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import IterVar, PrimFunc
 
 from mfmadsl.schedule.memory import final_store, memory
-from mfmadsl.schedule.nest import Nest, block_names, buffers, same, statements, substitute
+from mfmadsl.schedule.nest import (
+    Nest,
+    block_names,
+    buffers,
+    is_number,
+    same,
+    statements,
+    substitute,
+)
 from mfmadsl.schedule.sum_of_products import (
     SumOfProducts,
     product_nest,
@@ -44,7 +52,7 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
 
     total, places = store.buffer, list(store.indices)
     sum_type = WIDE.get(product.sum_type, product.sum_type)
-    if units or sum_type != product.sum_type:
+    if units or _hidden(product, store, "ij") or sum_type != product.sum_type:
         spatial = [*units, *(axis for axis in nest.block.iter_vars if uses(store, axis.var))]
         total, places = _buffer(f"{store.buffer.name}_sum", spatial, sum_type)
         allocated.append(total)
@@ -56,10 +64,12 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
     for factor, unit in _in_order(function, product, lacking):
         # A cast that rounds to the narrow type has to stay when the sum is in a wide one.
         value = uncast(factor) if sum_type == product.sum_type else factor
-        shared = any(uncast(factor).source.same_as(buffer) for buffer in buffers(factors))
-        if shared or unit is not None or not isinstance(value, TensorLoad):
-            element = uncast(factor)
-            used = [axis for axis in axes if axis is unit or uses(element, axis.var)]
+        element = uncast(factor)
+        shared = any(element.source.same_as(buffer) for buffer in buffers(factors))
+        own_buffer = isinstance(value, TensorLoad) and not shared
+        hidden = _hidden(product, element, "ijk")
+        if not own_buffer or unit is not None or hidden:
+            used = [axis for axis in axes if axis in (unit, *hidden) or uses(element, axis.var)]
             name = _unique(f"{element.source.name}_copy", taken)
             copy, own = _buffer(name, used, str(value.ty.dtype))
             allocated.append(copy)
@@ -77,6 +87,25 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
     middle = s_tir.SBlockRealize([*loops, *nest.realize.iter_values], True, changed)
     middle = _looped(loops, units, _again(nest.loops, middle))
     return _replaced(function, nest, [*before, middle, *after], allocated)
+
+
+def _hidden(product: SumOfProducts, use: Any, kinds: str) -> list[Any]:
+    """Axes of length 1 that TVM would leave out, though a load or store needs them.
+
+    Rows, columns or sum have no other axis, so that they are padded along these, but they are no
+    indices of their own. A factor needs those of a sum even where its places do not depend on them.
+    """
+    found = []
+    for kind in kinds:
+        axes = product.axes(kind)
+        if all(is_number(axis.dom.extent, 1) for axis in axes):
+            found += [
+                axis
+                for axis in axes
+                if (kind == "k" or uses(use, axis.var))
+                and not any(index.same_as(axis.var) for index in use.indices)
+            ]
+    return found
 
 
 def _unit(kind: str, nest: Nest) -> Any:

@@ -102,9 +102,6 @@ def sum_of_products(nest: Nest) -> SumOfProducts:
         raise nest.refusal(f"may write one place of `{store.buffer.name}` several times")
     _check_regions(nest)
     kinds = tuple(_kind(nest, axis, first, second, store) for axis in nest.block.iter_vars)
-    summed = [axis for axis in nest.block.iter_vars if axis.iter_type == IterVar.CommReduce]
-    if not any(uses(first, axis.var) and uses(second, axis.var) for axis in summed):
-        raise nest.refusal("sums over no loop that both factors depend on")
     return SumOfProducts(nest, store, first, second, kinds)
 
 

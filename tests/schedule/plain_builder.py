@@ -19,7 +19,7 @@ from mfmadsl.schedule.prepare import prepared
 
 INSTRUCTIONS = {
     ("float16", "float16", "float32"): "mfma_f32_32x32x8_f16",
-    ("bfloat16", "bfloat16", "float32"): "mfma_f32_32x32x8_bf16_1k",
+    ("bfloat16", "bfloat16", "float32"): "mfma_f32_32x32x8_bf16",
     ("float32", "float32", "float32"): "mfma_f32_32x32x2_f32",
     ("int8", "int8", "int32"): "mfma_i32_32x32x16_i8",
 }
