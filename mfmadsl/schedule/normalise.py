@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.schedule.dataflow import check_producers, check_written_once
+from mfmadsl.schedule.dataflow import check_compact, check_producers, check_written_once
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import (
     UNKNOWN,
@@ -62,6 +62,7 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
     nest = nest_of(sch, block)
     product = sum_of_products(nest)
     _check_form(product)
+    check_compact(function_of(sch))
     check_written_once(function_of(sch))
     check_producers(function_of(sch), nest)
     lies = _memory(sch, product)
@@ -198,14 +199,22 @@ def _writer(sch: Schedule, block: SBlockRV, read: int) -> SBlockRV:
 def _fused(
     extents: Sequence[Any], kinds: Sequence[str], form: str, inside: Sequence[bool]
 ) -> tirx.IndexMap:
-    """The index map that fuses the axes of each kind, outermost first."""
+    """The index map that fuses the axes of each kind, outermost first.
+
+    TVM takes a sum of axes of length 1 for zero: they are left out, but for one that stands alone.
+    """
+    units = [is_number(extent, 1) for extent in extents]
     old: list[Any] = []
     new: dict[str, Any] = {}
-    for extent, kind, here in zip(extents, kinds, inside, strict=True):
+    for extent, kind, here, unit in zip(extents, kinds, inside, units, strict=True):
         if not here:
             continue
         old.append(tirx.Var(f"i{len(old)}", extent.ty))
-        new[kind] = new[kind] * extent + old[-1] if kind in new else old[-1]
+        alone = (kind, False) not in zip(kinds, units, strict=True)
+        if not unit:
+            new[kind] = new[kind] * extent + old[-1] if kind in new else old[-1]
+        elif alone and kind not in new:
+            new[kind] = old[-1]
     zero = tirx.IntImm(extents[0].ty, 0)
     return tirx.IndexMap(old, [new.get(kind, zero) for kind in form], None)
 

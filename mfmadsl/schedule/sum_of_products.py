@@ -180,6 +180,8 @@ def _kind(nest: Nest, axis: Any, first: Any, second: Any, store: Any) -> str:
         return "k"
     if not inside[2] and not unit:
         raise nest.refusal(f"writes the same place for each `{axis.var.name}`")
+    if inside == (False, False, True) and not unit:
+        raise nest.refusal(f"writes the same sum for each `{axis.var.name}`")
     return {(True, False, True): "i", (False, True, True): "j"}.get(inside, "s")
 
 

@@ -16,10 +16,13 @@ import numpy.typing as npt
 import tvm
 from tvm import te, tirx
 from tvm.s_tir import Schedule
+from tvm.sym import Analyzer
 from tvm.tirx import PrimFunc
+from tvm.tirx.analysis import undefined_vars
 
 import mfmadsl
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.nest import substitute
 from tests.schedule.spoiled import SPOILS
 
 Array = npt.NDArray[Any]
@@ -83,15 +86,16 @@ class RandomWorkload:
         return [self._operand(parameter, generator) for parameter in self.function.params]
 
     def _operand(self, parameter: Any, generator: np.random.Generator) -> Array:
-        shape = [
-            int(extent) if isinstance(extent, tirx.IntImm) else self.symbols[extent.name]
-            for extent in parameter.shape
-        ]
+        shape = [self._number(extent) for extent in parameter.shape]
         name = str(parameter.dtype)
         dtype = np.dtype(getattr(ml_dtypes, name, name))
-        if str(parameter.name) == "places":
+        if str(parameter.name).startswith("places"):
             return generator.integers(0, shape[0], shape).astype(dtype)
         return generator.integers(-3, 4, shape).astype(dtype)
+
+    def _number(self, extent: Any) -> int:
+        values = {v: tirx.const(self.symbols[v.name], "int32") for v in undefined_vars(extent)}
+        return int(Analyzer().simplify(substitute(extent, values)))
 
     def expected(self) -> list[Array]:
         """What the arguments hold after the function ran on the CPU."""
@@ -271,7 +275,7 @@ def _operand(draw: Draw, name: str, rows: Any, columns: Any, dtype: str) -> Call
         return lambda i, k: scaled[i, k]
     x = draw.argument(name, shape, dtype)
     if how == "gathered":
-        places = draw.argument("places", (rows,), "int32")
+        places = draw.argument(f"places_{name}", (rows,), "int32")
         return lambda i, k: x[places[i], k]
     if how == "added":
         one = te.compute(shape, lambda i, k: x[i, k] + tirx.const(1, dtype), name=f"{name}_one")
