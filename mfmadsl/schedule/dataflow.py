@@ -76,6 +76,16 @@ def check_written_once(function: PrimFunc) -> None:
                         )
 
 
+def check_bound(function: PrimFunc) -> None:
+    """Refuse a function of which a statement is in no kernel: its loops are bound to no threads."""
+    for access in accesses(function):
+        if not access.bound:
+            raise ScheduleError(
+                f"{access.name} is in no kernel: it neither computes a factor of the product nor"
+                " uses what the product is"
+            )
+
+
 def check_compact(function: PrimFunc) -> None:
     """Refuse arguments that are parts of something larger: kernels reach memory by its shape."""
     for parameter in function.params:

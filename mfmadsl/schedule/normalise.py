@@ -66,9 +66,8 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
     check_written_once(function_of(sch))
     check_producers(function_of(sch), nest)
     lies = _memory(sch, product)
-    kinds = _kinds(product)
     with _refusal(nest):
-        return _normalised(sch, block, product, kinds, lies)
+        return _normalised(sch, block, product, lies)
 
 
 def _check_form(product: SumOfProducts) -> None:
@@ -83,6 +82,12 @@ def _check_form(product: SumOfProducts) -> None:
             raise product.nest.refusal(
                 f"has no axis of its {place} factor alone: give it one of length 1, as `prepared`"
                 " does"
+            )
+    for factor in (product.first, product.second):
+        if product.some_batches(factor):
+            raise product.nest.refusal(
+                f"has batches that share `{factor.source.name}` and others that do not: copy it for"
+                " each, as `prepared` does"
             )
     if not product.adds_to_sum:
         raise product.nest.refusal(
@@ -104,26 +109,11 @@ def _memory(sch: Schedule, product: SumOfProducts) -> tuple[Memory, Memory, Memo
     return a, b, c
 
 
-def _kinds(product: SumOfProducts) -> tuple[str, ...]:
-    """What each axis becomes.
-
-    TVM cannot prove that a number of loops of a variable length cover the product of both. So an
-    axis of rows or columns of known length outside of one of unknown length is a batch.
-    """
-    kinds = list(product.kinds)
-    axes = product.nest.block.iter_vars
-    known = [isinstance(axis.dom.extent, tirx.IntImm) for axis in axes]
-    for n, kind in enumerate(product.kinds):
-        inside = zip(product.kinds[n + 1 :], known[n + 1 :], strict=True)
-        if kind in "ij" and known[n] and (kind, False) in inside:
-            kinds[n] = "s"
-    return tuple(kinds)
-
-
 def _normalised(
-    sch: Schedule, block: SBlockRV, product: SumOfProducts, kinds: Sequence[str],
+    sch: Schedule, block: SBlockRV, product: SumOfProducts,
     lies: tuple[Memory, Memory, Memory],
 ) -> Product:  # fmt: skip
+    kinds = product.kinds
     for factor in (product.first, product.second):
         sch.reindex(block, ("read", _position(sch, block, factor.source)))
     c = sch.reindex(block, ("write", 0))

@@ -67,7 +67,7 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
         element = uncast(factor)
         shared = any(element.source.same_as(buffer) for buffer in buffers(factors))
         own_buffer = isinstance(value, TensorLoad) and not shared
-        hidden = _hidden(product, element, "ijk")
+        hidden = [*_hidden(product, element, "ijk"), *product.some_batches(element)]
         if not own_buffer or unit is not None or hidden:
             used = [axis for axis in axes if axis in (unit, *hidden) or uses(element, axis.var)]
             name = _unique(f"{element.source.name}_copy", taken)

@@ -12,8 +12,10 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
 from mfmadsl.schedule import load_intrinsic
+from mfmadsl.schedule.dataflow import check_bound
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.nest import function_of
 from mfmadsl.schedule.normalise import normalise, product_block
 from mfmadsl.schedule.prepare import prepared
 
@@ -30,6 +32,7 @@ def plain_schedule(workload: PrimFunc, split_k: int = 1, block: str | None = Non
     sch = Schedule(prepared(workload, block))
     main = product_block(sch, block)
     schedule_block(sch, main, split_k)
+    check_bound(function_of(sch))
     return sch
 
 

@@ -352,7 +352,7 @@ def _step(draw: Draw, x: Any, how: str, name: str, c: Any) -> Any:
         return compute(
             lambda *p: tirx.if_then_else(p[-1] < number, x(*p), one), (*shape[:-1], number + 3)
         )
-    if how == "places":
+    if how == "places" and rank > 1:
         return compute(lambda *p: tirx.Select(p[0] > p[-1], x(*p), one))
     if how == "again" and str(c.dtype) == dtype and len(c.shape) == rank and c is not x:
         same = all(str(a) == str(b) for a, b in zip(c.shape, shape, strict=True))
