@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import tvm_ffi
 from tvm import s_tir, tirx
+from tvm.ir import PrimType
+from tvm.sym import Analyzer
 from tvm.tirx import PrimFunc
 
 from mfmadsl.schedule.error import ScheduleError
@@ -73,6 +76,32 @@ def check_written_once(function: PrimFunc) -> None:
                         )
 
 
+def check_bound(function: PrimFunc) -> None:
+    """Refuse a function of which a statement is in no kernel: its loops are bound to no threads."""
+    for access in accesses(function):
+        if not access.bound:
+            raise ScheduleError(
+                f"{access.name} is in no kernel: it neither computes a factor of the product nor"
+                " uses what the product is"
+            )
+
+
+def check_compact(function: PrimFunc) -> None:
+    """Refuse arguments that are parts of something larger: kernels reach memory by its shape."""
+    for parameter in function.params:
+        if isinstance(parameter.ty, PrimType):
+            continue
+        strides = list(parameter.strides)
+        compact = [prod(parameter.shape[n + 1 :], start=1) for n in range(len(strides))]
+        if not is_number(parameter.elem_offset, 0) or not all(
+            Analyzer().can_prove_equal(a, b) for a, b in zip(strides, compact, strict=True)
+        ):
+            raise ScheduleError(
+                f"workload: argument `{parameter.name}` has strides or an offset of its own: its"
+                " elements must lie one after another"
+            )
+
+
 def check_producers(function: PrimFunc, nest: Nest) -> None:
     """Blocks that compute what a product reads are element-wise, or kernels of their own."""
     pending = [region.source for region in nest.block.reads]
@@ -87,6 +116,10 @@ def check_producers(function: PrimFunc, nest: Nest) -> None:
                 found.add(access.name)
                 producer = _nest(function, access, "computes a factor")
                 check_element_wise(producer)
+                if _holds(function.params, buffer):
+                    raise producer.refusal(
+                        f"computes `{buffer.name}`, a factor, which is a result as well"
+                    )
                 if not fills(producer):
                     raise producer.refusal("computes a factor, but leaves gaps in it or turns it")
                 pending += access.reads

@@ -16,7 +16,7 @@ from tvm.tirx import IterVar
 
 from mfmadsl.schedule.dataflow import check_consumers, fills
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.nest import function_of, is_number
+from mfmadsl.schedule.nest import function_of, is_number, nest_of
 from mfmadsl.tvm_refusal import tvm_refusal
 
 THREADS = 256
@@ -30,13 +30,21 @@ def fold_epilogue(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:
     ScheduleError, with the name, for a block that is not element-wise, and for a second result.
     """
     last = fold_forward(sch, block)
-    if len(last) == 1 and reads_plainly(sch, block, last[0]):
-        with tvm_refusal(f"block `{sch.get(last[0]).name_hint}`", ScheduleError):
-            sch.reverse_compute_inline(last[0])
+    if len(last) == 1 and reads_plainly(sch, block, last[0]) and _folded_back(sch, last[0]):
         return ()
     for each in last:
         element_kernel(sch, each)
     return last
+
+
+def _folded_back(sch: Schedule, last: SBlockRV) -> bool:
+    """Inline a block into the one that it reads, unless TVM does not know how."""
+    try:
+        with tvm_refusal("workload", ScheduleError):
+            sch.reverse_compute_inline(last)
+    except ScheduleError:
+        return False
+    return True
 
 
 def fold_into_total(sch: Schedule, total: SBlockRV) -> tuple[SBlockRV, ...]:
@@ -102,13 +110,19 @@ def _is_only_place(index: Any, extent: Any, units: list[Any]) -> bool:
 
 def element_kernel(sch: Schedule, block: SBlockRV) -> LoopRV:
     """Compute the elements of a block in a kernel of its own, one a thread; the thread's loop."""
-    kinds = [axis.iter_type for axis in sch.get(block).iter_vars]
+    nest = nest_of(sch, block)
     places = [
-        loop
-        for loop, kind in zip(sch.get_loops(block), kinds, strict=True)
-        if kind == IterVar.DataPar
+        value
+        for axis, value in zip(nest.block.iter_vars, nest.realize.iter_values, strict=True)
+        if axis.iter_type == IterVar.DataPar
     ]
-    group, thread = sch.split(sch.fuse(*places), [None, THREADS])
+    loops = [
+        loop
+        for loop, found in zip(sch.get_loops(block), nest.loops, strict=True)
+        if any(found.loop_var.same_as(place) for place in places)
+    ]
+    whole = sch.fuse(*loops) if loops else sch.add_unit_loop(block)
+    group, thread = sch.split(whole, [None, THREADS])
     sch.bind(group, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
     return thread

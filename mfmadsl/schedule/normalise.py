@@ -10,8 +10,9 @@ from typing import Any
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
+from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.schedule.dataflow import check_producers, check_written_once
+from mfmadsl.schedule.dataflow import check_compact, check_producers, check_written_once
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import (
     UNKNOWN,
@@ -23,7 +24,7 @@ from mfmadsl.schedule.memory import (
     plain,
 )
 from mfmadsl.schedule.nest import Nest, buffers, function_of, is_number, nest_of
-from mfmadsl.schedule.sum_of_products import SumOfProducts, product_nest, sum_of_products, uses
+from mfmadsl.schedule.sum_of_products import SumOfProducts, product_nest, sum_of_products
 from mfmadsl.tvm_refusal import tvm_refusal
 
 
@@ -61,12 +62,12 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
     nest = nest_of(sch, block)
     product = sum_of_products(nest)
     _check_form(product)
+    check_compact(function_of(sch))
     check_written_once(function_of(sch))
     check_producers(function_of(sch), nest)
     lies = _memory(sch, product)
-    kinds = _kinds(product)
     with _refusal(nest):
-        return _normalised(sch, block, product, kinds, lies)
+        return _normalised(sch, block, product, lies)
 
 
 def _check_form(product: SumOfProducts) -> None:
@@ -76,6 +77,18 @@ def _check_form(product: SumOfProducts) -> None:
             f"reads both factors from `{product.first.source.name}`: give one of them a copy, as"
             " `prepared` does"
         )
+    for place, kind in (("first", "i"), ("second", "j")):
+        if not product.axes(kind):
+            raise product.nest.refusal(
+                f"has no axis of its {place} factor alone: give it one of length 1, as `prepared`"
+                " does"
+            )
+    for factor in (product.first, product.second):
+        if product.some_batches(factor):
+            raise product.nest.refusal(
+                f"has batches that share `{factor.source.name}` and others that do not: copy it for"
+                " each, as `prepared` does"
+            )
     if not product.adds_to_sum:
         raise product.nest.refusal(
             "adds the sum to the product: add the product to the sum, as `prepared` does"
@@ -96,49 +109,53 @@ def _memory(sch: Schedule, product: SumOfProducts) -> tuple[Memory, Memory, Memo
     return a, b, c
 
 
-def _kinds(product: SumOfProducts) -> tuple[str, ...]:
-    """What each axis becomes.
-
-    TVM cannot prove that a number of loops of a variable length cover the product of both. So an
-    axis of rows or columns of known length outside of one of unknown length is a batch.
-    """
-    kinds = list(product.kinds)
-    axes = product.nest.block.iter_vars
-    known = [isinstance(axis.dom.extent, tirx.IntImm) for axis in axes]
-    for n, kind in enumerate(product.kinds):
-        inside = zip(product.kinds[n + 1 :], known[n + 1 :], strict=True)
-        if kind in "ij" and known[n] and (kind, False) in inside:
-            kinds[n] = "s"
-    return tuple(kinds)
-
-
 def _normalised(
-    sch: Schedule, block: SBlockRV, product: SumOfProducts, kinds: Sequence[str],
+    sch: Schedule, block: SBlockRV, product: SumOfProducts,
     lies: tuple[Memory, Memory, Memory],
 ) -> Product:  # fmt: skip
-    axes = list(product.nest.block.iter_vars)
+    kinds = product.kinds
     for factor in (product.first, product.second):
         sch.reindex(block, ("read", _position(sch, block, factor.source)))
     c = sch.reindex(block, ("write", 0))
     _hide_places(sch, block)
+    # Their axes are those that the copies have: `reindex` leaves out one of length 1 within a sum.
+    used = [_axes_of(sch, block, region) for region in _regions(sch, block)]
+    for inside, form in zip(used, ("i", "j", "ij"), strict=True):
+        if not all((kind, True) in zip(kinds, inside, strict=True) for kind in form):
+            raise product.nest.refusal(
+                "has an axis of length 1 that is no index of its own: copy what it is an index of,"
+                " as `prepared` does"
+            )
     if all(is_number(axis.dom.extent, 1) for axis in product.axes("k")):
-        # A sum of one product would become none.
-        sch.pad_einsum(block, [2 if kind == "k" else 1 for kind in kinds])
+        # A sum of one product would become none: it gets a second one, of zeros.
+        longer = [kind == "k" and a and b for kind, a, b in zip(kinds, *used[:2], strict=True)]
+        if not any(longer):
+            raise product.nest.refusal(
+                "sums one product only, of elements whose places its loop is no plain part of: copy"
+                " the factors, as `prepared` does"
+            )
+        sch.pad_einsum(block, [2 if here else 1 for here in longer])
     extents = [axis.dom.extent for axis in sch.get(block).iter_vars]
-    used = [
-        [uses(use, axis.var) for axis in axes]
-        for use in (product.first, product.second, product.store)
-    ]
     for end, form, inside in zip(
         (("read", 0), ("read", 1), ("write", 0)), ("sik", "sjk", "sij"), used, strict=True
     ):
         sch.transform_layout(block, end, _fused(extents, kinds, form, inside))
-    sch.transform_block_layout(block, _fused(extents, kinds, "sijk", [True] * len(axes)))
+    sch.transform_block_layout(block, _fused(extents, kinds, "sijk", [True] * len(kinds)))
     found = sch.get(block)
     s, i, j, k = (plain(axis.dom.extent) for axis in found.iter_vars)
     types = tuple(str(region.source.dtype) for region in (*found.reads, *found.writes))
     a, b = (_writer(sch, block, read) for read in (0, 1))
     return Product(block, a, b, c, (s, i, j, k), (types[0], types[1], types[2]), lies)
+
+
+def _regions(sch: Schedule, block: SBlockRV) -> list[Any]:
+    return [*sch.get(block).reads, *sch.get(block).writes]
+
+
+def _axes_of(sch: Schedule, block: SBlockRV, region: Any) -> list[bool]:
+    """Which of the block's axes a copy that `reindex` made has."""
+    own = [variable for part in region.region for variable in undefined_vars(part.min)]
+    return [any(axis.var.same_as(v) for v in own) for axis in sch.get(block).iter_vars]
 
 
 def _position(sch: Schedule, block: SBlockRV, buffer: Any) -> int:
@@ -172,14 +189,22 @@ def _writer(sch: Schedule, block: SBlockRV, read: int) -> SBlockRV:
 def _fused(
     extents: Sequence[Any], kinds: Sequence[str], form: str, inside: Sequence[bool]
 ) -> tirx.IndexMap:
-    """The index map that fuses the axes of each kind, outermost first."""
+    """The index map that fuses the axes of each kind, outermost first.
+
+    TVM takes a sum of axes of length 1 for zero: they are left out, but for one that stands alone.
+    """
+    units = [is_number(extent, 1) for extent in extents]
     old: list[Any] = []
     new: dict[str, Any] = {}
-    for extent, kind, here in zip(extents, kinds, inside, strict=True):
+    for extent, kind, here, unit in zip(extents, kinds, inside, units, strict=True):
         if not here:
             continue
         old.append(tirx.Var(f"i{len(old)}", extent.ty))
-        new[kind] = new[kind] * extent + old[-1] if kind in new else old[-1]
+        alone = (kind, False) not in zip(kinds, units, strict=True)
+        if not unit:
+            new[kind] = new[kind] * extent + old[-1] if kind in new else old[-1]
+        elif alone and kind not in new:
+            new[kind] = old[-1]
     zero = tirx.IntImm(extents[0].ty, 0)
     return tirx.IndexMap(old, [new.get(kind, zero) for kind in form], None)
 

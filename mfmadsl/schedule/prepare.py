@@ -6,12 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from tvm import s_tir, tirx
-from tvm.ir import TensorLoad
+from tvm.ir import Range, TensorLoad
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import IterVar, PrimFunc
 
 from mfmadsl.schedule.memory import final_store, memory
-from mfmadsl.schedule.nest import Nest, block_names, buffers, same, statements, substitute
+from mfmadsl.schedule.nest import (
+    Nest,
+    block_names,
+    buffers,
+    is_number,
+    same,
+    statements,
+    substitute,
+)
 from mfmadsl.schedule.sum_of_products import (
     SumOfProducts,
     product_nest,
@@ -29,8 +37,8 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
 
     The second factor is the one whose rows lie together in the result. Each factor has a buffer of
     its own: of A times A transposed, one is copied by a block before the product, which can be
-    inlined. A sum in float16 or bfloat16 becomes one in float32, rounded by a block after the
-    product. `block` names the product where the function has several sums.
+    inlined. A vector gets an axis of length 1. A sum in float16 or bfloat16 becomes one in float32,
+    rounded by a block after the product. `block` names the product where there are several sums.
 
     Raises ScheduleError, with the name of the block, if it is no product.
     """
@@ -38,48 +46,87 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
     nest, store = product.nest, product.store
     taken = block_names(function)
     before, after, allocated = [], [], []
+    lacking = [None if product.axes(kind) else _unit(kind, nest) for kind in "ij"]
+    units = [unit for unit in lacking if unit is not None]
+    axes = [*units, *nest.block.iter_vars]
 
     total, places = store.buffer, list(store.indices)
     sum_type = WIDE.get(product.sum_type, product.sum_type)
-    if sum_type != product.sum_type:
-        spatial = [axis for axis in nest.block.iter_vars if uses(store, axis.var)]
-        total = _buffer(f"{store.buffer.name}_wide", spatial, sum_type)
-        places = [axis.var for axis in spatial]
+    if units or _hidden(product, store, "ij") or sum_type != product.sum_type:
+        spatial = [*units, *(axis for axis in nest.block.iter_vars if uses(store, axis.var))]
+        total, places = _buffer(f"{store.buffer.name}_sum", spatial, sum_type)
         allocated.append(total)
-        rounded = tirx.BufferLoad(total, places).astype(product.sum_type)
-        name = _unique(f"{nest.name}_rounded", taken)
-        after.append(_element_wise(name, spatial, store.buffer, store.indices, rounded))
+        name = _unique(f"{nest.name}_result", taken)
+        result = _cast(tirx.BufferLoad(total, places), product.sum_type)
+        after.append(_element_wise(name, spatial, store.buffer, store.indices, result))
 
     factors: list[Any] = []
-    for factor in _in_order(function, product):
+    for factor, unit in _in_order(function, product, lacking):
         # A cast that rounds to the narrow type has to stay when the sum is in a wide one.
         value = uncast(factor) if sum_type == product.sum_type else factor
-        first = isinstance(value, TensorLoad) and not any(
-            value.source.same_as(buffer) for buffer in buffers(factors)
-        )
-        if not first:
-            used = [axis for axis in nest.block.iter_vars if uses(uncast(factor), axis.var)]
-            name = _unique(f"{uncast(factor).source.name}_copy", taken)
-            copy = _buffer(name, used, str(value.ty.dtype))
+        element = uncast(factor)
+        shared = any(element.source.same_as(buffer) for buffer in buffers(factors))
+        own_buffer = isinstance(value, TensorLoad) and not shared
+        hidden = [*_hidden(product, element, "ijk"), *product.some_batches(element)]
+        if not own_buffer or unit is not None or hidden:
+            used = [axis for axis in axes if axis in (unit, *hidden) or uses(element, axis.var)]
+            name = _unique(f"{element.source.name}_copy", taken)
+            copy, own = _buffer(name, used, str(value.ty.dtype))
             allocated.append(copy)
-            places_of_copy = [axis.var for axis in used]
-            before.append(_element_wise(name, used, copy, places_of_copy, value))
-            value = tirx.BufferLoad(copy, places_of_copy)
-        factors.append(value if str(value.ty.dtype) == sum_type else value.astype(sum_type))
+            before.append(_element_wise(name, used, copy, own, value))
+            value = tirx.BufferLoad(copy, own)
+        factors.append(_cast(value, sum_type))
 
-    element = tirx.BufferLoad(total, places)
-    body = tirx.BufferStore(total, element + factors[0] * factors[1], places)
+    sum_so_far = tirx.BufferLoad(total, places)
+    body = tirx.BufferStore(total, sum_so_far + factors[0] * factors[1], places)
     if same(body, nest.block.body):
         return function
     init = tirx.BufferStore(total, tirx.const(0, sum_type), places)
-    changed = _block(nest.name, list(nest.block.iter_vars), body, init, nest.block.annotations)
-    middle = _looped(nest.loops, s_tir.SBlockRealize(nest.realize.iter_values, True, changed))
+    changed = _block(nest.name, axes, body, init, nest.block.annotations)
+    loops = [tirx.Var(axis.var.name, axis.dom.extent.ty) for axis in units]
+    middle = s_tir.SBlockRealize([*loops, *nest.realize.iter_values], True, changed)
+    middle = _looped(loops, units, _again(nest.loops, middle))
     return _replaced(function, nest, [*before, middle, *after], allocated)
 
 
-def _in_order(function: PrimFunc, product: SumOfProducts) -> list[Any]:
-    """The factors, last the one whose axis is the one along which the result lies together."""
-    factors = list(product.factors)
+def _hidden(product: SumOfProducts, use: Any, kinds: str) -> list[Any]:
+    """Axes of length 1 that TVM would leave out, though a load or store needs them.
+
+    Rows, columns or sum have no other axis, so that they are padded along these, but they are no
+    indices of their own. A factor needs those of a sum even where its places do not depend on them.
+    """
+    found = []
+    for kind in kinds:
+        axes = product.axes(kind)
+        if all(is_number(axis.dom.extent, 1) for axis in axes):
+            found += [
+                axis
+                for axis in axes
+                if (kind == "k" or uses(use, axis.var))
+                and not any(index.same_as(axis.var) for index in use.indices)
+            ]
+    return found
+
+
+def _unit(kind: str, nest: Nest) -> Any:
+    """An axis of length 1, of the type of the others."""
+    of = nest.block.iter_vars[0].dom.extent.ty
+    zero, one = (tirx.IntImm(of, number) for number in (0, 1))
+    return IterVar(Range.from_min_extent(zero, one), tirx.Var(f"unit_{kind}", of), IterVar.DataPar)
+
+
+def _cast(value: Any, dtype: str) -> Any:
+    return value if str(value.ty.dtype) == dtype else value.astype(dtype)
+
+
+def _in_order(
+    function: PrimFunc, product: SumOfProducts, lacking: Sequence[Any]
+) -> list[tuple[Any, Any]]:
+    """The factors with the axis that each lacks.
+
+    The last one is that along whose axis the result lies together.
+    """
+    factors = list(zip(product.factors, lacking, strict=True))
     end = final_store(function, product.store)
     axes = {kind: product.axes(kind) for kind in "ij"}
     if end is not None and memory(end, axes).axis == "i":
@@ -87,8 +134,12 @@ def _in_order(function: PrimFunc, product: SumOfProducts) -> list[Any]:
     return factors
 
 
-def _buffer(name: str, axes: Sequence[Any], dtype: str) -> Any:
-    return tirx.decl_buffer([axis.dom.extent for axis in axes] or [1], dtype, name)
+def _buffer(name: str, axes: Sequence[Any], dtype: str) -> tuple[Any, list[Any]]:
+    """A buffer with an element for each place of the axes, and the indices of that."""
+    if not axes:
+        return tirx.decl_buffer([1], dtype, name), [tirx.IntImm("int32", 0)]
+    shape = [axis.dom.extent for axis in axes]
+    return tirx.decl_buffer(shape, dtype, name), [axis.var for axis in axes]
 
 
 def _element_wise(
@@ -102,10 +153,16 @@ def _element_wise(
         own.append(IterVar(axis.dom, tirx.Var(f"v_{axis.var.name}", kind), IterVar.DataPar))
     renamed = {axis.var: new.var for axis, new in zip(axes, own, strict=True)}
     store = substitute(tirx.BufferStore(buffer, value, list(indices)), renamed)
-    statement: Any = s_tir.SBlockRealize(loops, True, _block(name, own, store, None, {}))
+    return _looped(
+        loops, axes, s_tir.SBlockRealize(loops, True, _block(name, own, store, None, {}))
+    )
+
+
+def _looped(loops: Sequence[Any], axes: Sequence[Any], inner: Any) -> Any:
+    """A statement in loops over the axes."""
     for loop, axis in zip(reversed(loops), reversed(axes), strict=True):
-        statement = tirx.For(loop, 0, axis.dom.extent, tirx.ForKind.SERIAL, statement)
-    return statement
+        inner = tirx.For(loop, 0, axis.dom.extent, tirx.ForKind.SERIAL, inner)
+    return inner
 
 
 def _block(name: str, axes: list[Any], store: Any, init: Any, annotations: Any) -> Any:
@@ -116,7 +173,8 @@ def _block(name: str, axes: list[Any], store: Any, init: Any, annotations: Any) 
     return s_tir.SBlock(axes, reads, writes, name, store, init, annotations=annotations)
 
 
-def _looped(loops: Sequence[Any], inner: Any) -> Any:
+def _again(loops: Sequence[Any], inner: Any) -> Any:
+    """Another statement in loops that there are."""
     for loop in reversed(loops):
         inner = tirx.For(
             loop.loop_var, loop.min, loop.extent, loop.kind, inner, loop.thread_binding,

@@ -55,6 +55,12 @@ class SumOfProducts:
     def sum_type(self) -> str:
         return str(self.store.buffer.dtype)
 
+    def some_batches(self, factor: Any) -> list[Any]:
+        """The batch axes, if a factor's places depend on some of them and not on others."""
+        axes = [axis for axis in self.axes("s") if not is_number(axis.dom.extent, 1)]
+        used = [axis for axis in axes if uses(factor, axis.var)]
+        return axes if 0 < len(used) < len(axes) else []
+
     def axes(self, kind: str) -> list[Any]:
         """The axes of one kind, outermost first."""
         both = zip(self.nest.block.iter_vars, self.kinds, strict=True)
@@ -101,11 +107,8 @@ def sum_of_products(nest: Nest) -> SumOfProducts:
     if not writes_apart(nest, store):
         raise nest.refusal(f"may write one place of `{store.buffer.name}` several times")
     _check_regions(nest)
-    kinds = tuple(_kind(nest, axis, first, second, store) for axis in nest.block.iter_vars)
-    summed = [axis for axis in nest.block.iter_vars if axis.iter_type == IterVar.CommReduce]
-    if not any(uses(first, axis.var) and uses(second, axis.var) for axis in summed):
-        raise nest.refusal("sums over no loop that both factors depend on")
-    return SumOfProducts(nest, store, first, second, kinds)
+    kinds = [_kind(nest, axis, first, second, store) for axis in nest.block.iter_vars]
+    return SumOfProducts(nest, store, first, second, _that_fuse(nest, kinds))
 
 
 def _check_init(nest: Nest, store: Any) -> None:
@@ -170,6 +173,21 @@ def _check_regions(nest: Nest) -> None:
 
 def _all_in(some: Any, regions: Any) -> bool:
     return all(any(same(one, other) for other in regions) for one in some)
+
+
+def _that_fuse(nest: Nest, kinds: list[str]) -> tuple[str, ...]:
+    """What each axis becomes, so that TVM can fuse those of a kind.
+
+    It cannot prove that a number of loops of a variable length cover the product of both. So an
+    axis of rows or columns of known length outside of one of unknown length is a batch.
+    """
+    known = [isinstance(axis.dom.extent, tirx.IntImm) for axis in nest.block.iter_vars]
+    found = list(kinds)
+    for n, kind in enumerate(kinds):
+        inside = zip(kinds[n + 1 :], known[n + 1 :], strict=True)
+        if kind in "ij" and known[n] and (kind, False) in inside:
+            found[n] = "s"
+    return tuple(found)
 
 
 def _kind(nest: Nest, axis: Any, first: Any, second: Any, store: Any) -> str:

@@ -1,0 +1,49 @@
+"""A seeded generator of choices, arguments and extents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tvm import te
+
+EXTENTS = (1, 2, 5, 17, 31, 32, 33, 40, 64, 65)
+
+
+@dataclass
+class Draw:
+    """A seeded generator, and what it has drawn so far."""
+
+    seed: int
+    types: tuple[str, ...]
+    generator: np.random.Generator = field(init=False)
+    arguments: list[Any] = field(default_factory=list)
+    symbols: dict[str, int] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.generator = np.random.default_rng(self.seed)
+
+    def one_of(self, *choices: Any) -> Any:
+        choice = choices[int(self.generator.integers(len(choices)))]
+        if isinstance(choice, str):
+            self.said.append(choice)
+        return choice
+
+    def chance(self, probability: float) -> bool:
+        return bool(self.generator.random() < probability)
+
+    def extent(self, name: str) -> Any:
+        number = int(self.one_of(*EXTENTS))
+        self.said.append(f"{name}={number}")
+        if self.chance(0.15):
+            self.symbols[name] = number
+            return te.var(name)
+        return number
+
+    def argument(self, name: str, shape: tuple[Any, ...], dtype: str) -> Any:
+        """One more argument."""
+        placeholder = te.placeholder(shape, name=name, dtype=dtype)
+        self.arguments.append(placeholder)
+        return placeholder
