@@ -118,7 +118,10 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
         Intrinsic(
             name=_variant(item.name.text, a, b) if several else item.name.text,
             doc=item.doc,
-            **shape,
+            m=shape["m"],
+            n=shape["n"],
+            k=shape["k"],
+            blocks=shape["blocks"],
             a=a,
             b=b,
             c=operands["c"][0],

@@ -24,6 +24,7 @@ from mfmadsl.model.modifier import (
 from mfmadsl.model.pack import Packed, packed
 from mfmadsl.model.read import Read
 from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
+from mfmadsl.model.unscaled import unscaled
 
 __all__ = [
     "ARCHITECTURES",
@@ -57,4 +58,5 @@ __all__ = [
     "packed",
     "source_block",
     "source_lane",
+    "unscaled",
 ]

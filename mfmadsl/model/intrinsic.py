@@ -68,7 +68,8 @@ class Intrinsic:
     the matrix core is busy with it, `aliases` are its other names in assembly. `modifiers` are some
     of "cbsz_abid", "blgp", "neg". With `scales`, (scale_a, scale_b), a product is taken between
     elements that are scaled in groups along k. Without `in_llvm`, LLVM does not have what `call`
-    names: there is no machine code of it.
+    names: there is no machine code of it. An `unscaled` one is a scaled instruction
+    without its scales (`unscaled`): the call has formats and zeros in their place.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Intrinsic:
     modifiers: tuple[str, ...] = ()
     scales: tuple[Operand, ...] = ()
     in_llvm: bool = True
+    unscaled: bool = False
 
     @property
     def chips(self) -> tuple[str, ...]:

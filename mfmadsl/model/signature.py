@@ -40,6 +40,12 @@ def register_type(intrinsic: Intrinsic, operand: Operand) -> RegisterType:
     return RegisterType("i32", words)
 
 
+def formats(intrinsic: Intrinsic) -> tuple[int, int]:
+    """The numbers of the types of A and B, as a scaled instruction's call has them."""
+    a, b = (SCALED_FORMATS.index(operand.type.short) for operand in (intrinsic.a, intrinsic.b))
+    return a, b
+
+
 def overload(intrinsic: Intrinsic) -> str:
     """The name with the suffix of its types, where it is overloaded."""
     if not intrinsic.scales:

@@ -14,7 +14,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
-from mfmadsl.model import Architecture, Intrinsic, architecture
+from mfmadsl.model import Architecture, Intrinsic, architecture, unscaled
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, candidates, choose_instruction, default_tiling
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
@@ -23,7 +23,6 @@ from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.memory import Extent
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
-from mfmadsl.schedule.nest import is_number
 from mfmadsl.schedule.stage import copy_to_lds, load_fragments, store_by_lanes
 from mfmadsl.schedule.sum_of_products import product_nest
 from mfmadsl.schedule.tiling import Tiling, check_instruction, check_tiling, check_values
@@ -175,7 +174,8 @@ class _Builder:
     chip: Architecture
 
     def build(self) -> None:
-        sch, tiling, tile = self.sch, self.tiling, load_intrinsic(self.intrinsic, self.tiling.k_pack)
+        sch, tiling = self.sch, self.tiling
+        tile = load_intrinsic(unscaled(self.intrinsic), tiling.k_pack)
         total, main = self._parts()
         outer, loops = self._cut(main, tile, total is not None)
         wave, k_step, register_step = loops

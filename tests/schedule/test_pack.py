@@ -12,6 +12,7 @@ import mfmadsl
 from mfmadsl.codegen import ModuleError, module_name, module_text
 from mfmadsl.error import ArgumentError
 from mfmadsl.language import Source, find, library_files, load_source
+from mfmadsl.model import unscaled
 from mfmadsl.schedule import default_factors, load_intrinsic
 from tests.codegen.test_limits import SKEW
 from tests.emulator.matrix.test_described import invented
@@ -51,6 +52,29 @@ def test_a_tile_of_several_instructions_multiplies(name: str, k_pack: int, scope
     generator = np.random.default_rng(1)
     a, b = (whole_numbers(argument.shape, generator) for argument in kernel.arguments[:2])
     c = np.full(kernel.arguments[2].shape, 99, dtype_of(intrinsic.c.type))
+    types = dtype_of(intrinsic.a.type), dtype_of(intrinsic.b.type)
+    mfmadsl.emulate(kernel, [a.astype(types[0]), b.astype(types[1]), c])
+    assert (c == a @ (b.T if b_transposed else b)).all()
+
+
+@pytest.mark.parametrize("k_pack", [1, 2])
+@pytest.mark.parametrize("b_transposed", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["mfma_scale_f32_16x16x128_f8f6f4_fp8_bf8", "mfma_scale_f32_32x32x64_f8f6f4_bf8_fp8"],
+)
+def test_a_scaled_instruction_without_scales_multiplies(
+    name: str, b_transposed: bool, k_pack: int
+) -> None:
+    intrinsic = unscaled(find(name))
+    schedule = tile_schedule(intrinsic, "shared", b_transposed, k_pack=k_pack)
+    assert f"{name}_unscaled" in str(schedule.trace)
+    kernel = mfmadsl.build(schedule, "gfx950")
+    assert kernel.assembly.count("\tv_mfma_f32_") >= k_pack
+    assert "v_mfma_scale" not in kernel.assembly
+    generator = np.random.default_rng(1)
+    a, b = (whole_numbers(argument.shape, generator) for argument in kernel.arguments[:2])
+    c = np.full(kernel.arguments[2].shape, 99, np.float32)
     types = dtype_of(intrinsic.a.type), dtype_of(intrinsic.b.type)
     mfmadsl.emulate(kernel, [a.astype(types[0]), b.astype(types[1]), c])
     assert (c == a @ (b.T if b_transposed else b)).all()
