@@ -105,6 +105,19 @@ def i32(number: int) -> Any:
     return tirx.const(number, "int32")
 
 
+def narrowed(expression: Any) -> Any:
+    """An index below 2^31, of parts that are, in 32 bits."""
+    if isinstance(expression, tirx.IntImm):
+        return i32(int(expression))
+    if str(expression.ty.dtype) == "int32":
+        return expression
+    if isinstance(expression, tirx.Cast):
+        return narrowed(expression.value)
+    if isinstance(expression, _ARITHMETIC):
+        return type(expression)(narrowed(expression.a), narrowed(expression.b))
+    return tirx.Cast("int32", expression)
+
+
 def ramp(base: Any, lanes: int) -> Any:
     """Consecutive indices; a single one is no vector."""
     base = i32(base) if isinstance(base, int) else base
@@ -141,6 +154,12 @@ def multiple_of(expression: Any) -> int:
     if isinstance(expression, int | tirx.IntImm):
         return abs(int(expression))
     return 1
+
+
+_ARITHMETIC = (
+    tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, tirx.Min,
+    tirx.Max,
+)  # fmt: skip
 
 
 class NotNumbersError(Exception):

@@ -27,6 +27,7 @@ from mfmadsl.passes.expression import (
     depends,
     i32,
     multiple_of,
+    narrowed,
     of_length,
     ramp,
     substitute,
@@ -68,7 +69,7 @@ class Loop:
         if len(part) != 2 or constant(part[0]) is None:
             return False
         step, rest = constant(part[0]), part[1]
-        rounded_up = tirx.floordiv(sides[1] + (step - 1), i32(step))
+        rounded_up = tirx.floordiv(sides[1] + (step - 1), tirx.const(step, str(sides[1].ty.dtype)))
         most = self.analyzer.const_int_bound(rest).max_value
         return most < step and self.analyzer.can_prove_equal(self.count, rounded_up)
 
@@ -110,7 +111,7 @@ class Fetch:
                 "of 31 bits cannot tell"
             )
         self._origin = (total(uniform, "int64") + least) * self.size
-        self._own = self._narrow(substitute(own, self.exchanged)) * self.size
+        self._own = narrowed(substitute(own, self.exchanged)) * self.size
         self._classify()
         self.shifted = self._is_shifted()
         self.words = max(1, len(self.run) * self.size // WORD)
@@ -119,9 +120,6 @@ class Fetch:
             (loaded,), "int32", f"fetched_{self.number}", scope="local"
         )
         self._bind()
-
-    def _narrow(self, value: Any) -> Any:
-        return value if str(value.ty.dtype) == "int32" else tirx.Cast("int32", value)
 
     def _classify(self) -> None:
         """Which conditions move the offset, and which clear elements after the load."""
@@ -250,7 +248,7 @@ class Fetch:
         if number == 0:
             return self._origin, i32(0)
         if count is not None and number is not None and count * abs(number) < _LIMIT:
-            return self._origin, k * i32(number)
+            return self._origin, narrowed(k) * i32(number)
         far = tirx.Cast("int64", k) * tirx.Cast("int64", step)
         return self._origin + far, i32(0)
 
@@ -346,6 +344,18 @@ class Fetch:
         kind = f"uint{8 * self.size}"
         bits = tirx.Cast(kind, moved)
         return bits if dtype == kind else tirx.reinterpret(dtype, bits)
+
+
+def loadable(run: list[Source]) -> list[list[Source]]:
+    """A run as it is, or one by one where it is shorter than a word, and not surely aligned or not
+    surely in the buffer as a whole."""
+    first, count = run[0], len(run)
+    whole = 1
+    for extent in first.buffer.shape:
+        whole *= multiple_of(extent)
+    if count * first.size >= WORD or not (multiple_of(first.place) % count or whole % count):
+        return [run]
+    return [[source] for source in run]
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -61,17 +61,16 @@ def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
     if "x" not in axes:
         return function
     extents = {name: _narrow(axes[name].value) if name in axes else i32(1) for name in "xyz"}
-    number, own = Var("tile", "int32"), axes["x"].node.var
+    number, own = Var("tile", "int32"), _narrow(axes["x"].node.var)
     binds, places = _places(number, extents, grid)
     taken = {
         axes[name].node.var: _as(places[name], str(axes[name].node.var.ty.dtype)) for name in axes
     }
     body = substitute(body, taken)
     tiles = _product(extents.values())
-    turn: Any = own
     if grid.workgroups is None:
         count = tiles
-        placed = [Bind(number, _by_die(turn, tiles, grid.dies)), *binds, body]
+        placed = [Bind(number, _by_die(own, tiles, grid.dies)), *binds, body]
         statement: Any = SeqStmt(placed)
     else:
         count = _least(tiles, i32(grid.workgroups))
@@ -82,7 +81,7 @@ def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
         turns = tirx.floordiv(tiles - own + (count - 1), count)
         statement = For(again, i32(0), turns, ForKind.SERIAL, SeqStmt(placed))
     first = axes["x"]
-    whole = AttrStmt(first.node, first.attr_key, count, statement)
+    whole = AttrStmt(first.node, first.attr_key, _as(count, str(first.value.ty.dtype)), statement)
     return function.with_body(whole)
 
 

@@ -39,6 +39,7 @@ from mfmadsl.passes.expression import (
     i32,
     loads_of,
     name_of,
+    narrowed,
     ramp,
     scope_of,
     substitute,
@@ -172,7 +173,8 @@ def _flat(statement: Any, analyzer: Analyzer) -> Iterator[Any]:
         if extent is None or start is None or statement.thread_binding is not None:
             raise NotUnderstood(f"loop `{statement.loop_var.name}` inside it has no fixed extent")
         for x in range(start, start + extent):
-            yield from _flat(substitute(statement.body, {statement.loop_var: i32(x)}), analyzer)
+            number = tirx.const(x, str(statement.loop_var.ty.dtype))
+            yield from _flat(substitute(statement.body, {statement.loop_var: number}), analyzer)
     elif isinstance(statement, AllocBuffer):
         yield statement
     elif isinstance(statement, BufferStore):
@@ -241,15 +243,19 @@ def _scalar_type(value: Any) -> str:
 
 def _simplified(store: BufferStore, analyzer: Analyzer) -> BufferStore:
     def load(node: TensorLoad) -> Any:
-        return tirx.BufferLoad(node.source, [_simple(i, analyzer) for i in node.indices])
+        near = scope_of(node.source) != "global"
+        return tirx.BufferLoad(node.source, [_simple(i, analyzer, near) for i in node.indices])
 
     value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
-    return BufferStore(store.buffer, value, [_simple(i, analyzer) for i in store.indices])
+    return BufferStore(store.buffer, value, [_simple(i, analyzer, True) for i in store.indices])
 
 
-def _simple(index: Any, analyzer: Analyzer) -> Any:
+def _simple(index: Any, analyzer: Analyzer, near: bool) -> Any:
+    """An index, simplified; in 32 bits, if it is one of the LDS or of registers."""
     if isinstance(index, tirx.Ramp):
-        return tirx.Ramp(analyzer.simplify(index.base), index.stride, index.lanes)
+        stride = narrowed(index.stride) if near else index.stride
+        return tirx.Ramp(_simple(index.base, analyzer, near), stride, index.lanes)
+    index = narrowed(index) if near else index
     return index if isinstance(index, tirx.IntImm) else analyzer.simplify(index)
 
 

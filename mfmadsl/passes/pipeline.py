@@ -28,19 +28,18 @@ from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.passes import device
-from mfmadsl.passes.element import Element, Source, element, runs, sources
+from mfmadsl.passes.element import Element, element, runs, sources
 from mfmadsl.passes.error import NotUnderstood
 from mfmadsl.passes.expression import (
     NotNumbersError,
     bits_of,
     constant,
-    i32,
     loads_of,
     numbers,
     substitute,
     variables_of,
 )
-from mfmadsl.passes.fetch import Fetch, Loop
+from mfmadsl.passes.fetch import Fetch, Loop, loadable
 from mfmadsl.passes.main_loop import PIPELINE, MainLoop, elements_of, main_loop, store_of
 from mfmadsl.passes.order import Piece, one, split, spread
 from mfmadsl.passes.places import Places, Swizzle, swizzled
@@ -158,7 +157,10 @@ class _Pipeline:
         self._check_buffers()
         before_last = self.analyzer.clone()
         extent = self.loop.extent
-        before_last.bind(self.main.variable, ir.Range(0, tirx.max(extent - 1, i32(1)) if constant(extent) is None else max(int(extent) - 1, 1)), True)
+        before = constant(extent)
+        least = tirx.const(1, str(extent.ty.dtype))
+        most = tirx.max(extent - 1, least) if before is None else max(before - 1, 1)
+        before_last.bind(self.main.variable, ir.Range(0, most), True)
         self.facts = Loop(
             self.main.variable, extent, analyzer, before_last,
             frozenset(v.name for v in self.threads.variables.values()),
@@ -267,9 +269,10 @@ class _Pipeline:
         home: Home = {}
         for tile in dict.fromkeys(e.buffer.__chandle__() for e in elements):
             wanted = sources(e for e in elements if e.buffer.__chandle__() == tile)
-            for run in runs(
+            together = runs(
                 wanted, lambda s: s.place, lambda s: s.buffer, lambda s: _WIDEST // s.size
-            ):
+            )
+            for run in [piece for run in together for piece in loadable(run)]:
                 fetch = Fetch(run, self.facts, len(found), tile not in self.loose)
                 found.append(fetch)
                 for number, source in enumerate(run):
@@ -335,10 +338,19 @@ class _Pipeline:
     # The parts of a turn.
 
     @cached_property
+    def dtype(self) -> str:
+        """That of the loop's variable."""
+        return str(self.main.variable.ty.dtype)
+
+    def number(self, x: int) -> Any:
+        """A constant of that type."""
+        return tirx.const(x, self.dtype)
+
+    @cached_property
     def last(self) -> Any:
         """The number of the last turn."""
         count = constant(self.loop.extent)
-        return i32(count - 1) if count is not None else self.loop.extent - 1
+        return self.number(count - 1) if count is not None else self.loop.extent - 1
 
     def turn(self, t: Any) -> Any:
         """The turn of the loop that is done as number `t`."""
@@ -346,7 +358,7 @@ class _Pipeline:
             return t
         if constant(t) == 0:
             return self.last
-        return tirx.max(t - 1, i32(0)) if constant(t) is None else i32(constant(t) - 1)
+        return tirx.max(t - 1, self.number(0)) if constant(t) is None else self.number(constant(t) - 1)
 
     def at(self, statements: Sequence[Any], k: Any) -> list[Any]:
         return [substitute(s, {self.main.variable: k}) for s in statements]
@@ -419,15 +431,15 @@ class _Pipeline:
 
     def _in_turn(self) -> list[Any]:
         """A loop with too little in it to read ahead: only the next turn's loads are on their way."""
-        t = Var("turn", "int32")
-        out = [*self._entry(), *self.fetched(self.turn(i32(0)), True)]
-        first = [*self.stored(self.turn(i32(0)), True), device.barrier()]
+        t = Var("turn", self.dtype)
+        out = [*self._entry(), *self.fetched(self.turn(self.number(0)), True)]
+        first = [*self.stored(self.turn(self.number(0)), True), device.barrier()]
         ahead = [*self.fetched(self.turn(tirx.min(t + 1, self.last)), False)]
         work = [s for p in self.reads_of(0, self.turn(t), {}) for s in p.statements]
         work += self.computing(0, self.turn(t))
         del ahead
         out += first
-        now = self.turn(i32(0))
+        now = self.turn(self.number(0))
         out += [s for p in self.reads_of(0, now, {}) for s in p.statements]
         out += self.computing(0, now)
         again = [
@@ -437,7 +449,7 @@ class _Pipeline:
             *self.computing(0, self.turn(t + 1)),
         ]  # fmt: skip
         if constant(self.last) != 0:
-            out.append(For(t, i32(0), self.last, ForKind.SERIAL, SeqStmt(again)))
+            out.append(For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(again)))
         return out
 
     def _inner(self, k: Any, tiles: dict[int, Any], moves: Sequence[Piece] = ()) -> list[Any]:
@@ -450,11 +462,11 @@ class _Pipeline:
 
     def _start(self) -> list[Any]:
         """Turn 0 in the LDS, its first fragments in registers, and turn 1 on its way to them."""
-        zero = self.turn(i32(0))
+        zero = self.turn(self.number(0))
         out = [*self._entry(), *self.fetched(zero, True), *self.stored(zero, True)]
         if constant(self.last) != 0:
-            ahead = self.turn(i32(1)) if constant(self.last) is not None or self.last_first else (
-                tirx.min(i32(1), self.last)
+            ahead = self.turn(self.number(1)) if constant(self.last) is not None or self.last_first else (
+                tirx.min(self.number(1), self.last)
             )  # fmt: skip
             out += self.fetched(ahead, False)
         first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
@@ -468,8 +480,8 @@ class _Pipeline:
     def _one_tile(self) -> list[Any]:
         out = self._start()
         if constant(self.last) != 0:
-            t = Var("turn", "int32")
-            out.append(For(t, i32(0), self.last, ForKind.SERIAL, SeqStmt(self._turn(t))))
+            t = Var("turn", self.dtype)
+            out.append(For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(self._turn(t))))
         return [*out, *self._finish(self.turn(self.last) if self.last_first else self.last)]
 
     def _turn(self, t: Any) -> list[Any]:
@@ -502,12 +514,12 @@ class _Pipeline:
         step = self._direct_turn if self.direct else self._turn_of_two
         count = constant(self.loop.extent)
         if count is None or count > 1:
-            pair = Var("pair", "int32")
+            pair = Var("pair", self.dtype)
             body = []
             for stage in (0, 1):
                 body += step(pair * 2 + stage, stages[stage], stages[1 - stage])
-            pairs = tirx.floordiv(self.loop.extent, 2) if count is None else i32(count // 2)
-            out.append(For(pair, i32(0), pairs, ForKind.SERIAL, SeqStmt(body)))
+            pairs = tirx.floordiv(self.loop.extent, self.number(2)) if count is None else self.number(count // 2)
+            out.append(For(pair, self.number(0), pairs, ForKind.SERIAL, SeqStmt(body)))
         if self.direct:
             out.append(device.wait_for_memory())  # nothing may land after this tile is done
         # Of an even number of turns the last has fetched and read once more than it had to:
@@ -531,7 +543,7 @@ class _Pipeline:
 
     def _start_direct(self, odd: dict[int, Any]) -> list[Any]:
         assert self.direct is not None
-        zero = self.turn(i32(0))
+        zero = self.turn(self.number(0))
         out = self._entry()
         if self.last_first or self.always:  # elements past an edge are cleared in registers
             out += [*self.fetched(zero, True), *self.stored(zero, True)]
@@ -539,7 +551,7 @@ class _Pipeline:
             out += [*(load.move(zero, {}) for load in self.direct), device.wait_for_memory()]
         out.append(device.barrier())
         if constant(self.last) != 0:
-            ahead = self.turn(i32(1)) if self.last_first else tirx.min(i32(1), self.last)
+            ahead = self.turn(self.number(1)) if self.last_first else tirx.min(self.number(1), self.last)
             out += [load.move(ahead, odd) for load in self.direct]
         return [*out, *(s for p in self.reads_of(0, zero, {}) for s in p.statements)]
 

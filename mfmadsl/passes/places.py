@@ -47,6 +47,8 @@ def known_bits(expression: Any, threads: dict[str, int]) -> int | None:
     number = constant(expression)
     if number is not None:
         return number if number >= 0 else None
+    if isinstance(expression, tirx.Cast):
+        return known_bits(expression.value, threads)
     if isinstance(expression, Var):
         count = threads.get(expression.name)
         return None if count is None else (1 << (count - 1).bit_length()) - 1

@@ -17,10 +17,12 @@ from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, architecture, unscaled
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, candidates, choose_instruction, default_tiling
+from mfmadsl.schedule.dataflow import check_bound
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.memory import Extent
+from mfmadsl.schedule.nest import function_of
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
 from mfmadsl.schedule.stage import copy_to_lds, load_fragments, store_by_lanes
@@ -51,6 +53,7 @@ def gemm_schedule(
     sch = s_tir.Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
     block = sch.get_sblock(product_nest(function).name)
     schedule_gemm(sch, block, intrinsic, arch, tiling)
+    check_bound(function_of(sch))
     return sch
 
 
