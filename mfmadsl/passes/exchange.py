@@ -65,9 +65,9 @@ def _first(
 
 
 def _fits(store: BufferStore, read: Read) -> bool:
-    return bits_of(store.buffer.dtype) == read.bits and bits_of(
-        store.value.source.dtype
-    ) == read.bits
+    return (
+        bits_of(store.buffer.dtype) == read.bits and bits_of(store.value.source.dtype) == read.bits
+    )
 
 
 def _follow(group: Sequence[BufferStore]) -> bool:
@@ -137,4 +137,3 @@ def _statement(group: Sequence[BufferStore], place: Any, read: Read) -> BufferSt
     return BufferStore(
         first.buffer, tirx.reinterpret(kind, value), [ramp(first.indices[0], read.registers)]
     )
-

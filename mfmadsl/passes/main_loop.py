@@ -36,7 +36,6 @@ from mfmadsl.passes.exchange import exchanged
 from mfmadsl.passes.expression import (
     bits_of,
     constant,
-    i32,
     loads_of,
     name_of,
     narrowed,

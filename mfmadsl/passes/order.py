@@ -1,19 +1,6 @@
-"""The order of a main loop: memory goes under matrix instructions, and nothing waits.
+"""The order of instructions: memory goes under matrix instructions, and nothing waits.
 
-A turn passes through three places: while the matrix cores work on turn t, turn t + 1 waits in
-registers, and is put into the LDS before turn t ends, and turn t + 2 is on its way from memory.
-Within a turn, the fragments of the next register step are read under this one's instructions; those
-of the next turn's first, under this turn's last:
-
-    register steps 0 .. S-2 of turn t     read fragments s + 1
-    register step S-1                     barrier: all waves have read turn t
-                                          put turn t + 1 into the LDS, fetch turn t + 2
-                                          barrier: turn t + 1 is there
-                                          read fragments 0 of turn t + 1
-
-With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn; loads
-may then go straight into it. LLVM would gather the loads in front and wait for them, so it is told to
-keep this order.
+LLVM would gather the loads in front and wait for them, so it is told to keep this order.
 """
 
 from __future__ import annotations

@@ -94,9 +94,7 @@ def _bounds(function: PrimFunc) -> tuple[Analyzer, list[tirx.Var]]:
     return analyzer, lanes
 
 
-def _own_lanes(
-    function: PrimFunc, buffer: Any, analyzer: Analyzer, lanes: list[tirx.Var]
-) -> bool:
+def _own_lanes(function: PrimFunc, buffer: Any, analyzer: Analyzer, lanes: list[tirx.Var]) -> bool:
     """Whether each lane only reaches its own elements of the buffer."""
     places: list[Any] = []
 

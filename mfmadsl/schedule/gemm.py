@@ -183,7 +183,9 @@ class _Builder:
         outer, loops = self._cut(main, tile, total is not None)
         wave, k_step, register_step = loops
         tiles = [
-            copy_to_lds(sch, outer, operand, self.product.memory[operand], k_step, tiling, self.chip)
+            copy_to_lds(
+                sch, outer, operand, self.product.memory[operand], k_step, tiling, self.chip
+            )
             for operand in (0, 1)
         ]
         for operand, staged in enumerate(tiles):

@@ -145,7 +145,10 @@ def _of_last_two(index_map: Callable[[Any, Any], Sequence[Any]], lead: int = 1) 
 
     def at(*place: Any) -> tuple[Any, ...]:
         inner = index_map(*place[lead:])
-        return (*place[:lead], *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner))
+        return (
+            *place[:lead],
+            *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner),
+        )
 
     if lead == 1:
         return lambda s, i, j: at(s, i, j)

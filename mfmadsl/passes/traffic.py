@@ -1,0 +1,289 @@
+"""The traffic of a main loop: which loads, stores to the LDS and reads of it there are, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import ir, tirx
+from tvm.ir import TensorLoad
+from tvm.sym import Analyzer, detect_linear_equation
+from tvm.tirx import AttrStmt, BufferStore, Evaluate, For, IfThenElse, PrimFunc, SeqStmt, Var
+
+from mfmadsl.language import reads
+from mfmadsl.model import Architecture
+from mfmadsl.model.architecture import WAVE_SIZE
+from mfmadsl.passes import device
+from mfmadsl.passes.element import Element, element, runs, sources
+from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.expression import (
+    NotNumbersError,
+    bits_of,
+    constant,
+    loads_of,
+    numbers,
+    variables_of,
+)
+from mfmadsl.passes.fetch import Fetch, Loop, loadable
+from mfmadsl.passes.main_loop import MainLoop, elements_of, main_loop, store_of
+from mfmadsl.passes.places import Places, Swizzle, swizzled
+from mfmadsl.passes.put import Home, Put
+from mfmadsl.passes.swizzle import Access, choose
+
+EDGES = "mfmadsl.edges"
+"""The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
+hold anything, because nobody looks at what becomes of them. The edge is the outermost condition of
+the copy into the tile, without what says where K ends."""
+
+SWIZZLE = "mfmadsl.swizzle"
+"""The annotation of a loop that says 0 if its tiles are to lie in the LDS as they are."""
+
+_WIDEST = 16  # bytes of an access
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The thread indices of a kernel: variables, by tag, and how many there are of each."""
+
+    variables: dict[str, Var]
+    extents: dict[str, int]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many values each variable has, by its name."""
+        return {v.name: self.extents[tag] for tag, v in self.variables.items()}
+
+
+def bind_loop(analyzer: Analyzer, loop: For) -> None:
+    """Tell the analyzer what a loop runs over."""
+    analyzer.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent), True)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a loop stands in: the function, its threads, what is known of them, and the chip."""
+
+    function: PrimFunc
+    threads: Threads
+    analyzer: Analyzer
+    chip: Architecture
+
+
+class Traffic:
+    """All that a loop moves, each thing with its place.
+
+    Raises NotUnderstood for a loop that the pipeline cannot take.
+    """
+
+    def __init__(self, kernel: Kernel, loop: For, stages: int) -> None:
+        self.kernel, self.loop, threads = kernel, loop, kernel.threads
+        annotations = loop.annotations or {}
+        analyzer = kernel.analyzer.clone()
+        bind_loop(analyzer, loop)
+        lane = threads.variables.get("threadIdx.x")
+        if threads.extents.get("threadIdx.x") != WAVE_SIZE:
+            lane = None
+        available = [r for r in reads().values() if kernel.chip.name in r.chips]
+        self.main: MainLoop = main_loop(loop, analyzer, lane, available)
+        self._check_buffers()
+        self.facts = self._facts(analyzer)
+        elements = [element(s) for s in self.main.copies]
+        # With one turn nothing tells the end of K from the other edges.
+        loose = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""
+        self.loose = {
+            e.buffer.__chandle__() for e in elements if e.buffer.name in loose.split()
+        }  # fmt: skip
+        swizzle = int(annotations.get(SWIZZLE, 1))
+        self.places = Places(self._swizzles(elements) if swizzle else {}, threads.counts)
+        self.fetches, home = self._fetches(elements)
+        self.puts = self._puts(elements, home)
+        self.steps = [
+            ([self._placed(r) for r in step.reads], list(step.computing))
+            for step in self.main.steps
+        ]
+        self.direct = self._direct() if stages == 2 else None
+
+    def _facts(self, analyzer: Analyzer) -> Loop:
+        extent, before_last = self.loop.extent, self.kernel.analyzer.clone()
+        count = constant(extent)
+        least = tirx.const(1, str(extent.ty.dtype))
+        most = tirx.max(extent - 1, least) if count is None else max(count - 1, 1)
+        before_last.bind(self.main.variable, ir.Range(0, most), True)
+        names = frozenset(v.name for v in self.kernel.threads.variables.values())
+        return Loop(self.main.variable, extent, analyzer, before_last, names)
+
+    def _check_buffers(self) -> None:
+        """The tiles are this loop's alone: nobody else reaches them, or would see other contents."""
+        tiles = {s.buffer.__chandle__() for s in map(store_of, self.main.copies)}
+        outside: list[str] = []
+
+        def walk(statement: Any) -> None:
+            if statement.same_as(self.loop):
+                return
+            if isinstance(statement, BufferStore):
+                names = [load.source for load in loads_of(statement.value)] + [statement.buffer]
+                outside.extend(b.name for b in names if b.__chandle__() in tiles)
+            elif isinstance(statement, SeqStmt):
+                for each in statement.seq:
+                    walk(each)
+            elif isinstance(statement, For | AttrStmt):
+                walk(statement.body)
+            elif isinstance(statement, IfThenElse):
+                walk(statement.then_case)
+                if statement.else_case is not None:
+                    walk(statement.else_case)
+
+        walk(self.kernel.function.body)
+        if outside:
+            raise NotUnderstood(f"`{outside[0]}` is used outside of it, too")
+
+    def _swizzles(self, elements: Sequence[Element]) -> dict[int, Swizzle]:
+        """The choice for each tile."""
+        tiles = {e.buffer.__chandle__(): e.buffer for e in elements}
+        accesses: dict[int, list[Access]] = {handle: [] for handle in tiles}
+        for run in self._neighbours(elements):
+            if not run[0].guards:
+                self._note(accesses, run[0].buffer, run[0].place, len(run), False)
+        for step in self.main.steps:
+            for read in step.reads:
+                (load,) = loads_of(read.value)
+                index = load.indices[0]
+                base = index.base if isinstance(index, tirx.Ramp) else index
+                self._note(accesses, load.source, base, len(elements_of(read.indices[0])), True)
+        found = {}
+        for handle, tile in tiles.items():
+            length = constant(tile.shape[0])
+            if length is not None and length & (length - 1) == 0:
+                found[handle] = choose(
+                    accesses[handle],
+                    bits_of(tile.dtype) // 8,
+                    length,
+                    self.kernel.chip.lds_read_banks,
+                )
+        return found
+
+    def _note(
+        self, accesses: dict[int, list[Access]], buffer: Any, place: Any, lanes: int, is_read: bool
+    ) -> None:
+        """An access of wave 0 in turn 0."""
+        tags = self.kernel.threads.variables
+        values: dict[str, Any] = {v.name: 0 for v in variables_of(place)}
+        count = self.kernel.threads.extents.get("threadIdx.x", 1)
+        if "threadIdx.x" in tags:
+            values[tags["threadIdx.x"].name] = list(range(count))
+        try:
+            where = numbers(place, values)
+        except NotNumbersError:
+            return
+        if where.ndim == 0 or count % WAVE_SIZE:
+            return
+        size = lanes * bits_of(buffer.dtype) // 8
+        accesses[buffer.__chandle__()].append(Access(tuple(int(x) for x in where), size, is_read))
+
+    def _neighbours(self, elements: Sequence[Element]) -> list[list[Element]]:
+        """Runs in the LDS, of elements with the same guards."""
+        groups: dict[str, list[Element]] = {}
+        for each in elements:
+            groups.setdefault(" ".join(map(str, each.guards)), []).append(each)
+        return [
+            run
+            for group in groups.values()
+            for run in runs(group, lambda e: e.place, lambda e: e.buffer,
+                            lambda e: _WIDEST * 8 // bits_of(e.buffer.dtype))
+        ]  # fmt: skip
+
+    def _fetches(self, elements: Sequence[Element]) -> tuple[list[Fetch], Home]:
+        """Those of each tile: what two of them are made of is fetched for each."""
+        found: list[Fetch] = []
+        home: Home = {}
+        for tile in dict.fromkeys(e.buffer.__chandle__() for e in elements):
+            wanted = sources(e for e in elements if e.buffer.__chandle__() == tile)
+            together = runs(
+                wanted, lambda s: s.place, lambda s: s.buffer, lambda s: _WIDEST // s.size
+            )
+            for run in [piece for run in together for piece in loadable(run)]:
+                fetch = Fetch(run, self.facts, len(found), tile not in self.loose)
+                found.append(fetch)
+                for number, source in enumerate(run):
+                    home[tile, source.buffer.__chandle__(), str(source.place)] = fetch, number
+        return found, home
+
+    def _puts(self, elements: Sequence[Element], home: Home) -> list[Put]:
+        return [
+            Put(tuple(run), home, self.main.variable,
+                self.places.index(run[0].place, run[0].buffer))
+            for run in self._neighbours(elements)
+        ]  # fmt: skip
+
+    def _placed(self, read: BufferStore) -> BufferStore:
+        """A read of where its elements are."""
+
+        def load(node: TensorLoad) -> Any:
+            index = node.indices[0]
+            if not isinstance(index, tirx.Ramp):
+                return tirx.BufferLoad(node.source, [self.places.index(index, node.source)])
+            base = self.places.index(index.base, node.source)
+            return tirx.BufferLoad(node.source, [tirx.Ramp(base, index.stride, index.lanes)])
+
+        value = tvm_ffi.structural_map(read.value, (TensorLoad, load))
+        return BufferStore(read.buffer, value, list(read.indices))
+
+    def _direct(self) -> list[DirectLoad] | None:
+        """One for each put, or None where one of them cannot."""
+        if (
+            not self.kernel.chip.wide_loads_to_lds
+            or "threadIdx.x" not in self.kernel.threads.variables
+        ):
+            return None
+        loads = []
+        for put in self.puts:
+            made = self._direct_load(put, len(self.fetches) + len(loads))
+            if made is None:
+                return None
+            loads.append(made)
+        return loads
+
+    def _direct_load(self, put: Put, number: int) -> DirectLoad | None:
+        if not put.is_straight or put.run[0].guards or not put.fetches[0].can_be_direct:
+            return None
+        lane, place = self.kernel.threads.variables["threadIdx.x"], put.run[0].place
+        parts = detect_linear_equation(place, [lane])
+        chunk = len(put.run)
+        if (
+            len(parts) != 2
+            or constant(parts[0]) != chunk
+            or self.kernel.threads.extents["threadIdx.x"] != WAVE_SIZE
+        ):
+            return None
+        swizzle = self.places.of(put.buffer)
+        moved = [t.mask << t.left for t in swizzle]
+        feeding = [t.mask << t.right for t in swizzle]
+        if any(m & f for m in moved for f in feeding) or any(
+            m & ~((WAVE_SIZE - 1) * chunk) for m in moved
+        ):
+            return None
+        exchanged = {}
+        if swizzle:
+            exchanged[lane] = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
+        exact = put.buffer.__chandle__() not in self.loose
+        fetch = Fetch(put.fetches[0].run, self.facts, number, exact, exchanged)
+        return DirectLoad(fetch, put.buffer, parts[1])
+
+
+@dataclass(frozen=True)
+class DirectLoad:
+    """A wave's lanes fill the LDS one after another, from element `place` on; the swizzle is on the
+    side of the memory, where each lane fetches what belongs into its place."""
+
+    fetch: Fetch
+    buffer: Any
+    place: Any
+
+    def move(self, k: Any, tiles: dict[int, Any]) -> Evaluate:
+        tile = tiles.get(self.buffer.__chandle__(), self.buffer)
+        place = self.place * (bits_of(self.buffer.dtype) // 8)
+        return Evaluate(
+            device.call("int32", "buffer.to.lds", *self.fetch.address(k), tile.data, place)
+        )

@@ -1,0 +1,316 @@
+"""The turns of a main loop, in the order that keeps the matrix cores busy.
+
+A turn passes through three places: while the matrix cores work on turn t, turn t + 1 waits in
+registers, and is put into the LDS before turn t ends, and turn t + 2 is on its way from memory.
+Within a turn, the fragments of the next register step are read under this one's instructions; those
+of the next turn's first, under this turn's last:
+
+    register steps 0 .. S-2 of turn t     read fragments s + 1
+    register step S-1                     barrier: all waves have read turn t
+                                          put turn t + 1 into the LDS, fetch turn t + 2
+                                          barrier: turn t + 1 is there
+                                          read fragments 0 of turn t + 1
+
+With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn; loads
+may then go straight into it.
+
+If the last turn has edges to take care of it comes first, so that the loop has none; a loop that is
+no sum, whose turns have an order, takes care of them in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, SeqStmt, Var
+
+from mfmadsl.passes import device
+from mfmadsl.passes.expression import constant, substitute
+from mfmadsl.passes.order import Piece, one, split, spread
+from mfmadsl.passes.traffic import Traffic
+
+Tiles = dict[int, Any]
+"""For each tile by its handle, the one that stands for it in a stage."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The statements of a loop. `again`: the kernel may come by several times."""
+
+    traffic: Traffic
+    stages: int
+    again: bool
+
+    @property
+    def loop(self) -> For:
+        return self.traffic.loop
+
+    @cached_property
+    def last_first(self) -> bool:
+        """Whether the last turn is done first."""
+        return self._has_edges and self.traffic.main.is_sum
+
+    @cached_property
+    def always(self) -> bool:
+        """Whether each turn takes care of the last one's edges."""
+        return self._has_edges and not self.traffic.main.is_sum
+
+    @property
+    def _has_edges(self) -> bool:
+        return any(fetch.needs_last_first for fetch in self.traffic.fetches)
+
+    @cached_property
+    def dtype(self) -> str:
+        """That of the loop's variable."""
+        return str(self.traffic.main.variable.ty.dtype)
+
+    def number(self, x: int) -> Any:
+        """A constant of that type."""
+        return tirx.const(x, self.dtype)
+
+    @cached_property
+    def last(self) -> Any:
+        """The number of the last turn."""
+        count = constant(self.loop.extent)
+        return self.number(count - 1) if count is not None else self.loop.extent - 1
+
+    def turn(self, t: Any) -> Any:
+        """The turn of the loop that is done as number `t`."""
+        if not self.last_first:
+            return t
+        if constant(t) == 0:
+            return self.last
+        return (
+            tirx.max(t - 1, self.number(0)) if constant(t) is None else self.number(constant(t) - 1)
+        )
+
+    def at(self, statements: Sequence[Any], k: Any) -> list[Any]:
+        return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
+
+    def fetched(self, k: Any, is_last: bool) -> list[Any]:
+        return [s for f in self.traffic.fetches for s in f.fetch(k, is_last or self.always)]
+
+    def stored(self, k: Any, is_last: bool) -> list[Any]:
+        return [s for p in self.traffic.puts for s in p.statements(k, is_last or self.always)]
+
+    def moves(self, k: Any, ahead: Any, tiles: Tiles) -> list[Piece]:
+        """Every put of turn k, and every fetch of a later one, once nobody needs what it brought."""
+        left = {
+            id(f): sum(any(f is g for g in p.fetches) for p in self.traffic.puts)
+            for f in self.traffic.fetches
+        }
+        found: list[Piece] = []
+        for put in self.traffic.puts:
+            target = tiles.get(put.buffer.__chandle__(), put.buffer)
+            found.append(Piece(tuple(put.statements(k, self.always, target)), put.cost))
+            for fetch in put.fetches:
+                left[id(fetch)] -= 1
+                if not left[id(fetch)]:
+                    loads = fetch.fetch(ahead, self.always)
+                    found.append(Piece(tuple(loads), len(loads)))
+        return found
+
+    def reads_of(self, step: int, k: Any, tiles: Tiles) -> list[Piece]:
+        def load(node: TensorLoad) -> Any:
+            target = tiles.get(node.source.__chandle__())
+            return node if target is None else tirx.BufferLoad(target, list(node.indices))
+
+        placed = [
+            BufferStore(r.buffer, tvm_ffi.structural_map(r.value, (TensorLoad, load)),
+                        list(r.indices))
+            for r in self.traffic.steps[step][0]
+        ]  # fmt: skip
+        return [one(s) for s in self.at(placed, k)]
+
+    def computing(self, step: int, k: Any) -> list[Any]:
+        return self.at(self.traffic.steps[step][1], k)
+
+    def emit(self) -> SeqStmt:
+        """The statements that stand in place of the loop."""
+        if len(self.traffic.steps) == 1:
+            body = self._in_turn()
+        elif self.stages == 2:
+            body = self._two_tiles()
+        else:
+            body = self._one_tile()
+        if constant(self.loop.extent) is None:
+            guarded = IfThenElse(self.loop.extent > 0, SeqStmt(body), None)
+            return SeqStmt([*self._allocations(), guarded])
+        return SeqStmt([*self._allocations(), *body])
+
+    def _allocations(self) -> list[Any]:
+        own = list(self.traffic.main.allocations)
+        known = {a.buffer.__chandle__() for a in own}
+        fragments = {
+            s.buffer.__chandle__(): s.buffer for reads, _ in self.traffic.steps for s in reads
+        }
+        own += [AllocBuffer(b) for handle, b in fragments.items() if handle not in known]
+        own += [f.allocation() for f in self.traffic.fetches]
+        return own
+
+    def _entry(self) -> list[Any]:
+        """Values that stay the same; and nobody still reads a tile of the loop's last run."""
+        binds: list[Any] = [
+            *self.traffic.places.binds,
+            *(b for f in self.traffic.fetches for b in f.binds),
+        ]
+        if self.traffic.direct:
+            binds += [b for load in self.traffic.direct for b in load.fetch.binds]
+        return [*binds, *([device.barrier()] if self.again else [])]
+
+    def _in_turn(self) -> list[Any]:
+        """A loop with too little in it to read ahead: only the next turn's loads are on their way."""
+        t = Var("turn", self.dtype)
+        out = [*self._entry(), *self.fetched(self.turn(self.number(0)), True)]
+        first = [*self.stored(self.turn(self.number(0)), True), device.barrier()]
+        ahead = [*self.fetched(self.turn(tirx.min(t + 1, self.last)), False)]
+        work = [s for p in self.reads_of(0, self.turn(t), {}) for s in p.statements]
+        work += self.computing(0, self.turn(t))
+        del ahead
+        out += first
+        now = self.turn(self.number(0))
+        out += [s for p in self.reads_of(0, now, {}) for s in p.statements]
+        out += self.computing(0, now)
+        again = [
+            *self.fetched(self.turn(t + 1), False), device.barrier(),
+            *self.stored(self.turn(t + 1), False), device.barrier(),
+            *[s for p in self.reads_of(0, self.turn(t + 1), {}) for s in p.statements],
+            *self.computing(0, self.turn(t + 1)),
+        ]  # fmt: skip
+        if constant(self.last) != 0:
+            out.append(For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(again)))
+        return out
+
+    def _inner(self, k: Any, tiles: Tiles, moves: Sequence[Piece] = ()) -> list[Any]:
+        """All register steps but the last."""
+        out: list[Any] = []
+        for s in range(len(self.traffic.steps) - 1):
+            others = [*self.reads_of(s + 1, k, tiles), *(moves if s == 0 else ())]
+            out += [device.wait_for_lds(), *spread(self.computing(s, k), others)]
+        return out
+
+    def _start(self) -> list[Any]:
+        """Turn 0 in the LDS, its first fragments in registers, and turn 1 on its way to them."""
+        zero = self.turn(self.number(0))
+        out = [*self._entry(), *self.fetched(zero, True), *self.stored(zero, True)]
+        if constant(self.last) != 0:
+            ahead = self.turn(self.number(1)) if constant(self.last) is not None or self.last_first else (
+                tirx.min(self.number(1), self.last)
+            )  # fmt: skip
+            out += self.fetched(ahead, False)
+        first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
+        return [*out, device.barrier(), *first]
+
+    def _finish(self, k: Any) -> list[Any]:
+        """The last turn, after which there is nothing to read."""
+        last = len(self.traffic.steps) - 1
+        return [*self._inner(k, {}), device.wait_for_lds(), *self.computing(last, k)]
+
+    def _one_tile(self) -> list[Any]:
+        out = self._start()
+        if constant(self.last) != 0:
+            t = Var("turn", self.dtype)
+            out.append(For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(self._turn(t))))
+        return [*out, *self._finish(self.turn(self.last) if self.last_first else self.last)]
+
+    def _turn(self, t: Any) -> list[Any]:
+        now, following = self.turn_of(t), self.turn(t + 1)
+        products = self.computing(len(self.traffic.steps) - 1, now)
+        moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), {})
+        reads = self.reads_of(0, following, {})
+        cut = split(products, reads)
+        return [
+            *self._inner(now, {}),
+            device.wait_for_lds(), device.barrier(), device.wait_for_memory(),
+            *spread(products[:cut], moves, 0),
+            device.barrier(),
+            *spread(products[cut:], reads),
+        ]  # fmt: skip
+
+    def turn_of(self, t: Any) -> Any:
+        """As `turn`, of a number that may be 0 at run time: a sum does not depend on it."""
+        return t if self.last_first else self.turn(t)
+
+    def _two_tiles(self) -> list[Any]:
+        tiles = {p.buffer.__chandle__(): p.buffer for p in self.traffic.puts}
+        odd = {
+            handle: tirx.decl_buffer(b.shape, b.dtype, f"{b.name}_odd", scope="shared")
+            for handle, b in tiles.items()
+        }
+        stages: tuple[Tiles, Tiles] = ({}, odd)
+        out: list[Any] = [AllocBuffer(b) for b in odd.values()]
+        out += self._start_direct(odd) if self.traffic.direct else self._start()
+        step = self._direct_turn if self.traffic.direct else self._turn_of_two
+        count = constant(self.loop.extent)
+        if count is None or count > 1:
+            pair = Var("pair", self.dtype)
+            body = []
+            for stage in (0, 1):
+                body += step(pair * 2 + stage, stages[stage], stages[1 - stage])
+            pairs = (
+                tirx.floordiv(self.loop.extent, self.number(2))
+                if count is None
+                else self.number(count // 2)
+            )
+            out.append(For(pair, self.number(0), pairs, ForKind.SERIAL, SeqStmt(body)))
+        if self.traffic.direct:
+            out.append(device.wait_for_memory())  # nothing may land after this tile is done
+        # Of an even number of turns the last has fetched and read once more than it had to:
+        # cheaper than the code of another one.
+        rest = self._finish(self.last)
+        if count is None:
+            odd_count = tirx.floormod(self.loop.extent, 2).equal(1)
+            return [*out, IfThenElse(odd_count, SeqStmt(rest), None)]
+        return [*out, *(rest if count % 2 else [])]
+
+    def _turn_of_two(self, t: Any, tiles: Tiles, others: Tiles) -> list[Any]:
+        now, following = self.turn_of(t), self.turn(tirx.min(t + 1, self.last))
+        moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
+        reads = self.reads_of(0, following, others)
+        return [
+            device.wait_for_memory(),
+            *self._inner(now, tiles, moves),
+            device.wait_for_lds(), device.barrier(),
+            *spread(self.computing(len(self.traffic.steps) - 1, now), reads),
+        ]  # fmt: skip
+
+    def _start_direct(self, odd: Tiles) -> list[Any]:
+        assert self.traffic.direct is not None
+        zero = self.turn(self.number(0))
+        out = self._entry()
+        if self.last_first or self.always:  # elements past an edge are cleared in registers
+            out += [*self.fetched(zero, True), *self.stored(zero, True)]
+        else:
+            out += [
+                *(load.move(zero, {}) for load in self.traffic.direct),
+                device.wait_for_memory(),
+            ]
+        out.append(device.barrier())
+        if constant(self.last) != 0:
+            ahead = (
+                self.turn(self.number(1))
+                if self.last_first
+                else tirx.min(self.number(1), self.last)
+            )
+            out += [load.move(ahead, odd) for load in self.traffic.direct]
+        return [*out, *(s for p in self.reads_of(0, zero, {}) for s in p.statements)]
+
+    def _direct_turn(self, t: Any, tiles: Tiles, others: Tiles) -> list[Any]:
+        assert self.traffic.direct is not None
+        now, following = self.turn_of(t), self.turn(tirx.min(t + 1, self.last))
+        ahead = self.turn(tirx.min(t + 2, self.last))
+        pieces = [
+            *self.reads_of(0, following, others),
+            *(Piece((load.move(ahead, tiles),), 2) for load in self.traffic.direct),
+        ]
+        return [
+            *self._inner(now, tiles),
+            device.wait_for_lds(), device.wait_for_memory(), device.barrier(),
+            *spread(self.computing(len(self.traffic.steps) - 1, now), pieces),
+        ]  # fmt: skip
