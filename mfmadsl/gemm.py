@@ -179,12 +179,13 @@ class Gemm:
             raise ScheduleError(
                 f"{intrinsic.name} takes the simple kernel, which has no {' and no '.join(asked)}"
             )
-        for operand in (intrinsic.a, intrinsic.b, intrinsic.c):
-            forms = operand.layout.forward("row", "column")
-            if any(digit.scale < 0 for form in forms for digit in form.digits):
+        for operand in (intrinsic.a, intrinsic.b):
+            _, register = operand.layout.forward("row", "column")
+            if operand.type.bits < 32 and any(digit.scale < 0 for digit in register.digits):
                 raise ScheduleError(
-                    f"{intrinsic.name}: the lanes or registers of `{operand.name}` count down, "
-                    "which TVM's index maps cannot say: no simple kernel is made of it"
+                    f"{intrinsic.name}: the registers of `{operand.name}` count down, for which"
+                    " LLVM reads words of the LDS that are not aligned: no simple kernel is made"
+                    " of it"
                 )
         factors = default_factors(intrinsic, self.m, self.n, self.k)
         tile = load_intrinsic(intrinsic)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
-from mfmadsl.model import ClosedForm, ElementType, Intrinsic, Operand, TileBuffer
+from mfmadsl.model import ClosedForm, ElementType, Intrinsic, Operand, TileBuffer, numbered_up
 from mfmadsl.model.signature import register_type
 
 # Controls, line separators, surrogates, and what reverses the direction of writing.
@@ -84,11 +86,11 @@ def suffixed(text: str, suffix: str) -> str:
     return text + suffix
 
 
-FILTERS = {
+FILTERS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        c_type, cast, docstring, elements, expression, indexed, llvm_argument, python_tuple,
-        quoted, suffixed, vector_dtype,
+        c_type, cast, docstring, elements, expression, indexed, llvm_argument, numbered_up,
+        python_tuple, quoted, suffixed, vector_dtype,
     )
 }  # fmt: skip
 """Those of the templates, by name."""

@@ -16,10 +16,14 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.model import (
     WAVE_SIZE,
     Accelerator,
+    ClosedForm,
     ElementType,
     Intrinsic,
+    Layout,
     NoClosedFormError,
     Packed,
+    closed_form,
+    numbered_up,
     packed,
 )
 from mfmadsl.model.signature import formats, register_type
@@ -115,6 +119,11 @@ def _dense(tile: Packed) -> dict[str, Any]:
     broadcast = "cbsz_abid" in intrinsic.modifiers
     flags = next((x for x in ("blgp", "neg") if x in intrinsic.modifiers), "")
     i, j, k = ("i", intrinsic.m), ("j", intrinsic.n), ("k", tile.k)
+    # Modifiers know the lanes of B by what they are, and not as descriptions number them.
+    turned = _turned(tile.b.layout)
+    b_lane = "source_lane(b_lane, blgp)"
+    if turned is not None:
+        b_lane = "b_turned(source_lane(b_turned(b_lane), blgp))"
     return {
         "a": tile.a,
         "b": tile.b,
@@ -123,9 +132,19 @@ def _dense(tile: Packed) -> dict[str, Any]:
         "modifiers": [*(("cbsz", "abid") if broadcast else ()), *([flags] if flags else ())],
         "bfloat": register_type(intrinsic, intrinsic.a).element == "bfloat",
         "formats": formats(intrinsic) if intrinsic.unscaled else (),
-        "b_lane": "source_lane(b_lane, blgp)" if flags == "blgp" else "b_lane",
+        "b_lane": b_lane if flags == "blgp" else "b_lane",
+        "b_turned": turned if flags == "blgp" else None,
         "product": _nest([("block", intrinsic.blocks), i, j, k]),
     }
+
+
+def _turned(layout: Layout) -> ClosedForm | None:
+    """The number in descriptions of a lane, where it is another than the lane's own."""
+    numbered = numbered_up(layout)
+    lanes = {lane: own for (lane, _), (own, _) in zip(layout.slots, numbered.slots, strict=True)}
+    if all(lane == own for lane, own in lanes.items()):
+        return None
+    return closed_form(lanes.__getitem__, {"lane": layout.lanes})
 
 
 _BYTE = ElementType("uint8", "u8", 8, "integer")

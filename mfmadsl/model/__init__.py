@@ -25,6 +25,7 @@ from mfmadsl.model.pack import Packed, packed
 from mfmadsl.model.read import Read
 from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
 from mfmadsl.model.unscaled import unscaled
+from mfmadsl.model.upright import numbered_up, upright
 
 __all__ = [
     "ARCHITECTURES",
@@ -55,8 +56,10 @@ __all__ = [
     "bit_matrix",
     "check_modifiers",
     "closed_form",
+    "numbered_up",
     "packed",
     "source_block",
     "source_lane",
     "unscaled",
+    "upright",
 ]

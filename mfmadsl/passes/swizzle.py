@@ -38,7 +38,7 @@ def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: i
     distinct = list(dict.fromkeys(accesses))
     if not distinct:
         return ()
-    widest = max(1, *(a.size for a in distinct)) // element_bytes
+    widest = max(_span(access, element_bytes) for access in distinct)
     best, least = (), _cycles(distinct, (), element_bytes, banks)
     floor = sum(len(_phases(a.size, a.is_read, banks, len(a.places))) for a in distinct)
     if least == floor:
@@ -52,8 +52,18 @@ def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: i
     return best
 
 
+def _span(access: Access, element_bytes: int) -> int:
+    """The smallest power of two such that no lane's access crosses a multiple of it.
+
+    That is more than the elements of an access where it is not aligned to its own size.
+    """
+    places = np.asarray(access.places, np.int64)
+    last = places + max(1, access.size // element_bytes) - 1
+    return 1 << int(np.bitwise_or.reduce(places ^ last)).bit_length()
+
+
 def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
-    """Those that keep the widest access together: one term, then two."""
+    """Those that keep elements of an aligned `widest` together: one term, then two."""
     bits = length.bit_length() - 1
     low = max(widest, 1).bit_length() - 1
     singles = [

@@ -14,7 +14,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
-from mfmadsl.model import Architecture, Intrinsic, architecture, unscaled
+from mfmadsl.model import Architecture, Intrinsic, architecture, numbered_up, unscaled, upright
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, candidates, choose_instruction, default_tiling
 from mfmadsl.schedule.dataflow import check_bound
@@ -166,6 +166,17 @@ def _turned(intrinsic: Intrinsic, types: tuple[str, str], chip: Architecture) ->
     )
 
 
+def _upright(intrinsic: Intrinsic) -> Intrinsic:
+    """The instruction with rows and columns named such that loops can be bound to C's lanes."""
+    found = upright(intrinsic)
+    if numbered_up(found.c.layout) is not found.c.layout:
+        raise ScheduleError(
+            f"{intrinsic.name}: lanes or registers of `c` count down, whatever rows and columns are"
+            " called: no GEMM is made of it"
+        )
+    return found
+
+
 @dataclass(frozen=True)
 class _Builder:
     """The primitives that make a schedule of a product in its plain form."""
@@ -178,7 +189,7 @@ class _Builder:
 
     def build(self) -> None:
         sch, tiling = self.sch, self.tiling
-        tile = load_intrinsic(unscaled(self.intrinsic), tiling.k_pack)
+        tile = load_intrinsic(_upright(unscaled(self.intrinsic)), tiling.k_pack)
         total, main = self._parts()
         outer, loops = self._cut(main, tile, total is not None)
         wave, k_step, register_step = loops

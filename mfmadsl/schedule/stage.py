@@ -110,23 +110,13 @@ def load_fragments(
     """Load an operand, [s, rows, k], from the LDS into registers in each register step."""
     registers = sch.cache_read(block, operand, "warp")
     sch.compute_at(registers, step, preserve_unit_loops=True)
-    if operand == 0:
-        rows, index_map, name = tile.M, tile.index_map_A, "LOAD_A_SHARED"
-    elif turned:
-        rows, index_map, name = tile.N, tile.index_map_B, "LOAD_B_SHARED"
-    else:
-        rows, index_map, name = tile.N, tile.index_map_B_transposed, "LOAD_B_TRANSPOSED_SHARED"
-    loops = _tiled(sch, registers, *((tile.K, rows) if turned else (rows, tile.K)))
-    if operand == 0 and turned:
-        # No intrinsic of a module loads an A that lies K x M: its lanes are bound instead.
-        sch.transform_layout(
-            registers, ("write", 0), _of_last_two(lambda k, i: tile.index_map_A(i, k))
-        )
-        lane, _ = _per_lane(sch, loops, lambda k, i: tile.a_slot(i, k))
-        sch.bind(lane, "threadIdx.x")
-    else:
-        sch.transform_layout(registers, ("write", 0), _of_last_two(index_map))
-        sch.tensorize(loops[0], getattr(tile, name))
+    # A lies [rows, k] unless it is turned, and so does B, which modules call transposed.
+    rows, letter = (tile.M, "A") if operand == 0 else (tile.N, "B")
+    suffix = "_TRANSPOSED" if turned == (operand == 0) else ""
+    index_map = getattr(tile, f"index_map_{letter}{suffix.lower()}")
+    loop, _ = _tiled(sch, registers, *((tile.K, rows) if turned else (rows, tile.K)))
+    sch.transform_layout(registers, ("write", 0), _of_last_two(index_map))
+    sch.tensorize(loop, getattr(tile, f"LOAD_{letter}{suffix}_SHARED"))
 
 
 def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType) -> None:
