@@ -176,8 +176,12 @@ def test_a_product_of_arguments_of_one_name() -> None:
 
 @pytest.mark.parametrize(
     ("name", "arch"),
-    [("bfloat16", "gfx90a"), ("float8_e4m3fnuz", "gfx942"), ("float8_e4m3fn", "gfx950")],
-)
+    [
+        ("bfloat16", "gfx90a"), ("float8_e4m3fnuz", "gfx942"), ("float8_e4m3fn", "gfx950"),
+        ("float8_e4m3fn", "gfx942"), ("float8_e5m2", "gfx942"), ("float8_e4m3fnuz", "gfx950"),
+        ("float8_e5m2fnuz", "gfx908"), ("float8_e4m3fn", "gfx90a"),
+    ],
+)  # fmt: skip
 def test_narrow_floats_can_be_added_without_matrix_cores(name: str, arch: str) -> None:
     a, b = (te.placeholder((256,), name=letter, dtype=name) for letter in "ab")
     c = te.compute((256,), lambda i: a[i] + b[i], name="c")
