@@ -174,7 +174,7 @@ def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operatio
     def execute(waves: Waves) -> None:
         addresses, offset, bound = place.find(waves)
         inside = waves.lanes_of(waves.exec_mask()) & (offset + size <= bound)
-        offsets, reached = reach_global(waves, addresses, inside, size)
+        offsets, reached = reach_global(waves, addresses, inside, size, size)
         target = Register(data.bank, data.index, size // 4) if returns else None
         atomic(waves, waves.memory, offsets, combine, kind, [data], target, reached)
 

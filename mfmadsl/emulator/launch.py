@@ -32,6 +32,13 @@ _LDS_BYTES = {"gfx908": 65536, "gfx90a": 65536, "gfx942": 65536}
 MOST_LDS_BYTES = 163840
 """Of a workgroup (ISA manuals: 160 KiB on gfx950, 64 KiB on the chips before)."""
 
+_KERNARG_ALIGNMENT = 16
+"""Of the kernel argument segment (LLVM's guide, section "Kernel Dispatch").
+
+LLVM reads up to its next multiple: where it knows the alignment it makes one load of four words of
+three arguments that have one each (`WidenOrSplitVectorLoad`).
+"""
+
 MOST_THREADS = 1024
 """Of a workgroup (LLVM's guide, `.max_flat_workgroup_size`)."""
 
@@ -126,6 +133,7 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
         for name, array in zip(names, arrays, strict=True)
     ]
     size = max((a.offset + a.size for a in program.arguments), default=16)
+    size = -(-size // _KERNARG_ALIGNMENT) * _KERNARG_ALIGNMENT
     memory = GlobalMemory(
         [("kernel arguments", np.zeros(size, np.uint8)), ("dispatch packet", _packet(launch)),
          *contents],

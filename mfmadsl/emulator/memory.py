@@ -37,7 +37,7 @@ class Segment:
 
 
 class ByteStore:
-    """Bytes that lanes load from and store to, at offsets that are aligned to words or halves."""
+    """Bytes that lanes load from and store to."""
 
     def __init__(self, size: int) -> None:
         padded = -(-size // 16) * 16
@@ -55,11 +55,17 @@ class ByteStore:
 
     def load_words(self, offsets: Addresses, count: int) -> Words:
         """`count` words from each offset, of shape (count, *offsets.shape)."""
+        if _off(offsets, 4).any():
+            return np.stack([self._gathered(offsets + 4 * i, 4) for i in range(count)])
         first = offsets >> 2
         return np.stack([self._words[first + i] for i in range(count)])
 
     def store_words(self, offsets: Addresses, values: Words) -> None:
         """`values[i]` into word i from each offset; values has shape (count, *offsets.shape)."""
+        if _off(offsets, 4).any():
+            for i, word in enumerate(values):
+                self._scatter(offsets + 4 * i, word, 4)
+            return
         first = offsets >> 2
         for i, word in enumerate(values):
             self._words[first + i] = word
@@ -68,13 +74,27 @@ class ByteStore:
         """One byte or two, zero-extended."""
         if width == 1:
             return self._bytes[offsets].astype(np.uint32)
+        if _off(offsets, 2).any():
+            return self._gathered(offsets, 2)
         return self._halves[offsets >> 1].astype(np.uint32)
 
     def store_narrow(self, offsets: Addresses, values: Words, width: int) -> None:
         if width == 1:
             self._bytes[offsets] = values.astype(np.uint8)
+        elif _off(offsets, 2).any():
+            self._scatter(offsets, values, 2)
         else:
             self._halves[offsets >> 1] = values.astype(np.uint16)
+
+    def _gathered(self, offsets: Addresses, width: int) -> Words:
+        found = np.zeros(offsets.shape, np.uint32)
+        for i in range(width):
+            found |= self._bytes[offsets + i].astype(np.uint32) << np.uint32(8 * i)
+        return found
+
+    def _scatter(self, offsets: Addresses, values: Words, width: int) -> None:
+        for i in range(width):
+            self._bytes[offsets + i] = (values >> np.uint32(8 * i)).astype(np.uint8)
 
 
 class GlobalMemory(ByteStore):
@@ -131,7 +151,9 @@ class GlobalMemory(ByteStore):
         """Where an offset in this memory lies."""
         return self._describe(offset + _FIRST_ADDRESS)
 
-    def offsets(self, addresses: npt.NDArray[np.uint64], width: int) -> Addresses:
+    def offsets(
+        self, addresses: npt.NDArray[np.uint64], width: int, alignment: int = 1
+    ) -> Addresses:
         """Checked byte offsets of accesses of `width` bytes.
 
         Raises AccessError if one lies outside of every segment or is not aligned.
@@ -142,7 +164,7 @@ class GlobalMemory(ByteStore):
         low, high = int(signed.min()), int(signed.max()) + width
         if not any(s.address <= low and high <= s.address + s.size for s in self.segments):
             self._check_each(signed, width)
-        return _aligned(signed - _FIRST_ADDRESS, min(width, 4))
+        return _aligned(signed - _FIRST_ADDRESS, alignment)
 
     def _check_each(self, addresses: Addresses, width: int) -> None:
         inside = np.zeros(addresses.shape, dtype=bool)
@@ -184,8 +206,14 @@ class OwnedMemory(ByteStore):
 
 
 def _aligned(offsets: Addresses, width: int) -> Addresses:
-    off = offsets & (width - 1) != 0
+    off = _off(offsets, width)
     if off.any():
         message = f"address ending in {int(offsets[off][0]) & 0xFF:#x} is not aligned to {width}"
         raise AccessError("misaligned", message, off)
     return offsets
+
+
+def _off(offsets: Addresses, width: int) -> npt.NDArray[np.bool_]:
+    """Which of them are no multiples of a power of two."""
+    off: npt.NDArray[np.bool_] = offsets & (width - 1) != 0
+    return off

@@ -57,13 +57,20 @@ def active(values: Array, waves: Waves, mask: Mask | None) -> Array:
 
 
 def reach_global(
-    waves: Waves, addresses: Array, mask: Mask | None, size: int
+    waves: Waves, addresses: Array, mask: Mask | None, size: int, alignment: int = 1
 ) -> tuple[Addresses, Mask | None]:
     """Offsets in global memory of what the lanes of `mask` access, and the lanes that can.
 
+    Loads and stores may lie anywhere: the chips' memory is set to unaligned accesses, which LLVM
+    relies on (`unaligned-access-mode`, part of amdhsa). Others say what they need.
+
     Raises EmulationError for a lane that cannot, unless whoever watches wants to go on.
     """
-    return _reach(waves, mask, lambda m: waves.memory.offsets(active(addresses, waves, m), size))
+    return _reach(
+        waves,
+        mask,
+        lambda m: waves.memory.offsets(active(addresses, waves, m), size, alignment),
+    )
 
 
 def reach_lds(
@@ -185,7 +192,7 @@ def fetch_to_lds(
     Of `lanes`, those not `inside` bring zeros.
     """
     size = 4 * max(1, width.words)
-    offsets, inside = reach_global(waves, addresses, inside, width.size)
+    offsets, inside = reach_global(waves, addresses, inside, width.size, min(width.size, 4))
     if waves.watch is not None:
         waves.watch.fetches(waves, offsets, width, inside)
     words = np.zeros((size // 4, waves.count, LANES), dtype=np.uint32)

@@ -67,12 +67,15 @@ def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
     address, data = (second, first) if is_load else (first, second)
     data = as_register(data)
     addresses = _addresses(instruction, address, base[0] if base else None)
+    unit: Unit = "flat" if instruction.name.startswith("flat") else "vmem"
+    # What may lie in scratch memory is aligned for it.
+    alignment = min(width.size, 4) if unit == "flat" else 1
 
     def execute(waves: Waves) -> None:
-        offsets, mask = reach_global(waves, addresses(waves), waves.exec_mask(), width.size)
+        mask = waves.exec_mask()
+        offsets, mask = reach_global(waves, addresses(waves), mask, width.size, alignment)
         (load if is_load else store)(waves, waves.memory, offsets, data, width, mask)
 
-    unit: Unit = "flat" if instruction.name.startswith("flat") else "vmem"
     if is_load:
         kept = (Read(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
         reads = reads_of(address, *base) + (kept if width.half else ())
@@ -121,7 +124,7 @@ def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operatio
 
     def execute(waves: Waves) -> None:
         size = bytes_of(kind)
-        offsets, mask = reach_global(waves, addresses(waves), waves.exec_mask(), size)
+        offsets, mask = reach_global(waves, addresses(waves), waves.exec_mask(), size, size)
         atomic(waves, waves.memory, offsets, combine, kind, [data], target, mask)
 
     writes = (target,) if isinstance(target, Register) else ()

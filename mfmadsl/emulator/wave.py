@@ -204,14 +204,21 @@ class Waves:
         return waves
 
     def join(self, other: Waves) -> Waves:
-        """Both groups as one; they stand at the same program counter."""
+        """Both groups as one, in the order of their indices; they stand at one program counter."""
+        order = np.argsort(np.concatenate([self.index, other.index]))
+        in_order = bool((order[:-1] < order[1:]).all())
+
+        def both(one: Array, another: Array, axis: int = 0) -> Array:
+            whole = np.concatenate([one, another], axis)
+            return whole if in_order else np.take(whole, order, axis)
+
         waves = Waves(
-            np.concatenate([self.vector, other.vector], axis=1),
-            np.concatenate([self.accumulation, other.accumulation], axis=1),
-            np.concatenate([self.scalar, other.scalar], axis=1),
-            np.concatenate([self.scc, other.scc]),
-            np.concatenate([self.workgroup, other.workgroup]),
-            np.concatenate([self.index, other.index]),
+            both(self.vector, other.vector, 1),
+            both(self.accumulation, other.accumulation, 1),
+            both(self.scalar, other.scalar, 1),
+            both(self.scc, other.scc),
+            both(self.workgroup, other.workgroup),
+            both(self.index, other.index),
             self.lds,
             self.scratch,
             self.memory,

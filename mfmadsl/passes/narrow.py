@@ -4,7 +4,8 @@ Their values are computed as float32 and rounded after each operation, to neares
 float32 holds twice the bits of the narrow type and two more, so that a sum, a product, a quotient
 or a root is that of the narrow type, correctly rounded. What is too large becomes infinite, or NaN
 where the type has no infinity; NaN stays NaN; `min` and `max` choose as those of float32 do.
-Casts from other types go through float32, as those of ml_dtypes do.
+Casts from other types go through float32, as those of ml_dtypes do. A chip converts eight-bit
+floats of its own flavour by one instruction, and others by ten or twenty of integers.
 
 Loads, stores, selections and reinterpretations stay as they are, since a matrix core takes the
 bits; what of them is in no array becomes integers in `bits.py`, at the end of lowering.
@@ -22,7 +23,6 @@ from tvm.tirx import PrimFunc
 from mfmadsl.model import ELEMENT_TYPES, Architecture
 from mfmadsl.passes.bits import BITS, rounded
 from mfmadsl.passes.device import called, device, device_function
-from mfmadsl.passes.error import LoweringError
 from mfmadsl.passes.functions import FUNCTIONS
 from mfmadsl.passes.reduction import widen_reductions
 from mfmadsl.passes.rewrite import BINARY, dtype_of, rewrite
@@ -31,15 +31,16 @@ from mfmadsl.passes.rewrite import BINARY, dtype_of, rewrite
 def narrow_types(function: PrimFunc, chip: Architecture | None = None) -> PrimFunc:
     """The function with what it computes in narrow types computed in float32.
 
-    Raises LoweringError for vectors, and for eight-bit floats that `chip` does not convert.
+    Without a `chip` all eight-bit floats are converted by instructions. Raises LoweringError for
+    vectors.
     """
     return rewrite(widen_reductions(function), _computes, partial(_computed, chip))
 
 
 def _computes(expression: Any) -> bool:
     if isinstance(expression, tvm.ir.Call):
-        if device_function(expression).startswith(("bits.", "value.")):
-            return True  # written by hand: the chip must have it, too
+        if _conversion(expression):
+            return True  # written by hand
         return called(expression) in FUNCTIONS and (
             dtype_of(expression) in BITS or any(dtype_of(a) in BITS for a in expression.args)
         )
@@ -49,9 +50,8 @@ def _computes(expression: Any) -> bool:
 
 
 def _computed(chip: Architecture | None, expression: Any) -> Any:
-    if name := _converted(expression):
-        _check(chip, name)
-        return expression
+    if name := _conversion(expression):
+        return _convert(chip, dtype_of(expression), name, expression.args[1])
     dtype = dtype_of(expression)
     if isinstance(expression, tirx.Cast):
         value = _wide(chip, expression.value)
@@ -77,27 +77,23 @@ def _wide(chip: Architecture | None, value: Any) -> Any:
     bits = tirx.reinterpret(BITS[dtype], value)
     if dtype == "bfloat16":
         return tirx.reinterpret("float32", bits.astype("uint32") << tirx.const(16, "uint32"))
-    _check(chip, dtype)
-    return device("float32", f"value.{dtype}", bits.astype("int32"))
+    return _convert(chip, "float32", f"value.{dtype}", bits.astype("int32"))
 
 
 def _narrow(chip: Architecture | None, value: Any, dtype: str) -> Any:
     """A float32, rounded to a narrow type."""
-    _check(chip, dtype)
-    bits = device("int32", f"bits.{dtype}", value)
+    bits = _convert(chip, "int32", f"bits.{dtype}", value)
     return tirx.reinterpret(dtype, bits.astype(BITS[dtype]))
 
 
-def _converted(expression: Any) -> str:
-    """The type that a call of a device function converts, or nothing."""
-    name = device_function(expression) if isinstance(expression, tvm.ir.Call) else ""
-    return name.partition(".")[2] if name.startswith(("bits.", "value.")) else ""
+def _conversion(call: Any) -> str:
+    """The device function that a call converts a narrow value by, or nothing."""
+    name = device_function(call) if isinstance(call, tvm.ir.Call) else ""
+    return name if name.startswith(("bits.", "value.")) else ""
 
 
-def _check(chip: Architecture | None, dtype: str) -> None:
-    chips = ELEMENT_TYPES[dtype].chips
-    if chip is None or not chips or chip.name in chips:
-        return
-    own = [n for n in BITS if chip.name in ELEMENT_TYPES[n].chips]
-    mend = f"use {' or '.join(own)}" if own else f"use bfloat16, or build for {' or '.join(chips)}"
-    raise LoweringError(f"{chip.name} does not compute with {dtype}: {mend}")
+def _convert(chip: Architecture | None, to: str, name: str, value: Any) -> Any:
+    """A call of a device function that converts, by the chip's instruction if it has one."""
+    chips = ELEMENT_TYPES[name.partition(".")[2]].chips
+    soft = chip is not None and chips and chip.name not in chips
+    return device(to, f"soft.{name}" if soft else name, value)

@@ -34,6 +34,7 @@ from mfmadsl.target.lower import (
     symbols_of,
     workspaces_of,
 )
+from mfmadsl.target.names import named_apart
 from mfmadsl.tvm_refusal import tvm_refusal
 
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
@@ -55,7 +56,7 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
 
     `mod` is a Schedule, a PrimFunc, or an IRModule with one function or with `main`; `arch` is one
     of gfx908, gfx90a, gfx942, gfx950. The kernel's arguments stand in the order of the function's
-    parameters.
+    parameters; of those with one name, the second is called `x_1`.
 
     If the module becomes several kernels, those after the first are `next` to each other.
 
@@ -64,7 +65,7 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
     message, where LLVM ends its process. Yours lives on.
     """
     chip = architecture(arch)
-    function = _function(mod)
+    function = named_apart(_function(mod))
     arguments, workspaces = arguments_of(function), workspaces_of(function)
     try:
         emitted = run_isolated(lambda: _emit(function, chip))

@@ -33,7 +33,7 @@ _FROM_LDS = re.compile(rf"^( *%[\w.]+ = (?:{_READ_FROM_LDS})[^\n]*)$", re.MULTIL
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
 
 
-_DEVICE_FUNCTIONS = ("device_functions.ll", "math_functions.ll")
+_DEVICE_FUNCTIONS = ("device_functions.ll", "math_functions.ll", "narrow_functions.ll")
 
 
 @cache

@@ -96,7 +96,8 @@ def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, Ta
     to generate it for, and its launch.
 
     A device function takes its pointers in the order of the PrimFunc's parameters, where TVM would
-    sort them. Raises LoweringError if the module does not become kernels.
+    sort them. What the kernels take has names that differ, as `named_apart` gives them. Raises
+    LoweringError if the module does not become kernels.
     """
     module = tvm.IRModule({"main": _corrected(function)})
     module = tirx.transform.BindTarget(rocm_target(chip.name))(module)
@@ -138,9 +139,22 @@ def _corrected(function: PrimFunc) -> PrimFunc:
 
 
 def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:
-    position = {f"{name}_ptr": index for index, name in enumerate(names)}
-    parameters = sorted(kernel.params, key=lambda p: position.get(p.name, len(names)))
+    position = {name: index for index, name in enumerate(names)}
+    parameters = sorted(
+        kernel.params,
+        key=lambda p: position.get(_taken(p), len(names)) if _is_pointer(p) else len(names),
+    )
     return PrimFunc(parameters, kernel.body, kernel.ret_type, kernel.attrs)
+
+
+def _taken(parameter: Any) -> str:
+    """The name of the buffer or of the symbol that a device function takes by a parameter."""
+    name = str(parameter.name)
+    return name.removesuffix("_ptr") if _is_pointer(parameter) else name
+
+
+def _is_pointer(parameter: Any) -> bool:
+    return isinstance(parameter.ty, tvm.ir.PointerType)
 
 
 def _lower_warp_memory(module: tvm.IRModule) -> tvm.IRModule:
@@ -188,7 +202,7 @@ def _launch(symbol: str, kernel: PrimFunc) -> Launch:
     )
     gx, gy, gz = (extents[f"blockIdx.{axis}"] for axis in _AXES)
     bx, by, bz = (_threads(extents[f"threadIdx.{axis}"]) for axis in _AXES)
-    parameters = tuple(p.name.removesuffix("_ptr") for p in kernel.params)
+    parameters = tuple(_taken(p) for p in kernel.params)
     return Launch(symbol, parameters, (gx, gy, gz), (bx, by, bz), lds)
 
 

@@ -72,7 +72,9 @@ def test_narrow_stores_change_nothing_else() -> None:
     [
         ("global_load_dword v8, v[0:1], off offset:-4", "offset -4 of|far from every argument"),
         ("global_load_dwordx4 v[8:11], v[0:1], off offset:3088", r"`data`, which has 4096 bytes"),
-        ("global_load_dword v8, v[0:1], off offset:1", "not aligned to 4"),
+        ("flat_load_dword v8, v[0:1] offset:2", "not aligned to 4"),
+        ("global_atomic_add v[0:1], v8, off offset:2", "not aligned to 4"),
+        ("global_atomic_add_x2 v[0:1], v[8:9], off offset:4", "not aligned to 8"),
         ("ds_read_b32 v8, v2 offset:256", "LDS address 256, but it has 256.*lane 0"),
         ("scratch_load_dword v8, v2, off", "scratch address 64, but it has 64.*lane 4"),
     ],
@@ -80,6 +82,24 @@ def test_narrow_stores_change_nothing_else() -> None:
 def test_accesses_that_the_chip_would_not_survive(code: str, message: str) -> None:
     with pytest.raises(EmulationError, match=message):
         run(with_memory(), code)
+
+
+@pytest.mark.parametrize("by", [1, 2, 3])
+def test_global_memory_is_accessed_at_any_byte(by: int) -> None:
+    waves = with_memory()
+    before = content(waves).copy()
+    run(waves, f"global_load_dwordx2 v[8:9], v[0:1], off offset:{by}")
+    run(waves, f"global_load_ushort v10, v[0:1], off offset:{by}")
+    rows = before.reshape(-1, 16)[:64]
+    wide = np.ascontiguousarray(rows[:, by : by + 8]).view(np.uint32)
+    np.testing.assert_array_equal(vector(waves, 8), wide[:, 0])
+    np.testing.assert_array_equal(vector(waves, 9), wide[:, 1])
+    narrow = np.ascontiguousarray(rows[:, by : by + 2]).view(np.uint16)[:, 0]
+    np.testing.assert_array_equal(vector(waves, 10), narrow)
+    run(waves, f"global_store_dwordx2 v[0:1], v[8:9], off offset:{by + 5}")
+    run(waves, f"global_store_short v[0:1], v10, off offset:{by}")
+    rows[:, by + 5 : by + 13] = wide.view(np.uint8)
+    np.testing.assert_array_equal(content(waves), before)
 
 
 def test_lanes_that_are_off_access_nothing() -> None:

@@ -54,6 +54,23 @@ def test_the_dispatch_packet_describes_the_launch() -> None:
     assert result.tolist() == [64 | 4 << 16, 0, 192, 8]
 
 
+def test_the_kernel_arguments_may_be_read_up_to_the_next_sixteen_bytes() -> None:
+    """As LLVM reads three words."""
+    described = "".join(
+        f"\n      - {{.offset: {place}, .size: 4, .value_kind: by_value}}" for place in (8, 12, 16)
+    )
+    text = stored(4, "	s_load_dwordx4 s[10:13], s[0:1], 0x8").replace(
+        "\n...", f"{described}\n..."
+    )
+    result = np.zeros(4, np.uint32)
+    numbers = [np.uint32(n) for n in (1, 2, 3)]
+    emulate(text, [result, *numbers], (1,), (64,))
+    assert result[:3].tolist() == [1, 2, 3]
+    beyond = text.replace("s[10:13], s[0:1], 0x8", "s[10:13], s[0:1], 0x14")
+    with pytest.raises(EmulationError, match=r"16 bytes .*, offset 20 of `kernel arguments`"):
+        emulate(beyond, [result, *numbers], (1,), (64,))
+
+
 def test_a_null_pointer_is_one() -> None:
     code = (
         "	s_load_dwordx2 s[4:5], s[0:1], 0x8\n	s_waitcnt lgkmcnt(0)\n"

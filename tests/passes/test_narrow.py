@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tvm import tirx
 
-import mfmadsl
-from mfmadsl.model import ARCHITECTURES
-from tests.passes.kernels import assert_same, cast, computed, dtype_named, schedule
+from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
+from tests.passes.kernels import assert_same, cast, computed, dtype_named
 
 CHIPS = {
     "bfloat16": "gfx90a", "float8_e4m3fnuz": "gfx942", "float8_e5m2fnuz": "gfx942",
@@ -208,19 +207,30 @@ def test_functions_of_narrow_types_are_those_of_float32_rounded(name: str, width
     assert_same(result, cast(exact, name))
 
 
-@pytest.mark.parametrize(
-    ("name", "arch", "mend"),
-    [
-        ("float8_e4m3fn", "gfx942", "use float8_e4m3fnuz or float8_e5m2fnuz"),
-        ("float8_e5m2fnuz", "gfx950", "use float8_e4m3fn or float8_e5m2"),
-        ("float8_e5m2", "gfx90a", "use bfloat16, or build for gfx950"),
-    ],
-)
-def test_the_other_flavour_of_eight_bits_is_refused(name: str, arch: str, mend: str) -> None:
-    message = f"what is stored in `out`: {arch} does not compute with {name}: {mend}"
-    for stage, given in ((lambda x: x.astype(name), "float32"), (lambda x: x + x, name)):
-        with pytest.raises(mfmadsl.LoweringError, match=message):
-            mfmadsl.build(schedule(stage, [(given, 256)]), arch)
+ELSEWHERE = [
+    (name, arch)
+    for name in NARROW[1:]
+    for arch in ARCHITECTURES
+    if arch not in ELEMENT_TYPES[name].chips
+]
+"""Eight-bit floats, and chips that do not convert them."""
+
+
+@pytest.mark.parametrize(("name", "arch"), ELSEWHERE)
+def test_a_chip_that_does_not_convert_eight_bits_computes_them(name: str, arch: str) -> None:
+    values = np.resize(patterns(name), 1024)
+    wide = computed(lambda x: x.astype("float32"), values, out="float32", arch=arch)
+    assert_same(wide, values.astype(np.float32))
+    generator = np.random.default_rng(4)
+    anything = generator.integers(0, 2**32, 1 << 16, np.uint32).view(np.float32)
+    close = generator.standard_normal(1 << 16) * np.exp2(generator.uniform(-20, 18, 1 << 16))
+    numbers = np.concatenate([near(name), anything, close.astype(np.float32)])
+    result = computed(lambda x: x.astype(name), numbers, out=name, arch=arch)
+    assert_same(result, cast(numbers, name))
+    x, y = pairs(name)
+    with np.errstate(all="ignore"):
+        total = cast(x.astype(np.float32) + y.astype(np.float32), name)
+    assert_same(computed(lambda a, b: a + b, x, y, out=name, arch=arch, width=4), total)
 
 
 @pytest.mark.parametrize("name", NARROW)

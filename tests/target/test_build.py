@@ -122,9 +122,66 @@ def test_arguments_keep_their_order_whatever_their_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arch"),
-    [("bfloat16", "gfx90a"), ("float8_e4m3fnuz", "gfx942"), ("float8_e4m3fn", "gfx950")],
+    ("names", "apart"),
+    [
+        ("x x c n m", "x x_1 c n m"),
+        ("x x x x x", "x x_1 x_2 x_3 x_4"),
+        ("x x x_1 n m", "x x_2 x_1 n m"),
+        ("x y m n m", "x y m n m_1"),
+        ("x y c m m", "x y c m m_1"),
+        ("x y c x x_1", "x y c x_2 x_1"),
+        ("x y c x_ptr y_ptr", "x y c x_ptr y_ptr"),
+        ("x_ptr x c n m", "x_ptr x c n m"),
+    ],
 )
+def test_what_has_one_name_is_told_apart(names: str, apart: str) -> None:
+    a_name, b_name, c_name, n_name, m_name = names.split()
+    n = te.var(n_name)
+    a, b = (te.placeholder((n, 64), name=name, dtype="float32") for name in (a_name, b_name))
+    m = te.compute((n, 64), lambda i, j: a[i, j] * 2, name=m_name)
+    c = te.compute((n, 64), lambda i, j: m[i, j] - b[i, j], name=c_name)
+    sch = Schedule(te.create_prim_func([a, b, c]))
+    for block in sch.get_child_blocks(sch.get_sblock("root")):
+        row, column = sch.get_loops(block)
+        sch.bind(row, "blockIdx.x")
+        sch.bind(column, "threadIdx.x")
+    kernel = build(sch)
+    (workspace,) = kernel.workspaces
+    (symbol,) = kernel.symbols
+    found = [*(argument.name for argument in kernel.arguments), symbol.name, workspace.name]
+    assert found == apart.split()
+    left = np.arange(5 * 64, dtype=np.float32).reshape(5, 64)
+    right, result = np.ones((5, 64), np.float32), np.zeros((5, 64), np.float32)
+    mfmadsl.sanitize(kernel, [left, right, result])
+    np.testing.assert_array_equal(result, left * 2 - right)
+
+
+def test_a_product_of_arguments_of_one_name() -> None:
+    a = te.placeholder((32, 48), name="x", dtype="float16")
+    b = te.placeholder((64, 48), name="x", dtype="float16")
+    k = te.reduce_axis((0, 48), name="k")
+    c = te.compute(
+        (32, 64),
+        lambda i, j: te.sum(a[i, k].astype("float32") * b[j, k].astype("float32"), axis=[k]),
+        name="x",
+    )
+    kernel = build(mfmadsl.gemm_schedule(te.create_prim_func([a, b, c])))
+    assert [argument.name for argument in kernel.arguments] == ["x", "x_1", "x_2"]
+    generator = np.random.default_rng(0)
+    left, right = (generator.integers(-3, 4, (n, 48)).astype(np.float16) for n in (32, 64))
+    result = np.zeros((32, 64), np.float32)
+    mfmadsl.sanitize(kernel, [left, right, result])
+    np.testing.assert_array_equal(result, left.astype(np.float32) @ right.T.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [
+        ("bfloat16", "gfx90a"), ("float8_e4m3fnuz", "gfx942"), ("float8_e4m3fn", "gfx950"),
+        ("float8_e4m3fn", "gfx942"), ("float8_e5m2", "gfx942"), ("float8_e4m3fnuz", "gfx950"),
+        ("float8_e5m2fnuz", "gfx908"), ("float8_e4m3fn", "gfx90a"),
+    ],
+)  # fmt: skip
 def test_narrow_floats_can_be_added_without_matrix_cores(name: str, arch: str) -> None:
     a, b = (te.placeholder((256,), name=letter, dtype=name) for letter in "ab")
     c = te.compute((256,), lambda i: a[i] + b[i], name="c")

@@ -193,6 +193,27 @@ def test_waves_may_meet_at_different_barriers() -> None:
     assert run(code).faults == ()
 
 
+def test_waves_that_part_and_meet_again_keep_their_registers_apart() -> None:
+    """The last wave skips ahead, so that the others join it, not it them; half of it is off."""
+    code = """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	s_movk_i32 s6, 0xe0
+	v_cmp_gt_u32_e32 vcc, s6, v0
+	s_and_b64 exec, exec, vcc
+	v_mov_b32_e32 v2, 2.0
+	v_readfirstlane_b32 s7, v0
+	s_cmp_gt_u32 s7, 0xbf
+	s_cbranch_scc1 .LMEET
+	v_mov_b32_e32 v3, 0
+.LMEET:
+	v_lshlrev_b32_e32 v1, 2, v0
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v2, s[4:5]"""
+    result = np.zeros(256, np.float32)
+    assert sanitize(kernel(code), [result], (1,), (256,), keep_going=True).faults == ()
+    assert (result == 2 * (np.arange(256) < 0xE0)).all()
+
+
 @pytest.mark.parametrize(("width", "size"), [("b64", 8), ("b128", 16)])
 def test_a_wide_access_that_is_not_aligned(width: str, size: int) -> None:
     last = {"b64": 4, "b128": 6}[width]

@@ -1,0 +1,159 @@
+; Eight-bit floats on chips that do not convert them: what `device_functions.ll` has instructions for, by integers. A float
+; is rounded to nearest, ties to even. What is too large becomes infinite, or NaN where there is no infinity.
+
+target triple = "amdgcn-amd-amdhsa"
+
+; The bits without the sign of a number's size in a type of `%fraction` bits of fraction, at most `%most`.
+
+define i32 @mfmadsl.soft.size(float %x, i32 %fraction, i32 %bias, i32 %most) alwaysinline {
+  %size = call float @llvm.fabs.f32(float %x)
+  %whole = bitcast float %size to i32
+  ; Of normal numbers as many bits are rounded off as there are too many, and a carry goes into the exponent.
+  %off = sub i32 23, %fraction
+  %last = lshr i32 %whole, %off
+  %odd = and i32 %last, 1
+  %above = sub i32 %off, 1
+  %half = shl i32 1, %above
+  %below.half = sub i32 %half, 1
+  %up = add i32 %below.half, %odd
+  %carried = add i32 %whole, %up
+  %cut = lshr i32 %carried, %off
+  %less = sub i32 127, %bias
+  %rebias = shl i32 %less, %fraction
+  %normal = sub i32 %cut, %rebias
+  ; Smaller ones are added to a number whose last place is that of the type's denormals.
+  %places = add i32 %bias, %fraction
+  %exponent = sub i32 151, %places
+  %magic = shl i32 %exponent, 23
+  %large = bitcast i32 %magic to float
+  %sum = fadd float %size, %large
+  %sum.bits = bitcast float %sum to i32
+  %denormal = sub i32 %sum.bits, %magic
+  %least.exponent = sub i32 128, %bias
+  %least = shl i32 %least.exponent, 23
+  %is.small = icmp ult i32 %whole, %least
+  %rounded = select i1 %is.small, i32 %denormal, i32 %normal
+  %bits = call i32 @llvm.umin.i32(i32 %rounded, i32 %most)
+  ret i32 %bits
+}
+
+; The bits of the sign, in their place of eight.
+
+define i32 @mfmadsl.soft.sign(float %x) alwaysinline {
+  %whole = bitcast float %x to i32
+  %shifted = lshr i32 %whole, 24
+  %sign = and i32 %shifted, 128
+  ret i32 %sign
+}
+
+; With zeros of both signs; NaN is `%nan`.
+
+define i32 @mfmadsl.soft.signed(float %x, i32 %size, i32 %nan) alwaysinline {
+  %is.nan = fcmp uno float %x, 0.0
+  %chosen = select i1 %is.nan, i32 %nan, i32 %size
+  %sign = call i32 @mfmadsl.soft.sign(float %x)
+  %bits = or i32 %chosen, %sign
+  ret i32 %bits
+}
+
+; With one zero; its negative is NaN, and so is what is too large.
+
+define i32 @mfmadsl.soft.unsigned.zero(float %x, i32 %size) alwaysinline {
+  %sign = call i32 @mfmadsl.soft.sign(float %x)
+  %with.sign = or i32 %size, %sign
+  %is.zero = icmp eq i32 %size, 0
+  %number = select i1 %is.zero, i32 0, i32 %with.sign
+  %is.nan = fcmp uno float %x, 0.0
+  %is.large = icmp ugt i32 %size, 127
+  %is.none = or i1 %is.nan, %is.large
+  %bits = select i1 %is.none, i32 128, i32 %number
+  ret i32 %bits
+}
+
+define i32 @mfmadsl.soft.bits.float8_e4m3fn(float %x) alwaysinline {
+  %size = call i32 @mfmadsl.soft.size(float %x, i32 3, i32 7, i32 127)
+  %bits = call i32 @mfmadsl.soft.signed(float %x, i32 %size, i32 127)
+  ret i32 %bits
+}
+
+define i32 @mfmadsl.soft.bits.float8_e5m2(float %x) alwaysinline {
+  %size = call i32 @mfmadsl.soft.size(float %x, i32 2, i32 15, i32 124)
+  %bits = call i32 @mfmadsl.soft.signed(float %x, i32 %size, i32 126)
+  ret i32 %bits
+}
+
+define i32 @mfmadsl.soft.bits.float8_e4m3fnuz(float %x) alwaysinline {
+  %size = call i32 @mfmadsl.soft.size(float %x, i32 3, i32 8, i32 128)
+  %bits = call i32 @mfmadsl.soft.unsigned.zero(float %x, i32 %size)
+  ret i32 %bits
+}
+
+define i32 @mfmadsl.soft.bits.float8_e5m2fnuz(float %x) alwaysinline {
+  %size = call i32 @mfmadsl.soft.size(float %x, i32 2, i32 16, i32 128)
+  %bits = call i32 @mfmadsl.soft.unsigned.zero(float %x, i32 %size)
+  ret i32 %bits
+}
+
+; The number that bits are, where they are no infinity and not NaN.
+
+define float @mfmadsl.soft.number(i32 %bits, i32 %fraction, i32 %bias) alwaysinline {
+  %size = and i32 %bits, 127
+  %off = sub i32 23, %fraction
+  %moved = shl i32 %size, %off
+  %less = sub i32 127, %bias
+  %rebias = shl i32 %less, 23
+  %normal = add i32 %moved, %rebias
+  ; A denormal number counts units of its last place.
+  %units = uitofp i32 %size to float
+  %places = add i32 %bias, %fraction
+  %exponent = sub i32 128, %places
+  %unit.bits = shl i32 %exponent, 23
+  %unit = bitcast i32 %unit.bits to float
+  %small = fmul float %units, %unit
+  %denormal = bitcast float %small to i32
+  %least = shl i32 1, %fraction
+  %is.small = icmp ult i32 %size, %least
+  %chosen = select i1 %is.small, i32 %denormal, i32 %normal
+  %high = and i32 %bits, 128
+  %sign = shl i32 %high, 24
+  %whole = or i32 %chosen, %sign
+  %number = bitcast i32 %whole to float
+  ret float %number
+}
+
+define float @mfmadsl.soft.value.float8_e4m3fn(i32 %bits) alwaysinline {
+  %number = call float @mfmadsl.soft.number(i32 %bits, i32 3, i32 7)
+  %size = and i32 %bits, 127
+  %is.nan = icmp eq i32 %size, 127
+  %value = select i1 %is.nan, float 0x7FF8000000000000, float %number
+  ret float %value
+}
+
+define float @mfmadsl.soft.value.float8_e5m2(i32 %bits) alwaysinline {
+  %number = call float @mfmadsl.soft.number(i32 %bits, i32 2, i32 15)
+  %size = and i32 %bits, 127
+  %infinite = call float @llvm.copysign.f32(float 0x7FF0000000000000, float %number)
+  %is.infinite = icmp eq i32 %size, 124
+  %finite = select i1 %is.infinite, float %infinite, float %number
+  %is.nan = icmp ugt i32 %size, 124
+  %value = select i1 %is.nan, float 0x7FF8000000000000, float %finite
+  ret float %value
+}
+
+define float @mfmadsl.soft.value.float8_e4m3fnuz(i32 %bits) alwaysinline {
+  %number = call float @mfmadsl.soft.number(i32 %bits, i32 3, i32 8)
+  %is.nan = icmp eq i32 %bits, 128
+  %value = select i1 %is.nan, float 0x7FF8000000000000, float %number
+  ret float %value
+}
+
+define float @mfmadsl.soft.value.float8_e5m2fnuz(i32 %bits) alwaysinline {
+  %number = call float @mfmadsl.soft.number(i32 %bits, i32 2, i32 16)
+  %is.nan = icmp eq i32 %bits, 128
+  %value = select i1 %is.nan, float 0x7FF8000000000000, float %number
+  ret float %value
+}
+
+declare float @llvm.fabs.f32(float)
+declare float @llvm.copysign.f32(float, float)
+declare i32 @llvm.umin.i32(i32, i32)
