@@ -35,7 +35,11 @@ def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: i
 
     Of equally good ones the first, and the simplest comes first.
     """
-    distinct = list(dict.fromkeys(accesses))
+    # Those that only start elsewhere, as in other tiles of a wave, behave alike.
+    alike = {
+        (tuple(x - min(a.places) for x in a.places), a.size, a.is_read): a for a in reversed(accesses)
+    }
+    distinct = list(alike.values())
     if not distinct:
         return ()
     widest = max(_span(access, element_bytes) for access in distinct)
@@ -80,46 +84,38 @@ def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
             for apart in (width, width + 1, width - 1):
                 if term.right + apart < bits:
                     yield term, Term(term.right + apart, term.mask, term.left)
-    for term in singles:
-        for other in singles:
-            if term.mask & (term.mask >> 1) == 0 and other.left != term.left:
-                yield term, other
 
 
 def _cycles(accesses: Iterable[Access], swizzle: Swizzle, size: int, banks: int) -> int:
+    """Cycles that all accesses take together: the most words of one bank, phase by phase."""
     total = 0
     for access in accesses:
         places = np.asarray(access.places, np.int64)
         moved = places ^ swizzled(places, swizzle) if swizzle else places
-        total += _cycles_of(moved * size, access, banks)
+        seen = banks if access.is_read else _BANKS
+        lanes = _phases(access.size, access.is_read, banks, len(places))
+        first = (moved * size // _WORD)[lanes]
+        words = first[..., None] + np.arange(max(1, access.size // _WORD))
+        words = np.sort(words.reshape(len(lanes), -1), axis=-1)
+        # A word that several lanes want is read once.
+        new = np.ones(words.shape, np.bool_)
+        new[:, 1:] = words[:, 1:] != words[:, :-1]
+        bank = words % seen + seen * np.arange(len(lanes))[:, None]
+        counts = np.bincount(bank[new], minlength=seen * len(lanes))
+        total += int(counts.reshape(len(lanes), seen).max(axis=-1).sum())
     return total
 
 
-def _cycles_of(addresses: Array, access: Access, banks: int) -> int:
-    banks_seen = banks if access.is_read else _BANKS
-    cycles = 0
-    for lanes in _phases(access.size, access.is_read, banks, len(addresses)):
-        words = np.unique(
-            (addresses[list(lanes)] // _WORD)[:, None] + np.arange(max(1, access.size // _WORD))
-        )
-        cycles += int(np.bincount(words % banks_seen).max())
-    return cycles
-
-
 @cache
-def _phases(size: int, is_read: bool, banks: int, lanes: int) -> tuple[tuple[int, ...], ...]:
-    """The lanes that go together."""
+def _phases(size: int, is_read: bool, banks: int, lanes: int) -> Array:
+    """The lanes that go together, (phases, lanes)."""
     words, every = max(1, size // _WORD), np.arange(lanes)
     if words <= 2:
-        return _rows(every.reshape(-1, (banks if is_read else _BANKS) // words))
+        return every.reshape(-1, (banks if is_read else _BANKS) // words)
     if not is_read:
-        return _rows(every.reshape(-1, 8))
+        return every.reshape(-1, 8)
     # Lanes 0 to 3 go with 20 to 23, 4 to 7 with 16 to 19, and so on.
     quads = np.array([[0, 20], [12, 24], [4, 16], [8, 28]])
     quads = np.concatenate([quads + 32 * half for half in range(lanes // 32)])
     groups = (quads[..., None] + np.arange(4)).reshape(-1, 8)
-    return _rows(groups.reshape(-1, 16) if banks == 64 else groups)
-
-
-def _rows(lanes: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(x) for x in row) for row in lanes)
+    return groups.reshape(-1, 16) if banks == 64 else groups

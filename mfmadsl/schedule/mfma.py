@@ -16,6 +16,7 @@ from tvm.tirx import Expr, PrimFunc
 from mfmadsl.argument import check_flag, check_integer, check_list, check_type, described
 from mfmadsl.error import ArgumentTypeError
 from mfmadsl.model import ARCHITECTURES
+from mfmadsl.passes.main_loop import PIPELINE
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.limits import check_lds, check_threads
@@ -142,6 +143,7 @@ def mfma_schedule(
         sch.tensorize(sch.get_loops(block)[-3], names["mfma_intrin"])
         sch.tensorize(sch.get_loops(sch.get_sblock("C_init"))[-2], names["mfma_fill_intrin"])
         sch.tensorize(store, names["mfma_store_intrin"])
+        sch.annotate(k0, PIPELINE, 1)
         return sch
 
 
