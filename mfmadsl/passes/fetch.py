@@ -132,6 +132,7 @@ class Fetch:
             str(c) for s in self.run for c in s.edges if not depends(c, k)
         }  # fmt: skip
         # One that differs along the run is taken from the first: no one looks at the others.
+        self._ends_inside = any(str(c) in loose and c not in shared for c in first.conditions)
         offset = [c for c in first.conditions if str(c) in loose or c in shared]
         self._fixed = [substitute(c, self.exchanged) for c in offset if not depends(c, k)]
         moving = [c for c in offset if depends(c, k)]
@@ -238,8 +239,13 @@ class Fetch:
 
     @property
     def can_be_direct(self) -> bool:
-        """Whether it may go from memory into the LDS, past the registers."""
-        return not self.shifted and len(self.run) * self.size == 16 and not self.always_masked
+        """Whether it may go from memory into the LDS, past the registers.
+
+        Of a load into the LDS that is partly past the end of the buffer nothing is sure to arrive.
+        """
+        if self.shifted or self.always_masked or len(self.run) * self.size != 16:
+            return False
+        return not self._ends_inside or _is_whole(list(self.run))
 
     def _place(self, k: Any) -> tuple[Any, Any]:
         """(origin, step) of a turn: the step as a scalar offset, where 31 bits have room for it."""
@@ -349,13 +355,17 @@ class Fetch:
 def loadable(run: list[Source]) -> list[list[Source]]:
     """A run as it is, or one by one where it is shorter than a word, and not surely aligned or not
     surely in the buffer as a whole."""
-    first, count = run[0], len(run)
-    whole = 1
-    for extent in first.buffer.shape:
-        whole *= multiple_of(extent)
-    if count * first.size >= WORD or not (multiple_of(first.place) % count or whole % count):
+    if len(run) * run[0].size >= WORD or _is_whole(run):
         return [run]
     return [[source] for source in run]
+
+
+def _is_whole(run: list[Source]) -> bool:
+    """Whether a run is aligned to its own length, and the buffer ends where such a run does."""
+    elements = 1
+    for extent in run[0].buffer.shape:
+        elements *= multiple_of(extent)
+    return not (multiple_of(run[0].place) % len(run) or elements % len(run))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -42,7 +42,7 @@ def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: i
     distinct = list(alike.values())
     if not distinct:
         return ()
-    widest = max(_span(access, element_bytes) for access in distinct)
+    widest = max(span(access, element_bytes) for access in accesses)
     best, least = (), _cycles(distinct, (), element_bytes, banks)
     floor = sum(len(_phases(a.size, a.is_read, banks, len(a.places))) for a in distinct)
     if least == floor:
@@ -56,7 +56,7 @@ def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: i
     return best
 
 
-def _span(access: Access, element_bytes: int) -> int:
+def span(access: Access, element_bytes: int) -> int:
     """The smallest power of two such that no lane's access crosses a multiple of it.
 
     That is more than the elements of an access where it is not aligned to its own size.

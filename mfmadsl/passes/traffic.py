@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import TensorLoad
@@ -22,15 +23,19 @@ from mfmadsl.passes.expression import (
     NotNumbersError,
     bits_of,
     constant,
+    depends,
     loads_of,
+    multiple_of,
     numbers,
+    terms_of,
+    total,
     variables_of,
 )
 from mfmadsl.passes.fetch import Fetch, Loop, loadable
 from mfmadsl.passes.main_loop import MainLoop, elements_of, main_loop, store_of
 from mfmadsl.passes.places import Places, Swizzle, swizzled
 from mfmadsl.passes.put import Home, Put
-from mfmadsl.passes.swizzle import Access, choose
+from mfmadsl.passes.swizzle import Access, choose, span
 
 EDGES = "mfmadsl.edges"
 """The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
@@ -140,47 +145,45 @@ class Traffic:
             raise NotUnderstood(f"`{outside[0]}` is used outside of it, too")
 
     def _swizzles(self, elements: Sequence[Element]) -> dict[int, Swizzle]:
-        """The choice for each tile."""
+        """The choice for each tile whose size and accesses are all known."""
         tiles = {e.buffer.__chandle__(): e.buffer for e in elements}
-        accesses: dict[int, list[Access]] = {handle: [] for handle in tiles}
+        accesses: dict[int, list[Access | None]] = {handle: [] for handle in tiles}
         for run in self._neighbours(elements):
-            if not run[0].guards:
-                self._note(accesses, run[0].buffer, run[0].place, len(run), False)
+            tile = run[0].buffer
+            accesses[tile.__chandle__()].append(self._access(tile, run[0].place, len(run), False))
         for step in self.main.steps:
             for read in step.reads:
                 (load,) = loads_of(read.value)
                 index = load.indices[0]
                 base = index.base if isinstance(index, tirx.Ramp) else index
-                self._note(accesses, load.source, base, len(elements_of(read.indices[0])), True)
-        found = {}
+                count = len(elements_of(read.indices[0]))
+                found = self._access(load.source, base, count, True)
+                accesses[load.source.__chandle__()].append(found)
+        swizzles = {}
         for handle, tile in tiles.items():
-            length = constant(tile.shape[0])
-            if length is not None and length & (length - 1) == 0:
-                found[handle] = choose(
-                    accesses[handle],
-                    bits_of(tile.dtype) // 8,
-                    length,
-                    self.kernel.chip.lds_read_banks,
-                )
-        return found
+            length, size = constant(tile.shape[0]), bits_of(tile.dtype) // 8
+            known = [access for access in accesses[handle] if access is not None]
+            if length and not length & (length - 1) and len(known) == len(accesses[handle]):
+                swizzles[handle] = choose(known, size, length, self.kernel.chip.lds_read_banks)
+        return swizzles
 
-    def _note(
-        self, accesses: dict[int, list[Access]], buffer: Any, place: Any, lanes: int, is_read: bool
-    ) -> None:
-        """An access of wave 0 in turn 0."""
-        tags = self.kernel.threads.variables
+    def _access(self, tile: Any, place: Any, count: int, is_read: bool) -> Access | None:
+        """An access of wave 0 in turn 0; None if others may be aligned otherwise, or unknown."""
+        lanes = self.kernel.threads.extents.get("threadIdx.x", 0)
+        if not lanes or lanes % WAVE_SIZE:
+            return None
+        lane = self.kernel.threads.variables["threadIdx.x"]
         values: dict[str, Any] = {v.name: 0 for v in variables_of(place)}
-        count = self.kernel.threads.extents.get("threadIdx.x", 1)
-        if "threadIdx.x" in tags:
-            values[tags["threadIdx.x"].name] = list(range(count))
         try:
-            where = numbers(place, values)
+            where = numbers(place, {**values, lane.name: np.arange(lanes)})
         except NotNumbersError:
-            return
-        if where.ndim == 0 or count % WAVE_SIZE:
-            return
-        size = lanes * bits_of(buffer.dtype) // 8
-        accesses[buffer.__chandle__()].append(Access(tuple(int(x) for x in where), size, is_read))
+            return None
+        size = count * bits_of(tile.dtype) // 8
+        places = np.broadcast_to(where, (lanes,))[:WAVE_SIZE]
+        access = Access(tuple(int(x) for x in places), size, is_read)
+        uniform = total([t for t in terms_of(place) if not depends(t, lane)])
+        aligned = multiple_of(uniform) % span(access, bits_of(tile.dtype) // 8) == 0
+        return access if aligned or constant(uniform) is not None else None
 
     def _neighbours(self, elements: Sequence[Element]) -> list[list[Element]]:
         """Runs in the LDS, of elements with the same guards."""
