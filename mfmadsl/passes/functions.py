@@ -21,7 +21,8 @@ unit off themselves. Those of float16 are 0.501.
 
 `exp` overflows to infinity and underflows through denormals to 0; `log` takes denormals. `round` is
 TVM's: halves to even. `pow` is C's: a negative number has powers with whole exponents, others are
-NaN; with a constant exponent of 2, 3 or 4 it is a product.
+NaN; with a constant exponent of 2, 3 or 4 it is a product. Of NaN and a number, `max` and `min` are
+the number.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from __future__ import annotations
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.tirx import PrimFunc
 
 from mfmadsl.passes.device import called, device, intrinsic
 from mfmadsl.passes.error import LoweringError
-from mfmadsl.passes.rewrite import dtype_of, rewrite
+from mfmadsl.passes.rewrite import dtype_of, rewrite, with_body
 
 _EXACT = {"sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
           "round": "nearbyint", "nearbyint": "nearbyint", "fma": "fma",
@@ -79,6 +81,23 @@ def _computed(expression: Any) -> Any:
         equal = tirx.EQ(expression.a, expression.b)
         return tirx.Select(equal, tirx.const(False, "bool"), tirx.const(True, "bool"))
     return expanded(called(expression), dtype_of(expression), list(expression.args))
+
+
+def prefer_numbers(function: PrimFunc) -> PrimFunc:
+    """The function with `max` and `min` of floats by instructions that prefer a number to NaN.
+
+    TVM's code for them is a comparison, which is false of NaN, and a selection: the second operand
+    of it. They may be those of vectors.
+    """
+
+    def chosen(expression: Any) -> Any:
+        if dtype_of(expression) not in _FLOATS:
+            return expression
+        name = "llvm.maxnum" if isinstance(expression, tirx.Max) else "llvm.minnum"
+        return intrinsic(str(expression.ty.dtype), name, expression.a, expression.b)
+
+    body = tvm_ffi.structural_map(function.body, ((tirx.Max, tirx.Min), chosen))
+    return with_body(function, body)
 
 
 def expanded(name: str, dtype: str, arguments: list[Any]) -> Any:

@@ -23,7 +23,7 @@ from tvm import s_tir, tirx
 from tvm.tirx import PrimFunc
 
 from mfmadsl.model import Architecture
-from mfmadsl.passes import expand_functions, move_bits, narrow_types
+from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_numbers
 from mfmadsl.passes.main_loop import scalar_loops
 from mfmadsl.passes.registers import registers, unroll_over_registers
 from mfmadsl.passes.wide_index import wide_indices
@@ -82,6 +82,7 @@ def device_passes(chip: Architecture, as_written: bool) -> list[Pass]:
         s.LowerThreadAllreduce(),
         t.SplitHostDevice(),
         t.MakePackedAPI(),
+        of_functions(prefer_numbers),
         of_functions(move_bits),
         t.FP8StorageLegalize(),
         t.BF16StorageLegalize(),

@@ -11,7 +11,7 @@ import pytest
 from tvm import tirx
 
 import mfmadsl
-from tests.passes.kernels import computed, schedule, ulps
+from tests.passes.kernels import computed, dtype_named, schedule, ulps
 
 COUNT = 1 << 12
 SPECIAL = np.array(
@@ -101,6 +101,33 @@ def test_nan_is_unequal_to_all(dtype: str) -> None:
         x, y = (f(SPECIAL, len(SPECIAL)).astype(dtype)[:768] for f in (np.repeat, np.tile))
     result = computed(lambda a, b: tirx.NE(a, b).astype("int8"), x, y, out="int8")
     np.testing.assert_array_equal(result, x != y)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16", "float8_e5m2fnuz"])
+@pytest.mark.parametrize("width", [1, 4])
+def test_of_nan_and_a_number_max_and_min_are_the_number(dtype: str, width: int) -> None:
+    special = [0, 1, -1, 2, -3, 0.5, np.inf, -np.inf, np.nan, -np.nan, 1e-2, 40, -40]
+    numbers = np.array(special).astype(dtype_named(dtype))
+    x, y = (np.resize(f(numbers, len(numbers)), 1024) for f in (np.repeat, np.tile))
+    wide = [v.astype(np.float64) for v in (x, y)]
+    for function, exact in ((tirx.max, np.fmax), (tirx.min, np.fmin)):
+        result = computed(function, x, y, out=dtype, width=width)
+        np.testing.assert_array_equal(result.astype(np.float64), exact(*wide))
+        for ends in (
+            lambda v, f=function: f(v, tirx.const(0, v.dtype)),
+            lambda v, f=function: f(tirx.const(0, v.dtype), v),
+        ):
+            result = computed(ends, x, out=dtype, width=width)
+            np.testing.assert_array_equal(result.astype(np.float64), exact(wide[0], 0))
+
+
+def test_max_of_what_was_computed_is_one_instruction() -> None:
+    def relu(x: Any) -> Any:
+        return tirx.max(x + tirx.const(1, "float32"), tirx.const(0, "float32"))
+
+    kernel = mfmadsl.build(schedule(relu, [("float32", 256)]))
+    assert kernel.assembly.count("v_max_f32") == 1
+    assert "v_cndmask" not in kernel.assembly
 
 
 def power_of(x: Any, y: Any) -> Any:

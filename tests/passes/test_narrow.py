@@ -117,11 +117,15 @@ def isnan(x: Any) -> Any:
     return tirx.call_intrin("bool", "tirx.isnan", x)
 
 
+def larger(x: Any, y: Any) -> Any:
+    """The larger number of two, where one is not NaN: of zeros the positive one."""
+    return np.where(x == y, np.where(np.signbit(x), y, x), np.fmax(x, y))
+
+
 ARITHMETIC: dict[str, tuple[Stage, Stage]] = {
     "add": (lambda x, y: x + y, np.add), "sub": (lambda x, y: x - y, np.subtract),
     "mul": (lambda x, y: x * y, np.multiply), "div": (lambda x, y: x / y, np.divide),
-    "max": (tirx.max, lambda x, y: np.where(x > y, x, y)),
-    "min": (tirx.min, lambda x, y: np.where(x < y, x, y)),
+    "max": (tirx.max, larger), "min": (tirx.min, lambda x, y: -larger(-x, -y)),
     "neg": (lambda x, _: tirx.const(0, x.dtype) - x, lambda x, _: 0 - x),
     "abs": (lambda x, _: fabs(x), lambda x, _: np.abs(x)),
     "sqrt": (lambda x, _: tirx.sqrt(fabs(x)), lambda x, _: np.sqrt(np.abs(x))),

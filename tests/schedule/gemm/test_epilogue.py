@@ -154,26 +154,35 @@ def test_places_may_be_part_of_the_expression() -> None:
     )
 
 
-def refused(stage: Callable[..., Any], extra: Extra | None = None) -> str:
-    with pytest.raises(ScheduleError) as caught:
-        gemm_schedule(with_epilogue(SHAPE, stage, extra or {}))
-    return str(caught.value)
-
-
-def test_what_cannot_be_fused_is_said() -> None:
+@pytest.mark.parametrize("split", [1, 3])
+def test_what_reads_other_places_is_a_kernel_of_its_own(split: int) -> None:
     def moved(c: Any) -> Any:
-        return te.compute((60, 71), lambda i, j: c[i, j + 1], name="shift")
+        return te.compute((60, 71), lambda i, j: c[i, j + 1] - c[i, j], name="shift")
 
+    check(moved, lambda c: c[:, 1:] - c[:, :-1], split=split, tolerance=1e-4)
+    kernels = list(mfmadsl.build(gemm_schedule(with_epilogue(SHAPE, moved, {}))).chain())
+    assert ["mfma" in kernel.assembly for kernel in kernels] == [True, False]
+
+
+def test_a_second_sum_is_refused() -> None:
     def summed(c: Any) -> Any:
         r = te.reduce_axis((0, 72), name="r")
         return te.compute((60,), lambda i: te.sum(c[i, r], axis=[r]), name="total")
 
-    def unknown(c: Any) -> Any:
-        return te.compute(c.shape, lambda i, j: tirx.atan(c[i, j]), name="angle")
+    with pytest.raises(ScheduleError, match=r"one block must be a reduction.*: `C`, `total`$"):
+        gemm_schedule(with_epilogue(SHAPE, summed, {}))
 
-    assert "block `shift` reads `C` at `v_j + 1`" in refused(moved).replace("v_i", "v_j")
-    assert "one block must be a reduction" in refused(summed)
-    assert "block `angle` uses `atan`" in refused(unknown)
+
+@pytest.mark.parametrize("name", ["atan", "sin", "cosh", "log1p"])
+def test_a_function_that_no_kernel_has_is_said_with_what_is_stored(name: str) -> None:
+    function = getattr(tirx, name)
+    schedule = gemm_schedule(
+        with_epilogue(SHAPE, element_wise(lambda c, i, j: function(c), "angle"), {})
+    )
+    with pytest.raises(
+        mfmadsl.LoweringError, match=f"what is stored in `angle`: `{name}` of float32 is none of"
+    ):
+        mfmadsl.build(schedule)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
