@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
 import tvm
@@ -11,6 +12,7 @@ from tvm.target import Target
 from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
+from mfmadsl.argument import check_flag
 from mfmadsl.emulator.registers import registers_of
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import Architecture, architecture
@@ -18,7 +20,6 @@ from mfmadsl.passes import LoweringError
 from mfmadsl.prim_func import prim_func
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Kernel
-from mfmadsl.target.linker import link
 from mfmadsl.target.llvm import (
     MachineCode,
     emit,
@@ -51,14 +52,18 @@ class _Emitted:
     code: MachineCode
 
 
-def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kernel:
+def build(
+    mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942", explain: bool = False
+) -> Kernel:
     """Generate machine code for a scheduled kernel; no GPU is needed.
 
     `mod` is a Schedule, a PrimFunc, or an IRModule with one function or with `main`; `arch` is one
     of gfx908, gfx90a, gfx942, gfx950. The kernel's arguments stand in the order of the function's
     parameters; of those with one name, the second is called `x_1`.
 
-    If the module becomes several kernels, those after the first are `next` to each other.
+    If the module becomes several kernels, those after the first are `next` to each other. A loop
+    annotated for a pass that does not understand it is left as it is, and right; the kernel's
+    `remarks` say why, and with `explain` they are printed to standard error.
 
     Raises ArgumentError for an unknown chip, LoweringError for a module that is no kernel, exceeds
     the chip's threads or LDS, or calls a function that no GPU has, and CodegenError, with LLVM's
@@ -66,6 +71,7 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
     """
     chip = architecture(arch)
     function = named_apart(_function(mod))
+    check_flag("explain", explain)
     arguments, workspaces = arguments_of(function), workspaces_of(function)
     try:
         emitted = run_isolated(lambda: _emit(function, chip))
@@ -79,7 +85,7 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
             arch=arch,
             llvm_ir=each.llvm_ir,
             assembly=code.assembly,
-            code_object=link(code.object_file),
+            optimized=code.optimized,
             arguments=arguments,
             extents=launch.grid,
             block=launch.block,
@@ -89,7 +95,10 @@ def build(mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942") -> Kern
             workspaces=workspaces,
             symbols=symbols_of(function),
             next=kernel,
+            remarks=launch.remarks,
         )
+        for remark in launch.remarks if explain else ():
+            print(f"{launch.symbol}: {remark}", file=sys.stderr)
     assert kernel is not None
     return kernel
 

@@ -19,7 +19,6 @@ from mfmadsl.passes import LoweringError
 from mfmadsl.target.build import CodegenError
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Argument, Kernel
-from mfmadsl.target.linker import link
 from mfmadsl.target.llvm import emit
 
 _SYMBOL = "instruction"
@@ -67,7 +66,7 @@ def build_instruction(intrinsic: Intrinsic, arch: str, immediates: Immediates = 
         arch=arch,
         llvm_ir=ir,
         assembly=code.assembly,
-        code_object=link(code.object_file),
+        optimized=code.optimized,
         arguments=tuple(
             Argument(o.name, "uint32", (_LANES, o.register_count))
             for o in intrinsic.operands.values()

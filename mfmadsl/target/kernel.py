@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import NoneType
 from typing import Any
 
@@ -20,6 +21,9 @@ from mfmadsl.emulator.argument import check_described
 from mfmadsl.emulator.registers import Registers
 from mfmadsl.error import ArgumentError
 from mfmadsl.target.extent import Extent, Formula, value_of
+from mfmadsl.target.isolate import run_isolated
+from mfmadsl.target.linker import link
+from mfmadsl.target.llvm import emit_object
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,8 @@ class Kernel:
     """Machine code for one chip.
 
     `arguments` are what a caller passes, `extents` (of the grid) and `block` are (x, y, z),
-    `lds_bytes` is what one workgroup takes of the LDS. `code_object` is None where no linker was
-    found.
+    `lds_bytes` is what one workgroup takes of the LDS. `optimized` is LLVM IR that is ready for
+    emission. `remarks` say which loops the passes left as they were, and why.
 
     `parameters` names what the machine code takes, in its order: arguments, `workspaces` (memory
     that a caller provides for the time of the launch) and `symbols`. If the work takes several
@@ -71,7 +75,7 @@ class Kernel:
     arch: str
     llvm_ir: str
     assembly: str
-    code_object: bytes | None
+    optimized: str
     arguments: tuple[Argument, ...]
     extents: tuple[Extent, Extent, Extent]
     block: tuple[int, int, int]
@@ -81,10 +85,11 @@ class Kernel:
     workspaces: tuple[Argument, ...] = ()
     symbols: tuple[Symbol, ...] = ()
     next: Kernel | None = None
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ArgumentError for what `build` would not have made."""
-        for name in ("symbol", "arch", "llvm_ir", "assembly"):
+        for name in ("symbol", "arch", "llvm_ir", "assembly", "optimized"):
             check_type(name, getattr(self, name), str, "a str")
         for name in ("extents", "block"):
             check_list(name, getattr(self, name), "three extents, along x, y and z")
@@ -108,6 +113,14 @@ class Kernel:
             elif not isinstance(extent, Formula):
                 check_extent("extents", extent)
         check_type("next", self.next, (Kernel, NoneType), "a Kernel or None")
+
+    @cached_property
+    def code_object(self) -> bytes | None:
+        """The ELF file (.hsaco) that a GPU loads, made when it is first asked for.
+
+        None where no linker was found. Raises LinkError if the linker refuses.
+        """
+        return link(run_isolated(lambda: emit_object(self.optimized, self.arch)))
 
     @property
     def grid(self) -> tuple[int, int, int]:

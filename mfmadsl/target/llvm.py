@@ -42,10 +42,10 @@ def _device_functions() -> tuple[str, ...]:
 
 
 class MachineCode(NamedTuple):
-    """One module's assembly text and object file."""
+    """One module's assembly text, and the LLVM IR, optimized, that it is made of."""
 
     assembly: str
-    object_file: bytes
+    optimized: str
 
 
 def set_group_size(ir: str, threads: int) -> str:
@@ -130,9 +130,7 @@ def loses_address_space(ir: str) -> bool:
 
 def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     """Optimize and emit the kernel `symbol`. LLVM may end the process: call it isolated."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=arch, opt=3)
+    machine = _machine(arch)
     module = llvm.parse_assembly(ir)
     if "@mfmadsl." in ir:
         for text in _device_functions():
@@ -147,6 +145,16 @@ def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     optimized = separate_direct_loads(str(module))
-    # Emission changes the module, so each one starts from the text again.
-    assembly = machine.emit_assembly(llvm.parse_assembly(optimized))
-    return MachineCode(assembly, machine.emit_object(llvm.parse_assembly(optimized)))
+    # Emission changes the module, so it starts from the text again.
+    return MachineCode(machine.emit_assembly(llvm.parse_assembly(optimized)), optimized)
+
+
+def emit_object(optimized: str, arch: str) -> bytes:
+    """The object file of a module that `emit` has optimized. Call it isolated, too."""
+    return bytes(_machine(arch).emit_object(llvm.parse_assembly(optimized)))
+
+
+def _machine(arch: str) -> llvm.TargetMachine:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=arch, opt=3)

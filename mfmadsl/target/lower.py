@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -33,6 +33,7 @@ class Launch:
     grid: tuple[Extent, Extent, Extent]
     block: tuple[int, int, int]
     lds_bytes: int
+    remarks: tuple[str, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -101,12 +102,11 @@ def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, Ta
     """
     module = tvm.IRModule({"main": _corrected(function)})
     module = tirx.transform.BindTarget(rocm_target(chip.name))(module)
-    as_written = function.attrs is not None and "mfmadsl.as_written" in function.attrs
     # Buffers that share LDS are views of one allocation, and the code generator casts the address
     # of a view from LDS to global memory: wrong numbers, without a word.
     options = {"tirx.merge_static_smem": True}  # keeps StorageRewrite from it
     with tvm.transform.PassContext(config=options):
-        for each in device_passes(chip, as_written):
+        for each in device_passes(chip):
             module = each(module)
         _, devices = split_host_device_mods(module)
     kernels = [(t, name, f) for t, m in devices.items() for name, f in m.functions.items()]
@@ -128,14 +128,17 @@ def _device(
     kernel, remarks = pipeline(module[name], chip)
     kernel = regrid(kernel, grid) if grid else kernel
     module = tvm.IRModule({name: kernel})
-    launch = _launch(name.name_hint, module[name])  # before divisions become shifts
+    # Before divisions become shifts.
+    launch = replace(_launch(name.name_hint, module[name]), remarks=remarks)
     return tirx.transform.LowerIntrin()(module), target, launch
 
 
 def _corrected(function: PrimFunc) -> PrimFunc:
     """`shared.dyn` becomes `shared`, the only one that the AMDGPU code generator knows."""
-    text = tvm.ir.save_json(function).replace('"shared.dyn"', '"shared"')
-    return tvm.ir.load_json(text)
+    text = tvm.ir.save_json(function)
+    if '"shared.dyn"' not in text:
+        return function
+    return tvm.ir.load_json(text.replace('"shared.dyn"', '"shared"'))
 
 
 def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:

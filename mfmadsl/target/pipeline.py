@@ -31,16 +31,9 @@ from mfmadsl.passes.wide_index import wide_indices
 Pass: TypeAlias = Callable[[tvm.IRModule], tvm.IRModule]
 
 
-def device_passes(chip: Architecture, as_written: bool) -> list[Pass]:
-    """The passes that split a module with a target into host code and kernels, in their order.
-
-    A function that is `as_written` has its barriers, its 64-bit offsets, and LDS that is reached by
-    more than indices: it goes without the passes that would make them anew.
-    """
+def device_passes(chip: Architecture) -> list[Pass]:
+    """The passes that split a module with a target into host code and kernels, in their order."""
     s, t = s_tir.transform, tirx.transform
-    compact = [] if as_written else [s.CompactBufferAllocation()]
-    narrow_indices = [] if as_written else [t.NarrowDataType(32)]
-    synchronize = [] if as_written else [s.ThreadSync(scope) for scope in ("shared", "warp")]
     return [
         s.CanonicalizeLoop(),
         s.LowerCrossThreadReduction(),
@@ -49,7 +42,7 @@ def device_passes(chip: Architecture, as_written: bool) -> list[Pass]:
         s.ConvertBlocksToOpaque(),
         s.LiftThreadBinding(),
         s.ManifestSharedMemoryLocalStage(),
-        *compact,
+        s.CompactBufferAllocation(),
         s.LowerAutoCopy(),
         s.UnifyThreadBinding(),
         s.LowerMatchBuffer(),
@@ -64,7 +57,7 @@ def device_passes(chip: Architecture, as_written: bool) -> list[Pass]:
         of_functions(scalar_loops),
         of_functions(lambda function: narrow_types(function, chip)),
         of_functions(expand_functions),
-        *narrow_indices,
+        t.NarrowDataType(32),
         s.LoopPartition(),
         t.VectorizeLoop(True),
         s.InjectVirtualThread(),
@@ -78,7 +71,8 @@ def device_passes(chip: Architecture, as_written: bool) -> list[Pass]:
         s.RewriteUnsafeSelect(),
         t.VerifyMemory(),
         t.AnnotateEntryFunc(),
-        *synchronize,
+        s.ThreadSync("shared"),
+        s.ThreadSync("warp"),
         s.LowerThreadAllreduce(),
         t.SplitHostDevice(),
         t.MakePackedAPI(),

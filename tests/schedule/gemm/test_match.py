@@ -10,7 +10,6 @@ from tvm.s_tir import Schedule
 
 from mfmadsl.error import ArgumentTypeError, MfmadslError
 from mfmadsl.schedule import ScheduleError, gemm_schedule, gemm_tiling, matmul
-from mfmadsl.schedule.writer.match import match_gemm
 from mfmadsl.target import build
 from mfmadsl.tvm_refusal import tvm_refusal
 from tests.fuzz.workloads import odd_workloads
@@ -19,32 +18,6 @@ from tests.schedule.gemm.workloads import Workload
 
 def f32(x: Any) -> Any:
     return x.astype("float32")
-
-
-def test_rows_and_columns_are_told_apart() -> None:
-    for rows in (True, False):
-        problem = match_gemm(Workload(5, 6, 7, a_rows=rows, b_rows=not rows).function())
-        assert (problem.m.extent, problem.n.extent, problem.k.extent) == (5, 6, 7)
-        assert (problem.a.row_stride, problem.a.column_stride) == ((7, 1) if rows else (1, 5))
-        assert (problem.b.row_stride, problem.b.column_stride) == ((1, 6) if rows else (7, 1))
-
-
-def test_the_order_of_the_factors_does_not_matter() -> None:
-    a = te.placeholder((8, 16), name="A", dtype="float16")
-    b = te.placeholder((9, 16), name="B", dtype="float16")
-    r = te.reduce_axis((0, 16), name="k")
-    c = te.compute((8, 9), lambda i, j: te.sum(f32(b[j, r]) * f32(a[i, r]), axis=[r]), name="C")
-    problem = match_gemm(te.create_prim_func([a, b, c]))
-    assert (problem.a.name, problem.b.name) == ("A", "B")
-
-
-def test_a_matrix_times_a_vector() -> None:
-    a = te.placeholder((8, 16), name="A", dtype="float16")
-    x = te.placeholder((16,), name="x", dtype="float16")
-    r = te.reduce_axis((0, 16), name="k")
-    y = te.compute((8,), lambda i: te.sum(f32(a[i, r]) * f32(x[r]), axis=[r]), name="y")
-    problem = match_gemm(te.create_prim_func([a, x, y]))
-    assert (problem.m.extent, problem.n.extent) == (8, 1)
 
 
 def test_a_convolution_is_told_what_to_do() -> None:
