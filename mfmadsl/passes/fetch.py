@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm import tirx
-from tvm.sym import Analyzer, detect_linear_equation
+from tvm.sym import Analyzer, IntervalSet, detect_linear_equation
 from tvm.tirx import AllocBuffer, Bind, BufferStore
 
 from mfmadsl.passes import device
@@ -37,19 +37,22 @@ from mfmadsl.passes.expression import (
 )
 from mfmadsl.passes.linear import bounded, largest
 
-_LIMIT = 1 << 31  # of an offset, in bytes
+SPAN_LIMIT = 1 << 31
+"""Bytes that a tile may span: a lane's offset has 31 bits."""
 
 
 @dataclass(frozen=True)
 class Loop:
     """What a fetch knows of its loop: the variable, how often it turns, the bounds of all others
-    and of the turns but the last, and the variables that are the same in all lanes."""
+    and of the turns but the last, how many there are of each thread index, and
+    the extents that are known at the launch only."""
 
     variable: tirx.Var
     count: Any
     analyzer: Analyzer
     before_last: Analyzer
-    threads: frozenset[str]
+    threads: Mapping[str, int]
+    symbols: frozenset[str] = frozenset()
 
     def is_uniform(self, expression: Any) -> bool:
         return not any(v.name in self.threads for v in variables_of(expression))
@@ -104,22 +107,39 @@ class Fetch:
             own = loop.analyzer.simplify(own - least)
         else:
             least = 0
-        span = int(loop.analyzer.const_int_bound(own).max_value)
-        if (span + len(self.run)) * self.size >= _LIMIT and span < 1 << 40:
-            raise NotUnderstood(
-                f"a tile of `{first.buffer.name}` spans {span * self.size} bytes, which offsets "
-                "of 31 bits cannot tell"
-            )
         self._origin = (total(uniform, "int64") + least) * self.size
         self._own = narrowed(substitute(own, self.exchanged)) * self.size
         self._classify()
         self.shifted = self._is_shifted()
+        self.span = self._span(own)
+        if self.shifted:  # the last word is found by its offset: it has to have one
+            self.span = self.loop.analyzer.simplify(self.span + self._reach)
+        if (number := constant(self.span)) is not None and number >= SPAN_LIMIT:
+            raise NotUnderstood(
+                f"a tile of `{first.buffer.name}` spans {number} bytes, which offsets of 31 bits "
+                "cannot tell"
+            )
         self.words = max(1, len(self.run) * self.size // WORD)
         loaded = self.words + (1 if self.shifted else 0)
         self.registers = tirx.decl_buffer(
             (loaded,), "int32", f"fetched_{self.number}", scope="local"
         )
         self._bind()
+
+    def _span(self, own: Any) -> Any:
+        """Bytes from the first that a lane may reach to the end of the last, of extents that are
+        known at the launch perhaps."""
+        known = {}
+        for v in variables_of(own):
+            if v.name not in self.loop.symbols:
+                bound = self.loop.analyzer.const_int_bound(v)
+                ends = (int(bound.min_value), int(bound.max_value))
+                known[v] = IntervalSet(*(tirx.const(end, str(v.ty.dtype)) for end in ends))
+        most = self.loop.analyzer.int_set(own, known).max_value if known else own
+        span = self.loop.analyzer.simplify((most + len(self.run)) * self.size)
+        if constant(most) is None and not variables_of(most):
+            raise NotUnderstood(f"`{self.run[0].buffer.name}[{own}]` has no upper bound")
+        return span
 
     def _classify(self) -> None:
         """Which conditions move the offset, and which clear elements after the load."""
@@ -247,14 +267,21 @@ class Fetch:
             return False
         return not self._ends_inside or _is_whole(list(self.run))
 
+    @property
+    def _reach(self) -> Any:
+        """Bytes that all turns together go."""
+        step = constant(self._step)
+        way = self._step if step is None else tirx.const(abs(step), str(self._step.ty.dtype))
+        return self.loop.analyzer.simplify(self.loop.count * way * self.size)
+
     def _place(self, k: Any) -> tuple[Any, Any]:
         """(origin, step) of a turn: the step as a scalar offset, where 31 bits have room for it."""
         step = self._step * self.size
-        count, number = constant(self.loop.count), constant(step)
+        number, reach = constant(step), constant(self._reach)
         if number == 0:
             return self._origin, i32(0)
-        if count is not None and number is not None and count * abs(number) < _LIMIT:
-            return self._origin, narrowed(k) * i32(number)
+        if self.shifted or (reach is not None and reach < SPAN_LIMIT):
+            return self._origin, narrowed(k) * narrowed(step)
         far = tirx.Cast("int64", k) * tirx.Cast("int64", step)
         return self._origin + far, i32(0)
 
@@ -315,10 +342,8 @@ class Fetch:
         value = tirx.BufferLoad(self.registers, [i32(index)])
         if not self.reaches_tail or not (is_last or self.tail_always):
             return value
-        origin, step = self._place(k)
+        _, step = self._place(k)
         place = self._offset + step + i32(index * WORD)
-        if origin is not self._origin:
-            raise NotUnderstood(f"`{self.run[0].buffer.name}` is too large for rows like these")
         return tirx.Select(place.equal(self._tail_place), self._tail_value, value)
 
     def _mask(self, index: int, k: Any) -> Any:

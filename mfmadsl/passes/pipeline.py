@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import tvm_ffi
-from tvm import ir
+from tvm import ir, tirx
 from tvm.sym import Analyzer
 from tvm.tirx import AttrStmt, For, ForKind, IfThenElse, PrimFunc, SeqStmt, Var
 
@@ -18,9 +19,26 @@ from mfmadsl.passes.traffic import Kernel, Threads, Traffic, bind_loop
 from mfmadsl.passes.turns import Turns
 
 
-def pipeline(function: PrimFunc, chip: Architecture) -> tuple[PrimFunc, tuple[str, ...]]:
-    """A device function with its annotated loops rewritten, and why others were left."""
+_LARGEST = (1 << 31) - 1  # of an extent
+
+
+@dataclass(frozen=True)
+class Pipelined:
+    """A device function with its annotated loops rewritten, and why others were left.
+
+    `spans` has (buffer, bytes) of each tile whose extents are known at the launch only: fewer than
+    `fetch.SPAN_LIMIT` they must be.
+    """
+
+    function: PrimFunc
+    remarks: tuple[str, ...]
+    spans: tuple[tuple[str, Any], ...]
+
+
+def pipeline(function: PrimFunc, chip: Architecture) -> Pipelined:
+    """Rewrite the annotated loops of a device function."""
     remarks: list[str] = []
+    spans: dict[str, tuple[str, Any]] = {}
     threads, analyzer = _threads(function)
     kernel = Kernel(function, threads, analyzer, chip)
 
@@ -29,15 +47,20 @@ def pipeline(function: PrimFunc, chip: Architecture) -> tuple[PrimFunc, tuple[st
             if PIPELINE in (statement.annotations or {}):
                 stages = int(statement.annotations[PIPELINE])
                 try:
-                    return Turns(Traffic(kernel, statement, stages), stages, again).emit()
+                    traffic = Traffic(kernel, statement, stages)
+                    rewritten = Turns(traffic, stages, again).emit()
                 except NotUnderstood as left:
                     remarks.append(f"loop `{statement.loop_var.name}` is left as it is: {left}")
                     return statement
+                for name, span in traffic.spans:
+                    spans[f"{name} {span}"] = name, span
+                return rewritten
             bind_loop(analyzer, statement)
             again = again or statement.kind != ForKind.UNROLLED
         return _with_inner(statement, lambda inner: rewrite(inner, again))
 
-    return function.with_body(rewrite(function.body, False)), tuple(remarks)
+    body = rewrite(function.body, False)
+    return Pipelined(function.with_body(body), tuple(remarks), tuple(spans.values()))
 
 
 def _with_inner(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
@@ -62,6 +85,10 @@ def _threads(function: PrimFunc) -> tuple[Threads, Analyzer]:
     variables: dict[str, Var] = {}
     extents: dict[str, int] = {}
     analyzer = Analyzer()
+    for parameter in function.params:  # extents of arguments among them
+        kind = str(getattr(parameter.ty, "dtype", ""))
+        if kind in ("int32", "int64"):
+            analyzer.bind(parameter, ir.Range(tirx.const(1, kind), tirx.const(_LARGEST, kind)))
 
     def thread(node: AttrStmt) -> None:
         if node.attr_key != "thread_extent":

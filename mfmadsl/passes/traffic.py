@@ -110,14 +110,24 @@ class Traffic:
         ]
         self.direct = self._direct() if stages == 2 else None
 
+    @property
+    def spans(self) -> list[tuple[str, Any]]:
+        """(buffer, bytes) of what is fetched, where that is known at the launch only."""
+        return [
+            (str(fetch.run[0].buffer.name), fetch.span)
+            for fetch in self.fetches
+            if constant(fetch.span) is None
+        ]
+
     def _facts(self, analyzer: Analyzer) -> Loop:
         extent, before_last = self.loop.extent, self.kernel.analyzer.clone()
         count = constant(extent)
         least = tirx.const(1, str(extent.ty.dtype))
         most = tirx.max(extent - 1, least) if count is None else max(count - 1, 1)
         before_last.bind(self.main.variable, ir.Range(0, most), True)
-        names = frozenset(v.name for v in self.kernel.threads.variables.values())
-        return Loop(self.main.variable, extent, analyzer, before_last, names)
+        threads = self.kernel.threads.counts
+        symbols = frozenset(str(p.name) for p in self.kernel.function.params)
+        return Loop(self.main.variable, extent, analyzer, before_last, threads, symbols)
 
     def _check_buffers(self) -> None:
         """The tiles are this loop's alone: nobody else reaches them, or would see other contents."""

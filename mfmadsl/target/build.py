@@ -96,6 +96,7 @@ def build(
             symbols=symbols_of(function),
             next=kernel,
             remarks=launch.remarks,
+            spans=launch.spans,
         )
         for remark in launch.remarks if explain else ():
             print(f"{launch.symbol}: {remark}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import NoneType
@@ -20,6 +20,7 @@ from mfmadsl.argument import (
 from mfmadsl.emulator.argument import check_described
 from mfmadsl.emulator.registers import Registers
 from mfmadsl.error import ArgumentError
+from mfmadsl.passes.fetch import SPAN_LIMIT
 from mfmadsl.target.extent import Extent, Formula, value_of
 from mfmadsl.target.isolate import run_isolated
 from mfmadsl.target.linker import link
@@ -64,7 +65,8 @@ class Kernel:
 
     `arguments` are what a caller passes, `extents` (of the grid) and `block` are (x, y, z),
     `lds_bytes` is what one workgroup takes of the LDS. `optimized` is LLVM IR that is ready for
-    emission. `remarks` say which loops the passes left as they were, and why.
+    emission. `remarks` say which loops the passes left as they were, and why; `spans`, of which
+    arguments a tile has how many bytes, where that is known at the launch only.
 
     `parameters` names what the machine code takes, in its order: arguments, `workspaces` (memory
     that a caller provides for the time of the launch) and `symbols`. If the work takes several
@@ -86,6 +88,7 @@ class Kernel:
     symbols: tuple[Symbol, ...] = ()
     next: Kernel | None = None
     remarks: tuple[str, ...] = ()
+    spans: tuple[tuple[str, Extent], ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ArgumentError for what `build` would not have made."""
@@ -131,6 +134,15 @@ class Kernel:
         names = ", ".join(symbol.name for symbol in self.symbols)
         raise ArgumentError(f"the grid of `{self.symbol}` depends on {names}: see `launches`")
 
+    def _check_spans(self, extents: Mapping[str, int]) -> None:
+        for name, span in self.spans:
+            size = value_of(span, extents)
+            if size >= SPAN_LIMIT:
+                raise ArgumentError(
+                    f"argument {name}: a tile spans {size} bytes, which the kernel's offsets of 31 "
+                    "bits cannot tell: build one for smaller tiles"
+                )
+
     def chain(self) -> Iterator[Kernel]:
         """This kernel and those that are launched after it."""
         kernel: Kernel | None = self
@@ -151,6 +163,8 @@ class Kernel:
                 f"but {len(args)} are given"
             )
         extents = _extents(self.arguments, args)
+        for kernel in self.chain():
+            kernel._check_spans(extents)
         for argument, value in zip(self.arguments, args, strict=True):
             shape = [value_of(extent, extents) for extent in argument.shape]
             check_described(value, argument.name, argument.dtype, shape)

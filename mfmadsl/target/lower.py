@@ -34,6 +34,7 @@ class Launch:
     block: tuple[int, int, int]
     lds_bytes: int
     remarks: tuple[str, ...] = ()
+    spans: tuple[tuple[str, Extent], ...] = ()
 
     @property
     def threads(self) -> int:
@@ -125,11 +126,15 @@ def _device(
     kernel = _in_order(kernel, [p.name for p in function.params])
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
-    kernel, remarks = pipeline(module[name], chip)
-    kernel = regrid(kernel, grid) if grid else kernel
+    pipelined = pipeline(module[name], chip)
+    kernel = regrid(pipelined.function, grid) if grid else pipelined.function
     module = tvm.IRModule({name: kernel})
     # Before divisions become shifts.
-    launch = replace(_launch(name.name_hint, module[name]), remarks=remarks)
+    launch = replace(
+        _launch(name.name_hint, module[name]),
+        remarks=pipelined.remarks,
+        spans=tuple((buffer, _extent(span)) for buffer, span in pipelined.spans),
+    )
     return tirx.transform.LowerIntrin()(module), target, launch
 
 

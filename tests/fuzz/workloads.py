@@ -24,9 +24,9 @@ class Program:
 """
 
 
-def _convolution() -> Any:
+def convolution() -> Any:
     x = te.placeholder((1, 32, 32, 16), name="X", dtype="float16")
-    w = te.placeholder((3, 3, 16, 32), name="W", dtype="float16")
+    w = te.placeholder((3, 4, 16, 32), name="W", dtype="float16")
     axes = [te.reduce_axis((0, extent), name=f"r{extent}") for extent in (3, 4, 16)]
     h, v, c = axes
 
@@ -78,7 +78,7 @@ def odd_workloads() -> list[Any]:
              ("float4_e2m1fn", "float32"), ("float8_e8m0fnu", "float32")]  # fmt: skip
     elementwise = _elementwise("float32", (64, 64))
     return [
-        program, tvm.relax.transform.LegalizeOps()(program), tvm.IRModule({}), _convolution(),
+        program, tvm.relax.transform.LegalizeOps()(program), tvm.IRModule({}), convolution(),
         elementwise, _elementwise("float16", ()), _total(), _symbolic(), Schedule(elementwise),
         tvm.IRModule({"a": elementwise, "b": _total()}), _bound(elementwise, 64),
         _bound(elementwise, 2048), _bound(_elementwise("bool", (64, 64)), 64),
