@@ -1,4 +1,4 @@
-"""What stops a pass: a kernel that no code can be made of, or a loop that it does not understand."""
+"""What stops a pass: a kernel that no code can be made of, or a loop it does not understand."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _RESULT = re.compile(r"\.v(\d+)i(\d+)$")
 def exchanged(
     reads: Sequence[BufferStore], lane: tirx.Var | None, available: Sequence[Read]
 ) -> list[BufferStore]:
-    """Reads of single elements, those in a row replaced where an instruction brings them at once."""
+    """Reads of single elements, those in a row replaced where one instruction brings them."""
     found: list[BufferStore] = []
     waiting = list(reads)
     while waiting:

@@ -181,8 +181,8 @@ def numbers(expression: Any, values: Mapping[str, Any]) -> npt.NDArray[np.int64]
         return numbers(expression.value, values)
     if type(expression) in _NUMPY:
         function: Any = _NUMPY[type(expression)]
-        return function(numbers(expression.a, values), numbers(expression.b, values))
+        return np.asarray(function(numbers(expression.a, values), numbers(expression.b, values)))
     if isinstance(expression, Call) and name_of(expression) in _NUMPY_CALLS:
         function = _NUMPY_CALLS[name_of(expression)]
-        return function(*(numbers(argument, values) for argument in expression.args))
+        return np.asarray(function(*(numbers(argument, values) for argument in expression.args)))
     raise NotNumbersError(str(expression))

@@ -4,8 +4,8 @@ What is the same for all lanes is added to the descriptor's base, what a turn of
 scalar, and the rest is a lane's own offset, computed once ahead of the loop. A load that is not
 wanted lies past the end of the buffer, where there are zeros and no traffic.
 
-Loads of four bytes and more must be aligned to four bytes (CDNA3 ISA, section 9.1.6). Neighbours that
-are not are loaded as the aligned words around them, and moved by `v_alignbyte_b32`.
+Loads of four bytes and more are aligned to four bytes here (CDNA3 ISA, section 9.1.6). Neighbours
+that are not are loaded as the aligned words around them, and moved by `v_alignbyte_b32`.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Loop:
         if sides is None or constant(self.count) is not None:
             return False
         part = detect_linear_equation(sides[0], [self.variable])
-        if len(part) != 2 or constant(part[0]) is None:
+        step = constant(part[0]) if len(part) == 2 else None
+        if step is None:
             return False
-        step, rest = constant(part[0]), part[1]
         rounded_up = tirx.floordiv(sides[1] + (step - 1), tirx.const(step, str(sides[1].ty.dtype)))
-        most = self.analyzer.const_int_bound(rest).max_value
-        return most < step and self.analyzer.can_prove_equal(self.count, rounded_up)
+        most = int(self.analyzer.const_int_bound(part[1]).max_value)
+        return most < step and bool(self.analyzer.can_prove_equal(self.count, rounded_up))
 
 
 @dataclass

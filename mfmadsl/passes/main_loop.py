@@ -3,7 +3,7 @@
     for k in serial(n):                         annotated "mfmadsl.pipeline"
         shared[...] = ... global[...] ...       copies, in any loops
         (local[...] = shared[...]               reads of a register step: fragments
-         local[...] = ... local[...] ...)*      computing: matrix instructions and what goes with them
+         local[...] = ... local[...] ...)*      computing: matrix instructions and the like
 
 Whatever else stands in it, or depends on what it must not, makes it no such loop, and says why.
 """

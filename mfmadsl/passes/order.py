@@ -32,8 +32,9 @@ def one(statement: Any) -> Piece:
 
 
 def spread(computing: Sequence[Any], others: Sequence[Piece], slack: int = SLACK) -> list[Any]:
-    """The others evenly before the computing, none before the last `slack` if they have the room."""
-    waiting, found, spent = list(others), [], 0.0
+    """The others evenly before the computing; none before its last `slack`, if there is room."""
+    found: list[Any] = []
+    waiting, spent = list(others), 0.0
     room, total = max(1, len(computing) - slack), sum(piece.cost for piece in others)
     for index, statement in enumerate(computing):
         while waiting and spent + waiting[0].cost / 2 <= total * (index + 1) / room:

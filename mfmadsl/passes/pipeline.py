@@ -18,7 +18,6 @@ from mfmadsl.passes.main_loop import PIPELINE
 from mfmadsl.passes.traffic import Kernel, Threads, Traffic, bind_loop
 from mfmadsl.passes.turns import Turns
 
-
 _LARGEST = (1 << 31) - 1  # of an extent
 
 

@@ -1,9 +1,9 @@
 """Places in the LDS: swizzles, that keep it free of bank conflicts, and addresses computed once.
 
 A swizzle moves an element to another place of its row, depending on the row, such that the lanes
-that go together hit different banks. It is linear over GF(2): `x ^= (x >> right & mask) << left` for
-each of its terms. So what is constant in an index is XORed with what the lane makes of it, and the
-index is one of few values, each computed ahead of the loop, plus a constant.
+that go together hit different banks. It is linear over GF(2): `x ^= (x >> right & mask) << left`
+for each of its terms. So what is constant in an index is XORed with what the lane makes of it, and
+the index is one of few values, each computed ahead of the loop, plus a constant.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Registers: what a wave holds together becomes registers of each of its lanes.
 
 A buffer of scope `warp` has the axes [..., lane, register]. Where every lane touches its own
-elements only, which is so wherever the lane is provably threadIdx.x, the axis goes away and the rest
-are registers. TVM's LowerWarpMemory, which can also exchange elements between lanes, takes one
+elements only, which is so wherever the lane is provably threadIdx.x, the axis goes away and the
+rest are registers. TVM's LowerWarpMemory, which can also exchange elements between lanes, takes one
 buffer a run and no vectors, so it gets what is left.
 
 Registers have no addresses: loops over them are unrolled, or they would be memory.

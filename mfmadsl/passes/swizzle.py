@@ -44,7 +44,8 @@ def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: i
     if not distinct:
         return ()
     widest = max(span(access, element_bytes) for access in accesses)
-    best, least = (), _cycles(distinct, (), element_bytes, banks)
+    best: Swizzle = ()
+    least = _cycles(distinct, best, element_bytes, banks)
     floor = sum(len(_phases(a.size, a.is_read, banks, len(a.places))) for a in distinct)
     if least == floor:
         return ()

@@ -1,4 +1,4 @@
-"""The traffic of a main loop: which loads, stores to the LDS and reads of it there are, and where."""
+"""The traffic of a main loop: its loads, its stores to the LDS and reads of it, and where."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Traffic:
         return Loop(self.main.variable, extent, analyzer, before_last, threads, symbols)
 
     def _check_buffers(self) -> None:
-        """The tiles are this loop's alone: nobody else reaches them, or would see other contents."""
+        """The tiles are this loop's alone: nobody else reaches them and sees other contents."""
         tiles = {s.buffer.__chandle__() for s in map(store_of, self.main.copies)}
         outside: list[str] = []
 
@@ -216,7 +216,7 @@ class Traffic:
             together = runs(
                 wanted, lambda s: s.place, lambda s: s.buffer, lambda s: _WIDEST // s.size
             )
-            for run in [piece for run in together for piece in loadable(run)]:
+            for run in [piece for each in together for piece in loadable(each)]:
                 fetch = Fetch(run, self.facts, len(found), tile not in self.loose)
                 found.append(fetch)
                 for number, source in enumerate(run):
@@ -250,7 +250,7 @@ class Traffic:
             or "threadIdx.x" not in self.kernel.threads.variables
         ):
             return None
-        loads = []
+        loads: list[DirectLoad] = []
         for put in self.puts:
             made = self._direct_load(put, len(self.fetches) + len(loads))
             if made is None:

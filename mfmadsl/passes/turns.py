@@ -84,11 +84,10 @@ class Turns:
         """The turn of the loop that is done as number `t`."""
         if not self.last_first:
             return t
-        if constant(t) == 0:
-            return self.last
-        return (
-            tirx.max(t - 1, self.number(0)) if constant(t) is None else self.number(constant(t) - 1)
-        )
+        number = constant(t)
+        if number is None:
+            return tirx.max(t - 1, self.number(0))
+        return self.number(number - 1) if number else self.last
 
     def at(self, statements: Sequence[Any], k: Any) -> list[Any]:
         return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
@@ -100,7 +99,7 @@ class Turns:
         return [s for p in self.traffic.puts for s in p.statements(k, is_last or self.always)]
 
     def moves(self, k: Any, ahead: Any, tiles: Tiles) -> list[Piece]:
-        """Every put of turn k, and every fetch of a later one, once nobody needs what it brought."""
+        """Every put of turn k, and every fetch of a later one, once what it brought is put."""
         left = {
             id(f): sum(any(f is g for g in p.fetches) for p in self.traffic.puts)
             for f in self.traffic.fetches
@@ -165,26 +164,19 @@ class Turns:
         return [*binds, *([device.barrier()] if self.again else [])]
 
     def _in_turn(self) -> list[Any]:
-        """A loop with too little in it to read ahead: only the next turn's loads are on their way."""
-        t = Var("turn", self.dtype)
-        out = [*self._entry(), *self.fetched(self.turn(self.number(0)), True)]
-        first = [*self.stored(self.turn(self.number(0)), True), device.barrier()]
-        ahead = [*self.fetched(self.turn(tirx.min(t + 1, self.last)), False)]
-        work = [s for p in self.reads_of(0, self.turn(t), {}) for s in p.statements]
-        work += self.computing(0, self.turn(t))
-        del ahead
-        out += first
-        now = self.turn(self.number(0))
-        out += [s for p in self.reads_of(0, now, {}) for s in p.statements]
-        out += self.computing(0, now)
-        again = [
-            *self.fetched(self.turn(t + 1), False), device.barrier(),
-            *self.stored(self.turn(t + 1), False), device.barrier(),
-            *[s for p in self.reads_of(0, self.turn(t + 1), {}) for s in p.statements],
-            *self.computing(0, self.turn(t + 1)),
-        ]  # fmt: skip
+        """A loop of one register step, too little to read ahead."""
+
+        def worked(t: Any, is_last: bool) -> list[Any]:
+            reads = [s for p in self.reads_of(0, self.turn(t), {}) for s in p.statements]
+            stored = self.stored(self.turn(t), is_last)
+            return [*stored, device.barrier(), *reads, *self.computing(0, self.turn(t))]
+
+        zero, t = self.number(0), Var("turn", self.dtype)
+        out = [*self._entry(), *self.fetched(self.turn(zero), True), *worked(zero, True)]
         if constant(self.last) != 0:
-            out.append(For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(again)))
+            fetched = self.fetched(self.turn(t + 1), False)
+            body = SeqStmt([*fetched, device.barrier(), *worked(t + 1, False)])
+            out.append(For(t, zero, self.last, ForKind.SERIAL, body))
         return out
 
     def _inner(self, k: Any, tiles: Tiles, moves: Sequence[Piece] = ()) -> list[Any]:
@@ -200,12 +192,13 @@ class Turns:
         zero = self.turn(self.number(0))
         out = [*self._entry(), *self.fetched(zero, True), *self.stored(zero, True)]
         if constant(self.last) != 0:
-            ahead = self.turn(self.number(1)) if constant(self.last) is not None or self.last_first else (
-                tirx.min(self.number(1), self.last)
-            )  # fmt: skip
-            out += self.fetched(ahead, False)
+            out += self.fetched(self._second(), False)
         first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
         return [*out, device.barrier(), *first]
+
+    def _second(self) -> Any:
+        """The turn that is done second, or again the first if there is no other."""
+        return self.turn(tirx.min(self.number(1), self.last))
 
     def _finish(self, k: Any) -> list[Any]:
         """The last turn, after which there is nothing to read."""
@@ -293,11 +286,7 @@ class Turns:
             ]
         out.append(device.barrier())
         if constant(self.last) != 0:
-            ahead = (
-                self.turn(self.number(1))
-                if self.last_first
-                else tirx.min(self.number(1), self.last)
-            )
+            ahead = self._second()
             out += [load.move(ahead, odd) for load in self.traffic.direct]
         return [*out, *(s for p in self.reads_of(0, zero, {}) for s in p.statements)]
 

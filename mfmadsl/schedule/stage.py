@@ -140,9 +140,13 @@ def _of_last_two(index_map: Callable[[Any, Any], Sequence[Any]], lead: int = 1) 
             *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner),
         )
 
-    if lead == 1:
-        return lambda s, i, j: at(s, i, j)
-    return lambda p, s, i, j: at(p, s, i, j)
+    def after_one(s: Any, i: Any, j: Any) -> tuple[Any, ...]:
+        return at(s, i, j)
+
+    def after_two(p: Any, s: Any, i: Any, j: Any) -> tuple[Any, ...]:
+        return at(p, s, i, j)
+
+    return after_one if lead == 1 else after_two  # TVM counts their parameters
 
 
 def _tiled(sch: Schedule, block: SBlockRV, height: int, width: int) -> tuple[LoopRV, LoopRV]:
