@@ -9,18 +9,21 @@ unit, and knows both (docs/emulator.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
+from tvm import tirx
+from tvm.tirx import Evaluate
+
 import mfmadsl
 from benchmarks.gemm.compare import ORDER_NAMES, Case
 from benchmarks.gemm.loop import measure
-from mfmadsl.model import architecture
-from mfmadsl.schedule import Tiling
-from mfmadsl.schedule.writer import emit, pipeline
+from mfmadsl.passes import device, turns
+from mfmadsl.passes.order import Piece
+from mfmadsl.schedule import Tiling, stage
 
 STEPS = 16
 
@@ -34,35 +37,29 @@ class Variant:
     patched: Callable[[], Any] = nullcontext
 
 
-def in_a_burst(
-    products: Sequence[emit.Piece], others: Sequence[emit.Piece], slack: int = 0
-) -> None:
-    """In place of `pipeline._spread`: all others first."""
+def in_a_burst(computing: Sequence[Any], others: Sequence[Piece], slack: int = 0) -> list[Any]:
+    """In place of `order.spread`: all others first."""
     del slack
-    for each in (*others, *products):
-        each.write()
+    return [*(s for piece in others for s in piece.statements), *computing]
 
 
-@contextmanager
-def without_transposing_reads() -> Iterator[None]:
-    def plain(name: str) -> Any:
-        return replace(architecture(name), transposing_reads=False)
-
-    with patch("mfmadsl.schedule.writer.schedule.architecture", plain):
-        yield
+def nothing() -> Evaluate:
+    """In place of a hint to LLVM, or of a wait."""
+    return Evaluate(tirx.const(0, "int32"))
 
 
-def nothing() -> None:
-    """In place of a hint to LLVM."""
+def never(*_: Any) -> bool:
+    """In place of whether a chip has reads that turn rows around."""
+    return False
 
 
 FULL = Variant("the kernel")
 COMMON = [
-    Variant("LLVM orders the loop", patched=lambda: patch.object(emit, "keep_order", nothing)),
+    Variant("LLVM orders the loop", patched=lambda: patch.object(device, "keep_order", nothing)),
     Variant("reads and moves in a burst",
-            patched=lambda: patch.object(pipeline, "_spread", in_a_burst)),
+            patched=lambda: patch.object(turns, "spread", in_a_burst)),
     Variant("LLVM waits before each use",
-            patched=lambda: patch.multiple(emit, wait_for_lds=nothing, wait_for_memory=nothing)),
+            patched=lambda: patch.multiple(device, wait_for_lds=nothing, wait_for_memory=nothing)),
     Variant("no swizzle", lambda t: replace(t, swizzle=False)),
     Variant("64 bytes of K a step", lambda t: replace(t, k_step=t.k_step // 2)),
 ]  # fmt: skip
@@ -77,7 +74,7 @@ OF_CASE = {
         Variant(
             "that, and no transposing reads",
             lambda t: replace(t, stages=1),
-            without_transposing_reads,
+            lambda: patch.object(stage, "_reads_turned", never),
         ),
     ],
 }
@@ -88,11 +85,12 @@ def row(case: Case, variant: Variant) -> str:
     shape = (*tiling.block, STEPS * tiling.k_step)
     with variant.patched():
         schedule = mfmadsl.gemm_schedule(case.workload(*shape), arch=case.arch, tiling=tiling)
-    return figures(case, variant.name, mfmadsl.build(schedule, case.arch), shape)
+        kernel = mfmadsl.build(schedule, case.arch)
+    return figures(case, variant.name, kernel, shape)
 
 
 def simple_row(case: Case) -> str:
-    """`mfma_schedule`, for what it is worth: TVM's interface, and no pipeline."""
+    """`mfma_schedule`, with the tiles that it takes by itself."""
     shape = 256, 256, 1024
     half = mfmadsl.find("mfma_f32_16x16x16_f16")
     gemm = mfmadsl.Gemm(half, case.arch, *shape, case.order == "bt", "shared")

@@ -20,8 +20,8 @@ class Architecture:
     `registers` a lane, those of accumulation among them, if it has a SIMD to itself.
     `lds_read_banks`, of four bytes, are those that one cycle's 128-bit reads spread over.
     `compute_units` are those of the largest product (of one die, where each is a device), on
-    `dies` that have an L2 each. `transposing_reads`: `ds_read_b64_tr_b16` and the like;
-    `wide_loads_to_lds`: loads of 16 bytes a lane that go into the LDS, past the registers.
+    `dies` that have an L2 each. `wide_loads_to_lds`: loads of 16 bytes a lane that go into the LDS,
+    past the registers.
     Sizes: LLVM AMDGPU backend guide (processors, LDS, registers), CDNA ISA manuals, section 2,
     CDNA white papers (compute units, dies).
     """
@@ -34,7 +34,6 @@ class Architecture:
     registers: int = 512
     dies: int = 1
     lds_read_banks: int = 32
-    transposing_reads: bool = False
     wide_loads_to_lds: bool = False
 
 
@@ -43,7 +42,7 @@ GFX90A = Architecture("gfx90a", "CDNA2", lds_bytes=64 * 1024, compute_units=110)
 GFX942 = Architecture("gfx942", "CDNA3", lds_bytes=64 * 1024, compute_units=304, dies=8)
 GFX950 = Architecture(
     "gfx950", "CDNA4", lds_bytes=160 * 1024, compute_units=256, dies=8, lds_read_banks=64,
-    transposing_reads=True, wide_loads_to_lds=True,
+    wide_loads_to_lds=True,
 )  # fmt: skip
 
 # LLVM AMDGPU backend guide, processors: GFX10, 11 and 12 are RDNA, of which 10 has no WMMA.
