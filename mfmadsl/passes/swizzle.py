@@ -37,7 +37,8 @@ def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: i
     """
     # Those that only start elsewhere, as in other tiles of a wave, behave alike.
     alike = {
-        (tuple(x - min(a.places) for x in a.places), a.size, a.is_read): a for a in reversed(accesses)
+        (tuple(x - min(a.places) for x in a.places), a.size, a.is_read): a
+        for a in reversed(accesses)
     }
     distinct = list(alike.values())
     if not distinct:
