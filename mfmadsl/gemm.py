@@ -179,14 +179,6 @@ class Gemm:
             raise ScheduleError(
                 f"{intrinsic.name} takes the simple kernel, which has no {' and no '.join(asked)}"
             )
-        for operand in (intrinsic.a, intrinsic.b):
-            _, register = operand.layout.forward("row", "column")
-            if operand.type.bits < 32 and any(digit.scale < 0 for digit in register.digits):
-                raise ScheduleError(
-                    f"{intrinsic.name}: the registers of `{operand.name}` count down, for which"
-                    " LLVM reads words of the LDS that are not aligned: no simple kernel is made"
-                    " of it"
-                )
         factors = default_factors(intrinsic, self.m, self.n, self.k)
         tile = load_intrinsic(intrinsic)
         suffix = scope.replace(".", "_").upper()

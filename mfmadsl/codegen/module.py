@@ -121,9 +121,6 @@ def _dense(tile: Packed) -> dict[str, Any]:
     i, j, k = ("i", intrinsic.m), ("j", intrinsic.n), ("k", tile.k)
     # Modifiers know the lanes of B by what they are, and not as descriptions number them.
     turned = _turned(tile.b.layout)
-    b_lane = "source_lane(b_lane, blgp)"
-    if turned is not None:
-        b_lane = "b_turned(source_lane(b_turned(b_lane), blgp))"
     return {
         "a": tile.a,
         "b": tile.b,
@@ -132,7 +129,7 @@ def _dense(tile: Packed) -> dict[str, Any]:
         "modifiers": [*(("cbsz", "abid") if broadcast else ()), *([flags] if flags else ())],
         "bfloat": register_type(intrinsic, intrinsic.a).element == "bfloat",
         "formats": formats(intrinsic) if intrinsic.unscaled else (),
-        "b_lane": b_lane if flags == "blgp" else "b_lane",
+        "b_lane": "source_lane(b_lane, blgp)" if flags == "blgp" else "b_lane",
         "b_turned": turned if flags == "blgp" else None,
         "product": _nest([("block", intrinsic.blocks), i, j, k]),
     }

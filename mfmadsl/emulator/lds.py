@@ -74,9 +74,11 @@ def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> 
     return Operation(execute, "lds", (*reads_of(address), *data))
 
 
-def _reach(waves: Waves, address: Operand, place: int, size: int) -> tuple[Array, Mask | None]:
+def _reach(
+    waves: Waves, address: Operand, place: int, size: int, alignment: int = 1
+) -> tuple[Array, Mask | None]:
     addresses = waves.read_vector(address, "u32") + np.uint32(place)
-    return reach_lds(waves, addresses, waves.exec_mask(), size)
+    return reach_lds(waves, addresses, waves.exec_mask(), size, alignment)
 
 
 def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operation:
@@ -87,12 +89,13 @@ def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operat
     target, address = instruction.operands
     target = as_register(target)
     width = Width(4 * words)
+    alignment = 1 << (width.size - 1).bit_length()
     place = instruction.offset()
 
     def execute(waves: Waves) -> None:
         if waves.exec_mask() is not None:
             raise EmulationError("EXEC must be full where lanes transpose", kind="exec-not-full")
-        offsets, mask = _reach(waves, address, place, width.size)
+        offsets, mask = _reach(waves, address, place, width.size, alignment)
         if mask is not None:
             return  # a fault, and whoever watches wants to go on
         if waves.watch is not None:
@@ -188,7 +191,8 @@ def _atomic(instruction: Instruction, name: str, kind: str, returns: bool) -> Op
     place = instruction.offset()
 
     def execute(waves: Waves) -> None:
-        offsets, mask = _reach(waves, address, place, bytes_of(kind))
+        size = bytes_of(kind)
+        offsets, mask = _reach(waves, address, place, size, size)
         atomic(waves, waves.lds, offsets, combine, kind, data, target, mask)
 
     writes = (target,) if isinstance(target, Register) else ()

@@ -195,14 +195,16 @@ class OwnedMemory(ByteStore):
         self.stride = -(-size // 16) * 16
         super().__init__(owners * self.stride)
 
-    def offsets(self, addresses: Words, owners: npt.NDArray[np.int64], width: int) -> Addresses:
+    def offsets(
+        self, addresses: Words, owners: npt.NDArray[np.int64], width: int, alignment: int
+    ) -> Addresses:
         """Checked offsets of accesses of `width` bytes by lanes on behalf of `owners`."""
         signed = addresses.astype(np.int64)
         if signed.size and int(signed.max()) + width > self.size:
             outside = signed + width > self.size
             message = f"{width} bytes at {self.name} address {int(signed[outside][0])}"
             raise AccessError("out-of-bounds", f"{message}, but it has {self.size}", outside)
-        return _aligned(signed + owners * self.stride, min(width, 4))
+        return _aligned(signed + owners * self.stride, alignment)
 
 
 def _aligned(offsets: Addresses, width: int) -> Addresses:

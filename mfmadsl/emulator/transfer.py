@@ -74,14 +74,22 @@ def reach_global(
 
 
 def reach_lds(
-    waves: Waves, addresses: Array, mask: Mask | None, size: int
+    waves: Waves, addresses: Array, mask: Mask | None, size: int, alignment: int = 1
 ) -> tuple[Addresses, Mask | None]:
-    """The same in the LDS of each wave's workgroup."""
+    """The same in the LDS of each wave's workgroup.
+
+    Loads and stores may lie anywhere there as well: all CDNA chips have unaligned DS accesses
+    (LLVM: `FeatureUnalignedDSAccess` of GFX9), and `allowsMisalignedMemoryAccessesImpl` of
+    SIISelLowering.cpp relies on them in that mode for 16 to 128 bits. LLVM joins two of them into
+    an instruction of two addresses without asking for more.
+    """
     groups = waves.workgroup[:, None]
     return _reach(
         waves,
         mask,
-        lambda m: waves.lds.offsets(active(addresses, waves, m), active(groups, waves, m), size),
+        lambda m: waves.lds.offsets(
+            active(addresses, waves, m), active(groups, waves, m), size, alignment
+        ),
     )
 
 
@@ -93,7 +101,7 @@ def _reach_scratch(
         waves,
         mask,
         lambda m: waves.scratch.offsets(
-            active(addresses, waves, m), active(owners, waves, m), size
+            active(addresses, waves, m), active(owners, waves, m), size, min(size, 4)
         ),
     )
 
@@ -203,7 +211,7 @@ def fetch_to_lds(
         words[:, inside] = loaded
     base = waves.read_scalar(M0_REGISTER, "u32")[..., None] + np.uint32(place)
     targets = base + np.arange(LANES, dtype=np.uint32) * np.uint32(size)
-    offsets, mask = reach_lds(waves, targets, lanes, size)
+    offsets, mask = reach_lds(waves, targets, lanes, size, min(size, 4))
     if waves.watch is not None:
         waves.watch.fills(waves, offsets, size, mask)
     waves.lds.store_words(offsets, words if mask is None else words[:, mask])

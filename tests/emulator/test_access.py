@@ -102,6 +102,51 @@ def test_global_memory_is_accessed_at_any_byte(by: int) -> None:
     np.testing.assert_array_equal(content(waves), before)
 
 
+@pytest.mark.parametrize(
+    ("code", "size"),
+    [("ds_add_u32 v2, v8 offset:2", 4), ("ds_add_rtn_u64 v[8:9], v2, v[8:9] offset:4", 8)],
+)
+def test_atomics_of_the_lds_are_aligned(code: str, size: int) -> None:
+    waves = wave(lds=64)
+    put(waves, {"v2": 0 * LANES})
+    with pytest.raises(EmulationError, match=f"not aligned to {size}"):
+        run(waves, code)
+
+
+@pytest.mark.parametrize("by", [1, 2, 3, 4])
+@pytest.mark.parametrize(("width", "size"), [("b32", 4), ("b64", 8), ("b96", 12), ("b128", 16)])
+def test_lds_is_accessed_at_any_byte(width: str, size: int, by: int) -> None:
+    waves = wave(lds=64 * 20 + 16)
+    before = np.random.default_rng(by).integers(0, 256, 64 * 20, np.uint8)
+    everywhere = np.arange(0, before.size, 4)
+    waves.lds.store_words(everywhere, before.view(np.uint32)[None])
+    put(waves, {"v2": 20 * LANES})
+    last = 8 + size // 4 - 1
+    run(waves, f"ds_read_{width} v[8:{last}], v2 offset:{by}")
+    rows = before.reshape(64, 20)
+    words = np.ascontiguousarray(np.hstack([rows, np.roll(rows, -1, 0)])[:, by : by + size])
+    for word, expected in enumerate(words.view(np.uint32).T):
+        np.testing.assert_array_equal(vector(waves, 8 + word)[:63], expected[:63])
+    run(waves, f"ds_write_{width} v2, v[8:{last}] offset:{by - 1}")
+    if by - 1 + size <= 20:
+        rows[:, by - 1 : by - 1 + size] = words
+        found = waves.lds.load_words(everywhere, 1)[0]
+        np.testing.assert_array_equal(found[: 63 * 5], before.view(np.uint32)[: 63 * 5])
+
+
+@pytest.mark.parametrize(("kind", "size"), [("b32", 4), ("b64", 8)])
+def test_two_of_the_lds_at_any_byte(kind: str, size: int) -> None:
+    waves = wave(lds=64 * 24 + 8)
+    before = np.random.default_rng(size).integers(0, 256, 64 * 24, np.uint8)
+    waves.lds.store_words(np.arange(0, before.size, 4), before.view(np.uint32)[None])
+    put(waves, {"v2": 24 * LANES + 2})
+    words = size // 4
+    run(waves, f"ds_read2_{kind} v[8:{7 + 2 * words}], v2 offset1:1")
+    both = np.ascontiguousarray(before.reshape(64, 24)[:, 2 : 2 + 2 * size]).view(np.uint32)
+    for word, expected in enumerate(both.T):
+        np.testing.assert_array_equal(vector(waves, 8 + word), expected)
+
+
 def test_lanes_that_are_off_access_nothing() -> None:
     waves = with_memory()
     put(waves, {"exec": np.array(1, np.uint64), "v8": np.full(64, 5, np.uint32)})

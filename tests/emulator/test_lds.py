@@ -51,6 +51,14 @@ def test_all_lanes_must_take_part_in_a_transposition() -> None:
         run(waves, "ds_read_b64_tr_b16 v[0:1], v8", "gfx950")
 
 
+@pytest.mark.parametrize(("name", "size"), [("b64_tr_b16", 8), ("b96_tr_b6", 16)])
+def test_what_is_transposed_is_aligned(name: str, size: int) -> None:
+    waves, _ = codes_in_lds(16, 2)
+    last = {8: 1, 16: 2}[size]
+    with pytest.raises(EmulationError, match=f"not aligned to {size}"):
+        run(waves, f"ds_read_{name} v[0:{last}], v8 offset:4", "gfx950")
+
+
 def test_lanes_fetch_from_others() -> None:
     waves = wave()
     put(waves, {"v1": 4 * ((LANE * 7) % 64), "v2": LANE + 100})

@@ -41,20 +41,21 @@ def lds_cycles(
     """Cycles that waves need, and those without conflicts; addresses are (waves, 64), in bytes."""
     order = phases(chip.read_banks, size, reads)
     banks = chip.read_banks if reads else chip.banks
-    words = max(1, size // 4)
+    first, last = addresses // 4, (addresses + size - 1) // 4
+    words = int((last - first).max(initial=0)) + 1  # one more where it is not aligned to four bytes
     waves = len(addresses)
-    word = addresses[:, order, None] // 4 + np.arange(words)
-    on = np.broadcast_to(active[:, order, None], word.shape).reshape(waves, len(order), -1)
+    word = first[:, order, None] + np.arange(words)
+    on = (active[:, order, None] & (word <= last[:, order, None])).reshape(waves, len(order), -1)
     word = np.where(on, word.reshape(waves, len(order), -1), -1)
     cycles = np.zeros((waves, len(order)), np.int64)
     # Words that are asked for twice are read once.
     word = np.sort(word, axis=-1)
-    first = np.concatenate(
+    new = np.concatenate(
         [np.ones((waves, len(order), 1), np.bool_), word[..., 1:] != word[..., :-1]], axis=-1
     )
-    first &= word >= 0
+    new &= word >= 0
     bank = word % banks
     for each in range(banks):
-        np.maximum(cycles, (first & (bank == each)).sum(axis=-1), out=cycles)
+        np.maximum(cycles, (new & (bank == each)).sum(axis=-1), out=cycles)
     needed = on.any(axis=-1)
     return np.maximum(cycles, needed).sum(axis=-1), needed.sum(axis=-1)

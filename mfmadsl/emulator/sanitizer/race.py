@@ -33,7 +33,10 @@ class Races:
     """The accesses to the LDS of all workgroups that run together."""
 
     def __init__(self, waves: Waves, in_flight: InFlight, piece: int) -> None:
-        """`piece` is the smallest number of bytes that an instruction of the program accesses."""
+        """`piece` is the smallest number of bytes that an instruction of the program accesses.
+
+        Accesses that are not aligned to it make it smaller.
+        """
         self._in_flight, self._piece = in_flight, piece
         self._per_group = waves.position.waves_per_group
         pieces = waves.lds.size_in_bytes // piece
@@ -61,6 +64,9 @@ class Races:
         """Lanes access LDS: tell a fault where that meets another wave's access."""
         lane_waves = np.broadcast_to(waves.index[:, None], (waves.count, LANES))
         me = np.ascontiguousarray(lane_waves if mask is None else lane_waves[mask]).reshape(-1)
+        if (offsets % self._piece).any():
+            # Of pieces that are touched in part, others of their bytes are not accessed.
+            self._cut(int(np.gcd.reduce(offsets.reshape(-1), initial=self._piece)))
         first = offsets.reshape(-1) // self._piece
         ticket = (self._in_flight.issued[access.through] + 1)[me]
         for i in range(max(1, size // self._piece)):
@@ -73,6 +79,12 @@ class Races:
                 self._atomic[pieces] = access.atomic
             if not access.writes or access.atomic:
                 self._read[me % self._per_group, pieces] = ticket
+
+    def _cut(self, piece: int) -> None:
+        """Keep smaller pieces from here on, each with what its whole went through."""
+        times, self._piece = self._piece // piece, piece
+        self._written, self._writer = self._written.repeat(times), self._writer.repeat(times)
+        self._atomic, self._read = self._atomic.repeat(times), self._read.repeat(times, axis=1)
 
     def _check_write(
         self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: Access

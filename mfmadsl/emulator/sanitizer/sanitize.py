@@ -186,7 +186,7 @@ class Sanitizer:
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._lds(waves, offsets, width.size, mask, Access(writes=False))
+            self._races.access(waves, offsets, width.size, mask, Access(writes=False))
         bits = self._undefined.load(waves, store, offsets, width, mask)
         if bits is not None:
             self._loaded.append((target, bits, mask))
@@ -196,7 +196,7 @@ class Sanitizer:
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._lds(waves, offsets, width.size, mask, Access(writes=True))
+            self._races.access(waves, offsets, width.size, mask, Access(writes=True))
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
 
@@ -205,7 +205,7 @@ class Sanitizer:
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._lds(waves, offsets, width.size, mask, Access(writes=True, atomic=True))
+            self._races.access(waves, offsets, width.size, mask, Access(writes=True, atomic=True))
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 
@@ -221,17 +221,3 @@ class Sanitizer:
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Kernel arguments, most often, which are always written."""
-
-    def _lds(
-        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: Access
-    ) -> None:
-        needed = {8: 8, 12: 16, 16: 16}.get(size, 1)
-        off = offsets.reshape(-1) % needed != 0
-        if off.any():
-            address = int(offsets.reshape(-1)[off][0]) % waves.lds.stride
-            waves.fault(
-                "misaligned",
-                f"{size} bytes at LDS address {address:#x}, which is not a multiple of {needed}",
-                *waves.first_lane(mask, off),
-            )
-        self._races.access(waves, offsets, size, mask, access)

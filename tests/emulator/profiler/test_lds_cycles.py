@@ -43,6 +43,13 @@ def test_strides(arch: str, stride: int, size: int, reads: bool, expected: tuple
     assert cycles(arch, LANE * stride, size, reads) == expected
 
 
+@pytest.mark.parametrize(("size", "expected"), [(4, (4, 2)), (2, (2, 2)), (8, (8, 4))])
+def test_accesses_that_are_not_aligned(size: int, expected: tuple[int, int]) -> None:
+    """The last lane of each phase reaches a word of the first lane's bank; halves share words."""
+    assert cycles("gfx942", LANE * size + 2, size) == expected
+    assert cycles("gfx942", np.full(64, 2), size)[0] == expected[1]
+
+
 def test_wide_reads_go_in_phases_that_were_measured() -> None:
     """MI300X: lanes 0 to 3 with 20 to 23, and so on; MI355X: two such phases at once."""
     first = [0, 1, 2, 3, 20, 21, 22, 23]
