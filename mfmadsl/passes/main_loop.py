@@ -1,9 +1,9 @@
 """A main loop as the pipeline sees it: copies into the LDS, then reads of it and computing.
 
     for k in serial(n):                         annotated "mfmadsl.pipeline"
-        shared[...] = ... global[...] ...       copies, in any loops
+        shared[...] = ... global[...] ...       copies, ahead of the tile's first read
         (local[...] = shared[...]               reads of a register step: fragments
-         local[...] = ... local[...] ...)*      computing: matrix instructions and the like
+         local[...] = ... local[...] ...)*      computing: matrix instructions and others
 
 Whatever else stands in it, or depends on what it must not, makes it no such loop, and says why.
 """
@@ -43,6 +43,7 @@ from mfmadsl.passes.expression import (
     scope_of,
     substitute,
 )
+from mfmadsl.passes.overlap import Statement, overlapped
 
 PIPELINE = "mfmadsl.pipeline"
 """The annotation of a loop that the pipeline is to take; its value is the number of stages."""
@@ -141,17 +142,32 @@ def main_loop(
     own = {s.buffer.__chandle__(): s for s in flat if isinstance(s, AllocBuffer)}
     statements = [s for s in flat if not isinstance(s, AllocBuffer)]
     kinds = [_kind(store_of(s)) for s in statements]
-    first = next((n for n, kind in enumerate(kinds) if kind != "copy"), len(kinds))
-    if first == 0 or "copy" in kinds[first:]:
-        raise NotUnderstood("not all copies into the LDS come before its reads")
-    if "read" not in kinds or not any(is_matrix(s.value) for s in statements):
+    copies = [s for s, kind in zip(statements, kinds, strict=True) if kind == "copy"]
+    others = [s for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
+    if not copies:
+        raise NotUnderstood("it has no copies into the LDS")
+    _check_order(statements, kinds)
+    kinds = [kind for kind in kinds if kind != "copy"]
+    if "read" not in kinds or not any(is_matrix(s.value) for s in others):
         raise NotUnderstood("it has no reads of the LDS, or no matrix instruction")
-    steps = _register_steps(statements[first:], kinds[first:], lane, available)
-    copied = {store_of(s).buffer.__chandle__() for s in statements[:first]}
+    steps = _register_steps(others, kinds, lane, available)
+    copied = {store_of(s).buffer.__chandle__() for s in copies}
     read = {load.source.__chandle__() for s in steps for r in s.reads for load in loads_of(r.value)}
     if read - copied:
         raise NotUnderstood("it reads LDS that it does not fill")
-    return MainLoop(loop, tuple(own.values()), tuple(statements[:first]), tuple(steps))
+    return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps))
+
+
+def _check_order(statements: Sequence[Any], kinds: Sequence[str]) -> None:
+    """All copies may be done first: none is into a tile that has been read before."""
+    read: set[int] = set()
+    for statement, kind in zip(statements, kinds, strict=True):
+        if kind == "read":
+            read |= {load.source.__chandle__() for load in loads_of(statement.value)}
+        elif kind == "copy" and store_of(statement).buffer.__chandle__() in read:
+            raise NotUnderstood(
+                f"not all copies into `{store_of(statement).buffer.name}` come before its reads"
+            )
 
 
 def store_of(statement: Any) -> BufferStore:
@@ -283,12 +299,36 @@ def _register_steps(
     if not grouped[-1][1]:
         raise NotUnderstood("nothing is computed with what it reads last")
     versions = _versions([(reads, computing) for reads, computing in grouped])
+    computed = _overlapped([list(_dealt(computing)) for _, computing in versions], versions)
     return [
-        RegisterStep(
-            tuple(exchanged(list(_wide(reads)), lane, available)), tuple(_dealt(computing))
-        )
-        for reads, computing in versions
+        RegisterStep(tuple(exchanged(list(_wide(reads)), lane, available)), tuple(computing))
+        for (reads, _), computing in zip(versions, computed, strict=True)
     ]
+
+
+def _overlapped(
+    computed: list[list[BufferStore]], versions: Sequence[_Step]
+) -> list[list[BufferStore]]:
+    """The computing of all register steps, with what is no matrix instruction spread."""
+    try:
+        steps = [[_statement(store) for store in step] for step in computed]
+    except NotUnderstood:
+        return computed  # of registers that are told at run time
+    fragments = {read.buffer.__chandle__() for reads, _ in versions for read in reads}
+    return [[s.store for s in step] for step in overlapped(steps, fragments)]
+
+
+def _statement(store: BufferStore) -> Statement:
+    return Statement(
+        store,
+        is_matrix(store.value),
+        frozenset(
+            (load.source.__chandle__(), n)
+            for load in loads_of(store.value)
+            for n in elements_of(load.indices[0])
+        ),
+        frozenset((store.buffer.__chandle__(), n) for n in elements_of(store.indices[0])),
+    )
 
 
 _Step = tuple[list[BufferStore], list[BufferStore]]

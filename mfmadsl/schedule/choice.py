@@ -94,16 +94,18 @@ def default_tiling(
     """
     m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
     batches = shape.batches or 1
-    best: tuple[float, Tiling] | None = None
+    best: tuple[float, int, Tiling] | None = None
     for tiling in _legal(intrinsic, chip, element_bytes, k):
         tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
         cycles = _cycles(tiling, intrinsic, chip, element_bytes, k)
         total = ceil(tiles / chip.compute_units) * cycles
-        if best is None or total < best[0]:
-            best = total, tiling
+        # Of equally fast ones that which reads the least from memory.
+        found = total, sum(tiling.block), tiling
+        if best is None or found[:2] < best[:2]:
+            best = found
     if best is None:
         raise ScheduleError(f"no tiling for {intrinsic.name} fits {chip.name}")
-    tiling = best[1]
+    tiling = best[2]
     tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
     steps = ceil(k / tiling.k_step)
     split = max(1, min(chip.compute_units // tiles, steps // _LEAST_STEPS))
