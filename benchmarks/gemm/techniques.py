@@ -74,7 +74,7 @@ OF_CASE = {
         Variant(
             "that, and no transposing reads",
             lambda t: replace(t, stages=1),
-            lambda: patch.object(stage, "_reads_turned", never),
+            lambda: patch.object(stage, "reads_turned", never),
         ),
     ],
 }

@@ -14,7 +14,7 @@ from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.tiling import Tiling, check_tiling, makes_gemm, natural_k_pack
+from mfmadsl.schedule.tiling import Loads, Tiling, check_tiling, makes_gemm, natural_k_pack
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
 _ROW_BYTES = (256, 128)  # two cache lines of K a step, or one
@@ -81,7 +81,7 @@ def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) ->
 
 
 def default_tiling(
-    shape: Shape, intrinsic: Intrinsic, chip: Architecture, element_bytes: int
+    shape: Shape, intrinsic: Intrinsic, chip: Architecture, element_bytes: int, loads: Loads
 ) -> Tiling:
     """The legal tiling that should take the fewest cycles, by a simple model of the chip.
 
@@ -95,7 +95,7 @@ def default_tiling(
     m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
     batches = shape.batches or 1
     best: tuple[float, int, Tiling] | None = None
-    for tiling in _legal(intrinsic, chip, element_bytes, k):
+    for tiling in _legal(intrinsic, chip, element_bytes, k, loads):
         tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
         cycles = _cycles(tiling, intrinsic, chip, element_bytes, k)
         total = ceil(tiles / chip.compute_units) * cycles
@@ -115,7 +115,7 @@ def default_tiling(
 
 
 def _legal(
-    intrinsic: Intrinsic, chip: Architecture, element_bytes: int, k: int
+    intrinsic: Intrinsic, chip: Architecture, element_bytes: int, k: int, loads: Loads
 ) -> Iterator[Tiling]:
     k_pack = natural_k_pack(intrinsic)
     least = 2 * k_pack * intrinsic.k * element_bytes
@@ -133,7 +133,7 @@ def _legal(
         if wanted > _ROW_BYTES[1] and share > _LONG_SHARE:
             continue
         try:
-            check_tiling(tiling, intrinsic, chip, element_bytes, 1)
+            check_tiling(tiling, intrinsic, chip, element_bytes, 1, loads)
         except ScheduleError:
             continue
         yield tiling

@@ -25,9 +25,16 @@ from mfmadsl.schedule.memory import Extent
 from mfmadsl.schedule.nest import function_of
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
-from mfmadsl.schedule.stage import copy_to_lds, load_fragments, store_by_lanes
+from mfmadsl.schedule.stage import copy_to_lds, load_fragments, reads_turned, store_by_lanes
 from mfmadsl.schedule.sum_of_products import product_nest
-from mfmadsl.schedule.tiling import Tiling, check_instruction, check_tiling, check_values
+from mfmadsl.schedule.tiling import (
+    CHUNK,
+    Loads,
+    Tiling,
+    check_instruction,
+    check_tiling,
+    check_values,
+)
 from mfmadsl.tvm_refusal import tvm_refusal
 
 
@@ -108,11 +115,25 @@ def _tiling(
     size = max(_bytes(dtype) for dtype in product.types[:2])
     s, m, n, k = (_number(extent) for extent in product.extents)
     if tiling is None:
-        return default_tiling(Shape(m, n, k, s), intrinsic, chip, size)
+        return default_tiling(Shape(m, n, k, s), intrinsic, chip, size, _loads(product, chip))
     check_values(tiling)
     steps = None if k is None else -(-k // tiling.k_step)
     check_tiling(tiling, intrinsic, chip, size, steps)
     return tiling
+
+
+def _loads(product: Product, chip: Architecture) -> Loads:
+    """How the operands come from memory, as far as their strides tell."""
+    shifted, direct = [], chip.wide_loads_to_lds
+    for memory, dtype in zip(product.memory[:2], product.types[:2], strict=True):
+        size, distance = _bytes(dtype), memory.distance
+        odd = not isinstance(distance, int) or distance * size % 4 != 0
+        shifted.append(odd and memory.axis is not None and size < 4)
+        along_rows = memory.axis in ("i", "j")
+        whole = isinstance(distance, int) and distance * size % CHUNK == 0
+        direct = direct and memory.axis is not None and not shifted[-1]
+        direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
+    return Loads(direct, (shifted[0], shifted[1]))
 
 
 def _instruction(

@@ -49,7 +49,7 @@ def copy_to_lds(
     counts = [int(sch.get(loop).extent) for loop in (rows, k)]
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
     waves = tiling.waves[0] * tiling.waves[1]
-    turned = memory.axis in ("i", "j") and _reads_turned(chip, size, counts)
+    turned = memory.axis in ("i", "j") and reads_turned(chip, size, counts[0])
     if turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
@@ -65,10 +65,10 @@ def copy_to_lds(
     return Staged(str(sch.get(shared).writes[0].source.name), turned)
 
 
-def _reads_turned(chip: Architecture, size: int, counts: Sequence[int]) -> bool:
+def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
     """Whether the chip has reads for tiles that lie [k, rows], of elements of so many bytes."""
     return any(
-        chip.name in read.chips and read.bits == 8 * size and counts[0] % read.lanes == 0
+        chip.name in read.chips and read.bits == 8 * size and rows % read.lanes == 0
         for read in reads().values()
     )
 

@@ -16,7 +16,17 @@ CHUNK = 16
 
 _WORD = 4
 _SIMDS = 4  # of a compute unit (CDNA3 ISA, section 2)
+_SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
 _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
+
+
+@dataclass(frozen=True)
+class Loads:
+    """How A and B come from memory: `direct` if all of it may go straight into the LDS, `shifted`
+    for each whether its rows start anywhere, so that words are to be moved into place."""
+
+    direct: bool = False
+    shifted: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class Tiling:
         """What the tiles of A and B take at least."""
         return sum(self.block) * self.k_step * element_bytes * self.stages
 
-    def registers(self, intrinsic: Intrinsic, element_bytes: int, direct: bool) -> int:
+    def registers(self, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
         """What a lane needs: accumulators, fragments of two register steps, and fetched data, if
         that does not go into the LDS directly."""
         tiles = [
@@ -67,7 +77,10 @@ class Tiling:
             for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
         )
         row_bytes = self.k_step * element_bytes
-        fetched = 0 if direct else ceil(sum(self.block) * row_bytes / self.threads / _WORD)
+        straight = loads.direct and self.stages == 2
+        fetched = 0 if straight else ceil(sum(self.block) * row_bytes / self.threads / _WORD)
+        shifted = sum(rows for rows, odd in zip(self.block, loads.shifted, strict=True) if odd)
+        fetched += ceil(shifted * row_bytes / self.threads / CHUNK) * _SHIFTED_REGISTERS
         sums = tiles[0] * tiles[1] * intrinsic.c.register_count
         return sums + 2 * fragments + fetched + _OTHER_REGISTERS * self.stages
 
@@ -105,11 +118,13 @@ def makes_gemm(intrinsic: Intrinsic) -> bool:
 
 
 def check_tiling(
-    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: int, steps: int | None
-) -> None:
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: int,
+    steps: int | None, loads: Loads | None = None,
+) -> None:  # fmt: skip
     """Raise ScheduleError, with the limit that it breaks, for a tiling that is not legal.
 
-    `steps` is the number of steps that K has, if it is known.
+    `steps` is the number of steps that K has, if it is known; without `loads` they are the best
+    that the chip has.
     """
     check_values(tiling)
     for name, block, waves, rows in (
@@ -138,8 +153,8 @@ def check_tiling(
     twice = "two times " if tiling.stages == 2 else ""
     check_lds("tiling", twice + tiles, tiling.lds_bytes(element_bytes), chip)
     budget = chip.registers // max(1, ceil(tiling.threads // WAVE_SIZE / _SIMDS))
-    direct = chip.wide_loads_to_lds and tiling.stages == 2
-    needed = tiling.registers(intrinsic, element_bytes, direct)
+    loads = loads or Loads(chip.wide_loads_to_lds)
+    needed = tiling.registers(intrinsic, element_bytes, loads)
     if needed > budget:
         raise _illegal(
             f"a wave's tile of {tiling.wave_tile[0]} x {tiling.wave_tile[1]} needs about {needed} "
