@@ -32,6 +32,7 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import tirx
+from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.passes.device import called, device, intrinsic
@@ -45,6 +46,8 @@ _EXACT = {"sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "tru
 
 _EXPANDED = ("exp", "exp2", "exp10", "log", "log2", "log10")
 """LLVM's functions of float32."""
+
+_EXP2 = int(llvm_lookup_intrinsic_id("llvm.exp2"))
 
 _WRITTEN = ("sigmoid", "tanh", "erf", "rsqrt", "pow")
 """Device functions of float32."""
@@ -70,12 +73,16 @@ def expand_functions(function: PrimFunc) -> PrimFunc:
 
 
 def _computes(expression: Any) -> bool:
+    if isinstance(expression, tirx.Cast):
+        return dtype_of(expression) == "float16" and _is_exp2(expression.value)
     if isinstance(expression, tirx.NE):
         return dtype_of(expression.a) in _FLOATS
     return isinstance(expression, tvm.ir.Call) and called(expression) in FUNCTIONS
 
 
 def _computed(expression: Any) -> Any:
+    if isinstance(expression, tirx.Cast):
+        return _as_float16(expression.value)
     if isinstance(expression, tirx.NE):
         # TVM's code for it is false of NaN, and it would make it of the negation of `==`.
         equal = tirx.EQ(expression.a, expression.b)
@@ -111,7 +118,8 @@ def expanded(name: str, dtype: str, arguments: list[Any]) -> Any:
     if name in _EXACT and dtype in _FLOATS:
         return intrinsic(dtype, f"llvm.{_EXACT[name]}", *arguments)
     if name in (*_EXPANDED, *_WRITTEN) and dtype in ("float16", "float32"):
-        return _of_float32(name, [a.astype("float32") for a in arguments]).astype(dtype)
+        value = _of_float32(name, [a.astype("float32") for a in arguments])
+        return _as_float16(value) if dtype == "float16" else value
     raise LoweringError(
         f"`{name}` of {dtype} is none of the functions that a kernel can call: express it by "
         f"{', '.join((*_EXPANDED, *_WRITTEN))} of float32 or float16, or compute it in another "
@@ -125,6 +133,23 @@ def _of_float32(name: str, arguments: list[Any]) -> Any:
     if name == "pow" and (times := _whole(arguments[1])) in (2, 3, 4):
         return device("float32", f"pow.{times}", arguments[0])
     return device("float32", name, *arguments)
+
+
+def _as_float16(value: Any) -> Any:
+    """A value of float32, rounded. The chip's own `exp2` gives 0 in place of denormal numbers, which
+    all are 0 as float16: it needs none of LLVM's five instructions around it."""
+    if _is_exp2(value):
+        value = intrinsic("float32", "llvm.amdgcn.exp2.f32", value.args[1])
+    return value.astype("float16")
+
+
+def _is_exp2(expression: Any) -> bool:
+    """Whether it is `exp2` of a float32, as LLVM's."""
+    if not isinstance(expression, tvm.ir.Call) or dtype_of(expression) != "float32":
+        return False
+    if called(expression) != "call_llvm_pure_intrin":
+        return False
+    return int(expression.args[0]) == _EXP2
 
 
 def _whole(exponent: Any) -> int | None:

@@ -69,6 +69,20 @@ def test_a_vectorized_loop_computes_the_same(name: str) -> None:
     np.testing.assert_array_equal(vector, scalar)
 
 
+@pytest.mark.parametrize("width", [1, 4])
+def test_an_exponential_that_is_rounded_to_float16_at_once(width: int) -> None:
+    def rounded(x: Any) -> Any:
+        return tirx.exp2(x).astype("float16")
+
+    x = spread(-151, 129, -27, 17, -1, 1)
+    with np.errstate(all="ignore"):
+        expected = computed(tirx.exp2, x, out="float32").astype(np.float16)
+    np.testing.assert_array_equal(computed(rounded, x, out="float16", width=width), expected)
+    kernel = mfmadsl.build(schedule(rounded, [("float32", 256)]))
+    assert "v_exp_f32" in kernel.assembly
+    assert "v_ldexp" not in kernel.assembly
+
+
 ROUNDINGS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "round": (tirx.round, np.rint), "nearbyint": (tirx.nearbyint, np.rint),
     "floor": (tirx.floor, np.floor), "ceil": (tirx.ceil, np.ceil),
