@@ -144,7 +144,7 @@ def main_loop(
     first = next((n for n, kind in enumerate(kinds) if kind != "copy"), len(kinds))
     if first == 0 or "copy" in kinds[first:]:
         raise NotUnderstood("not all copies into the LDS come before its reads")
-    if "read" not in kinds or not any(is_matrix(s.value) for s in statements):
+    if "read" not in kinds or not any(is_matrix(store_of(s).value) for s in statements):
         raise NotUnderstood("it has no reads of the LDS, or no matrix instruction")
     steps = _register_steps(statements[first:], kinds[first:], lane, available)
     copied = {store_of(s).buffer.__chandle__() for s in statements[:first]}
