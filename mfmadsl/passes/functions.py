@@ -136,8 +136,11 @@ def _of_float32(name: str, arguments: list[Any]) -> Any:
 
 
 def _as_float16(value: Any) -> Any:
-    """A value of float32, rounded. The chip's own `exp2` gives 0 in place of denormal numbers, which
-    all are 0 as float16: it needs none of LLVM's five instructions around it."""
+    """A value of float32, rounded.
+
+    The chip's own `exp2` gives 0 in place of denormal numbers, which are 0 as float16 anyway: it
+    needs none of LLVM's five instructions around it.
+    """
     if _is_exp2(value):
         value = intrinsic("float32", "llvm.amdgcn.exp2.f32", value.args[1])
     return value.astype("float16")

@@ -1,7 +1,7 @@
 """A main loop as the pipeline sees it: copies into the LDS, then reads of it and computing.
 
     for k in serial(n):                         annotated "mfmadsl.pipeline"
-        shared[...] = ... global[...] ...       copies, in any loops
+        shared[...] = ... global[...] ...       copies, ahead of the tile's first read
         (local[...] = shared[...]               reads of a register step: fragments
          local[...] = ... local[...] ...)*      computing: matrix instructions and the like
 
@@ -141,17 +141,32 @@ def main_loop(
     own = {s.buffer.__chandle__(): s for s in flat if isinstance(s, AllocBuffer)}
     statements = [s for s in flat if not isinstance(s, AllocBuffer)]
     kinds = [_kind(store_of(s)) for s in statements]
-    first = next((n for n, kind in enumerate(kinds) if kind != "copy"), len(kinds))
-    if first == 0 or "copy" in kinds[first:]:
-        raise NotUnderstood("not all copies into the LDS come before its reads")
-    if "read" not in kinds or not any(is_matrix(store_of(s).value) for s in statements):
+    copies = [s for s, kind in zip(statements, kinds, strict=True) if kind == "copy"]
+    others = [s for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
+    if not copies:
+        raise NotUnderstood("it has no copies into the LDS")
+    _check_order(statements, kinds)
+    kinds = [kind for kind in kinds if kind != "copy"]
+    if "read" not in kinds or not any(is_matrix(s.value) for s in others):
         raise NotUnderstood("it has no reads of the LDS, or no matrix instruction")
-    steps = _register_steps(statements[first:], kinds[first:], lane, available)
-    copied = {store_of(s).buffer.__chandle__() for s in statements[:first]}
+    steps = _register_steps(others, kinds, lane, available)
+    copied = {store_of(s).buffer.__chandle__() for s in copies}
     read = {load.source.__chandle__() for s in steps for r in s.reads for load in loads_of(r.value)}
     if read - copied:
         raise NotUnderstood("it reads LDS that it does not fill")
-    return MainLoop(loop, tuple(own.values()), tuple(statements[:first]), tuple(steps))
+    return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps))
+
+
+def _check_order(statements: Sequence[Any], kinds: Sequence[str]) -> None:
+    """All copies may be done first: none is into a tile that has been read before."""
+    read: set[int] = set()
+    for statement, kind in zip(statements, kinds, strict=True):
+        if kind == "read":
+            read |= {load.source.__chandle__() for load in loads_of(statement.value)}
+        elif kind == "copy" and store_of(statement).buffer.__chandle__() in read:
+            raise NotUnderstood(
+                f"not all copies into `{store_of(statement).buffer.name}` come before its reads"
+            )
 
 
 def store_of(statement: Any) -> BufferStore:
