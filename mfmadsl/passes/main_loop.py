@@ -43,6 +43,7 @@ from mfmadsl.passes.expression import (
     scope_of,
     substitute,
 )
+from mfmadsl.passes.overlap import Statement, overlapped
 
 PIPELINE = "mfmadsl.pipeline"
 """The annotation of a loop that the pipeline is to take; its value is the number of stages."""
@@ -298,12 +299,36 @@ def _register_steps(
     if not grouped[-1][1]:
         raise NotUnderstood("nothing is computed with what it reads last")
     versions = _versions([(reads, computing) for reads, computing in grouped])
+    computed = _overlapped([list(_dealt(computing)) for _, computing in versions], versions)
     return [
-        RegisterStep(
-            tuple(exchanged(list(_wide(reads)), lane, available)), tuple(_dealt(computing))
-        )
-        for reads, computing in versions
+        RegisterStep(tuple(exchanged(list(_wide(reads)), lane, available)), tuple(computing))
+        for (reads, _), computing in zip(versions, computed, strict=True)
     ]
+
+
+def _overlapped(
+    computed: list[list[BufferStore]], versions: Sequence[_Step]
+) -> list[list[BufferStore]]:
+    """The computing of all register steps, with what is no matrix instruction spread."""
+    try:
+        steps = [[_statement(store) for store in step] for step in computed]
+    except NotUnderstood:
+        return computed  # of registers that are told at run time
+    fragments = {read.buffer.__chandle__() for reads, _ in versions for read in reads}
+    return [[s.store for s in step] for step in overlapped(steps, fragments)]
+
+
+def _statement(store: BufferStore) -> Statement:
+    return Statement(
+        store,
+        is_matrix(store.value),
+        frozenset(
+            (load.source.__chandle__(), n)
+            for load in loads_of(store.value)
+            for n in elements_of(load.indices[0])
+        ),
+        frozenset((store.buffer.__chandle__(), n) for n in elements_of(store.indices[0])),
+    )
 
 
 _Step = tuple[list[BufferStore], list[BufferStore]]
