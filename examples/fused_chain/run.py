@@ -129,7 +129,7 @@ def chain_schedule(size: Size) -> Schedule:
         (s_tile, first.index_map_C), (e, second.index_map_B), (t_tile, second.index_map_C)
     ):  # fmt: skip
         sch.set_scope(block, 0, "warp")
-        sch.transform_layout(block, ("write", 0), placed(index_map))
+        sch.transform_layout(block, ("write", 0), index_map)
     by_lanes(sch, e)
     sch.reverse_compute_at(f, wave, preserve_unit_loops=True)
     sch.reorder(*sch.get_loops(f)[:-3:-1])
@@ -141,13 +141,6 @@ def chain_schedule(size: Size) -> Schedule:
         sch.tensorize(sch.get_loops(sch.get_child_blocks(block)[0])[-3], tile.COMPUTE)
     sch.annotate(step, "mfmadsl.pipeline", 1)
     return sch
-
-
-def placed(index_map: Callable[[Any, Any], Sequence[Any]]) -> Callable[[Any, Any], list[Any]]:
-    """An index map of a generated module, as TVM takes it."""
-    return lambda i, j: [
-        tirx.const(x, "int32") if isinstance(x, int) else x for x in index_map(i, j)
-    ]
 
 
 def copy(sch: Schedule, block: SBlockRV, step: LoopRV) -> None:
@@ -190,7 +183,7 @@ def load(
     row, rows = sch.split(rows, [None, height])
     tile, k = sch.split(k, [None, width])
     sch.reorder(row, tile, rows, k)
-    sch.transform_layout(block, ("write", 0), placed(index_map))
+    sch.transform_layout(block, ("write", 0), index_map)
     sch.tensorize(rows, intrinsic)
 
 
