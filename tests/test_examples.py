@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,3 +35,17 @@ def test_the_accelerator_multiplies_as_numpy_does(tmp_path: Path) -> None:
     output = said("tmm16/run.py", tmp_path)
     assert "1024x1024x1024 in" in output
     assert ": agrees" in output
+
+
+def test_two_products_in_one_kernel_are_right_and_take_less_time(tmp_path: Path) -> None:
+    output = said("fused_chain/run.py", tmp_path)
+    assert ", 0 spilled," in output
+    assert "agrees with NumPy" in output
+    rows = {
+        found[1]: (int(found[2].replace(",", "")), float(found[3]))
+        for found in re.finditer(r"^(\w.*?)  +([\d,]+) +([\d.]+)% +[\d.]+$", output, re.MULTILINE)
+    }
+    assert len(rows) == 4
+    cycles, matrix = rows["one kernel"]
+    assert cycles < 0.7 * rows["both products apart"][0]
+    assert matrix > 70
