@@ -49,8 +49,8 @@ def main() -> int:
     gemm = mfmadsl.Gemm(intrinsic, ARCH, M, N, K, b_transposed=True)
     schedule = gemm.schedule()
     section(
-        "3. The main loop of the GEMM schedule made of it",
-        narrow(excerpt(schedule.mod.script(), "for k_step", 12)),
+        "3. The GEMM schedule over its TensorIntrins, as a trace of TVM's primitives",
+        narrow(excerpt(str(schedule.trace), "sch.blockize", 14)),
     )
 
     kernel = mfmadsl.build(schedule, ARCH)
