@@ -23,7 +23,7 @@ from mfmadsl.emulator.matrix.arithmetic import arithmetic
 from mfmadsl.emulator.run import Progress
 from mfmadsl.epilogue import STEPS, check_steps, fused, model
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import ELEMENT_TYPES, Intrinsic, architecture
+from mfmadsl.model import ELEMENT_TYPES, Intrinsic, architecture, unscaled
 from mfmadsl.schedule import (
     ScheduleError,
     Tiling,
@@ -54,7 +54,9 @@ class Gemm:
     with.
 
     `dtypes` are those of A, B and C, None where the instruction says it, or else float16 for A, the
-    same for B, and the type of the sums for C. `batch` is the number of matrices of each kind.
+    same for B, and the type of the sums for C. `batch` is the number of matrices of each kind, of
+    which an instruction of several blocks takes as many at once. A scaled one of eight-bit floats
+    multiplies without scales.
     `epilogue` names what follows the product (`epilogue.STEPS`), in the type of the sums; what its
     steps read are arguments between B and C. `tiling` has fields of `Tiling` to be changed.
     """
@@ -143,8 +145,10 @@ class Gemm:
                 f"{self.arch} has no {intrinsic.name}: it is an instruction of "
                 f"{', '.join(intrinsic.chips)}"
             )
-        if intrinsic.blocks > 1 or intrinsic.sparse or intrinsic.scales:
-            kind = "sparse" if intrinsic.sparse else "scaled" if intrinsic.scales else "of blocks"
+        # Of eight-bit floats there is the product without scales.
+        scaled = intrinsic.scales and {intrinsic.a.type.bits, intrinsic.b.type.bits} != {8}
+        if intrinsic.sparse or scaled:
+            kind = "sparse" if intrinsic.sparse else "scaled"
             raise ScheduleError(
                 f"{intrinsic.name} is no plain matrix product, but {kind}: no GEMM is made of it"
             )
@@ -179,8 +183,13 @@ class Gemm:
             raise ScheduleError(
                 f"{intrinsic.name} takes the simple kernel, which has no {' and no '.join(asked)}"
             )
+        if intrinsic.blocks > 1:
+            raise ScheduleError(
+                f"{intrinsic.name} multiplies {intrinsic.blocks} blocks at once, and the simple"
+                " kernel has no batches that they could be of"
+            )
         factors = default_factors(intrinsic, self.m, self.n, self.k)
-        tile = load_intrinsic(intrinsic)
+        tile = load_intrinsic(unscaled(intrinsic))
         suffix = scope.replace(".", "_").upper()
         load_b = f"LOAD_B_TRANSPOSED_{suffix}" if self.b_transposed else f"LOAD_B_{suffix}"
         a_type, b_type, c_type = self.types

@@ -180,7 +180,7 @@ def test_a_wrong_result_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         (["gemm", "--intrinsic", "mfma_f32_4x4x4_16b_f16", "--arch", "gfx942", "-m", 16, "-n", 16,
-          "-k", 16], "mfma_f32_4x4x4_16b_f16 is no plain matrix product, but of blocks"),
+          "-k", 16], "mfma_f32_4x4x4_16b_f16 multiplies 16 blocks at once"),
         (["gemm", "--intrinsic", "mfma_i32_16x16x16_i8", "--arch", "gfx942", "-m", 16, "-n", 16,
           "-k", 16], "gfx942 has no mfma_i32_16x16x16_i8"),
         ([*SMALL, "--emit", "asm", "-o", "/proc/x.s"], "/proc/x.s: cannot be written"),

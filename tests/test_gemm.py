@@ -84,7 +84,6 @@ def test_integers_have_no_tolerance() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("mfma_f32_4x4x4_16b_f16", "of blocks"),
         ("smfmac_f32_16x16x32_f16", "sparse"),
         ("mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", "scaled"),
     ],
@@ -92,6 +91,25 @@ def test_integers_have_no_tolerance() -> None:
 def test_an_instruction_that_is_no_plain_product(name: str, kind: str) -> None:
     gemm = Gemm(library()[name], library()[name].chips[-1], 128, 128, 128)
     with pytest.raises(ScheduleError, match=f"is no plain matrix product, but {kind}"):
+        gemm.schedule()
+
+
+@pytest.mark.parametrize("scope", [None, "shared"])
+def test_a_scaled_instruction_of_eight_bits_multiplies_without_scales(scope: str | None) -> None:
+    intrinsic = library()["mfma_scale_f32_16x16x128_f8f6f4_fp8_bf8"]
+    gemm = Gemm(intrinsic, "gfx950", 32, 48, 256, shared_scope=scope)
+    kernel = gemm.build()
+    assert "v_mfma_f32_16x16x128_f8f6f4" in kernel.assembly
+    assert gemm.check(kernel).agrees
+
+
+@pytest.mark.parametrize(
+    ("scope", "reason"),
+    [(None, "the workload has one product only"), ("shared", "the simple kernel has no batches")],
+)
+def test_blocks_need_a_batch(scope: str | None, reason: str) -> None:
+    gemm = Gemm(library()["mfma_f32_4x4x4_16b_f16"], "gfx942", 16, 16, 16, shared_scope=scope)
+    with pytest.raises(ScheduleError, match=f"multiplies 16 blocks at once, .*{reason}"):
         gemm.schedule()
 
 

@@ -19,7 +19,7 @@ from mfmadsl.schedule.tiling import Loads, Tiling, check_tiling, makes_gemm, nat
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
 _ROW_BYTES = (256, 128)  # two cache lines of K a step, or one
 _LONG_SHARE = 0.6  # of the LDS that a tile of two may take
-_BLOCKS = (256, 128, 64, 32, 16)
+_BLOCKS = (256, 128, 64, 32, 16, 8, 4)
 _SIMDS = 4
 _LDS_BYTES_PER_CYCLE = 128  # CDNA3 ISA, section 11
 _MEMORY_BYTES_PER_CYCLE = 64  # from the L2 to a compute unit (CDNA3 white paper)
@@ -59,7 +59,8 @@ def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
 
 def throughput(intrinsic: Intrinsic, arch: str) -> float:
     """Multiplications and additions in a cycle of one SIMD."""
-    return intrinsic.m * intrinsic.n * intrinsic.k / dict(intrinsic.cycles)[arch]
+    each = intrinsic.m * intrinsic.n * intrinsic.k
+    return intrinsic.blocks * each / dict(intrinsic.cycles)[arch]
 
 
 def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) -> Intrinsic:
@@ -93,7 +94,7 @@ def default_tiling(
     as each share has four steps. From four rounds on, workgroups are persistent.
     """
     m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
-    batches = shape.batches or 1
+    batches = ceil((shape.batches or 1) / intrinsic.blocks)
     best: tuple[float, int, Tiling] | None = None
     for tiling in _legal(intrinsic, chip, element_bytes, k, loads):
         tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
@@ -129,7 +130,7 @@ def _legal(
             continue
         k_step = row_bytes // element_bytes
         tiling = Tiling((block_m, block_n), k_step, waves, intrinsic.name, k_pack, stages=stage)
-        share = tiling.lds_bytes(element_bytes) / chip.lds_bytes
+        share = tiling.lds_bytes(element_bytes, intrinsic.blocks) / chip.lds_bytes
         if wanted > _ROW_BYTES[1] and share > _LONG_SHARE:
             continue
         try:
@@ -161,11 +162,11 @@ def _cycles(
 ) -> float:
     """A workgroup's, for one tile."""
     row_bytes = tiling.k_step * element_bytes
-    rows = sum(tiling.block)
-    multiplications = tiling.block[0] * tiling.block[1] * tiling.k_step
+    rows = sum(tiling.block) * intrinsic.blocks
+    multiplications = tiling.block[0] * tiling.block[1] * tiling.k_step * intrinsic.blocks
     simds = min(_SIMDS, tiling.threads // WAVE_SIZE)
     matrix = multiplications / throughput(intrinsic, chip.name) / simds
-    read = sum(tiling.wave_tile) * row_bytes * tiling.threads // WAVE_SIZE
+    read = sum(tiling.wave_tile) * intrinsic.blocks * row_bytes * tiling.threads // WAVE_SIZE
     lds = (read + rows * row_bytes) / _LDS_BYTES_PER_CYCLE
     memory = rows * row_bytes / _MEMORY_BYTES_PER_CYCLE
     step = max(matrix, lds, memory) + _STEP_OVERHEAD / tiling.stages

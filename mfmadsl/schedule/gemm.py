@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType, NoneType
+from types import ModuleType
 
 import tvm
 from tvm import s_tir
@@ -12,26 +12,25 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
-from mfmadsl.argument import check_type
-from mfmadsl.language import find
-from mfmadsl.model import Architecture, Intrinsic, architecture, numbered_up, unscaled, upright
+from mfmadsl.model import Architecture, Intrinsic, architecture, unscaled
 from mfmadsl.prim_func import prim_func
-from mfmadsl.schedule.choice import Shape, candidates, choose_instruction, default_tiling
+from mfmadsl.schedule.choice import Shape, default_tiling
 from mfmadsl.schedule.dataflow import check_bound
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.instruction import counting_up, instruction_of
 from mfmadsl.schedule.load import load_intrinsic
-from mfmadsl.schedule.memory import Extent
+from mfmadsl.schedule.memory import Extent, number
 from mfmadsl.schedule.nest import function_of
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
 from mfmadsl.schedule.stage import copy_to_lds, load_fragments, reads_turned, store_by_lanes
 from mfmadsl.schedule.sum_of_products import product_nest
+from mfmadsl.schedule.tile import init_loop
 from mfmadsl.schedule.tiling import (
     CHUNK,
     Loads,
     Tiling,
-    check_instruction,
     check_tiling,
     check_values,
 )
@@ -79,7 +78,7 @@ def schedule_gemm(
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
         product = normalise(sch, block)
-        chosen = _instruction(product, intrinsic, tiling, chip)
+        chosen = instruction_of(product, intrinsic, tiling, chip)
         _Builder(sch, product, chosen, _tiling(product, chosen, chip, tiling), chip).build()
 
 
@@ -93,16 +92,12 @@ def gemm_tiling(
     function = prepared(prim_func("workload", workload, ScheduleError))
     sch = s_tir.Schedule(function)
     product = normalise(sch, sch.get_sblock(product_nest(function).name))
-    return _tiling(product, _instruction(product, intrinsic, None, chip), chip, None)
+    return _tiling(product, instruction_of(product, intrinsic, None, chip), chip, None)
 
 
 def is_multiple(extent: Extent, tile: int) -> bool:
     """Whether an extent is a number of whole tiles, as far as is known."""
     return isinstance(extent, int) and extent % tile == 0
-
-
-def _number(extent: Extent) -> int | None:
-    return extent if isinstance(extent, int) else None
 
 
 def _bytes(dtype: str) -> int:
@@ -113,16 +108,18 @@ def _tiling(
     product: Product, intrinsic: Intrinsic, chip: Architecture, tiling: Tiling | None
 ) -> Tiling:
     size = max(_bytes(dtype) for dtype in product.types[:2])
-    s, m, n, k = (_number(extent) for extent in product.extents)
+    s, m, n, k = (number(extent) for extent in product.extents)
     if tiling is None:
-        return default_tiling(Shape(m, n, k, s), intrinsic, chip, size, _loads(product, chip))
+        return default_tiling(
+            Shape(m, n, k, s), intrinsic, chip, size, _loads(product, chip, intrinsic.blocks)
+        )
     check_values(tiling)
     steps = None if k is None else -(-k // tiling.k_step)
     check_tiling(tiling, intrinsic, chip, size, steps)
     return tiling
 
 
-def _loads(product: Product, chip: Architecture) -> Loads:
+def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
     """How the operands come from memory, as far as their strides tell."""
     shifted, direct = [], chip.wide_loads_to_lds
     for memory, dtype in zip(product.memory[:2], product.types[:2], strict=True):
@@ -130,72 +127,10 @@ def _loads(product: Product, chip: Architecture) -> Loads:
         odd = not isinstance(distance, int) or distance * size % 4 != 0
         shifted.append(odd and memory.axis is not None and size < 4)
         along_rows = memory.axis in ("i", "j")
-        whole = isinstance(distance, int) and distance * size % CHUNK == 0
+        whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
         direct = direct and memory.axis is not None and not shifted[-1]
         direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
     return Loads(direct, (shifted[0], shifted[1]))
-
-
-def _instruction(
-    product: Product, intrinsic: Intrinsic | str | None, tiling: Tiling | None, chip: Architecture
-) -> Intrinsic:
-    """The instruction, with its A and B as the product has them."""
-    types = product.types[0], product.types[1]
-    check_type("tiling", tiling, (Tiling, NoneType), "a Tiling")
-    if intrinsic is None and tiling is not None:
-        check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
-        intrinsic = tiling.instruction
-    if intrinsic is None:
-        extents = [_number(extent) for extent in product.extents[1:3]]
-        rows = min((e for e in extents if e is not None), default=None)
-        chosen = choose_instruction(*types, chip.name, rows)
-    else:
-        check_type("intrinsic", intrinsic, (Intrinsic, str), "an Intrinsic or its name")
-        chosen = find(intrinsic) if isinstance(intrinsic, str) else intrinsic
-        chosen = _turned(chosen, types, chip)
-    check_instruction(chosen)
-    if not chosen.in_llvm:
-        raise ScheduleError(
-            f"{chosen.name}: LLVM has no intrinsic `{chosen.call}`, as its entry says, and the "
-            "kernel calls it: `mfma_schedule` takes its TensorIntrins, for a schedule without code"
-        )
-    if chosen.c.type.dtype != product.types[2]:
-        raise ScheduleError(
-            f"workload: the product sums in {product.types[2]}, {chosen.name} in "
-            f"{chosen.c.type.dtype}"
-        )
-    return chosen
-
-
-def _turned(intrinsic: Intrinsic, types: tuple[str, str], chip: Architecture) -> Intrinsic:
-    """The instruction, or the one with A and B exchanged."""
-    if chip.name not in intrinsic.chips:
-        raise ScheduleError(
-            f"{chip.name} has no {intrinsic.name}: it is an instruction of "
-            f"{', '.join(intrinsic.chips)}"
-        )
-    own = intrinsic.a.type.dtype, intrinsic.b.type.dtype
-    if own == types:
-        return intrinsic
-    if own == types[::-1]:
-        for other in candidates(*types, chip.name):
-            if (other.m, other.n, other.k) == (intrinsic.m, intrinsic.n, intrinsic.k):
-                return other
-    raise ScheduleError(
-        f"{intrinsic.name} multiplies {own[0]} by {own[1]}, but the workload has "
-        f"{types[0]} and {types[1]}"
-    )
-
-
-def _upright(intrinsic: Intrinsic) -> Intrinsic:
-    """The instruction with rows and columns named such that loops can be bound to C's lanes."""
-    found = upright(intrinsic)
-    if numbered_up(found.c.layout) is not found.c.layout:
-        raise ScheduleError(
-            f"{intrinsic.name}: lanes or registers of `c` count down, whatever rows and columns are"
-            " called: no GEMM is made of it"
-        )
-    return found
 
 
 @dataclass(frozen=True)
@@ -209,14 +144,14 @@ class _Builder:
     chip: Architecture
 
     def build(self) -> None:
-        sch, tiling = self.sch, self.tiling
-        tile = load_intrinsic(_upright(unscaled(self.intrinsic)), tiling.k_pack)
+        sch, tiling, blocks = self.sch, self.tiling, self.intrinsic.blocks
+        tile = load_intrinsic(counting_up(unscaled(self.intrinsic)), tiling.k_pack)
         total, main = self._parts()
-        outer, loops = self._cut(main, tile, total is not None)
+        outer, loops = self._cut(main, tile)
         wave, k_step, register_step = loops
         tiles = [
             copy_to_lds(
-                sch, outer, operand, self.product.memory[operand], k_step, tiling, self.chip
+                sch, outer, operand, self.product.memory[operand], k_step, tiling, self.chip, blocks
             )
             for operand in (0, 1)
         ]
@@ -226,8 +161,9 @@ class _Builder:
         sch.reverse_compute_at(sums, wave, preserve_unit_loops=True)
         init = sch.decompose_reduction(outer, k_step)
         store_by_lanes(sch, sums, tile)
-        sch.tensorize(sch.get_loops(main)[-3], tile.COMPUTE)
-        sch.tensorize(sch.get_loops(sch.get_child_blocks(init)[0])[-2], tile.FILL)
+        extents = [*([blocks] if blocks > 1 else []), tile.M, tile.N]
+        sch.tensorize(sch.get_loops(main)[-len(extents) - 1], tile.COMPUTE)
+        sch.tensorize(init_loop(sch, sch.get_child_blocks(init)[0], extents), tile.FILL)
         if total is None:
             fold_epilogue(sch, sums)
         else:
@@ -237,41 +173,44 @@ class _Builder:
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
         """The block to tensorize; and with split K the one that adds up what it leaves."""
         sch, main, tiling = self.sch, self.product.block, self.tiling
-        k = _number(self.product.extents[3])
+        k = number(self.product.extents[3])
         parts, length = tiling.split_k, tiling.k_step
         if k is not None and parts > 1:
             # Parts of equal length: rounding up may leave fewer of them than were asked for.
             steps = -(-k // tiling.k_step)
             part = -(-steps // parts)
             parts, length = -(-steps // part), part * tiling.k_step
-        sch.pad_einsum(main, [1, *tiling.block, length * parts])
+        sch.pad_einsum(main, [self.intrinsic.blocks, *tiling.block, length * parts])
         if parts == 1:
             return None, main
         part, _ = sch.split(sch.get_loops(main)[3], [parts, None])
         total, main = main, sch.rfactor(part, 0)
         s, i, j, part, k_loop = sch.get_loops(main)
         sch.reorder(part, s, i, j, k_loop)
-        sch.fuse(part, s)
         return total, main
 
     def _cut(
-        self, main: SBlockRV, tile: ModuleType, parts: bool
+        self, main: SBlockRV, tile: ModuleType
     ) -> tuple[SBlockRV, tuple[LoopRV, LoopRV, LoopRV]]:
         """The tiles of workgroups, waves and instructions; (a block of one instruction's tile, the
         loops of a wave, of steps along K, and of register steps)."""
-        del parts
         sch, tiling = self.sch, self.tiling
-        s, i, j, k = sch.get_loops(main)
+        *lead, i, j, k = sch.get_loops(main)
+        inner = []
+        if self.intrinsic.blocks > 1:
+            lead[-1], several = sch.split(lead[-1], [None, self.intrinsic.blocks])
+            inner.append(several)
         i, i_tile = sch.split(i, [None, tile.M])
         j, j_tile = sch.split(j, [None, tile.N])
         k, k_tile = sch.split(k, [None, tile.K])
-        sch.reorder(i, j, k, i_tile, j_tile, k_tile)
-        outer = sch.blockize(i_tile)
+        inner += [i_tile, j_tile, k_tile]
+        sch.reorder(i, j, k, *inner)
+        outer = sch.blockize(inner[0])
         i0, i1, i2 = sch.split(i, [None, tiling.waves[0], tiling.wave_tile[0] // tile.M])
         j0, j1, j2 = sch.split(j, [None, tiling.waves[1], tiling.wave_tile[1] // tile.N])
         k0, k1 = sch.split(k, [None, tiling.k_step // tile.K])
         sch.reorder(i0, j0, i1, j1, k0, k1, i2, j2)
-        sch.bind(s, "blockIdx.z")
+        sch.bind(sch.fuse(*lead) if len(lead) > 1 else lead[0], "blockIdx.z")
         sch.bind(i0, "blockIdx.y")
         sch.bind(j0, "blockIdx.x")
         wave = sch.fuse(i1, j1)
@@ -283,7 +222,9 @@ class _Builder:
         sch, tiling = self.sch, self.tiling
         rows = zip(tiles, self.product.extents[1:3], tiling.block, strict=True)
         padded = [name for name, extent, tile in rows if not is_multiple(extent, tile)]
-        if padded and tiles[0] != tiles[1]:
+        blocks = self.intrinsic.blocks
+        whole = blocks == 1 or is_multiple(self.product.extents[0], blocks)
+        if padded and whole and tiles[0] != tiles[1]:
             # Rows of C past the edge are not stored.
             sch.annotate(k_step, "mfmadsl.edges", " ".join(padded))
         sch.annotate(k_step, "mfmadsl.pipeline", tiling.stages)

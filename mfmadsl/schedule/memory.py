@@ -135,6 +135,11 @@ def prod_of(extents: Any) -> Extent:
     return plain(prod(extents))
 
 
+def number(extent: Extent) -> int | None:
+    """The number, or None where it is known at run time only."""
+    return extent if isinstance(extent, int) else None
+
+
 def plain(extent: Any) -> Extent:
     """The number, where it is one."""
     return int(extent) if isinstance(extent, int | tirx.IntImm) else extent

@@ -20,7 +20,7 @@ from mfmadsl.passes.main_loop import PIPELINE
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.limits import check_lds, check_threads
-from mfmadsl.schedule.tile import Tile, registered_name, tile_of
+from mfmadsl.schedule.tile import Tile, init_loop, registered_name, tile_of
 from mfmadsl.tvm_refusal import tvm_refusal
 
 IndexMap: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
@@ -141,7 +141,8 @@ def mfma_schedule(
         sch.tensorize(load_a, names["ldmatrix_a_intrin"])
         sch.tensorize(load_b, names["ldmatrix_b_intrin"])
         sch.tensorize(sch.get_loops(block)[-3], names["mfma_intrin"])
-        sch.tensorize(sch.get_loops(sch.get_sblock("C_init"))[-2], names["mfma_fill_intrin"])
+        fill = init_loop(sch, sch.get_sblock("C_init"), (tile.m, tile.n))
+        sch.tensorize(fill, names["mfma_fill_intrin"])
         sch.tensorize(store, names["mfma_store_intrin"])
         sch.annotate(k0, PIPELINE, 1)
         return sch

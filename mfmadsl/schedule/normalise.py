@@ -34,7 +34,8 @@ class Product:
 
     The loops of `block` are s, i, j, k; its reads are A[s, i, k] and B[s, j, k], its write is
     C[s, i, j]; an operand that is the same for each s has one of it. `a` and `b` write A and B, and
-    are inlined into what reads them; `c` takes C to where the workload has it.
+    are inlined into what reads them; `c` takes C to where the workload has it. `batches` says how
+    many A and B there are.
     """
 
     block: SBlockRV
@@ -42,6 +43,7 @@ class Product:
     b: SBlockRV
     c: SBlockRV
     extents: tuple[Extent, Extent, Extent, Extent]
+    batches: tuple[Extent, Extent]
     types: tuple[str, str, str]
     memory: tuple[Memory, Memory, Memory]
 
@@ -145,7 +147,8 @@ def _normalised(
     s, i, j, k = (plain(axis.dom.extent) for axis in found.iter_vars)
     types = tuple(str(region.source.dtype) for region in (*found.reads, *found.writes))
     a, b = (_writer(sch, block, read) for read in (0, 1))
-    return Product(block, a, b, c, (s, i, j, k), (types[0], types[1], types[2]), lies)
+    batches = plain(found.reads[0].source.shape[0]), plain(found.reads[1].source.shape[0])
+    return Product(block, a, b, c, (s, i, j, k), batches, (types[0], types[1], types[2]), lies)
 
 
 def _regions(sch: Schedule, block: SBlockRV) -> list[Any]:

@@ -34,9 +34,9 @@ class Staged:
 
 def copy_to_lds(
     sch: Schedule, block: SBlockRV, operand: int, memory: Memory, step: LoopRV, tiling: Tiling,
-    chip: Architecture,
+    chip: Architecture, blocks: int,
 ) -> Staged:  # fmt: skip
-    """Copy the tile of an operand, [s, rows, k], into the LDS in each step.
+    """Copy the tile of an operand, [s, rows, k], into the LDS in each step, of all blocks.
 
     What computes the operand is inlined. Threads take what lies together in memory: chunks along
     K, or where rows are neighbours a few k of a few rows, which they turn around. A chip with reads
@@ -45,19 +45,21 @@ def copy_to_lds(
     shared = sch.cache_read(block, operand, "shared")
     sch.compute_at(shared, step, preserve_unit_loops=True)
     auto_inline_producers(sch, shared)
-    rows, k = sch.get_loops(shared)[-2:]
+    matrices, rows, k = sch.get_loops(shared)[-3:]
     counts = [int(sch.get(loop).extent) for loop in (rows, k)]
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
     waves = tiling.waves[0] * tiling.waves[1]
-    turned = memory.axis in ("i", "j") and reads_turned(chip, size, counts[0])
+    turned = memory.axis in ("i", "j") and blocks == 1 and reads_turned(chip, size, counts[0])
     if turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
         inner = _along_k(sch, k, rows, counts[::-1], size, waves)
     elif memory.axis in ("i", "j"):
-        inner = _turning(sch, rows, k, counts, size, waves)
+        inner = _turning(sch, rows, k, counts, size, waves, blocks)
     else:
-        inner = _along_k(sch, rows, k, counts, size, waves)
+        inner = _along_k(sch, rows, k, counts, size, waves, blocks)
+    if blocks > 1:
+        inner[0] = sch.fuse(matrices, inner[0])
     _, wave, lane, own = sch.split(inner[0], [None, waves, WAVE_SIZE, 1])
     sch.reorder(wave, lane, own, *inner[1:])
     sch.bind(wave, "threadIdx.y")
@@ -74,19 +76,21 @@ def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
 
 
 def _along_k(
-    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, waves: int
-) -> list[LoopRV]:
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, waves: int,
+    blocks: int = 1,
+) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all."""
     width = max(CHUNK // size, 1)
-    while width > 1 and (counts[1] % width or prod(counts) < width * waves * WAVE_SIZE):
+    while width > 1 and (counts[1] % width or blocks * prod(counts) < width * waves * WAVE_SIZE):
         width //= 2
     chunk, inside = sch.split(k, [None, width])
     return [sch.fuse(rows, chunk), inside]
 
 
 def _turning(
-    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, waves: int
-) -> list[LoopRV]:
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, waves: int,
+    blocks: int,
+) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a few k of a few rows.
 
     Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
@@ -94,7 +98,7 @@ def _turning(
     """
     of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
     while of_rows > 1 and (
-        counts[0] % of_rows or prod(counts) < of_k * of_rows * waves * WAVE_SIZE
+        counts[0] % of_rows or blocks * prod(counts) < of_k * of_rows * waves * WAVE_SIZE
     ):
         of_rows //= 2
     halves = min(max(1, CHUNK // _PIECE), counts[1] // of_k)
@@ -114,24 +118,30 @@ def load_fragments(
     rows, letter = (tile.M, "A") if operand == 0 else (tile.N, "B")
     suffix = "_TRANSPOSED" if turned == (operand == 0) else ""
     index_map = getattr(tile, f"index_map_{letter}{suffix.lower()}")
-    loop, _ = _tiled(sch, registers, *((tile.K, rows) if turned else (rows, tile.K)))
-    sch.transform_layout(registers, ("write", 0), _of_last_two(index_map))
-    sch.tensorize(loop, getattr(tile, f"LOAD_{letter}{suffix}_SHARED"))
+    _, loops = _tiled(sch, registers, tile, *((tile.K, rows) if turned else (rows, tile.K)))
+    sch.transform_layout(registers, ("write", 0), _of_tile(index_map, 3, blocks_of(tile) > 1))
+    sch.tensorize(loops[0], getattr(tile, f"LOAD_{letter}{suffix}_SHARED"))
 
 
 def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType) -> None:
     """Store C from registers, each lane the elements that it holds."""
-    rows, columns = _tiled(sch, sums, tile.M, tile.N)
-    lead = len(sch.get(sums).iter_vars) - 2
-    sch.transform_layout(sums, ("read", 0), _of_last_two(tile.index_map_C, lead))
-    lane, register = _per_lane(sch, (rows, columns), tile.c_slot)
+    tiles, loops = _tiled(sch, sums, tile, tile.M, tile.N)
+    axes = len(sch.get(sums).iter_vars)
+    sch.transform_layout(sums, ("read", 0), _of_tile(tile.index_map_C, axes, blocks_of(tile) > 1))
+    lane, register = _per_lane(sch, loops, tile.c_slot)
     sch.bind(lane, "threadIdx.x")
-    for loop in (*sch.get_loops(sums)[-4:-2], register):
+    for loop in tiles if register is None else [*tiles, register]:
         sch.unroll(loop)
 
 
-def _of_last_two(index_map: Callable[[Any, Any], Sequence[Any]], lead: int = 1) -> Any:
-    """The index map of the last two coordinates; those before them stay."""
+def blocks_of(tile: ModuleType) -> int:
+    """How many products the instruction of a module does at once."""
+    return int(getattr(tile, "BLOCKS", 1))
+
+
+def _of_tile(index_map: Callable[..., Sequence[Any]], axes: int, several: bool) -> Any:
+    """The index map of the last two coordinates, or of three with blocks; those before stay."""
+    lead = axes - (3 if several else 2)
 
     def at(*place: Any) -> tuple[Any, ...]:
         inner = index_map(*place[lead:])
@@ -140,40 +150,46 @@ def _of_last_two(index_map: Callable[[Any, Any], Sequence[Any]], lead: int = 1) 
             *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner),
         )
 
-    def after_one(s: Any, i: Any, j: Any) -> tuple[Any, ...]:
+    def of_three(s: Any, i: Any, j: Any) -> tuple[Any, ...]:
         return at(s, i, j)
 
-    def after_two(p: Any, s: Any, i: Any, j: Any) -> tuple[Any, ...]:
+    def of_four(p: Any, s: Any, i: Any, j: Any) -> tuple[Any, ...]:
         return at(p, s, i, j)
 
-    return after_one if lead == 1 else after_two  # TVM counts their parameters
+    return of_three if axes == 3 else of_four  # TVM counts their parameters
 
 
-def _tiled(sch: Schedule, block: SBlockRV, height: int, width: int) -> tuple[LoopRV, LoopRV]:
-    rows, columns = sch.get_loops(block)[-2:]
+def _tiled(
+    sch: Schedule, block: SBlockRV, tile: ModuleType, height: int, width: int
+) -> tuple[list[LoopRV], list[LoopRV]]:
+    """The loops over tiles, and those of a tile, of its blocks first if there are several."""
+    *_, matrices, rows, columns = sch.get_loops(block)
     row_tile, rows = sch.split(rows, [None, height])
     column_tile, columns = sch.split(columns, [None, width])
-    sch.reorder(row_tile, column_tile, rows, columns)
-    return rows, columns
+    inner = [*([matrices] if blocks_of(tile) > 1 else []), rows, columns]
+    sch.reorder(row_tile, column_tile, *inner)
+    return [row_tile, column_tile], inner
 
 
 def _per_lane(
-    sch: Schedule, loops: tuple[LoopRV, LoopRV], slot: Callable[[int, int], tuple[int, int]]
-) -> tuple[LoopRV, LoopRV]:
-    """The two loops of a tile as lane and register, by where each bit of a coordinate goes."""
+    sch: Schedule, loops: Sequence[LoopRV], slot: Callable[..., tuple[int, int]]
+) -> tuple[LoopRV, LoopRV | None]:
+    """The loops of a tile as lane and register, by where each bit of a coordinate goes."""
     parts: list[tuple[bool, int, LoopRV]] = []
     for axis, loop in enumerate(loops):
         runs: list[tuple[bool, int, int]] = []  # to the lane or not, the lowest bit there, bits
         for bit in range(int(sch.get(loop).extent).bit_length() - 1):
-            lane, register = slot(*((1 << bit) if a == axis else 0 for a in (0, 1)))
+            lane, register = slot(*((1 << bit) if a == axis else 0 for a in range(len(loops))))
             place = lane > 0, (lane or register).bit_length() - 1
             if runs and (runs[-1][0], runs[-1][1] + runs[-1][2]) == place:
                 runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
             else:
                 runs.append((*place, 1))
+        if not runs:
+            continue
         split = [loop] if len(runs) == 1 else sch.split(loop, [1 << r[2] for r in reversed(runs)])
         parts += [(r[0], r[1], x) for r, x in zip(reversed(runs), split, strict=True)]
     parts.sort(key=lambda part: -part[1])
     lanes, registers = ([part[2] for part in parts if part[0] == kind] for kind in (True, False))
     sch.reorder(*lanes, *registers)
-    return sch.fuse(*lanes), sch.fuse(*registers)
+    return sch.fuse(*lanes), sch.fuse(*registers) if registers else None

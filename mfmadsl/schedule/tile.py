@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvm.s_tir import TensorIntrin
+from tvm.s_tir import Schedule, TensorIntrin
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import For, PrimFunc
 
 from mfmadsl.argument import check_type, described
@@ -58,6 +60,19 @@ def tile_of(intrinsic: str | TensorIntrin, argument: str) -> Tile:
     lanes = description.params[2].shape[0]
     m, n, k = extents
     return Tile(m, n, k, int(lanes))
+
+
+def init_loop(sch: Schedule, init: SBlockRV, extents: Sequence[int]) -> LoopRV:
+    """The outermost loop of the block that sets a tile of these extents to zero.
+
+    TVM leaves out loops of one value there, which descriptions have: they are put back.
+    """
+    loops = sch.get_loops(init)
+    found: SBlockRV | LoopRV = init
+    for extent in reversed(extents):
+        found = loops.pop() if extent > 1 else sch.add_unit_loop(found)
+    assert isinstance(found, LoopRV)
+    return found
 
 
 def loop_extents(function: PrimFunc) -> list[int]:

@@ -38,7 +38,8 @@ class Tiling:
     many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. With two
     `stages` there are two tiles in the LDS, and one barrier a step. `split_k` workgroups share a
     tile's K; `persistent` workgroups walk over the tiles, which follow each other in blocks of
-    `group` rows.
+    `group` rows. An instruction of several blocks multiplies as many matrices of a batch: `block`,
+    `waves` and `k_step` are those of each of them.
     """
 
     block: tuple[int, int]
@@ -61,9 +62,9 @@ class Tiling:
         """A wave's tile of C."""
         return self.block[0] // self.waves[0], self.block[1] // self.waves[1]
 
-    def lds_bytes(self, element_bytes: int) -> int:
-        """What the tiles of A and B take at least."""
-        return sum(self.block) * self.k_step * element_bytes * self.stages
+    def lds_bytes(self, element_bytes: int, blocks: int = 1) -> int:
+        """What the tiles of A and B of so many matrices take at least."""
+        return blocks * sum(self.block) * self.k_step * element_bytes * self.stages
 
     def registers(self, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
         """What a lane needs: accumulators, fragments of two register steps, and fetched data, if
@@ -76,7 +77,7 @@ class Tiling:
             count * ceil(self.k_pack * lane_bytes(operand) / _WORD)
             for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
         )
-        row_bytes = self.k_step * element_bytes
+        row_bytes = self.k_step * element_bytes * intrinsic.blocks
         straight = loads.direct and self.stages == 2
         fetched = 0 if straight else ceil(sum(self.block) * row_bytes / self.threads / _WORD)
         shifted = sum(rows for rows, odd in zip(self.block, loads.shifted, strict=True) if odd)
@@ -91,15 +92,16 @@ def lane_bytes(operand: Operand) -> int:
 
 
 def natural_k_pack(intrinsic: Intrinsic) -> int:
-    """The one that makes LDS reads as wide as they can be."""
+    """The one that makes LDS reads as wide as they can be; of several blocks there is but 1."""
+    if intrinsic.blocks > 1:
+        return 1
     return max(1, CHUNK // max(lane_bytes(intrinsic.a), lane_bytes(intrinsic.b)))
 
 
 def check_instruction(intrinsic: Intrinsic) -> None:
-    """Raise ScheduleError for an instruction that is no plain product of one block."""
-    if intrinsic.blocks > 1 or intrinsic.sparse:
-        kind = "is sparse" if intrinsic.sparse else f"multiplies {intrinsic.blocks} blocks at once"
-        raise ScheduleError(f"{intrinsic.name} {kind}: no GEMM is made of it")
+    """Raise ScheduleError for an instruction that is no plain product, of one block or several."""
+    if intrinsic.sparse:
+        raise ScheduleError(f"{intrinsic.name} is sparse: no GEMM is made of it")
     for operand in (intrinsic.a, intrinsic.b):
         bits = operand.layout.registers * operand.type.bits
         if bits % 32 or operand.type.bits < 8:
@@ -137,6 +139,11 @@ def check_tiling(
                 f"a wave takes a multiple of {rows}"
             )
     widest = max(lane_bytes(intrinsic.a), lane_bytes(intrinsic.b))
+    if intrinsic.blocks > 1 and tiling.k_pack > 1:
+        raise _illegal(
+            f"k_pack={tiling.k_pack}: {intrinsic.name} multiplies {intrinsic.blocks} blocks at"
+            " once, of which only k_pack=1 can be"
+        )
     if tiling.k_pack > natural_k_pack(intrinsic):
         raise _illegal(
             f"k_pack={tiling.k_pack} makes LDS reads of {tiling.k_pack * widest} bytes, but the "
@@ -150,8 +157,10 @@ def check_tiling(
         )
     check_threads("tiling", tiling.waves, WAVE_SIZE, chip)
     tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes} bytes"
+    many = f"{intrinsic.blocks} times " if intrinsic.blocks > 1 else ""
     twice = "two times " if tiling.stages == 2 else ""
-    check_lds("tiling", twice + tiles, tiling.lds_bytes(element_bytes), chip)
+    size = tiling.lds_bytes(element_bytes, intrinsic.blocks)
+    check_lds("tiling", twice + many + tiles, size, chip)
     budget = chip.registers // max(1, ceil(tiling.threads // WAVE_SIZE / _SIMDS))
     loads = loads or Loads(chip.wide_loads_to_lds)
     needed = tiling.registers(intrinsic, element_bytes, loads)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tvm.s_tir import Schedule
 
 import mfmadsl
+from mfmadsl.model import ElementType, Intrinsic, Layout, Operand
+from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.schedule import default_factors
 from tests.emulator.matrix.test_described import INVENTED, invented
+from tests.schedule.gemm.workloads import Workload
 from tests.test_cli import run
 
 
-@pytest.mark.parametrize(("m", "n"), [(8, 32), (32, 16)])
-def test_it_is_scheduled_and_not_built(m: int, n: int) -> None:
-    intrinsic = invented(m, n)
+def simple_schedule(intrinsic: Intrinsic) -> Schedule:
     tile = mfmadsl.load_intrinsic(intrinsic)
-    factors = default_factors(intrinsic, 64, 64, 64)
-    schedule = mfmadsl.mfma_schedule(
-        mfmadsl.matmul(64, 64, 64, "float16", "float32"),
+    factors = default_factors(intrinsic, 64, 64, 128)
+    return mfmadsl.mfma_schedule(
+        mfmadsl.matmul(64, 64, 128, "float16", "float32"),
         tile.K,
         "float16",
         False,
@@ -34,10 +37,53 @@ def test_it_is_scheduled_and_not_built(m: int, n: int) -> None:
         tile.FILL,
         tile.STORE_GLOBAL,
     )
-    assert tile.COMPUTE in str(schedule.trace)
-    call = f"llvm.amdgcn.mfma.f32.{m}x{n}x16.f16"
-    with pytest.raises(mfmadsl.LoweringError, match=f"LLVM has no intrinsic `{call}`"):
+
+
+@pytest.mark.parametrize(("m", "n"), [(8, 32), (32, 16)])
+def test_it_is_scheduled_and_not_built(m: int, n: int) -> None:
+    intrinsic = invented(m, n)
+    schedule = simple_schedule(intrinsic)
+    assert mfmadsl.load_intrinsic(intrinsic).COMPUTE in str(schedule.trace)
+    with pytest.raises(mfmadsl.LoweringError, match=f"LLVM has no intrinsic `{intrinsic.call}`"):
         mfmadsl.build(schedule, arch="gfx942")
+
+
+@pytest.mark.parametrize(("m", "n"), [(8, 32), (32, 8), (32, 16), (16, 64)])
+@pytest.mark.parametrize("shape", [(64, 128, 256), (37, 50, 70)])
+def test_a_gemm_of_tiles_that_are_not_square(m: int, n: int, shape: tuple[int, int, int]) -> None:
+    intrinsic = invented(m, n)
+    schedule = mfmadsl.gemm_schedule(Workload(*shape).function(), intrinsic, "gfx942")
+    assert f"{intrinsic.name}_" in str(schedule.trace)
+    with pytest.raises(mfmadsl.LoweringError, match=f"LLVM has no intrinsic `{intrinsic.call}`"):
+        mfmadsl.build(schedule, arch="gfx942")
+
+
+def in_order(m: int, n: int, k: int) -> Intrinsic:
+    """An instruction whose operands fill the lanes in the order of their elements."""
+
+    def operand(name: str, dtype: ElementType, rows: int, columns: int) -> Operand:
+        slots = tuple((x % WAVE_SIZE, x // WAVE_SIZE) for x in range(rows * columns))
+        layout = Layout(rows, columns, WAVE_SIZE, len(slots) // WAVE_SIZE, slots)
+        return Operand(name, dtype, layout)
+
+    plain = invented(8, 32)
+    a, b = operand("a", plain.a.type, m, k), operand("b", plain.b.type, k, n)
+    name = f"mfma_f32_{m}x{n}x{k}_f16"
+    return replace(plain, name=name, m=m, n=n, k=k, a=a, b=b, c=operand("c", plain.c.type, m, n))
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 128), (64, 1, 128), (1, 64, 64), (64, 64, 1)])
+def test_tiles_of_a_single_row_column_or_product(shape: tuple[int, int, int]) -> None:
+    intrinsic = in_order(*shape)
+    tile, trace = mfmadsl.load_intrinsic(intrinsic), str(simple_schedule(intrinsic).trace)
+    assert all(name in trace for name in (tile.COMPUTE, tile.FILL, tile.STORE_GLOBAL))
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 128), (64, 1, 128)])
+def test_gemms_of_a_single_row_or_column(shape: tuple[int, int, int]) -> None:
+    workload = Workload(70, 70, 300).function()
+    schedule = mfmadsl.gemm_schedule(workload, in_order(*shape), "gfx942")
+    assert f"{in_order(*shape).name}_" in str(schedule.trace)
 
 
 def test_every_command_takes_it_or_says_why_not(tmp_path: Path) -> None:
