@@ -105,11 +105,12 @@ def makes_gemm(intrinsic: Intrinsic) -> bool:
 
 
 def check_tiling(
-    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: int, steps: int
-) -> None:
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: int,
+    steps: int | None,
+) -> None:  # fmt: skip
     """Raise ScheduleError, with the limit that it breaks, for a tiling that is not legal.
 
-    `steps` is the number of steps that K has.
+    `steps` is the number of steps that K has, if it is known.
     """
     check_values(tiling)
     for name, block, waves, rows in (
@@ -146,7 +147,9 @@ def check_tiling(
             f"registers a lane, more than the {budget} that {tiling.threads} threads leave it on "
             f"{chip.name}"
         )
-    if tiling.split_k > steps:
+    if steps is None and tiling.split_k > 1:
+        raise _illegal(f"split_k={tiling.split_k} needs K to be known")
+    if steps is not None and tiling.split_k > steps:
         raise _illegal(f"split_k={tiling.split_k} is more than the {steps} steps that K has")
 
 
