@@ -41,6 +41,15 @@ def uniform(value: Any) -> Any:
     return tirx.call_llvm_intrin("int32", "llvm.amdgcn.readfirstlane", value)
 
 
+def kept(value: Any) -> Any:
+    """A lane's value that LLVM takes no constant out of.
+
+    It would add that to an offset in the instruction: what is left may be negative, which lies past
+    the end of any buffer.
+    """
+    return device("int32", "kept", value)
+
+
 def barrier() -> Evaluate:
     """All waves of the workgroup are here, and what they have written to the LDS is there."""
     return _effect("llvm.amdgcn.s.barrier")

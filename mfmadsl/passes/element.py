@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeVar
 
 import tvm_ffi
@@ -66,6 +67,10 @@ class Source:
     def conditions(self) -> tuple[Any, ...]:
         return self.edges + self.inner
 
+    def is_wanted_as(self, other: Source) -> bool:
+        """Whether the conditions of both are written alike."""
+        return str((self.edges, self.inner)) == str((other.edges, other.inner))
+
     @property
     def size(self) -> int:
         """Bytes of it."""
@@ -101,17 +106,31 @@ def _unwrapped(value: Any) -> tuple[Any, tuple[Any, ...]]:
 
 def sources(elements: Iterable[Element]) -> list[Source]:
     """All elements of memory that are needed, each once."""
-    found: dict[tuple[int, str], Source] = {}
+    found: dict[tuple[int, str], list[Source]] = {}
     for each in elements:
         for load in loads_of(each.value):
-            key = load.source.__chandle__(), str(load.indices[0])
-            inner = (*each.inner, *each.guards)
-            if key not in found:
-                found[key] = Source(load.source, load.indices[0], each.edges, inner)
-            elif str((found[key].edges, found[key].inner)) != str((each.edges, inner)):
-                # Wanted in several places: fetched where any of them wants it.
-                found[key] = Source(load.source, load.indices[0], ())
-    return list(found.values())
+            place = load.indices[0]
+            source = Source(load.source, place, each.edges, (*each.inner, *each.guards))
+            wanted = found.setdefault((load.source.__chandle__(), str(place)), [])
+            if not any(source.is_wanted_as(other) for other in wanted):
+                wanted.append(source)
+    return [_where_any(wanted) for wanted in found.values()]
+
+
+def _where_any(wanted: Sequence[Source]) -> Source:
+    """One element for several: fetched where any of them wants it, and else it may not exist."""
+    first = wanted[0]
+    if len(wanted) == 1:
+        return first
+    if not all(source.conditions for source in wanted):
+        return Source(first.buffer, first.place, ())
+    return Source(
+        first.buffer, first.place, (), (reduce(tirx.Or, (_all_of(source) for source in wanted)),)
+    )
+
+
+def _all_of(source: Source) -> Any:
+    return reduce(tirx.And, source.conditions)
 
 
 def with_sources(value: Any, replace: Callable[[TensorLoad], Any]) -> Any:

@@ -76,6 +76,18 @@ def terms_of(expression: Any) -> list[Any]:
     return [expression]
 
 
+def multiplied_out(expression: Any) -> list[Any]:
+    """The terms of a sum of which none is a product of sums."""
+    if isinstance(expression, tirx.Add):
+        return multiplied_out(expression.a) + multiplied_out(expression.b)
+    if isinstance(expression, tirx.Sub):
+        minus = tirx.const(-1, str(expression.ty.dtype))
+        return multiplied_out(expression.a) + [t * minus for t in multiplied_out(expression.b)]
+    if isinstance(expression, tirx.Mul):
+        return [a * b for a in multiplied_out(expression.a) for b in multiplied_out(expression.b)]
+    return [expression]
+
+
 def conjuncts_of(condition: Any) -> list[Any]:
     """The conditions that must all hold."""
     if isinstance(condition, tirx.And):

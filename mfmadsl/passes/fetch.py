@@ -27,15 +27,15 @@ from mfmadsl.passes.expression import (
     depends,
     i32,
     multiple_of,
+    multiplied_out,
     narrowed,
     of_length,
     ramp,
     substitute,
-    terms_of,
     total,
     variables_of,
 )
-from mfmadsl.passes.linear import bounded, largest
+from mfmadsl.passes.linear import bounded, counts_down, largest
 
 SPAN_LIMIT = 1 << 31
 """Bytes that a tile may span: a lane's offset has 31 bits."""
@@ -96,12 +96,13 @@ class Fetch:
         if len(parts) != 2:
             raise NotUnderstood(f"`{first.buffer.name}[{first.place}]` is not linear in the loop")
         self._step, rest = parts
-        uniform = [t for t in terms_of(rest) if loop.is_uniform(t) and variables_of(t)]
-        own = total([t for t in terms_of(rest) if not (loop.is_uniform(t) and variables_of(t))],
+        terms = multiplied_out(rest)
+        uniform = [t for t in terms if loop.is_uniform(t) and variables_of(t)]
+        own = total([t for t in terms if not (loop.is_uniform(t) and variables_of(t))],
                     str(rest.ty.dtype))  # fmt: skip
         bound = loop.analyzer.const_int_bound(own)
         least = int(bound.min_value)
-        if least < -(1 << 40):
+        if least <= -SPAN_LIMIT:
             raise NotUnderstood(f"`{first.buffer.name}[{first.place}]` has no lower bound")
         if constant(own) is not None or least < 0:
             own = loop.analyzer.simplify(own - least)
@@ -109,11 +110,12 @@ class Fetch:
             least = 0
         self._origin = (total(uniform, "int64") + least) * self.size
         self._own = narrowed(substitute(own, self.exchanged)) * self.size
+        self._counts_down = counts_down(own, loop.analyzer)
         self._classify()
         self.shifted = self._is_shifted()
         self.span = self._span(own)
         if self.shifted:  # the last word is found by its offset: it has to have one
-            self.span = self.loop.analyzer.simplify(self.span + self._reach)
+            self.span = self.loop.analyzer.simplify(self.span + _wide(self._reach))
         if (number := constant(self.span)) is not None and number >= SPAN_LIMIT:
             raise NotUnderstood(
                 f"a tile of `{first.buffer.name}` spans {number} bytes, which offsets of 31 bits "
@@ -136,7 +138,7 @@ class Fetch:
                 ends = (int(bound.min_value), int(bound.max_value))
                 known[v] = IntervalSet(*(tirx.const(end, str(v.ty.dtype)) for end in ends))
         most = self.loop.analyzer.int_set(own, known).max_value if known else own
-        span = self.loop.analyzer.simplify((most + len(self.run)) * self.size)
+        span = self.loop.analyzer.simplify((_wide(most) + len(self.run)) * self.size)
         if constant(most) is None and not variables_of(most):
             raise NotUnderstood(f"`{self.run[0].buffer.name}[{own}]` has no upper bound")
         return span
@@ -154,6 +156,7 @@ class Fetch:
         # One that differs along the run is taken from the first: no one looks at the others.
         self._ends_inside = any(str(c) in loose and c not in shared for c in first.conditions)
         offset = [c for c in first.conditions if str(c) in loose or c in shared]
+        self._offset_conditions = offset
         self._fixed = [substitute(c, self.exchanged) for c in offset if not depends(c, k)]
         moving = [c for c in offset if depends(c, k)]
         others = [
@@ -190,7 +193,7 @@ class Fetch:
 
     def _bind(self) -> None:
         """Values that stay the same from turn to turn."""
-        offset = self._own
+        offset = device.kept(self._own) if self._counts_down else self._own
         # The part of the base that is no multiple of a word is every lane's.
         self._below: Any = None
         if self.shifted:
@@ -256,6 +259,18 @@ class Fetch:
     def needs_last_first(self) -> bool:
         """Whether its last turn differs from the others."""
         return self.ragged or (self.shifted and self.reaches_tail)
+
+    @property
+    def starts_inside(self) -> bool:
+        """Whether it starts in the buffer, where it is not sent past the end.
+
+        A load that ends behind the buffer gives zeros there; one that starts before it is a fault.
+        """
+        first = self.run[0]
+        before = largest(
+            self.loop.analyzer.simplify(-first.place), self._offset_conditions, self.loop.analyzer
+        )
+        return before is not None and before <= 0
 
     @property
     def can_be_direct(self) -> bool:
@@ -377,12 +392,36 @@ class Fetch:
         return bits if dtype == kind else tirx.reinterpret(dtype, bits)
 
 
+def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[Fetch]:
+    """A run as one fetch; one by one where together they may start before the buffer.
+
+    Raises NotUnderstood where that is not sure of one element, either.
+    """
+    fetch = Fetch(run, loop, number, exact)
+    if fetch.starts_inside:
+        return [fetch]
+    fetches = [Fetch([each], loop, number + n, exact) for n, each in enumerate(run)]
+    for each in fetches:
+        if not each.starts_inside:
+            first = each.run[0]
+            raise NotUnderstood(
+                f"`{first.buffer.name}[{first.place}]` may lie before its first element"
+            )
+    return fetches
+
+
 def loadable(run: list[Source]) -> list[list[Source]]:
     """A run as it is, or one by one where it is shorter than a word, and not surely aligned or not
     surely in the buffer as a whole."""
     if len(run) * run[0].size >= WORD or _is_whole(run):
         return [run]
     return [[source] for source in run]
+
+
+def _wide(value: Any) -> Any:
+    """In 64 bits, which any number of bytes has room in."""
+    number = constant(value)
+    return tirx.const(number, "int64") if number is not None else tirx.Cast("int64", value)
 
 
 def _is_whole(run: list[Source]) -> bool:

@@ -78,7 +78,7 @@ def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
         number_of = _by_die(own + again * count, tiles, grid.dies)
         # The next tile goes where this one was.
         placed = [Bind(number, number_of), *binds, body, device.barrier()]
-        turns = tirx.floordiv(tiles - own + (count - 1), count)
+        turns = _quotient(tiles - own + (count - 1), count)
         statement = For(again, i32(0), turns, ForKind.SERIAL, SeqStmt(placed))
     first = axes["x"]
     whole = AttrStmt(first.node, first.attr_key, _as(count, str(first.value.ty.dtype)), statement)
@@ -101,12 +101,12 @@ def _places(number: Var, extents: dict[str, Any], grid: Grid) -> tuple[list[Bind
     if constant(extents["z"]) == 1:
         z, inside = i32(0), number
     else:
-        z = let("z", tirx.floordiv(number, layer))
+        z = let("z", _quotient(number, layer))
         inside = let("inside", number - z * layer)
-    block = let("block", tirx.floordiv(inside, columns * grid.group))
+    block = let("block", _quotient(inside, columns * grid.group))
     left = let("left", inside - block * (columns * grid.group))
     height = let("height", _least(rows - block * grid.group, i32(grid.group)))
-    x = let("column", tirx.floordiv(left, height))
+    x = let("column", _quotient(left, height))
     y = let("row", block * grid.group + (left - x * height))
     return binds, {"x": x, "y": y, "z": z}
 
@@ -134,6 +134,11 @@ def _narrow(extent: Any) -> Any:
 
 def _as(value: Any, dtype: str) -> Any:
     return value if str(value.ty.dtype) == dtype else tirx.Cast(dtype, value)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """Of numbers that are not negative, where rounding towards zero takes no remainder."""
+    return tirx.truncdiv(a, b)
 
 
 def _least(a: Any, b: Any) -> Any:

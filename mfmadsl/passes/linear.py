@@ -83,16 +83,31 @@ def largest(expression: Any, conditions: Sequence[Any], analyzer: Analyzer) -> i
         least = int(known.max_value)
     for index, condition in enumerate(conditions):
         sides = bounded(condition)
-        limit = constant(sides[1]) if sides else None
-        if sides is None or limit is None:
+        if sides is None:
             continue
-        times = common_factor(linear(expression), linear(sides[0]))
+        part, limit = sides[0], constant(sides[1])
+        if limit is None:
+            part, limit = analyzer.simplify(sides[0] - sides[1]), 0
+        times = common_factor(linear(expression), linear(part))
         if times is None:
             continue
-        rest = analyzer.simplify(expression - sides[0] * times)
+        rest = analyzer.simplify(expression - part * times)
         others = [*conditions[:index], *conditions[index + 1 :]]
         more = largest(rest, others, analyzer)
         if more is not None:
             found = (limit - 1) * times + more
             least = found if least is None else min(least, found)
     return least
+
+
+def counts_down(expression: Any, analyzer: Analyzer) -> bool:
+    """Whether something of a sum may be negative, so that only the whole of it is not."""
+    if isinstance(expression, tirx.Cast):
+        return counts_down(expression.value, analyzer)
+    if isinstance(expression, tirx.Add):
+        return counts_down(expression.a, analyzer) or counts_down(expression.b, analyzer)
+    if isinstance(expression, tirx.Mul) and (factor := constant(expression.b)) is not None:
+        return factor < 0 or counts_down(expression.a, analyzer)
+    if isinstance(expression, tirx.Sub):
+        return True
+    return int(analyzer.const_int_bound(expression).min_value) < 0

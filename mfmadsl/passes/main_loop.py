@@ -148,7 +148,7 @@ def main_loop(
         raise NotUnderstood("it has no copies into the LDS")
     _check_order(statements, kinds)
     kinds = [kind for kind in kinds if kind != "copy"]
-    if "read" not in kinds or not any(is_matrix(s.value) for s in others):
+    if "read" not in kinds or not any(is_matrix(store_of(s).value) for s in others):
         raise NotUnderstood("it has no reads of the LDS, or no matrix instruction")
     steps = _register_steps(others, kinds, lane, available)
     copied = {store_of(s).buffer.__chandle__() for s in copies}
@@ -348,17 +348,19 @@ def _versions(steps: Sequence[_Step]) -> list[_Step]:
             buffers[key] = tirx.decl_buffer(buffer.shape, buffer.dtype, name, scope="local")
         return buffers[key]
 
-    def load(node: TensorLoad) -> Any:
+    def step_of(node: TensorLoad) -> int:
         handle = node.source.__chandle__()
-        if handle not in read_at_all:
-            return node
         found = {version.get((handle, element)) for element in elements_of(node.indices[0])}
         if len(found) != 1 or None in found:
             raise NotUnderstood(f"`{node.source.name}` is used before, or only partly, it is read")
         (step,) = found
         assert step is not None
-        last_use[step] = max(last_use.get(step, 0), number)
-        return tirx.BufferLoad(of_step(node.source, step), list(node.indices))
+        return step
+
+    def load(node: TensorLoad) -> Any:
+        if node.source.__chandle__() not in read_at_all:
+            return node
+        return tirx.BufferLoad(of_step(node.source, step_of(node)), list(node.indices))
 
     renamed = []
     for number, (reads, computing) in enumerate(steps):
@@ -372,6 +374,11 @@ def _versions(steps: Sequence[_Step]) -> list[_Step]:
         for s in computing:
             if s.buffer.__chandle__() in read_at_all:
                 raise NotUnderstood(f"`{s.buffer.name}` is read from the LDS, and computed")
+            # Asked here, since an exception would lose its type on its way through TVM.
+            for used in loads_of(s.value):
+                if used.source.__chandle__() in read_at_all:
+                    step = step_of(used)
+                    last_use[step] = max(last_use.get(step, 0), number)
         computed = [
             BufferStore(
                 s.buffer, tvm_ffi.structural_map(s.value, (TensorLoad, load)), list(s.indices)

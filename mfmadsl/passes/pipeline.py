@@ -25,18 +25,20 @@ _LARGEST = (1 << 31) - 1  # of an extent
 class Pipelined:
     """A device function with its annotated loops rewritten, and why others were left.
 
-    `spans` has (buffer, bytes) of each tile whose extents are known at the launch only: fewer than
-    `fetch.SPAN_LIMIT` they must be.
+    `fast` is how many were rewritten. `spans` has (buffer, bytes) of each tile whose extents are
+    known at the launch only: fewer than `fetch.SPAN_LIMIT` they must be.
     """
 
     function: PrimFunc
     remarks: tuple[str, ...]
+    fast: int
     spans: tuple[tuple[str, Any], ...]
 
 
 def pipeline(function: PrimFunc, chip: Architecture) -> Pipelined:
     """Rewrite the annotated loops of a device function."""
     remarks: list[str] = []
+    fast: list[For] = []
     spans: dict[str, tuple[str, Any]] = {}
     threads, analyzer = _threads(function)
     kernel = Kernel(function, threads, analyzer, chip)
@@ -53,13 +55,14 @@ def pipeline(function: PrimFunc, chip: Architecture) -> Pipelined:
                     return statement
                 for name, span in traffic.spans:
                     spans[f"{name} {span}"] = name, span
+                fast.append(statement)
                 return rewritten
             bind_loop(analyzer, statement)
             again = again or statement.kind != ForKind.UNROLLED
         return _with_inner(statement, lambda inner: rewrite(inner, again))
 
     body = rewrite(function.body, False)
-    return Pipelined(function.with_body(body), tuple(remarks), tuple(spans.values()))
+    return Pipelined(function.with_body(body), tuple(remarks), len(fast), tuple(spans.values()))
 
 
 def _with_inner(statement: Any, rewrite: Callable[[Any], Any]) -> Any:

@@ -11,7 +11,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx import AllocBuffer, BufferStore, IfThenElse
 
 from mfmadsl.passes import device
-from mfmadsl.passes.element import Element, with_sources
+from mfmadsl.passes.element import Element, sources, with_sources
 from mfmadsl.passes.expression import WORD, bits_of, i32, of_length, ramp, substitute
 from mfmadsl.passes.fetch import Fetch
 
@@ -42,6 +42,17 @@ class Put:
         return self.home[tile, load.source.__chandle__(), str(load.indices[0])]
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is bits as they were fetched, where each has the conditions of its fetch."""
+        return all(each.is_plain and self._as_fetched(each) for each in self.run)
+
+    def _as_fetched(self, each: Element) -> bool:
+        """Whether an element is wanted just where its source is: others may want that, too."""
+        fetch, number = self._origin(each.value)
+        (own,) = sources([each])
+        return fetch.run[number].is_wanted_as(own)
+
+    @property
     def fetches(self) -> list[Fetch]:
         """All that it needs, each once."""
         found: dict[int, Fetch] = {}
@@ -58,7 +69,7 @@ class Put:
     @property
     def is_straight(self) -> bool:
         """Whether it is just what one fetch brings, in its order."""
-        if not all(each.is_plain for each in self.run):
+        if not self.is_plain:
             return False
         origins = [self._origin(each.value) for each in self.run]
         fetch = origins[0][0]
@@ -70,7 +81,7 @@ class Put:
     def cost(self) -> int:
         """About how many instructions it takes."""
         words = max(1, len(self.run) * self.size // WORD)
-        if not all(each.is_plain for each in self.run):
+        if not self.is_plain:
             return 1 + 4 * len(self.run)
         shifted = words if any(f.shifted for f in self.fetches) else 0
         return 1 + shifted + (0 if self.is_straight else words)
@@ -79,7 +90,7 @@ class Put:
         """The store of turn `k`, into another buffer of the same kind if one is given."""
         buffer = self.buffer if buffer is None else buffer
         dtype, lanes = str(buffer.dtype), len(self.run)
-        if not all(each.is_plain for each in self.run):
+        if not self.is_plain:
             made = self._computed(k, is_last)
         elif lanes * self.size < WORD:
             made = self._narrow(k, is_last)

@@ -31,7 +31,7 @@ from mfmadsl.passes.expression import (
     total,
     variables_of,
 )
-from mfmadsl.passes.fetch import Fetch, Loop, loadable
+from mfmadsl.passes.fetch import Fetch, Loop, inside, loadable
 from mfmadsl.passes.main_loop import MainLoop, elements_of, main_loop, store_of
 from mfmadsl.passes.places import Places, Swizzle, swizzled
 from mfmadsl.passes.put import Home, Put
@@ -217,10 +217,11 @@ class Traffic:
                 wanted, lambda s: s.place, lambda s: s.buffer, lambda s: _WIDEST // s.size
             )
             for run in [piece for each in together for piece in loadable(each)]:
-                fetch = Fetch(run, self.facts, len(found), tile not in self.loose)
-                found.append(fetch)
-                for number, source in enumerate(run):
-                    home[tile, source.buffer.__chandle__(), str(source.place)] = fetch, number
+                exact = tile not in self.loose
+                for fetch in inside(run, self.facts, len(found), exact):
+                    found.append(fetch)
+                    for number, source in enumerate(fetch.run):
+                        home[tile, source.buffer.__chandle__(), str(source.place)] = fetch, number
         return found, home
 
     def _puts(self, elements: Sequence[Element], home: Home) -> list[Put]:

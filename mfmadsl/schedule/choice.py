@@ -91,7 +91,8 @@ def default_tiling(
     its ends; the GEMM takes as many rounds of tiles as there are more tiles than compute units.
 
     If that leaves more than half of the compute units idle, K is split until they are not, as long
-    as each share has four steps. From four rounds on, workgroups are persistent.
+    as each share has four steps; K has to be known for it. From four rounds on, workgroups are
+    persistent.
     """
     m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
     batches = ceil((shape.batches or 1) / intrinsic.blocks)
@@ -109,7 +110,7 @@ def default_tiling(
     tiling = best[2]
     tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
     steps = ceil(k / tiling.k_step)
-    split = max(1, min(chip.compute_units // tiles, steps // _LEAST_STEPS))
+    split = max(1, min(chip.compute_units // tiles, steps // _LEAST_STEPS)) if shape.k else 1
     persistent = split == 1 and tiles >= _ROUNDS * chip.compute_units
     stages = tiling.stages if split == 1 else 1
     return replace(tiling, stages=stages, split_k=split, persistent=persistent)

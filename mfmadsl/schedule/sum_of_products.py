@@ -179,13 +179,20 @@ def _that_fuse(nest: Nest, kinds: list[str]) -> tuple[str, ...]:
     """What each axis becomes, so that TVM can fuse those of a kind.
 
     It cannot prove that a number of loops of a variable length cover the product of both. So an
-    axis of rows or columns of known length outside of one of unknown length is a batch.
+    axis of rows or columns of known length outside of one of unknown length is a batch. So is one
+    of unknown length outside of an even number: TVM divides by two what it is to prove of tiles
+    that cover so many, and no longer knows them for what they are.
     """
-    known = [isinstance(axis.dom.extent, tirx.IntImm) for axis in nest.block.iter_vars]
+    lengths = [
+        int(axis.dom.extent) if isinstance(axis.dom.extent, tirx.IntImm) else None
+        for axis in nest.block.iter_vars
+    ]
     found = list(kinds)
     for n, kind in enumerate(kinds):
-        inside = zip(kinds[n + 1 :], known[n + 1 :], strict=True)
-        if kind in "ij" and known[n] and (kind, False) in inside:
+        inside = [length for k, length in zip(kinds[n + 1 :], lengths[n + 1 :], strict=True)
+                  if k == kind]  # fmt: skip
+        even = any(length is not None and length % 2 == 0 for length in inside)
+        if kind in "ij" and (even if lengths[n] is None else None in inside):
             found[n] = "s"
     return tuple(found)
 

@@ -170,6 +170,8 @@ def check_tiling(
             f"registers a lane, more than the {budget} that {tiling.threads} threads leave it on "
             f"{chip.name}"
         )
+    if steps is None and tiling.split_k > 1:
+        raise _illegal(f"split_k={tiling.split_k} needs K to be known")
     if steps is not None and tiling.split_k > steps:
         raise _illegal(f"split_k={tiling.split_k} is more than the {steps} steps that K has")
 

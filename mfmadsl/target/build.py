@@ -22,6 +22,7 @@ from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Kernel
 from mfmadsl.target.llvm import (
     MachineCode,
+    align_lds,
     emit,
     fence_barriers,
     loses_address_space,
@@ -129,6 +130,8 @@ def _emit_kernel(
             "memory: give each its own allocation"
         )
     ir = fence_barriers(set_group_size(pass_bfloat(ir), launch.threads))
+    if not launch.places_lds:
+        ir = align_lds(ir)
     _check_calls(ir)
     return _Emitted(launch, ir, emit(ir, launch.symbol, chip.name))
 

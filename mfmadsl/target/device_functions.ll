@@ -97,6 +97,13 @@ define i32 @mfmadsl.load.i16(ptr addrspace(1) %base, i64 %index) alwaysinline {
   ret i32 %value
 }
 
+; A value that is made of nothing, as far as the optimizer knows.
+
+define i32 @mfmadsl.kept(i32 %value) alwaysinline {
+  %same = call i32 asm "", "=v,0"(i32 %value)
+  ret i32 %same
+}
+
 ; Straight into the LDS: a lane's 16 bytes go 16 bytes times its number after `place` (gfx950). The caller waits for them.
 
 define i32 @mfmadsl.buffer.to.lds(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step, ptr addrspace(3) %memory, i32 %place) alwaysinline {

@@ -57,6 +57,14 @@ def set_group_size(ir: str, threads: int) -> str:
     return _GROUP_SIZE.sub(f'"amdgpu-flat-work-group-size"="{threads},{threads}"', ir)
 
 
+def align_lds(ir: str) -> str:
+    """Keep LLVM from accesses of several words of LDS that may not be aligned to their size.
+
+    It joins bytes to them wherever the chip can be set to allow that.
+    """
+    return _GROUP_SIZE.sub(r'\g<0> "target-features"="-unaligned-access-mode"', ir)
+
+
 def fence_barriers(ir: str) -> str:
     """Order LDS accesses across each barrier.
 

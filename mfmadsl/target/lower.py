@@ -35,6 +35,7 @@ class Launch:
     lds_bytes: int
     remarks: tuple[str, ...] = ()
     spans: tuple[tuple[str, Extent], ...] = ()
+    places_lds: bool = False  # a pass chose the addresses in the LDS, and their alignment
 
     @property
     def threads(self) -> int:
@@ -133,6 +134,7 @@ def _device(
     launch = replace(
         _launch(name.name_hint, module[name]),
         remarks=pipelined.remarks,
+        places_lds=pipelined.fast > 0,
         spans=tuple((buffer, _extent(span)) for buffer, span in pipelined.spans),
     )
     return tirx.transform.LowerIntrin()(module), target, launch

@@ -76,4 +76,4 @@ def test_an_unknown_m_has_a_tiling_too() -> None:
 def test_what_you_choose_is_what_you_get() -> None:
     tiling = replace(gemm_tiling(LARGE.function()), block=(128, 128), waves=(2, 2))
     kernel = gemm_schedule(LARGE.function(), tiling=tiling).mod["main"].script()
-    assert 'T.launch_thread("threadIdx.y", 4)' in kernel
+    assert 'T.thread_binding(4, thread="threadIdx.y")' in kernel
