@@ -17,6 +17,8 @@ INTERNAL = {
     "AccessError",
     "NoClosedFormError",
     "OperandError",
+    "NotNumbersError",
+    "NotUnderstoodError",
     "ProcessEndedError",
 }  # caught before a user sees them
 BUILTIN = {"ValueError", "TypeError", "RuntimeError", "KeyError", "Exception", "OSError",

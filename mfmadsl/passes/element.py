@@ -13,7 +13,7 @@ from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, IfThenElse
 
-from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     bits_of,
     conjuncts_of,
@@ -91,7 +91,7 @@ def element(statement: BufferStore | IfThenElse) -> Element:
         inner += more
     for load in loads_of(value):
         if len(load.indices) != 1 or bits_of(load.source.dtype) % 8:
-            raise NotUnderstood(f"`{load}` is no element of whole bytes of a flat buffer")
+            raise NotUnderstoodError(f"`{load}` is no element of whole bytes of a flat buffer")
     return Element(store.buffer, store.indices[0], value, conditions, inner, guards)
 
 
@@ -152,7 +152,7 @@ def runs(
             distance = constant(analyzer.simplify(place(item) - base))
             if distance is not None:
                 if distance in members:
-                    raise NotUnderstood(f"two elements go to one place of `{of.name}`")
+                    raise NotUnderstoodError(f"two elements go to one place of `{of.name}`")
                 members[distance] = item
                 break
         else:

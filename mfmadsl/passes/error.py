@@ -12,7 +12,7 @@ class LoweringError(MfmadslError, ValueError):
 
 
 @dataclass(frozen=True)
-class NotUnderstood(Exception):  # noqa: N818 - it is an answer, and never leaves the passes
+class NotUnderstoodError(MfmadslError):
     """A loop that a pass leaves as it is, with TVM's own barriers, and why."""
 
     reason: str

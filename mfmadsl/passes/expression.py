@@ -13,6 +13,8 @@ from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 
+from mfmadsl.error import MfmadslError
+
 WORD = 4
 """Bytes of a register of one lane."""
 
@@ -174,7 +176,7 @@ _ARITHMETIC = (
 )  # fmt: skip
 
 
-class NotNumbersError(Exception):
+class NotNumbersError(MfmadslError):
     """An expression has something in it that `numbers` does not compute."""
 
 

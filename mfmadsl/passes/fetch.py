@@ -20,7 +20,7 @@ from tvm.tirx import AllocBuffer, Bind, BufferStore
 
 from mfmadsl.passes import device
 from mfmadsl.passes.element import Source
-from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     WORD,
     constant,
@@ -94,7 +94,9 @@ class Fetch:
         self.size = first.size
         parts = detect_linear_equation(first.place, [loop.variable])
         if len(parts) != 2:
-            raise NotUnderstood(f"`{first.buffer.name}[{first.place}]` is not linear in the loop")
+            raise NotUnderstoodError(
+                f"`{first.buffer.name}[{first.place}]` is not linear in the loop"
+            )
         self._step, rest = parts
         terms = multiplied_out(rest)
         uniform = [t for t in terms if loop.is_uniform(t) and variables_of(t)]
@@ -103,7 +105,7 @@ class Fetch:
         bound = loop.analyzer.const_int_bound(own)
         least = int(bound.min_value)
         if least <= -SPAN_LIMIT:
-            raise NotUnderstood(f"`{first.buffer.name}[{first.place}]` has no lower bound")
+            raise NotUnderstoodError(f"`{first.buffer.name}[{first.place}]` has no lower bound")
         if constant(own) is not None or least < 0:
             own = loop.analyzer.simplify(own - least)
         else:
@@ -117,7 +119,7 @@ class Fetch:
         if self.shifted:  # the last word is found by its offset: it has to have one
             self.span = self.loop.analyzer.simplify(self.span + _wide(self._reach))
         if (number := constant(self.span)) is not None and number >= SPAN_LIMIT:
-            raise NotUnderstood(
+            raise NotUnderstoodError(
                 f"a tile of `{first.buffer.name}` spans {number} bytes, which offsets of 31 bits "
                 "cannot tell"
             )
@@ -140,7 +142,7 @@ class Fetch:
         most = self.loop.analyzer.int_set(own, known).max_value if known else own
         span = self.loop.analyzer.simplify((_wide(most) + len(self.run)) * self.size)
         if constant(most) is None and not variables_of(most):
-            raise NotUnderstood(f"`{self.run[0].buffer.name}[{own}]` has no upper bound")
+            raise NotUnderstoodError(f"`{self.run[0].buffer.name}[{own}]` has no upper bound")
         return span
 
     def _classify(self) -> None:
@@ -198,7 +200,7 @@ class Fetch:
         self._below: Any = None
         if self.shifted:
             if multiple_of(self._step * self.size) % WORD:
-                raise NotUnderstood(
+                raise NotUnderstoodError(
                     f"`{self.run[0].buffer.name}` is aligned otherwise from turn to turn"
                 )
             if multiple_of(self._origin) % WORD:
@@ -395,7 +397,7 @@ class Fetch:
 def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[Fetch]:
     """A run as one fetch; one by one where together they may start before the buffer.
 
-    Raises NotUnderstood where that is not sure of one element, either.
+    Raises NotUnderstoodError where that is not sure of one element, either.
     """
     fetch = Fetch(run, loop, number, exact)
     if fetch.starts_inside:
@@ -404,7 +406,7 @@ def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[
     for each in fetches:
         if not each.starts_inside:
             first = each.run[0]
-            raise NotUnderstood(
+            raise NotUnderstoodError(
                 f"`{first.buffer.name}[{first.place}]` may lie before its first element"
             )
     return fetches

@@ -31,7 +31,7 @@ from tvm.tirx import (
 )
 
 from mfmadsl.model import Read
-from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.exchange import exchanged
 from mfmadsl.passes.expression import (
     bits_of,
@@ -129,32 +129,34 @@ def uses(statement: Any, variable: tirx.Var) -> bool:
 def main_loop(
     loop: For, analyzer: Analyzer, lane: tirx.Var | None, available: Sequence[Read]
 ) -> MainLoop:
-    """Take a loop apart; raises NotUnderstood, with the statement, if it has anything else in it.
+    """Take a loop apart; raises NotUnderstoodError, with the statement, for anything else in it.
 
     `analyzer` knows the ranges of all variables around it; `lane` is threadIdx.x, if that is a
     wave's lane, and `available` what the chip has of reads in which lanes exchange elements.
     """
     if constant(loop.min) != 0:
-        raise NotUnderstood(f"loop `{loop.loop_var.name}` does not start at 0")
+        raise NotUnderstoodError(f"loop `{loop.loop_var.name}` does not start at 0")
     flat = list(_flat(loop.body, analyzer))
     if len(flat) > _MOST_STATEMENTS:
-        raise NotUnderstood(f"loop `{loop.loop_var.name}` has {len(flat)} statements when unrolled")
+        raise NotUnderstoodError(
+            f"loop `{loop.loop_var.name}` has {len(flat)} statements when unrolled"
+        )
     own = {s.buffer.__chandle__(): s for s in flat if isinstance(s, AllocBuffer)}
     statements = [s for s in flat if not isinstance(s, AllocBuffer)]
     kinds = [_kind(store_of(s)) for s in statements]
     copies = [s for s, kind in zip(statements, kinds, strict=True) if kind == "copy"]
     others = [s for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
     if not copies:
-        raise NotUnderstood("it has no copies into the LDS")
+        raise NotUnderstoodError("it has no copies into the LDS")
     _check_order(statements, kinds)
     kinds = [kind for kind in kinds if kind != "copy"]
     if "read" not in kinds or not any(is_matrix(store_of(s).value) for s in others):
-        raise NotUnderstood("it has no reads of the LDS, or no matrix instruction")
+        raise NotUnderstoodError("it has no reads of the LDS, or no matrix instruction")
     steps = _register_steps(others, kinds, lane, available)
     copied = {store_of(s).buffer.__chandle__() for s in copies}
     read = {load.source.__chandle__() for s in steps for r in s.reads for load in loads_of(r.value)}
     if read - copied:
-        raise NotUnderstood("it reads LDS that it does not fill")
+        raise NotUnderstoodError("it reads LDS that it does not fill")
     return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps))
 
 
@@ -165,7 +167,7 @@ def _check_order(statements: Sequence[Any], kinds: Sequence[str]) -> None:
         if kind == "read":
             read |= {load.source.__chandle__() for load in loads_of(statement.value)}
         elif kind == "copy" and store_of(statement).buffer.__chandle__() in read:
-            raise NotUnderstood(
+            raise NotUnderstoodError(
                 f"not all copies into `{store_of(statement).buffer.name}` come before its reads"
             )
 
@@ -186,7 +188,9 @@ def _flat(statement: Any, analyzer: Analyzer) -> Iterator[Any]:
     elif isinstance(statement, For):
         extent, start = constant(statement.extent), constant(statement.min)
         if extent is None or start is None or statement.thread_binding is not None:
-            raise NotUnderstood(f"loop `{statement.loop_var.name}` inside it has no fixed extent")
+            raise NotUnderstoodError(
+                f"loop `{statement.loop_var.name}` inside it has no fixed extent"
+            )
         for x in range(start, start + extent):
             number = tirx.const(x, str(statement.loop_var.ty.dtype))
             yield from _flat(substitute(statement.body, {statement.loop_var: number}), analyzer)
@@ -196,20 +200,20 @@ def _flat(statement: Any, analyzer: Analyzer) -> Iterator[Any]:
         yield from _scalars(statement, analyzer)
     elif isinstance(statement, Evaluate) and isinstance(statement.value, Call):
         if name_of(statement.value) != "tvm_storage_sync":
-            raise NotUnderstood(f"`{statement.value}` has an effect")
+            raise NotUnderstoodError(f"`{statement.value}` has an effect")
     elif isinstance(statement, IfThenElse) and statement.else_case is None:
         for each in _flat(statement.then_case, analyzer):
             if isinstance(each, AllocBuffer) or _kind(store_of(each)) != "copy":
-                raise NotUnderstood(f"it has a branch, on `{statement.condition}`")
+                raise NotUnderstoodError(f"it has a branch, on `{statement.condition}`")
             yield IfThenElse(analyzer.simplify(statement.condition), each, None)
     else:
-        raise NotUnderstood(f"it has a {type(statement).__name__} in it")
+        raise NotUnderstoodError(f"it has a {type(statement).__name__} in it")
 
 
 def _scalars(store: BufferStore, analyzer: Analyzer) -> Iterator[BufferStore]:
     """A store of a vector as stores of elements, but for what computes in registers."""
     if len(store.indices) != 1:
-        raise NotUnderstood(f"`{store.buffer.name}` is not flat")
+        raise NotUnderstoodError(f"`{store.buffer.name}` is not flat")
     index, lanes = store.indices[0], 1
     if isinstance(index, tirx.Ramp):
         lanes = int(index.lanes)
@@ -225,7 +229,7 @@ def _scalars(store: BufferStore, analyzer: Analyzer) -> Iterator[BufferStore]:
 
 
 def element_of(value: Any, lane: int, lanes: int) -> Any:
-    """One element of a vector; raises NotUnderstood where that cannot be told."""
+    """One element of a vector; raises NotUnderstoodError where that cannot be told."""
     if lanes == 1:
         return value
     if isinstance(value, tirx.Ramp):
@@ -243,7 +247,7 @@ def element_of(value: Any, lane: int, lanes: int) -> Any:
         return type(value)(_part(value.a, lane, lanes), _part(value.b, lane, lanes))
     if isinstance(value, Call) and name_of(value) == "if_then_else":
         return tirx.if_then_else(*(_part(argument, lane, lanes) for argument in value.args))
-    raise NotUnderstood(f"no element can be told of the vector `{value}`")
+    raise NotUnderstoodError(f"no element can be told of the vector `{value}`")
 
 
 def _part(value: Any, lane: int, lanes: int) -> Any:
@@ -284,7 +288,9 @@ def _kind(statement: BufferStore) -> str:
         return "compute"
     if target == "local" and sources == {"shared"} and isinstance(statement.value, TensorLoad):
         return "read"
-    raise NotUnderstood(f"`{statement.buffer.name}[...] = {statement.value}` has no place in it")
+    raise NotUnderstoodError(
+        f"`{statement.buffer.name}[...] = {statement.value}` has no place in it"
+    )
 
 
 def _register_steps(
@@ -297,7 +303,7 @@ def _register_steps(
             grouped.append(([], []))
         grouped[-1][0 if kind == "read" else 1].append(statement)
     if not grouped[-1][1]:
-        raise NotUnderstood("nothing is computed with what it reads last")
+        raise NotUnderstoodError("nothing is computed with what it reads last")
     versions = _versions([(reads, computing) for reads, computing in grouped])
     computed = _overlapped([list(_dealt(computing)) for _, computing in versions], versions)
     return [
@@ -312,7 +318,7 @@ def _overlapped(
     """The computing of all register steps, with what is no matrix instruction spread."""
     try:
         steps = [[_statement(store) for store in step] for step in computed]
-    except NotUnderstood:
+    except NotUnderstoodError:
         return computed  # of registers that are told at run time
     fragments = {read.buffer.__chandle__() for reads, _ in versions for read in reads}
     return [[s.store for s in step] for step in overlapped(steps, fragments)]
@@ -352,7 +358,9 @@ def _versions(steps: Sequence[_Step]) -> list[_Step]:
         handle = node.source.__chandle__()
         found = {version.get((handle, element)) for element in elements_of(node.indices[0])}
         if len(found) != 1 or None in found:
-            raise NotUnderstood(f"`{node.source.name}` is used before, or only partly, it is read")
+            raise NotUnderstoodError(
+                f"`{node.source.name}` is used before, or only partly, it is read"
+            )
         (step,) = found
         assert step is not None
         return step
@@ -373,7 +381,7 @@ def _versions(steps: Sequence[_Step]) -> list[_Step]:
             )  # fmt: skip
         for s in computing:
             if s.buffer.__chandle__() in read_at_all:
-                raise NotUnderstood(f"`{s.buffer.name}` is read from the LDS, and computed")
+                raise NotUnderstoodError(f"`{s.buffer.name}` is read from the LDS, and computed")
             # Asked here, since an exception would lose its type on its way through TVM.
             for used in loads_of(s.value):
                 if used.source.__chandle__() in read_at_all:
@@ -387,7 +395,7 @@ def _versions(steps: Sequence[_Step]) -> list[_Step]:
         ]
         renamed.append((new_reads, computed))
     if last_use.get(0, 0) == len(steps) - 1 > 0:
-        raise NotUnderstood("the fragments that are read first are used to the end")
+        raise NotUnderstoodError("the fragments that are read first are used to the end")
     return renamed
 
 
@@ -399,7 +407,7 @@ def elements_of(index: Any) -> range:
             return range(start, start + int(index.lanes))
     number = constant(index)
     if number is None:
-        raise NotUnderstood(f"registers have no address, but `{index}` is one")
+        raise NotUnderstoodError(f"registers have no address, but `{index}` is one")
     return range(number, number + 1)
 
 

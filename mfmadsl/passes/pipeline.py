@@ -12,7 +12,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import AttrStmt, For, ForKind, IfThenElse, PrimFunc, SeqStmt, Var
 
 from mfmadsl.model import Architecture
-from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import constant
 from mfmadsl.passes.main_loop import PIPELINE
 from mfmadsl.passes.traffic import Kernel, Threads, Traffic, bind_loop
@@ -50,7 +50,7 @@ def pipeline(function: PrimFunc, chip: Architecture) -> Pipelined:
                 try:
                     traffic = Traffic(kernel, statement, stages)
                     rewritten = Turns(traffic, stages, again).emit()
-                except NotUnderstood as left:
+                except NotUnderstoodError as left:
                     remarks.append(f"loop `{statement.loop_var.name}` is left as it is: {left}")
                     return statement
                 for name, span in traffic.spans:

@@ -18,7 +18,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.passes import device
 from mfmadsl.passes.element import Element, element, runs, sources
-from mfmadsl.passes.error import NotUnderstood
+from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     NotNumbersError,
     bits_of,
@@ -79,7 +79,7 @@ class Kernel:
 class Traffic:
     """All that a loop moves, each thing with its place.
 
-    Raises NotUnderstood for a loop that the pipeline cannot take.
+    Raises NotUnderstoodError for a loop that the pipeline cannot take.
     """
 
     def __init__(self, kernel: Kernel, loop: For, stages: int) -> None:
@@ -152,7 +152,7 @@ class Traffic:
 
         walk(self.kernel.function.body)
         if outside:
-            raise NotUnderstood(f"`{outside[0]}` is used outside of it, too")
+            raise NotUnderstoodError(f"`{outside[0]}` is used outside of it, too")
 
     def _swizzles(self, elements: Sequence[Element]) -> dict[int, Swizzle]:
         """The choice for each tile whose size and accesses are all known."""
