@@ -24,7 +24,7 @@ def test_all_pairs_of_a_module_are_accepted_by_tvm(intrinsic: Intrinsic) -> None
     module = load_intrinsic(intrinsic)
     names = module.register()
     assert names == list(module.NAMES.values())
-    assert len(names) == (17 if intrinsic.scales else 13 if intrinsic.sparse else 13)
+    assert len(names) == (17 if intrinsic.scales else 13)
     for name in names:
         registered = TensorIntrin.get(name)
         assert registered.desc.params[0].dtype == registered.impl.params[0].dtype
