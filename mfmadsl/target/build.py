@@ -21,6 +21,7 @@ from mfmadsl.prim_func import prim_func
 from mfmadsl.target.isolate import ProcessEndedError, run_isolated
 from mfmadsl.target.kernel import Kernel
 from mfmadsl.target.llvm import (
+    TRIPLE,
     MachineCode,
     align_lds,
     emit,
@@ -111,19 +112,18 @@ def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
 
 def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
     """All that may end the process, or leave traces in it: runs in the child."""
-    # The device libraries and the linker of ROCm, which TVM would call and we do not need.
-    tvm.register_global_func("tvm_callback_rocm_link", lambda _: bytearray(), override=True)
-    tvm.register_global_func("tvm_callback_rocm_bitcode_path", list, override=True)
+    # By LLVM's name of the target, TVM's builder for LLVM finds the code generator for AMD's GPUs.
+    # TVM's builder for ROCm would emit machine code, too, for a linker that it wants to call.
+    generator = tvm.get_global_func("tvm.codegen.llvm.target_rocm")
+    tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
     with tvm_refusal("mod", LoweringError):
         kernels = lower(function, chip)
         return [_emit_kernel(*each, chip) for each in kernels]
 
 
-def _emit_kernel(
-    device: tvm.IRModule, target: Target, launch: Launch, chip: Architecture
-) -> _Emitted:
+def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture) -> _Emitted:
     _check_limits(launch, chip)
-    ir = _generate(device, target)
+    ir = _generate(device, chip)
     if loses_address_space(ir):
         raise LoweringError(
             "a buffer in shared memory is a view of another one, which TVM 0.27 takes for global "
@@ -146,12 +146,13 @@ def _check_calls(ir: str) -> None:
             raise LoweringError(f"the kernel calls `{name}`, a function that the GPU does not have")
 
 
-def _generate(device: tvm.IRModule, target: Target) -> str:
+def _generate(device: tvm.IRModule, chip: Architecture) -> str:
+    target = Target({"kind": "llvm", "mcpu": chip.name, "mtriple": TRIPLE})
     try:
-        module = tvm.get_global_func("target.build.rocm")(device, target)
+        module = tvm.get_global_func("target.build.llvm")(device, target)
     except tvm.error.InternalError as error:
-        raise CodegenError(f"{target.attrs['mcpu']}: {_reason(str(error))}") from None
-    return str(module.inspect_source("hip"))
+        raise CodegenError(f"{chip.name}: {_reason(str(error))}") from None
+    return str(module.inspect_source("ll"))
 
 
 def _reason(message: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
-_TRIPLE = "amdgcn-amd-amdhsa"
+TRIPLE = "amdgcn-amd-amdhsa"
 _GROUP_SIZE = re.compile(r'"amdgpu-flat-work-group-size"="[^"]*"')
 _BARRIER = re.compile(r"^( *)(?:tail )?call void @llvm\.amdgcn\.s\.barrier\(\).*$", re.MULTILINE)
 _FENCED_BARRIER = (
@@ -165,4 +165,4 @@ def emit_object(optimized: str, arch: str) -> bytes:
 def _machine(arch: str) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    return llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=arch, opt=3)
+    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, opt=3)

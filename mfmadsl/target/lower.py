@@ -94,9 +94,9 @@ def _extent(expression: Any) -> Extent:
     return Formula(operator, _extent(expression.a), _extent(expression.b))
 
 
-def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, Target, Launch]]:
-    """For each kernel, in the order of their launches: the device module (one function), the target
-    to generate it for, and its launch.
+def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, Launch]]:
+    """For each kernel, in the order of their launches: the device module (one function), and its
+    launch.
 
     A device function takes its pointers in the order of the PrimFunc's parameters, where TVM would
     sort them. What the kernels take has names that differ, as `named_apart` gives them. Raises
@@ -111,19 +111,19 @@ def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, Ta
         for each in device_passes(chip):
             module = each(module)
         _, devices = split_host_device_mods(module)
-    kernels = [(t, name, f) for t, m in devices.items() for name, f in m.functions.items()]
+    kernels = [each for module in devices.values() for each in module.functions.items()]
     if not kernels:
         raise LoweringError(
             "the module becomes no GPU kernel: bind its loops to blockIdx and threadIdx"
         )
     # TVM numbers them as they come: main_kernel, main_kernel_1, ...
-    kernels.sort(key=lambda found: (len(found[1].name_hint), found[1].name_hint))
+    kernels.sort(key=lambda found: (len(found[0].name_hint), found[0].name_hint))
     return [_device(*kernel, function, chip) for kernel in kernels]
 
 
 def _device(
-    target: Target, name: Any, kernel: PrimFunc, function: PrimFunc, chip: Architecture
-) -> tuple[tvm.IRModule, Target, Launch]:
+    name: Any, kernel: PrimFunc, function: PrimFunc, chip: Architecture
+) -> tuple[tvm.IRModule, Launch]:
     kernel = _in_order(kernel, [p.name for p in function.params])
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
@@ -137,7 +137,7 @@ def _device(
         places_lds=pipelined.fast > 0,
         spans=tuple((buffer, _extent(span)) for buffer, span in pipelined.spans),
     )
-    return tirx.transform.LowerIntrin()(module), target, launch
+    return tirx.transform.LowerIntrin()(module), launch
 
 
 def _corrected(function: PrimFunc) -> PrimFunc:
