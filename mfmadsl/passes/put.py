@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tvm import tirx
@@ -12,7 +13,7 @@ from tvm.tirx import AllocBuffer, BufferStore, IfThenElse
 
 from mfmadsl.passes import device
 from mfmadsl.passes.element import Element, sources, with_sources
-from mfmadsl.passes.expression import WORD, bits_of, i32, of_length, ramp, substitute
+from mfmadsl.passes.expression import WORD, bits_of, i32, loads_of, of_length, ramp, substitute
 from mfmadsl.passes.fetch import Fetch
 
 Home = dict[tuple[int, int, str], tuple[Fetch, int]]
@@ -37,47 +38,38 @@ class Put:
         """Bytes of an element."""
         return bits_of(self.buffer.dtype) // 8
 
+    @cached_property
+    def _origins(self) -> list[tuple[Fetch, int]]:
+        """Those of the elements of a plain run."""
+        return [self._origin(each.value) for each in self.run]
+
     def _origin(self, load: TensorLoad) -> tuple[Fetch, int]:
         tile = self.buffer.__chandle__()
         return self.home[tile, load.source.__chandle__(), str(load.indices[0])]
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """Whether it is bits as they were fetched, where each has the conditions of its fetch."""
-        return all(each.is_plain and self._as_fetched(each) for each in self.run)
+        return all(each.is_plain for each in self.run) and all(
+            map(_as_fetched, self.run, self._origins)
+        )
 
-    def _as_fetched(self, each: Element) -> bool:
-        """Whether an element is wanted just where its source is: others may want that, too."""
-        fetch, number = self._origin(each.value)
-        (own,) = sources([each])
-        return fetch.run[number].is_wanted_as(own)
-
-    @property
+    @cached_property
     def fetches(self) -> list[Fetch]:
         """All that it needs, each once."""
-        found: dict[int, Fetch] = {}
-        for each in self.run:
+        origins = [self._origin(load) for each in self.run for load in loads_of(each.value)]
+        return list({id(fetch): fetch for fetch, _ in origins}.values())
 
-            def note(load: TensorLoad) -> TensorLoad:
-                fetch, _ = self._origin(load)
-                found[id(fetch)] = fetch
-                return load
-
-            with_sources(each.value, note)
-        return list(found.values())
-
-    @property
+    @cached_property
     def is_straight(self) -> bool:
         """Whether it is just what one fetch brings, in its order."""
         if not self.is_plain:
             return False
-        origins = [self._origin(each.value) for each in self.run]
-        fetch = origins[0][0]
-        return all(f is fetch for f, _ in origins) and [n for _, n in origins] == list(
-            range(len(fetch.run))
-        )
+        fetch = self._origins[0][0]
+        numbers = [number for each, number in self._origins if each is fetch]
+        return len(numbers) == len(self.run) and numbers == list(range(len(fetch.run)))
 
-    @property
+    @cached_property
     def cost(self) -> int:
         """About how many instructions it takes."""
         words = max(1, len(self.run) * self.size // WORD)
@@ -109,7 +101,7 @@ class Put:
 
     def _words(self, k: Any, is_last: bool) -> tuple[list[Any], Any]:
         words = len(self.run) * self.size // WORD
-        first, _ = self._origin(self.run[0].value)
+        first, _ = self._origins[0]
         if self.is_straight and first.is_plain and not is_last:
             return [], tirx.BufferLoad(first.registers, [ramp(0, words)])
         made = tirx.decl_buffer((words,), "int32", "made", scope="local")
@@ -122,12 +114,11 @@ class Put:
         """A word, of bytes that may come from several: by `v_perm_b32`, at most three times."""
         if self.size >= WORD:
             each = self.size // WORD
-            fetch, number = self._origin(self.run[index // each].value)
+            fetch, number = self._origins[index // each]
             return fetch.word(number * each + index % each, k, is_last)
         each = WORD // self.size
         parts = []
-        for element in self.run[index * each : (index + 1) * each]:
-            fetch, number = self._origin(element.value)
+        for fetch, number in self._origins[index * each : (index + 1) * each]:
             parts.append((fetch, number // each, number % each * self.size))
         if len({(id(f), w) for f, w, _ in parts}) == 1 and [b for *_, b in parts] == list(
             range(0, WORD, self.size)
@@ -143,8 +134,7 @@ class Put:
     def _narrow(self, k: Any, is_last: bool) -> tuple[list[Any], Any]:
         """Fewer bytes than a word."""
         value: Any = None
-        for number, each in enumerate(self.run):
-            fetch, place = self._origin(each.value)
+        for number, (fetch, place) in enumerate(self._origins):
             per_word = WORD // self.size
             word = fetch.word(place // per_word, k, is_last)
             down = 8 * self.size * (place % per_word)
@@ -172,6 +162,13 @@ class Put:
                 value = tirx.Select(now, value, tirx.const(0, dtype))
             before.append(BufferStore(made, value, [i32(number)]))
         return before, tirx.BufferLoad(made, [ramp(0, lanes)])
+
+
+def _as_fetched(each: Element, origin: tuple[Fetch, int]) -> bool:
+    """Whether an element is wanted just where its source is: others may want that, too."""
+    fetch, number = origin
+    (own,) = sources([each])
+    return fetch.run[number].is_wanted_as(own)
 
 
 def _four_bytes(words: Sequence[Any], bytes_: Sequence[int]) -> Any:

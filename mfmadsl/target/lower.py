@@ -118,7 +118,7 @@ def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, La
         )
     # TVM numbers them as they come: main_kernel, main_kernel_1, ...
     kernels.sort(key=lambda found: (len(found[0].name_hint), found[0].name_hint))
-    return [_device(*kernel, function, chip) for kernel in kernels]
+    return [_device(name, kernel, function, chip) for name, kernel in kernels]
 
 
 def _device(
