@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 
 from mfmadsl.error import MfmadslError
+
+Item = TypeVar("Item")
 
 WORD = 4
 """Bytes of a register of one lane."""
@@ -168,6 +170,18 @@ def multiple_of(expression: Any) -> int:
     if isinstance(expression, int | tirx.IntImm):
         return abs(int(expression))
     return 1
+
+
+def aligned(run: Sequence[Item], place: Callable[[Item], Any]) -> Iterator[list[Item]]:
+    """Neighbours in pieces that surely start at multiples of their own lengths, powers of two."""
+    rest = list(run)
+    while rest:
+        step = multiple_of(place(rest[0]))
+        length = 1 << len(rest).bit_length() - 1
+        while length > 1 and step % length:
+            length //= 2
+        yield rest[:length]
+        rest = rest[length:]
 
 
 _ARITHMETIC = (
