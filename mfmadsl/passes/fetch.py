@@ -156,9 +156,7 @@ class Fetch:
             str(c) for s in self.run for c in s.edges if not depends(c, k)
         }  # fmt: skip
         # One that differs along the run is taken from the first: no one looks at the others.
-        self._ends_inside = any(
-            str(c) in loose and not _among(c, shared) for c in first.conditions
-        )
+        self._ends_inside = any(str(c) in loose and not _among(c, shared) for c in first.conditions)
         offset = [c for c in first.conditions if str(c) in loose or _among(c, shared)]
         self._offset_conditions = offset
         self._fixed = [substitute(c, self.exchanged) for c in offset if not depends(c, k)]
