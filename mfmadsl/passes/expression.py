@@ -24,10 +24,8 @@ _NUMPY = {
     tirx.Add: np.add, tirx.Sub: np.subtract, tirx.Mul: np.multiply, tirx.FloorDiv: np.floor_divide,
     tirx.FloorMod: np.mod, tirx.Min: np.minimum, tirx.Max: np.maximum,
     tirx.Div: np.floor_divide, tirx.Mod: np.mod,
-}  # fmt: skip
-_NUMPY_CALLS = {
-    "shift_right": np.right_shift, "shift_left": np.left_shift, "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+    tirx.RShift: np.right_shift, tirx.LShift: np.left_shift, tirx.BitwiseAnd: np.bitwise_and,
+    tirx.BitwiseOr: np.bitwise_or, tirx.BitwiseXor: np.bitwise_xor,
 }  # fmt: skip
 
 
@@ -210,7 +208,4 @@ def numbers(expression: Any, values: Mapping[str, Any]) -> npt.NDArray[np.int64]
     if type(expression) in _NUMPY:
         function: Any = _NUMPY[type(expression)]
         return np.asarray(function(numbers(expression.a, values), numbers(expression.b, values)))
-    if isinstance(expression, Call) and name_of(expression) in _NUMPY_CALLS:
-        function = _NUMPY_CALLS[name_of(expression)]
-        return np.asarray(function(*(numbers(argument, values) for argument in expression.args)))
     raise NotNumbersError(str(expression))
