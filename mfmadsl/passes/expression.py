@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from tvm.sym import Analyzer
 
 from mfmadsl.error import MfmadslError
 
+Item = TypeVar("Item")
+
 WORD = 4
 """Bytes of a register of one lane."""
 
@@ -22,10 +24,8 @@ _NUMPY = {
     tirx.Add: np.add, tirx.Sub: np.subtract, tirx.Mul: np.multiply, tirx.FloorDiv: np.floor_divide,
     tirx.FloorMod: np.mod, tirx.Min: np.minimum, tirx.Max: np.maximum,
     tirx.Div: np.floor_divide, tirx.Mod: np.mod,
-}  # fmt: skip
-_NUMPY_CALLS = {
-    "shift_right": np.right_shift, "shift_left": np.left_shift, "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+    tirx.RShift: np.right_shift, tirx.LShift: np.left_shift, tirx.BitwiseAnd: np.bitwise_and,
+    tirx.BitwiseOr: np.bitwise_or, tirx.BitwiseXor: np.bitwise_xor,
 }  # fmt: skip
 
 
@@ -170,6 +170,18 @@ def multiple_of(expression: Any) -> int:
     return 1
 
 
+def aligned(run: Sequence[Item], place: Callable[[Item], Any]) -> Iterator[list[Item]]:
+    """Neighbours in pieces that surely start at multiples of their own lengths, powers of two."""
+    rest = list(run)
+    while rest:
+        step = multiple_of(place(rest[0]))
+        length = 1 << len(rest).bit_length() - 1
+        while length > 1 and step % length:
+            length //= 2
+        yield rest[:length]
+        rest = rest[length:]
+
+
 _ARITHMETIC = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, tirx.Min,
     tirx.Max,
@@ -196,7 +208,4 @@ def numbers(expression: Any, values: Mapping[str, Any]) -> npt.NDArray[np.int64]
     if type(expression) in _NUMPY:
         function: Any = _NUMPY[type(expression)]
         return np.asarray(function(numbers(expression.a, values), numbers(expression.b, values)))
-    if isinstance(expression, Call) and name_of(expression) in _NUMPY_CALLS:
-        function = _NUMPY_CALLS[name_of(expression)]
-        return np.asarray(function(*(numbers(argument, values) for argument in expression.args)))
     raise NotNumbersError(str(expression))

@@ -150,21 +150,21 @@ class Fetch:
         k, first = self.loop.variable, self.run[0]
         shared = [
             c for c in first.conditions
-            if all(any(_same(c, d) for d in s.conditions) for s in self.run)
+            if all(_among(c, s.conditions) for s in self.run)
         ]  # fmt: skip
         loose = set() if self.exact else {
             str(c) for s in self.run for c in s.edges if not depends(c, k)
         }  # fmt: skip
         # One that differs along the run is taken from the first: no one looks at the others.
-        self._ends_inside = any(str(c) in loose and c not in shared for c in first.conditions)
-        offset = [c for c in first.conditions if str(c) in loose or c in shared]
+        self._ends_inside = any(str(c) in loose and not _among(c, shared) for c in first.conditions)
+        offset = [c for c in first.conditions if str(c) in loose or _among(c, shared)]
         self._offset_conditions = offset
         self._fixed = [substitute(c, self.exchanged) for c in offset if not depends(c, k)]
         moving = [c for c in offset if depends(c, k)]
         others = [
             [
                 c for c in s.conditions
-                if str(c) not in loose and not any(_same(c, d) for d in shared)
+                if str(c) not in loose and not _among(c, shared)
             ]
             for s in self.run
         ]  # fmt: skip
@@ -434,5 +434,6 @@ def _is_whole(run: list[Source]) -> bool:
     return not (multiple_of(run[0].place) % len(run) or elements % len(run))
 
 
-def _same(a: Any, b: Any) -> bool:
-    return a.same_as(b) or str(a) == str(b)
+def _among(condition: Any, others: Sequence[Any]) -> bool:
+    """Whether one of the others is written alike."""
+    return any(condition.same_as(other) or str(condition) == str(other) for other in others)

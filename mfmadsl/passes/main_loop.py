@@ -34,6 +34,7 @@ from mfmadsl.model import Read
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.exchange import exchanged
 from mfmadsl.passes.expression import (
+    aligned,
     bits_of,
     constant,
     loads_of,
@@ -412,17 +413,17 @@ def elements_of(index: Any) -> range:
 
 
 def _wide(reads: Iterable[BufferStore]) -> Iterator[BufferStore]:
-    """Reads of neighbours as one, of at most 16 bytes."""
+    """Reads of neighbours as one, of at most 16 bytes, and aligned to as many."""
     run: list[BufferStore] = []
     analyzer = Analyzer()
 
     def flush() -> Iterator[BufferStore]:
-        if run:
-            first = run[0]
+        for piece in aligned(run, lambda read: read.value.indices[0]):
+            first = piece[0]
             (load,) = loads_of(first.value)
-            value = tirx.BufferLoad(load.source, [ramp(load.indices[0], len(run))])
-            yield BufferStore(first.buffer, value, [ramp(first.indices[0], len(run))])
-            run.clear()
+            value = tirx.BufferLoad(load.source, [ramp(load.indices[0], len(piece))])
+            yield BufferStore(first.buffer, value, [ramp(first.indices[0], len(piece))])
+        run.clear()
 
     for read in reads:
         size = bits_of(read.buffer.dtype) // 8

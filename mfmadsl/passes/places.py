@@ -14,11 +14,10 @@ from operator import xor
 from typing import Any
 
 from tvm import tirx
-from tvm.ir import Call
 from tvm.sym import Analyzer
 from tvm.tirx import Bind, Var
 
-from mfmadsl.passes.expression import constant, i32, name_of
+from mfmadsl.passes.expression import constant, i32
 
 
 @dataclass(frozen=True)
@@ -52,28 +51,29 @@ def known_bits(expression: Any, threads: dict[str, int]) -> int | None:
     if isinstance(expression, Var):
         count = threads.get(expression.name)
         return None if count is None else (1 << (count - 1).bit_length()) - 1
-    if isinstance(expression, Call) and len(expression.args) == 2:
-        operator, (x, y) = name_of(expression), expression.args
-    elif hasattr(expression, "a") and hasattr(expression, "b"):
-        operator, x, y = type(expression).__name__, expression.a, expression.b
-    else:
+    if not hasattr(expression, "a") or not hasattr(expression, "b"):
         return None
-    a, b = known_bits(x, threads), known_bits(y, threads)
+    operator = type(expression).__name__
+    a, b = known_bits(expression.a, threads), known_bits(expression.b, threads)
     if a is None or b is None:
         return None
-    fixed = constant(y)
+    fixed = constant(expression.b)
     if operator == "Add":
         return a | b if not a & b else _filled(a + b, min(_low(a), _low(b)))
     if operator == "Mul":
         return a * b if fixed and not b & (b - 1) else _filled(a * b, _low(a) + _low(b))
-    if operator == "bitwise_and":
+    if operator == "BitwiseAnd":
         return a & b
-    if operator in ("bitwise_or", "bitwise_xor"):
+    if operator in ("BitwiseOr", "BitwiseXor"):
         return a | b
-    if not fixed or (operator != "shift_right" and fixed & (fixed - 1)):
+    if fixed is None or fixed < 0:
         return None
-    if operator in ("shift_right", "FloorDiv", "Div"):
-        return a >> (fixed if operator == "shift_right" else fixed.bit_length() - 1)
+    if operator == "RShift":
+        return a >> fixed
+    if not fixed or fixed & (fixed - 1):
+        return None
+    if operator in ("FloorDiv", "Div"):
+        return a >> fixed.bit_length() - 1
     return a & (fixed - 1) if operator in ("FloorMod", "Mod") else None
 
 

@@ -21,6 +21,7 @@ from mfmadsl.passes.element import Element, element, runs, sources
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     NotNumbersError,
+    aligned,
     bits_of,
     constant,
     depends,
@@ -196,15 +197,16 @@ class Traffic:
         return access if aligned or constant(uniform) is not None else None
 
     def _neighbours(self, elements: Sequence[Element]) -> list[list[Element]]:
-        """Runs in the LDS, of elements with the same guards."""
+        """Runs in the LDS, aligned to their lengths, of elements with the same guards."""
         groups: dict[str, list[Element]] = {}
         for each in elements:
             groups.setdefault(" ".join(map(str, each.guards)), []).append(each)
         return [
-            run
+            piece
             for group in groups.values()
             for run in runs(group, lambda e: e.place, lambda e: e.buffer,
                             lambda e: _WIDEST * 8 // bits_of(e.buffer.dtype))
+            for piece in aligned(run, lambda e: e.place)
         ]  # fmt: skip
 
     def _fetches(self, elements: Sequence[Element]) -> tuple[list[Fetch], Home]:

@@ -205,15 +205,20 @@ def _launch(symbol: str, kernel: PrimFunc) -> Launch:
     for statement in statements:
         if statement.attr_key == "thread_extent":
             extents[str(statement.node.thread_tag)] = _extent(statement.value)
-    lds = sum(
-        prod(int(e) for e in a.buffer.shape) * _bytes(str(a.buffer.dtype))
-        for a in _allocations(kernel)
-        if _scope(a.buffer).startswith("shared")
-    )
+    shared = [a.buffer for a in _allocations(kernel) if _scope(a.buffer).startswith("shared")]
+    lds = sum(prod(_known(b)) * _bytes(str(b.dtype)) for b in shared)
     gx, gy, gz = (extents[f"blockIdx.{axis}"] for axis in _AXES)
     bx, by, bz = (_threads(extents[f"threadIdx.{axis}"]) for axis in _AXES)
     parameters = tuple(_taken(p) for p in kernel.params)
     return Launch(symbol, parameters, (gx, gy, gz), (bx, by, bz), lds)
+
+
+def _known(buffer: tirx.Buffer) -> list[int]:
+    """The extents of a buffer in LDS."""
+    for extent in buffer.shape:
+        if not isinstance(extent, tirx.IntImm):
+            raise LoweringError(f"`{buffer.name}` is in LDS, and of no fixed size: {extent}")
+    return [int(extent) for extent in buffer.shape]
 
 
 def _threads(extent: Extent) -> int:

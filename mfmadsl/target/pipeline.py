@@ -26,6 +26,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_numbers
 from mfmadsl.passes.main_loop import scalar_loops
 from mfmadsl.passes.registers import registers, unroll_over_registers
+from mfmadsl.passes.vectors import check_vectors
 from mfmadsl.passes.wide_index import wide_indices
 
 Pass: TypeAlias = Callable[[tvm.IRModule], tvm.IRModule]
@@ -60,6 +61,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         t.NarrowDataType(32),
         s.LoopPartition(),
         t.VectorizeLoop(True),
+        of_functions(check_vectors),
         s.InjectVirtualThread(),
         s.InjectDoubleBuffer(),
         of_functions(unroll_over_registers),

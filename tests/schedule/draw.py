@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from tvm import te
 
 EXTENTS = (1, 2, 5, 17, 31, 32, 33, 40, 64, 65)
+SEVERAL_STEPS = {"k": (1, 5, 31, 40, 62, 64, 65, 96, 126, 128, 160, 200, 254), "z": (1, 2, 3)}
+"""Lengths of sums with several steps of a small tile, and few batches, by their names."""
 
 
 @dataclass
@@ -17,6 +20,7 @@ class Draw:
 
     seed: int
     types: tuple[str, ...]
+    extents: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     generator: np.random.Generator = field(init=False)
     arguments: list[Any] = field(default_factory=list)
     symbols: dict[str, int] = field(default_factory=dict)
@@ -35,7 +39,7 @@ class Draw:
         return bool(self.generator.random() < probability)
 
     def extent(self, name: str) -> Any:
-        number = int(self.one_of(*EXTENTS))
+        number = int(self.one_of(*self.extents.get(name, EXTENTS)))
         self.said.append(f"{name}={number}")
         if self.chance(0.15):
             self.symbols[name] = number

@@ -20,7 +20,7 @@ def drawn_product(draw: Draw) -> Any:
     )  # fmt: skip
     dtype = draw.one_of(*draw.types)
     sum_type = SUMS[dtype]
-    if dtype in ("float16", "bfloat16") and draw.chance(0.1):
+    if dtype in ("float16", "bfloat16") and draw.chance(0.1) and not draw.extents:
         sum_type = dtype
         draw.said.append("narrow sum")
     return _FORMS[form](draw, dtype, sum_type)

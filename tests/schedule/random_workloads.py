@@ -6,8 +6,9 @@ sums are exact in whatever order they are added up.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -21,6 +22,7 @@ from tvm.tirx import PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
 import mfmadsl
+from mfmadsl.passes import LoweringError
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.nest import substitute
 from tests.schedule.draw import Draw
@@ -39,7 +41,7 @@ class RandomWorkload:
     seed: int
     function: PrimFunc
     symbols: dict[str, int]
-    said: tuple[str, ...]
+    said: Sequence[str]
     sound: bool
 
     def operands(self) -> list[Array]:
@@ -67,10 +69,16 @@ class RandomWorkload:
 
 
 def random_workload(
-    seed: int, types: tuple[str, ...] = ("float16", "bfloat16", "int8", "float32")
+    seed: int,
+    types: tuple[str, ...] = ("float16", "bfloat16", "int8", "float32"),
+    extents: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> RandomWorkload:
-    """The workload that a number stands for, of one of these types."""
-    draw = Draw(seed, types)
+    """The workload that a number stands for, of one of these types.
+
+    `extents` has lengths to draw from for axes of some names. Sums in a narrow type are drawn
+    without it only: long ones would be rounded.
+    """
+    draw = Draw(seed, types, extents)
     product = drawn_product(draw)
     results, folded = drawn_epilogue(draw, product)
     function = te.create_prim_func([*draw.arguments, *results])
@@ -87,14 +95,13 @@ def check(workload: RandomWorkload, schedule: Build, arch: str = "gfx942") -> bo
     """Whether a workload was scheduled; then it is right, and otherwise refused in a sentence."""
     reason = ""
     try:
-        scheduled = schedule(workload.function)
-    except ScheduleError as error:
+        kernel = mfmadsl.build(schedule(workload.function), arch)
+    except (ScheduleError, LoweringError) as error:
         reason = str(error)
     if reason:
         assert "\n" not in reason, reason
         assert not workload.sound, f"{workload.said}: {reason}"
         return False
-    kernel = mfmadsl.build(scheduled, arch)
     found = workload.operands()
     mfmadsl.sanitize(kernel, found)
     for mine, wanted in zip(found, workload.expected(), strict=True):

@@ -1,0 +1,44 @@
+"""Buffers of a wave become registers where each lane has its own elements, and only there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tvm import tirx
+from tvm.ir import Range
+from tvm.tirx import AllocBuffer, AttrStmt, BufferLoad, BufferStore, IterVar, PrimFunc, SeqStmt
+
+from mfmadsl.passes.registers import registers
+
+LANE = IterVar(Range(0, 64), tirx.Var("tx", "int32"), IterVar.ThreadIndex, "threadIdx.x")
+OUT = tirx.decl_buffer((64, 4), "float32", "out")
+OWN: Any = LANE.var
+
+
+def kernel(written: Any, read: Any) -> PrimFunc:
+    """Element 1 of a lane is written, and one is read."""
+    held = tirx.decl_buffer((64, 4), "float32", "held", scope="warp")
+    body = SeqStmt([
+        AllocBuffer(held),
+        BufferStore(held, tirx.const(1, "float32"), [written, 1]),
+        BufferStore(OUT, BufferLoad(held, [read, 1]), [OWN, 1]),
+    ])  # fmt: skip
+    return PrimFunc([OUT], AttrStmt(LANE, "thread_extent", tirx.const(64, "int32"), body))
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "scope"),
+    [
+        (OWN, OWN, "local"),
+        (OWN, tirx.floordiv(OWN, 8) * 8 + tirx.floormod(OWN, 8), "local"),
+        (OWN, OWN ^ 1, "warp"),
+        (tirx.const(63) - OWN, OWN, "warp"),
+        (OWN, tirx.const(0), "warp"),
+    ],
+)
+def test_the_scope(written: Any, read: Any, scope: str) -> None:
+    allocation, store, after = registers(kernel(written, read)).body.body.seq
+    assert allocation.buffer.scope() == scope
+    assert len(store.indices) == len(after.value.indices) == (1 if scope == "local" else 2)
+    assert int(store.indices[-1]) == int(after.value.indices[-1]) == 1
