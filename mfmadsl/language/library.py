@@ -151,18 +151,17 @@ def library_files() -> list[Path]:
     return sorted(resource_folder("intrinsics").rglob(f"*{SUFFIX}"))
 
 
-@cache
 def library() -> dict[str, Intrinsic]:
     """Every intrinsic of the library, by name, in the order of the files."""
     return _library()[0]
 
 
-@cache
 def reads() -> dict[str, Read]:
     """Every read of the library in which lanes exchange elements, by name, in order."""
     return _library()[1]
 
 
+@cache
 def _library() -> tuple[dict[str, Intrinsic], dict[str, Read]]:
     files = library_files()
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from operator import getitem
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def closed_form(function: Callable[..., int], extents: Mapping[str, int]) -> Clo
     names = list(extents)
     constant = function(*(0 for _ in names))
     digits: list[Digit] = []
+    parts: list[list[int]] = []  # what the digits of each variable come to, at each of its values
     for position, name in enumerate(names):
         axis = [0] * len(names)
         values = []
@@ -72,11 +75,11 @@ def closed_form(function: Callable[..., int], extents: Mapping[str, int]) -> Clo
         if found is None:
             return None
         digits += found
-    form = ClosedForm(constant, tuple(sorted(digits, key=lambda d: -abs(d.scale))))
-    for point in _box([extents[name] for name in names]):
-        if form.value(**dict(zip(names, point, strict=True))) != function(*point):
+        parts.append([sum(d.value(x) for d in found) for x in range(extents[name])])
+    for point in product(*(range(extents[name]) for name in names)):
+        if constant + sum(map(getitem, parts, point)) != function(*point):
             return None  # the variables interact: not a sum of functions of one variable each
-    return form
+    return ClosedForm(constant, tuple(sorted(digits, key=lambda d: -abs(d.scale))))
 
 
 def _digits(name: str, values: Sequence[int]) -> list[Digit] | None:
@@ -98,10 +101,3 @@ def _digits(name: str, values: Sequence[int]) -> list[Digit] | None:
             digits.append(Digit(name, extent, divisor, modulus, scale))
         divisor *= modulus
     return digits
-
-
-def _box(extents: Sequence[int]) -> list[tuple[int, ...]]:
-    points: list[tuple[int, ...]] = [()]
-    for extent in extents:
-        points = [(*point, x) for point in points for x in range(extent)]
-    return points

@@ -15,6 +15,7 @@ from tvm.tirx import PrimFunc
 from mfmadsl.argument import check_flag
 from mfmadsl.emulator.registers import registers_of
 from mfmadsl.error import MfmadslError
+from mfmadsl.language import reads
 from mfmadsl.model import Architecture, architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.prim_func import prim_func
@@ -75,6 +76,7 @@ def build(
     function = named_apart(_function(mod))
     check_flag("explain", explain)
     arguments, workspaces = arguments_of(function), workspaces_of(function)
+    reads()  # what the child reads of files is lost with it
     try:
         emitted = run_isolated(lambda: _emit(function, chip))
     except ProcessEndedError as error:
