@@ -81,7 +81,7 @@ def test_the_library_that_comes_out_of_it_is_the_one_that_goes_in(
 ) -> None:
     monkeypatch.setenv("MFMADSL_CACHE", str(tmp_path))
     first = cache.cached("copy", [], library)
-    again = cache.cached("copy", [], dict)
+    again: dict[str, Intrinsic] = cache.cached("copy", [], dict)
     assert again is not first
     assert again == first
     assert list(again) == list(first)
