@@ -14,6 +14,7 @@ from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 
 from mfmadsl.error import MfmadslError
+from mfmadsl.passes.error import NotUnderstoodError
 
 Item = TypeVar("Item")
 
@@ -209,3 +210,15 @@ def numbers(expression: Any, values: Mapping[str, Any]) -> npt.NDArray[np.int64]
         function: Any = _NUMPY[type(expression)]
         return np.asarray(function(numbers(expression.a, values), numbers(expression.b, values)))
     raise NotNumbersError(str(expression))
+
+
+def elements_of(index: Any) -> range:
+    """The elements of an array of registers that an index names."""
+    if isinstance(index, tirx.Ramp):
+        start, stride = constant(index.base), constant(index.stride)
+        if start is not None and stride == 1:
+            return range(start, start + int(index.lanes))
+    number = constant(index)
+    if number is None:
+        raise NotUnderstoodError(f"registers have no address, but `{index}` is one")
+    return range(number, number + 1)

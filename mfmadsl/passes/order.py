@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from mfmadsl.passes import device
-from mfmadsl.passes.main_loop import is_matrix
+from mfmadsl.passes.matrix import is_matrix
 
 SLACK = 2
 """Matrix instructions between the last read of fragments and their first use, where there are so

@@ -25,6 +25,7 @@ from mfmadsl.passes.expression import (
     bits_of,
     constant,
     depends,
+    elements_of,
     loads_of,
     multiple_of,
     numbers,
@@ -33,10 +34,11 @@ from mfmadsl.passes.expression import (
     variables_of,
 )
 from mfmadsl.passes.fetch import Fetch, Loop, inside, loadable
-from mfmadsl.passes.main_loop import MainLoop, elements_of, main_loop, store_of
+from mfmadsl.passes.main_loop import MainLoop, main_loop
 from mfmadsl.passes.places import Places, Swizzle, swizzled
 from mfmadsl.passes.put import Home, Put
 from mfmadsl.passes.swizzle import Access, choose, span
+from mfmadsl.passes.unrolled import store_of
 
 EDGES = "mfmadsl.edges"
 """The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
