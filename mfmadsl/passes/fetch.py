@@ -10,257 +10,74 @@ that are not are loaded as the aligned words around them, and moved by `v_alignb
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm import tirx
-from tvm.sym import Analyzer, IntervalSet, detect_linear_equation
 from tvm.tirx import AllocBuffer, Bind, BufferStore
 
 from mfmadsl.passes import device
+from mfmadsl.passes.address import Address, address_of, check_span, over_all_turns
+from mfmadsl.passes.edge import Edges, edges_of
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     WORD,
+    bits_of,
     constant,
-    depends,
     i32,
     multiple_of,
-    multiplied_out,
-    narrowed,
     of_length,
     ramp,
     substitute,
-    total,
-    variables_of,
 )
-from mfmadsl.passes.linear import bounded, counts_down, largest
+from mfmadsl.passes.linear import largest
+from mfmadsl.passes.loop import Loop
 
-SPAN_LIMIT = 1 << 31
-"""Bytes that a tile may span: a lane's offset has 31 bits."""
+Let = Callable[[str, Any], Any]
+"""Gives a value a name ahead of the loop, and returns that."""
 
 
 @dataclass(frozen=True)
-class Loop:
-    """What a fetch knows of its loop: the variable, how often it turns, the bounds of all others
-    and of the turns but the last, how many there are of each thread index, and
-    the extents that are known at the launch only."""
+class Tail:
+    """The last word of a buffer that has only a part of it: loads do not give such a part.
 
-    variable: tirx.Var
-    count: Any
-    analyzer: Analyzer
-    before_last: Analyzer
-    threads: Mapping[str, int]
-    symbols: frozenset[str] = frozenset()
+    Its `value` is loaded by itself, once, and put at its `place`, a lane's offset, where a turn may
+    reach it; `always` says that others than the last turn may.
+    """
 
-    def is_uniform(self, expression: Any) -> bool:
-        return not any(v.name in self.threads for v in variables_of(expression))
-
-    def holds_before_last(self, condition: Any) -> bool:
-        """Whether a condition holds in all turns but the last one.
-
-        The analyzer proves it for numbers; for a symbolic K from the loop's extent being its
-        quotient, rounded up.
-        """
-        if self.before_last.can_prove(condition):
-            return True
-        sides = bounded(condition)
-        if sides is None or constant(self.count) is not None:
-            return False
-        part = detect_linear_equation(sides[0], [self.variable])
-        step = constant(part[0]) if len(part) == 2 else None
-        if step is None:
-            return False
-        rounded_up = tirx.floordiv(sides[1] + (step - 1), tirx.const(step, str(sides[1].ty.dtype)))
-        most = int(self.analyzer.const_int_bound(part[1]).max_value)
-        return most < step and bool(self.analyzer.can_prove_equal(self.count, rounded_up))
+    value: Any
+    place: Any
+    always: bool
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fetch:
-    """Neighbours in memory, loaded together; `exact` says that places where a condition fails must
-    read as 0, also if that differs among them. Lanes may have exchanged what they fetch."""
+    """Neighbours in memory, loaded together.
 
-    run: Sequence[Source]
+    `shift` is the lane's offset before it was aligned, where neighbours are not surely aligned.
+    """
+
+    run: tuple[Source, ...]
     loop: Loop
-    number: int
-    exact: bool = True
-    exchanged: Mapping[tirx.Var, Any] = field(default_factory=dict)
-    binds: list[Bind] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        first, loop = self.run[0], self.loop
-        self.size = first.size
-        parts = detect_linear_equation(first.place, [loop.variable])
-        if len(parts) != 2:
-            raise NotUnderstoodError(
-                f"`{first.buffer.name}[{first.place}]` is not linear in the loop"
-            )
-        self._step, rest = parts
-        terms = multiplied_out(rest)
-        uniform = [t for t in terms if loop.is_uniform(t) and variables_of(t)]
-        own = total([t for t in terms if not (loop.is_uniform(t) and variables_of(t))],
-                    str(rest.ty.dtype))  # fmt: skip
-        bound = loop.analyzer.const_int_bound(own)
-        least = int(bound.min_value)
-        if least <= -SPAN_LIMIT:
-            raise NotUnderstoodError(f"`{first.buffer.name}[{first.place}]` has no lower bound")
-        if constant(own) is not None or least < 0:
-            own = loop.analyzer.simplify(own - least)
-        else:
-            least = 0
-        self._origin = (total(uniform, "int64") + least) * self.size
-        self._own = narrowed(substitute(own, self.exchanged)) * self.size
-        self._counts_down = counts_down(own, loop.analyzer)
-        self._classify()
-        self.shifted = self._is_shifted()
-        self.span = self._span(own)
-        if self.shifted:  # the last word is found by its offset: it has to have one
-            self.span = self.loop.analyzer.simplify(self.span + _wide(self._reach))
-        if (number := constant(self.span)) is not None and number >= SPAN_LIMIT:
-            raise NotUnderstoodError(
-                f"a tile of `{first.buffer.name}` spans {number} bytes, which offsets of 31 bits "
-                "cannot tell"
-            )
-        self.words = max(1, len(self.run) * self.size // WORD)
-        loaded = self.words + (1 if self.shifted else 0)
-        self.registers = tirx.decl_buffer(
-            (loaded,), "int32", f"fetched_{self.number}", scope="local"
-        )
-        self._bind()
-
-    def _span(self, own: Any) -> Any:
-        """Bytes from the first that a lane may reach to the end of the last, of extents that are
-        known at the launch perhaps."""
-        known = {}
-        for v in variables_of(own):
-            if v.name not in self.loop.symbols:
-                bound = self.loop.analyzer.const_int_bound(v)
-                ends = (int(bound.min_value), int(bound.max_value))
-                known[v] = IntervalSet(*(tirx.const(end, str(v.ty.dtype)) for end in ends))
-        most = self.loop.analyzer.int_set(own, known).max_value if known else own
-        span = self.loop.analyzer.simplify((_wide(most) + len(self.run)) * self.size)
-        if constant(most) is None and not variables_of(most):
-            raise NotUnderstoodError(f"`{self.run[0].buffer.name}[{own}]` has no upper bound")
-        return span
-
-    def _classify(self) -> None:
-        """Which conditions move the offset, and which clear elements after the load."""
-        k, first = self.loop.variable, self.run[0]
-        shared = [
-            c for c in first.conditions
-            if all(_among(c, s.conditions) for s in self.run)
-        ]  # fmt: skip
-        loose = set() if self.exact else {
-            str(c) for s in self.run for c in s.edges if not depends(c, k)
-        }  # fmt: skip
-        # One that differs along the run is taken from the first: no one looks at the others.
-        self._ends_inside = any(str(c) in loose and not _among(c, shared) for c in first.conditions)
-        offset = [c for c in first.conditions if str(c) in loose or _among(c, shared)]
-        self._offset_conditions = offset
-        self._fixed = [substitute(c, self.exchanged) for c in offset if not depends(c, k)]
-        moving = [c for c in offset if depends(c, k)]
-        others = [
-            [
-                c for c in s.conditions
-                if str(c) not in loose and not _among(c, shared)
-            ]
-            for s in self.run
-        ]  # fmt: skip
-        last_only = self.loop.holds_before_last
-        self._moving = [substitute(c, self.exchanged) for c in moving]
-        self._masks = others
-        self.always_masked = any(
-            not last_only(c) for c in [*moving, *(c for each in others for c in each)]
-        )
-        self.ragged = bool(moving) or any(others)
+    address: Address
+    edges: Edges
+    registers: tirx.Buffer
+    binds: tuple[Bind, ...]
+    offset: Any
+    shift: Any = None
+    tail: Tail | None = None
 
     @property
-    def _bytes(self) -> Any:
-        """Of the whole buffer."""
-        size: Any = 1
-        for extent in self.run[0].buffer.shape:
-            number = constant(extent)
-            size = size * (extent.astype("int64") if number is None else number)
-        size = size * self.size
-        return tirx.const(size, "int64") if isinstance(size, int) else size
-
-    def _is_shifted(self) -> bool:
-        """Whether the run's words are not surely aligned, and whole words of the buffer."""
-        if len(self.run) * self.size < WORD or self.size >= WORD:
-            return False
-        parts = (self._origin, self._own, self._step * self.size, self._bytes)
-        return any(multiple_of(part) % WORD for part in parts)
-
-    def _bind(self) -> None:
-        """Values that stay the same from turn to turn."""
-        offset = device.kept(self._own) if self._counts_down else self._own
-        # The part of the base that is no multiple of a word is every lane's.
-        self._below: Any = None
-        if self.shifted:
-            if multiple_of(self._step * self.size) % WORD:
-                raise NotUnderstoodError(
-                    f"`{self.run[0].buffer.name}` is aligned otherwise from turn to turn"
-                )
-            if multiple_of(self._origin) % WORD:
-                low = self._let("low", tirx.Cast("int32", self._origin & tirx.const(3, "int64")))
-                self._origin = self._origin - tirx.Cast("int64", low)
-                offset = offset + low
-            self._shift = self._let("shift", offset)
-            offset = self._shift & i32(-WORD)
-            self._bind_tail()
-        for condition in self._fixed:
-            offset = tirx.Select(condition, offset, i32(device.PAST_THE_END))
-        self._offset = self._let("offset", offset)
-
-    def _bind_tail(self) -> None:
-        """The last word, if the buffer has only a part of it: loads do not give such a part.
-
-        It is loaded by itself, once, and put in its place where a turn may reach it.
-        """
-        size = self._bytes
-        number = constant(size)
-        self.reaches_tail = not (number is not None and number % WORD == 0)
-        if not self.reaches_tail:
-            return
-        whole = size & tirx.const(-WORD, "int64")
-        data, zero = self.run[0].buffer.data, tirx.const(0, "int64")
-        del zero
-        value: Any = None
-        for byte in range(0, WORD - self.size, self.size) if self.size < WORD else ():
-            part = device.call(
-                "int32", f"buffer.load.{device.KINDS[self.size]}", data, whole, size, i32(byte),
-                i32(0),
-            )  # fmt: skip
-            part = tirx.shift_left(part, i32(8 * byte)) if byte else part
-            value = part if value is None else value | part
-        self._tail_value = self._let("tail", value)
-        self._tail_place = self._let("tail_place", tirx.Cast("int32", whole - self._origin))
-        self.tail_always = not self._tail_last_only(number)
-
-    def _tail_last_only(self, size: int | None) -> bool:
-        """Whether only the last turn may need the last word."""
-        if size is None:
-            return False
-        known = self.loop.before_last
-        for source in self.run:
-            most = largest(source.place, source.conditions, known)
-            if most is None or (most + 1) * self.size > size // WORD * WORD:
-                return False
-        return True
-
-    def _let(self, name: str, value: Any) -> Any:
-        if constant(value) is not None or isinstance(value, tirx.Var):
-            return value
-        variable = tirx.Var(f"{name}_{self.number}", str(value.ty.dtype))
-        self.binds.append(Bind(variable, value))
-        return variable
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.run[0].size
 
     @property
     def needs_last_first(self) -> bool:
         """Whether its last turn differs from the others."""
-        return self.ragged or (self.shifted and self.reaches_tail)
+        return self.edges.is_ragged or self.tail is not None
 
     @property
     def starts_inside(self) -> bool:
@@ -268,10 +85,8 @@ class Fetch:
 
         A load that ends behind the buffer gives zeros there; one that starts before it is a fault.
         """
-        first = self.run[0]
-        before = largest(
-            self.loop.analyzer.simplify(-first.place), self._offset_conditions, self.loop.analyzer
-        )
+        analyzer = self.loop.analyzer
+        before = largest(analyzer.simplify(-self.run[0].place), self.edges.offset, analyzer)
         return before is not None and before <= 0
 
     @property
@@ -280,88 +95,73 @@ class Fetch:
 
         Of a load into the LDS that is partly past the end of the buffer nothing is sure to arrive.
         """
-        if self.shifted or self.always_masked or len(self.run) * self.size != 16:
+        if self.is_shifted or self.edges.always or len(self.run) * self.size != 16:
             return False
-        return not self._ends_inside or _is_whole(list(self.run))
+        return not self.edges.ends_inside or _is_whole(self.run)
 
     @property
-    def _reach(self) -> Any:
-        """Bytes that all turns together go."""
-        step = constant(self._step)
-        way = self._step if step is None else tirx.const(abs(step), str(self._step.ty.dtype))
-        return self.loop.analyzer.simplify(self.loop.count * way * self.size)
+    def is_shifted(self) -> bool:
+        return self.shift is not None
 
-    def _place(self, k: Any) -> tuple[Any, Any]:
-        """(origin, step) of a turn: the step as a scalar offset, where 31 bits have room for it."""
-        step = self._step * self.size
-        number, reach = constant(step), constant(self._reach)
-        if number == 0:
-            return self._origin, i32(0)
-        if self.shifted or (reach is not None and reach < SPAN_LIMIT):
-            return self._origin, narrowed(k) * narrowed(step)
-        far = tirx.Cast("int64", k) * tirx.Cast("int64", step)
-        return self._origin + far, i32(0)
+    @property
+    def is_plain(self) -> bool:
+        """Whether its registers hold just what is wanted, in all turns but the last."""
+        return not self.is_shifted and not (self.edges.always and any(self.edges.masks))
 
     def _offset_at(self, k: Any, masked: bool) -> Any:
-        offset = self._offset
+        offset = self.offset
         if masked:
-            for condition in self._moving:
+            for condition in self.edges.moving:
                 now = substitute(condition, {self.loop.variable: k})
                 offset = tirx.Select(now, offset, i32(device.PAST_THE_END))
         return offset
 
     def fetch(self, k: Any, is_last: bool) -> list[BufferStore]:
         """The loads of turn `k`; those of the last one take care of its edges."""
-        masked = self.always_masked or is_last
-        origin, step = self._place(k)
-        offset = self._offset_at(k, masked)
-        data, size = self.run[0].buffer.data, self._bytes
-        loads, first = [], 0
-        for words in (self.words, *((1,) if self.shifted else ())):
-            width = words * WORD if len(self.run) * self.size >= WORD else len(self.run) * self.size
+        origin, step = self.address.at(k, self.is_shifted)
+        offset = self._offset_at(k, self.edges.always or is_last)
+        data, size = self.run[0].buffer.data, bytes_of(self.run[0].buffer)
+        loads, first, length = [], 0, len(self.run) * self.size
+        for words in (max(1, length // WORD), *((1,) if self.is_shifted else ())):
+            kind = device.KINDS[words * WORD if length >= WORD else length]
             value = device.call(
-                of_length("int32", words), f"buffer.load.{device.KINDS[width]}", data, origin, size,
+                of_length("int32", words), f"buffer.load.{kind}", data, origin, size,
                 offset + i32(first * WORD) if first else offset, step,
             )  # fmt: skip
             loads.append(BufferStore(self.registers, value, [ramp(first, words)]))
             first += words
         return loads
 
-    def address(self, k: Any) -> tuple[Any, ...]:
+    def arguments(self, k: Any) -> tuple[Any, ...]:
         """(base, origin, size, offset, step) of turn `k`, as the device functions take them."""
-        origin, step = self._place(k)
-        offset = self._offset_at(k, self.always_masked)
-        return self.run[0].buffer.data, origin, self._bytes, offset, step
+        origin, step = self.address.at(k, self.is_shifted)
+        buffer = self.run[0].buffer
+        return buffer.data, origin, bytes_of(buffer), self._offset_at(k, self.edges.always), step
 
     def allocation(self) -> AllocBuffer:
         """Of its registers."""
         return AllocBuffer(self.registers)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether its registers hold just what is wanted, in all turns but the last."""
-        return not self.shifted and not (self.always_masked and any(self._masks))
-
     def word(self, index: int, k: Any, is_last: bool) -> Any:
         """One word of what was loaded for turn `k`."""
-        if self.shifted:
+        if self.is_shifted:
             value = device.shifted(
-                self._raw(index + 1, k, is_last), self._raw(index, k, is_last), self._shift
+                self._raw(index + 1, k, is_last), self._raw(index, k, is_last), self.shift
             )
         else:
             value = tirx.BufferLoad(self.registers, [i32(index)])
-        if not ((is_last or self.always_masked) and any(self._masks)):
+        if not ((is_last or self.edges.always) and any(self.edges.masks)):
             return value
         mask = self._mask(index, k)
         return value if mask is None else value & mask
 
     def _raw(self, index: int, k: Any, is_last: bool) -> Any:
         value = tirx.BufferLoad(self.registers, [i32(index)])
-        if not self.reaches_tail or not (is_last or self.tail_always):
+        if self.tail is None or not (is_last or self.tail.always):
             return value
-        _, step = self._place(k)
-        place = self._offset + step + i32(index * WORD)
-        return tirx.Select(place.equal(self._tail_place), self._tail_value, value)
+        _, step = self.address.at(k, True)
+        place = self.offset + step + i32(index * WORD)
+        return tirx.Select(place.equal(self.tail.place), self.tail.value, value)
 
     def _mask(self, index: int, k: Any) -> Any:
         each = max(1, WORD // self.size)
@@ -370,7 +170,7 @@ class Fetch:
             number = index * each + part if self.size <= WORD else index * WORD // self.size
             ones = (1 << 8 * min(self.size, WORD)) - 1 << 8 * self.size * part
             bits = i32(ones - (1 << 32) if ones >= 1 << 31 else ones)
-            for condition in self._masks[number] if number < len(self._masks) else ():
+            for condition in self.edges.masks[number] if number < len(self.edges.masks) else ():
                 now = substitute(condition, {self.loop.variable: k})
                 bits, needed = tirx.Select(now, bits, i32(0)), True
             mask = bits if mask is None else mask | bits
@@ -394,15 +194,103 @@ class Fetch:
         return bits if dtype == kind else tirx.reinterpret(dtype, bits)
 
 
+def fetch_of(
+    run: Sequence[Source], loop: Loop, number: int, exact: bool = True,
+    exchanged: Mapping[tirx.Var, Any] | None = None,
+) -> Fetch:  # fmt: skip
+    """The fetch of neighbours, `number` in the names of its values.
+
+    `exact` says that places where a condition fails must read as 0, also if that differs among
+    them; lanes may have exchanged what they fetch. Raises NotUnderstoodError for places that
+    are not linear in the loop, have no bounds, or are aligned otherwise from turn to turn.
+    """
+    exchanged = exchanged or {}
+    address, edges = address_of(run, loop, exchanged), edges_of(run, loop, exact, exchanged)
+    binds: list[Bind] = []
+
+    def let(name: str, value: Any) -> Any:
+        if constant(value) is not None or isinstance(value, tirx.Var):
+            return value
+        variable = tirx.Var(f"{name}_{number}", str(value.ty.dtype))
+        binds.append(Bind(variable, value))
+        return variable
+
+    offset = device.kept(address.own) if address.counts_down else address.own
+    shift, tail = None, None
+    is_shifted = _is_shifted(run, address)
+    if is_shifted:  # the last word is found by its offset: it has to have one
+        address = over_all_turns(address, loop)
+    check_span(address, run[0])
+    if is_shifted:
+        address, low = _aligned(run, address, let)
+        shift = let("shift", offset if low is None else offset + low)
+        offset = shift & i32(-WORD)
+        tail = _tail(run, address, loop, let)
+    for condition in edges.fixed:
+        offset = tirx.Select(condition, offset, i32(device.PAST_THE_END))
+    offset = let("offset", offset)
+    words = max(1, len(run) * run[0].size // WORD) + (1 if is_shifted else 0)
+    registers = tirx.decl_buffer((words,), "int32", f"fetched_{number}", scope="local")
+    return Fetch(tuple(run), loop, address, edges, registers, tuple(binds), offset, shift, tail)
+
+
+def _is_shifted(run: Sequence[Source], address: Address) -> bool:
+    """Whether the run's words are not surely aligned, and whole words of the buffer."""
+    size = run[0].size
+    if len(run) * size < WORD or size >= WORD:
+        return False
+    parts = (address.origin, address.own, address.step, bytes_of(run[0].buffer))
+    return any(multiple_of(part) % WORD for part in parts)
+
+
+def _aligned(run: Sequence[Source], address: Address, let: Let) -> tuple[Address, Any]:
+    """With a base of whole words, and what is left of it for the lanes, if anything is."""
+    if multiple_of(address.step) % WORD:
+        raise NotUnderstoodError(f"`{run[0].buffer.name}` is aligned otherwise from turn to turn")
+    if not multiple_of(address.origin) % WORD:
+        return address, None
+    low = let("low", tirx.Cast("int32", address.origin & tirx.const(3, "int64")))
+    return replace(address, origin=address.origin - tirx.Cast("int64", low)), low
+
+
+def _tail(run: Sequence[Source], address: Address, loop: Loop, let: Let) -> Tail | None:
+    """The last word of the buffer, or None if there are only whole words."""
+    buffer, element = run[0].buffer, run[0].size
+    size = bytes_of(buffer)
+    number = constant(size)
+    if number is not None and number % WORD == 0:
+        return None
+    whole = size & tirx.const(-WORD, "int64")
+    value: Any = None
+    for byte in range(0, WORD - element, element):
+        part = device.call(
+            "int32", f"buffer.load.{device.KINDS[element]}", buffer.data, whole, size, i32(byte),
+            i32(0),
+        )  # fmt: skip
+        part = tirx.shift_left(part, i32(8 * byte)) if byte else part
+        value = part if value is None else value | part
+    return Tail(
+        let("tail", value),
+        let("tail_place", tirx.Cast("int32", whole - address.origin)),
+        number is None or not all(_is_whole_before_last(s, number, loop) for s in run),
+    )
+
+
+def _is_whole_before_last(source: Source, size: int, loop: Loop) -> bool:
+    """Whether only the last turn may need the last word."""
+    most = largest(source.place, source.conditions, loop.before_last)
+    return most is not None and (most + 1) * source.size <= size // WORD * WORD
+
+
 def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[Fetch]:
     """A run as one fetch; one by one where together they may start before the buffer.
 
     Raises NotUnderstoodError where that is not sure of one element, either.
     """
-    fetch = Fetch(run, loop, number, exact)
+    fetch = fetch_of(run, loop, number, exact)
     if fetch.starts_inside:
         return [fetch]
-    fetches = [Fetch([each], loop, number + n, exact) for n, each in enumerate(run)]
+    fetches = [fetch_of([each], loop, number + n, exact) for n, each in enumerate(run)]
     for each in fetches:
         if not each.starts_inside:
             first = each.run[0]
@@ -420,13 +308,7 @@ def loadable(run: list[Source]) -> list[list[Source]]:
     return [[source] for source in run]
 
 
-def _wide(value: Any) -> Any:
-    """In 64 bits, which any number of bytes has room in."""
-    number = constant(value)
-    return tirx.const(number, "int64") if number is not None else tirx.Cast("int64", value)
-
-
-def _is_whole(run: list[Source]) -> bool:
+def _is_whole(run: Sequence[Source]) -> bool:
     """Whether a run is aligned to its own length, and the buffer ends where such a run does."""
     elements = 1
     for extent in run[0].buffer.shape:
@@ -434,6 +316,10 @@ def _is_whole(run: list[Source]) -> bool:
     return not (multiple_of(run[0].place) % len(run) or elements % len(run))
 
 
-def _among(condition: Any, others: Sequence[Any]) -> bool:
-    """Whether one of the others is written alike."""
-    return any(condition.same_as(other) or str(condition) == str(other) for other in others)
+def bytes_of(buffer: Any) -> Any:
+    """The size of a whole buffer, in 64 bits."""
+    size: Any = bits_of(buffer.dtype) // 8
+    for extent in buffer.shape:
+        number = constant(extent)
+        size = size * (extent.astype("int64") if number is None else number)
+    return tirx.const(size, "int64") if isinstance(size, int) else size

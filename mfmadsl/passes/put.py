@@ -75,7 +75,7 @@ class Put:
         words = max(1, len(self.run) * self.size // WORD)
         if not self.is_plain:
             return 1 + 4 * len(self.run)
-        shifted = words if any(f.shifted for f in self.fetches) else 0
+        shifted = words if any(f.is_shifted for f in self.fetches) else 0
         return 1 + shifted + (0 if self.is_straight else words)
 
     def statements(self, k: Any, is_last: bool, buffer: Any = None) -> list[Any]:

@@ -33,7 +33,8 @@ from mfmadsl.passes.expression import (
     total,
     variables_of,
 )
-from mfmadsl.passes.fetch import Fetch, Loop, inside, loadable
+from mfmadsl.passes.fetch import Fetch, fetch_of, inside, loadable
+from mfmadsl.passes.loop import Loop
 from mfmadsl.passes.main_loop import MainLoop, main_loop
 from mfmadsl.passes.places import Places, Swizzle, swizzled
 from mfmadsl.passes.put import Home, Put
@@ -117,9 +118,9 @@ class Traffic:
     def spans(self) -> list[tuple[str, Any]]:
         """(buffer, bytes) of what is fetched, where that is known at the launch only."""
         return [
-            (str(fetch.run[0].buffer.name), fetch.span)
+            (str(fetch.run[0].buffer.name), fetch.address.span)
             for fetch in self.fetches
-            if constant(fetch.span) is None
+            if constant(fetch.address.span) is None
         ]
 
     def _facts(self, analyzer: Analyzer) -> Loop:
@@ -286,7 +287,7 @@ class Traffic:
         if swizzle:
             exchanged[lane] = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
         exact = put.buffer.__chandle__() not in self.loose
-        fetch = Fetch(put.fetches[0].run, self.facts, number, exact, exchanged)
+        fetch = fetch_of(put.fetches[0].run, self.facts, number, exact, exchanged)
         return DirectLoad(fetch, put.buffer, parts[1])
 
 
@@ -303,5 +304,5 @@ class DirectLoad:
         tile = tiles.get(self.buffer.__chandle__(), self.buffer)
         place = self.place * (bits_of(self.buffer.dtype) // 8)
         return Evaluate(
-            device.call("int32", "buffer.to.lds", *self.fetch.address(k), tile.data, place)
+            device.call("int32", "buffer.to.lds", *self.fetch.arguments(k), tile.data, place)
         )

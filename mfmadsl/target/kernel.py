@@ -20,7 +20,7 @@ from mfmadsl.argument import (
 from mfmadsl.emulator.argument import check_described
 from mfmadsl.emulator.registers import Registers
 from mfmadsl.error import ArgumentError
-from mfmadsl.passes.fetch import SPAN_LIMIT
+from mfmadsl.passes.address import SPAN_LIMIT
 from mfmadsl.target.extent import Extent, Formula, value_of
 from mfmadsl.target.isolate import run_isolated
 from mfmadsl.target.linker import link

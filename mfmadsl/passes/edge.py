@@ -1,0 +1,64 @@
+"""The conditions under which neighbours in memory are wanted, and what becomes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from mfmadsl.passes.element import Source
+from mfmadsl.passes.expression import depends, substitute
+from mfmadsl.passes.loop import Loop
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Where `fixed` (alike in all turns) or `moving` conditions fail, the load goes past the end.
+
+    Where those of `masks` fail, element by element, what was loaded is cleared. `offset` are the
+    first two as the source says them. `ends_inside` says that only the first element was asked,
+    and `always` that others than the last turn may meet a moving condition or a mask.
+    """
+
+    offset: tuple[Any, ...]
+    fixed: tuple[Any, ...]
+    moving: tuple[Any, ...]
+    masks: tuple[tuple[Any, ...], ...]
+    ends_inside: bool
+    always: bool
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether some turn may differ from the others."""
+        return bool(self.moving) or any(self.masks)
+
+
+def edges_of(
+    run: Sequence[Source], loop: Loop, exact: bool, exchanged: Mapping[tirx.Var, Any]
+) -> Edges:
+    """Those of neighbours; if not `exact`, whatever is read past an edge will do."""
+    k, first = loop.variable, run[0]
+    shared = [c for c in first.conditions if all(_among(c, s.conditions) for s in run)]
+    loose = set() if exact else {str(c) for s in run for c in s.edges if not depends(c, k)}
+    # One that differs along the run is taken from the first: no one looks at the others.
+    offset = [c for c in first.conditions if str(c) in loose or _among(c, shared)]
+    moving = [c for c in offset if depends(c, k)]
+    masks = tuple(
+        tuple(c for c in s.conditions if str(c) not in loose and not _among(c, shared)) for s in run
+    )
+    checked = [*moving, *(c for each in masks for c in each)]
+    return Edges(
+        offset=tuple(offset),
+        fixed=tuple(substitute(c, exchanged) for c in offset if not depends(c, k)),
+        moving=tuple(substitute(c, exchanged) for c in moving),
+        masks=masks,
+        ends_inside=any(str(c) in loose and not _among(c, shared) for c in first.conditions),
+        always=any(not loop.holds_before_last(c) for c in checked),
+    )
+
+
+def _among(condition: Any, others: Sequence[Any]) -> bool:
+    """Whether one of the others is written alike."""
+    return any(condition.same_as(other) or str(condition) == str(other) for other in others)
