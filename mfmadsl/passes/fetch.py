@@ -23,6 +23,7 @@ from mfmadsl.passes.element import Source
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     WORD,
+    bits_of,
     constant,
     depends,
     i32,
@@ -34,6 +35,7 @@ from mfmadsl.passes.expression import (
     substitute,
     total,
     variables_of,
+    widened,
 )
 from mfmadsl.passes.linear import bounded, counts_down, largest
 
@@ -117,7 +119,7 @@ class Fetch:
         self.shifted = self._is_shifted()
         self.span = self._span(own)
         if self.shifted:  # the last word is found by its offset: it has to have one
-            self.span = self.loop.analyzer.simplify(self.span + _wide(self._reach))
+            self.span = self.loop.analyzer.simplify(self.span + self._reach)
         if (number := constant(self.span)) is not None and number >= SPAN_LIMIT:
             raise NotUnderstoodError(
                 f"a tile of `{first.buffer.name}` spans {number} bytes, which offsets of 31 bits "
@@ -133,17 +135,26 @@ class Fetch:
     def _span(self, own: Any) -> Any:
         """Bytes from the first that a lane may reach to the end of the last, of extents that are
         known at the launch perhaps."""
-        known = {}
+        analyzer, known = self.loop.analyzer, {}
         for v in variables_of(own):
-            if v.name not in self.loop.symbols:
-                bound = self.loop.analyzer.const_int_bound(v)
-                ends = (int(bound.min_value), int(bound.max_value))
-                known[v] = IntervalSet(*(tirx.const(end, str(v.ty.dtype)) for end in ends))
-        most = self.loop.analyzer.int_set(own, known).max_value if known else own
-        span = self.loop.analyzer.simplify((_wide(most) + len(self.run)) * self.size)
+            if v.name in self.loop.symbols:
+                continue
+            if v.name not in self.loop.threads and self._counts_up():
+                return self._bytes  # of all workgroups, which together reach all of the buffer
+            bound = analyzer.const_int_bound(v)
+            largest_of_type = (1 << bits_of(v.ty.dtype) - 1) - 1
+            ends = (int(bound.min_value), min(int(bound.max_value), largest_of_type))
+            known[v] = IntervalSet(*(tirx.const(end, str(v.ty.dtype)) for end in ends))
+        # In 64 bits: TVM computes the ends in the type of the expression, and wraps around.
+        most = analyzer.int_set(widened(own), known).max_value if known else widened(own)
         if constant(most) is None and not variables_of(most):
             raise NotUnderstoodError(f"`{self.run[0].buffer.name}[{own}]` has no upper bound")
-        return span
+        return analyzer.simplify((most + len(self.run)) * self.size)
+
+    def _counts_up(self) -> bool:
+        """Whether nothing that is added to a lane's own place is negative."""
+        parts = (self._origin, self._step)
+        return all(int(self.loop.analyzer.const_int_bound(p).min_value) >= 0 for p in parts)
 
     def _classify(self) -> None:
         """Which conditions move the offset, and which clear elements after the load."""
@@ -182,7 +193,7 @@ class Fetch:
         size: Any = 1
         for extent in self.run[0].buffer.shape:
             number = constant(extent)
-            size = size * (extent.astype("int64") if number is None else number)
+            size = size * (widened(extent) if number is None else number)
         size = size * self.size
         return tirx.const(size, "int64") if isinstance(size, int) else size
 
@@ -288,8 +299,8 @@ class Fetch:
     def _reach(self) -> Any:
         """Bytes that all turns together go."""
         step = constant(self._step)
-        way = self._step if step is None else tirx.const(abs(step), str(self._step.ty.dtype))
-        return self.loop.analyzer.simplify(self.loop.count * way * self.size)
+        way = self._step if step is None else tirx.const(abs(step), "int64")
+        return self.loop.analyzer.simplify(widened(self.loop.count) * widened(way) * self.size)
 
     def _place(self, k: Any) -> tuple[Any, Any]:
         """(origin, step) of a turn: the step as a scalar offset, where 31 bits have room for it."""
@@ -299,7 +310,7 @@ class Fetch:
             return self._origin, i32(0)
         if self.shifted or (reach is not None and reach < SPAN_LIMIT):
             return self._origin, narrowed(k) * narrowed(step)
-        far = tirx.Cast("int64", k) * tirx.Cast("int64", step)
+        far = widened(k) * (widened(self._step) * self.size)
         return self._origin + far, i32(0)
 
     def _offset_at(self, k: Any, masked: bool) -> Any:
@@ -418,12 +429,6 @@ def loadable(run: list[Source]) -> list[list[Source]]:
     if len(run) * run[0].size >= WORD or _is_whole(run):
         return [run]
     return [[source] for source in run]
-
-
-def _wide(value: Any) -> Any:
-    """In 64 bits, which any number of bytes has room in."""
-    number = constant(value)
-    return tirx.const(number, "int64") if number is not None else tirx.Cast("int64", value)
 
 
 def _is_whole(run: list[Source]) -> bool:
