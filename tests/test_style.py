@@ -35,4 +35,5 @@ def test_no_file_is_called_by_what_means_nothing() -> None:
 def test_a_package_hands_on_names_and_nothing_else() -> None:
     for path in (ROOT / "mfmadsl").rglob("__init__.py"):
         if path.parent.name != "mfmadsl":
-            assert not re.search(r"^\s*(def|class) ", path.read_text(), re.MULTILINE), path
+            own = r"^\s*(def (?!__getattr__)|class )"  # names may be handed on when they are asked
+            assert not re.search(own, path.read_text(), re.MULTILINE), path

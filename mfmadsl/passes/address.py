@@ -12,6 +12,7 @@ from tvm.sym import IntervalSet, detect_linear_equation
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
+    bits_of,
     constant,
     i32,
     multiplied_out,
@@ -19,6 +20,7 @@ from mfmadsl.passes.expression import (
     substitute,
     total,
     variables_of,
+    widened,
 )
 from mfmadsl.passes.linear import counts_down
 from mfmadsl.passes.loop import Loop
@@ -49,8 +51,7 @@ class Address:
             return self.origin, i32(0)
         if as_scalar or (reach is not None and reach < SPAN_LIMIT):
             return self.origin, narrowed(k) * narrowed(self.step)
-        far = tirx.Cast("int64", k) * tirx.Cast("int64", self.step)
-        return self.origin + far, i32(0)
+        return self.origin + widened(k) * self.step, i32(0)
 
 
 def address_of(run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, Any]) -> Address:
@@ -77,33 +78,41 @@ def address_of(run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, A
     else:
         least = 0
     number = constant(step)
-    way = step if number is None else tirx.const(abs(number), str(step.ty.dtype))
+    way = widened(step) if number is None else tirx.const(abs(number), "int64")
+    origin = total(uniform, "int64") + least
+    counts_up = all(int(loop.analyzer.const_int_bound(p).min_value) >= 0 for p in (origin, step))
     return Address(
-        origin=(total(uniform, "int64") + least) * size,
+        origin=origin * size,
         own=narrowed(substitute(own, exchanged)) * size,
-        step=step * size,
-        span=_span(run, own, loop),
-        reach=loop.analyzer.simplify(loop.count * way * size),
+        step=widened(step) * size,
+        span=_span(run, own, loop, counts_up),
+        reach=loop.analyzer.simplify(widened(loop.count) * way * size),
         counts_down=counts_down(own, loop.analyzer),
     )
 
 
-def _span(run: Sequence[Source], own: Any, loop: Loop) -> Any:
-    known = {}
+def _span(run: Sequence[Source], own: Any, loop: Loop, counts_up: bool) -> Any:
+    """`counts_up` says that nothing that is added to a lane's own place is negative."""
+    analyzer, known = loop.analyzer, {}
     for v in variables_of(own):
-        if v.name not in loop.symbols:
-            bound = loop.analyzer.const_int_bound(v)
-            ends = (int(bound.min_value), int(bound.max_value))
-            known[v] = IntervalSet(*(tirx.const(end, str(v.ty.dtype)) for end in ends))
-    most = loop.analyzer.int_set(own, known).max_value if known else own
+        if v.name in loop.symbols:
+            continue
+        if v.name not in loop.threads and counts_up:
+            return bytes_of(run[0].buffer)  # of all workgroups, which together reach all of it
+        bound = analyzer.const_int_bound(v)
+        largest_of_type = (1 << bits_of(v.ty.dtype) - 1) - 1
+        ends = (int(bound.min_value), min(int(bound.max_value), largest_of_type))
+        known[v] = IntervalSet(*(tirx.const(end, str(v.ty.dtype)) for end in ends))
+    # In 64 bits: TVM computes the ends in the type of the expression, and wraps around.
+    most = analyzer.int_set(widened(own), known).max_value if known else widened(own)
     if constant(most) is None and not variables_of(most):
         raise NotUnderstoodError(f"`{run[0].buffer.name}[{own}]` has no upper bound")
-    return loop.analyzer.simplify((_wide(most) + len(run)) * run[0].size)
+    return analyzer.simplify((most + len(run)) * run[0].size)
 
 
 def over_all_turns(address: Address, loop: Loop) -> Address:
     """With the span of all turns together."""
-    return replace(address, span=loop.analyzer.simplify(address.span + _wide(address.reach)))
+    return replace(address, span=loop.analyzer.simplify(address.span + address.reach))
 
 
 def check_span(address: Address, source: Source) -> None:
@@ -116,7 +125,11 @@ def check_span(address: Address, source: Source) -> None:
         )
 
 
-def _wide(value: Any) -> Any:
-    """In 64 bits, which any number of bytes has room in."""
-    number = constant(value)
-    return tirx.const(number, "int64") if number is not None else tirx.Cast("int64", value)
+def bytes_of(buffer: Any) -> Any:
+    """The size of a whole buffer, in 64 bits."""
+    elements: Any = 1
+    for extent in buffer.shape:
+        number = constant(extent)
+        elements = elements * (widened(extent) if number is None else number)
+    size = elements * (bits_of(buffer.dtype) // 8)
+    return tirx.const(size, "int64") if isinstance(size, int) else size

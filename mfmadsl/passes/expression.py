@@ -133,6 +133,17 @@ def narrowed(expression: Any) -> Any:
     return tirx.Cast("int32", expression)
 
 
+def widened(expression: Any) -> Any:
+    """The same number, computed in 64 bits, in which nothing of it wraps around."""
+    if isinstance(expression, tirx.IntImm):
+        return tirx.const(int(expression), "int64")
+    if isinstance(expression, tirx.Cast):
+        return widened(expression.value)
+    if isinstance(expression, _ARITHMETIC):
+        return type(expression)(widened(expression.a), widened(expression.b))
+    return expression if str(expression.ty.dtype) == "int64" else tirx.Cast("int64", expression)
+
+
 def ramp(base: Any, lanes: int) -> Any:
     """Consecutive indices; a single one is no vector."""
     base = i32(base) if isinstance(base, int) else base

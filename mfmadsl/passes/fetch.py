@@ -18,13 +18,12 @@ from tvm import tirx
 from tvm.tirx import AllocBuffer, Bind, BufferStore
 
 from mfmadsl.passes import device
-from mfmadsl.passes.address import Address, address_of, check_span, over_all_turns
+from mfmadsl.passes.address import Address, address_of, bytes_of, check_span, over_all_turns
 from mfmadsl.passes.edge import Edges, edges_of
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     WORD,
-    bits_of,
     constant,
     i32,
     multiple_of,
@@ -314,12 +313,3 @@ def _is_whole(run: Sequence[Source]) -> bool:
     for extent in run[0].buffer.shape:
         elements *= multiple_of(extent)
     return not (multiple_of(run[0].place) % len(run) or elements % len(run))
-
-
-def bytes_of(buffer: Any) -> Any:
-    """The size of a whole buffer, in 64 bits."""
-    size: Any = bits_of(buffer.dtype) // 8
-    for extent in buffer.shape:
-        number = constant(extent)
-        size = size * (extent.astype("int64") if number is None else number)
-    return tirx.const(size, "int64") if isinstance(size, int) else size
