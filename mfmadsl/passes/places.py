@@ -17,7 +17,7 @@ from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Bind, Var
 
-from mfmadsl.passes.expression import constant, i32
+from mfmadsl.passes.expression import constant, i32, multiple_of
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,14 @@ class Places:
             bits |= term.mask << term.left
         fixed ^= swizzled(fixed, swizzle)
         change = fixed & bits
+        # In units that TVM and LLVM see to be aligned: of an XOR they could not tell.
+        low = min(_low(multiple_of(moving)), _low(change), *(min(t.left, t.right) for t in swizzle))
         key = buffer.__chandle__(), str(moving), change
         if key not in self._found:
             self._found[key] = Var(f"place_{len(self.binds)}", "int32")
-            value = moving ^ swizzled(moving, swizzle) ^ i32(change)
+            unit = Analyzer().simplify(tirx.floordiv(moving, i32(1 << low)))
+            narrow = [Term(t.right - low, t.mask, t.left - low) for t in swizzle]
+            value = unit ^ swizzled(unit, tuple(narrow)) ^ i32(change >> low)
             self.binds.append(Bind(self._found[key], Analyzer().simplify(value)))
-        rest = fixed & ~bits
-        return self._found[key] + i32(rest) if rest else self._found[key]
+        found, rest = self._found[key] * i32(1 << low), fixed & ~bits
+        return found + i32(rest) if rest else found

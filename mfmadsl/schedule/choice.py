@@ -126,7 +126,7 @@ def _legal(
         row_bytes = max(wanted, least)
         while row_bytes > least and row_bytes // 2 >= k * element_bytes:
             row_bytes //= 2
-        waves = _waves(block_m, block_n, (intrinsic.m, intrinsic.n))
+        waves = _waves(block_m, block_n, intrinsic)
         if waves is None:
             continue
         k_step = row_bytes // element_bytes
@@ -141,11 +141,13 @@ def _legal(
         yield tiling
 
 
-def _waves(block_m: int, block_n: int, least: tuple[int, int]) -> tuple[int, int] | None:
-    """Four waves, eight for the largest tile, with tiles as square as they can be."""
+def _waves(block_m: int, block_n: int, intrinsic: Intrinsic) -> tuple[int, int] | None:
+    """Four waves, eight where four would keep all their registers for sums; as square as can be."""
+    least = intrinsic.m, intrinsic.n
     if block_m < least[0] or block_n < least[1]:
         return None
-    wanted = 8 if block_m * block_n >= 256 * 256 else 4
+    words = max(1, intrinsic.c.type.bits // 32)
+    wanted = 8 if block_m * block_n * words >= 256 * 256 else 4
     along_m = along_n = 1
     while along_m * along_n < wanted:
         room_m, room_n = block_m // along_m > least[0], block_n // along_n > least[1]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 from tvm import te
 
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
-from tests.schedule.gemm.workloads import Workload
+from mfmadsl.target import build
+from tests.schedule.gemm.workloads import FP8, Workload
 
 LARGE = Workload(4096, 4096, 4096)
 GOOD = Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)
@@ -77,3 +79,34 @@ def test_what_you_choose_is_what_you_get() -> None:
     tiling = replace(gemm_tiling(LARGE.function()), block=(128, 128), waves=(2, 2))
     kernel = gemm_schedule(LARGE.function(), tiling=tiling).mod["main"].script()
     assert 'T.thread_binding(4, thread="threadIdx.y")' in kernel
+
+
+EXTENTS = [64, 300, 333, 999, 1000, 2048, 4095, 4096, 8192]
+LENGTHS = [1, 7, 62, 126, 397, 998, 1023, 4094, 4095, 4096, 8191]
+
+
+@pytest.mark.parametrize("arch", ["gfx908", "gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("seed", range(8))
+def test_no_default_spills_or_is_slow(arch: str, seed: int) -> None:
+    """Of random shapes, types and orders: all registers fit, and the pipeline takes every loop."""
+    draw = Random(f"{arch} {seed}")
+    kinds = ["float16", "bfloat16", "float32", "int8"]
+    kinds += ["float64"] if arch != "gfx908" else []
+    kinds += [FP8[arch]] if arch in FP8 else []
+    kind, by_rows = draw.choice(kinds), [draw.random() < 0.7 for _ in "ABC"]
+    m, n, k = draw.choice(EXTENTS), draw.choice(EXTENTS), draw.choice(LENGTHS)
+    workload = Workload(m, n, k, kind, kind, *by_rows)
+    kernel = build(gemm_schedule(workload.function(), arch=arch), arch)
+    for each in kernel.chain():
+        assert each.registers.spilled == each.registers.scratch_bytes == 0, workload
+    assert not kernel.remarks, workload
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_sums_of_float64_leave_registers(by_rows: bool) -> None:
+    """The largest tile of a large product: four waves would keep 256 registers for sums."""
+    workload = Workload(8192, 8192, 8192, "float64", "float64", b_rows=by_rows)
+    tiling = gemm_tiling(workload.function())
+    assert (tiling.block, tiling.waves) == ((256, 128), (4, 2))
+    kernel = build(gemm_schedule(workload.function(), tiling=tiling))
+    assert kernel.registers.spilled == 0
