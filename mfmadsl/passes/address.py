@@ -12,6 +12,7 @@ from tvm.sym import IntervalSet, detect_linear_equation
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
+    WORD,
     bits_of,
     constant,
     i32,
@@ -33,6 +34,8 @@ SPAN_LIMIT = 1 << 31
 class Address:
     """In bytes: `origin` is the same for all lanes, `own` a lane's, and each turn adds `step`.
 
+    `ahead` is a constant, apart from `own` so that neighbours can have that in common.
+
     `span` is from the first byte that a lane may reach in a turn to the end of the last one, and
     `reach` what all turns add together; both are of extents that are known at the launch, perhaps.
     """
@@ -43,20 +46,24 @@ class Address:
     span: Any
     reach: Any
     counts_down: bool
+    ahead: int = 0
 
     def at(self, k: Any, as_scalar: bool = False) -> tuple[Any, Any]:
         """(origin, scalar offset) of turn `k`: a scalar if asked for, or if 31 bits have room."""
         number, reach = constant(self.step), constant(self.reach)
         if number == 0:
             return self.origin, i32(0)
-        if as_scalar or (reach is not None and reach < SPAN_LIMIT):
+        if as_scalar or (reach is not None and reach + self.ahead < SPAN_LIMIT):
             return self.origin, narrowed(k) * narrowed(self.step)
         return self.origin + widened(k) * self.step, i32(0)
 
 
-def address_of(run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, Any]) -> Address:
+def address_of(
+    run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, Any], share: bool
+) -> Address:
     """That of neighbours, where lanes may have exchanged what they load.
 
+    With `share` a constant is taken apart; all lanes' have to exist, but in the last turn perhaps.
     Raises NotUnderstoodError if it is not linear in the loop, or has no bounds.
     """
     first, size = run[0], run[0].size
@@ -77,18 +84,31 @@ def address_of(run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, A
         own = loop.analyzer.simplify(own - least)
     else:
         least = 0
-    number = constant(step)
-    way = widened(step) if number is None else tirx.const(abs(number), "int64")
     origin = total(uniform, "int64") + least
     counts_up = all(int(loop.analyzer.const_int_bound(p).min_value) >= 0 for p in (origin, step))
+    span = _span(run, own, loop, counts_up)
+    own, ahead = _apart(own, loop) if share else (own, 0)
+    number = constant(step)
+    way = widened(step) if number is None else tirx.const(abs(number), "int64")
     return Address(
         origin=origin * size,
         own=narrowed(substitute(own, exchanged)) * size,
         step=widened(step) * size,
-        span=_span(run, own, loop, counts_up),
+        span=span,
         reach=loop.analyzer.simplify(widened(loop.count) * way * size),
         counts_down=counts_down(own, loop.analyzer),
+        ahead=ahead * size,
     )
+
+
+def _apart(own: Any, loop: Loop) -> tuple[Any, int]:
+    """A lane's place without the constant in it, and that constant; in whole words."""
+    number = constant(own.b) if isinstance(own, tirx.Add) else None
+    if number is None or number <= 0 or number % WORD:
+        return own, 0
+    if int(loop.analyzer.const_int_bound(own.a).min_value) < 0:
+        return own, 0
+    return own.a, number
 
 
 def _span(run: Sequence[Source], own: Any, loop: Loop, counts_up: bool) -> Any:

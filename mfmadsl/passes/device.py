@@ -50,6 +50,11 @@ def kept(value: Any) -> Any:
     return device("int32", "kept", value)
 
 
+def renewed(value: Any) -> Any:
+    """A lane's value, made when it is asked for, of which LLVM does not know that it had it."""
+    return call("int32", "renewed", value)
+
+
 def barrier() -> Evaluate:
     """All waves of the workgroup are here, and what they have written to the LDS is there."""
     return _effect("llvm.amdgcn.s.barrier")

@@ -10,6 +10,7 @@ from tvm import tirx
 
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.expression import depends, substitute
+from mfmadsl.passes.linear import largest
 from mfmadsl.passes.loop import Loop
 
 
@@ -17,17 +18,22 @@ from mfmadsl.passes.loop import Loop
 class Edges:
     """Where `fixed` (alike in all turns) or `moving` conditions fail, the load goes past the end.
 
-    Where those of `masks` fail, element by element, what was loaded is cleared. `offset` are the
-    first two as the source says them. `ends_inside` says that only the first element was asked,
-    and `always` that others than the last turn may meet a moving condition or a mask.
+    Where those of `masks` fail, element by element, it is cleared. `starts_inside` says
+    that it starts in the buffer, `ends_inside` that only its first element was asked, and `always`
+    that others than the last turn may meet a moving condition or a mask.
     """
 
-    offset: tuple[Any, ...]
     fixed: tuple[Any, ...]
     moving: tuple[Any, ...]
     masks: tuple[tuple[Any, ...], ...]
+    starts_inside: bool
     ends_inside: bool
     always: bool
+
+    @property
+    def are_last(self) -> bool:
+        """Whether there are none but in the last turn."""
+        return not self.fixed and not self.always
 
     @property
     def is_ragged(self) -> bool:
@@ -38,25 +44,37 @@ class Edges:
 def edges_of(
     run: Sequence[Source], loop: Loop, exact: bool, exchanged: Mapping[tirx.Var, Any]
 ) -> Edges:
-    """Those of neighbours; if not `exact`, whatever is read past an edge will do."""
+    """Those of neighbours; if not `exact`, whatever is read past an edge will do.
+
+    Lanes may have exchanged what they load.
+    """
     k, first = loop.variable, run[0]
     shared = [c for c in first.conditions if all(_among(c, s.conditions) for s in run)]
     loose = set() if exact else {str(c) for s in run for c in s.edges if not depends(c, k)}
     # One that differs along the run is taken from the first: no one looks at the others.
-    offset = [c for c in first.conditions if str(c) in loose or _among(c, shared)]
-    moving = [c for c in offset if depends(c, k)]
+    asked = [c for c in first.conditions if str(c) in loose or _among(c, shared)]
+    moving = [c for c in asked if depends(c, k)]
     masks = tuple(
         tuple(c for c in s.conditions if str(c) not in loose and not _among(c, shared)) for s in run
     )
     checked = [*moving, *(c for each in masks for c in each)]
     return Edges(
-        offset=tuple(offset),
-        fixed=tuple(substitute(c, exchanged) for c in offset if not depends(c, k)),
+        fixed=tuple(substitute(c, exchanged) for c in asked if not depends(c, k)),
         moving=tuple(substitute(c, exchanged) for c in moving),
         masks=masks,
+        starts_inside=_starts_inside(first, asked, loop),
         ends_inside=any(str(c) in loose and not _among(c, shared) for c in first.conditions),
         always=any(not loop.holds_before_last(c) for c in checked),
     )
+
+
+def _starts_inside(first: Source, conditions: Sequence[Any], loop: Loop) -> bool:
+    """Whether a load starts in the buffer, where the conditions do not send it past the end.
+
+    A load that ends behind the buffer gives zeros there; one that starts before it is a fault.
+    """
+    before = largest(loop.analyzer.simplify(-first.place), conditions, loop.analyzer)
+    return before is not None and before <= 0
 
 
 def _among(condition: Any, others: Sequence[Any]) -> bool:

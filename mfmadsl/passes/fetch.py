@@ -79,16 +79,6 @@ class Fetch:
         return self.edges.is_ragged or self.tail is not None
 
     @property
-    def starts_inside(self) -> bool:
-        """Whether it starts in the buffer, where it is not sent past the end.
-
-        A load that ends behind the buffer gives zeros there; one that starts before it is a fault.
-        """
-        analyzer = self.loop.analyzer
-        before = largest(analyzer.simplify(-self.run[0].place), self.edges.offset, analyzer)
-        return before is not None and before <= 0
-
-    @property
     def can_be_direct(self) -> bool:
         """Whether it may go from memory into the LDS, past the registers.
 
@@ -107,18 +97,25 @@ class Fetch:
         """Whether its registers hold just what is wanted, in all turns but the last."""
         return not self.is_shifted and not (self.edges.always and any(self.edges.masks))
 
-    def _offset_at(self, k: Any, masked: bool) -> Any:
-        offset = self.offset
-        if masked:
-            for condition in self.edges.moving:
-                now = substitute(condition, {self.loop.variable: k})
-                offset = tirx.Select(now, offset, i32(device.PAST_THE_END))
-        return offset
+    def _place(self, k: Any, masked: bool) -> tuple[Any, Any, Any]:
+        """(origin, offset, scalar offset) of turn `k`.
+
+        With the scalar alone no turn may leave the buffer: what is left of its size, which bounds
+        the offset, would be negative (CDNA3 ISA, section 9.1.5).
+        """
+        origin, step = self.address.at(k, self.is_shifted)
+        offset, ahead = self.offset, i32(self.address.ahead)
+        if not masked:
+            return origin, offset, step + ahead
+        offset = offset + ahead
+        for condition in self.edges.moving:
+            now = substitute(condition, {self.loop.variable: k})
+            offset = tirx.Select(now, offset, i32(device.PAST_THE_END))
+        return origin, offset, step
 
     def fetch(self, k: Any, is_last: bool) -> list[BufferStore]:
         """The loads of turn `k`; those of the last one take care of its edges."""
-        origin, step = self.address.at(k, self.is_shifted)
-        offset = self._offset_at(k, self.edges.always or is_last)
+        origin, offset, step = self._place(k, self.edges.always or is_last)
         data, size = self.run[0].buffer.data, bytes_of(self.run[0].buffer)
         loads, first, length = [], 0, len(self.run) * self.size
         for words in (max(1, length // WORD), *((1,) if self.is_shifted else ())):
@@ -133,9 +130,9 @@ class Fetch:
 
     def arguments(self, k: Any) -> tuple[Any, ...]:
         """(base, origin, size, offset, step) of turn `k`, as the device functions take them."""
-        origin, step = self.address.at(k, self.is_shifted)
+        origin, offset, step = self._place(k, self.edges.always)
         buffer = self.run[0].buffer
-        return buffer.data, origin, bytes_of(buffer), self._offset_at(k, self.edges.always), step
+        return buffer.data, origin, bytes_of(buffer), offset, step
 
     def allocation(self) -> AllocBuffer:
         """Of its registers."""
@@ -159,7 +156,7 @@ class Fetch:
         if self.tail is None or not (is_last or self.tail.always):
             return value
         _, step = self.address.at(k, True)
-        place = self.offset + step + i32(index * WORD)
+        place = self.offset + step + i32(self.address.ahead + index * WORD)
         return tirx.Select(place.equal(self.tail.place), self.tail.value, value)
 
     def _mask(self, index: int, k: Any) -> Any:
@@ -204,7 +201,8 @@ def fetch_of(
     are not linear in the loop, have no bounds, or are aligned otherwise from turn to turn.
     """
     exchanged = exchanged or {}
-    address, edges = address_of(run, loop, exchanged), edges_of(run, loop, exact, exchanged)
+    edges = edges_of(run, loop, exact, exchanged)
+    address = address_of(run, loop, exchanged, loop.lean and edges.are_last)
     binds: list[Bind] = []
 
     def let(name: str, value: Any) -> Any:
@@ -227,7 +225,8 @@ def fetch_of(
         tail = _tail(run, address, loop, let)
     for condition in edges.fixed:
         offset = tirx.Select(condition, offset, i32(device.PAST_THE_END))
-    offset = let("offset", offset)
+    # LLVM would align each of two offsets instead of adding to one that is aligned.
+    offset = let("offset", device.kept(offset) if is_shifted and loop.lean else offset)
     words = max(1, len(run) * run[0].size // WORD) + (1 if is_shifted else 0)
     registers = tirx.decl_buffer((words,), "int32", f"fetched_{number}", scope="local")
     return Fetch(tuple(run), loop, address, edges, registers, tuple(binds), offset, shift, tail)
@@ -287,11 +286,11 @@ def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[
     Raises NotUnderstoodError where that is not sure of one element, either.
     """
     fetch = fetch_of(run, loop, number, exact)
-    if fetch.starts_inside:
+    if fetch.edges.starts_inside:
         return [fetch]
     fetches = [fetch_of([each], loop, number + n, exact) for n, each in enumerate(run)]
     for each in fetches:
-        if not each.starts_inside:
+        if not each.edges.starts_inside:
             first = each.run[0]
             raise NotUnderstoodError(
                 f"`{first.buffer.name}[{first.place}]` may lie before its first element"

@@ -19,7 +19,7 @@ class Loop:
 
     `analyzer` knows the bounds of all variables, and `before_last` those of all turns but the last.
     `threads` is how many there are of each thread index, and `symbols` are the extents that are
-    known at the launch only.
+    known at the launch only. `lean` says that registers are scarce.
     """
 
     variable: tirx.Var
@@ -28,6 +28,7 @@ class Loop:
     before_last: Analyzer
     threads: Mapping[str, int]
     symbols: frozenset[str] = frozenset()
+    lean: bool = False
 
     def is_uniform(self, expression: Any) -> bool:
         """Whether it is the same for all threads."""

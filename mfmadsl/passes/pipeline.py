@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import constant
 from mfmadsl.passes.main_loop import PIPELINE
+from mfmadsl.passes.thread_index import renewed
 from mfmadsl.passes.traffic import Kernel, Threads, Traffic, bind_loop
 from mfmadsl.passes.turns import Turns
 
@@ -35,13 +36,17 @@ class Pipelined:
     spans: tuple[tuple[str, Any], ...]
 
 
-def pipeline(function: PrimFunc, chip: Architecture) -> Pipelined:
-    """Rewrite the annotated loops of a device function."""
+def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipelined:
+    """Rewrite the annotated loops of a device function.
+
+    A `lean` one computes anew what others keep in registers: that takes a few instructions more.
+    """
     remarks: list[str] = []
     fast: list[For] = []
     spans: dict[str, tuple[str, Any]] = {}
     threads, analyzer = _threads(function)
-    kernel = Kernel(function, threads, analyzer, chip)
+    kernel = Kernel(function, threads, analyzer, chip, lean)
+    indices = {v: threads.extents[tag] for tag, v in threads.variables.items() if lean}
 
     def rewrite(statement: Any, again: bool) -> Any:
         if isinstance(statement, For):
@@ -56,10 +61,23 @@ def pipeline(function: PrimFunc, chip: Architecture) -> Pipelined:
                 for name, span in traffic.spans:
                     spans[f"{name} {span}"] = name, span
                 fast.append(statement)
-                return rewritten
+                return SeqStmt(renewed([rewritten], indices)) if again else rewritten
             bind_loop(analyzer, statement)
             again = again or statement.kind != ForKind.UNROLLED
+        if isinstance(statement, SeqStmt):
+            return SeqStmt(in_sequence(list(statement.seq), again))
         return _with_inner(statement, lambda inner: rewrite(inner, again))
+
+    def in_sequence(statements: Sequence[Any], again: bool) -> list[Any]:
+        """What comes after a rewritten loop has thread indices of its own."""
+        done: list[Any] = []
+        for number, statement in enumerate(statements):
+            before = len(fast)
+            done.append(rewrite(statement, again))
+            if len(fast) > before:
+                rest = in_sequence(statements[number + 1 :], again)
+                return [*done, *renewed(rest, indices)]
+        return done
 
     body = rewrite(function.body, False)
     return Pipelined(function.with_body(body), tuple(remarks), len(fast), tuple(spans.values()))
@@ -67,8 +85,6 @@ def pipeline(function: PrimFunc, chip: Architecture) -> Pipelined:
 
 def _with_inner(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
     """A statement with those in it rewritten."""
-    if isinstance(statement, SeqStmt):
-        return SeqStmt([rewrite(s) for s in statement.seq])
     if isinstance(statement, For):
         return For(
             statement.loop_var, statement.min, statement.extent, statement.kind,

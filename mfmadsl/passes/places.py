@@ -17,6 +17,7 @@ from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Bind, Var
 
+from mfmadsl.passes import device
 from mfmadsl.passes.expression import constant, i32, multiple_of
 
 
@@ -87,10 +88,14 @@ def _low(bits: int) -> int:
 
 @dataclass
 class Places:
-    """The swizzle of each buffer, and the addresses that were needed so far."""
+    """The swizzle of each buffer, and the addresses that were needed so far.
+
+    `lean` says that registers are scarce: addresses that differ by an XOR share one.
+    """
 
     swizzles: dict[int, Swizzle]
     threads: dict[str, int]
+    lean: bool = False
     binds: list[Bind] = field(default_factory=list)
     _found: dict[tuple[int, str, int], Var] = field(default_factory=dict)
 
@@ -116,6 +121,8 @@ class Places:
         change = fixed & bits
         # In units that TVM and LLVM see to be aligned: of an XOR they could not tell.
         low = min(_low(multiple_of(moving)), _low(change), *(min(t.left, t.right) for t in swizzle))
+        # Made where it is used of another address, or kept for itself.
+        apart, change = (change, 0) if self.lean else (0, change)
         key = buffer.__chandle__(), str(moving), change
         if key not in self._found:
             self._found[key] = Var(f"place_{len(self.binds)}", "int32")
@@ -123,5 +130,6 @@ class Places:
             narrow = [Term(t.right - low, t.mask, t.left - low) for t in swizzle]
             value = unit ^ swizzled(unit, tuple(narrow)) ^ i32(change >> low)
             self.binds.append(Bind(self._found[key], Analyzer().simplify(value)))
-        found, rest = self._found[key] * i32(1 << low), fixed & ~bits
+        found, rest = self._found[key], fixed & ~bits
+        found = (device.renewed(found) ^ i32(apart >> low) if apart else found) * i32(1 << low)
         return found + i32(rest) if rest else found

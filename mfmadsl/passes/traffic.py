@@ -72,12 +72,16 @@ def bind_loop(analyzer: Analyzer, loop: For) -> None:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a loop stands in: the function, its threads, what is known of them, and the chip."""
+    """What a loop stands in: the function, its threads, what is known of them, and the chip.
+
+    `lean` says that registers are scarce.
+    """
 
     function: PrimFunc
     threads: Threads
     analyzer: Analyzer
     chip: Architecture
+    lean: bool = False
 
 
 class Traffic:
@@ -105,7 +109,9 @@ class Traffic:
             e.buffer.__chandle__() for e in elements if e.buffer.name in loose.split()
         }  # fmt: skip
         swizzle = int(annotations.get(SWIZZLE, 1))
-        self.places = Places(self._swizzles(elements) if swizzle else {}, threads.counts)
+        self.places = Places(
+            self._swizzles(elements) if swizzle else {}, threads.counts, kernel.lean
+        )
         self.fetches, home = self._fetches(elements)
         self.puts = self._puts(elements, home)
         self.steps = [
@@ -131,7 +137,8 @@ class Traffic:
         before_last.bind(self.main.variable, ir.Range(0, most), True)
         threads = self.kernel.threads.counts
         symbols = frozenset(str(p.name) for p in self.kernel.function.params)
-        return Loop(self.main.variable, extent, analyzer, before_last, threads, symbols)
+        lean = self.kernel.lean
+        return Loop(self.main.variable, extent, analyzer, before_last, threads, symbols, lean)
 
     def _check_buffers(self) -> None:
         """The tiles are this loop's alone: nobody else reaches them and sees other contents."""

@@ -13,7 +13,7 @@ from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_flag
-from mfmadsl.emulator.registers import registers_of
+from mfmadsl.emulator.registers import Registers, registers_of
 from mfmadsl.error import MfmadslError
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture, architecture
@@ -53,6 +53,7 @@ class _Emitted:
     launch: Launch
     llvm_ir: str
     code: MachineCode
+    registers: Registers
 
 
 def build(
@@ -94,7 +95,7 @@ def build(
             extents=launch.grid,
             block=launch.block,
             lds_bytes=launch.lds_bytes,
-            registers=registers_of(code.assembly, launch.symbol),
+            registers=each.registers,
             parameters=launch.parameters,
             workspaces=workspaces,
             symbols=symbols_of(function),
@@ -119,8 +120,13 @@ def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
     generator = tvm.get_global_func("tvm.codegen.llvm.target_rocm")
     tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
     with tvm_refusal("mod", LoweringError):
-        kernels = lower(function, chip)
-        return [_emit_kernel(*each, chip) for each in kernels]
+        kernels = [_emit_kernel(*each, chip) for each in lower(function, chip)]
+        if not any(each.registers.spilled for each in kernels):
+            return kernels
+        # How many registers it takes LLVM alone can tell.
+        others = [_emit_kernel(*each, chip) for each in lower(function, chip, lean=True)]
+        pairs = zip(kernels, others, strict=True)
+        return [min(pair, key=lambda each: each.registers.spilled) for pair in pairs]
 
 
 def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture) -> _Emitted:
@@ -135,7 +141,8 @@ def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture) -> _E
     if not launch.places_lds:
         ir = align_lds(ir)
     _check_calls(ir)
-    return _Emitted(launch, ir, emit(ir, launch.symbol, chip.name))
+    code = emit(ir, launch.symbol, chip.name)
+    return _Emitted(launch, ir, code, registers_of(code.assembly, launch.symbol))
 
 
 def _check_calls(ir: str) -> None:

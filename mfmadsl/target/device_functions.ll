@@ -104,6 +104,13 @@ define i32 @mfmadsl.kept(i32 %value) alwaysinline {
   ret i32 %same
 }
 
+; The same, where it stands: nothing moves or merges it.
+
+define i32 @mfmadsl.renewed(i32 %value) alwaysinline {
+  %same = call i32 asm sideeffect "", "=v,0"(i32 %value)
+  ret i32 %same
+}
+
 ; Straight into the LDS: a lane's 16 bytes go 16 bytes times its number after `place` (gfx950). The caller waits for them.
 
 define i32 @mfmadsl.buffer.to.lds(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step, ptr addrspace(3) %memory, i32 %place) alwaysinline {

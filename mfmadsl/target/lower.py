@@ -94,13 +94,16 @@ def _extent(expression: Any) -> Extent:
     return Formula(operator, _extent(expression.a), _extent(expression.b))
 
 
-def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, Launch]]:
+def lower(
+    function: PrimFunc, chip: Architecture, lean: bool = False
+) -> list[tuple[tvm.IRModule, Launch]]:
     """For each kernel, in the order of their launches: the device module (one function), and its
     launch.
 
     A device function takes its pointers in the order of the PrimFunc's parameters, where TVM would
-    sort them. What the kernels take has names that differ, as `named_apart` gives them. Raises
-    LoweringError if the module does not become kernels.
+    sort them. What the kernels take has names that differ, as `named_apart` gives them. `lean` is
+    for kernels that have too few registers. Raises LoweringError if the module does not become
+    kernels.
     """
     module = tvm.IRModule({"main": _corrected(function)})
     module = tirx.transform.BindTarget(rocm_target(chip.name))(module)
@@ -118,16 +121,16 @@ def lower(function: PrimFunc, chip: Architecture) -> list[tuple[tvm.IRModule, La
         )
     # TVM numbers them as they come: main_kernel, main_kernel_1, ...
     kernels.sort(key=lambda found: (len(found[0].name_hint), found[0].name_hint))
-    return [_device(name, kernel, function, chip) for name, kernel in kernels]
+    return [_device(name, kernel, function, chip, lean) for name, kernel in kernels]
 
 
 def _device(
-    name: Any, kernel: PrimFunc, function: PrimFunc, chip: Architecture
+    name: Any, kernel: PrimFunc, function: PrimFunc, chip: Architecture, lean: bool
 ) -> tuple[tvm.IRModule, Launch]:
     kernel = _in_order(kernel, [p.name for p in function.params])
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
-    pipelined = pipeline(module[name], chip)
+    pipelined = pipeline(module[name], chip, lean)
     kernel = regrid(pipelined.function, grid) if grid else pipelined.function
     module = tvm.IRModule({name: kernel})
     # Before divisions become shifts.

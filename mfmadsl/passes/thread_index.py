@@ -1,0 +1,31 @@
+"""Thread indices anew, so that what is made of them does not wait in registers for its use.
+
+LLVM computes the places of C ahead of the loops over K, since they are the same after it; the loop
+needs its registers for sums, and where there are too few, they are spilled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tvm.tirx import Bind, Var
+
+from mfmadsl.passes import device
+from mfmadsl.passes.expression import depends, i32, substitute
+
+
+def renewed(statements: Sequence[Any], threads: Mapping[Var, int]) -> list[Any]:
+    """The statements, with thread indices that LLVM takes for others than those before.
+
+    `threads` says how many there are of each.
+    """
+    used = {v: n for v, n in threads.items() if any(depends(s, v) for s in statements)}
+    own = {variable: Var(variable.name, "int32") for variable in used}
+    binds = [Bind(own[v], _within(device.renewed(v), n)) for v, n in used.items()]
+    return [*binds, *(substitute(statement, own) for statement in statements)]
+
+
+def _within(index: Any, count: int) -> Any:
+    """The index, of which LLVM sees again how many there are."""
+    return index & i32((1 << (count - 1).bit_length()) - 1)
