@@ -18,6 +18,7 @@ from mfmadsl.passes.expression import (
     i32,
     multiplied_out,
     narrowed,
+    parted,
     substitute,
     total,
     variables_of,
@@ -103,12 +104,10 @@ def address_of(
 
 def _apart(own: Any, loop: Loop) -> tuple[Any, int]:
     """A lane's place without the constant in it, and that constant; in whole words."""
-    number = constant(own.b) if isinstance(own, tirx.Add) else None
-    if number is None or number <= 0 or number % WORD:
+    moving, number = parted(own)
+    if number <= 0 or number % WORD or int(loop.analyzer.const_int_bound(moving).min_value) < 0:
         return own, 0
-    if int(loop.analyzer.const_int_bound(own.a).min_value) < 0:
-        return own, 0
-    return own.a, number
+    return moving, number
 
 
 def _span(run: Sequence[Source], own: Any, loop: Loop, counts_up: bool) -> Any:

@@ -79,6 +79,15 @@ def terms_of(expression: Any) -> list[Any]:
     return [expression]
 
 
+def parted(expression: Any) -> tuple[Any, int]:
+    """A sum without the constants in it, and their sum."""
+    terms = terms_of(expression)
+    numbers = [number for t in terms if (number := constant(t)) is not None]
+    if not numbers:
+        return expression, 0
+    return total([t for t in terms if constant(t) is None], str(expression.ty.dtype)), sum(numbers)
+
+
 def multiplied_out(expression: Any) -> list[Any]:
     """The terms of a sum of which none is a product of sums."""
     if isinstance(expression, tirx.Add):

@@ -18,7 +18,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Bind, Var
 
 from mfmadsl.passes import device
-from mfmadsl.passes.expression import constant, i32, multiple_of
+from mfmadsl.passes.expression import constant, i32, multiple_of, parted
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,7 @@ class Places:
         swizzle = self.of(buffer)
         if not swizzle:
             return place
-        moving, fixed = place, 0
-        if isinstance(place, tirx.Add) and (number := constant(place.b)) is not None:
-            moving, fixed = place.a, number
-        elif (number := constant(place)) is not None:
-            moving, fixed = i32(0), number
+        moving, fixed = parted(place)
         bits = known_bits(moving, self.threads)
         if bits is None or bits & fixed:
             moving, fixed, bits = place, 0, 0
