@@ -46,7 +46,7 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
     spans: dict[str, tuple[str, Any]] = {}
     threads, analyzer = _threads(function)
     kernel = Kernel(function, threads, analyzer, chip, lean)
-    indices = {v: threads.extents[tag] for tag, v in threads.variables.items() if lean}
+    anew = {v: threads.extents[tag] for tag, v in threads.variables.items() if lean}
 
     def rewrite(statement: Any, again: bool) -> Any:
         if isinstance(statement, For):
@@ -61,7 +61,7 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
                 for name, span in traffic.spans:
                     spans[f"{name} {span}"] = name, span
                 fast.append(statement)
-                return SeqStmt(renewed([rewritten], indices)) if again else rewritten
+                return SeqStmt(renewed([rewritten], anew))
             bind_loop(analyzer, statement)
             again = again or statement.kind != ForKind.UNROLLED
         if isinstance(statement, SeqStmt):
@@ -76,7 +76,7 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
             done.append(rewrite(statement, again))
             if len(fast) > before:
                 rest = in_sequence(statements[number + 1 :], again)
-                return [*done, *renewed(rest, indices)]
+                return [*done, *renewed(rest, anew)]
         return done
 
     body = rewrite(function.body, False)

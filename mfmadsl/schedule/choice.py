@@ -25,7 +25,7 @@ _LDS_BYTES_PER_CYCLE = 128  # CDNA3 ISA, section 11
 _MEMORY_BYTES_PER_CYCLE = 64  # from the L2 to a compute unit (CDNA3 white paper)
 _STEP_OVERHEAD = 64  # cycles of a step that two barriers cost
 _TILE_OVERHEAD = 3000  # cycles of a tile in which nothing is multiplied: first fetch, last store
-_LEAST_STEPS = 4  # of a workgroup that shares a tile's K
+_LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
 _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
 
 
@@ -91,8 +91,8 @@ def default_tiling(
     its ends; the GEMM takes as many rounds of tiles as there are more tiles than compute units.
 
     If that leaves more than half of the compute units idle, K is split until they are not, as long
-    as each share has four steps; K has to be known for it. From four rounds on, workgroups are
-    persistent.
+    as each share has four steps; K has to be known for it. From four rounds of tiles of four steps
+    on, workgroups are persistent.
     """
     m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
     batches = ceil((shape.batches or 1) / intrinsic.blocks)
@@ -111,7 +111,7 @@ def default_tiling(
     tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
     steps = ceil(k / tiling.k_step)
     split = max(1, min(chip.compute_units // tiles, steps // _LEAST_STEPS)) if shape.k else 1
-    persistent = split == 1 and tiles >= _ROUNDS * chip.compute_units
+    persistent = split == 1 and tiles >= _ROUNDS * chip.compute_units and steps >= _LEAST_STEPS
     stages = tiling.stages if split == 1 else 1
     return replace(tiling, stages=stages, split_k=split, persistent=persistent)
 
