@@ -59,6 +59,7 @@ def test_what_a_read_brings_is_read_by_it(read: Read, stride: int) -> None:
 def test_what_it_does_not_bring_is_not(read: Read) -> None:
     for statements, lane, available in (
         (wanted(read, 8, 1), LANE, [read]),
+        (wanted(read, read.registers + 1), LANE, [read]),
         (wanted(read, 8)[::-1], LANE, [read]),
         (wanted(read, 8), None, [read]),
         (wanted(read, 8), STEP, [read]),
