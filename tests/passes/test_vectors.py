@@ -11,7 +11,7 @@ from tvm.tirx import BufferLoad, BufferStore, For, ForKind, PrimFunc
 import mfmadsl
 from mfmadsl.passes.vectors import turns_where_filled
 
-I, J = tirx.Var("i", "int32"), tirx.Var("j", "int32")
+TURN, OTHER = tirx.Var("i", "int32"), tirx.Var("j", "int32")
 
 
 def copied(through: int, length: int) -> Schedule:
@@ -35,17 +35,18 @@ def test_a_register_of_each_turn_or_of_all(through: int, length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "kind"), [(I, ForKind.VECTORIZED), (J, ForKind.UNROLLED), (I + J, ForKind.VECTORIZED)]
+    ("place", "kind"),
+    [(TURN, ForKind.VECTORIZED), (OTHER, ForKind.UNROLLED), (TURN + OTHER, ForKind.VECTORIZED)],
 )
 def test_it_is_the_place_that_counts(place: tirx.Var, kind: int) -> None:
     """The place that a store within a loop over `i` is at."""
     a, b = (tirx.decl_buffer((64,), "float32", name) for name in "ab")
-    store = BufferStore(b, BufferLoad(a, [I]), [place])
-    loop = For(I, 0, 4, ForKind.VECTORIZED, store)
-    assert turns_where_filled(PrimFunc([a, b, J], loop)).body.kind == kind
+    store = BufferStore(b, BufferLoad(a, [TURN]), [place])
+    loop = For(TURN, 0, 4, ForKind.VECTORIZED, store)
+    assert turns_where_filled(PrimFunc([a, b, OTHER], loop)).body.kind == kind
 
 
 def test_other_loops_stay() -> None:
     a = tirx.decl_buffer((64,), "float32", "a")
-    function = PrimFunc([a, J], For(I, 0, 4, ForKind.SERIAL, BufferStore(a, 0.0, [J])))
+    function = PrimFunc([a, OTHER], For(TURN, 0, 4, ForKind.SERIAL, BufferStore(a, 0.0, [OTHER])))
     assert turns_where_filled(function).body.kind == ForKind.SERIAL
