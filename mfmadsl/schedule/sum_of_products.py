@@ -14,6 +14,7 @@ from tvm.tirx.analysis import undefined_vars
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.nest import (
     Nest,
+    buffers,
     check_plain,
     is_number,
     is_sum,
@@ -164,10 +165,11 @@ def _check_indices(nest: Nest, use: Any) -> None:
 def _check_regions(nest: Nest) -> None:
     """What the block declares to access is what schedules go by: it must be what it accesses."""
     block = nest.block
-    outside = {region.source: region.source for region in (*block.reads, *block.writes)}
-    found = get_sblock_access_region(block, outside)
-    for declared, actual in zip((block.reads, block.writes), found, strict=False):
-        if not (_all_in(declared, actual) and _all_in(actual, declared)):
+    declared = [region.source for region in (*block.reads, *block.writes)]
+    outside = [*declared, *buffers([block.body]), block.body.buffer]
+    found = get_sblock_access_region(block, {buffer: buffer for buffer in outside})
+    for said, actual in zip((block.reads, block.writes), found, strict=False):
+        if not (_all_in(said, actual) and _all_in(actual, said)):
             raise nest.refusal("declares to read or write something else than it does")
 
 
