@@ -140,11 +140,6 @@ def _factor(nest: Nest, factor: Any, store: Any) -> Any:
     element = factor.value if isinstance(factor, tirx.Cast) else factor
     if not isinstance(element, TensorLoad):
         raise nest.refusal(f"multiplies `{line(factor)}`, which is no element of a buffer")
-    if str(factor.ty.dtype) != str(store.buffer.dtype):
-        raise nest.refusal(
-            f"multiplies in {factor.ty.dtype} and sums in {store.buffer.dtype}: cast the factors,"
-            " not the product"
-        )
     if element.source.same_as(store.buffer):
         raise nest.refusal(f"multiplies by `{line(element)}`, an element of its own result")
     return element

@@ -60,7 +60,8 @@ PRODUCTS = {
     "writes each product of a sum": (
         [("C[vi, vj]", "C[vi, (vj + vk) % 8]")], "sums over `vk`, and writes a place for each"),
     "declares to read less": (
-        [("with T.init()", "T.reads(A[vi, vk])\n        T.writes(C[vi, vj])\n        with T.init()")],
+        [("with T.init()",
+          "T.reads(A[vi, vk])\n        T.writes(C[vi, vj])\n        with T.init()")],
         "declares to read or write something else than it does"),
     "declares to write more": (
         [("with T.init()", "T.reads(A[vi, vk], B[vj, vk])\n        T.writes(C[0:8, vj])\n"
@@ -86,7 +87,8 @@ PRODUCTS = {
     "does everything twice": (
         [(LOOPS, "for i, j, k, again in T.grid(8, 8, 8, 2):")], "does not use its loop `again`"),
     "counts from one": (
-        [(LOOPS, "for i, j in T.grid(8, 8):\n  for k in range(1, 9):")], "has loop `k`, which does not count from 0 by 1"),
+        [(LOOPS, "for i, j in T.grid(8, 8):\n  for k in range(1, 9):")],
+        "has loop `k`, which does not count from 0 by 1"),
 }  # fmt: skip
 
 
