@@ -111,7 +111,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "reads what another fills": (
         lambda: taken(copy(), read(tile=OTHER), multiply()), "reads LDS that it does not fill"),
     "stores to memory": (
-        lambda: taken(copy(), read(), multiply(), BufferStore(OUT, BufferLoad(SUMS, [i32(0)]), [K])),
+        lambda: taken(copy(), read(), multiply(),
+                      BufferStore(OUT, BufferLoad(SUMS, [i32(0)]), [K])),
         "has no place in it"),
     "branches": (
         lambda: taken(copy(), *[IfThenElse(K < 3, s, None) for s in read()], multiply()),
