@@ -78,8 +78,7 @@ def test_computing_of_fragments_stays_where_it_is() -> None:
     """In its register step, where the fragments are."""
     steps = [
         [statement(True, 0, 60) for _ in range(4)],
-        [*(statement(True, 0, 60) for _ in range(4)), statement(False, 1, 61),
-         statement(True, 2, 1)],
-    ]  # fmt: skip
+        [*(statement(False, 1 + n, 61) for n in range(8)), statement(True, 20, *range(1, 9))],
+    ]
     assert overlapped(steps, [HANDLE]) == steps
     assert overlapped(steps, []) != steps
