@@ -215,3 +215,10 @@ def test_blocks_that_prepare_adds_have_names_of_their_own() -> None:
     function = changed(("* B[vj, vk]", "* A[vj, vk]"), before=taken, more=matrices)
     names = [nest.name for nest in nests(prepared(function))]
     assert sorted(names) == ["A_copy", "A_copy_1", "A_copy_2", "C"]
+
+
+def test_an_axis_of_length_1_that_is_no_index_of_its_own() -> None:
+    function = changed((LOOPS, "for i, j, k in T.grid(1, 8, 8):"), ("A[vi, vk]", "A[vi + vk, vk]"))
+    with pytest.raises(ScheduleError, match="has an axis of length 1 that is no index of its own"):
+        normalised(function)
+    normalised(prepared(function))
