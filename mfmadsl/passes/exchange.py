@@ -23,6 +23,7 @@ from mfmadsl.passes.expression import (
     constant,
     depends,
     i32,
+    multiple_of,
     numbers,
     of_length,
     ramp,
@@ -108,7 +109,11 @@ def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read) -> Any | 
             if wanted[register][number] != given[source] + element:
                 return None
     form = closed_form(lambda x: given[x], {"lane": LANES})
-    return None if form is None else _expression(form, lane) + _uniform(places[0], lane)
+    if form is None:
+        return None
+    place = _expression(form, lane) + _uniform(places[0], lane)
+    # The chip takes addresses that are aligned to what a lane reads.
+    return None if multiple_of(place) % read.registers else place
 
 
 def _uniform(place: Any, lane: tirx.Var) -> Any:

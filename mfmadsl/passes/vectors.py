@@ -1,30 +1,33 @@
-"""What a loop cannot be made vectors of: a place that all its turns write."""
+"""Vectorized loops that cannot be vectors, since all their turns write one place, in turn."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import tvm_ffi
-from tvm import tirx
-from tvm.tirx import BufferStore, PrimFunc
+from tvm.tirx import BufferStore, For, ForKind, PrimFunc
 
-from mfmadsl.passes.error import LoweringError
+from mfmadsl.passes.expression import depends
 
 
-def check_vectors(function: PrimFunc) -> PrimFunc:
-    """The function, whose loops are vectorized: no store puts different elements in one place.
+def turns_where_filled(function: PrimFunc) -> PrimFunc:
+    """The function with such loops unrolled: TVM would do all turns of one statement at once.
 
-    TVM makes such stores of a loop in which a buffer is filled that was allocated outside of it.
+    They are made where a buffer that each turn fills anew is computed inside of a vectorized loop.
     """
-    found: list[str] = []
 
-    def store(node: BufferStore) -> None:
-        several = any(isinstance(index, tirx.Broadcast) for index in node.indices)
-        apart = any(isinstance(index, tirx.Ramp) for index in node.indices)
-        if several and not apart and not isinstance(node.value, tirx.Broadcast):
-            found.append(str(node.buffer.name))
+    def loop(node: For) -> Any:
+        if node.kind != ForKind.VECTORIZED or not _fills_one_place(node):
+            return node
+        return For(node.loop_var, node.min, node.extent, ForKind.UNROLLED, node.body, None, {})
 
-    tvm_ffi.structural_walk(function.body, (BufferStore, store))
-    if found:
-        raise LoweringError(
-            f"a vectorized loop fills one place of `{found[0]}` in all its turns: unroll it instead"
-        )
-    return function
+    return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
+
+
+def _fills_one_place(loop: For) -> bool:
+    """Whether a store in it goes to the same place in all turns."""
+    stores: list[BufferStore] = []
+    tvm_ffi.structural_walk(loop.body, (BufferStore, stores.append))
+    return any(
+        not any(depends(index, loop.loop_var) for index in store.indices) for store in stores
+    )

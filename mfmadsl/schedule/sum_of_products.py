@@ -14,6 +14,7 @@ from tvm.tirx.analysis import undefined_vars
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.nest import (
     Nest,
+    buffers,
     check_plain,
     is_number,
     is_sum,
@@ -139,11 +140,6 @@ def _factor(nest: Nest, factor: Any, store: Any) -> Any:
     element = factor.value if isinstance(factor, tirx.Cast) else factor
     if not isinstance(element, TensorLoad):
         raise nest.refusal(f"multiplies `{line(factor)}`, which is no element of a buffer")
-    if str(factor.ty.dtype) != str(store.buffer.dtype):
-        raise nest.refusal(
-            f"multiplies in {factor.ty.dtype} and sums in {store.buffer.dtype}: cast the factors,"
-            " not the product"
-        )
     if element.source.same_as(store.buffer):
         raise nest.refusal(f"multiplies by `{line(element)}`, an element of its own result")
     return element
@@ -164,10 +160,11 @@ def _check_indices(nest: Nest, use: Any) -> None:
 def _check_regions(nest: Nest) -> None:
     """What the block declares to access is what schedules go by: it must be what it accesses."""
     block = nest.block
-    outside = {region.source: region.source for region in (*block.reads, *block.writes)}
-    found = get_sblock_access_region(block, outside)
-    for declared, actual in zip((block.reads, block.writes), found, strict=False):
-        if not (_all_in(declared, actual) and _all_in(actual, declared)):
+    declared = [region.source for region in (*block.reads, *block.writes)]
+    outside = [*declared, *buffers([block.body]), block.body.buffer]
+    found = get_sblock_access_region(block, {buffer: buffer for buffer in outside})
+    for said, actual in zip((block.reads, block.writes), found, strict=False):
+        if not (_all_in(said, actual) and _all_in(actual, said)):
             raise nest.refusal("declares to read or write something else than it does")
 
 

@@ -26,7 +26,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_numbers
 from mfmadsl.passes.main_loop import scalar_loops
 from mfmadsl.passes.registers import registers, unroll_over_registers
-from mfmadsl.passes.vectors import check_vectors
+from mfmadsl.passes.vectors import turns_where_filled
 from mfmadsl.passes.wide_index import wide_indices
 
 Pass: TypeAlias = Callable[[tvm.IRModule], tvm.IRModule]
@@ -60,8 +60,8 @@ def device_passes(chip: Architecture) -> list[Pass]:
         of_functions(expand_functions),
         t.NarrowDataType(32),
         s.LoopPartition(),
+        of_functions(turns_where_filled),
         t.VectorizeLoop(True),
-        of_functions(check_vectors),
         s.InjectVirtualThread(),
         s.InjectDoubleBuffer(),
         of_functions(unroll_over_registers),

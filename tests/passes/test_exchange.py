@@ -55,11 +55,21 @@ def test_what_a_read_brings_is_read_by_it(read: Read, stride: int) -> None:
     assert any(name_of(call).startswith("call_llvm") for call in calls_of(found.value))
 
 
+def in_another_turn(stores: list[BufferStore]) -> list[BufferStore]:
+    """The last of them from a place that goes on faster."""
+    *others, last = stores
+    load = last.value
+    place = load.indices[0] + STEP
+    return [*others, BufferStore(last.buffer, BufferLoad(load.source, [place]), list(last.indices))]
+
+
 @pytest.mark.parametrize("read", list(reads().values()), ids=lambda read: read.name)
 def test_what_it_does_not_bring_is_not(read: Read) -> None:
     for statements, lane, available in (
         (wanted(read, 8, 1), LANE, [read]),
+        (wanted(read, read.registers + 1), LANE, [read]),
         (wanted(read, 8)[::-1], LANE, [read]),
+        (in_another_turn(wanted(read, 8)), LANE, [read]),
         (wanted(read, 8), None, [read]),
         (wanted(read, 8), STEP, [read]),
         (wanted(read, 8), LANE, []),

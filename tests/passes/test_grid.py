@@ -93,3 +93,10 @@ def test_annotations_say_what_the_grid_is() -> None:
     annotated = For(loop, 0, 8, tirx.ForKind.SERIAL, store, None, told)
     assert grid_of(PrimFunc([OUT], annotated)) == Grid(4, 1, 12)
     assert grid_of(kernel({"x": 2})) is None
+
+
+def test_a_workgroup_waits_for_its_waves_before_the_next_tile() -> None:
+    """What a tile has left in the LDS is overwritten by the next one."""
+    loop = regrid(kernel({"x": 5}), Grid(workgroups=2)).body.body
+    assert isinstance(loop, For)
+    assert "llvm.amdgcn.s.barrier" in str(loop.body.seq[-1])

@@ -75,5 +75,10 @@ def test_constants_stand_right_before_they_are_needed() -> None:
 
 
 def test_computing_of_fragments_stays_where_it_is() -> None:
-    step = [statement(False, 1, 60), statement(True, 0, 1), statement(True, 0, 1)]
-    assert overlapped([step], [HANDLE]) == [step]
+    """In its register step, where the fragments are."""
+    steps = [
+        [statement(True, 0, 60) for _ in range(4)],
+        [*(statement(False, 1 + n, 61) for n in range(8)), statement(True, 20, *range(1, 9))],
+    ]
+    assert overlapped(steps, [HANDLE]) == steps
+    assert overlapped(steps, []) != steps

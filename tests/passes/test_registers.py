@@ -12,6 +12,7 @@ from tvm.tirx import AllocBuffer, AttrStmt, BufferLoad, BufferStore, IterVar, Pr
 from mfmadsl.passes.registers import registers
 
 LANE = IterVar(Range(0, 64), tirx.Var("tx", "int32"), IterVar.ThreadIndex, "threadIdx.x")
+WAVE = IterVar(Range(0, 64), tirx.Var("ty", "int32"), IterVar.ThreadIndex, "threadIdx.y")
 OUT = tirx.decl_buffer((64, 4), "float32", "out")
 OWN: Any = LANE.var
 
@@ -24,7 +25,8 @@ def kernel(written: Any, read: Any) -> PrimFunc:
         BufferStore(held, tirx.const(1, "float32"), [written, 1]),
         BufferStore(OUT, BufferLoad(held, [read, 1]), [OWN, 1]),
     ])  # fmt: skip
-    return PrimFunc([OUT], AttrStmt(LANE, "thread_extent", tirx.const(64, "int32"), body))
+    waves = AttrStmt(WAVE, "thread_extent", tirx.const(64, "int32"), body)
+    return PrimFunc([OUT], AttrStmt(LANE, "thread_extent", tirx.const(64, "int32"), waves))
 
 
 @pytest.mark.parametrize(
@@ -35,10 +37,11 @@ def kernel(written: Any, read: Any) -> PrimFunc:
         (OWN, OWN ^ 1, "warp"),
         (tirx.const(63) - OWN, OWN, "warp"),
         (OWN, tirx.const(0), "warp"),
+        (WAVE.var, WAVE.var, "warp"),
     ],
 )
 def test_the_scope(written: Any, read: Any, scope: str) -> None:
-    allocation, store, after = registers(kernel(written, read)).body.body.seq
+    allocation, store, after = registers(kernel(written, read)).body.body.body.seq
     assert allocation.buffer.scope() == scope
     assert len(store.indices) == len(after.value.indices) == (1 if scope == "local" else 2)
     assert int(store.indices[-1]) == int(after.value.indices[-1]) == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mfmadsl.emulator.profiler.chip import chip_of
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
-from mfmadsl.passes.places import swizzled
+from mfmadsl.passes.places import Swizzle, swizzled
 from mfmadsl.passes.swizzle import Access, choose
 
 
@@ -22,6 +22,28 @@ def test_elements_of_an_access_stay_neighbours(first: int, count: int) -> None:
     for place in places:
         moved = [x ^ swizzled(x, swizzle) if swizzle else x for x in range(place, place + count)]
         assert moved == list(range(moved[0], moved[0] + count))
+
+
+def cycles_of(access: Access, swizzle: Swizzle, banks: int) -> int:
+    """By the banks of the profiler, which were measured."""
+    plain = np.asarray(access.places)
+    where = plain ^ swizzled(plain, swizzle) if swizzle else plain
+    chip = chip_of("gfx950" if banks == 64 else "gfx942")
+    active = np.ones((1, 64), np.bool_)
+    found, _ = lds_cycles(chip, where[None] * 2, active, access.size, access.is_read)
+    return int(found[0])
+
+
+@pytest.mark.parametrize("banks", [32, 64])
+@pytest.mark.parametrize("rows", [16, 32])
+@pytest.mark.parametrize("stride", [32, 64, 128])
+def test_fragments_are_read_without_conflicts(banks: int, rows: int, stride: int) -> None:
+    """Of 16 bytes a lane, from rows of as many elements."""
+    places = tuple(n % rows * stride + n // rows * 8 for n in range(64))
+    access = Access(places, 16, True)
+    swizzle = choose([access], 2, 64 * 128, banks)
+    assert cycles_of(access, swizzle, banks) == 64 * 16 // (4 * banks)
+    assert cycles_of(access, (), banks) > cycles_of(access, swizzle, banks)
 
 
 @given(
@@ -37,19 +59,10 @@ def test_elements_of_an_access_stay_neighbours(first: int, count: int) -> None:
 def test_no_swizzle_is_worse_than_none(
     shapes: list[tuple[int, int, int, bool]], banks: int
 ) -> None:
-    """By the banks of the profiler, which were measured."""
     accesses = []
     for stride, rows, size, is_read in shapes:
         places = tuple(n % rows * stride + n // rows * (size // 2) for n in range(64))
         accesses.append(Access(places, size, is_read))
     swizzle = choose(accesses, 2, 64 * 64, banks)
-    chip = chip_of("gfx950" if banks == 64 else "gfx942")
-    cycles = [0, 0]
-    for access in accesses:
-        plain = np.asarray(access.places)
-        moved = plain ^ swizzled(plain, swizzle) if swizzle else plain
-        for n, where in enumerate((plain, moved)):
-            active = np.ones((1, 64), np.bool_)
-            found, _ = lds_cycles(chip, where[None] * 2, active, access.size, access.is_read)
-            cycles[n] += int(found[0])
-    assert cycles[1] <= cycles[0]
+    plain, moved = (sum(cycles_of(a, s, banks) for a in accesses) for s in ((), swizzle))
+    assert moved <= plain

@@ -1,19 +1,23 @@
-"""`check_vectors`: what a vectorized loop would lose is refused."""
+"""`turns_where_filled`: what a vectorized loop fills in each turn is not filled in all at once."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from tvm import te
+from tvm import te, tirx
 from tvm.s_tir import Schedule
+from tvm.tirx import BufferLoad, BufferStore, For, ForKind, PrimFunc
 
 import mfmadsl
-from mfmadsl.passes import LoweringError
+from mfmadsl.passes.vectors import turns_where_filled
+
+TURN, OTHER = tirx.Var("i", "int32"), tirx.Var("j", "int32")
 
 
-def copied(through: int) -> Schedule:
+def copied(through: int, length: int) -> Schedule:
     """A copy of vectors of four, by registers that are filled in loop `through`."""
-    a = te.placeholder((256,), name="A", dtype="float32")
-    sch = Schedule(te.create_prim_func([a, te.compute((256,), lambda i: a[i] + 1, name="B")]))
+    a = te.placeholder((length,), name="A", dtype="float32")
+    sch = Schedule(te.create_prim_func([a, te.compute((length,), lambda i: a[i] + 1, name="B")]))
     block = sch.get_sblock("B")
     thread, vector = sch.split(sch.get_loops(block)[0], [64, 4])
     sch.bind(thread, "threadIdx.x")
@@ -22,10 +26,27 @@ def copied(through: int) -> Schedule:
     return sch
 
 
-def test_one_register_for_all_turns_of_a_vector() -> None:
-    with pytest.raises(LoweringError, match=r"fills one place of `A_local` in all its turns"):
-        mfmadsl.build(copied(1))
+@pytest.mark.parametrize("through", [0, 1])
+@pytest.mark.parametrize("length", [256, 255])
+def test_a_register_of_each_turn_or_of_all(through: int, length: int) -> None:
+    a, b = np.arange(length, dtype=np.float32), np.zeros(length, np.float32)
+    mfmadsl.sanitize(mfmadsl.build(copied(through, length)), [a, b])
+    assert (b == a + 1).all()
 
 
-def test_a_register_for_each_is_built() -> None:
-    assert mfmadsl.build(copied(0)).registers.vector
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [(TURN, ForKind.VECTORIZED), (OTHER, ForKind.UNROLLED), (TURN + OTHER, ForKind.VECTORIZED)],
+)
+def test_it_is_the_place_that_counts(place: tirx.Var, kind: int) -> None:
+    """The place that a store within a loop over `i` is at."""
+    a, b = (tirx.decl_buffer((64,), "float32", name) for name in "ab")
+    store = BufferStore(b, BufferLoad(a, [TURN]), [place])
+    loop = For(TURN, 0, 4, ForKind.VECTORIZED, store)
+    assert turns_where_filled(PrimFunc([a, b, OTHER], loop)).body.kind == kind
+
+
+def test_other_loops_stay() -> None:
+    a = tirx.decl_buffer((64,), "float32", "a")
+    function = PrimFunc([a, OTHER], For(TURN, 0, 4, ForKind.SERIAL, BufferStore(a, 0.0, [OTHER])))
+    assert turns_where_filled(function).body.kind == ForKind.SERIAL

@@ -12,6 +12,8 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import ForKind
 
+from mfmadsl.schedule.nest import loads
+
 PIPELINE, GRID = "mfmadsl.pipeline", "mfmadsl.grid."
 Generator = np.random.Generator
 
@@ -133,8 +135,13 @@ def _align_storage(sch: Schedule, generator: Generator) -> None:
 
 
 def _through_registers(sch: Schedule, generator: Generator) -> None:
-    """Each element of a copy goes to a register first."""
+    """Each element of a copy goes to a register first.
+
+    But of a gathered one TVM would read the places past their end.
+    """
     block, _ = _copy(sch, generator)
+    if any(loads(axis.min) for region in sch.get(block).reads for axis in region.region):
+        raise _NothingThereError
     sch.compute_at(sch.cache_read(block, 0, "local"), sch.get_loops(block)[-1])
 
 

@@ -47,11 +47,11 @@ def _tried(generator: np.random.Generator, intrinsic: Intrinsic, size: int) -> T
     def one_of(*choices: Any) -> Any:
         return choices[int(generator.integers(len(choices)))]
 
-    k_pack = one_of(1, natural_k_pack(intrinsic))
+    k_pack = one_of(1, 1, natural_k_pack(intrinsic))
     least = max(2 * k_pack * intrinsic.k, 16 // size)
     split_k = one_of(1, 1, 1, 2, 3)
     return Tiling(
-        block=(one_of(16, 32, 32, 64, 128), one_of(16, 32, 32, 64, 128)),
+        block=(one_of(16, 32, 32), one_of(16, 32, 32)),
         k_step=least * one_of(1, 1, 2),
         waves=(one_of(1, 1, 2), one_of(1, 1, 2)),
         instruction=intrinsic.name,

@@ -17,6 +17,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import Memory
 from mfmadsl.schedule.normalise import Product, normalise, product_block
 from mfmadsl.schedule.prepare import prepared
+from mfmadsl.schedule.sum_of_products import product_nest, sum_of_products
 from tests.schedule.plain_builder import plain_schedule, schedule_block
 from tests.schedule.random_workloads import check, random_workload
 from tests.schedule.spoiled import SPOILS
@@ -134,6 +135,26 @@ def test_variables_as_extents() -> None:
     _, product = normalised(matrices(m, n, k))
     assert [str(extent) for extent in product.extents] == ["1", "m", "n", "k"]
     assert product.memory[2].axis == "j"
+
+
+@pytest.mark.parametrize(
+    ("rows", "kinds"),
+    [
+        ((4, 8), "iijk"),
+        (("m", 9), "iijk"),
+        (("m", 8), "sijk"),
+        ((8, "m"), "sijk"),
+        (("m", "n"), "iijk"),
+    ],
+)
+def test_rows_along_two_axes_are_fused_where_tvm_can(rows: tuple[Any, Any], kinds: str) -> None:
+    """Otherwise the outer one is a batch: of a length that varies, only tiles of an odd number."""
+    i0, i1 = (te.var(extent) if isinstance(extent, str) else extent for extent in rows)
+    a, b = placeholders((i0, i1, K), (N, K))
+    c = summed((i0, i1, N), lambda i, p, j, r: f32(a[i, p, r]) * f32(b[j, r]))
+    function = te.create_prim_func([a, b, c])
+    assert "".join(sum_of_products(product_nest(function)).kinds) == kinds
+    assert len(normalised(function)[1].extents) == 4
 
 
 def test_where_the_operands_lie() -> None:

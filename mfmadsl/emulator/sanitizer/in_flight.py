@@ -59,13 +59,16 @@ class InFlight:
     ) -> None:
         in_order = COUNTERS.get(operation.unit, ()) if verb == "writes" else ()
         for counter, tickets in loads.items():
-            if counter in in_order and not self._out_of_order.any():
+            mixed = (
+                self._out_of_order if counter == "lgkmcnt" else np.zeros_like(self._out_of_order)
+            )
+            if counter in in_order and not mixed.any():
                 continue  # a later load of the same kind comes later
             late = tickets[chosen] > self.done[counter][chosen]
             if late.any():
                 wave = int(np.argmax(late))
                 ahead = int((self.issued[counter] - tickets)[chosen][wave])
-                enough = 0 if self._out_of_order[chosen][wave] else ahead
+                enough = 0 if mixed[chosen][wave] else ahead
                 waves.fault(
                     "in-flight",
                     f"{verb} {bank}{index}, which a load still in flight will write: "

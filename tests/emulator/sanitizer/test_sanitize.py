@@ -170,6 +170,24 @@ def test_scalar_loads_come_in_any_order() -> None:
     assert fault(code).kind == "no-wait"
 
 
+@pytest.mark.parametrize(("kind", "accused"), [("global_load_dword v5, v1, s[4:5]", False),
+                                               ("ds_read_b32 v5, v1", True)])  # fmt: skip
+def test_loads_into_one_register_come_in_order_where_they_are_of_one_kind(
+    kind: str, accused: bool
+) -> None:
+    """Those of memory do so whatever scalar loads are under way, which only others wait for."""
+    code = EXCHANGE.replace(
+        "	ds_write_b32 v1, v0",
+        "	s_waitcnt lgkmcnt(0)\n	ds_write_b32 v1, v0\n	s_waitcnt lgkmcnt(0)\n"
+        "	global_load_dword v5, v1, s[4:5]\n	s_load_dwordx2 s[6:7], s[0:1], 0x0\n"
+        f"	{kind}\n	s_waitcnt vmcnt(0)",
+    )
+    if accused:
+        assert "writes v5, which a load still in flight will write" in fault(code).message
+    else:
+        assert run(code).faults == ()
+
+
 def test_a_barrier_that_some_waves_never_reach() -> None:
     code = EXCHANGE.replace(
         "	ds_write_b32 v1, v0",
