@@ -80,12 +80,10 @@ def terms_of(expression: Any) -> list[Any]:
 
 
 def parted(expression: Any) -> tuple[Any, int]:
-    """A sum without the constants in it, and their sum."""
+    """A sum, simplified, without the constants in it, and their sum."""
     terms = terms_of(expression)
-    numbers = [number for t in terms if (number := constant(t)) is not None]
-    if not numbers:
-        return expression, 0
-    return total([t for t in terms if constant(t) is None], str(expression.ty.dtype)), sum(numbers)
+    moving = total([t for t in terms if constant(t) is None], str(expression.ty.dtype))
+    return moving, sum(number for t in terms if (number := constant(t)) is not None)
 
 
 def multiplied_out(expression: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tvm import tirx
 
-from mfmadsl.passes.expression import numbers
+from mfmadsl.passes.expression import multiple_of, numbers
 from mfmadsl.passes.places import Places, Swizzle, Term, known_bits, swizzled
 
 LENGTH = 4096
@@ -76,3 +76,19 @@ def test_no_bit_is_set_that_is_not_known(factor: int, fixed: int, divisor: int) 
     ):  # fmt: skip
         bits = known_bits(expression, THREADS)
         assert bits is None or not (numbers(expression, lanes) & ~bits).any()
+
+
+def test_places_that_differ_by_a_constant_share_an_address() -> None:
+    """Wherever the constant stands in the sum: simplified ones have it anywhere."""
+    places = Places({TILE.__chandle__(): (Term(7, 7, 4),)}, THREADS)
+    lane = tirx.floordiv(LANE, 32) * 2048 + tirx.floormod(LANE, 4) * 4
+    for place in (lane + WAVE * 8192, lane + 16384 + WAVE * 8192, 32768 + lane + WAVE * 8192):
+        places.index(place, TILE)
+    assert len(places.binds) == 1
+
+
+def test_tvm_can_tell_that_an_index_is_aligned() -> None:
+    """It says so to LLVM, which reads 16 bytes at once then; of an XOR it could not tell."""
+    places = Places({TILE.__chandle__(): (Term(6, 7, 3),)}, THREADS)
+    index = places.index(LANE * 8 + WAVE * 512 + 4096, TILE)
+    assert multiple_of(index) == 8

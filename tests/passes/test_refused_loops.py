@@ -11,7 +11,8 @@ from tvm.sym import Analyzer
 from tvm.tirx import BufferLoad, BufferStore, Evaluate, For, ForKind, IfThenElse, SeqStmt, Var
 
 from mfmadsl.passes.error import NotUnderstoodError
-from mfmadsl.passes.main_loop import MainLoop, is_matrix, main_loop
+from mfmadsl.passes.main_loop import MainLoop, main_loop
+from mfmadsl.passes.matrix import is_matrix
 
 K, M, LANE = (Var(name, "int32") for name in ("k", "m", "lane"))
 

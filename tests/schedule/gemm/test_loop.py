@@ -13,6 +13,7 @@ from benchmarks.gemm.compare import Case
 from benchmarks.gemm.loop import loop_instructions
 from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.schedule import gemm_schedule, gemm_tiling
+from tests.schedule.gemm.workloads import Workload
 
 CASES = [
     Case(arch, kind, order)
@@ -40,6 +41,19 @@ def test_the_loop_is_dense(case: Case) -> None:
     assert len(body) / products <= MOST[case.arch, case.order]
     assert kernel.registers.spilled == kernel.registers.scratch_bytes == 0
     assert sum(i.name == "s_barrier" for i in body) == 2
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("c_rows", [True, False])
+@pytest.mark.parametrize("b_rows", [True, False])
+def test_it_is_dense_of_any_order(arch: str, b_rows: bool, c_rows: bool) -> None:
+    """A as K x M, too: what is turned takes one address for each operand, not for each read."""
+    workload = Workload(4096, 4096, 4096, a_rows=False, b_rows=b_rows, c_rows=c_rows)
+    kernel = mfmadsl.build(gemm_schedule(workload.function(), arch=arch), arch)
+    body = loop_instructions(kernel.assembly)
+    products = sum(i.name.startswith("v_mfma") for i in body)
+    assert len(body) / products <= MOST[arch, "kn"] + 0.5
+    assert kernel.registers.spilled == 0
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
