@@ -82,7 +82,7 @@ def test_places_that_differ_by_a_constant_share_an_address() -> None:
     """Wherever the constant stands in the sum: simplified ones have it anywhere."""
     places = Places({TILE.__chandle__(): (Term(7, 7, 4),)}, THREADS)
     lane = tirx.floordiv(LANE, 32) * 2048 + tirx.floormod(LANE, 4) * 4
-    for place in (lane + WAVE * 8192, lane + 16384 + WAVE * 8192, 32768 + lane + WAVE * 8192):
+    for place in (lane + WAVE * 8192, lane + 32768 + WAVE * 8192, 65536 + lane + WAVE * 8192):
         places.index(place, TILE)
     assert len(places.binds) == 1
 
