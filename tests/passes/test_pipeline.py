@@ -11,7 +11,7 @@ from tvm.tirx import AttrStmt, BufferStore, For, ForKind, IterVar, PrimFunc, Seq
 
 from mfmadsl.model import architecture
 from mfmadsl.passes.pipeline import pipeline
-from tests.passes.test_refused_loops import A, K, LANE, OTHER, OUT, TILE, copy, multiply, read
+from tests.passes.test_refused_loops import LANE, OTHER, OUT, TILE, A, K, copy, multiply, read
 
 THREAD = IterVar(Range(0, 64), LANE, IterVar.ThreadIndex, "threadIdx.x")
 CHIP = architecture("gfx942")
