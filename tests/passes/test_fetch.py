@@ -11,25 +11,30 @@ from tvm.sym import Analyzer
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import constant, depends, substitute
-from mfmadsl.passes.fetch import Fetch, fetch_of
+from mfmadsl.passes.fetch import Fetch, fetch_of, inside, loadable
 from mfmadsl.passes.loop import Loop
 
 K, LANE, BLOCK, N = (tirx.Var(name, "int32") for name in ("k", "lane", "block", "n"))
 LARGEST = (1 << 31) - 1
 
 
-def fetch(
-    elements: Any, place: Any, turns: Any = 2, blocks: int = 16, dtype: str = "float16"
-) -> Fetch:
-    """One element of a buffer, of a lane and a workgroup."""
+def facts(turns: int = 2, blocks: int = 16) -> Loop:
+    """A loop of so many turns, in so many workgroups of a wave."""
     analyzer = Analyzer()
-    ranges = {K: turns, LANE: 64, BLOCK: blocks}
-    for variable, extent in ranges.items():
+    for variable, extent in ((K, turns), (LANE, 64), (BLOCK, blocks)):
         analyzer.bind(variable, ir.Range(0, extent))
     analyzer.bind(N, ir.Range(1, LARGEST))
+    count = tirx.const(turns, "int32")
+    return Loop(K, count, analyzer, analyzer, {"lane": 64}, frozenset({"n"}))
+
+
+def fetch(
+    elements: Any, place: Any, turns: int = 2, blocks: int = 16, dtype: str = "float16",
+    count: int = 1,
+) -> Fetch:  # fmt: skip
+    """So many elements of a buffer, of a lane and a workgroup."""
     buffer = tirx.decl_buffer((elements,), dtype, "A")
-    facts = Loop(K, tirx.const(turns, "int32"), analyzer, analyzer, {"lane": 64}, frozenset({"n"}))
-    return fetch_of([Source(buffer, place, ())], facts, 0)
+    return fetch_of([Source(buffer, place + n, ()) for n in range(count)], facts(turns, blocks), 0)
 
 
 def moves_its_origin(found: Fetch) -> bool:
@@ -62,3 +67,46 @@ def test_a_span_that_would_wrap_around() -> None:
     place = (BLOCK * 32 + LANE) // 33 * 2145 + LANE - K * 4
     with pytest.raises(NotUnderstoodError, match=r"a tile of `A` spans 279\d{9} bytes"):
         fetch(N * 2145, place + 400, blocks=1 << 26)
+
+
+@pytest.mark.parametrize(
+    ("row", "elements", "shifted"),
+    [(64, 4096, False), (64, 4095, True), (66, 4096, False), (64, 4098, False)],
+)
+def test_words_are_loaded_where_they_surely_lie(row: int, elements: int, shifted: bool) -> None:
+    """Two halves each, of rows that are aligned, in a buffer of whole words or of a part more."""
+    assert fetch(elements, K * row + LANE * 2, count=2).is_shifted == shifted
+    assert fetch(elements, K * row + LANE * 2 + 1, count=2).is_shifted
+
+
+def test_rows_that_are_aligned_otherwise_from_turn_to_turn() -> None:
+    with pytest.raises(NotUnderstoodError, match="is aligned otherwise from turn to turn"):
+        fetch(4096, K * 65 + LANE * 2, count=2)
+
+
+@pytest.mark.parametrize(
+    ("place", "elements", "together"),
+    [(LANE * 2, 4096, True), (LANE * 2, 4095, False), (LANE * 2 + 1, 4096, False),
+     (LANE * 3, 4096, False)],
+)  # fmt: skip
+def test_less_than_a_word_is_loaded_together_where_it_surely_lies(
+    place: Any, elements: int, together: bool
+) -> None:
+    buffer = tirx.decl_buffer((elements,), "int8", "A")
+    run = [Source(buffer, place + n, ()) for n in range(2)]
+    assert [len(piece) for piece in loadable(run)] == ([2] if together else [1, 1])
+
+
+def test_a_load_starts_in_the_buffer() -> None:
+    """By its place, or by a condition; those that may not all start there are loaded one by one."""
+    buffer = tirx.decl_buffer((4096,), "float32", "A")
+
+    def loads(*conditions: Any) -> int:
+        run = [Source(buffer, LANE - 5 + n, conditions) for n in range(4)]
+        return len(inside(run, facts(), 0, True))
+
+    assert loads(LANE >= 5) == 1
+    with pytest.raises(NotUnderstoodError, match=r"`A\[lane - 5\]` may lie before its first"):
+        loads()
+    guarded = [Source(buffer, LANE - 1 + n, (LANE + n >= 1,)) for n in range(4)]
+    assert [len(each.run) for each in inside(guarded, facts(), 0, True)] == [1, 1, 1, 1]

@@ -130,6 +130,14 @@ def test_the_form(function: PrimFunc, extents: tuple[int, ...]) -> None:
         assert all(place.same_as(names[axis]) for place, axis in zip(mine, axes, strict=True))
 
 
+def test_factors_that_are_rounded_stay_so_where_the_sum_becomes_a_wide_one() -> None:
+    a, b = placeholders((M, K), (N, K), dtype="float32")
+    half = "float16"
+    c = summed((M, N), lambda i, j, r: a[i, r].astype(half) * b[j, r].astype(half))
+    product = normalised(prepared(te.create_prim_func([a, b, c])))[1]
+    assert product.types == ("float16", "float16", "float32")
+
+
 def test_variables_as_extents() -> None:
     m, n, k = (te.var(name) for name in "mnk")
     _, product = normalised(matrices(m, n, k))

@@ -222,3 +222,11 @@ def test_an_axis_of_length_1_that_is_no_index_of_its_own() -> None:
     with pytest.raises(ScheduleError, match="has an axis of length 1 that is no index of its own"):
         normalised(function)
     normalised(prepared(function))
+
+
+def test_a_sum_of_one_that_a_factor_does_not_depend_on() -> None:
+    """The factor is copied, so that its copy has the axis."""
+    function = changed((LOOPS, "for i, j, k in T.grid(8, 8, 1):"), ("B[vj, vk]", "B[vj, 0]"))
+    with pytest.raises(ScheduleError, match="sums one product only"):
+        normalised(function)
+    normalised(prepared(function))
