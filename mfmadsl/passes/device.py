@@ -41,6 +41,11 @@ def uniform(value: Any) -> Any:
     return tirx.call_llvm_intrin("int32", "llvm.amdgcn.readfirstlane", value)
 
 
+def select(condition: Any, value: Any, other: Any) -> Any:
+    """One of two words. TVM looks long at what may be known where a Select has chosen."""
+    return device("int32", "select", condition, value, other)
+
+
 def kept(value: Any) -> Any:
     """A lane's value that LLVM takes no constant out of.
 

@@ -110,7 +110,7 @@ class Fetch:
         offset = offset + ahead
         for condition in self.edges.moving:
             now = substitute(condition, {self.loop.variable: k})
-            offset = tirx.Select(now, offset, i32(device.PAST_THE_END))
+            offset = device.select(now, offset, i32(device.PAST_THE_END))
         return origin, offset, step
 
     def fetch(self, k: Any, is_last: bool) -> list[BufferStore]:
@@ -157,7 +157,7 @@ class Fetch:
             return value
         _, step = self.address.at(k, True)
         place = self.offset + step + i32(self.address.ahead + index * WORD)
-        return tirx.Select(place.equal(self.tail.place), self.tail.value, value)
+        return device.select(place.equal(self.tail.place), self.tail.value, value)
 
     def _mask(self, index: int, k: Any) -> Any:
         each = max(1, WORD // self.size)
@@ -168,7 +168,7 @@ class Fetch:
             bits = i32(ones - (1 << 32) if ones >= 1 << 31 else ones)
             for condition in self.edges.masks[number] if number < len(self.edges.masks) else ():
                 now = substitute(condition, {self.loop.variable: k})
-                bits, needed = tirx.Select(now, bits, i32(0)), True
+                bits, needed = device.select(now, bits, i32(0)), True
             mask = bits if mask is None else mask | bits
         return mask if needed else None
 
@@ -224,7 +224,7 @@ def fetch_of(
         offset = shift & i32(-WORD)
         tail = _tail(run, address, loop, let)
     for condition in edges.fixed:
-        offset = tirx.Select(condition, offset, i32(device.PAST_THE_END))
+        offset = device.select(condition, offset, i32(device.PAST_THE_END))
     # LLVM would align each of two offsets instead of adding to one that is aligned.
     offset = let("offset", device.kept(offset) if is_shifted and loop.lean else offset)
     words = max(1, len(run) * run[0].size // WORD) + (1 if is_shifted else 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import AllocBuffer, BufferStore, IfThenElse
+from tvm.tirx import AllocBuffer, Bind, BufferStore, IfThenElse, Var
 
 from mfmadsl.passes import device
 from mfmadsl.passes.element import Element, sources, with_sources
@@ -158,8 +158,9 @@ class Put:
             value = with_sources(each.value, fetched)
             value = substitute(value, {self.variable: k})
             for condition in each.conditions:
-                now = substitute(condition, {self.variable: k})
-                value = tirx.Select(now, value, tirx.const(0, dtype))
+                wanted = Var("wanted", "bool")
+                before.append(Bind(wanted, substitute(condition, {self.variable: k})))
+                value = tirx.Select(wanted, value, tirx.const(0, dtype))
             before.append(BufferStore(made, value, [i32(number)]))
         return before, tirx.BufferLoad(made, [ramp(0, lanes)])
 

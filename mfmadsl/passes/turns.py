@@ -28,7 +28,7 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, SeqStmt, Var
+from tvm.tirx import AllocBuffer, Bind, BufferStore, For, ForKind, IfThenElse, SeqStmt, Var
 
 from mfmadsl.passes import device
 from mfmadsl.passes.expression import constant, substitute
@@ -76,9 +76,9 @@ class Turns:
 
     @cached_property
     def last(self) -> Any:
-        """The number of the last turn."""
+        """The number of the last turn, by a name if it is not known."""
         count = constant(self.loop.extent)
-        return self.number(count - 1) if count is not None else self.loop.extent - 1
+        return self.number(count - 1) if count is not None else Var("last", self.dtype)
 
     def turn(self, t: Any) -> Any:
         """The turn of the loop that is done as number `t`."""
@@ -139,6 +139,7 @@ class Turns:
         else:
             body = self._one_tile()
         if constant(self.loop.extent) is None:
+            body = [Bind(self.last, self.loop.extent - 1), *body]
             guarded = IfThenElse(self.loop.extent > 0, SeqStmt(body), None)
             return SeqStmt([*self._allocations(), guarded])
         return SeqStmt([*self._allocations(), *body])

@@ -97,6 +97,11 @@ define i32 @mfmadsl.load.i16(ptr addrspace(1) %base, i64 %index) alwaysinline {
   ret i32 %value
 }
 
+define i32 @mfmadsl.select(i1 %condition, i32 %value, i32 %other) alwaysinline {
+  %chosen = select i1 %condition, i32 %value, i32 %other
+  ret i32 %chosen
+}
+
 ; A value that is made of nothing, as far as the optimizer knows.
 
 define i32 @mfmadsl.kept(i32 %value) alwaysinline {
