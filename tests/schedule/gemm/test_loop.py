@@ -76,6 +76,15 @@ def test_every_load_is_a_step_ahead(case: Case) -> None:
         assert sum(map(is_product, body[load : first_use(body, stored)])) >= step
 
 
+def test_what_is_loaded_straight_into_the_lds_has_landed_in_the_end() -> None:
+    """The last turn of a pair loads once more than it had to, into LDS that others may get."""
+    kernel = kernel_of(Case("gfx950", "f16", "bt"))
+    lines = [line.strip() for line in kernel.assembly.splitlines()]
+    turned = max(n for n, line in enumerate(lines) if line.startswith("s_cbranch_scc1"))
+    done = next(n for n, line in enumerate(lines) if n > turned and "_store_" in line)
+    assert any("vmcnt(0)" in line for line in lines[turned:done])
+
+
 def first_use(body: list[Instruction], stored: int) -> int:
     """The first product that reads a fragment which is read after the barrier after `stored`."""
     barrier = next(p for p in range(stored, len(body)) if body[p].name == "s_barrier")
