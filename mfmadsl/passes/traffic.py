@@ -10,13 +10,13 @@ import numpy as np
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import TensorLoad
-from tvm.sym import Analyzer, detect_linear_equation
-from tvm.tirx import AttrStmt, BufferStore, Evaluate, For, IfThenElse, PrimFunc, SeqStmt, Var
+from tvm.sym import Analyzer
+from tvm.tirx import AttrStmt, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Var
 
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.model.architecture import WAVE_SIZE
-from mfmadsl.passes import device
+from mfmadsl.passes.direct import DirectLoad, direct_load
 from mfmadsl.passes.element import Element, element, runs, sources
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
@@ -33,10 +33,10 @@ from mfmadsl.passes.expression import (
     total,
     variables_of,
 )
-from mfmadsl.passes.fetch import Fetch, fetch_of, inside, loadable
+from mfmadsl.passes.fetch import Fetch, inside, loadable
 from mfmadsl.passes.loop import Loop
 from mfmadsl.passes.main_loop import MainLoop, main_loop
-from mfmadsl.passes.places import Places, Swizzle, swizzled
+from mfmadsl.passes.places import Places, Swizzle
 from mfmadsl.passes.put import Home, Put
 from mfmadsl.passes.swizzle import Access, choose, span
 from mfmadsl.passes.unrolled import store_of
@@ -258,58 +258,16 @@ class Traffic:
 
     def _direct(self) -> list[DirectLoad] | None:
         """One for each put, or None where one of them cannot."""
-        if (
-            not self.kernel.chip.wide_loads_to_lds
-            or "threadIdx.x" not in self.kernel.threads.variables
-        ):
+        lane = self.kernel.threads.variables.get("threadIdx.x")
+        wide = self.kernel.chip.wide_loads_to_lds
+        if not wide or lane is None or self.kernel.threads.extents["threadIdx.x"] != WAVE_SIZE:
             return None
         loads: list[DirectLoad] = []
         for put in self.puts:
-            made = self._direct_load(put, len(self.fetches) + len(loads))
+            swizzle, exact = self.places.of(put.buffer), put.buffer.__chandle__() not in self.loose
+            number = len(self.fetches) + len(loads)
+            made = direct_load(put, lane, swizzle, self.facts, exact, number)
             if made is None:
                 return None
             loads.append(made)
         return loads
-
-    def _direct_load(self, put: Put, number: int) -> DirectLoad | None:
-        if not put.is_straight or put.run[0].guards or not put.fetches[0].can_be_direct:
-            return None
-        lane, place = self.kernel.threads.variables["threadIdx.x"], put.run[0].place
-        parts = detect_linear_equation(place, [lane])
-        chunk = len(put.run)
-        if (
-            len(parts) != 2
-            or constant(parts[0]) != chunk
-            or self.kernel.threads.extents["threadIdx.x"] != WAVE_SIZE
-        ):
-            return None
-        swizzle = self.places.of(put.buffer)
-        moved = [t.mask << t.left for t in swizzle]
-        feeding = [t.mask << t.right for t in swizzle]
-        if any(m & f for m in moved for f in feeding) or any(
-            m & ~((WAVE_SIZE - 1) * chunk) for m in moved
-        ):
-            return None
-        exchanged = {}
-        if swizzle:
-            exchanged[lane] = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
-        exact = put.buffer.__chandle__() not in self.loose
-        fetch = fetch_of(put.fetches[0].run, self.facts, number, exact, exchanged)
-        return DirectLoad(fetch, put.buffer, parts[1])
-
-
-@dataclass(frozen=True)
-class DirectLoad:
-    """A wave's lanes fill the LDS one after another, from element `place` on; the swizzle is on the
-    side of the memory, where each lane fetches what belongs into its place."""
-
-    fetch: Fetch
-    buffer: Any
-    place: Any
-
-    def move(self, k: Any, tiles: dict[int, Any]) -> Evaluate:
-        tile = tiles.get(self.buffer.__chandle__(), self.buffer)
-        place = self.place * (bits_of(self.buffer.dtype) // 8)
-        return Evaluate(
-            device.call("int32", "buffer.to.lds", *self.fetch.arguments(k), tile.data, place)
-        )

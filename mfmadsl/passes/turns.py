@@ -161,7 +161,7 @@ class Turns:
             *(b for f in self.traffic.fetches for b in f.binds),
         ]
         if self.traffic.direct:
-            binds += [b for load in self.traffic.direct for b in load.fetch.binds]
+            binds += [b for load in self.traffic.direct for b in load.binds]
         return [*binds, *([device.barrier()] if self.again else [])]
 
     def _in_turn(self) -> list[Any]:

@@ -1,0 +1,65 @@
+"""Loads straight into the LDS, past the registers, of a chip that has them for 16 bytes a lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+from tvm.sym import detect_linear_equation
+from tvm.tirx import Bind, Evaluate
+
+from mfmadsl.model.architecture import WAVE_SIZE
+from mfmadsl.passes import device
+from mfmadsl.passes.expression import bits_of, constant
+from mfmadsl.passes.fetch import Fetch, fetch_of
+from mfmadsl.passes.loop import Loop
+from mfmadsl.passes.places import Swizzle, swizzled
+from mfmadsl.passes.put import Put
+
+
+@dataclass(frozen=True)
+class DirectLoad:
+    """A wave's lanes fill the LDS one after another, from byte `start` on; the swizzle is on the
+    side of the memory, where each lane fetches what belongs into its place."""
+
+    fetch: Fetch
+    buffer: Any
+    start: Any
+    binds: tuple[Bind, ...]
+
+    def move(self, k: Any, tiles: dict[int, Any]) -> Evaluate:
+        """The load of turn `k`, into another buffer of the same kind if `tiles` has one."""
+        tile = tiles.get(self.buffer.__chandle__(), self.buffer)
+        return Evaluate(
+            device.call("int32", "buffer.to.lds", *self.fetch.arguments(k), tile.data, self.start)
+        )
+
+
+def direct_load(
+    put: Put, lane: tirx.Var, swizzle: Swizzle, loop: Loop, exact: bool, number: int
+) -> DirectLoad | None:
+    """The load that does what a put and its fetch do, or None if there is none.
+
+    `lane` is one of a wave; `exact` is that of the fetch, and `number` in the names of its values.
+    """
+    if not put.is_straight or put.run[0].guards or not put.fetches[0].can_be_direct:
+        return None
+    place, chunk = put.run[0].place, len(put.run)
+    parts = detect_linear_equation(place, [lane])
+    if len(parts) != 2 or constant(parts[0]) != chunk:
+        return None
+    moved = [t.mask << t.left for t in swizzle]
+    feeding = [t.mask << t.right for t in swizzle]
+    if any(m & f for m in moved for f in feeding) or any(
+        m & ~((WAVE_SIZE - 1) * chunk) for m in moved
+    ):
+        return None
+    exchanged = {}
+    if swizzle:
+        exchanged[lane] = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
+    fetch = fetch_of(put.fetches[0].run, loop, number, exact, exchanged)
+    start = tirx.Var(f"start_{number}", "int32")
+    # LLVM does not know that a wave has one threadIdx.y, and would ask before each load.
+    uniform = device.uniform(parts[1] * (bits_of(put.buffer.dtype) // 8))
+    return DirectLoad(fetch, put.buffer, start, (*fetch.binds, Bind(start, uniform)))
