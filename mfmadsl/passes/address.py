@@ -35,6 +35,8 @@ SPAN_LIMIT = 1 << 31
 class Address:
     """In bytes: `origin` is the same for all lanes, `own` a lane's, and each turn adds `step`.
 
+    A scalar offset has no sign. Where turns go down, `origin` is that of the last one, whose number
+    is `last`, and `step` leads from it to the others.
     `ahead` is a constant, apart from `own` so that neighbours can have that in common.
 
     `span` is from the first byte that a lane may reach in a turn to the end of the last one, and
@@ -48,10 +50,12 @@ class Address:
     reach: Any
     counts_down: bool
     ahead: int = 0
+    last: Any = None
 
     def at(self, k: Any, as_scalar: bool = False) -> tuple[Any, Any]:
         """(origin, scalar offset) of turn `k`: a scalar if asked for, or if 31 bits have room."""
         number, reach = constant(self.step), constant(self.reach)
+        k = k if self.last is None else self.last - k
         if number == 0:
             return self.origin, i32(0)
         if as_scalar or (reach is not None and reach + self.ahead < SPAN_LIMIT):
@@ -89,16 +93,21 @@ def address_of(
     counts_up = all(int(loop.analyzer.const_int_bound(p).min_value) >= 0 for p in (origin, step))
     span = _span(run, own, loop, counts_up)
     own, ahead = _apart(own, loop) if share else (own, 0)
-    number = constant(step)
-    way = widened(step) if number is None else tirx.const(abs(number), "int64")
+    goes_down = int(loop.analyzer.const_int_bound(step).min_value) < 0
+    if goes_down and constant(step) is None:
+        raise NotUnderstoodError(f"{named} may go down in the loop, by a step that is not known")
+    last = loop.count - 1 if goes_down else None
+    if last is not None:
+        origin, step = origin + widened(last) * widened(step), -step
     return Address(
         origin=origin * size,
         own=narrowed(substitute(own, exchanged)) * size,
         step=widened(step) * size,
         span=span,
-        reach=loop.analyzer.simplify(widened(loop.count) * way * size),
+        reach=loop.analyzer.simplify(widened(loop.count) * widened(step) * size),
         counts_down=counts_down(own, loop.analyzer),
         ahead=ahead * size,
+        last=last,
     )
 
 

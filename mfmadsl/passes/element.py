@@ -92,16 +92,26 @@ def element(statement: BufferStore | IfThenElse) -> Element:
     for load in loads_of(value):
         if len(load.indices) != 1 or bits_of(load.source.dtype) % 8:
             raise NotUnderstoodError(f"`{load}` is no element of whole bytes of a flat buffer")
+        if loads_of(load.indices[0]):
+            raise NotUnderstoodError(f"where `{load}` lies is read from memory")
     return Element(store.buffer, store.indices[0], value, conditions, inner, guards)
 
 
 def _unwrapped(value: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A value, and the conditions but for which it is 0."""
-    if isinstance(value, Call) and name_of(value) == "if_then_else" and is_zero(value.args[2]):
-        return value.args[1], tuple(conjuncts_of(value.args[0]))
-    if isinstance(value, tirx.Select) and is_zero(value.false_value):
-        return value.true_value, tuple(conjuncts_of(value.condition))
-    return value, ()
+    """A value, and the conditions but for which it is 0; those that read memory stay in it."""
+    if isinstance(value, Call) and name_of(value) == "if_then_else":
+        condition, chosen, other = value.args
+    elif isinstance(value, tirx.Select):
+        condition, chosen, other = value.condition, value.true_value, value.false_value
+    else:
+        return value, ()
+    if not is_zero(other):
+        return value, ()
+    conditions = conjuncts_of(condition)
+    reading = [c for c in conditions if loads_of(c)]
+    if reading:
+        chosen = tirx.Select(reduce(tirx.And, reading), chosen, other)
+    return chosen, tuple(c for c in conditions if not loads_of(c))
 
 
 def sources(elements: Iterable[Element]) -> list[Source]:

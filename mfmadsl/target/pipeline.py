@@ -26,6 +26,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_numbers
 from mfmadsl.passes.main_loop import scalar_loops
 from mfmadsl.passes.registers import registers, unroll_over_registers
+from mfmadsl.passes.short_circuit import short_circuit
 from mfmadsl.passes.vectors import turns_where_filled
 from mfmadsl.passes.wide_index import wide_indices
 
@@ -71,6 +72,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         t.StmtSimplify(),
         t.RemoveNoOp(),
         s.RewriteUnsafeSelect(),
+        of_functions(short_circuit),
         t.VerifyMemory(),
         t.AnnotateEntryFunc(),
         s.ThreadSync("shared"),

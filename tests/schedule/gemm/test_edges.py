@@ -162,3 +162,43 @@ def test_rows_and_sum_of_unknown_length() -> None:
         lambda x, i, j, r: x[r, j],
     )  # fmt: skip
     assert is_right(function, m=33, k=160)
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("k", [192, 257, None])
+def test_sums_that_go_backwards(arch: str, columns: bool, k: int | None) -> None:
+    """Turns of the loop go down in memory, where a scalar offset has no sign."""
+    m, n, extent = 34, 16, te.var("k") if k is None else k
+
+    def left(x: Any, i: Any, j: Any, r: Any) -> Any:
+        return x[extent - 1 - r, i] if columns else x[i, extent - 1 - r]
+
+    a = (extent, m) if columns else (m, extent)
+    function = product(a, (n, extent), (m, n), extent, "float16", left, lambda x, i, j, r: x[j, r])
+    assert is_right(function, arch) if k else is_right(function, arch, k=257)
+
+
+@pytest.mark.parametrize("extents", [(72, 16, 131), (72, 16, 128), (64, 16, 131)], ids=str)
+@pytest.mark.parametrize("pipelined", [True, False])
+def test_a_factor_behind_a_mask_in_memory(
+    extents: tuple[int, int, int], pipelined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TVM asks the mask and the edges in one condition, all of which is evaluated."""
+    m, n, k = extents
+    a = te.placeholder((m, k), name="A", dtype="float16")
+    mask = te.placeholder((m, k), name="mask", dtype="int8")
+    b = te.placeholder((n, k), name="B", dtype="float16")
+    zero = tirx.const(0, "float16")
+    masked = te.compute(
+        (m, k), lambda i, r: tirx.if_then_else(mask[i, r] > 0, a[i, r], zero), name="masked"
+    )
+    r = te.reduce_axis((0, k), name="k")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(masked[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    if not pipelined:
+        monkeypatch.setattr("mfmadsl.passes.pipeline.PIPELINE", "none")
+    assert is_right(te.create_prim_func([a, mask, b, c]))
