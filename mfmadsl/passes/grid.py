@@ -19,9 +19,10 @@ from tvm import tirx
 from tvm.tirx import AttrStmt, Bind, For, ForKind, PrimFunc, SeqStmt, Var
 
 from mfmadsl.passes import device
+from mfmadsl.passes.annotation import DIES, GROUP, WORKGROUPS
 from mfmadsl.passes.expression import constant, i32, substitute
 
-_PREFIX = "mfmadsl.grid."
+_NAMES = {GROUP: "group", DIES: "dies", WORKGROUPS: "workgroups"}
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,11 @@ def grid_of(function: PrimFunc) -> Grid | None:
     found: dict[str, int] = {}
 
     def loop(node: For) -> None:
-        for key, value in (node.annotations or {}).items():
-            if str(key).startswith(_PREFIX):
-                found[str(key).removeprefix(_PREFIX)] = int(value)
+        annotations = node.annotations or {}
+        found.update({name: int(annotations[name]) for name in _NAMES if name in annotations})
 
     tvm_ffi.structural_walk(function.body, (For, loop))
-    return Grid(**found) if found else None
+    return Grid(**{_NAMES[name]: value for name, value in found.items()}) if found else None
 
 
 def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:

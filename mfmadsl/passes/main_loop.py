@@ -20,14 +20,12 @@ from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc
 
 from mfmadsl.model import Read
+from mfmadsl.passes.annotation import PIPELINE
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import constant, loads_of
 from mfmadsl.passes.matrix import is_matrix
 from mfmadsl.passes.register_step import RegisterStep, register_steps
 from mfmadsl.passes.unrolled import kind_of, store_of, unrolled
-
-PIPELINE = "mfmadsl.pipeline"
-"""The annotation of a loop that the pipeline is to take; its value is the number of stages."""
 
 _MOST_STATEMENTS = 20000
 

@@ -12,9 +12,9 @@ from tvm.sym import Analyzer
 from tvm.tirx import AttrStmt, For, ForKind, IfThenElse, PrimFunc, SeqStmt, Var
 
 from mfmadsl.model import Architecture
+from mfmadsl.passes.annotation import PIPELINE
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import constant
-from mfmadsl.passes.main_loop import PIPELINE
 from mfmadsl.passes.thread_index import renewed
 from mfmadsl.passes.traffic import Kernel, Threads, Traffic, bind_loop
 from mfmadsl.passes.turns import Turns

@@ -16,6 +16,7 @@ from tvm.tirx import AttrStmt, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, 
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.model.architecture import WAVE_SIZE
+from mfmadsl.passes.annotation import EDGES, SWIZZLE
 from mfmadsl.passes.direct import DirectLoad, direct_load
 from mfmadsl.passes.element import Element, element, runs, sources
 from mfmadsl.passes.error import NotUnderstoodError
@@ -40,14 +41,6 @@ from mfmadsl.passes.places import Places, Swizzle
 from mfmadsl.passes.put import Home, Put
 from mfmadsl.passes.swizzle import Access, choose, span
 from mfmadsl.passes.unrolled import store_of
-
-EDGES = "mfmadsl.edges"
-"""The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
-hold anything, because nobody looks at what becomes of them. The edge is the outermost condition of
-the copy into the tile, without what says where K ends."""
-
-SWIZZLE = "mfmadsl.swizzle"
-"""The annotation of a loop that says 0 if its tiles are to lie in the LDS as they are."""
 
 _WIDEST = 16  # bytes of an access
 

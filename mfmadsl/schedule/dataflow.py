@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -139,16 +140,49 @@ def check_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
             check_element_wise(consumer)
             found.append(consumer)
             results.append(consumer.block.body.buffer)
-    ends = [
-        result for result in results
-        if _holds(function.params, result)
-        or not any(_holds(access.reads, result) for access in every)
-    ]  # fmt: skip
+    ends = _ends(function, buffer, found)
     if len(ends) > 1:
         raise ScheduleError(
             f"workload: `{ends[0].name}` is a result besides `{ends[1].name}`: a kernel keeps one"
         )
     return found
+
+
+def fused_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
+    """As many of the blocks after one that writes a buffer as are element-wise and end in one
+    result; those that are left read that."""
+    results = [buffer]
+    found: list[Nest] = []
+    for access in accesses(function):
+        if access.bound or not any(_holds(access.reads, result) for result in results):
+            continue
+        try:
+            consumer = _nest(function, access, f"reads `{buffer.name}`")
+            check_element_wise(consumer)
+        except ScheduleError:
+            continue
+        found.append(consumer)
+        results.append(consumer.block.body.buffer)
+    while len(_ends(function, buffer, found)) > 1:
+        found.pop()
+    return found
+
+
+def _ends(function: PrimFunc, buffer: Any, consumers: Sequence[Nest]) -> list[Any]:
+    """Of a buffer and those that consumers of it write: results, and what other blocks read."""
+    others = [
+        access
+        for access in accesses(function)
+        if not any(access.statement.same_as(nest.statement) for nest in consumers)
+    ]
+    inside = [load.source for nest in consumers for load in loads(nest.block.body)]
+    return [
+        result
+        for result in [buffer, *(nest.block.body.buffer for nest in consumers)]
+        if _holds(function.params, result)
+        or any(_holds(access.reads, result) for access in others)
+        or not _holds(inside, result)
+    ]
 
 
 def check_element_wise(nest: Nest) -> None:

@@ -14,7 +14,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import IterVar
 
-from mfmadsl.schedule.dataflow import check_consumers, fills
+from mfmadsl.schedule.dataflow import fills, fused_consumers
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.nest import function_of, is_number, nest_of
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -26,8 +26,8 @@ THREADS = 256
 def fold_epilogue(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:
     """Fold the blocks after `block`, which stores a product, into it.
 
-    Those that cannot be folded become kernels of their own, which are given back. Raises
-    ScheduleError, with the name, for a block that is not element-wise, and for a second result.
+    Element-wise ones that cannot be folded become kernels of their own, which are given back. What
+    is not element-wise is left, and what would be a second result.
     """
     last = fold_forward(sch, block)
     if len(last) == 1 and reads_plainly(sch, block, last[0]) and _folded_back(sch, last[0]):
@@ -66,7 +66,7 @@ def fold_into_total(sch: Schedule, total: SBlockRV) -> tuple[SBlockRV, ...]:
 
 def fold_forward(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:
     """Inline all blocks after `block` into the last; all of them where one cannot be inlined."""
-    consumers = check_consumers(function_of(sch), sch.get(block).writes[0].source)
+    consumers = fused_consumers(function_of(sch), sch.get(block).writes[0].source)
     blocks = [sch.get_sblock(nest.name) for nest in consumers]
     if not all(fills(nest) for nest in consumers[:-1]):
         return tuple(blocks)

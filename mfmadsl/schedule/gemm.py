@@ -12,10 +12,12 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
+from mfmadsl.argument import check_type
 from mfmadsl.model import Architecture, Intrinsic, architecture, unscaled
+from mfmadsl.passes.annotation import DIES, EDGES, GROUP, PIPELINE, SWIZZLE, WORKGROUPS
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, default_tiling
-from mfmadsl.schedule.dataflow import check_bound
+from mfmadsl.schedule.dataflow import check_bound, check_consumers
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.instruction import counting_up, instruction_of
@@ -57,8 +59,10 @@ def gemm_schedule(
     """
     function = prepared(prim_func("workload", workload, ScheduleError))
     sch = s_tir.Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
-    block = sch.get_sblock(product_nest(function).name)
-    schedule_gemm(sch, block, intrinsic, arch, tiling)
+    nest = product_nest(function)
+    schedule_gemm(sch, sch.get_sblock(nest.name), intrinsic, arch, tiling)
+    # What was left is said by its reason.
+    check_consumers(function, nest.block.writes[0].source)
     check_bound(function_of(sch))
     return sch
 
@@ -73,8 +77,11 @@ def schedule_gemm(
     """Schedule one product among the blocks of a schedule of your own, with what follows it.
 
     The arguments are those of `gemm_schedule`, and so are the errors. Blocks before the product
-    that it alone reads are computed on the way into the LDS.
+    that it alone reads are computed on the way into the LDS. Element-wise blocks after it become
+    part of it, as far as they end in one result; other blocks are yours to schedule.
     """
+    check_type("sch", sch, Schedule, "a Schedule")
+    check_type("block", block, SBlockRV, "a block of the schedule, as `sch.get_sblock` gives it")
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
         product = normalise(sch, block)
@@ -226,12 +233,12 @@ class _Builder:
         whole = blocks == 1 or is_multiple(self.product.extents[0], blocks)
         if padded and whole and tiles[0] != tiles[1]:
             # Rows of C past the edge are not stored.
-            sch.annotate(k_step, "mfmadsl.edges", " ".join(padded))
-        sch.annotate(k_step, "mfmadsl.pipeline", tiling.stages)
+            sch.annotate(k_step, EDGES, " ".join(padded))
+        sch.annotate(k_step, PIPELINE, tiling.stages)
         if not tiling.swizzle:
-            sch.annotate(k_step, "mfmadsl.swizzle", 0)
-        sch.annotate(k_step, "mfmadsl.grid.group", tiling.group)
+            sch.annotate(k_step, SWIZZLE, 0)
+        sch.annotate(k_step, GROUP, tiling.group)
         if self.chip.dies > 1:
-            sch.annotate(k_step, "mfmadsl.grid.dies", self.chip.dies)
+            sch.annotate(k_step, DIES, self.chip.dies)
         if tiling.persistent:
-            sch.annotate(k_step, "mfmadsl.grid.workgroups", self.chip.compute_units)
+            sch.annotate(k_step, WORKGROUPS, self.chip.compute_units)

@@ -16,7 +16,7 @@ from tvm.tirx import Expr, PrimFunc
 from mfmadsl.argument import check_flag, check_integer, check_list, check_type, described
 from mfmadsl.error import ArgumentTypeError
 from mfmadsl.model import ARCHITECTURES
-from mfmadsl.passes.main_loop import PIPELINE
+from mfmadsl.passes.annotation import PIPELINE
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.limits import check_lds, check_threads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import NoneType
 from typing import Any
@@ -52,11 +52,11 @@ class Launch:
     """One start of a kernel: its extents as numbers, and what the machine code takes."""
 
     symbol: str
-    assembly: str
+    assembly: str = field(repr=False)
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     lds_bytes: int
-    args: tuple[Any, ...]
+    args: tuple[Any, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class Kernel:
 
     symbol: str
     arch: str
-    llvm_ir: str
-    assembly: str
-    optimized: str
+    llvm_ir: str = field(repr=False)
+    assembly: str = field(repr=False)
+    optimized: str = field(repr=False)
     arguments: tuple[Argument, ...]
     extents: tuple[Extent, Extent, Extent]
     block: tuple[int, int, int]

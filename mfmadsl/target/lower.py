@@ -15,6 +15,7 @@ from tvm.tirx.build import split_host_device_mods
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes import LoweringError
+from mfmadsl.passes.annotation import check_annotations
 from mfmadsl.passes.grid import grid_of, regrid
 from mfmadsl.passes.pipeline import pipeline
 from mfmadsl.target.extent import OPERATORS, Extent, Formula
@@ -105,6 +106,7 @@ def lower(
     for kernels that have too few registers. Raises LoweringError if the module does not become
     kernels.
     """
+    check_annotations(function)
     module = tvm.IRModule({"main": _corrected(function)})
     module = tirx.transform.BindTarget(rocm_target(chip.name))(module)
     # Buffers that share LDS are views of one allocation, and the code generator casts the address

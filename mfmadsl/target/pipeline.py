@@ -24,6 +24,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_numbers
+from mfmadsl.passes.host import check_host
 from mfmadsl.passes.main_loop import scalar_loops
 from mfmadsl.passes.registers import registers, unroll_over_registers
 from mfmadsl.passes.short_circuit import short_circuit
@@ -79,6 +80,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         s.ThreadSync("warp"),
         s.LowerThreadAllreduce(),
         t.SplitHostDevice(),
+        of_functions(check_host),
         t.MakePackedAPI(),
         of_functions(prefer_numbers),
         of_functions(move_bits),

@@ -12,7 +12,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
 from mfmadsl.schedule import load_intrinsic
-from mfmadsl.schedule.dataflow import check_bound
+from mfmadsl.schedule.dataflow import check_bound, check_consumers
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.nest import function_of
@@ -29,9 +29,12 @@ INSTRUCTIONS = {
 
 def plain_schedule(workload: PrimFunc, split_k: int = 1, block: str | None = None) -> Schedule:
     """A schedule of any product, for gfx942."""
-    sch = Schedule(prepared(workload, block))
+    function = prepared(workload, block)
+    sch = Schedule(function)
     main = product_block(sch, block)
+    written = sch.get(main).writes[0].source
     schedule_block(sch, main, split_k)
+    check_consumers(function, written)
     check_bound(function_of(sch))
     return sch
 

@@ -222,7 +222,7 @@ def threads_kernel(threads: int) -> PrimFunc:
 
 
 def test_a_module_that_is_no_kernel() -> None:
-    with pytest.raises(LoweringError, match=r"no GPU kernel: bind its loops"):
+    with pytest.raises(LoweringError, match=r"is computed in no kernel: bind the loops"):
         build(matmul(16, 16, 16, "float16", "float32"))
 
 

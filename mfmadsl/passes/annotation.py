@@ -1,0 +1,53 @@
+"""The annotations of loops that passes are steered by; docs/own-schedule.md explains each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm_ffi
+from tvm import ir
+from tvm.tirx import For, PrimFunc
+
+from mfmadsl.passes.error import LoweringError
+
+PIPELINE = "mfmadsl.pipeline"
+"""The annotation of a loop that the pipeline is to take; its value is the number of stages."""
+
+SWIZZLE = "mfmadsl.swizzle"
+"""The annotation of a loop that says 0 if its tiles are to lie in the LDS as they are."""
+
+EDGES = "mfmadsl.edges"
+"""The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
+hold anything, because nobody looks at what becomes of them. The edge is the outermost condition of
+the copy into the tile, without what says where K ends."""
+
+GROUP, DIES, WORKGROUPS = (f"mfmadsl.grid.{name}" for name in ("group", "dies", "workgroups"))
+"""Annotations of the grid: rows of tiles in a block of them, dies, and workgroups at most."""
+
+_MOST = (1 << 31) - 1
+_NUMBERS = {
+    PIPELINE: (1, 2), SWIZZLE: (0, 1), GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
+}  # fmt: skip
+
+
+def check_annotations(function: PrimFunc) -> None:
+    """Raise LoweringError for an annotation of the project's that says nothing to a pass."""
+    found: list[tuple[str, Any]] = []
+
+    def loop(node: For) -> None:
+        found.extend((str(key), value) for key, value in (node.annotations or {}).items())
+
+    tvm_ffi.structural_walk(function.body, (For, loop))
+    for name, value in found:
+        if name == EDGES:
+            if not isinstance(value, str | ir.StringImm):
+                raise LoweringError(f"annotation {name}: is names of tiles, not {value}")
+        elif name in _NUMBERS:
+            least, most = _NUMBERS[name]
+            number = value if isinstance(value, int) else getattr(value, "value", None)
+            if not isinstance(number, int) or not least <= number <= most:
+                limit = f"{least} or {most}" if most <= 2 else f"a number from {least} to 2^31 - 1"
+                raise LoweringError(f"annotation {name}: is {limit}, not {value}")
+        elif name.startswith("mfmadsl."):
+            known = ", ".join([*_NUMBERS, EDGES])
+            raise LoweringError(f"no annotation is called {name}: there are {known}")
