@@ -103,11 +103,12 @@ def _places(number: Var, extents: dict[str, Any], grid: Grid) -> tuple[list[Bind
     else:
         z = let("z", _quotient(number, layer))
         inside = let("inside", number - z * layer)
-    block = let("block", _quotient(inside, columns * grid.group))
-    left = let("left", inside - block * (columns * grid.group))
-    height = let("height", _least(rows - block * grid.group, i32(grid.group)))
+    group = let("group", _least(rows, i32(grid.group)))  # columns times it has room in 32 bits
+    block = let("block", _quotient(inside, columns * group))
+    left = let("left", inside - block * (columns * group))
+    height = let("height", _least(rows - block * group, group))
     x = let("column", _quotient(left, height))
-    y = let("row", block * grid.group + (left - x * height))
+    y = let("row", block * group + (left - x * height))
     return binds, {"x": x, "y": y, "z": z}
 
 

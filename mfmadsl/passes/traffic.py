@@ -96,6 +96,7 @@ class Traffic:
         self._check_buffers()
         self.facts = self._facts(analyzer)
         elements = [element(s) for s in self.main.copies]
+        self._check_guards(elements)
         # With one turn nothing tells the end of K from the other edges.
         loose = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""
         self.loose = {
@@ -132,6 +133,13 @@ class Traffic:
         symbols = frozenset(str(p.name) for p in self.kernel.function.params)
         lean = self.kernel.lean
         return Loop(self.main.variable, extent, analyzer, before_last, threads, symbols, lean)
+
+    def _check_guards(self, elements: Sequence[Element]) -> None:
+        """What a thread stores, it stores in each turn: the next one may have other places."""
+        for each in elements:
+            for guard in each.guards:
+                if depends(guard, self.main.variable):
+                    raise NotUnderstoodError(f"it copies in some turns only, if `{guard}`")
 
     def _check_buffers(self) -> None:
         """The tiles are this loop's alone: nobody else reaches them and sees other contents."""

@@ -62,9 +62,18 @@ def nests(function: PrimFunc) -> list[Nest]:
 
 
 def block_names(function: PrimFunc) -> set[str]:
+    """Of all blocks; ScheduleError if two have one, since schedules ask for blocks by their names.
+
+    TVM calls the block that is the function's body `root`.
+    """
     found: list[Any] = []
     tvm_ffi.structural_walk(function.body, (s_tir.SBlock, found.append))
-    return {str(block.name_hint) for block in found}
+    names: set[str] = set()
+    for name in (str(block.name_hint) for block in found):
+        if name in names:
+            raise ScheduleError(f"two blocks are called `{name}`: give each a name of its own")
+        names.add(name)
+    return names
 
 
 def _nest(statement: Any) -> Nest | None:

@@ -42,9 +42,9 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
 
     Raises ScheduleError, with the name of the block, if it is no product.
     """
+    taken = block_names(function)
     product = sum_of_products(product_nest(function, block))
     nest, store = product.nest, product.store
-    taken = block_names(function)
     before, after, allocated = [], [], []
     lacking = [None if product.axes(kind) else _unit(kind, nest) for kind in "ij"]
     units = [unit for unit in lacking if unit is not None]

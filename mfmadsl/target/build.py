@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm
 from tvm.s_tir import Schedule
@@ -13,6 +13,7 @@ from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_flag
+from mfmadsl.emulator.metadata import read_metadata
 from mfmadsl.emulator.registers import Registers, registers_of
 from mfmadsl.error import MfmadslError
 from mfmadsl.language import reads
@@ -142,6 +143,9 @@ def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture) -> _E
         ir = align_lds(ir)
     _check_calls(ir)
     code = emit(ir, launch.symbol, chip.name)
+    # With the room between buffers, each of which is aligned.
+    counts = read_metadata(code.assembly, launch.symbol).counts
+    launch = replace(launch, lds_bytes=counts["group_segment_fixed_size"])
     return _Emitted(launch, ir, code, registers_of(code.assembly, launch.symbol))
 
 
