@@ -18,14 +18,14 @@ K, LANE, BLOCK, N = (tirx.Var(name, "int32") for name in ("k", "lane", "block", 
 LARGEST = (1 << 31) - 1
 
 
-def facts(turns: int = 2, blocks: int = 16) -> Loop:
+def facts(turns: int = 2, blocks: int = 16, lean: bool = False) -> Loop:
     """A loop of so many turns, in so many workgroups of a wave."""
     analyzer = Analyzer()
     for variable, extent in ((K, turns), (LANE, 64), (BLOCK, blocks)):
         analyzer.bind(variable, ir.Range(0, extent))
     analyzer.bind(N, ir.Range(1, LARGEST))
     count = tirx.const(turns, "int32")
-    return Loop(K, count, analyzer, analyzer, {"lane": 64}, frozenset({"n"}))
+    return Loop(K, count, analyzer, analyzer, {"lane": 64}, frozenset({"n"}), lean)
 
 
 def fetch(
@@ -110,3 +110,49 @@ def test_a_load_starts_in_the_buffer() -> None:
         loads()
     guarded = [Source(buffer, LANE - 1 + n, (LANE + n >= 1,)) for n in range(4)]
     assert [len(each.run) for each in inside(guarded, facts(), 0, True)] == [1, 1, 1, 1]
+
+
+def lean_fetch(place: Any, count: int = 8, turns: int = 2, elements: int = 1 << 20) -> Fetch:
+    """Halves, where addresses are shared."""
+    buffer = tirx.decl_buffer((elements,), "float16", "A")
+    run = [Source(buffer, place + n, ()) for n in range(count)]
+    return fetch_of(run, facts(turns, lean=True), 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "ahead"),
+    [(LANE * 8 + 4096, 8192), (4096 + LANE * 8, 8192), (LANE * 8, 0),
+     (LANE * 8 + 4097, 0),  # the aligned words around it are another lane's own
+     (LANE * 8 - 64 + 4096, 8064), (4096 - LANE * 8, 0)],
+    ids=str,
+)  # fmt: skip
+def test_a_constant_that_several_fetches_differ_by_is_a_scalar(place: Any, ahead: int) -> None:
+    found = lean_fetch(place + K * 64)
+    assert found.address.ahead == ahead
+    *_, offset, step = found.arguments(K)
+    assert not depends(offset, K)
+    at_2 = Analyzer().simplify(substitute(step, {K: tirx.const(2, "int32")}))
+    assert constant(at_2) == 2 * 64 * 2 + ahead
+
+
+def test_a_scalar_has_room_for_the_constant_too() -> None:
+    """31 bits, of which the turns alone take nearly all."""
+    far = (1 << 30) - 4096
+    near = lean_fetch(LANE * 8 + K * (far // 4), turns=4, elements=1 << 31)
+    also = lean_fetch(LANE * 8 + 8192 + K * (far // 4), turns=4, elements=1 << 31)
+    assert not moves_its_origin(near)
+    assert moves_its_origin(also)
+
+
+def test_the_words_around_all_turns_have_offsets() -> None:
+    """The last word of a buffer is found by its offset from the first that any turn reads."""
+    with pytest.raises(NotUnderstoodError, match="a tile of `A` spans"):
+        fetch(LARGEST, K * (1 << 22) + LANE * 2 + 1, turns=1 << 10, count=2)
+
+
+@pytest.mark.parametrize(("elements", "direct"), [(4096, True), (4090, False)])
+def test_what_may_go_straight_into_the_lds(elements: int, direct: bool) -> None:
+    """Of 16 bytes that are partly past the end nothing is sure to arrive."""
+    buffer = tirx.decl_buffer((elements,), "float16", "A")
+    run = [Source(buffer, LANE * 8 + n, (LANE * 8 + n < elements,)) for n in range(8)]
+    assert fetch_of(run, facts(), 0, exact=False).can_be_direct == direct

@@ -1,0 +1,87 @@
+"""`schedule_gemm` on one block of a schedule: what it takes along, and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tvm import te, tirx
+from tvm.s_tir import Schedule
+
+import mfmadsl
+from mfmadsl.error import ArgumentTypeError
+from mfmadsl.schedule import schedule_gemm
+
+M, N, K = 200, 128, 96
+
+
+def product() -> tuple[Any, Any, Any]:
+    a = te.placeholder((M, K), name="A", dtype="float16")
+    b = te.placeholder((N, K), name="B", dtype="float16")
+    k = te.reduce_axis((0, K), name="k")
+    c = te.compute(
+        (M, N),
+        lambda i, j: te.sum(a[i, k].astype("float32") * b[j, k].astype("float32"), axis=[k]),
+        name="C",
+    )
+    return a, b, c
+
+
+def row_sum(c: Any) -> Any:
+    r = te.reduce_axis((0, N), name="r")
+    return te.compute((M,), lambda i: te.sum(c[i, r], axis=[r]), name="S")
+
+
+def relu(c: Any) -> Any:
+    return te.compute((M, N), lambda i, j: tirx.max(c[i, j], tirx.const(0.0, "float32")), name="R")
+
+
+def centred(c: Any) -> Any:
+    total = row_sum(c)
+    return te.compute((M, N), lambda i, j: c[i, j] * 128.0 - total[i], name="D")
+
+
+AFTER: dict[str, tuple[Callable[[Any], Any], list[str], Callable[[Any], Any]]] = {
+    "a sum": (row_sum, ["S"], lambda c: c.sum(1)),
+    "a sum of what follows": (lambda c: row_sum(relu(c)), ["S"], lambda c: np.maximum(c, 0).sum(1)),
+    "a sum, and both": (centred, ["S", "D"], lambda c: c * 128 - c.sum(1)[:, None]),
+}
+
+
+def rows_in_a_kernel(sch: Schedule, name: str) -> None:
+    group, thread = sch.split(sch.get_loops(sch.get_sblock(name))[0], [None, 64])
+    sch.bind(group, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("case", AFTER)
+def test_what_is_no_part_of_it_is_left(case: str, first: bool) -> None:
+    after, names, expected = AFTER[case]
+    a, b, c = product()
+    sch = Schedule(te.create_prim_func([a, b, after(c)]))
+    if first:
+        schedule_gemm(sch, sch.get_sblock("C"))
+    for name in names:
+        rows_in_a_kernel(sch, name)
+    if not first:
+        schedule_gemm(sch, sch.get_sblock("C"))
+    generator = np.random.default_rng(5)
+    x, y = (generator.integers(-3, 4, (e, K)).astype(np.float16) for e in (M, N))
+    wanted = expected(x.astype(np.float64) @ y.astype(np.float64).T)
+    found = np.full(wanted.shape, 99, np.float32)
+    assert not mfmadsl.sanitize(mfmadsl.build(sch), [x, y, found]).faults
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_is_no_block_of_a_schedule() -> None:
+    sch = Schedule(te.create_prim_func(list(product())))
+    block = sch.get_sblock("C")
+    with pytest.raises(ArgumentTypeError, match="block: is a block of the schedule"):
+        schedule_gemm(sch, "C")
+    with pytest.raises(ArgumentTypeError, match="block: is a block of the schedule"):
+        schedule_gemm(sch, sch.get_loops(block)[0])
+    with pytest.raises(ArgumentTypeError, match="sch: is a Schedule"):
+        schedule_gemm(sch.mod, block)
