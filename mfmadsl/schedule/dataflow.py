@@ -168,6 +168,32 @@ def fused_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
     return found
 
 
+def unrelated(function: PrimFunc, product: Nest) -> list[Nest]:
+    """Element-wise blocks of which neither the product is made nor they of it, such as a cast of a
+    bias; not those that write results."""
+    every = accesses(function)
+    own = next(access for access in every if access.statement.same_as(product.statement))
+    before, after = list(own.reads), list(own.writes)
+    for access in every:
+        if any(_holds(access.reads, buffer) for buffer in after):
+            after += access.writes
+    for access in every[::-1]:
+        if any(_holds(access.writes, buffer) for buffer in before):
+            before += access.reads
+    found = []
+    for access in every:
+        if any(_holds((*before, *after, *function.params), buffer) for buffer in access.writes):
+            continue
+        try:
+            nest = _nest(function, access, "is unrelated")
+            check_element_wise(nest)
+        except ScheduleError:
+            continue
+        if fills(nest):
+            found.append(nest)
+    return found
+
+
 def _ends(function: PrimFunc, buffer: Any, consumers: Sequence[Nest]) -> list[Any]:
     """Of a buffer and those that consumers of it write: results, and what other blocks read."""
     others = [

@@ -17,7 +17,7 @@ from mfmadsl.model import Architecture, Intrinsic, architecture, unscaled
 from mfmadsl.passes.annotation import DIES, EDGES, GROUP, PIPELINE, SWIZZLE, WORKGROUPS
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, default_tiling
-from mfmadsl.schedule.dataflow import check_bound, check_consumers
+from mfmadsl.schedule.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.instruction import counting_up, instruction_of
@@ -60,6 +60,8 @@ def gemm_schedule(
     function = prepared(prim_func("workload", workload, ScheduleError))
     sch = s_tir.Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
     nest = product_nest(function)
+    for operand in unrelated(function, nest):
+        sch.compute_inline(sch.get_sblock(operand.name))
     schedule_gemm(sch, sch.get_sblock(nest.name), intrinsic, arch, tiling)
     # What was left is said by its reason.
     check_consumers(function, nest.block.writes[0].source)

@@ -214,3 +214,21 @@ def test_bytes_in_rows_of_any_length(n: int, dtype: str) -> None:
     mfmadsl.emulate(kernel, [a, b, scales, found])
     expected = np.round((a.astype(np.int64) @ b.T.astype(np.int64)) * 0.5).clip(low, high)
     assert (found == expected).all()
+
+
+def test_operands_that_are_computed_first() -> None:
+    """A bias that is cast and scaled in blocks of its own, as TVM's operators do it."""
+    workload = Workload(65, 33, 67)
+
+    def stage(c: Any, bias: Any) -> Any:
+        wide = te.compute((33,), lambda j: bias[j].astype("float32"), name="wide")
+        twice = te.compute((33,), lambda j: wide[j] * tirx.const(2.0, "float32"), name="twice")
+        return te.compute((65, 33), lambda i, j: c[i, j] + twice[j], name="D")
+
+    function = with_epilogue(workload, stage, {"bias": ((33,), "float16")})
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function))
+    assert kernel.next is None
+    a, b, c = workload.operands()
+    bias = np.arange(33, dtype=np.float16)
+    mfmadsl.emulate(kernel, [a, b, bias, c])
+    assert workload.error(a, b, c - 2 * bias.astype(np.float32)) <= 40
