@@ -96,7 +96,7 @@ class Traffic:
         self._check_buffers()
         self.facts = self._facts(analyzer)
         elements = [element(s) for s in self.main.copies]
-        self._check_guards(elements)
+        self._check_places(elements)
         # With one turn nothing tells the end of K from the other edges.
         loose = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""
         self.loose = {
@@ -134,12 +134,18 @@ class Traffic:
         lean = self.kernel.lean
         return Loop(self.main.variable, extent, analyzer, before_last, threads, symbols, lean)
 
-    def _check_guards(self, elements: Sequence[Element]) -> None:
-        """What a thread stores, it stores in each turn: the next one may have other places."""
+    def _check_places(self, elements: Sequence[Element]) -> None:
+        """All turns use the same places: what one does not fill is not left from the one before."""
+        variable = self.main.variable
         for each in elements:
             for guard in each.guards:
-                if depends(guard, self.main.variable):
+                if depends(guard, variable):
                     raise NotUnderstoodError(f"it copies in some turns only, if `{guard}`")
+        reads = [load for s in self.main.steps for r in s.reads for load in loads_of(r.value)]
+        places = [(e.buffer, e.place) for e in elements] + [(r.source, r.indices[0]) for r in reads]
+        for buffer, place in places:
+            if depends(place, variable):
+                raise NotUnderstoodError(f"each turn has other places of `{buffer.name}`: {place}")
 
     def _check_buffers(self) -> None:
         """The tiles are this loop's alone: nobody else reaches them and sees other contents."""

@@ -26,7 +26,7 @@ from mfmadsl.schedule.memory import Extent, number
 from mfmadsl.schedule.nest import function_of
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
-from mfmadsl.schedule.stage import copy_to_lds, load_fragments, reads_turned, store_by_lanes
+from mfmadsl.schedule.stage import Staged, copy_to_lds, load_fragments, reads_turned, store_by_lanes
 from mfmadsl.schedule.sum_of_products import product_nest
 from mfmadsl.schedule.tile import init_loop
 from mfmadsl.schedule.tiling import (
@@ -177,7 +177,7 @@ class _Builder:
             fold_epilogue(sch, sums)
         else:
             fold_into_total(sch, total)
-        self._annotate(k_step, [staged.name for staged in tiles])
+        self._annotate(k_step, tiles)
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
         """The block to tensorize; and with split K the one that adds up what it leaves."""
@@ -226,14 +226,19 @@ class _Builder:
         sch.bind(wave, "threadIdx.y")
         return outer, (wave, k0, k1)
 
-    def _annotate(self, k_step: LoopRV, tiles: Sequence[str]) -> None:
+    def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
         """What the passes are told."""
         sch, tiling = self.sch, self.tiling
         rows = zip(tiles, self.product.extents[1:3], tiling.block, strict=True)
-        padded = [name for name, extent, tile in rows if not is_multiple(extent, tile)]
+        # TVM would make one condition of an edge and a mask.
+        padded = [
+            staged.name
+            for staged, extent, tile in rows
+            if not is_multiple(extent, tile) and not staged.masked
+        ]
         blocks = self.intrinsic.blocks
         whole = blocks == 1 or is_multiple(self.product.extents[0], blocks)
-        if padded and whole and tiles[0] != tiles[1]:
+        if padded and whole and tiles[0].name != tiles[1].name:
             # Rows of C past the edge are not stored.
             sch.annotate(k_step, EDGES, " ".join(padded))
         sch.annotate(k_step, PIPELINE, tiling.stages)

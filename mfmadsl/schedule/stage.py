@@ -9,7 +9,9 @@ from types import ModuleType
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import tirx
+from tvm.ir import Call
 from tvm.s_tir import Schedule
 from tvm.s_tir.dlight.gpu.matmul import auto_inline_producers
 from tvm.s_tir.schedule import LoopRV, SBlockRV
@@ -17,6 +19,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.model.architecture import WAVE_SIZE
+from mfmadsl.passes.expression import conjuncts_of, name_of
 from mfmadsl.schedule.memory import Memory
 from mfmadsl.schedule.tiling import CHUNK, Tiling
 
@@ -26,10 +29,12 @@ _GROUP = 16  # bytes of rows that it takes together
 
 @dataclass(frozen=True)
 class Staged:
-    """A tile in the LDS, by its name; `turned` if it lies [s, k, rows], as in memory."""
+    """A tile in the LDS, by its name; `turned` if it lies [s, k, rows], as in memory, and `masked`
+    if what is copied has other conditions than the edges of the matrix."""
 
     name: str
     turned: bool
+    masked: bool
 
 
 def copy_to_lds(
@@ -45,6 +50,7 @@ def copy_to_lds(
     shared = sch.cache_read(block, operand, "shared")
     sch.compute_at(shared, step, preserve_unit_loops=True)
     auto_inline_producers(sch, shared)
+    masked = _is_masked(sch.get(shared).body.value)
     matrices, rows, k = sch.get_loops(shared)[-3:]
     counts = [int(sch.get(loop).extent) for loop in (rows, k)]
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
@@ -64,7 +70,23 @@ def copy_to_lds(
     sch.reorder(wave, lane, own, *inner[1:])
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
-    return Staged(str(sch.get(shared).writes[0].source.name), turned)
+    return Staged(str(sch.get(shared).writes[0].source.name), turned, masked)
+
+
+def _is_masked(value: Any) -> bool:
+    """Whether there are other conditions in it than one bound for each index."""
+    choices: list[Any] = []
+    tvm_ffi.structural_walk(value, ((Call, tirx.Select), choices.append))
+    conditions = [
+        conjunct
+        for choice in choices
+        for conjunct in conjuncts_of(
+            choice.condition if isinstance(choice, tirx.Select) else choice.args[0]
+        )
+        if isinstance(choice, tirx.Select) or name_of(choice) == "if_then_else"
+    ]
+    bounded = [c.a for c in conditions if isinstance(c, tirx.LT) and isinstance(c.a, tirx.Var)]
+    return len({v.__chandle__() for v in bounded}) < len(conditions)
 
 
 def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:

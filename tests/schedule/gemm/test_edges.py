@@ -202,3 +202,46 @@ def test_a_factor_behind_a_mask_in_memory(
     if not pipelined:
         monkeypatch.setattr("mfmadsl.passes.pipeline.PIPELINE", "none")
     assert is_right(te.create_prim_func([a, mask, b, c]))
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("mask", ["i < 10", "i % 3 == 0"])
+def test_rows_behind_a_mask_of_their_own(arch: str, columns: bool, mask: str) -> None:
+    """TVM makes one condition of that and of the edge, past which anything may be read."""
+    m, n, k = 72, 16, 256
+    a = te.placeholder((k, m) if columns else (m, k), name="A", dtype="float16")
+    b = te.placeholder((n, k), name="B", dtype="float16")
+    r, zero = te.reduce_axis((0, k), name="k"), tirx.const(0, "float16")
+
+    def element(i: Any, r: Any) -> Any:
+        wanted = i < 10 if mask == "i < 10" else tirx.floormod(i, 3).equal(0)
+        return tirx.if_then_else(wanted, a[r, i] if columns else a[i, r], zero)
+
+    masked = te.compute((m, k), element, name="masked")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(masked[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    assert is_right(te.create_prim_func([a, b, c]), arch)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
+def test_rows_gathered_by_what_is_read(dtype: str) -> None:
+    """Where an index is known to be is no reason to look it up ahead of the loop."""
+    m, n, k = 33, 16, 256
+    a = te.placeholder((128, k), name="A", dtype="float16")
+    index = te.placeholder((m,), name="index", dtype=dtype)
+    b = te.placeholder((n, k), name="B", dtype="float16")
+    r = te.reduce_axis((0, k), name="k")
+
+    def row(i: Any) -> Any:
+        return tirx.floormod(index[i].astype("int32"), 128)
+
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(a[row(i), r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    assert is_right(te.create_prim_func([a, index, b, c]))
