@@ -13,15 +13,16 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 from tvm.s_tir import Schedule
-from tvm.s_tir.dlight.gpu.matmul import auto_inline_producers
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.passes.expression import conjuncts_of, name_of
+from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import Memory
 from mfmadsl.schedule.tiling import CHUNK, Tiling
+from mfmadsl.tvm_refusal import tvm_refusal
 
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
 _GROUP = 16  # bytes of rows that it takes together
@@ -49,7 +50,7 @@ def copy_to_lds(
     """
     shared = sch.cache_read(block, operand, "shared")
     sch.compute_at(shared, step, preserve_unit_loops=True)
-    auto_inline_producers(sch, shared)
+    inline_producers(sch, shared)
     masked = _is_masked(sch.get(shared).body.value)
     matrices, rows, k = sch.get_loops(shared)[-3:]
     counts = [int(sch.get(loop).extent) for loop in (rows, k)]
@@ -71,6 +72,22 @@ def copy_to_lds(
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
     return Staged(str(sch.get(shared).writes[0].source.name), turned, masked)
+
+
+def inline_producers(sch: Schedule, block: SBlockRV) -> None:
+    """Inline what computes what a block reads, but for kernels of their own and what cannot be."""
+    pending = list(sch.get_producers(block))
+    while pending:
+        producer = pending.pop()
+        if any(sch.get(loop).thread_binding is not None for loop in sch.get_loops(producer)):
+            continue
+        theirs = sch.get_producers(producer)
+        try:
+            with tvm_refusal("workload", ScheduleError):
+                sch.compute_inline(producer)
+        except ScheduleError:
+            continue
+        pending += [each for each in theirs if not any(each.same_as(other) for other in pending)]
 
 
 def _is_masked(value: Any) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 
 from tvm import tirx
 from tvm.s_tir import Schedule
-from tvm.s_tir.dlight.gpu.matmul import auto_inline_producers
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
@@ -18,6 +17,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.nest import function_of
 from mfmadsl.schedule.normalise import normalise, product_block
 from mfmadsl.schedule.prepare import prepared
+from mfmadsl.schedule.stage import inline_producers
 
 INSTRUCTIONS = {
     ("float16", "float16", "float32"): "mfma_f32_32x32x8_f16",
@@ -66,7 +66,7 @@ def schedule_block(sch: Schedule, main: SBlockRV, split_k: int = 1) -> None:
     for operand, index_map in ((0, tile.index_map_A), (1, tile.index_map_B_transposed)):
         shared = sch.cache_read(outer, operand, "shared")
         sch.compute_at(shared, k, preserve_unit_loops=True)
-        auto_inline_producers(sch, shared)
+        inline_producers(sch, shared)
         lanes = sch.split(sch.fuse(*sch.get_loops(shared)[-2:]), [None, 64])[1]
         sch.bind(lanes, "threadIdx.x")
         warp = sch.cache_read(outer, operand, "warp")

@@ -76,6 +76,30 @@ def test_what_is_no_part_of_it_is_left(case: str, first: bool) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_two_products_after_each_other() -> None:
+    """The first is a kernel of its own with what follows it, and not inlined into the second."""
+    a, b, c = product()
+    e = te.placeholder((64, N), name="E", dtype="float16")
+    r = te.reduce_axis((0, N), name="r")
+    half = te.compute((M, N), lambda i, j: tirx.max(c[i, j], 0.0).astype("float16"), name="H")
+    d = te.compute(
+        (M, 64),
+        lambda i, j: te.sum(half[i, r].astype("float32") * e[j, r].astype("float32"), axis=[r]),
+        name="D",
+    )
+    sch = Schedule(te.create_prim_func([a, b, e, d]))
+    for name in "CD":
+        schedule_gemm(sch, sch.get_sblock(name))
+    kernel = mfmadsl.build(sch)
+    assert [each.remarks for each in kernel.chain()] == [(), ()]
+    generator = np.random.default_rng(7)
+    x, y = (generator.integers(-2, 3, (rows, K)).astype(np.float16) for rows in (M, N))
+    z, found = generator.integers(-2, 3, (64, N)).astype(np.float16), np.zeros((M, 64), np.float32)
+    assert not mfmadsl.sanitize(kernel, [x, y, z, found]).faults
+    first = np.maximum(x.astype(np.float64) @ y.astype(np.float64).T, 0)
+    np.testing.assert_array_equal(found, first @ z.astype(np.float64).T)
+
+
 def test_what_is_no_block_of_a_schedule() -> None:
     sch = Schedule(te.create_prim_func(list(product())))
     block = sch.get_sblock("C")
