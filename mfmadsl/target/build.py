@@ -122,12 +122,17 @@ def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
     tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
     with tvm_refusal("mod", LoweringError):
         kernels = [_emit_kernel(*each, chip) for each in lower(function, chip)]
-        if not any(each.registers.spilled for each in kernels):
+        if not any(map(_spilled_to_memory, kernels)):
             return kernels
         # How many registers it takes LLVM alone can tell.
         others = [_emit_kernel(*each, chip) for each in lower(function, chip, lean=True)]
         pairs = zip(kernels, others, strict=True)
-        return [min(pair, key=lambda each: each.registers.spilled) for pair in pairs]
+        return [min(pair, key=_spilled_to_memory) for pair in pairs]
+
+
+def _spilled_to_memory(kernel: _Emitted) -> int:
+    """Registers; scalar ones that go to lanes of others cost little."""
+    return kernel.registers.spilled if kernel.registers.scratch_bytes else 0
 
 
 def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture) -> _Emitted:
