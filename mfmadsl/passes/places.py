@@ -97,7 +97,7 @@ class Places:
     threads: dict[str, int]
     lean: bool = False
     binds: list[Bind] = field(default_factory=list)
-    _found: dict[tuple[int, str, int], Var] = field(default_factory=dict)
+    _found: dict[tuple[int, str, int, int], Var] = field(default_factory=dict)
 
     def of(self, buffer: Any) -> Swizzle:
         return self.swizzles.get(buffer.__chandle__(), ())
@@ -119,7 +119,7 @@ class Places:
         low = min(_low(multiple_of(moving)), _low(change), *(min(t.left, t.right) for t in swizzle))
         # Made where it is used of another address, or kept for itself.
         apart, change = (change, 0) if self.lean else (0, change)
-        key = buffer.__chandle__(), str(moving), change
+        key = buffer.__chandle__(), str(moving), change, low
         if key not in self._found:
             self._found[key] = Var(f"place_{len(self.binds)}", "int32")
             unit = Analyzer().simplify(tirx.floordiv(moving, i32(1 << low)))

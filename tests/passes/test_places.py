@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from hypothesis import given
@@ -40,21 +41,25 @@ def test_a_swizzle_is_one_to_one(swizzle: Swizzle) -> None:
 
 @given(
     SWIZZLES, st.sampled_from([1, 2, 8, 12, 16, 64]), st.sampled_from([0, 3, 64, 1024]),
-    st.integers(0, 700), st.booleans(),
+    st.lists(st.integers(0, 700) | st.integers(0, 90).map(lambda x: x * 8), min_size=1, max_size=4),
+    st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_an_index_is_the_place_moved(
-    swizzle: Swizzle, of_lane: int, of_wave: int, fixed: int, split: bool
+    swizzle: Swizzle, of_lane: int, of_wave: int, several: list[int], split: bool, lean: bool
 ) -> None:
-    places = Places({TILE.__chandle__(): swizzle}, THREADS)
+    """Also if other places of the same buffer share an address with it."""
+    places = Places({TILE.__chandle__(): swizzle}, THREADS, lean)
     lane = tirx.floordiv(LANE, 16) * 256 + tirx.floormod(LANE, 16) * of_lane
-    place = (lane if split else LANE * of_lane) + WAVE * of_wave + fixed
-    index = places.index(place, TILE)
-    values: dict[str, Any] = {"lane": np.arange(64)[:, None], "wave": np.arange(4)}
-    plain = numbers(place, values)
-    for bind in places.binds:
-        values[bind.var.name] = numbers(bind.value, values)
-    moved = np.broadcast_to(numbers(index, values), (64, 4))
-    assert (moved == plain ^ swizzled(plain, swizzle)).all()
+    for fixed in several:
+        place = (lane if split else LANE * of_lane) + WAVE * of_wave + fixed
+        with mock.patch("mfmadsl.passes.device.renewed", lambda value: value):
+            index = places.index(place, TILE)
+        values: dict[str, Any] = {"lane": np.arange(64)[:, None], "wave": np.arange(4)}
+        plain = numbers(place, values)
+        for bind in places.binds:
+            values[bind.var.name] = numbers(bind.value, values)
+        moved = np.broadcast_to(numbers(index, values), (64, 4))
+        assert (moved == plain ^ swizzled(plain, swizzle)).all()
 
 
 def test_a_place_that_is_asked_for_again_is_not_computed_again() -> None:
