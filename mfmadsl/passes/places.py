@@ -97,7 +97,7 @@ class Places:
     threads: dict[str, int]
     lean: bool = False
     binds: list[Bind] = field(default_factory=list)
-    _found: dict[tuple[int, str, int, int], Var] = field(default_factory=dict)
+    _found: dict[tuple[int, str, int], Var] = field(default_factory=dict)
 
     def of(self, buffer: Any) -> Swizzle:
         return self.swizzles.get(buffer.__chandle__(), ())
@@ -115,11 +115,12 @@ class Places:
             bits |= term.mask << term.left
         fixed ^= swizzled(fixed, swizzle)
         change = fixed & bits
-        # In units that TVM and LLVM see to be aligned: of an XOR they could not tell.
-        low = min(_low(multiple_of(moving)), _low(change), *(min(t.left, t.right) for t in swizzle))
+        # In units that TVM and LLVM see to be aligned: of an XOR they could not tell. What changes
+        # is of bits that either move or are swizzled, so it is of whole units, too.
+        low = min(_low(multiple_of(moving)), *(min(t.left, t.right) for t in swizzle))
         # Made where it is used of another address, or kept for itself.
         apart, change = (change, 0) if self.lean else (0, change)
-        key = buffer.__chandle__(), str(moving), change, low
+        key = buffer.__chandle__(), str(moving), change
         if key not in self._found:
             self._found[key] = Var(f"place_{len(self.binds)}", "int32")
             unit = Analyzer().simplify(tirx.floordiv(moving, i32(1 << low)))
