@@ -165,7 +165,7 @@ def test_several_launches_are_described_written_and_run(tmp_path: Path) -> None:
     assert (first["kernel"], second["kernel"]) == ("main_kernel", "main_kernel_1")
     assert first["whole"]["matrix_cycles"] > 0 == second["whole"]["matrix_cycles"]
     jsonschema.validate(second, json_schema())
-    assert "launch: there is no 2, but 2, from 0 on" in run("profile", path, "--launch", 2).output
+    assert "launch: is a number from 0 to 1, not 2" in run("profile", path, "--launch", 2).output
 
 
 @pytest.fixture(scope="module")

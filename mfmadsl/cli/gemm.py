@@ -102,7 +102,9 @@ def gemm(
     """Schedule C = A x B and generate its kernel."""
     if output is not None and not kinds:
         raise click.UsageError("-o needs --emit: what is to be written?")
-    if output is None and (len(kinds) > 1 or "hsaco" in kinds):
+    if output is None and "hsaco" in kinds:
+        raise click.UsageError("give -o FILE: a terminal can do nothing with bytes")
+    if output is None and len(kinds) > 1:
         raise click.UsageError("give -o FILE: only one kind of text can go to the terminal")
     if spec is not None and name is None:
         raise click.UsageError("--spec needs --intrinsic: which one of the file?")

@@ -70,7 +70,7 @@ def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) ->
     """
     found = candidates(a_type, b_type, arch)
     if not found:
-        between = " and ".join(sorted({a_type, b_type}))
+        between = " and ".join(dict.fromkeys((a_type, b_type)))
         raise ScheduleError(
             f"{arch} has no matrix instruction for {between} that a GEMM can be made of; "
             f"see `mfmadsl list --arch {arch}`"

@@ -33,7 +33,13 @@ def instruction_of(
     else:
         check_type("intrinsic", intrinsic, (Intrinsic, str), "an Intrinsic or its name")
         chosen = find(intrinsic) if isinstance(intrinsic, str) else intrinsic
-        chosen = _turned(chosen, types, chip)
+        asked, chosen = chosen, _turned(chosen, types, chip)
+        if tiling is not None and not any(
+            each.is_called(tiling.instruction) for each in (asked, chosen)
+        ):
+            raise ScheduleError(
+                f"intrinsic: is {asked.name}, but the tiling's is {tiling.instruction}"
+            )
     check_instruction(chosen)
     if chosen.blocks > 1:
         _check_batches(product, chosen)

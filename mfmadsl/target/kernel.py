@@ -199,6 +199,8 @@ def _extents(arguments: Sequence[Argument], args: Sequence[Any]) -> dict[str, in
             raise ArgumentError(f"argument {argument.name} has {len(argument.shape)} dimensions, "
                              f"but {len(shape)} are given")  # fmt: skip
         for extent, found in zip(argument.shape, shape, strict=True):
+            if isinstance(extent, str) and found == 0:
+                raise ArgumentError(f"argument {argument.name}: {extent} is 0, so nothing is to do")
             if isinstance(extent, str) and extents.setdefault(extent, found) != found:
                 raise ArgumentError(
                     f"{extent} is {extents[extent]} in one argument, and {found} in {argument.name}"

@@ -286,3 +286,18 @@ def test_a_call_of_a_function_that_is_nowhere(called: str, message: str) -> None
 
     with pytest.raises(LoweringError, match=message):
         build(calling, "gfx942")
+
+
+def test_an_extent_of_nothing_is_said_by_its_name() -> None:
+    m = te.var("m")
+    a, b = (te.placeholder((e, 64), name=n, dtype="float16") for n, e in (("A", m), ("B", 32)))
+    r = te.reduce_axis((0, 64), name="r")
+    c = te.compute(
+        (m, 32),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    kernel = build(mfmadsl.gemm_schedule(te.create_prim_func([a, b, c])))
+    args = [np.zeros(shape, np.float16) for shape in ((0, 64), (32, 64))]
+    with pytest.raises(mfmadsl.ArgumentError, match="argument A: m is 0, so nothing is to do"):
+        kernel.launches([*args, np.zeros((0, 32), np.float32)])

@@ -133,7 +133,7 @@ def profile(
     check_progress(progress)
     if not 0 <= check_integer("launch", launch) < len(started):
         raise ArgumentError(
-            f"launch: there is no {described(launch)}, but {len(started)}, from 0 on"
+            f"launch: is a number from 0 to {len(started) - 1}, not {described(launch)}"
         )
     one, args = started[launch]
     number = launch, len(started)

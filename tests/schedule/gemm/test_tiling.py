@@ -110,3 +110,9 @@ def test_sums_of_float64_leave_registers(by_rows: bool) -> None:
     assert (tiling.block, tiling.waves) == ((256, 128), (4, 2))
     kernel = build(gemm_schedule(workload.function(), tiling=tiling))
     assert kernel.registers.spilled == 0
+
+
+def test_an_instruction_that_is_not_the_tilings() -> None:
+    with pytest.raises(ScheduleError, match="intrinsic: is mfma_f32_16x16x16_f16, but the tiling"):
+        gemm_schedule(LARGE.function(), "mfma_f32_16x16x16_f16", tiling=GOOD)
+    gemm_schedule(LARGE.function(), "v_mfma_f32_32x32x8_f16", tiling=GOOD)
