@@ -45,6 +45,10 @@ class Findings:
     counts: tuple[int, ...]
 
 
+def _is_workspace(value: Any, args: Sequence[Any]) -> bool:
+    return isinstance(value, np.ndarray) and not any(value is each for each in args)
+
+
 def sanitize(
     kernel: Runnable,
     args: Sequence[Any],
@@ -60,7 +64,8 @@ def sanitize(
     """Run a kernel as `emulate` does, and look for what the chip does not define.
 
     That is: an access outside of an argument; reading a register, LDS or memory that nobody wrote
-    (`unwritten` lists the arguments, by position, whose content counts as such); two waves that
+    (`unwritten` lists the arguments, by position, whose content counts as such, beside that of
+    workspaces); two waves that
     meet in LDS with a write and no barrier between; a barrier that not all waves of a workgroup
     reach; using a register before the wait for its load, or LDS before that for its access; a
     misaligned access; more than `budget` instructions in a wave.
@@ -72,8 +77,10 @@ def sanitize(
     check_arguments(args)
     check_positions("unwritten", unwritten, len(args))
     findings = []
+    started = launches_of(kernel, args)
     empty = [args[place] for place in unwritten]  # until the first launch that takes it
-    for one, values in launches_of(kernel, args):
+    empty += [v for _, values in started for v in values if _is_workspace(v, args)]
+    for one, values in started:
         places = {i for i, value in enumerate(values) if any(value is each for each in empty)}
         empty = [each for each in empty if not any(each is value for value in values)]
         launch = launch_of(one, grid, block, lds_bytes)
