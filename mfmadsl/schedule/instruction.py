@@ -23,9 +23,9 @@ def instruction_of(
     """
     types = product.types[0], product.types[1]
     check_type("tiling", tiling, (Tiling, NoneType), "a Tiling")
-    if intrinsic is None and tiling is not None:
+    if tiling is not None:
         check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
-        intrinsic = tiling.instruction
+        intrinsic = tiling.instruction if intrinsic is None else intrinsic
     if intrinsic is None:
         extents = [number(extent) for extent in product.extents[1:3]]
         rows = min((e for e in extents if e is not None), default=None)

@@ -23,5 +23,5 @@ def test_a_workspace_that_nobody_wrote() -> None:
     assert not mfmadsl.sanitize(kernel, args).faults
     np.testing.assert_array_equal(args[1], 2 * args[0] + 2)
     assert kernel.next is not None
-    with pytest.raises(mfmadsl.EmulationError, match="`Y`, .*which nobody wrote"):
+    with pytest.raises(mfmadsl.EmulationError, match=r"`Y`, .*which nobody wrote"):
         mfmadsl.sanitize(kernel.next, args)
