@@ -193,7 +193,8 @@ class Turns:
         zero = self.turn(self.number(0))
         out = [*self._entry(), *self.fetched(zero, True), *self.stored(zero, True)]
         if constant(self.last) != 0:
-            out += self.fetched(self._second(), False)
+            # LLVM would fetch both at once, and so each wave its second turn before others' first.
+            out += [device.keep_order(), *self.fetched(self._second(), False)]
         first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
         return [*out, device.barrier(), *first]
 
