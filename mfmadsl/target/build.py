@@ -14,7 +14,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_flag
 from mfmadsl.emulator.metadata import read_metadata
-from mfmadsl.emulator.registers import Registers, registers_of
+from mfmadsl.emulator.registers import Registers, used_registers
 from mfmadsl.error import MfmadslError
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture, architecture
@@ -151,7 +151,8 @@ def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture) -> _E
     # With the room between buffers, each of which is aligned.
     counts = read_metadata(code.assembly, launch.symbol).counts
     launch = replace(launch, lds_bytes=counts["group_segment_fixed_size"])
-    return _Emitted(launch, ir, code, registers_of(code.assembly, launch.symbol))
+    registers = used_registers(code.assembly, launch.symbol, counts, {})
+    return _Emitted(launch, ir, code, registers)
 
 
 def _check_calls(ir: str) -> None:
