@@ -156,13 +156,9 @@ def fused_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
     for access in accesses(function):
         if access.bound or not any(_holds(access.reads, result) for result in results):
             continue
-        try:
-            consumer = _nest(function, access, f"reads `{buffer.name}`")
-            check_element_wise(consumer)
-        except ScheduleError:
-            continue
-        found.append(consumer)
-        results.append(consumer.block.body.buffer)
+        if consumer := _element_wise(function, access):
+            found.append(consumer)
+            results.append(consumer.block.body.buffer)
     while len(_ends(function, buffer, found)) > 1:
         found.pop()
     return found
@@ -184,14 +180,20 @@ def unrelated(function: PrimFunc, product: Nest) -> list[Nest]:
     for access in every:
         if any(_holds((*before, *after, *function.params), buffer) for buffer in access.writes):
             continue
-        try:
-            nest = _nest(function, access, "is unrelated")
-            check_element_wise(nest)
-        except ScheduleError:
-            continue
-        if fills(nest):
+        nest = _element_wise(function, access)
+        if nest and fills(nest):
             found.append(nest)
     return found
+
+
+def _element_wise(function: PrimFunc, access: Access) -> Nest | None:
+    """The nest of a statement, if it is an element-wise block."""
+    try:
+        nest = _nest(function, access, "may be element-wise")
+        check_element_wise(nest)
+    except ScheduleError:
+        return None
+    return nest
 
 
 def _ends(function: PrimFunc, buffer: Any, consumers: Sequence[Nest]) -> list[Any]:
