@@ -13,20 +13,10 @@ from tvm.s_tir import Schedule
 import mfmadsl
 from mfmadsl.error import ArgumentTypeError
 from mfmadsl.schedule import schedule_gemm
+from tests.schedule.gemm.workloads import Workload, with_epilogue
 
 M, N, K = 200, 128, 96
-
-
-def product() -> tuple[Any, Any, Any]:
-    a = te.placeholder((M, K), name="A", dtype="float16")
-    b = te.placeholder((N, K), name="B", dtype="float16")
-    k = te.reduce_axis((0, K), name="k")
-    c = te.compute(
-        (M, N),
-        lambda i, j: te.sum(a[i, k].astype("float32") * b[j, k].astype("float32"), axis=[k]),
-        name="C",
-    )
-    return a, b, c
+PRODUCT = Workload(M, N, K)
 
 
 def row_sum(c: Any) -> Any:
@@ -60,8 +50,7 @@ def rows_in_a_kernel(sch: Schedule, name: str) -> None:
 @pytest.mark.parametrize("case", AFTER)
 def test_what_is_no_part_of_it_is_left(case: str, first: bool) -> None:
     after, names, expected = AFTER[case]
-    a, b, c = product()
-    sch = Schedule(te.create_prim_func([a, b, after(c)]))
+    sch = Schedule(with_epilogue(PRODUCT, after, {}))
     if first:
         schedule_gemm(sch, sch.get_sblock("C"))
     for name in names:
@@ -78,16 +67,17 @@ def test_what_is_no_part_of_it_is_left(case: str, first: bool) -> None:
 
 def test_two_products_after_each_other() -> None:
     """The first is a kernel of its own with what follows it, and not inlined into the second."""
-    a, b, c = product()
-    e = te.placeholder((64, N), name="E", dtype="float16")
     r = te.reduce_axis((0, N), name="r")
-    half = te.compute((M, N), lambda i, j: tirx.max(c[i, j], 0.0).astype("float16"), name="H")
-    d = te.compute(
-        (M, 64),
-        lambda i, j: te.sum(half[i, r].astype("float32") * e[j, r].astype("float32"), axis=[r]),
-        name="D",
-    )
-    sch = Schedule(te.create_prim_func([a, b, e, d]))
+
+    def second(c: Any, e: Any) -> Any:
+        half = te.compute((M, N), lambda i, j: tirx.max(c[i, j], 0.0).astype("float16"), name="H")
+        return te.compute(
+            (M, 64),
+            lambda i, j: te.sum(half[i, r].astype("float32") * e[j, r].astype("float32"), axis=[r]),
+            name="D",
+        )
+
+    sch = Schedule(with_epilogue(PRODUCT, second, {"E": ((64, N), "float16")}))
     for name in "CD":
         schedule_gemm(sch, sch.get_sblock(name))
     kernel = mfmadsl.build(sch)
@@ -101,7 +91,7 @@ def test_two_products_after_each_other() -> None:
 
 
 def test_what_is_no_block_of_a_schedule() -> None:
-    sch = Schedule(te.create_prim_func(list(product())))
+    sch = Schedule(PRODUCT.function())
     block = sch.get_sblock("C")
     with pytest.raises(ArgumentTypeError, match="block: is a block of the schedule"):
         schedule_gemm(sch, "C")
