@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, TensorLoad
+from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, IfThenElse
 
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     bits_of,
+    choice_of,
     conjuncts_of,
     constant,
     is_zero,
     loads_of,
-    name_of,
 )
 
 Item = TypeVar("Item")
@@ -99,14 +99,10 @@ def element(statement: BufferStore | IfThenElse) -> Element:
 
 def _unwrapped(value: Any) -> tuple[Any, tuple[Any, ...]]:
     """A value, and the conditions but for which it is 0; those that read memory stay in it."""
-    if isinstance(value, Call) and name_of(value) == "if_then_else":
-        condition, chosen, other = value.args
-    elif isinstance(value, tirx.Select):
-        condition, chosen, other = value.condition, value.true_value, value.false_value
-    else:
+    choice = choice_of(value)
+    if choice is None or not is_zero(choice[2]):
         return value, ()
-    if not is_zero(other):
-        return value, ()
+    condition, chosen, other = choice
     conditions = conjuncts_of(condition)
     reading = [c for c in conditions if loads_of(c)]
     if reading:

@@ -107,6 +107,16 @@ def conjuncts_of(condition: Any) -> list[Any]:
     return [condition]
 
 
+def choice_of(value: Any) -> tuple[Any, Any, Any] | None:
+    """(condition, value, other) of an `if_then_else` or a Select; None of anything else."""
+    if isinstance(value, Call) and name_of(value) == "if_then_else":
+        condition, chosen, other = value.args
+        return condition, chosen, other
+    if isinstance(value, tirx.Select):
+        return value.condition, value.true_value, value.false_value
+    return None
+
+
 def total(parts: list[Any], dtype: str = "int32") -> Any:
     """The sum of some terms, in a type; 0 of none."""
     result = tirx.const(0, dtype)

@@ -18,7 +18,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.model.architecture import WAVE_SIZE
-from mfmadsl.passes.expression import conjuncts_of, name_of
+from mfmadsl.passes.expression import choice_of, conjuncts_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import Memory
 from mfmadsl.schedule.tiling import CHUNK, Tiling
@@ -92,16 +92,9 @@ def inline_producers(sch: Schedule, block: SBlockRV) -> None:
 
 def _is_masked(value: Any) -> bool:
     """Whether there are other conditions in it than one bound for each index."""
-    choices: list[Any] = []
-    tvm_ffi.structural_walk(value, ((Call, tirx.Select), choices.append))
-    conditions = [
-        conjunct
-        for choice in choices
-        for conjunct in conjuncts_of(
-            choice.condition if isinstance(choice, tirx.Select) else choice.args[0]
-        )
-        if isinstance(choice, tirx.Select) or name_of(choice) == "if_then_else"
-    ]
+    nodes: list[Any] = []
+    tvm_ffi.structural_walk(value, ((Call, tirx.Select), nodes.append))
+    conditions = [c for n in nodes if (choice := choice_of(n)) for c in conjuncts_of(choice[0])]
     bounded = [c.a for c in conditions if isinstance(c, tirx.LT) and isinstance(c.a, tirx.Var)]
     return len({v.__chandle__() for v in bounded}) < len(conditions)
 
