@@ -9,12 +9,13 @@ from typing import Any
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.sym import Analyzer
-from tvm.tirx import AttrStmt, For, ForKind, IfThenElse, PrimFunc, SeqStmt, Var
+from tvm.tirx import AttrStmt, BufferStore, For, ForKind, IfThenElse, PrimFunc, SeqStmt, Var
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes.annotation import PIPELINE
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import constant
+from mfmadsl.passes.fill import fills_at_end
 from mfmadsl.passes.thread_index import renewed
 from mfmadsl.passes.traffic import Kernel, Threads, Traffic, bind_loop
 from mfmadsl.passes.turns import Turns
@@ -48,13 +49,13 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
     kernel = Kernel(function, threads, analyzer, chip, lean)
     anew = {v: threads.extents[tag] for tag, v in threads.variables.items() if lean}
 
-    def rewrite(statement: Any, again: bool) -> Any:
+    def rewrite(statement: Any, again: bool, fills: Sequence[BufferStore] = ()) -> Any:
         if isinstance(statement, For):
             if PIPELINE in (statement.annotations or {}):
                 stages = int(statement.annotations[PIPELINE])
                 try:
                     traffic = Traffic(kernel, statement, stages)
-                    rewritten = Turns(traffic, stages, again).emit()
+                    rewritten = Turns(traffic, stages, again, tuple(fills)).emit()
                 except NotUnderstoodError as left:
                     remarks.append(f"loop `{statement.loop_var.name}` is left as it is: {left}")
                     return statement
@@ -72,15 +73,25 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
         """What comes after a rewritten loop has thread indices of its own."""
         done: list[Any] = []
         for number, statement in enumerate(statements):
-            before = len(fast)
-            done.append(rewrite(statement, again))
+            before, kept = len(fast), len(done)
+            if _surely_turns(statement):
+                kept -= fills_at_end(done)
+            rewritten = rewrite(statement, again, done[kept:])
             if len(fast) > before:
                 rest = in_sequence(statements[number + 1 :], again)
-                return [*done, *renewed(rest, anew)]
+                return [*done[:kept], rewritten, *renewed(rest, anew)]
+            done.append(rewritten)
         return done
 
     body = rewrite(function.body, False)
     return Pipelined(function.with_body(body), tuple(remarks), len(fast), tuple(spans.values()))
+
+
+def _surely_turns(statement: Any) -> bool:
+    """Whether it is an annotated loop, and not one that may turn no time at all."""
+    if not isinstance(statement, For) or PIPELINE not in (statement.annotations or {}):
+        return False
+    return constant(statement.extent) is not None
 
 
 def _with_inner(statement: Any, rewrite: Callable[[Any], Any]) -> Any:

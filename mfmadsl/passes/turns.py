@@ -32,6 +32,7 @@ from tvm.tirx import AllocBuffer, Bind, BufferStore, For, ForKind, IfThenElse, S
 
 from mfmadsl.passes import device
 from mfmadsl.passes.expression import constant, substitute
+from mfmadsl.passes.fill import filled_here
 from mfmadsl.passes.order import Piece, one, split, spread
 from mfmadsl.passes.traffic import Traffic
 
@@ -41,11 +42,15 @@ Tiles = dict[int, Any]
 
 @dataclass(frozen=True)
 class Turns:
-    """The statements of a loop. `again`: the kernel may come by several times."""
+    """The statements of a loop. `again`: the kernel may come by several times.
+
+    `fills` are the stores ahead of it that put zeros into sums.
+    """
 
     traffic: Traffic
     stages: int
     again: bool
+    fills: tuple[BufferStore, ...] = ()
 
     @property
     def loop(self) -> For:
@@ -164,6 +169,10 @@ class Turns:
             binds += [b for load in self.traffic.direct for b in load.binds]
         return [*binds, *([device.barrier()] if self.again else [])]
 
+    def _filled(self) -> list[Any]:
+        """The fills, under the first fetch."""
+        return [filled_here(fill) for fill in self.fills]
+
     def _in_turn(self) -> list[Any]:
         """A loop of one register step, too little to read ahead."""
 
@@ -173,7 +182,8 @@ class Turns:
             return [*stored, device.barrier(), *reads, *self.computing(0, self.turn(t))]
 
         zero, t = self.number(0), Var("turn", self.dtype)
-        out = [*self._entry(), *self.fetched(self.turn(zero), True), *worked(zero, True)]
+        fetched = self.fetched(self.turn(zero), True)
+        out = [*self._entry(), *fetched, *self._filled(), *worked(zero, True)]
         if constant(self.last) != 0:
             fetched = self.fetched(self.turn(t + 1), False)
             body = SeqStmt([*fetched, device.barrier(), *worked(t + 1, False)])
@@ -191,7 +201,7 @@ class Turns:
     def _start(self) -> list[Any]:
         """Turn 0 in the LDS, its first fragments in registers, and turn 1 on its way to them."""
         zero = self.turn(self.number(0))
-        out = [*self._entry(), *self.fetched(zero, True), *self.stored(zero, True)]
+        out = [*self._entry(), *self.fetched(zero, True), *self._filled(), *self.stored(zero, True)]
         if constant(self.last) != 0:
             # LLVM would fetch both at once, and so each wave its second turn before others' first.
             out += [device.keep_order(), *self.fetched(self._second(), False)]
@@ -280,10 +290,11 @@ class Turns:
         zero = self.turn(self.number(0))
         out = self._entry()
         if self.last_first or self.always:  # elements past an edge are cleared in registers
-            out += [*self.fetched(zero, True), *self.stored(zero, True)]
+            out += [*self.fetched(zero, True), *self._filled(), *self.stored(zero, True)]
         else:
             out += [
                 *(load.move(zero, {}) for load in self.traffic.direct),
+                *self._filled(),
                 device.wait_for_memory(),
             ]
         out.append(device.barrier())
