@@ -21,7 +21,8 @@ class Architecture:
     `lds_read_banks`, of four bytes, are those that one cycle's 128-bit reads spread over.
     `compute_units` are those of the largest product (of one die, where each is a device), on
     `dies` that have an L2 each. `wide_loads_to_lds`: loads of 16 bytes a lane that go into the LDS,
-    past the registers.
+    past the registers. `separate_files`: registers for sums are a file of their own, which only
+    matrix instructions and moves reach.
     Sizes: LLVM AMDGPU backend guide (processors, LDS, registers), CDNA ISA manuals, section 2,
     CDNA white papers (compute units, dies).
     """
@@ -35,9 +36,12 @@ class Architecture:
     dies: int = 1
     lds_read_banks: int = 32
     wide_loads_to_lds: bool = False
+    separate_files: bool = False
 
 
-GFX908 = Architecture("gfx908", "CDNA1", lds_bytes=64 * 1024, compute_units=120)
+GFX908 = Architecture(
+    "gfx908", "CDNA1", lds_bytes=64 * 1024, compute_units=120, separate_files=True
+)
 GFX90A = Architecture("gfx90a", "CDNA2", lds_bytes=64 * 1024, compute_units=110)
 GFX942 = Architecture("gfx942", "CDNA3", lds_bytes=64 * 1024, compute_units=304, dies=8)
 GFX950 = Architecture(

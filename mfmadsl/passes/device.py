@@ -60,6 +60,11 @@ def renewed(value: Any) -> Any:
     return call("int32", "renewed", value)
 
 
+def zeros() -> Any:
+    """Two of a lane's words, filled where this stands: LLVM does not know with what."""
+    return call("int32x2", "zeros")
+
+
 def barrier() -> Evaluate:
     """All waves of the workgroup are here, and what they have written to the LDS is there."""
     return _effect("llvm.amdgcn.s.barrier")
@@ -78,6 +83,11 @@ def wait_for_lds() -> Evaluate:
 def wait_for_memory() -> Evaluate:
     """All loads from memory of this wave are done."""
     return _wait(0x0F70)
+
+
+def priority(level: int) -> Evaluate:
+    """From here on this wave goes before those of a lower level: 0, as at first, to 3."""
+    return _effect("llvm.amdgcn.s.setprio", tirx.const(level, "int16"))
 
 
 def _wait(counters: int) -> Evaluate:

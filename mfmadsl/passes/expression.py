@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import copysign
 from typing import Any, TypeVar
 
 import numpy as np
@@ -178,12 +179,14 @@ def bits_of(dtype: Any) -> int:
 
 
 def is_zero(expression: Any) -> bool:
-    """Whether it is the constant 0, or a vector of them."""
+    """Whether it is the constant 0, not the float -0, or a vector of them."""
     if isinstance(expression, tirx.Broadcast):
         return is_zero(expression.value)
     if isinstance(expression, tirx.Cast):
         return is_zero(expression.value)
-    return isinstance(expression, tirx.IntImm | tirx.FloatImm) and float(expression.value) == 0
+    if isinstance(expression, tirx.FloatImm):
+        return float(expression.value) == 0 and copysign(1, float(expression.value)) > 0
+    return isinstance(expression, tirx.IntImm) and int(expression.value) == 0
 
 
 def multiple_of(expression: Any) -> int:

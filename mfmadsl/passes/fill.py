@@ -12,7 +12,7 @@ from tvm import tirx
 from tvm.tirx import BufferStore
 
 from mfmadsl.passes import device
-from mfmadsl.passes.expression import constant, i32, is_zero, scope_of
+from mfmadsl.passes.expression import constant, elements_of, i32, is_zero, of_length, ramp, scope_of
 
 _WORDS = ("int32", "float32")
 
@@ -27,19 +27,37 @@ def fills_at_end(statements: Sequence[Any]) -> int:
     return count
 
 
-def filled_here(fill: BufferStore) -> BufferStore:
-    """A fill with a zero that LLVM takes for an unknown number, and so makes where it stands."""
-    dtype = str(fill.value.ty.dtype)
-    zero = device.renewed(i32(0))
-    value = zero if dtype == "int32" else tirx.reinterpret(dtype, zero)
-    return BufferStore(fill.buffer, value, list(fill.indices))
+def filled_here(fills: Sequence[BufferStore]) -> list[BufferStore]:
+    """The fills, with zeros that LLVM takes for unknown numbers, and so makes where they stand."""
+    words = [(fill.buffer, index) for fill in fills for index in elements_of(fill.indices[0])]
+    found = []
+    while words:
+        (buffer, index), *after = words
+        is_pair = bool(after) and after[0][0].same_as(buffer) and after[0][1] == index + 1
+        count = 2 if is_pair else 1
+        found.append(BufferStore(buffer, _zeros(str(buffer.dtype), count), [ramp(index, count)]))
+        words = words[count:]
+    return found
+
+
+def _zeros(dtype: str, count: int) -> Any:
+    zeros = device.zeros() if count == 2 else device.renewed(i32(0))
+    return zeros if dtype == "int32" else tirx.reinterpret(of_length(dtype, count), zeros)
 
 
 def _is_fill(statement: Any) -> bool:
     return (
         isinstance(statement, BufferStore)
         and scope_of(statement.buffer) == "local"
-        and str(statement.value.ty.dtype) in _WORDS
+        and str(statement.buffer.dtype) in _WORDS
         and is_zero(statement.value)
-        and all(constant(index) is not None for index in statement.indices)
+        and len(statement.indices) == 1
+        and _is_known(statement.indices[0])
     )
+
+
+def _is_known(index: Any) -> bool:
+    """Whether it names registers by numbers."""
+    if isinstance(index, tirx.Ramp):
+        return constant(index.base) is not None and constant(index.stride) == 1
+    return constant(index) is not None

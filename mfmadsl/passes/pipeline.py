@@ -74,7 +74,7 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
         done: list[Any] = []
         for number, statement in enumerate(statements):
             before, kept = len(fast), len(done)
-            if _surely_turns(statement):
+            if not chip.separate_files and _surely_turns(statement):
                 kept -= fills_at_end(done)
             rewritten = rewrite(statement, again, done[kept:])
             if len(fast) > before:

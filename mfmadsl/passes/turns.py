@@ -167,11 +167,15 @@ class Turns:
         ]
         if self.traffic.direct:
             binds += [b for load in self.traffic.direct for b in load.binds]
-        return [*binds, *([device.barrier()] if self.again else [])]
+        # No wave fills its sums while another one's addresses wait for the same SIMD.
+        first = [device.priority(1), device.keep_order()] if self.fills else []
+        return [*first, *binds, *([device.barrier()] if self.again else [])]
 
     def _filled(self) -> list[Any]:
         """The fills, under the first fetch."""
-        return [filled_here(fill) for fill in self.fills]
+        if not self.fills:
+            return []
+        return [device.priority(0), *filled_here(self.fills)]
 
     def _in_turn(self) -> list[Any]:
         """A loop of one register step, too little to read ahead."""

@@ -116,6 +116,13 @@ define i32 @mfmadsl.renewed(i32 %value) alwaysinline {
   ret i32 %same
 }
 
+; Zeros, made where this stands: two at once where the chip has an instruction for it.
+
+define <2 x i32> @mfmadsl.zeros() alwaysinline {
+  %made = call <2 x i32> asm sideeffect "", "=v,0"(<2 x i32> zeroinitializer)
+  ret <2 x i32> %made
+}
+
 ; Straight into the LDS: a lane's 16 bytes go 16 bytes times its number after `place` (gfx950). The caller waits for them.
 
 define i32 @mfmadsl.buffer.to.lds(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step, ptr addrspace(3) %memory, i32 %place) alwaysinline {

@@ -31,6 +31,8 @@ _INTO_LDS = re.compile(
 _READ_FROM_LDS = r"load [^\n]*ptr addrspace\(3\) |(?:tail )?call [^\n]*@llvm\.amdgcn\.ds\.read\.tr"
 _FROM_LDS = re.compile(rf"^( *%[\w.]+ = (?:{_READ_FROM_LDS})[^\n]*)$", re.MULTILINE)
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
+_NO_INSTRUCTION = "\t;;#ASMSTART\n\t;;#ASMEND\n"
+"""What LLVM writes for inline assembly with nothing in it: values that it is to know nothing of."""
 
 
 _DEVICE_FUNCTIONS = ("device_functions.ll", "math_functions.ll", "narrow_functions.ll")
@@ -154,7 +156,8 @@ def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     builder.getModulePassManager().run(module, builder)
     optimized = separate_direct_loads(str(module))
     # Emission changes the module, so it starts from the text again.
-    return MachineCode(machine.emit_assembly(llvm.parse_assembly(optimized)), optimized)
+    assembly = machine.emit_assembly(llvm.parse_assembly(optimized))
+    return MachineCode(assembly.replace(_NO_INSTRUCTION, ""), optimized)
 
 
 def emit_object(optimized: str, arch: str) -> bytes:

@@ -1,0 +1,136 @@
+"""Sums are filled with zeros while the first fetch is on its way, and are zeros still."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tvm import te, tirx
+from tvm.tirx import BufferStore
+
+import mfmadsl
+from mfmadsl.passes.fill import filled_here, fills_at_end
+from tests.schedule.gemm.workloads import Workload
+
+SUMS = tirx.decl_buffer((8,), "float32", "C", scope="local")
+WHOLE = tirx.decl_buffer((8,), "int32", "D", scope="local")
+DOUBLE = tirx.decl_buffer((8,), "float64", "E", scope="local")
+MEMORY = tirx.decl_buffer((8,), "float32", "F", scope="global")
+
+
+_SUMS_OF_A_LANE = 128 * 128 // (4 * 64)
+
+
+def _fill(buffer: Any, index: object, value: float = 0.0) -> BufferStore:
+    return BufferStore(buffer, tirx.const(value, buffer.dtype), [index])
+
+
+def _product(dtype: str, out: str) -> tirx.PrimFunc:
+    return mfmadsl.matmul(128, 128, 512, dtype, out, b_transposed=True)
+
+
+def _assembly(function: tirx.PrimFunc, arch: str = "gfx942") -> list[str]:
+    tiling = replace(mfmadsl.gemm_tiling(function, arch=arch), block=(128, 128), waves=(2, 2))
+    schedule = mfmadsl.gemm_schedule(function, arch=arch, tiling=tiling)
+    return mfmadsl.build(schedule, arch).assembly.splitlines()
+
+
+def _zeros(lines: list[str]) -> Iterator[int]:
+    """The lines that put zeros into registers, of the chips that fill two at once."""
+    for number, line in enumerate(lines):
+        if re.search(r"v_(mov_b64|pk_mov_b32)\w* v\[\d+:\d+\], (0|s)", line):
+            yield number
+
+
+def _first(lines: list[str], name: str) -> int:
+    return next(number for number, line in enumerate(lines) if line.split()[:1] == [name])
+
+
+@pytest.mark.parametrize(("dtype", "out"), [("float16", "float32"), ("int8", "int32")])
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
+def test_all_sums_are_filled_between_the_first_fetch_and_the_first_write_to_the_lds(
+    dtype: str, out: str, arch: str
+) -> None:
+    lines = _assembly(_product(dtype, out), arch)
+    zeros = list(_zeros(lines))
+    assert len(zeros) == _SUMS_OF_A_LANE // 2
+    assert _first(lines, "buffer_load_dwordx4") < zeros[0]
+    assert zeros[-1] < _first(lines, "ds_write_b128")
+
+
+def test_a_wave_fills_its_sums_after_others_have_fetched() -> None:
+    lines = _assembly(_product("float16", "float32"))
+    raised, lowered = (n for n, line in enumerate(lines) if line.split()[:1] == ["s_setprio"])
+    assert lines[raised].split()[1] == "1"
+    assert lines[lowered].split()[1] == "0"
+    zeros = list(_zeros(lines))
+    assert raised < _first(lines, "buffer_load_dwordx4") < lowered < zeros[0]
+
+
+@pytest.mark.parametrize(("dtype", "arch"), [("float16", "gfx908"), ("float64", "gfx942")])
+def test_sums_in_a_file_of_their_own_or_of_two_words_are_filled_as_ever(
+    dtype: str, arch: str
+) -> None:
+    out = "float64" if dtype == "float64" else "float32"
+    lines = _assembly(_product(dtype, out), arch)
+    assert not [line for line in lines if line.split()[:1] == ["s_setprio"]]
+
+
+def test_sums_of_a_loop_that_may_not_turn_are_filled_all_the_same() -> None:
+    function = Workload(128, 128, te.var("k")).function()
+    assert not [line for line in _assembly(function) if line.split()[:1] == ["s_setprio"]]
+
+
+def test_the_last_statements_are_taken() -> None:
+    other = _fill(MEMORY, 0)
+    assert fills_at_end([]) == 0
+    assert fills_at_end([_fill(SUMS, 0), other]) == 0
+    assert fills_at_end([_fill(SUMS, 0), other, _fill(SUMS, 1), _fill(WHOLE, 2)]) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _fill(MEMORY, 0),
+        _fill(DOUBLE, 0),
+        _fill(SUMS, 0, 1.0),
+        _fill(SUMS, 0, -0.0),
+        _fill(SUMS, tirx.Var("i", "int32")),
+        BufferStore(SUMS, tirx.BufferLoad(SUMS, [1]), [0]),
+        tirx.Evaluate(0),
+    ],
+    ids=str,
+)
+def test_nothing_else_is_taken(other: object) -> None:
+    assert fills_at_end([other]) == 0
+
+
+def test_neighbours_are_filled_together() -> None:
+    fills = [_fill(SUMS, 0), _fill(SUMS, 1), _fill(SUMS, 2), _fill(WHOLE, 3), _fill(SUMS, 5)]
+    made = filled_here(fills)
+    assert [str(s.buffer.name) for s in made] == ["C", "C", "D", "C"]
+    first, *others = made
+    assert first.value.ty.dtype == "float32x2"
+    assert [int(s.indices[0]) for s in others] == [2, 3, 5]
+
+
+def test_a_vector_of_zeros_is_filled_whole() -> None:
+    index = tirx.Ramp(tirx.const(2, "int32"), tirx.const(1, "int32"), 4)
+    fill = BufferStore(SUMS, tirx.Broadcast(tirx.const(0.0, "float32"), 4), [index])
+    assert fills_at_end([fill]) == 1
+    assert [int(s.indices[0].base) for s in filled_here([fill])] == [2, 4]
+
+
+def test_sums_start_anew_in_each_tile_of_a_persistent_kernel() -> None:
+    function = mfmadsl.matmul(64, 192, 128, "int8", "int32", b_transposed=True)
+    tiling = replace(mfmadsl.gemm_tiling(function), block=(32, 32), persistent=True)
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, tiling=tiling))
+    a = np.arange(64 * 128, dtype=np.int32).reshape(64, 128) % 7 - 3
+    b = np.arange(192 * 128, dtype=np.int32).reshape(192, 128) % 5 - 2
+    c = np.full((64, 192), 9, np.int32)
+    mfmadsl.sanitize(kernel, [a.astype(np.int8), b.astype(np.int8), c])
+    np.testing.assert_array_equal(c, a @ b.T)
