@@ -21,7 +21,7 @@ from tvm.tirx import Evaluate
 import mfmadsl
 from benchmarks.gemm.compare import ORDER_NAMES, Case
 from benchmarks.gemm.loop import measure
-from mfmadsl.passes import device, turns
+from mfmadsl.passes import device, pipeline, turns
 from mfmadsl.passes.order import Piece
 from mfmadsl.schedule import Tiling, stage
 
@@ -48,6 +48,11 @@ def nothing() -> Evaluate:
     return Evaluate(tirx.const(0, "int32"))
 
 
+def none(*_: Any) -> int:
+    """In place of how many sums are filled ahead of the loop."""
+    return 0
+
+
 def never(*_: Any) -> bool:
     """In place of whether a chip has reads that turn rows around."""
     return False
@@ -60,6 +65,7 @@ COMMON = [
             patched=lambda: patch.object(turns, "spread", in_a_burst)),
     Variant("LLVM waits before each use",
             patched=lambda: patch.multiple(device, wait_for_lds=nothing, wait_for_memory=nothing)),
+    Variant("LLVM fills the sums", patched=lambda: patch.object(pipeline, "fills_at_end", none)),
     Variant("no swizzle", lambda t: replace(t, swizzle=False)),
     Variant("64 bytes of K a step", lambda t: replace(t, k_step=t.k_step // 2)),
 ]  # fmt: skip
