@@ -10,6 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mfmadsl.backend import CodegenError as CodegenError
+    from mfmadsl.backend import Kernel as Kernel
+    from mfmadsl.backend import LinkError as LinkError
+    from mfmadsl.backend import LoweringError as LoweringError
+    from mfmadsl.backend import build as build
     from mfmadsl.codegen import ModuleError as ModuleError
     from mfmadsl.emulator import EmulationError as EmulationError
     from mfmadsl.emulator import emulate as emulate
@@ -34,25 +39,20 @@ if TYPE_CHECKING:
     from mfmadsl.schedule import matmul as matmul
     from mfmadsl.schedule import mfma_schedule as mfma_schedule
     from mfmadsl.schedule.toolchain import ToolchainError as ToolchainError
-    from mfmadsl.target import CodegenError as CodegenError
-    from mfmadsl.target import Kernel as Kernel
-    from mfmadsl.target import LinkError as LinkError
-    from mfmadsl.target import LoweringError as LoweringError
-    from mfmadsl.target import build as build
 
 __version__ = "0.1.0"
 
 _HOME = {
     "ArgumentError": "error",
     "ArgumentTypeError": "error",
-    "CodegenError": "target",
+    "CodegenError": "backend",
     "EmulationError": "emulator",
     "Gemm": "gemm",
-    "Kernel": "target",
+    "Kernel": "backend",
     "KernelFileError": "report.error",
     "LanguageError": "language",
-    "LinkError": "target",
-    "LoweringError": "target",
+    "LinkError": "backend",
+    "LoweringError": "backend",
     "MfmadslError": "error",
     "ModuleError": "codegen",
     "OutputError": "output",
@@ -60,7 +60,7 @@ _HOME = {
     "SpecFileError": "language",
     "Tiling": "schedule",
     "ToolchainError": "schedule.toolchain",
-    "build": "target",
+    "build": "backend",
     "emulate": "emulator",
     "find": "language",
     "gemm_schedule": "schedule",

@@ -16,10 +16,11 @@ from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_choice, check_extent, check_flag, check_list, check_type
+from mfmadsl.backend import Kernel, build
 from mfmadsl.comparison import Comparison, compared
 from mfmadsl.emulator import emulate
-from mfmadsl.emulator.argument import check_size
-from mfmadsl.emulator.matrix.arithmetic import arithmetic
+from mfmadsl.emulator.instructions.matrix.arithmetic import arithmetic
+from mfmadsl.emulator.machine.argument import check_size
 from mfmadsl.emulator.run import Progress
 from mfmadsl.epilogue import STEPS, check_steps, fused, model
 from mfmadsl.error import ArgumentError
@@ -36,7 +37,6 @@ from mfmadsl.schedule import (
     mfma_schedule,
 )
 from mfmadsl.schedule.workload import TYPES, product
-from mfmadsl.target import Kernel, build
 
 _SEED = 20240229
 _FLUSHED = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # by gfx90a, where denormal

@@ -15,7 +15,7 @@ import pytest
 
 from mfmadsl.cli.explain import sections
 from mfmadsl.emulator import EmulationError
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 from tests.language.entries import HALF, spoiled
 from tests.test_cli import SMALL, run, spec
 from tests.test_cli_kernel import CODE, LAUNCH

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mfmadsl.cli.gemm_options import DTYPES, STEPS, SUM_DTYPES, TILING_FIELDS
-from mfmadsl.emulator.assembly import parse_assembly
+from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.epilogue import STEPS as KNOWN_STEPS
 from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.report import json_schema

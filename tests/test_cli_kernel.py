@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mfmadsl.report import json_schema
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 from tests.test_cli import run
 
 # Each lane writes its number, and what its neighbour left in LDS.
@@ -134,7 +134,7 @@ def test_a_profile_as_table_json_and_timeline(text: Path, tmp_path: Path) -> Non
 
 
 def test_an_unknown_instruction_is_taken_at_a_files_word(tmp_path: Path) -> None:
-    from tests.emulator.matrix.test_described import INVENTED, invented, text_of
+    from tests.emulator.instructions.matrix.test_described import INVENTED, invented, text_of
 
     path = tmp_path / "invented.s"
     path.write_text(text_of(invented(8, 32)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 from tests.test_readme import ROOT
 
 CODE = """

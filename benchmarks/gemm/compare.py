@@ -28,9 +28,9 @@ import numpy as np
 
 import mfmadsl
 from benchmarks.gemm.loop import Loop, measure
+from mfmadsl.backend import build
 from mfmadsl.model import ARCHITECTURES
 from mfmadsl.schedule import gemm_schedule
-from mfmadsl.target import build
 
 CHIPS, TYPES, ORDERS = ("gfx942", "gfx950"), ("f16", "bf16", "i8", "fp8"), ("bt", "kn")
 ORDER_NAMES = {"bt": "B transposed", "kn": "B as K x N"}

@@ -6,8 +6,8 @@ import re
 import subprocess
 from dataclasses import dataclass
 
-from mfmadsl.emulator.assembly import Instruction, parse_assembly
 from mfmadsl.emulator.profiler.main_loop import main_loop
+from mfmadsl.emulator.text.assembly import Instruction, parse_assembly
 
 MCA = ["llvm-mca-19", "-mtriple=amdgcn", "-iterations=100", "-instruction-info=0",
        "-resource-pressure=0"]  # fmt: skip

@@ -17,9 +17,9 @@ from mfmadsl.report import kernel_json, kernel_summary
 from mfmadsl.report.run import caveats
 
 if TYPE_CHECKING:
+    from mfmadsl.backend import Kernel
     from mfmadsl.comparison import Comparison
     from mfmadsl.gemm import Gemm
-    from mfmadsl.target import Kernel
 
 _SUFFIXES = {"tir": ".tir.py", "llvm": ".ll", "asm": ".s", "hsaco": ".hsaco", "json": ".json"}
 _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
@@ -131,9 +131,9 @@ def gemm(
 
 
 def _built(problem: Gemm) -> tuple[Any, Kernel]:
+    from mfmadsl.backend import CodegenError, LinkError, LoweringError, build
     from mfmadsl.codegen import ModuleError
     from mfmadsl.schedule import ScheduleError
-    from mfmadsl.target import CodegenError, LinkError, LoweringError, build
 
     try:
         schedule = problem.schedule()

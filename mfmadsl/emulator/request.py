@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 
 from mfmadsl.argument import check_extent, check_integer, check_list, check_type, described
-from mfmadsl.emulator.assembly import Program
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import Intrinsic
 

@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.argument import check_integer, described
-from mfmadsl.emulator.assembly import parse_assembly
-from mfmadsl.emulator.launch import Launch, check_extents, load_arguments, start_waves
-from mfmadsl.emulator.matrix import is_modelled
+from mfmadsl.emulator.instructions.matrix import is_modelled
+from mfmadsl.emulator.machine.launch import Launch, check_extents, load_arguments, start_waves
+from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.watch import Watch
+from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.request import (
     check_arguments,
     check_budget,
@@ -22,9 +24,7 @@ from mfmadsl.emulator.request import (
     checked_entries,
     three,
 )
-from mfmadsl.emulator.scheduler import Scheduler
-from mfmadsl.emulator.watch import Watch
-from mfmadsl.emulator.wave import LANES
+from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import Intrinsic
 

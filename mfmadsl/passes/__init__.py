@@ -1,6 +1,6 @@
 """TIR to TIR: passes that take any kernel whose buffers are flat, and give the same kernel.
 
-They stand in `target/pipeline.py` among those of TVM.
+They stand in `backend/pipeline.py` among those of TVM.
 """
 
 from mfmadsl.passes.bits import move_bits

@@ -1,4 +1,4 @@
-"""What TIR has no words for: functions of `target/device_functions.ll`, waits, and barriers."""
+"""What TIR has no words for: functions of `backend/device_functions.ll`, waits, and barriers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _effect(name: str, *arguments: Any) -> Evaluate:
 
 
 def device(dtype: str, name: str, *arguments: Any) -> Any:
-    """A call of a function without effects of `target/*_functions.ll`."""
+    """A call of a function without effects of `backend/*_functions.ll`."""
     return tirx.call_pure_extern(dtype, f"mfmadsl.{name}", *arguments)
 
 

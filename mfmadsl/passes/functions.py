@@ -1,7 +1,7 @@
 """Functions of floats, without a device library.
 
 What LLVM's AMDGPU backend expands by itself is called; the rest is written out, in
-`target/math_functions.ll`. Functions of float16 other than roundings and roots are those of
+`backend/math_functions.ll`. Functions of float16 other than roundings and roots are those of
 float32, rounded once more.
 
 The largest errors of float32 against float64, in units in the last place (ULP), denormal numbers

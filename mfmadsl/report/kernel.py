@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mfmadsl.report.registers import registers_json, registers_line
 
 if TYPE_CHECKING:
-    from mfmadsl.target import Argument, Kernel
+    from mfmadsl.backend import Argument, Kernel
 
 
 def kernel_json(kernel: Kernel, files: Sequence[list[str]]) -> dict[str, Any]:

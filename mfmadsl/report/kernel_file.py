@@ -14,7 +14,7 @@ from mfmadsl.report.argument_text import dtype_of, values_of
 from mfmadsl.report.error import KernelFileError
 
 if TYPE_CHECKING:
-    from mfmadsl.emulator.assembly import Program
+    from mfmadsl.emulator.text.assembly import Program
 
 _LARGEST_FILE = 64 << 20  # bytes; of the assembly that LLVM writes the largest has a few
 _MOST_LAUNCHES = 64
@@ -72,7 +72,7 @@ class StoredKernel:
         """
         import numpy as np
 
-        from mfmadsl.emulator.argument import check_described
+        from mfmadsl.emulator.machine.argument import check_described
 
         if self.described is None:
             return [replace(launch, args=tuple(args)) for launch in self.starts]
@@ -125,7 +125,7 @@ def read_kernel(
 
 def _program(path: Path, text: str, symbol: str | None) -> Program:
     from mfmadsl.emulator import EmulationError
-    from mfmadsl.emulator.assembly import parse_assembly
+    from mfmadsl.emulator.text.assembly import parse_assembly
 
     try:
         return parse_assembly(text, symbol)

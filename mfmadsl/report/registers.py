@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mfmadsl.emulator.registers import Registers
+    from mfmadsl.emulator.text.registers import Registers
 
 
 def registers_json(registers: Registers) -> dict[str, Any]:

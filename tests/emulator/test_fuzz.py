@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mfmadsl.emulator import EmulationError, emulate
 from mfmadsl.emulator.profiler import profile
 from mfmadsl.emulator.sanitizer import sanitize
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 
 TEXT = kernel(
     """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator import EmulationError, emulate
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 
 # Each lane adds 1 to its word of the array, as often as the lane's number modulo 4 says.
 DIVERGING = kernel("""

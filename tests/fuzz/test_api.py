@@ -17,7 +17,7 @@ import pytest
 
 import mfmadsl
 from mfmadsl import MfmadslError
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 from tests.fuzz.isolated import failures
 from tests.fuzz.workloads import odd_workloads
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from mfmadsl.cli import main
 from mfmadsl.language import library, library_files
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 from tests.fuzz.isolated import failures
 from tests.language.entries import HALF
 

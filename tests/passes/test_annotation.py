@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import mfmadsl
+from mfmadsl.backend import LoweringError
 from mfmadsl.schedule import gemm_schedule
-from mfmadsl.target import LoweringError
 from tests.schedule.gemm.workloads import Workload
 
 

@@ -6,7 +6,7 @@ import pytest
 from tvm import te
 from tvm.s_tir import Schedule
 
-from mfmadsl.target import LoweringError, build
+from mfmadsl.backend import LoweringError, build
 
 
 def test_a_block_whose_loops_are_bound_to_nothing() -> None:

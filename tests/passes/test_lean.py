@@ -9,7 +9,7 @@ import pytest
 from tvm.tirx import PrimFunc
 
 import mfmadsl
-from mfmadsl.target.lower import lower
+from mfmadsl.backend.lower import lower
 from tests.schedule.gemm.workloads import Workload
 from tests.schedule.random_workloads import RandomWorkload, check
 
@@ -19,7 +19,7 @@ _THREAD_ANEW = 'asm sideeffect "", "=v,0"(i32 range('
 @pytest.fixture
 def lean(monkeypatch: pytest.MonkeyPatch) -> None:
     """All kernels are."""
-    builder = sys.modules["mfmadsl.target.build"]
+    builder = sys.modules["mfmadsl.backend.build"]
     monkeypatch.setattr(builder, "lower", partial(lower, lean=True))
 
 

@@ -12,7 +12,7 @@ import mfmadsl
 from mfmadsl.model import ElementType, Intrinsic, Layout, Operand
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.schedule import default_factors
-from tests.emulator.matrix.test_described import INVENTED, invented
+from tests.emulator.instructions.matrix.test_described import INVENTED, invented
 from tests.schedule.gemm.workloads import Workload
 from tests.test_cli import run
 

@@ -15,7 +15,7 @@ from mfmadsl.language import Source, find, library_files, load_source
 from mfmadsl.model import unscaled
 from mfmadsl.schedule import default_factors, load_intrinsic
 from tests.codegen.test_limits import SKEW
-from tests.emulator.matrix.test_described import invented
+from tests.emulator.instructions.matrix.test_described import invented
 from tests.language.entries import HALF as HALF_TEXT
 from tests.registers import dtype_of
 from tests.schedule.test_tiles import whole_numbers

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import mfmadsl
+from mfmadsl.backend import Kernel
 from mfmadsl.language import library
 from mfmadsl.model import ElementType, Intrinsic
 from mfmadsl.schedule import load_intrinsic
-from mfmadsl.target import Kernel
 from tests.registers import Array, codes, dtype_of
 from tests.schedule.tiles import tile_schedule
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.operand import Register
-from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.profiler.chip import SLOT
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Register
 from mfmadsl.error import ArgumentError
 
 _MATRIX = re.compile(r"v_(mfma|smfmac)\w*?_(\d+)x(\d+)x(\d+)(?:_?(\d+)b)?_?(\w*)")

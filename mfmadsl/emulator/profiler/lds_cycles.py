@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.profiler.chip import Chip
-from mfmadsl.emulator.wave import LANES
 
 Phases = npt.NDArray[np.int64]
 

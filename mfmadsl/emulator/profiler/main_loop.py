@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mfmadsl.emulator.assembly import Instruction, Program
-from mfmadsl.emulator.scheduler import branch_target
+from mfmadsl.emulator.machine.scheduler import branch_target
+from mfmadsl.emulator.text.assembly import Instruction, Program
 
 
 def main_loop(program: Program, executed: Sequence[int]) -> range | None:

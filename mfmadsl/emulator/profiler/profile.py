@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.argument import check_flag, check_integer, described
-from mfmadsl.emulator.assembly import Program
-from mfmadsl.emulator.launch import Launch
+from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.profiler.chip import SLOT, Chip, Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.cost import matrix_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
 from mfmadsl.emulator.profiler.timing import Timing, simulate
-from mfmadsl.emulator.registers import (
-    Registers,
-    asked_scalar_registers,
-    asked_vector_registers,
-)
 from mfmadsl.emulator.request import check_progress
 from mfmadsl.emulator.run import (
     BUDGET,
@@ -31,6 +25,12 @@ from mfmadsl.emulator.run import (
     launch_of,
     launches_of,
     run_launch,
+)
+from mfmadsl.emulator.text.assembly import Program
+from mfmadsl.emulator.text.registers import (
+    Registers,
+    asked_scalar_registers,
+    asked_vector_registers,
 )
 from mfmadsl.error import ArgumentError
 

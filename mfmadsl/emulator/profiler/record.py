@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.error import Fault
-from mfmadsl.emulator.memory import Addresses, ByteStore
-from mfmadsl.emulator.operand import Register
-from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.transfer import Width
+from mfmadsl.emulator.machine.wave import Array, Mask, Waves
 from mfmadsl.emulator.profiler.chip import Chip
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
-from mfmadsl.emulator.transfer import Width
-from mfmadsl.emulator.wave import Array, Mask, Waves
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Register
 
 
 @dataclass

@@ -13,13 +13,13 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mfmadsl.emulator.assembly import Instruction
-from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.wait import Counter as WaitCounter
+from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.profiler.chip import SLOT, Chip
 from mfmadsl.emulator.profiler.cost import issue_cycles, matrix_cycles
 from mfmadsl.emulator.profiler.record import Trace
-from mfmadsl.emulator.wait import Counter as WaitCounter
-from mfmadsl.emulator.wait import wait_counts
+from mfmadsl.emulator.text.assembly import Instruction
 
 _FAR = 1 << 60
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.operation import Operation
-from mfmadsl.emulator.wait import COUNTERS, LARGEST, Counter
-from mfmadsl.emulator.wave import Waves
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.wait import COUNTERS, LARGEST, Counter
+from mfmadsl.emulator.machine.wave import Waves
 
 Tickets = npt.NDArray[np.int64]
 Selected = slice | npt.NDArray[np.int64]

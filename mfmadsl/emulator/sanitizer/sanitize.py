@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.argument import check_flag
-from mfmadsl.emulator.assembly import Instruction, Program
 from mfmadsl.emulator.error import EmulationError, Fault
-from mfmadsl.emulator.launch import Launch
-from mfmadsl.emulator.lds import accessed_bytes
-from mfmadsl.emulator.memory import Addresses, ByteStore
-from mfmadsl.emulator.operand import Register
-from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.instructions.lds import accessed_bytes
+from mfmadsl.emulator.machine.launch import Launch
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.transfer import Width
+from mfmadsl.emulator.machine.wait import wait_counts
+from mfmadsl.emulator.machine.wave import Mask, Waves
 from mfmadsl.emulator.request import check_arguments, check_positions
 from mfmadsl.emulator.run import (
     BUDGET,
@@ -31,9 +32,8 @@ from mfmadsl.emulator.run import (
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
 from mfmadsl.emulator.sanitizer.race import Access, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
-from mfmadsl.emulator.transfer import Width
-from mfmadsl.emulator.wait import wait_counts
-from mfmadsl.emulator.wave import Mask, Waves
+from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.operand import Register
 
 
 @dataclass(frozen=True)

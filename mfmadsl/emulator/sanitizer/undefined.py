@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.memory import Addresses, ByteStore
-from mfmadsl.emulator.operand import EXEC, MODE, SCALAR_REGISTERS, Literal, Operand, Register
-from mfmadsl.emulator.operation import ALL_BITS, Operation, Read
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore
+from mfmadsl.emulator.machine.operation import ALL_BITS, Operation, Read
+from mfmadsl.emulator.machine.transfer import Width, read
+from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
 from mfmadsl.emulator.sanitizer.in_flight import Selected
-from mfmadsl.emulator.transfer import Width, read
-from mfmadsl.emulator.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.text.operand import EXEC, MODE, SCALAR_REGISTERS, Literal, Operand, Register
 
 Shadow = npt.NDArray[np.uint32]
 _HARDWARE_SETS = {102, 103, 104, 105, EXEC, EXEC + 1, MODE}  # flat scratch, XNACK mask, EXEC

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mfmadsl.emulator.assembly import parse_assembly
 from mfmadsl.emulator.profiler import chip_of, occupancy
-from mfmadsl.emulator.registers import asked_scalar_registers, asked_vector_registers
+from mfmadsl.emulator.text.assembly import parse_assembly
+from mfmadsl.emulator.text.registers import asked_scalar_registers, asked_vector_registers
 from mfmadsl.model import ARCHITECTURES
 from tests.emulator.resource_kernel import Resources, assembly, said
 

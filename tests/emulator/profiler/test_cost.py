@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mfmadsl.emulator.assembly import parse_instruction
-from mfmadsl.emulator.instruction_table import compile_instruction
-from mfmadsl.emulator.machine import Machine
+from mfmadsl.backend.instruction import build_instruction
+from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.profiler.cost import issue_cycles, matrix_cycles
+from mfmadsl.emulator.text.assembly import parse_instruction
 from mfmadsl.language import library
 from mfmadsl.model import Intrinsic
-from mfmadsl.target.instruction import build_instruction
 
 ENTRIES = [(i, arch) for i in library().values() for arch, _ in i.cycles]
 

@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mfmadsl.emulator.assembly import parse_assembly
 from mfmadsl.emulator.profiler import Profile, profile
 from mfmadsl.emulator.profiler.main_loop import main_loop
+from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.gemm import Gemm
 from mfmadsl.language import find
 from mfmadsl.report.profile import profile_json, profile_table
 from mfmadsl.report.timeline import timeline_json
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 
 
 @pytest.fixture(scope="module")

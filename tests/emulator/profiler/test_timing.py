@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from mfmadsl.emulator.assembly import Instruction, parse_instruction
-from mfmadsl.emulator.instruction_table import NO_EFFECT, compile_instruction
-from mfmadsl.emulator.machine import Machine
+from mfmadsl.emulator.instructions.table import NO_EFFECT, compile_instruction
+from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.profiler import Chip, Timing, chip_of
 from mfmadsl.emulator.profiler.chip import SLOT
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.profiler.timing import simulate
+from mfmadsl.emulator.text.assembly import Instruction, parse_instruction
 
 PASSED = {*NO_EFFECT, "s_waitcnt", "s_barrier"}
 INDEPENDENT = "\n".join(

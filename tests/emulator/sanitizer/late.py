@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.assembly import Instruction
 from mfmadsl.emulator.error import Fault
-from mfmadsl.emulator.launch import load_arguments, start_waves
-from mfmadsl.emulator.memory import Addresses, ByteStore
-from mfmadsl.emulator.operand import Register
-from mfmadsl.emulator.operation import Operation
+from mfmadsl.emulator.machine.launch import load_arguments, start_waves
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.transfer import Width
+from mfmadsl.emulator.machine.wait import COUNTERS, LARGEST, wait_counts
+from mfmadsl.emulator.machine.wave import Mask, Waves
 from mfmadsl.emulator.run import KernelLike, launch_of
-from mfmadsl.emulator.scheduler import Scheduler
-from mfmadsl.emulator.transfer import Width
-from mfmadsl.emulator.wait import COUNTERS, LARGEST, wait_counts
-from mfmadsl.emulator.wave import Mask, Waves
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Register
 
 RUBBISH = np.uint32(0x7FC0_5A5A)
 

@@ -13,11 +13,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from mfmadsl.backend import Kernel
 from mfmadsl.emulator import EmulationError, emulate
 from mfmadsl.emulator.sanitizer import sanitize
 from mfmadsl.gemm import Gemm
 from mfmadsl.language import find
-from mfmadsl.target import Kernel
 from tests.emulator.sanitizer.late import emulate_late
 from tests.emulator.sanitizer.mutants import Mutant, mutants
 

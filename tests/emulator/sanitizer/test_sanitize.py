@@ -8,7 +8,7 @@ import pytest
 from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.sanitizer import Findings, sanitize
-from tests.emulator.machine import kernel
+from tests.emulator.waves import kernel
 
 # Four waves write their words of LDS, and each then reads those of the next wave.
 EXCHANGE = """

@@ -11,7 +11,7 @@ import pytest
 import mfmadsl
 from benchmarks.gemm.compare import Case
 from benchmarks.gemm.loop import loop_instructions
-from mfmadsl.emulator.assembly import Instruction
+from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.schedule import gemm_schedule, gemm_tiling
 from tests.schedule.gemm.workloads import Workload
 

@@ -11,9 +11,9 @@ from tvm import te
 from tvm.s_tir import Schedule
 
 import mfmadsl
+from mfmadsl.backend import build
 from mfmadsl.error import ArgumentError, ArgumentTypeError, MfmadslError
 from mfmadsl.schedule import ScheduleError, gemm_schedule, gemm_tiling, matmul
-from mfmadsl.target import build
 from mfmadsl.tvm_refusal import tvm_refusal
 from tests.fuzz.workloads import convolution, odd_workloads
 from tests.schedule.gemm.workloads import Workload, random

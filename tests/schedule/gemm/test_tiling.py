@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tvm import te
 
+from mfmadsl.backend import build
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
-from mfmadsl.target import build
 from tests.schedule.gemm.workloads import FP8, Workload
 
 LARGE = Workload(4096, 4096, 4096)

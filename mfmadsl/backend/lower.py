@@ -1,0 +1,232 @@
+"""A scheduled module to device functions and their launches, past the faults of TVM 0.27."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.target import Target
+from tvm.tirx import PrimFunc
+from tvm.tirx.build import split_host_device_mods
+
+from mfmadsl.backend.extent import OPERATORS, Extent, Formula
+from mfmadsl.backend.kernel import Argument, Symbol
+from mfmadsl.backend.pipeline import device_passes
+from mfmadsl.model import Architecture
+from mfmadsl.passes import LoweringError
+from mfmadsl.passes.annotation import check_annotations
+from mfmadsl.passes.grid import grid_of, regrid
+from mfmadsl.passes.pipeline import pipeline
+
+_AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What the host would pass beside the arguments."""
+
+    symbol: str
+    parameters: tuple[str, ...]
+    grid: tuple[Extent, Extent, Extent]
+    block: tuple[int, int, int]
+    lds_bytes: int
+    remarks: tuple[str, ...] = ()
+    spans: tuple[tuple[str, Extent], ...] = ()
+    places_lds: bool = False  # a pass chose the addresses in the LDS, and their alignment
+
+    @property
+    def threads(self) -> int:
+        return prod(self.block)
+
+
+def rocm_target(arch: str) -> Target:
+    """TVM's target for a chip, stated in full: there is no device to ask."""
+    return Target({"kind": "rocm", "mcpu": arch, "mtriple": "amdgcn-amd-amdhsa-hcc"}, host="llvm")
+
+
+def arguments_of(function: PrimFunc) -> tuple[Argument, ...]:
+    """The arrays that a PrimFunc takes. Raises LoweringError on a scalar."""
+    arguments = []
+    for parameter in function.params:
+        shape = getattr(parameter, "shape", None)
+        if shape is None:
+            raise LoweringError(f"argument {parameter.name} is no buffer")
+        arguments.append(
+            Argument(parameter.name, str(parameter.dtype), tuple(_extent(e) for e in shape))
+        )
+    return tuple(arguments)
+
+
+def symbols_of(function: PrimFunc) -> tuple[Symbol, ...]:
+    """The variables in the shapes of a PrimFunc's arguments."""
+    found: dict[str, Symbol] = {}
+    for parameter in function.params:
+        for extent in getattr(parameter, "shape", ()):
+            if isinstance(extent, tirx.Var):
+                found[extent.name] = Symbol(extent.name, str(extent.ty.dtype))
+    return tuple(found.values())
+
+
+def workspaces_of(function: PrimFunc) -> tuple[Argument, ...]:
+    """The arrays in global memory that a PrimFunc allocates for itself."""
+    root = getattr(function.body, "block", None)
+    return tuple(
+        Argument(buffer.name, str(buffer.dtype), tuple(_extent(e) for e in buffer.shape))
+        for buffer in (root.alloc_buffers if root is not None else ())
+        if _scope(buffer) == "global"
+    )
+
+
+def _extent(expression: Any) -> Extent:
+    """An extent as a number, a symbol or a formula. Raises LoweringError if it is none."""
+    if isinstance(expression, int | tirx.IntImm):
+        return int(expression)
+    if isinstance(expression, tirx.Var):
+        return str(expression.name)
+    if isinstance(expression, tirx.Cast):
+        return _extent(expression.value)
+    operator = type(expression).__name__.lower()
+    if operator not in OPERATORS:
+        raise LoweringError(f"`{expression}` is no extent that can be computed at the launch")
+    return Formula(operator, _extent(expression.a), _extent(expression.b))
+
+
+def lower(
+    function: PrimFunc, chip: Architecture, lean: bool = False
+) -> list[tuple[tvm.IRModule, Launch]]:
+    """For each kernel, in the order of their launches: the device module (one function), and its
+    launch.
+
+    A device function takes its pointers in the order of the PrimFunc's parameters, where TVM would
+    sort them. What the kernels take has names that differ, as `named_apart` gives them. `lean` is
+    for kernels that have too few registers. Raises LoweringError if the module does not become
+    kernels.
+    """
+    check_annotations(function)
+    module = tvm.IRModule({"main": _corrected(function)})
+    module = tirx.transform.BindTarget(rocm_target(chip.name))(module)
+    # Buffers that share LDS are views of one allocation, and the code generator casts the address
+    # of a view from LDS to global memory: wrong numbers, without a word.
+    options = {"tirx.merge_static_smem": True}  # keeps StorageRewrite from it
+    with tvm.transform.PassContext(config=options):
+        for each in device_passes(chip):
+            module = each(module)
+        _, devices = split_host_device_mods(module)
+    kernels = [each for module in devices.values() for each in module.functions.items()]
+    if not kernels:
+        raise LoweringError(
+            "the module becomes no GPU kernel: bind its loops to blockIdx and threadIdx"
+        )
+    # TVM numbers them as they come: main_kernel, main_kernel_1, ...
+    kernels.sort(key=lambda found: (len(found[0].name_hint), found[0].name_hint))
+    return [_device(name, kernel, function, chip, lean) for name, kernel in kernels]
+
+
+def _device(
+    name: Any, kernel: PrimFunc, function: PrimFunc, chip: Architecture, lean: bool
+) -> tuple[tvm.IRModule, Launch]:
+    kernel = _in_order(kernel, [p.name for p in function.params])
+    module = _lower_warp_memory(tvm.IRModule({name: kernel}))
+    grid = grid_of(module[name])
+    pipelined = pipeline(module[name], chip, lean)
+    kernel = regrid(pipelined.function, grid) if grid else pipelined.function
+    module = tvm.IRModule({name: kernel})
+    # Before divisions become shifts.
+    launch = replace(
+        _launch(name.name_hint, module[name]),
+        remarks=pipelined.remarks,
+        places_lds=pipelined.fast > 0,
+        spans=tuple((buffer, _extent(span)) for buffer, span in pipelined.spans),
+    )
+    return tirx.transform.LowerIntrin()(module), launch
+
+
+def _corrected(function: PrimFunc) -> PrimFunc:
+    """`shared.dyn` becomes `shared`, the only one that the AMDGPU code generator knows."""
+    text = tvm.ir.save_json(function)
+    if '"shared.dyn"' not in text:
+        return function
+    return tvm.ir.load_json(text.replace('"shared.dyn"', '"shared"'))
+
+
+def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:
+    position = {name: index for index, name in enumerate(names)}
+    parameters = sorted(
+        kernel.params,
+        key=lambda p: position.get(_taken(p), len(names)) if _is_pointer(p) else len(names),
+    )
+    return PrimFunc(parameters, kernel.body, kernel.ret_type, kernel.attrs)
+
+
+def _taken(parameter: Any) -> str:
+    """The name of the buffer or of the symbol that a device function takes by a parameter."""
+    name = str(parameter.name)
+    return name.removesuffix("_ptr") if _is_pointer(parameter) else name
+
+
+def _is_pointer(parameter: Any) -> bool:
+    return isinstance(parameter.ty, tvm.ir.PointerType)
+
+
+def _lower_warp_memory(module: tvm.IRModule) -> tvm.IRModule:
+    """LowerWarpMemory takes one allocation a run, and leaves indices to simplify."""
+    (function,) = module.functions.values()
+    count = _warp_allocations(function)
+    for _ in range(count):
+        module = tirx.transform.LowerWarpMemory()(module)
+    return tirx.transform.StmtSimplify()(module) if count else module
+
+
+def _warp_allocations(function: PrimFunc) -> int:
+    return sum(_scope(a.buffer) == "warp" for a in _allocations(function))
+
+
+def _allocations(function: PrimFunc) -> list[tirx.AllocBuffer]:
+    found: list[tirx.AllocBuffer] = []
+    tvm_ffi.structural_walk(function.body, (tirx.AllocBuffer, found.append))
+    return found
+
+
+def _scope(buffer: tirx.Buffer) -> str:
+    return str(buffer.scope() if callable(buffer.scope) else buffer.scope)
+
+
+def _bytes(dtype: str) -> int:
+    kind = tvm.DataType(dtype)
+    return int(kind.bits) * int(kind.lanes) // 8
+
+
+def _launch(symbol: str, kernel: PrimFunc) -> Launch:
+    extents: dict[str, Extent] = {
+        f"{kind}.{axis}": 1 for kind in ("blockIdx", "threadIdx") for axis in _AXES
+    }
+
+    statements: list[tirx.AttrStmt] = []
+    tvm_ffi.structural_walk(kernel.body, (tirx.AttrStmt, statements.append))
+    for statement in statements:
+        if statement.attr_key == "thread_extent":
+            extents[str(statement.node.thread_tag)] = _extent(statement.value)
+    shared = [a.buffer for a in _allocations(kernel) if _scope(a.buffer).startswith("shared")]
+    lds = sum(prod(_known(b)) * _bytes(str(b.dtype)) for b in shared)
+    gx, gy, gz = (extents[f"blockIdx.{axis}"] for axis in _AXES)
+    bx, by, bz = (_threads(extents[f"threadIdx.{axis}"]) for axis in _AXES)
+    parameters = tuple(_taken(p) for p in kernel.params)
+    return Launch(symbol, parameters, (gx, gy, gz), (bx, by, bz), lds)
+
+
+def _known(buffer: tirx.Buffer) -> list[int]:
+    """The extents of a buffer in LDS."""
+    for extent in buffer.shape:
+        if not isinstance(extent, tirx.IntImm):
+            raise LoweringError(f"`{buffer.name}` is in LDS, and of no fixed size: {extent}")
+    return [int(extent) for extent in buffer.shape]
+
+
+def _threads(extent: Extent) -> int:
+    if not isinstance(extent, int):
+        raise LoweringError(f"the number of threads of a block is symbolic: {extent}")
+    return extent

@@ -1,0 +1,1 @@
+"""What each instruction does to waves."""

@@ -1,0 +1,90 @@
+"""Vector additions with carries, a bit a lane in scalar registers (CDNA3 ISA, VOP2 and VOP3B)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mfmadsl.emulator.error import OperandError
+from mfmadsl.emulator.instructions.modifier import base_name
+from mfmadsl.emulator.instructions.row import upward
+from mfmadsl.emulator.instructions.source import Source, reads_of_sources, sources_of
+from mfmadsl.emulator.instructions.target import target_of
+from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
+from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Register, check_source, check_target
+
+_CARRYING_IN = frozenset(["v_addc_co_u32", "v_subb_co_u32", "v_subbrev_co_u32"])
+
+
+def _carry(instruction: Instruction) -> Operation:
+    """v_add_co, v_sub_co and their forms that take a carry in."""
+    name = base_name(instruction.name)
+    first, out, left, right, *carry = instruction.operands
+    register = check_target(first, 1)
+    carry_out = check_target(out, 2, "s")
+    if len(carry) != (name in _CARRYING_IN):
+        raise OperandError("the carry in is missing, or there is none")
+    for operand, kind in ((left, "u32"), (right, "u32"), *((c, "b64") for c in carry)):
+        check_source(operand, kind)
+    sources = sources_of(instruction, ("u32", "u32"), (left, right))
+    target = target_of(instruction, register, 2)
+    subtract, reverse = "sub" in name, "rev" in name
+
+    def execute(waves: Waves) -> None:
+        a, b = (source.read(waves).astype(np.int64) for source in sources)
+        if reverse:
+            a, b = b, a
+        carried = waves.read_mask(carry[0]) if carry else 0
+        total = a - b - carried if subtract else a + b + carried
+        # The sources may be the target: write after reading.
+        target.write(waves, np.asarray(total).astype(np.uint32))
+        waves.write_mask(carry_out, np.asarray((total < 0) | (total > 0xFFFF_FFFF)))
+
+    reads = (*reads_of_sources(sources), *reads_of(*carry), *target.reads())
+    return Operation(execute, "valu", reads, (target.register, carry_out))
+
+
+def _multiply_add_wide(instruction: Instruction) -> Operation:
+    """v_mad_u64_u32 and v_mad_i64_i32: 32 x 32 + 64 bits, with the carry out."""
+    register, out, left, right, addend = instruction.operands
+    target, carry_out = check_target(register, 2), check_target(out, 2, "s")
+    signed = "i64" in instruction.name
+    narrow, kind = ("i32", "i64") if signed else ("u32", "u64")
+    wide = np.int64 if signed else np.uint64
+    for operand, width in ((left, narrow), (right, narrow), (addend, kind)):
+        check_source(operand, width)
+
+    def execute(waves: Waves) -> None:
+        product = waves.read_vector(left, narrow).astype(wide)
+        product = product * waves.read_vector(right, narrow).astype(wide)
+        added = waves.read_vector(addend, kind)
+        total = np.asarray(product + added)
+        carry = _bit_64(product, added, total)  # before the target, which may be a source
+        waves.write_vector(target, total)
+        waves.write_mask(carry_out, carry)
+
+    def flow(_: Waves, undefined: Waves) -> Array:
+        # LLVM uses this for 32 bits too, with nothing in the upper half of the addend.
+        return upward(Source(addend, kind).read_bits(undefined))
+
+    reads = reads_of(left, right)
+    if isinstance(addend, Register):
+        reads = (*reads, Read(addend, moved=True))
+    return Operation(execute, "valu", reads, (target, carry_out), flow=flow)
+
+
+def _bit_64(a: Array, b: Array, total: Array) -> Array:
+    """The bit above a sum of 64 bits: the carry or, of signed numbers, the exact sum's sign."""
+    if a.dtype.kind == "u":
+        return np.asarray(total < a)
+    return np.where((a < 0) == (b < 0), a < 0, total < 0)
+
+
+CARRIES: dict[str, Callable[[Instruction], Operation]] = {
+    **{f"v_{name}_co_u32": _carry for name in ("add", "sub", "subrev", "addc", "subb", "subbrev")},
+    "v_mad_u64_u32": _multiply_add_wide,
+    "v_mad_i64_i32": _multiply_add_wide,
+}

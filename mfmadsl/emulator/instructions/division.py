@@ -1,0 +1,62 @@
+"""The instructions of divisions that touch a mask (CDNA3 ISA, V_DIV_SCALE and V_DIV_FMAS)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mfmadsl.emulator.error import OperandError
+from mfmadsl.emulator.instructions.floating import division_scale, scaled_multiply_add
+from mfmadsl.emulator.instructions.modifier import base_name
+from mfmadsl.emulator.instructions.source import Source, reads_of_sources
+from mfmadsl.emulator.machine.operation import Operation, Read
+from mfmadsl.emulator.machine.wave import LANES, VCC_PAIR, Mask, Waves, width_of
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Operand, check_source, check_target
+
+
+def _division_scale(instruction: Instruction) -> Operation:
+    register, out, *operands = instruction.operands
+    kind = base_name(instruction.name)[-3:]
+    target, flag = check_target(register, width_of(kind) // 32), check_target(out, 2, "s")
+    sources = _three(operands, kind)
+
+    def execute(waves: Waves) -> None:
+        value, denominator, numerator = (
+            np.broadcast_to(source.read(waves), (waves.count, LANES)) for source in sources
+        )
+        result, scaled = division_scale(value, denominator, numerator)
+        waves.write_vector(target, result)
+        waves.write_mask(flag, scaled)
+
+    return Operation(execute, "valu", reads_of_sources(sources), (target, flag))
+
+
+def _three(operands: Sequence[Operand], kind: str) -> list[Source]:
+    if len(operands) != 3:
+        raise OperandError("a division has three sources")
+    for operand in operands:
+        check_source(operand, kind)
+    return [Source(operand, kind) for operand in operands]
+
+
+def _division_step(instruction: Instruction) -> Operation:
+    register, *operands = instruction.operands
+    name = base_name(instruction.name)
+    target = check_target(register, width_of(name[-3:]) // 32)
+    sources = _three(operands, name[-3:])
+
+    def execute(waves: Waves) -> None:
+        values = (source.read(waves) for source in sources)
+        scale: Mask = waves.read_mask(VCC_PAIR)
+        waves.write_vector(target, scaled_multiply_add[name](*values, scale))
+
+    return Operation(execute, "valu", (*reads_of_sources(sources), Read(VCC_PAIR)), (target,))
+
+
+DIVISION: dict[str, Callable[[Instruction], Operation]] = {
+    "v_div_scale_f32": _division_scale,
+    "v_div_scale_f64": _division_scale,
+    **dict.fromkeys(scaled_multiply_add, _division_step),
+}

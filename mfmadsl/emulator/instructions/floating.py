@@ -1,0 +1,307 @@
+"""Vector instructions on floats (CDNA3 ISA, chapter 12: VOP1, VOP2 and VOP3).
+
+Results are the nearest numbers, ties to even. So are those of the functions that a chip
+approximates to within one unit in the last place: exp, log, rcp, rsq, sqrt, sin and cos. Denormals
+are kept, unless the mode flushes them; some instructions on f32 always do ("denormals are flushed"
+in the manuals; Mesa's ACO, `fp_denorm`; LLVM scales numbers around them).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mfmadsl.emulator.instructions.denormal import flushing
+from mfmadsl.emulator.instructions.row import Compute, Row, row
+from mfmadsl.emulator.machine.wave import Array
+
+_SMALL = 2.0**-450
+_SIZES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+def fused_multiply_add(kind: str) -> Compute:
+    """a * b + c with one rounding."""
+    narrow = _fused_through_f64 if kind != "f64" else _fused_f64
+    return lambda a, b, c: narrow(a, b, c).astype(_SIZES[kind])
+
+
+def _fused_through_f64(a: Array, b: Array, c: Array) -> Array:
+    """The product is exact in f64; its sum is rounded to odd, so that rounding again is right."""
+    product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
+    return _sum_to_odd(product, addend)
+
+
+def _fused_f64(a: Array, b: Array, c: Array) -> Array:
+    """Boldo and Melquiond, "Emulation of FMA and correctly rounded sums" (2008), section 4."""
+    a, b, c = (np.asarray(v) for v in np.broadcast_arrays(a, b, c))
+    high, low = _two_product(a, b)
+    inner, inner_low = _two_sum(c, low)
+    outer, outer_low = _two_sum(high, inner)
+    result = outer + _sum_to_odd(inner_low, outer_low)
+    sizes = np.abs(np.stack([a, b, high, c, result]))
+    usual = ((sizes > _SMALL) & (sizes < 1 / _SMALL)).all(axis=0)
+    for index in np.argwhere(~usual):  # too near to overflow or to denormals for that
+        at = tuple(index)
+        result[at] = _fused_exactly(float(a[at]), float(b[at]), float(c[at]))
+    return result
+
+
+def _fused_exactly(a: float, b: float, c: float) -> float:
+    if not all(map(math.isfinite, (a, b, c))):
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if not exact:
+        return a * b + c
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = (_split(x) for x in (a, b))
+    low = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    return product, low
+
+
+def _split(a: Array) -> tuple[Array, Array]:
+    scaled = a * np.float64(2**27 + 1)
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _sum_to_odd(a: Array, b: Array) -> Array:
+    """a + b rounded to odd: an inexact sum becomes the neighbour whose last bit is 1."""
+    total, error = _two_sum(a, b)
+    inexact = (error != 0) & np.isfinite(total)
+    bits = np.ascontiguousarray(total).view(np.int64)
+    toward = np.where((error > 0) == (total > 0), 1, -1)
+    odd = np.where(inexact & (bits & 1 == 0), bits + toward, bits)
+    return odd.view(np.float64)
+
+
+def _rounded(kind: str, function: Callable[[Any], Any]) -> Compute:
+    """A function of one number, computed in float64 and rounded once."""
+    return lambda a: np.asarray(function(a.astype(np.float64))).astype(_SIZES[kind])
+
+
+def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compute:
+    """sin or cos of a part of a turn; what is out of [-256, 256] gives sin(0) or cos(0)."""
+
+    def compute(a: Array) -> Array:
+        inside = function(2 * np.pi * a.astype(np.float64))
+        out = np.isfinite(a) & (np.abs(a) > 256)
+        return np.where(out, beyond, inside).astype(_SIZES[kind])
+
+    return compute
+
+
+def _extreme(larger: bool) -> Compute:
+    """v_max and v_min: -0 is below 0, and a quiet NaN gives way to a number.
+
+    A signaling NaN does not, in IEEE mode (CDNA3 ISA, V_MAX_F32), which kernels of HSA are in.
+    """
+    pick, join = (np.fmax, np.bitwise_and) if larger else (np.fmin, np.bitwise_or)
+
+    def compute(a: Array, b: Array) -> Array:
+        a, b = np.broadcast_arrays(a, b)
+        bits = f"u{a.itemsize}"
+        chosen: Array = np.where(a == b, join(a.view(bits), b.view(bits)).view(a.dtype), pick(a, b))
+        signals = _is_signaling(a) | _is_signaling(b)
+        return np.where(signals, a.dtype.type(np.nan), chosen)
+
+    return compute
+
+
+def _is_signaling(a: Array) -> Array:
+    quiet = {2: 9, 4: 22, 8: 51}[a.itemsize]
+    bits = a.view(f"u{a.itemsize}")
+    return np.isnan(a) & (bits >> bits.dtype.type(quiet) & bits.dtype.type(1) == 0)
+
+
+def _fraction(a: Array) -> Array:
+    """Below 1, also where the difference would round to it."""
+    one_below = np.nextafter(a.dtype.type(1), a.dtype.type(0))
+    return np.minimum(a - np.floor(a), one_below)
+
+
+def _load_exponent(a: Array, b: Array) -> Array:
+    return np.ldexp(a, np.clip(b.astype(np.int32), -32768, 32767))
+
+
+def _mantissa(a: Array) -> Array:
+    return np.where(np.isfinite(a), np.frexp(a)[0], a).astype(a.dtype)
+
+
+def _exponent(dtype: type) -> Compute:
+    return lambda a: np.where(np.isfinite(a), np.frexp(a)[1], 0).astype(dtype)
+
+
+def _median(a: Array, b: Array, c: Array) -> Array:
+    """The largest of the others than the largest; the smallest where one is no number."""
+    top = largest(largest(a, b), c)
+    middle = np.where(top == b, largest(a, c), largest(a, b))
+    middle = np.where(top == a, largest(b, c), middle)
+    nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
+    return np.where(nan, smallest(smallest(a, b), c), middle)
+
+
+def _fix_division(quotient: Array, denominator: Array, numerator: Array) -> Array:
+    """v_div_fixup: special cases of numerator / denominator; elsewhere the quotient so far."""
+    special = ~np.isfinite(denominator) | ~np.isfinite(numerator)
+    special |= (denominator == 0) | (numerator == 0)
+    # No number came out of the steps: the quotient is too large for one.
+    size = np.where(np.isnan(quotient), quotient.dtype.type(np.inf), np.abs(quotient))
+    signed = np.copysign(size, np.sign(numerator) * np.sign(denominator))
+    return np.where(special, numerator / denominator, signed).astype(quotient.dtype)
+
+
+def _scaled_multiply_add(kind: str) -> Compute:
+    fused = _fused_through_f64 if kind != "f64" else _fused_f64
+    shift, bias = (64, 127) if kind == "f32" else (128, 1023)
+
+    def compute(a: Array, b: Array, c: Array, scale: Array) -> Array:
+        # Quotients near the largest number were scaled down, those near the smallest up.
+        up = np.frexp(np.abs(c))[1] - 1 + bias > bias
+        power = np.where(scale, np.where(up, shift, -shift), 0)
+        return np.ldexp(fused(a, b, c), power).astype(_SIZES[kind])
+
+    return compute
+
+
+scaled_multiply_add = {f"v_div_fmas_{kind}": _scaled_multiply_add(kind) for kind in ("f32", "f64")}
+"""v_div_fmas: a * b + c, and where VCC says that v_div_scale had scaled, back to its size."""
+
+
+def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
+    """v_div_scale: `value` (one of the others) scaled to keep clear of denormals, and whether
+    v_div_fmas has to scale the quotient (CDNA3 ISA, V_DIV_SCALE_F32 and _F64)."""
+    bits, bias, mantissa = (32, 127, 23) if value.dtype == np.float32 else (64, 1023, 52)
+    step, limit = (64, 96) if bits == 32 else (128, 768)
+    exponent_mask = 2 * bias + 1
+
+    def exponent(x: Array) -> Array:
+        return (x.view(f"u{x.itemsize}") >> mantissa & exponent_mask).astype(np.int64)
+
+    smallest = np.ldexp(value.dtype.type(1), 1 - bias)
+    is_denominator, is_numerator = value == denominator, value == numerator
+    difference = exponent(numerator) - exponent(denominator)
+    quotient_tiny = np.abs(numerator / denominator) < smallest
+    inverse_tiny = np.abs(1 / denominator.astype(np.float64)) < smallest
+    zero = (denominator == 0) | (numerator == 0)
+    denormal = (np.abs(denominator) < smallest) & ~zero
+    up, down = np.ldexp(value, step), np.ldexp(value, -step)
+    result = value
+    flag = np.zeros(value.shape, dtype=np.bool_)
+    cases = [
+        (zero, np.full_like(value, np.nan), False),
+        (difference >= limit, np.where(is_denominator, up, value), True),
+        (denormal, up, False),
+        # The manual scales up here, where the denominator is too large for that already.
+        (inverse_tiny & quotient_tiny, np.where(is_denominator, down, value), True),
+        (inverse_tiny, down, False),
+        (quotient_tiny, np.where(is_numerator, up, value), True),
+        (exponent(numerator) <= mantissa, up, False),
+    ]
+    decided = np.zeros(value.shape, dtype=np.bool_)
+    for condition, scaled, flagged in cases:
+        chosen = condition & ~decided
+        result = np.where(chosen, scaled, result)
+        flag = np.where(chosen, flagged, flag)
+        decided |= condition
+    return result, flag
+
+
+_FLUSHING = ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak")
+
+
+def _of_three(pick: Compute) -> Compute:
+    """v_maximum3 and v_minimum3: NaN where one of them is (CDNA4 ISA)."""
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        return np.where(np.isnan(a) | np.isnan(b) | np.isnan(c), a + b + c, pick(pick(a, b), c))
+
+    return compute
+
+
+largest, smallest = _extreme(larger=True), _extreme(larger=False)
+maximum3, minimum3 = _of_three(largest), _of_three(smallest)
+FLOATING: dict[str, Row] = {}
+
+
+def _add_rows(kind: str) -> None:
+    def name(base: str) -> str:
+        return f"v_{base}_{kind}"
+
+    two, three = f"{kind} {kind}", f"{kind} {kind} {kind}"
+    fused = fused_multiply_add(kind)
+    rows = {
+        "add": row(two, lambda a, b: a + b),
+        "mul": row(two, lambda a, b: a * b),
+        "max": row(two, largest),
+        "min": row(two, smallest),
+        "fma": row(three, fused),
+        "fmac": row(three, fused, accumulates=True),
+        "fract": row(kind, _fraction),
+        "trunc": row(kind, np.trunc),
+        "ceil": row(kind, np.ceil),
+        "floor": row(kind, np.floor),
+        "rndne": row(kind, np.rint),
+        "rcp": row(kind, _rounded(kind, lambda a: 1 / a)),
+        "rsq": row(kind, _rounded(kind, lambda a: 1 / np.sqrt(a))),
+        "sqrt": row(kind, _rounded(kind, np.sqrt)),
+        "ldexp": row(f"{kind} {'i16' if kind == 'f16' else 'i32'}", _load_exponent),
+        "frexp_mant": row(kind, _mantissa),
+        "div_fixup": row(three, _fix_division),
+    }
+    if kind != "f64":
+        rows |= {
+            "sub": row(two, lambda a, b: a - b),
+            "subrev": row(two, lambda a, b: b - a),
+            "max3": row(three, lambda a, b, c: largest(largest(a, b), c)),
+            "min3": row(three, lambda a, b, c: smallest(smallest(a, b), c)),
+            "med3": row(three, _median),
+            "exp": row(kind, _rounded(kind, np.exp2)),
+            "log": row(kind, _rounded(kind, np.log2)),
+            "sin": row(kind, _periodic(kind, np.sin, 0)),
+            "cos": row(kind, _periodic(kind, np.cos, 1)),
+            "mad": row(three, lambda a, b, c: a * b + c),
+            "mac": row(three, lambda a, b, c: a * b + c, accumulates=True),
+            "fmamk": row(three, fused),
+            "fmaak": row(three, fused),
+            "madmk": row(three, lambda a, k, b: a * k + b),
+            "madak": row(three, lambda a, b, k: a * b + k),
+            "minimum3": row(three, minimum3),
+            "maximum3": row(three, maximum3),
+        }
+    if kind == "f32":
+        for base in _FLUSHING:
+            rows[base] = replace(rows[base], compute=flushing(rows[base].compute, kind))
+        # The two differ in the exceptions that they raise, and nobody traps those.
+        rows["rcp_iflag"] = rows["rcp"]
+    FLOATING.update({name(base): entry for base, entry in rows.items()})
+
+
+for _kind in _SIZES:
+    _add_rows(_kind)
+FLOATING |= {
+    "v_mul_legacy_f32": row("f32 f32", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b)
+                            .astype(np.float32)),
+    "v_frexp_exp_i32_f32": row("f32", _exponent(np.int32)),
+    "v_frexp_exp_i32_f64": row("f64", _exponent(np.int32)),
+    "v_frexp_exp_i16_f16": row("f16", _exponent(np.int16)),
+}  # fmt: skip
+del FLOATING["v_mad_f16"], FLOATING["v_mac_f16"]
+FLOATING["v_mad_legacy_f16"] = row("f16 f16 f16", lambda a, b, c: a * b + c)

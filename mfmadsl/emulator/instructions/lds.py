@@ -1,0 +1,204 @@
+"""LDS instructions (CDNA3 ISA, chapter 11; the transposing reads: CDNA4 ISA, chapter 11)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.instructions.atomic import ATOMICS, atomic, bytes_of, kind_of
+from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
+from mfmadsl.emulator.machine.transfer import WIDTHS, Width, load, put, reach_lds, read, store
+from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Operand, Register, as_register
+
+_MOVE = re.compile(r"ds_(read|write)(2st64|2|)_(\w+)")
+_TRANSPOSE = re.compile(r"ds_read_b(64|96)_tr_b(4|6|8|16)")
+_ATOMIC = re.compile(r"ds_(\w+?)(_rtn)?_(u32|i32|u64|i64|b32|b64|f32|f64|f16|bf16)")
+_BLOCK = 16  # lanes that transpose together
+
+
+def compile_lds(instruction: Instruction, machine: Machine) -> Operation | None:
+    """What an LDS instruction does, or None if it is not one of these."""
+    del machine
+    name = instruction.name
+    if name == "ds_swizzle_b32":
+        return _swizzle(instruction)
+    if set(instruction.modifiers) - {"offset", "offset0", "offset1"}:
+        return None
+    if match := _TRANSPOSE.fullmatch(name):
+        return _transposing_read(instruction, int(match[1]) // 32, int(match[2]))
+    if match := _MOVE.fullmatch(name):
+        width = WIDTHS.get(match[3])
+        scale = {"2st64": 64, "2": 1, "": 0}[match[2]]
+        if width is not None:
+            return _move(instruction, match[1] == "read", scale, width)
+    if name in ("ds_bpermute_b32", "ds_permute_b32"):
+        return _permute(instruction, backward=name.startswith("ds_b"))
+    if (match := _ATOMIC.fullmatch(name)) and match[1] in ATOMICS:
+        return _atomic(instruction, match[1], match[3], returns=match[2] is not None)
+    return None
+
+
+def accessed_bytes(instruction: Instruction) -> int | None:
+    """Bytes that a lane loads or stores in LDS at once; None if it does neither."""
+    match = _MOVE.fullmatch(instruction.name)
+    width = WIDTHS.get(match[3]) if match else None
+    return width.size if width else None
+
+
+def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> Operation:
+    first, *rest = instruction.operands
+    address: Operand = rest[0] if is_load else first
+    targets = [first] if is_load else rest
+    places = [instruction.offset()]
+    if scale:
+        step = width.size * scale
+        places = [instruction.offset("offset0") * step, instruction.offset("offset1") * step]
+        if is_load:
+            targets = _two(first, width.words)
+    registers = [register for register in targets if isinstance(register, Register)]
+
+    def execute(waves: Waves) -> None:
+        # Both offsets are read before either is written: the target may hold the address.
+        reached = [_reach(waves, address, place, width.size) for place in places]
+        for (offsets, mask), register in zip(reached, registers, strict=True):
+            (load if is_load else store)(waves, waves.lds, offsets, register, width, mask)
+
+    if is_load:
+        return Operation(execute, "lds", reads_of(address), tuple(registers))
+    data = [Read(register, moved=True) for register in registers]
+    return Operation(execute, "lds", (*reads_of(address), *data))
+
+
+def _reach(
+    waves: Waves, address: Operand, place: int, size: int, alignment: int = 1
+) -> tuple[Array, Mask | None]:
+    addresses = waves.read_vector(address, "u32") + np.uint32(place)
+    return reach_lds(waves, addresses, waves.exec_mask(), size, alignment)
+
+
+def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operation:
+    """Blocks of 16 lanes load rows of 16 elements; each lane keeps a column.
+
+    The elements of a row lie side by side in one lane or in several neighbours. EXEC must be full.
+    """
+    target, address = instruction.operands
+    target = as_register(target)
+    width = Width(4 * words)
+    alignment = 1 << (width.size - 1).bit_length()
+    place = instruction.offset()
+
+    def execute(waves: Waves) -> None:
+        if waves.exec_mask() is not None:
+            raise EmulationError("EXEC must be full where lanes transpose", kind="exec-not-full")
+        offsets, mask = _reach(waves, address, place, width.size, alignment)
+        if mask is not None:
+            return  # a fault, and whoever watches wants to go on
+        if waves.watch is not None:
+            waves.watch.loads(waves, waves.lds, offsets, target, width, None)
+        loaded = np.moveaxis(read(waves.lds, offsets, width), 0, -1)
+        rows = _elements(np.ascontiguousarray(loaded), bits)
+        blocks = rows.reshape(waves.count, LANES // _BLOCK, -1, _BLOCK)
+        columns = blocks.swapaxes(-1, -2).reshape(waves.count, LANES, -1)
+        put(waves, np.moveaxis(_packed(columns, bits), -1, 0), target, width, None)
+
+    return Operation(execute, "lds", reads_of(address), (target,))
+
+
+def _elements(words: Array, bits: int) -> Array:
+    """Words (count, 64, n) as codes of so many bits, (count, 64, items)."""
+    if bits in (8, 16):
+        return words.view(np.uint8 if bits == 8 else np.uint16)
+    unpacked = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
+    groups = unpacked.reshape(*words.shape[:-1], -1, bits)
+    return np.asarray(groups @ (1 << np.arange(bits))).astype(np.uint8)
+
+
+def _packed(codes: Array, bits: int) -> Array:
+    if bits in (8, 16):
+        return np.ascontiguousarray(codes).view(np.uint32)
+    spread = (codes[..., None] >> np.arange(bits) & 1).astype(np.uint8)
+    flat = spread.reshape(*codes.shape[:-1], -1)
+    return np.packbits(flat, axis=-1, bitorder="little").view(np.uint32)
+
+
+def _permute(instruction: Instruction, backward: bool) -> Operation:
+    """Values from, or to, the lanes that addresses name; LDS itself is not touched."""
+    target, address, data = instruction.operands
+    target = as_register(target)
+    data = as_register(data)
+    displacement = np.uint32(instruction.offset())
+
+    def moved(waves: Waves, source: Waves) -> Array:
+        values = np.broadcast_to(source.read_vector(data, "u32"), (waves.count, LANES))
+        lane = waves.read_vector(address, "u32") + displacement
+        lane = np.broadcast_to(lane >> np.uint32(2) & np.uint32(LANES - 1), values.shape)
+        mask = waves.exec_mask()
+        wave = np.arange(waves.count)[:, None]
+        if backward:  # a lane that is switched off gives 0
+            shown = values if mask is None else np.where(mask, values, 0)
+            return shown[wave, lane].astype(np.uint32)
+        result = np.zeros_like(values)
+        for source_lane in range(LANES):  # in order: of several that write to one, the last stays
+            writes = np.ones(waves.count, np.bool_) if mask is None else mask[:, source_lane]
+            result[wave[writes, 0], lane[writes, source_lane]] = values[writes, source_lane]
+        return result
+
+    def execute(waves: Waves) -> None:
+        waves.write_vector(target, moved(waves, waves))
+
+    reads = (*reads_of(address), Read(data, moved=True))
+    return Operation(execute, "lds", reads, (target,), flow=moved)
+
+
+def _swizzle(instruction: Instruction) -> Operation | None:
+    """ds_swizzle_b32: a fixed pattern in groups of 32 lanes, or of four."""
+    target, source = instruction.operands[:2]
+    if not isinstance(target, Register) or not isinstance(source, Register):
+        return None
+    lane = np.arange(LANES)
+    offset = instruction.modifiers.get("offset", "0")
+    if offset.startswith("swizzle("):
+        return None
+    pattern = int(offset, 0)
+    if pattern >> 15:
+        chosen = lane // 4 * 4 + (pattern >> 2 * (lane % 4) & 3)
+    else:
+        kept, merged, flipped = pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31
+        chosen = lane // 32 * 32 + ((lane % 32 & kept | merged) ^ flipped)
+
+    def moved(waves: Waves, data: Waves) -> Array:
+        values = np.broadcast_to(data.read_vector(source, "u32"), (waves.count, LANES))
+        mask = waves.exec_mask()
+        shown = values if mask is None else np.where(mask, values, 0)
+        return shown[:, chosen].astype(np.uint32)
+
+    def execute(waves: Waves) -> None:
+        waves.write_vector(target, moved(waves, waves))
+
+    return Operation(execute, "lds", (Read(source, moved=True),), (target,), flow=moved)
+
+
+def _atomic(instruction: Instruction, name: str, kind: str, returns: bool) -> Operation:
+    operands = list(instruction.operands)
+    target = operands.pop(0) if returns else None
+    address, *data = operands
+    combine, kind = ATOMICS[name], kind_of(name, kind)
+    place = instruction.offset()
+
+    def execute(waves: Waves) -> None:
+        size = bytes_of(kind)
+        offsets, mask = _reach(waves, address, place, size, size)
+        atomic(waves, waves.lds, offsets, combine, kind, data, target, mask)
+
+    writes = (target,) if isinstance(target, Register) else ()
+    return Operation(execute, "lds", reads_of(address, *data), writes)
+
+
+def _two(register: Operand, words: int) -> list[Operand]:
+    register = as_register(register)
+    return [Register(register.bank, register.index + i * words, words) for i in range(2)]

@@ -1,0 +1,54 @@
+"""Instructions that read and write the MODE register (CDNA3 ISA, section 4.2)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mfmadsl.emulator.error import OperandError
+from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.machine.operation import Operation, reads_of
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import MODE, Literal, check_source, check_target
+
+MODE_INSTRUCTIONS = ("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32")
+
+_HARDWARE_REGISTER = re.compile(r"hwreg\(HW_REG_MODE(?:, (\d+), (\d+))?\)")
+
+
+_MODE_FIELDS = 0x3FF
+"""Bits of MODE that say how to round, flush and clamp: here they are known before a kernel runs."""
+
+
+def compile_mode(instruction: Instruction, machine: Machine) -> Operation | None:
+    """Bits of the MODE register, written or read; the parser leaves its name in a modifier."""
+    match = _HARDWARE_REGISTER.fullmatch(instruction.modifiers.get("hwreg", ""))
+    if not match or set(instruction.modifiers) != {"hwreg"}:
+        return None
+    low, width = int(match[1] or 0), int(match[2] or 32)
+    if not 1 <= width <= 32 - low:
+        raise OperandError("a field of 32 bits")
+    mask = np.uint32(((1 << width) - 1) << low)
+    (operand,) = instruction.operands
+    if instruction.name == "s_getreg_b32":
+        target = check_target(operand, 1, "s")
+
+        def read(waves: Waves) -> None:
+            waves.write_scalar(target, (waves.scalar[MODE] & mask) >> np.uint32(low))
+
+        return Operation(read, "salu", (), (target,))
+    check_source(operand, "u32", "s")
+    fixed = int(mask) & _MODE_FIELDS
+    if fixed and not (
+        isinstance(operand, Literal)
+        and (operand.bits(32, floating=False) << low ^ machine.mode) & fixed == 0
+    ):
+        raise OperandError("the mode changes while the kernel runs")
+
+    def write(waves: Waves) -> None:
+        value = waves.read_scalar(operand, "u32") << np.uint32(low) & mask
+        waves.scalar[MODE] = waves.scalar[MODE] & ~mask | value
+
+    return Operation(write, "salu", reads_of(operand))

@@ -1,0 +1,362 @@
+"""Scalar ALU instructions: one value a wave (CDNA3 ISA, section 5, and chapter 12 per opcode)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mfmadsl.emulator.error import OperandError
+from mfmadsl.emulator.instructions.integer import (
+    leading_signs,
+    leading_zeros,
+    lowest_set,
+    multiply_high,
+    population,
+    reversed_bits,
+)
+from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compile_mode
+from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
+from mfmadsl.emulator.machine.wave import Array, Waves, dtype_of, width_of
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import (
+    EXEC,
+    Literal,
+    Operand,
+    Register,
+    check_source,
+    check_target,
+)
+
+EXEC_PAIR = Register("s", EXEC, 2)
+Condition = Callable[..., Array]
+
+
+def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | None:
+    """What a scalar instruction does, or None if it is not one of these."""
+    name = instruction.name
+    if name in MODE_INSTRUCTIONS:
+        return compile_mode(instruction, machine)
+    if instruction.modifiers:
+        return None
+    if name in SCALAR:
+        return _plain(instruction, SCALAR[name])
+    if name in SCALAR_COMPARE:
+        return _compare(instruction, *SCALAR_COMPARE[name])
+    if name in SAVE_EXEC:
+        return _save_exec(instruction, SAVE_EXEC[name])
+    return None
+
+
+@dataclass(frozen=True)
+class ScalarRow:
+    """`compute` takes the sources, `scc` those and the result, and gives the condition code.
+
+    With `reads_target` the target is the last source, with `takes_scc` the condition code is
+    behind all. With `moves` the bits of its source may be undefined, and stay so.
+    """
+
+    kinds: tuple[str, ...]
+    compute: Callable[..., Array]
+    scc: Condition | None = None
+    takes_scc: bool = False
+    reads_target: bool = False
+    moves: bool = False
+
+    @cached_property
+    def result_words(self) -> int:
+        """How many registers the result takes."""
+        zeros = [np.zeros(1, dtype_of({"k16": "i32"}.get(kind, kind))) for kind in self.kinds]
+        condition = [np.zeros(1, dtype=np.bool_)] if self.takes_scc else []
+        return np.asarray(self.compute(*zeros, *condition)).itemsize // 4
+
+
+def _row(kinds: str, compute: Callable[..., Array], scc: Condition | None = None, **more: Any
+         ) -> ScalarRow:  # fmt: skip
+    return ScalarRow(tuple(kinds.split()), compute, scc, **more)
+
+
+def _nonzero(*values: Array) -> Array:
+    return values[-1] != 0
+
+
+def _add_overflows(a: Array, b: Array, result: Array) -> Array:
+    return ((a ^ result) & (b ^ result)) < 0
+
+
+def _subtract_overflows(a: Array, b: Array, result: Array) -> Array:
+    return ((a ^ b) & (a ^ result)) < 0
+
+
+def _mask(kind: str) -> Callable[..., Array]:
+    def compute(width: Array, offset: Array) -> Array:
+        limit = width_of(kind) - 1
+        one = np.dtype(f"u{width_of(kind) // 8}").type(1)
+        count, low = ((v & limit).astype(one.dtype) for v in (width, offset))
+        return ((one << count) - one) << low
+
+    return compute
+
+
+def _field(a: Array, control: Array) -> Array:
+    """Bits control[5:0] and up, control[22:16] of them, sign-extended in a signed type."""
+    bits = 8 * a.itemsize
+    offset = (control & np.uint32(bits - 1)).astype(np.uint64)
+    width = np.minimum(control >> np.uint32(16) & np.uint32(127), bits).astype(np.uint64)
+    one, whole = np.uint64(1), np.asarray(a.view(f"u{a.itemsize}").astype(np.uint64))
+    if a.dtype.kind == "i":  # the bits above the number repeat its sign
+        whole = a.astype(np.int64).view(np.uint64)
+        value = (a.astype(np.int64) >> offset.astype(np.int64)).view(np.uint64)
+    else:
+        value = whole >> offset
+    mask = np.where(width >= 64, ~np.uint64(0), (one << np.minimum(width, np.uint64(63))) - one)
+    value = value & mask
+    if a.dtype.kind == "i":
+        sign = np.where(width == 0, np.uint64(0), one << np.maximum(width, one) - one)
+        value = (value ^ sign) - sign
+    return value.astype(f"u{a.itemsize}").view(a.dtype)
+
+
+def _low(a: Array) -> Array:
+    return a & 0xFFFF
+
+
+def _carry(total: Array) -> Array:
+    return (total < 0) | (total > 0xFFFF_FFFF)
+
+
+def _add_carry(a: Array, b: Array, scc: Array) -> Array:
+    return (a.astype(np.int64) + b + scc).astype(np.uint32)
+
+
+def _subtract_borrow(a: Array, b: Array, scc: Array) -> Array:
+    return (a.astype(np.int64) - b - scc).astype(np.uint32)
+
+
+def _shift(direction: str) -> Callable[..., Array]:
+    def compute(a: Array, b: Array) -> Array:
+        amount = (b & (8 * a.itemsize - 1)).astype(a.dtype)
+        return a << amount if direction == "left" else a >> amount
+
+    return compute
+
+
+def _cast(dtype: type) -> Callable[..., Array]:
+    return lambda a: a.astype(dtype).astype(np.int32)
+
+
+def _shift_add(shift: int) -> ScalarRow:
+    """(a << shift) + b, and its carry."""
+    return _row(
+        "u32 u32",
+        lambda a, b: (a << np.uint32(shift)) + b,
+        lambda a, b, _: (a.astype(np.uint64) << np.uint64(shift)) + b > 0xFFFF_FFFF,
+    )
+
+
+def _choose(a: Array, b: Array, scc: Array) -> Array:
+    return np.where(scc, a, b)
+
+
+SCALAR: dict[str, ScalarRow] = {
+    "s_mov_b32": _row("b32", lambda a: a, moves=True),
+    "s_mov_b64": _row("b64", lambda a: a, moves=True),
+    "s_movk_i32": _row("k16", lambda a: a),
+    "s_cmov_b32": _row("b32 b32", _choose,
+                       takes_scc=True, reads_target=True),
+    "s_cmov_b64": _row("b64 b64", _choose,
+                       takes_scc=True, reads_target=True),
+    "s_cmovk_i32": _row("k16 i32", _choose,
+                        takes_scc=True, reads_target=True),
+    "s_cselect_b32": _row("b32 b32", _choose, takes_scc=True),
+    "s_cselect_b64": _row("b64 b64", _choose, takes_scc=True),
+    "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a),
+    "s_sub_u32": _row("u32 u32", lambda a, b: a - b, lambda a, b, r: b > a),
+    "s_addc_u32": _row("u32 u32", _add_carry, lambda a, b, scc, _: _carry(
+        a.astype(np.int64) + b + scc), takes_scc=True),
+    "s_subb_u32": _row("u32 u32", _subtract_borrow, lambda a, b, scc, _: _carry(
+        a.astype(np.int64) - b - scc), takes_scc=True),
+    "s_add_i32": _row("i32 i32", lambda a, b: a + b, _add_overflows),
+    "s_sub_i32": _row("i32 i32", lambda a, b: a - b, _subtract_overflows),
+    "s_addk_i32": _row("k16 i32", lambda a, b: a + b, _add_overflows, reads_target=True),
+    "s_mulk_i32": _row("k16 i32", lambda a, b: a * b, reads_target=True),
+    "s_mul_i32": _row("i32 i32", lambda a, b: a * b),
+    "s_mul_hi_u32": _row("u32 u32", lambda a, b: multiply_high(np.uint64, a, b)),
+    "s_mul_hi_i32": _row("i32 i32", lambda a, b: multiply_high(np.int64, a, b)),
+    "s_absdiff_i32": _row("i32 i32", lambda a, b: np.abs(a - b), _nonzero),
+    "s_min_u32": _row("u32 u32", np.minimum, lambda a, b, r: a < b),
+    "s_max_u32": _row("u32 u32", np.maximum, lambda a, b, r: a > b),
+    "s_min_i32": _row("i32 i32", np.minimum, lambda a, b, r: a < b),
+    "s_max_i32": _row("i32 i32", np.maximum, lambda a, b, r: a > b),
+    "s_bfm_b32": _row("u32 u32", _mask("b32")),
+    "s_bfm_b64": _row("u32 u32", _mask("b64")),
+    "s_bfe_u32": _row("u32 u32", _field, _nonzero),
+    "s_bfe_i32": _row("i32 u32", _field, _nonzero),
+    "s_bfe_u64": _row("u64 u32", _field, _nonzero),
+    "s_bfe_i64": _row("i64 u32", _field, _nonzero),
+    "s_pack_ll_b32_b16": _row("u32 u32", lambda a, b: _low(a) | b << 16),
+    "s_pack_lh_b32_b16": _row("u32 u32", lambda a, b: _low(a) | (b & 0xFFFF0000)),
+    "s_pack_hh_b32_b16": _row("u32 u32", lambda a, b: a >> 16 | (b & 0xFFFF0000)),
+    "s_abs_i32": _row("i32", np.abs, _nonzero),
+    "s_sext_i32_i16": _row("b32", _cast(np.int16)),
+    "s_sext_i32_i8": _row("b32", _cast(np.int8)),
+    "s_bitset0_b32": _row("u32 u32", lambda a, old: old & ~(np.uint32(1) << (a & 31)),
+                          reads_target=True),
+    "s_bitset1_b32": _row("u32 u32", lambda a, old: old | np.uint32(1) << (a & 31),
+                          reads_target=True),
+    **{f"s_lshl{shift}_add_u32": _shift_add(shift) for shift in range(1, 5)},
+}  # fmt: skip
+for _bits in ("b32", "b64"):
+    _kind = "u" + _bits[1:]
+    SCALAR |= {
+        f"s_{_name}_{_bits}": _row(f"{_bits} {_bits}", _compute, _nonzero)
+        for _name, _compute in {
+            "and": lambda a, b: a & b,
+            "or": lambda a, b: a | b,
+            "xor": lambda a, b: a ^ b,
+            "andn2": lambda a, b: a & ~b,
+            "orn2": lambda a, b: a | ~b,
+            "nand": lambda a, b: ~(a & b),
+            "nor": lambda a, b: ~(a | b),
+            "xnor": lambda a, b: ~(a ^ b),
+        }.items()
+    }
+    SCALAR |= {
+        f"s_lshl_{_bits}": _row(f"{_kind} u32", _shift("left"), _nonzero),
+        f"s_lshr_{_bits}": _row(f"{_kind} u32", _shift("right"), _nonzero),
+        f"s_ashr_i{_bits[1:]}": _row(f"i{_bits[1:]} u32", _shift("right"), _nonzero),
+        f"s_not_{_bits}": _row(_bits, lambda a: ~a, _nonzero),
+        f"s_brev_{_bits}": _row(_bits, reversed_bits),
+        f"s_bcnt0_i32_{_bits}": _row(_bits, lambda a: population(~a), _nonzero),
+        f"s_bcnt1_i32_{_bits}": _row(_bits, population, _nonzero),
+        f"s_ff0_i32_{_bits}": _row(_bits, lambda a: lowest_set(~a)),
+        f"s_ff1_i32_{_bits}": _row(_bits, lowest_set),
+        f"s_flbit_i32_{_bits}": _row(_bits, leading_zeros),
+    }
+SCALAR["s_flbit_i32"] = _row("i32", leading_signs)
+SCALAR["s_flbit_i32_i64"] = _row("i64", leading_signs)
+
+_RELATIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "eq": np.equal,
+    "lg": np.not_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+}
+
+
+def _bit_is(expected: int) -> Callable[[Array, Array], Array]:
+    def compare(value: Array, position: Array) -> Array:
+        bit = (position & (8 * value.itemsize - 1)).astype(value.dtype)
+        return (value >> bit & value.dtype.type(1)) == expected
+
+    return compare
+
+
+SCALAR_COMPARE: dict[str, tuple[str, str, Callable[[Array, Array], Array]]] = {
+    **{f"s_cmp_{name}_{kind}": (kind, kind, compare)
+       for name, compare in _RELATIONS.items() for kind in ("u32", "i32")},
+    **{f"s_cmpk_{name}_{kind}": (kind, "k16" if kind == "i32" else "n16", compare)
+       for name, compare in _RELATIONS.items() for kind in ("u32", "i32")},
+    "s_cmp_eq_u64": ("u64", "u64", np.equal),
+    "s_cmp_lg_u64": ("u64", "u64", np.not_equal),
+    **{f"s_bitcmp{bit}_b{bits}": (f"u{bits}", "u32", _bit_is(bit))
+       for bit in (0, 1) for bits in (32, 64)},
+}  # fmt: skip
+SAVE_EXEC: dict[str, Callable[[Array, Array], Array]] = {
+    "s_and_saveexec_b64": lambda s, e: s & e,
+    "s_or_saveexec_b64": lambda s, e: s | e,
+    "s_xor_saveexec_b64": lambda s, e: s ^ e,
+    "s_andn1_saveexec_b64": lambda s, e: ~s & e,
+    "s_andn2_saveexec_b64": lambda s, e: s & ~e,
+    "s_orn1_saveexec_b64": lambda s, e: ~s | e,
+    "s_orn2_saveexec_b64": lambda s, e: s | ~e,
+    "s_nand_saveexec_b64": lambda s, e: ~(s & e),
+    "s_nor_saveexec_b64": lambda s, e: ~(s | e),
+    "s_xnor_saveexec_b64": lambda s, e: ~(s ^ e),
+}
+"""From the source and EXEC to the new EXEC; the old one goes to the target."""
+
+
+def _read(waves: Waves, operand: Operand, kind: str) -> Array:
+    if kind in ("k16", "n16"):  # the constant of a SOPK instruction, sign-extended or not
+        return np.asarray(_short_constant(operand, kind))
+    return waves.read_scalar(operand, kind)
+
+
+def _short_constant(operand: Operand, kind: str) -> np.int32 | np.uint32:
+    if not isinstance(operand, Literal):
+        raise OperandError("the constant is missing")
+    bits = operand.bits(16, floating=False)
+    if kind == "k16":
+        return np.int32(np.uint16(bits).view(np.int16))
+    if operand.is_negative_integer:
+        raise OperandError("the constant has no sign")
+    return np.uint32(bits)
+
+
+def _check(operand: Operand, kind: str) -> None:
+    """Whether an operand can be a scalar source. Raises ValueError if it cannot."""
+    if kind in ("k16", "n16"):
+        _short_constant(operand, kind)
+    else:
+        check_source(operand, kind, "s")
+
+
+def _plain(instruction: Instruction, row: ScalarRow) -> Operation:
+    first, *operands = instruction.operands
+    target = check_target(first, row.result_words, "s")
+    if row.reads_target:
+        operands.append(target)
+    typed = list(zip(operands, row.kinds, strict=True))
+    for operand, kind in typed:
+        _check(operand, kind)
+
+    def execute(waves: Waves) -> None:
+        values = [_read(waves, operand, kind) for operand, kind in typed]
+        if row.takes_scc:
+            values.append(waves.scc)
+        result = np.broadcast_to(np.asarray(row.compute(*values)), (waves.count,))
+        if row.scc is not None:
+            waves.scc = np.broadcast_to(row.scc(*values, result), (waves.count,))
+        waves.write_scalar(target, np.ascontiguousarray(result))
+
+    def flow(_: Waves, undefined: Waves) -> Array:
+        return _read(undefined, *typed[0])
+
+    reads = tuple(Read(o, moved=row.moves) for o, _ in typed if isinstance(o, Register))
+    return Operation(execute, "salu", reads, (target,), flow=flow if row.moves else None)
+
+
+def _compare(
+    instruction: Instruction, left: str, right: str, compare: Callable[[Array, Array], Array]
+) -> Operation:
+    a, b = instruction.operands
+    _check(a, left)
+    _check(b, right)
+
+    def execute(waves: Waves) -> None:
+        result = compare(_read(waves, a, left), _read(waves, b, right))
+        waves.scc = np.broadcast_to(result, (waves.count,))
+
+    return Operation(execute, "salu", reads_of(a, b))
+
+
+def _save_exec(instruction: Instruction, combine: Callable[[Array, Array], Array]) -> Operation:
+    first, source = instruction.operands
+    target = check_target(first, 2, "s")
+    check_source(source, "b64", "s")
+
+    def execute(waves: Waves) -> None:
+        active = waves.read_scalar(EXEC_PAIR, "b64")
+        result = combine(waves.read_scalar(source, "b64"), active)
+        waves.write_scalar(target, active)
+        waves.write_scalar(EXEC_PAIR, result)
+        waves.scc = _nonzero(result)
+
+    return Operation(execute, "salu", reads_of(source), (target, EXEC_PAIR))

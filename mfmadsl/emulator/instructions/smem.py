@@ -1,0 +1,71 @@
+"""Scalar memory: words into scalar registers, one address a wave (CDNA3 ISA, chapter 8)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mfmadsl.emulator.machine.memory import AccessError
+from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.machine.operation import Operation, reads_of
+from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Operand, Register, as_register
+
+_LOAD = re.compile(r"s_(buffer_)?load_dword(x2|x4|x8|x16|)")
+_FLAGS = {"glc", "offset"}
+
+
+def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None:
+    """What a scalar load does, or None if it is not one."""
+    del machine
+    match = _LOAD.fullmatch(instruction.name)
+    if not match or set(instruction.modifiers) - _FLAGS:
+        return None
+    target, base, *offset = instruction.operands
+    target = as_register(target)
+    base = as_register(base)
+    load = _buffer_load if match[1] else _load
+    reads = reads_of(base, *offset)
+
+    def execute(waves: Waves) -> None:
+        displacement: Array = np.array(instruction.offset(), np.uint64)
+        for part in offset:
+            displacement = displacement + waves.read_scalar(part, "u32")
+        load(waves, target, base, displacement & ~np.uint64(3))
+
+    return Operation(execute, "smem", reads, (target,))
+
+
+def _load(waves: Waves, target: Register, base: Operand, displacement: Array) -> None:
+    address = (waves.read_scalar(base, "u64") + displacement) & ~np.uint64(3)
+    offsets = _reach(waves, address, np.arange(waves.count), 4 * target.count)
+    if waves.watch is not None:
+        waves.watch.scalar_loads(waves, offsets, target)
+    for i, word in enumerate(waves.memory.load_words(offsets, target.count)):
+        waves.scalar[target.index + i] = word
+
+
+def _reach(waves: Waves, addresses: Array, wave: Array, size: int) -> Array:
+    addresses = np.broadcast_to(addresses, wave.shape)
+    try:
+        return waves.memory.offsets(addresses, size)
+    except AccessError as error:
+        waves.fault(error.kind, str(error), int(wave[error.bad][0]))
+        first = waves.memory.segments[0].address  # to go on with something
+        return waves.memory.offsets(np.where(error.bad, np.uint64(first), addresses), size)
+
+
+def _buffer_load(waves: Waves, target: Register, base: Register, displacement: Array) -> None:
+    """Through a descriptor: words beyond its size are 0."""
+    low, high, size, _ = waves.scalar[base.index : base.index + 4]
+    start = low.astype(np.uint64) | (high & 0xFFFF).astype(np.uint64) << np.uint64(32)
+    for i in range(target.count):
+        at = np.broadcast_to(displacement + np.uint64(4 * i), (waves.count,))
+        inside = at + np.uint64(4) <= size
+        offsets = _reach(waves, (start + at)[inside], np.flatnonzero(inside), 4)
+        if waves.watch is not None:
+            waves.watch.scalar_loads(waves, offsets, Register("s", target.index + i, 1))
+        waves.scalar[target.index + i] = 0
+        waves.scalar[target.index + i, inside] = waves.memory.load_words(offsets, 1)[0]

@@ -1,0 +1,222 @@
+"""A source of a vector instruction: a register, the part of it that counts, and whose lane's.
+
+Sources: CDNA3 ISA, section 12.16 (SDWA and DPP), and the LLVM AMDGPU operand syntax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.error import OperandError
+from mfmadsl.emulator.machine.operation import ALL_BITS, Read
+from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves, width_of
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Literal, Operand, Register, check_source
+
+_AMOUNTS: dict[str, range | tuple[int, ...]] = {
+    **dict.fromkeys(["row_shl", "row_shr", "row_ror"], range(1, 16)),
+    **dict.fromkeys(["wave_shl", "wave_shr", "wave_rol", "wave_ror"], (1,)),
+    "row_bcast": (15, 31),
+    "row_newbcast": range(16),
+}
+"""The controls that take a number, and which ones."""
+
+DPP_CONTROLS = frozenset(["quad_perm", "row_mirror", "row_half_mirror", *_AMOUNTS])
+DPP_MODIFIERS = DPP_CONTROLS | {"row_mask", "bank_mask", "bound_ctrl"}
+_SELECTIONS = {
+    "DWORD": (0, 32),
+    **{f"BYTE_{i}": (8 * i, 8) for i in range(4)},
+    **{f"WORD_{i}": (16 * i, 16) for i in range(2)},
+}
+
+
+@dataclass(frozen=True)
+class LanePattern:
+    """DPP: the lane that each lane reads from, where that exists, and the lanes that write."""
+
+    source: npt.NDArray[np.int64]
+    exists: Mask
+    writes: Mask
+    zero_fill: bool
+
+    def written(self, waves: Waves) -> Mask:
+        """(count, 64): lanes whose result is kept."""
+        writes = np.broadcast_to(self.writes, (waves.count, LANES))
+        return writes if self.zero_fill else writes & self._readable(waves)
+
+    def move(self, waves: Waves, bits: Array) -> Array:
+        moved = np.broadcast_to(bits, (waves.count, LANES))[:, self.source]
+        return np.where(self._readable(waves), moved, moved.dtype.type(0))
+
+    def _readable(self, waves: Waves) -> Mask:
+        mask = waves.exec_mask()
+        exists = np.broadcast_to(self.exists, (waves.count, LANES))
+        return exists if mask is None else exists & mask[:, self.source]
+
+
+def lane_pattern(modifiers: Mapping[str, str]) -> LanePattern | None:
+    """The pattern that DPP modifiers describe, or None where there are none.
+
+    Raises ValueError for a pattern that does not exist.
+    """
+    if not DPP_MODIFIERS & set(modifiers):
+        return None
+    (control,) = DPP_CONTROLS & set(modifiers)
+    source, exists = _sources_of_lanes(control, modifiers[control])
+    lane = np.arange(LANES)
+    rows, banks = (_four_bits(modifiers.get(name, "0xf")) for name in ("row_mask", "bank_mask"))
+    writes = rows >> lane // 16 & banks >> lane % 16 // 4 & 1
+    if modifiers.get("bound_ctrl", "1") not in ("0", "1"):  # LLVM reads both as set on these chips
+        raise OperandError("bound_ctrl is 0 or 1")
+    return LanePattern(source % LANES, exists, writes == 1, "bound_ctrl" in modifiers)
+
+
+def _sources_of_lanes(control: str, value: str) -> tuple[npt.NDArray[np.int64], Mask]:
+    """The lane that each lane reads from, and whether there is one."""
+    lane = np.arange(LANES)
+    row, within, all_exist = lane // 16 * 16, lane % 16, np.ones(LANES, dtype=np.bool_)
+    if control == "quad_perm":
+        order = np.array([int(x) for x in value.strip("[]").split(",")])
+        if len(order) != 4 or order.min() < 0 or order.max() > 3:
+            raise OperandError(f"quad_perm of {value}")
+        return lane // 4 * 4 + order[lane % 4], all_exist
+    if control == "row_mirror":
+        return row + 15 - within, all_exist
+    if control == "row_half_mirror":
+        return lane // 8 * 8 + 7 - lane % 8, all_exist
+    amount = int(value, 0)
+    if amount not in _AMOUNTS[control]:
+        raise OperandError(f"{control} by {value}")
+    if control == "row_ror":
+        return row + (within - amount) % 16, all_exist
+    if control == "row_newbcast":
+        return row + amount, all_exist
+    if control == "row_bcast":  # lane 15 of each row, or lane 31, to all of the next
+        size = amount + 1
+        return lane // size * size - 1, lane >= size
+    if control in ("wave_ror", "wave_rol"):
+        return (lane + (1 if control == "wave_rol" else -1)) % LANES, all_exist
+    size = 16 if control.startswith("row") else LANES
+    source = lane + (amount if control.endswith("shl") else -amount)
+    return source, source // size == lane // size
+
+
+def _four_bits(text: str) -> int:
+    mask = int(text, 0)
+    if mask not in range(16):
+        raise OperandError(f"a mask of four bits, not {text}")
+    return mask
+
+
+@dataclass(frozen=True)
+class Source:
+    """`width` bits from bit `low` of an operand, as a number of type `kind`."""
+
+    operand: Operand
+    kind: str
+    low: int = 0
+    width: int = 0
+    signed: bool = False
+    lanes: LanePattern | None = None
+
+    def read(self, waves: Waves) -> Array:
+        if not self.width and self.lanes is None:
+            return waves.read_vector(self.operand, self.kind)
+        operand = self.operand
+        if not isinstance(operand, Register):
+            bits = waves.read_vector(operand, "b32" if width_of(self.kind) < 64 else "b64")
+            return self._typed(bits)
+        plain = replace(operand, negate=False, absolute=False)
+        wide = width_of(self.kind) == 64
+        value = self._typed(self._moved(waves, waves.read_vector(plain, "b64" if wide else "b32")))
+        value = np.abs(value) if operand.absolute else value
+        return -value if operand.negate else value
+
+    def read_bits(self, waves: Waves) -> Array:
+        """The same bits as an unsigned number, without the modifiers of floats."""
+        operand = self.operand
+        if isinstance(operand, Register):
+            operand = replace(operand, negate=False, absolute=False)
+        return replace(self, operand=operand, kind=f"b{width_of(self.kind)}").read(waves)
+
+    def register_read(self) -> Read | None:
+        """What is read of which register; None for a constant."""
+        if not isinstance(self.operand, Register):
+            return None
+        bits = ALL_BITS
+        if self.width:
+            bits = ((1 << self.width) - 1) << self.low
+        elif width_of(self.kind) == 16:
+            bits = 0xFFFF
+        words = 2 if width_of(self.kind) == 64 else 1
+        return Read(replace(self.operand, count=words), bits)
+
+    def _moved(self, waves: Waves, bits: Array) -> Array:
+        return bits if self.lanes is None else self.lanes.move(waves, bits)
+
+    def _typed(self, bits: Array) -> Array:
+        dtype = {"u": np.uint32, "b": np.uint32, "i": np.int32, "f": np.float32}[self.kind[0]]
+        size = width_of(self.kind)
+        if size == 64:
+            return bits.view({"f": np.float64, "i": np.int64}.get(self.kind[0], np.uint64))
+        if self.width and self.width < 32:
+            bits = bits >> np.uint32(self.low) & np.uint32((1 << self.width) - 1)
+            if self.signed:
+                sign = np.uint32(1 << (self.width - 1))
+                bits = (bits ^ sign) - sign
+        if size == 16:
+            narrow = {"u": np.uint16, "b": np.uint16, "i": np.int16, "f": np.float16}
+            return bits.astype(np.uint16).view(narrow[self.kind[0]])
+        return bits.view(dtype)
+
+
+def sources_of(
+    instruction: Instruction, kinds: Sequence[str], operands: Sequence[Operand]
+) -> list[Source]:
+    """The sources with their op_sel, SDWA selections and DPP pattern."""
+    modifiers, pattern = instruction.modifiers, lane_pattern(instruction.modifiers)
+    high = [*instruction.flags("op_sel", len(kinds) + 1), 0]
+    sources = []
+    for i, (operand, kind) in enumerate(zip(operands, kinds, strict=True)):
+        low, width = 0, 0
+        if kind == "u8":  # a byte of a word, which op_sel counts
+            low, width = (8 * (2 * high[1] + high[0]) if "op_sel" in modifiers else 0), 8
+        elif high[i] and width_of(kind) == 16:
+            low, width = 16, 16
+        if name := modifiers.get(f"src{i}_sel"):
+            low, width = selection(name)
+            width = min(width, 8) if kind == "u8" else width
+        signed = isinstance(operand, Register) and operand.extend
+        typed = "u32" if kind == "u8" else kind
+        sources.append(Source(operand, typed, low, width, signed, pattern if i == 0 else None))
+    return sources
+
+
+def reads_of_sources(sources: Sequence[Source]) -> tuple[Read, ...]:
+    """What sources read, as far as they are registers."""
+    return tuple(read for source in sources if (read := source.register_read()) is not None)
+
+
+def selection(name: str) -> tuple[int, int]:
+    """The lowest bit and the width of an SDWA selection such as `WORD_1`."""
+    return _SELECTIONS[name]
+
+
+def half_of(operand: Operand, kind: str, high: bool) -> Source:
+    """One half of a register as a 16-bit number.
+
+    A constant is that of 32 bits: above a float is 0, above an integer its sign (as LLVM splits
+    vectors of halves into constants). Raises ValueError for a constant that is not inline.
+    """
+    check_source(operand, kind)
+    if not isinstance(operand, Literal):
+        return Source(operand, kind, low=16, width=16) if high else Source(operand, kind)
+    if not operand.is_inline:
+        raise OperandError(f"the constant {operand.text} is not inline")
+    if not high:
+        return Source(operand, kind)
+    return Source(replace(operand, text="-1" if operand.is_negative_integer else "0"), kind)

@@ -1,0 +1,65 @@
+"""The table of all instructions: a line of assembly to what it does."""
+
+from __future__ import annotations
+
+from mfmadsl.emulator.error import MALFORMED, EmulationError
+from mfmadsl.emulator.instructions.lds import compile_lds
+from mfmadsl.emulator.instructions.matrix import compile_matrix
+from mfmadsl.emulator.instructions.modifier import has_source_modifiers
+from mfmadsl.emulator.instructions.packed import compile_packed
+from mfmadsl.emulator.instructions.scalar import compile_scalar
+from mfmadsl.emulator.instructions.smem import compile_smem
+from mfmadsl.emulator.instructions.vector import compile_vector
+from mfmadsl.emulator.instructions.vmem import compile_vmem
+from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.text.assembly import Instruction
+
+_VECTOR_COMPILERS = (
+    compile_vector,
+    compile_packed,
+)
+"""Those whose sources may be negated, or extended."""
+
+_PLAIN_COMPILERS = (
+    compile_matrix,
+    compile_lds,
+    compile_vmem,
+    compile_smem,
+    compile_scalar,
+)
+
+NO_EFFECT = frozenset(
+    [
+        "s_nop",
+        "s_setprio",
+        "s_sleep",
+        "s_waitcnt_depctr",
+        "s_icache_inv",
+        "s_dcache_inv",
+        "s_dcache_inv_vol",
+        "s_dcache_wb",
+        "s_dcache_wb_vol",
+        "buffer_wbl2",
+        "buffer_inv",
+        "buffer_wbinvl1",
+        "buffer_wbinvl1_vol",
+        "s_ttracedata",
+        "s_incperflevel",
+        "s_decperflevel",
+    ]
+)
+"""Instructions that change no register and no memory that a kernel can see."""
+
+
+def compile_instruction(instruction: Instruction, machine: Machine) -> Operation:
+    """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""
+    plain = () if has_source_modifiers(instruction) else _PLAIN_COMPILERS
+    for compile_one in (*_VECTOR_COMPILERS, *plain):
+        try:
+            operation = compile_one(instruction, machine)
+        except MALFORMED:
+            break  # its operands are not what the manual gives it
+        if operation is not None:
+            return operation
+    raise EmulationError("unknown instruction", instruction.line, instruction.text)

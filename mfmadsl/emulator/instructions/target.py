@@ -1,0 +1,69 @@
+"""Where the result of a vector instruction goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfmadsl.emulator.instructions.source import LanePattern, lane_pattern, selection
+from mfmadsl.emulator.machine.operation import ALL_BITS, Read
+from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Register
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a result goes: bits of a register, of which the others stay or become 0."""
+
+    register: Register
+    low: int = 0
+    width: int = 0
+    preserve: bool = False
+    lanes: LanePattern | None = None
+
+    def write(self, waves: Waves, value: Array) -> None:
+        only = None if self.lanes is None else self.lanes.written(waves)
+        waves.write_vector(self.register, self.placed(waves, value), only)
+
+    def placed(self, waves: Waves, value: Array) -> Array:
+        """The value at its bits of the register, with those that stay."""
+        if not self.width:
+            return value
+        bits = value.view(f"u{value.itemsize}").astype(np.uint32) & np.uint32((1 << self.width) - 1)
+        placed = bits << np.uint32(self.low)
+        if self.preserve:
+            placed = placed | waves.read_vector(self.register, "u32") & np.uint32(self._kept)
+        return placed
+
+    @property
+    def _kept(self) -> int:
+        return ~(((1 << self.width) - 1) << self.low) & ALL_BITS
+
+    def reads(self) -> tuple[Read, ...]:
+        """What of the register stays, and so is read."""
+        if self.lanes is not None and not self.lanes.zero_fill:
+            return (Read(self.register, moved=True),)
+        if self.width and self.preserve:
+            return (Read(self.register, self._kept, moved=True),)
+        return ()
+
+
+def target_of(
+    instruction: Instruction, register: Register, sources: int, is_half: bool = False
+) -> Target:
+    """The target with its op_sel, SDWA selection and DPP pattern.
+
+    With `is_half` the result is half a register, of which the other half stays.
+    """
+    modifiers = instruction.modifiers
+    if modifiers.get("dst_sel", "DWORD") != "DWORD":
+        low, width = selection(modifiers["dst_sel"])
+        # LLVM assembles what does not say it as preserved.
+        preserve = modifiers.get("dst_unused", "UNUSED_PRESERVE") == "UNUSED_PRESERVE"
+        return Target(register, low, width, preserve)
+    flags = [*instruction.flags("op_sel", sources + 1), 0]
+    if flags[sources] or is_half:
+        return Target(register, 16 * flags[sources], 16, preserve=True)
+    return Target(register, lanes=lane_pattern(modifiers))

@@ -1,0 +1,280 @@
+"""Starting a kernel: arguments into memory, registers as the hardware sets them.
+
+Source: LLVM's "User Guide for AMDGPU Backend", section "Initial Kernel Execution State".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.argument import described
+from mfmadsl.emulator.instructions.buffer import SCRATCH_DESCRIPTOR
+from mfmadsl.emulator.machine.argument import check_passed, check_size, protections
+from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory, Segment
+from mfmadsl.emulator.machine.mode import machine_of
+from mfmadsl.emulator.machine.watch import Watch
+from mfmadsl.emulator.machine.wave import LANES, Position, Waves, new_waves
+from mfmadsl.emulator.text.assembly import Program
+from mfmadsl.emulator.text.metadata import KernelArgument
+from mfmadsl.emulator.text.operand import MODE
+from mfmadsl.error import ArgumentError
+from mfmadsl.model import Intrinsic
+
+Extents = tuple[int, int, int]
+
+_LDS_BYTES = {"gfx908": 65536, "gfx90a": 65536, "gfx942": 65536}
+MOST_LDS_BYTES = 163840
+"""Of a workgroup (ISA manuals: 160 KiB on gfx950, 64 KiB on the chips before)."""
+
+_KERNARG_ALIGNMENT = 16
+"""Of the kernel argument segment (LLVM's guide, section "Kernel Dispatch").
+
+LLVM reads up to its next multiple: where it knows the alignment it makes one load of four words of
+three arguments that have one each (`WidenOrSplitVectorLoad`).
+"""
+
+MOST_THREADS = 1024
+"""Of a workgroup (LLVM's guide, `.max_flat_workgroup_size`)."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and how it is started: extents in workgroups and in threads, bytes of LDS, and the
+    `.mfma` entries that are trusted to say what their instructions do."""
+
+    program: Program
+    grid: Extents
+    block: Extents
+    lds_bytes: int
+    trusted: tuple[Intrinsic, ...] = ()
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return prod(self.block)
+
+    @property
+    def waves_per_group(self) -> int:
+        return -(-self.threads // LANES)
+
+    @property
+    def groups(self) -> int:
+        return prod(self.grid)
+
+
+def check_extents(launch: Launch) -> None:
+    """Raise ArgumentError for a grid, block or LDS that the kernel or the chip does not take."""
+    program, block = launch.program, launch.block
+    required = program.workgroup_size
+    if required is not None and (*required, 1, 1)[:3] != block:
+        raise ArgumentError(f"block: `{program.name}` requires {tuple(required)}, not {block}")
+    most = MOST_THREADS if program.most_threads is None else program.most_threads
+    if launch.threads > most:
+        raise ArgumentError(
+            f"block: `{program.name}` takes up to {most} threads, not the {launch.threads} of "
+            f"{block}"
+        )
+    lds = _LDS_BYTES.get(program.arch, MOST_LDS_BYTES)
+    if not 0 <= launch.lds_bytes <= lds:
+        raise ArgumentError(
+            f"`{program.name}`: a workgroup has up to {lds} bytes of LDS, not "
+            f"{described(launch.lds_bytes)}"
+        )
+    for axis, groups, threads in zip("xyz", launch.grid, block, strict=True):
+        if groups * threads >= 1 << 32:
+            raise ArgumentError(
+                f"grid: {groups} workgroups of {threads} threads along {axis} are more than the "
+                "hardware counts, which is up to 2^32 - 1 threads"
+            )
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The memory of a launch, where in it the hardware looks, and the arrays to bring back."""
+
+    memory: GlobalMemory
+    arguments: Segment
+    dispatch_packet: Segment
+    arrays: tuple[tuple[npt.NDArray[Any], Segment], ...]
+
+    def bring_back(self) -> None:
+        """Change the caller's arrays as the kernel has."""
+        for array, segment in self.arrays:
+            content = self.memory.content(segment)
+            array[...] = content.view(array.dtype).reshape(array.shape)
+
+
+def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> Loaded:
+    """Memory with the arguments in it.
+
+    With `kept` the arrays stay as they are, whatever the kernel does to its copies. Raises
+    ArgumentError if they are not what the kernel takes.
+    """
+    program = launch.program
+    taken = [a for a in program.arguments if not a.kind.startswith("hidden_")]
+    names = [a.name or str(i) for i, a in enumerate(taken)]
+    if len(args) != len(taken):
+        raise ArgumentError(
+            f"`{program.name}` takes {len(taken)} arguments ({', '.join(names)}), "
+            f"but {len(args)} are given"
+        )
+    for each in zip(args, taken, names, strict=True):
+        check_passed(*each, kept)
+    arrays = [np.zeros(0, np.uint8) if value is None else np.asarray(value) for value in args]
+    check_size(sum(array.nbytes for array in arrays), "the arguments take")
+    contents = [
+        (name, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        for name, array in zip(names, arrays, strict=True)
+    ]
+    size = max((a.offset + a.size for a in program.arguments), default=16)
+    size = -(-size // _KERNARG_ALIGNMENT) * _KERNARG_ALIGNMENT
+    memory = GlobalMemory(
+        [("kernel arguments", np.zeros(size, np.uint8)), ("dispatch packet", _packet(launch)),
+         *contents],
+        {} if kept else dict(zip(names, protections(args, taken, names), strict=True)),
+    )  # fmt: skip
+    block, packet, *segments = memory.segments
+    values = [
+        content if a.kind == "by_value" else _pointer(value, segment)
+        for value, a, segment, (_, content) in zip(args, taken, segments, contents, strict=True)
+    ]
+    placed = [*zip(taken, values, strict=True), *_hidden(launch)]
+    for argument, value in placed:
+        if argument.size != len(value):
+            raise ArgumentError(
+                f"argument {argument.name} has {argument.size} bytes in the metadata, and not the "
+                f"{len(value)} of its kind, {argument.kind}"
+            )
+        place = slice(argument.offset, argument.offset + argument.size)
+        memory.content(block)[place] = value
+    back = [
+        (array, segment)
+        for array, a, segment in zip(arrays, taken, segments, strict=True)
+        if a.kind != "by_value" and array.flags.writeable and array.size and not kept
+    ]
+    return Loaded(memory, block, packet, tuple(back))
+
+
+def _pointer(value: Any, segment: Segment) -> npt.NDArray[np.uint8]:
+    """The address of an array; None is the null pointer."""
+    return np.array([0 if value is None else segment.address], np.uint64).view(np.uint8)
+
+
+def _packet(launch: Launch) -> npt.NDArray[np.uint8]:
+    """The dispatch packet (HSA runtime specification, section 2.9.6), as far as kernels read it."""
+    packet = np.zeros(64, np.uint8)
+    packet[4:10] = np.array(launch.block, np.uint16).view(np.uint8)
+    threads = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
+    packet[12:24] = np.array(threads, np.uint32).view(np.uint8)
+    return packet
+
+
+def _hidden(launch: Launch) -> list[tuple[KernelArgument, npt.NDArray[np.uint8]]]:
+    """The launch, for kernels that ask for it in hidden arguments; what else they ask is 0."""
+    known = {"hidden_dynamic_lds_size": launch.lds_bytes, "hidden_grid_dims": 3}
+    for axis, groups, threads in zip("xyz", launch.grid, launch.block, strict=True):
+        known |= {f"hidden_block_count_{axis}": groups, f"hidden_group_size_{axis}": threads}
+    return [
+        (a, np.frombuffer(known[a.kind].to_bytes(a.size, "little"), np.uint8))
+        for a in launch.program.arguments
+        if a.kind in known
+    ]
+
+
+def start_waves(
+    launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64], watch: Watch | None = None
+) -> Waves:
+    """The waves of some workgroups, their registers as the hardware sets them."""
+    program, per_group = launch.program, launch.waves_per_group
+    count = len(groups) * per_group
+    accumulation, vector = (program.directive(d) for d in ("accum_offset", "next_free_vgpr"))
+    waves = new_waves(
+        count,
+        vector=max(vector, 3),
+        accumulation=max(vector - accumulation, 0) if accumulation else vector,
+        workgroup=np.repeat(np.arange(len(groups)), per_group),
+        lds=OwnedMemory("LDS", len(groups), launch.lds_bytes),
+        scratch=OwnedMemory(
+            "scratch", count * LANES, program.directive("private_segment_fixed_size")
+        ),
+        memory=loaded.memory,
+        position=Position(groups, per_group, launch.grid),
+        watch=watch,
+    )
+    waves.pc = program.entry
+    _set_vector_registers(waves, launch)
+    _set_scalar_registers(waves, launch, loaded, np.repeat(groups, per_group))
+    return waves
+
+
+def _set_vector_registers(waves: Waves, launch: Launch) -> None:
+    """v0 holds the thread's coordinates, packed in ten bits each on gfx90a and newer."""
+    x, y, _ = launch.block
+    waves_per_group, threads = launch.waves_per_group, launch.threads
+    thread = np.arange(waves_per_group * LANES).reshape(waves_per_group, LANES)
+    repeats = (waves.count // waves_per_group, 1)
+    coordinates = [
+        np.tile(c.astype(np.uint32), repeats)
+        for c in (thread % x, thread // x % y, thread // (x * y))
+    ]
+    if launch.program.arch == "gfx908":
+        for register, coordinate in zip(waves.vector, coordinates, strict=False):
+            register[...] = coordinate
+    else:
+        waves.vector[0] = coordinates[0] | coordinates[1] << 10 | coordinates[2] << 20
+    if threads % LANES:
+        active = np.tile(thread < threads, repeats)
+        packed = np.packbits(active, axis=1, bitorder="little").view(np.uint32)
+        waves.scalar[126:128] = packed.T
+        waves.update_exec()
+
+
+def _set_scalar_registers(
+    waves: Waves, launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64]
+) -> None:
+    """User registers, then the workgroup's coordinates."""
+    program = launch.program
+    values: list[Any] = []
+    for name, words in (
+        ("private_segment_buffer", SCRATCH_DESCRIPTOR),
+        ("dispatch_ptr", _words(loaded.dispatch_packet.address)),
+        ("queue_ptr", (0, 0)),  # there is no queue: whoever looks into it is told
+        ("kernarg_segment_ptr", _words(loaded.arguments.address)),
+        ("dispatch_id", (0, 0)),
+        ("flat_scratch_init", (0, 0)),
+        ("private_segment_size", (program.directive("private_segment_fixed_size"),)),
+    ):
+        if program.directive(f"user_sgpr_{name}"):
+            values += words
+    start = 4 * program.directive("user_sgpr_kernarg_preload_offset")
+    end = start + 4 * program.directive("user_sgpr_kernarg_preload_length")
+    values += loaded.memory.content(loaded.arguments)[start:end].view(np.uint32).tolist()
+    x, y, _ = launch.grid
+    for axis, coordinate in zip(
+        "xyz", (groups % x, groups // x % y, groups // (x * y)), strict=True
+    ):
+        if program.directive(f"system_sgpr_workgroup_id_{axis}"):
+            values.append(coordinate)
+    # The offset of a wave's scratch memory is 0: here each lane has its own.
+    for name in ("workgroup_info", "private_segment_wavefront_offset"):
+        values += [0] * program.directive(f"system_sgpr_{name}")
+    for index, value in enumerate(values):
+        waves.scalar[index] = value
+    waves.scalar[MODE] = _mode(program)
+    if waves.watch is not None:
+        waves.watch.starts(waves, len(values))
+
+
+def _mode(program: Program) -> int:
+    """The MODE register (CDNA3 ISA, section 4.2)."""
+    return machine_of(program).mode | program.directive("fp16_overflow") << 23
+
+
+def _words(address: int) -> tuple[int, int]:
+    return address & 0xFFFF_FFFF, address >> 32

@@ -1,0 +1,52 @@
+"""An instruction made ready to run: what it does to waves, and what it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.text.operand import Operand, Register
+
+Execute = Callable[[Waves], None]
+
+Unit = OneOf["valu", "matrix", "salu", "smem", "lds", "vmem", "flat", "none"]
+"""What executes an instruction; for memory it also says which counter counts it (ISA, 4.4)."""
+
+ALL_BITS = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True)
+class Read:
+    """Registers that an instruction reads, and which bits of each word it looks at.
+
+    With `moved`, it only moves the bits, so that they may be some that nobody wrote; of stores,
+    whoever watches is told where to.
+    """
+
+    register: Register
+    bits: int = ALL_BITS
+    moved: bool = False
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`execute` changes waves; the rest says what of them, for those who watch.
+
+    `flow` is given waves and, as others, their undefined bits; it gives the undefined bits of what
+    is written, word after word in the order of `writes`. `whole_wave` marks an instruction that
+    EXEC does not mask.
+    """
+
+    execute: Execute
+    unit: Unit
+    reads: tuple[Read, ...] = ()
+    writes: tuple[Register, ...] = ()
+    flow: Callable[[Waves, Waves], Array] | None = None
+    whole_wave: bool = False
+
+
+def reads_of(*operands: Operand) -> tuple[Read, ...]:
+    """What is read of operands, as far as they are registers."""
+    return tuple(Read(operand) for operand in operands if isinstance(operand, Register))

@@ -1,0 +1,180 @@
+"""Which waves run next: those furthest behind, as one, until they part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.error import MALFORMED, EmulationError
+from mfmadsl.emulator.instructions.table import NO_EFFECT, compile_instruction
+from mfmadsl.emulator.machine.mode import machine_of
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.operand import EXEC, VCC, Symbol
+from mfmadsl.model import Intrinsic
+
+
+class Scheduler:
+    """Runs groups of waves, the one furthest behind first, and joins those that meet again.
+
+    `budget` is how many instructions a wave may execute; of `trusted` entries see `emulate`.
+    """
+
+    def __init__(self, program: Program, budget: int, trusted: Sequence[Intrinsic] = ()) -> None:
+        self._program = program
+        self._machine = machine_of(program, trusted)
+        self._budget = budget
+        self._compiled: list[Operation | None] = [None] * len(program.instructions)
+        self._executed = [0] * len(program.instructions)
+
+    def counts(self) -> dict[str, int]:
+        """How many waves have executed an instruction, repetitions counted, by mnemonic."""
+        total: Counter[str] = Counter()
+        for instruction, count in zip(self._program.instructions, self._executed, strict=True):
+            if count:
+                total[instruction.name] += count
+        return dict(sorted(total.items()))
+
+    def run(self, waves: Waves) -> None:
+        """Until all of the waves have ended."""
+        watch = waves.watch
+        running, waiting = [waves], list[Waves]()
+        while running or waiting:
+            if not running:  # every wave has reached its barrier or its end
+                if watch is not None:
+                    watch.barrier(waiting)
+                running, waiting = _joined(waiting), []
+            running.sort(key=lambda group: group.pc, reverse=True)
+            group = running.pop()
+            meeting = running[-1].pc if running else None
+            stopped, split = self.advance(group, meeting)
+            if split is not None:
+                running += [group, split]
+            elif stopped == "barrier":
+                waiting.append(group)
+            elif stopped == "meeting":
+                running.append(group)
+            running = _joined(running)
+
+    def advance(self, waves: Waves, meeting: int | None) -> tuple[str, Waves | None]:
+        """Execute until the end, a barrier, a divergent branch, or another group's place.
+
+        Says which it was, and gives the waves that took the branch.
+        """
+        instructions, executed, watch = self._program.instructions, self._executed, waves.watch
+        while True:
+            pc = waves.pc
+            if pc >= len(instructions):
+                raise EmulationError("the program ran past its last instruction", kind="no-end")
+            instruction = instructions[pc]
+            executed[pc] += waves.count
+            waves.pc = pc + 1
+            waves.steps += 1
+            if waves.steps > self._budget:
+                raise EmulationError(
+                    f"a wave has executed {self._budget} instructions without reaching its end",
+                    instruction.line, instruction.text, "budget",
+                )  # fmt: skip
+            name = instruction.name
+            if name in _PASSED or name.startswith(("s_branch", "s_cbranch")):
+                if watch is not None:
+                    watch.passes(waves, instruction)
+                if name == "s_endpgm":
+                    return "end", None
+                if name == "s_barrier":
+                    return "barrier", None
+                split = self._branch(waves, instruction) if "branch" in name else None
+                if split is not None:
+                    return "split", split
+            else:
+                operation = self._compiled[pc]
+                if operation is None:
+                    operation = compile_instruction(instruction, self._machine)
+                    _check_registers(waves, instruction, operation)
+                    self._compiled[pc] = operation
+                try:
+                    if watch is None:
+                        operation.execute(waves)
+                    else:
+                        watch.before(waves, instruction, operation)
+                        operation.execute(waves)
+                        watch.after(waves, instruction, operation)
+                except EmulationError as error:
+                    raise error.at(instruction.line, instruction.text) from None
+                except MALFORMED as error:
+                    message = "its operands are not what the instruction takes"
+                    raise EmulationError(message, instruction.line, instruction.text) from error
+            if meeting is not None and waves.pc >= meeting:
+                return "meeting", None
+
+    def _branch(self, waves: Waves, instruction: Instruction) -> Waves | None:
+        """Follow a branch; if only some waves take it, those that do, split off."""
+        target = branch_target(self._program, instruction)
+        if target is None:
+            raise EmulationError("branch to nowhere", instruction.line, instruction.text)
+        if instruction.name == "s_branch":
+            waves.pc = target
+            return None
+        condition = instruction.name.removeprefix("s_cbranch_")
+        if condition not in _CONDITIONS:
+            raise EmulationError("unknown instruction", instruction.line, instruction.text)
+        taken = _CONDITIONS[condition](waves)
+        if taken.all():
+            waves.pc = target
+            return None
+        if not taken.any():
+            return None
+        apart = waves.select(taken, target)
+        rest = waves.select(~taken, waves.pc)
+        waves.__dict__.update(rest.__dict__)
+        return apart
+
+
+def _check_registers(waves: Waves, instruction: Instruction, operation: Operation) -> None:
+    """Raises EmulationError for a register that the kernel has not asked for."""
+    files = {"v": waves.vector, "a": waves.accumulation, "s": waves.scalar}
+    for register in (*operation.writes, *(read.register for read in operation.reads)):
+        last, count = register.index + register.count - 1, len(files[register.bank])
+        if last >= count:
+            raise EmulationError(
+                f"uses {register.bank}{last}, but the kernel asks for {count} such registers: "
+                "see `.amdhsa_next_free_vgpr` and `.amdhsa_accum_offset`",
+                instruction.line, instruction.text, "register",
+            )  # fmt: skip
+
+
+def branch_target(program: Program, instruction: Instruction) -> int | None:
+    """The place that a branch leads to, or None if it leads nowhere or is no branch."""
+    if not instruction.name.startswith(("s_branch", "s_cbranch")):
+        return None
+    labels = [o.name for o in instruction.operands if isinstance(o, Symbol)]
+    return program.labels.get(labels[0]) if len(labels) == 1 else None
+
+
+_PASSED = NO_EFFECT | {"s_endpgm", "s_barrier", "s_waitcnt"}
+
+
+def _any_lane(register: int) -> Callable[[Waves], npt.NDArray[np.bool_]]:
+    return lambda waves: (waves.scalar[register] | waves.scalar[register + 1]) != 0
+
+
+_CONDITIONS: dict[str, Callable[[Waves], npt.NDArray[np.bool_]]] = {
+    "scc0": lambda waves: ~waves.scc,
+    "scc1": lambda waves: waves.scc,
+    "vccz": lambda waves: ~_any_lane(VCC)(waves),
+    "vccnz": _any_lane(VCC),
+    "execz": lambda waves: ~_any_lane(EXEC)(waves),
+    "execnz": _any_lane(EXEC),
+}
+
+
+def _joined(groups: list[Waves]) -> list[Waves]:
+    """Groups at the same program counter, made one."""
+    by_pc: dict[int, Waves] = {}
+    for group in groups:
+        by_pc[group.pc] = by_pc[group.pc].join(group) if group.pc in by_pc else group
+    return list(by_pc.values())

@@ -1,0 +1,223 @@
+"""How much a load or store moves, and between which memory and which registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfmadsl.emulator.machine.memory import AccessError, Addresses, ByteStore
+from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.text.operand import M0, Register
+
+M0_REGISTER = Register("s", M0, 1)
+
+
+@dataclass(frozen=True)
+class Width:
+    """How much one lane moves: whole words, or a byte or half with its place in the register."""
+
+    size: int
+    signed: bool = False
+    half: str = ""  # "lo" or "hi": only that half of the register changes
+
+    @property
+    def words(self) -> int:
+        return self.size // 4
+
+
+_NARROW = (
+    (1, ("ubyte", "sbyte", "byte", "u8", "i8")),
+    (2, ("ushort", "sshort", "short", "u16", "i16")),
+)
+WIDTHS = {
+    **{f"dword{s}": Width(4 * n) for s, n in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4))},
+    **{f"b{8 * n}": Width(n) for n in (1, 2, 4, 8, 12, 16)},
+    **{
+        name: Width(size, signed=name[0] in "si" and name != "short")
+        for size, names in _NARROW
+        for name in names
+    },
+    **{
+        f"{name}_d16{suffix}": Width(size, signed=name in ("sbyte", "i8"), half=suffix[1:] or "lo")
+        for size, names in ((1, ("ubyte", "sbyte", "byte", "u8", "i8", "b8")),
+                            (2, ("short", "u16", "b16")))
+        for name in names
+        for suffix in ("", "_hi")
+    },
+}  # fmt: skip
+"""What the ends of mnemonics such as `global_load_dwordx4` mean."""
+
+
+def active(values: Array, waves: Waves, mask: Mask | None) -> Array:
+    """The values of the lanes that take part, (count, 64) if all do, else flat."""
+    full = np.broadcast_to(values, (waves.count, LANES))
+    return full if mask is None else full[mask]
+
+
+def reach_global(
+    waves: Waves, addresses: Array, mask: Mask | None, size: int, alignment: int = 1
+) -> tuple[Addresses, Mask | None]:
+    """Offsets in global memory of what the lanes of `mask` access, and the lanes that can.
+
+    Loads and stores may lie anywhere: the chips' memory is set to unaligned accesses, which LLVM
+    relies on (`unaligned-access-mode`, part of amdhsa). Others say what they need.
+
+    Raises EmulationError for a lane that cannot, unless whoever watches wants to go on.
+    """
+    return _reach(
+        waves,
+        mask,
+        lambda m: waves.memory.offsets(active(addresses, waves, m), size, alignment),
+    )
+
+
+def reach_lds(
+    waves: Waves, addresses: Array, mask: Mask | None, size: int, alignment: int = 1
+) -> tuple[Addresses, Mask | None]:
+    """The same in the LDS of each wave's workgroup.
+
+    Loads and stores may lie anywhere there as well: all CDNA chips have unaligned DS accesses
+    (LLVM: `FeatureUnalignedDSAccess` of GFX9), and `allowsMisalignedMemoryAccessesImpl` of
+    SIISelLowering.cpp relies on them in that mode for 16 to 128 bits. LLVM joins two of them into
+    an instruction of two addresses without asking for more.
+    """
+    groups = waves.workgroup[:, None]
+    return _reach(
+        waves,
+        mask,
+        lambda m: waves.lds.offsets(
+            active(addresses, waves, m), active(groups, waves, m), size, alignment
+        ),
+    )
+
+
+def _reach_scratch(
+    waves: Waves, addresses: Array, mask: Mask | None, size: int
+) -> tuple[Addresses, Mask | None]:
+    owners = waves.index[:, None] * LANES + np.arange(LANES)
+    return _reach(
+        waves,
+        mask,
+        lambda m: waves.scratch.offsets(
+            active(addresses, waves, m), active(owners, waves, m), size, min(size, 4)
+        ),
+    )
+
+
+def _reach(
+    waves: Waves, mask: Mask | None, offsets: Callable[[Mask | None], Addresses]
+) -> tuple[Addresses, Mask | None]:
+    while True:
+        try:
+            return offsets(mask), mask
+        except AccessError as error:
+            waves.fault(error.kind, str(error), *waves.first_lane(mask, error.bad))
+            lanes = waves.lanes_of(mask).copy()
+            lanes[lanes] = ~error.bad.reshape(-1)
+            mask = lanes
+
+
+def load(
+    waves: Waves,
+    store: ByteStore,
+    offsets: Addresses,
+    target: Register,
+    width: Width,
+    mask: Mask | None,
+) -> None:
+    """Memory into registers, of the lanes of `mask`."""
+    if waves.watch is not None:
+        waves.watch.loads(waves, store, offsets, target, width, mask)
+    put(waves, read(store, offsets, width), target, width, mask)
+
+
+def read(store: ByteStore, offsets: Addresses, width: Width) -> Array:
+    """What lanes load, extended to words: (words, *offsets.shape)."""
+    if width.words:
+        return store.load_words(offsets, width.words)
+    value = store.load_narrow(offsets, width.size)
+    if width.signed:
+        sign = np.uint32(1 << (8 * width.size - 1))
+        value = (value ^ sign) - sign
+    return value[None]
+
+
+def put(waves: Waves, words: Array, target: Register, width: Width, mask: Mask | None) -> None:
+    """Loaded words into registers."""
+    file = waves.vector if target.bank == "v" else waves.accumulation
+    for i, word in enumerate(words):
+        row = file[target.index + i]
+        if width.half:
+            value = _beside(row if mask is None else row[mask], word, width.half)
+        else:
+            value = word
+        if mask is None:
+            row[...] = value
+        else:
+            row[mask] = value
+
+
+def _beside(old: Array, word: Array, half: str) -> Array:
+    """A word of 16 bits in one half of a register, whose other half stays."""
+    if half == "hi":
+        return old & np.uint32(0xFFFF) | word << np.uint32(16)
+    return old & np.uint32(0xFFFF0000) | word & np.uint32(0xFFFF)
+
+
+def store(
+    waves: Waves,
+    memory: ByteStore,
+    offsets: Addresses,
+    source: Register,
+    width: Width,
+    mask: Mask | None,
+) -> None:
+    """Registers into memory, of the lanes of `mask`."""
+    if waves.watch is not None:
+        waves.watch.stores(waves, memory, offsets, source, width, mask)
+    file = waves.vector if source.bank == "v" else waves.accumulation
+    words = file[source.index : source.index + max(1, width.words)]
+    values = words if mask is None else words[:, mask]
+    if width.words:
+        memory.store_words(offsets, values)
+        return
+    value = values[0] >> np.uint32(16) if width.half == "hi" else values[0]
+    memory.store_narrow(offsets, value, width.size)
+
+
+def fetch_to_lds(
+    waves: Waves,
+    addresses: Array,
+    inside: Mask | None,
+    lanes: Mask | None,
+    place: int,
+    width: Width,
+) -> None:
+    """From global memory straight into LDS: lane by lane from M0 and the offset (ISA, 9.1.9).
+
+    Of `lanes`, those not `inside` bring zeros.
+    """
+    size = 4 * max(1, width.words)
+    offsets, inside = reach_global(waves, addresses, inside, width.size, min(width.size, 4))
+    if waves.watch is not None:
+        waves.watch.fetches(waves, offsets, width, inside)
+    words = np.zeros((size // 4, waves.count, LANES), dtype=np.uint32)
+    loaded = read(waves.memory, offsets, width)
+    if inside is None:
+        words[...] = loaded
+    else:
+        words[:, inside] = loaded
+    base = waves.read_scalar(M0_REGISTER, "u32")[..., None] + np.uint32(place)
+    targets = base + np.arange(LANES, dtype=np.uint32) * np.uint32(size)
+    offsets, mask = reach_lds(waves, targets, lanes, size, min(size, 4))
+    if waves.watch is not None:
+        waves.watch.fills(waves, offsets, size, mask)
+    waves.lds.store_words(offsets, words if mask is None else words[:, mask])
+
+
+def move_scratch(waves: Waves, offset: Array, data: Register, is_load: bool, width: Width) -> None:
+    """Between registers and each lane's own piece of the scratch memory."""
+    offsets, mask = _reach_scratch(waves, offset, waves.exec_mask(), width.size)
+    (load if is_load else store)(waves, waves.scratch, offsets, data, width, mask)

@@ -1,5 +1,0 @@
-"""Matrix-core instructions: what lies where, and what bits they give."""
-
-from mfmadsl.emulator.matrix.instruction import compile_matrix, is_modelled
-
-__all__ = ["compile_matrix", "is_modelled"]

@@ -1,0 +1,1 @@
+"""Assembly as LLVM writes it, and what its metadata says."""

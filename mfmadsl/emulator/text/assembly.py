@@ -1,0 +1,187 @@
+"""Assembly text in LLVM's syntax to a program: instructions, labels and launch facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.text.metadata import KernelArgument, read_metadata
+from mfmadsl.emulator.text.operand import Operand, parse_operand
+from mfmadsl.emulator.text.registers import (
+    SEPARATE_FILES,
+    Registers,
+    asked_vector_registers,
+    used_registers,
+)
+
+_LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
+_DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]{1,16}|0|[1-9]\d{0,18}))")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|0|[1-9]\d*")
+_LONGEST_LINE = 1000  # characters; LLVM's longest have some hundred
+_ARGUMENTS = {  # of instructions whose operand is no register and no constant like others
+    "s_waitcnt": re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)[ &]*)+|" + _NUMBER.pattern),
+    **dict.fromkeys(("s_nop", "s_sleep", "s_setprio"), _NUMBER),
+}
+_HARDWARE_REGISTER = re.compile(r"hwreg\([^)]*\)")
+_MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|[^\s,]+)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line: `name` as written, operands left to right, `key:value` modifiers and flags."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    modifiers: Mapping[str, str]
+    line: int
+    text: str
+
+    def offset(self, key: str = "offset") -> int:
+        return int(self.modifiers.get(key, "0"), 0)
+
+    def flags(self, key: str, count: int, default: int = 0) -> list[int]:
+        """The bits of a modifier such as `op_sel:[0,1]`. Raises ValueError if they are none."""
+        text = self.modifiers.get(key)
+        if text is None:
+            return [default] * count
+        return [("0", "1").index(flag.strip()) for flag in text.strip("[]").split(",")]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kernel. `entry` and the values of `labels` index `instructions`.
+
+    `registers` are those that it uses. `workgroup_size` is in threads, where the metadata requires
+    one, and `most_threads` the largest that it allows.
+    """
+
+    name: str
+    arch: str
+    entry: int
+    instructions: tuple[Instruction, ...]
+    labels: Mapping[str, int]
+    directives: Mapping[str, int] = field(default_factory=dict)
+    arguments: tuple[KernelArgument, ...] = ()
+    registers: Registers = field(default_factory=lambda: Registers(0, 0, 0, 0, 0))
+    workgroup_size: tuple[int, ...] | None = None
+    most_threads: int | None = None
+
+    def directive(self, name: str) -> int:
+        """The value of `.amdhsa_NAME`; 0, its default, where the text does not say it."""
+        return self.directives.get(name, 0)
+
+
+def parse_assembly(text: str, kernel: str | None = None) -> Program:
+    """The program of one kernel; `kernel` says which, where the text holds several.
+
+    Raises EmulationError if there is no such kernel or a line cannot be read.
+    """
+    lines = text.splitlines()
+    directives = _directives(lines)
+    if not directives:
+        raise EmulationError("the text holds no kernel: there is no `.amdhsa_kernel`")
+    if kernel is None and len(directives) > 1:
+        raise EmulationError(f"the text holds several kernels, name one: {', '.join(directives)}")
+    name = kernel or next(iter(directives))
+    if name not in directives:
+        raise EmulationError(f"there is no kernel `{name}`, but: {', '.join(directives)}")
+    instructions, labels = _instructions(lines)
+    if name not in labels:
+        raise EmulationError(f"kernel `{name}` has no code")
+    target = re.search(r'\.amdgcn_target\s+"[^"]*?(gfx\w+)([^"]*)"', text)
+    arch, features = (target[1], target[2]) if target else ("", "")
+    metadata = read_metadata(text, name)
+    registers = used_registers(text, name, metadata.counts, directives[name])
+    return Program(
+        name=name,
+        arch=arch,
+        entry=labels[name],
+        instructions=instructions,
+        labels=labels,
+        directives={
+            "reserve_xnack_mask": int(":xnack-" not in features),
+            **_counted(metadata.counts, registers, arch),
+            **directives[name],
+        },
+        arguments=metadata.arguments,
+        registers=registers,
+        workgroup_size=metadata.workgroup_size,
+        most_threads=metadata.counts.get("max_flat_workgroup_size"),
+    )
+
+
+def _counted(counts: Mapping[str, int], registers: Registers, arch: str) -> dict[str, int]:
+    """What directives say by symbols, where the linker counts for them, in numbers."""
+    sizes = ("group_segment_fixed_size", "private_segment_fixed_size")
+    found = {name: counts[name] for name in sizes if name in counts}
+    if "vgpr_count" in counts:
+        found["next_free_vgpr"] = asked_vector_registers({}, registers, arch)
+        if registers.accumulation and arch not in SEPARATE_FILES:
+            found["accum_offset"] = found["next_free_vgpr"] - registers.accumulation
+    return found
+
+
+def _directives(lines: list[str]) -> dict[str, dict[str, int]]:
+    kernels: dict[str, dict[str, int]] = {}
+    current: dict[str, int] | None = None
+    for line in lines:
+        words = line.split(";")[0].split()
+        if not words:
+            continue
+        if words[0] == ".amdhsa_kernel":
+            current = kernels.setdefault(words[-1], {})
+        elif words[0] == ".end_amdhsa_kernel":
+            current = None
+        elif current is not None and (found := _DIRECTIVE.fullmatch(" ".join(words))):
+            current[found[1]] = int(found[2], 0)
+    return kernels
+
+
+def _instructions(lines: list[str]) -> tuple[tuple[Instruction, ...], dict[str, int]]:
+    instructions: list[Instruction] = []
+    labels: dict[str, int] = {}
+    in_metadata = False
+    for number, line in enumerate(lines, start=1):
+        code = line.split(";")[0].split("//")[0].strip()
+        if code in (".amdgpu_metadata", ".end_amdgpu_metadata"):
+            in_metadata = code == ".amdgpu_metadata"
+        if in_metadata or not code:
+            continue
+        if label := _LABEL.fullmatch(code):
+            labels[label[1]] = len(instructions)
+        elif not code.startswith("."):
+            instructions.append(parse_instruction(code, number))
+    return tuple(instructions), labels
+
+
+def parse_instruction(code: str, number: int = 0) -> Instruction:
+    """One instruction; `number` is its line in error messages."""
+    if len(code) > _LONGEST_LINE:
+        message = f"a line of {len(code)} characters is no instruction"
+        raise EmulationError(message, number, code[:60] + "...")
+    name, _, rest = code.partition(" ") if " " in code else code.partition("\t")
+    name, rest = name.strip(), rest.strip()
+    if name in _ARGUMENTS:
+        if not _ARGUMENTS[name].fullmatch(rest):
+            raise EmulationError("cannot read the operands", number, code)
+        return Instruction(name, (), {"argument": rest}, number, code)
+    modifiers: dict[str, str] = dict(_MODIFIER.findall(rest))
+    rest = _MODIFIER.sub("", rest)
+    if register := _HARDWARE_REGISTER.search(rest):  # s_setreg and s_getreg: no operand like others
+        modifiers["hwreg"] = register[0]
+        rest = rest.replace(register[0], "").strip(" ,")
+    operands: list[Operand] = []
+    pieces = [piece.strip() for piece in re.split(r",(?![^\[]*\])", rest)]
+    for position, piece in enumerate(pieces):
+        words = piece.split()
+        if position < len(pieces) - 1 and len(words) != 1:
+            raise EmulationError("cannot read the operands", number, code)
+        if words:
+            try:
+                operands.append(parse_operand(words[0]))
+            except EmulationError as error:
+                raise EmulationError(str(error), number, code) from None
+        modifiers |= dict.fromkeys(words[1:], "1")
+    return Instruction(name, tuple(operands), modifiers, number, code)

@@ -1,0 +1,80 @@
+"""Operands as LLVM spells them."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.text.operand import Literal, Register, Symbol, parse_operand
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("v7", Register("v", 7, 1)),
+        ("s[4:7]", Register("s", 4, 4)),
+        ("a[12:15]", Register("a", 12, 4)),
+        ("v[3]", Register("v", 3, 1)),
+        ("vcc", Register("s", 106, 2)),
+        ("exec_hi", Register("s", 127, 1)),
+        ("m0", Register("s", 124, 1)),
+        ("-v1", Register("v", 1, 1, negate=True)),
+        ("|v2|", Register("v", 2, 1, absolute=True)),
+        ("-|v2|", Register("v", 2, 1, negate=True, absolute=True)),
+        ("off", Symbol("off")),
+        (".LBB0_1", Symbol(".LBB0_1")),
+    ],
+)
+def test_spellings(text: str, expected: object) -> None:
+    assert parse_operand(text) == expected
+
+
+@pytest.mark.parametrize("text", ["v[", "v1 2", "?", "s[1:"])
+def test_what_is_no_operand(text: str) -> None:
+    with pytest.raises(EmulationError, match="cannot read the operand"):
+        parse_operand(text)
+
+
+@given(st.integers(-(2**31), 2**32 - 1), st.sampled_from([16, 32]))
+def test_an_integer_fits_or_is_refused(value: int, width: int) -> None:
+    for text in (str(value), hex(value)):
+        if -(2 ** (width - 1)) <= value < 2**width:
+            assert Literal(text).bits(width, floating=False) == value % 2**width
+        else:
+            with pytest.raises(ValueError, match="has more than"):
+                Literal(text).bits(width, floating=False)
+
+
+@given(st.integers(-(2**31), 2**32 - 1))
+def test_a_literal_of_64_bits_has_32(value: int) -> None:
+    """Such as LLVM prints; it is the high word of a float."""
+    if -16 <= value <= 64:
+        expected = [value % 2**64] * 3
+    else:
+        word = value % 2**32
+        signed = word if word < 2**31 else word - 2**32
+        expected = [word << 32, signed % 2**64, word]
+    literal = Literal(str(value))
+    found = [literal.bits(64, True), literal.bits(64, False, True), literal.bits(64, False)]
+    assert found == expected
+
+
+@pytest.mark.parametrize("value", [0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494309189532])
+def test_an_inline_constant_has_the_width_of_its_use(value: float) -> None:
+    assert Literal(str(value)).bits(16, True) == struct.unpack("<H", struct.pack("<e", value))[0]
+    assert Literal(str(value)).bits(32, True) == struct.unpack("<I", struct.pack("<f", value))[0]
+    for floating in (True, False):
+        found = Literal(str(value)).bits(64, floating)
+        assert found == struct.unpack("<Q", struct.pack("<d", value))[0]
+
+
+def test_modifiers_of_constants() -> None:
+    assert parse_operand("neg(1)") == Literal("1", negate=True)
+    assert parse_operand("|-1.0|") == Literal("-1.0", absolute=True)
+    assert parse_operand("-|2.0|") == Literal("2.0", negate=True, absolute=True)
+    assert parse_operand("|-1.0|").bits(32, True) == 0x3F800000  # type: ignore[union-attr]
+    assert parse_operand("-|2.0|").bits(32, True) == 0xC0000000  # type: ignore[union-attr]
