@@ -63,14 +63,14 @@ def elements(operand: Operand, instruction: str = "") -> str:
 
     `instruction` is the variable that numbers the instructions of a tile of several.
     """
-    count = operand.layout.registers
+    count = operand.layout.elements_per_lane
     if count == 1:
         return instruction or "0"
     return f"T.ramp({f'{instruction} * {count}' if instruction else 0}, 1, {count})"
 
 
 def vector_dtype(operand: Operand) -> str:
-    count = operand.layout.registers
+    count = operand.layout.elements_per_lane
     return f"{operand.type.dtype}x{count}" if count > 1 else operand.type.dtype
 
 

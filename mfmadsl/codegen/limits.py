@@ -37,7 +37,7 @@ def _check_index(intrinsic: Intrinsic) -> None:
     index = intrinsic.index
     assert index is not None
     try:
-        octets = index.layout.packed(index.type.bits).registers
+        octets = index.layout.packed(index.type.bits).elements_per_lane
     except (KeyError, ValueError):
         octets = 0  # those of one lane do not lie in neighbouring bits
     if octets not in (1, 2, 4):

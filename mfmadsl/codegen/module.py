@@ -178,7 +178,7 @@ def _sparse(intrinsic: Intrinsic) -> dict[str, Any]:
     a, index = intrinsic.a, intrinsic.index
     assert index is not None
     octets = replace(index, type=_BYTE, layout=index.layout.packed(index.type.bits), sparse=False)
-    count = octets.layout.registers
+    count = octets.layout.elements_per_lane
     taken = f"INDEX[lane, T.ramp(0, 1, {count})]" if count > 1 else "INDEX[lane, 0]"
     word = {1: taken, 2: f'T.reinterpret("uint16", {taken})', 4: f'T.reinterpret("int32", {taken})'}
     return {

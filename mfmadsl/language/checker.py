@@ -254,7 +254,7 @@ def _modifiers(
 
 def _index_fills(a: Operand) -> bool:
     """Whether the places of a sparse A leave no room for another set of them."""
-    return a.sparse and 2 * a.layout.registers * INDEX.bits > REGISTER_BITS
+    return a.sparse and 2 * a.layout.elements_per_lane * INDEX.bits > REGISTER_BITS
 
 
 def repeated(names: Iterable[Name], what: str) -> Found:

@@ -43,10 +43,10 @@ def check_operand(
         return []
     name = field.name.text
     for dtype in types:
-        bits = layout.registers * dtype.bits
+        bits = layout.elements_per_lane * dtype.bits
         if bits % REGISTER_BITS and dtype.name != _SCALE:
             message = f"a lane holds {bits} bits of `{name}`, no whole number of registers"
-            hint = f"{layout.registers} x {dtype.bits} bits must be a multiple of 32"
+            hint = f"{layout.elements_per_lane} x {dtype.bits} bits must be a multiple of 32"
             found.append(Diagnostic("registers", message, field.placement.span, hint))
     sparse = name == "a" and any(index.group > 1 for index in field.indices)
     return [Operand(name, dtype, layout, sparse) for dtype in types]

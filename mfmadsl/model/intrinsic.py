@@ -48,7 +48,7 @@ class Operand:
     @property
     def register_count(self) -> int:
         """32-bit registers that one lane gives to the operand."""
-        return -(-self.layout.registers * self.type.bits // REGISTER_BITS)
+        return -(-self.layout.elements_per_lane * self.type.bits // REGISTER_BITS)
 
     def location(self, row: int, column: int, block: int = 0) -> Location:
         """Where an element lies; a sparse one somewhere in the bits of its group of four."""

@@ -20,18 +20,18 @@ class NoClosedFormError(MfmadslError, ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """A one-to-one map of `blocks` tiles of `rows` x `columns` onto `lanes` x `registers`.
+    """A one-to-one map of `blocks` tiles of `rows` x `columns` onto the elements of `lanes`.
 
-    `registers` counts elements held by one lane, in order; several narrow elements share a 32-bit
-    register of the machine (`Operand.location` gives those). `slots` holds a (lane, register) for
-    every element in the order block, row, column. The language checks that the map is one-to-one
-    and onto before it makes a Layout; `Layout` itself trusts it.
+    A slot is a lane and the number of one of its elements, in order, called the register; several
+    narrow ones share a 32-bit register of the machine (`Operand.location` gives those). `slots`
+    holds a (lane, register) for every element in the order block, row, column. The language checks
+    that the map is one-to-one and onto before it makes a Layout; `Layout` itself trusts it.
     """
 
     rows: int
     columns: int
     lanes: int
-    registers: int
+    elements_per_lane: int
     slots: tuple[tuple[int, int], ...] = field(repr=False)
     blocks: int = 1
 
@@ -53,8 +53,8 @@ class Layout:
 
     @cached_property
     def matrix(self) -> BitMatrix | None:
-        """The map as bits: element number to lane * registers + register; None if not linear."""
-        return bit_matrix([lane * self.registers + r for lane, r in self.slots])
+        """The map as bits, of an element's number to that of its slot; None if it is not linear."""
+        return bit_matrix([lane * self.elements_per_lane + r for lane, r in self.slots])
 
     def compose(self, other: Layout) -> tuple[int, ...]:
         """For each slot of this layout, in the order lane, register, the number of the slot of
@@ -66,10 +66,10 @@ class Layout:
             raise ArgumentError("the layouts are of other shapes")
         if self.matrix is not None and other.matrix is not None:
             moves = other.matrix @ self.matrix.inverse()
-            return tuple(moves.apply(x) for x in range(self.lanes * self.registers))
-        slots = ((lane, r) for lane in range(self.lanes) for r in range(self.registers))
+            return tuple(moves.apply(x) for x in range(self.lanes * self.elements_per_lane))
+        slots = ((lane, r) for lane in range(self.lanes) for r in range(self.elements_per_lane))
         found = (other.slot(row, column, block) for block, row, column in map(self._at, slots))
-        return tuple(lane * other.registers + r for lane, r in found)
+        return tuple(lane * other.elements_per_lane + r for lane, r in found)
 
     def _at(self, slot: tuple[int, int]) -> tuple[int, int, int]:
         return self._elements[slot]
@@ -152,7 +152,7 @@ def _forward(layout: Layout, row: str, column: str, block: str) -> tuple[ClosedF
 
 @cache
 def _inverse(layout: Layout, lane: str, register: str) -> tuple[ClosedForm, ClosedForm, ClosedForm]:
-    box = {lane: layout.lanes, register: layout.registers}
+    box = {lane: layout.lanes, register: layout.elements_per_lane}
     block, row, column = (
         closed_form(lambda x, r, i=part: layout.element(x, r)[i], box) for part in (0, 1, 2)
     )
@@ -173,7 +173,7 @@ def _packed(layout: Layout, bits: int, along_rows: bool) -> Layout:
     slots = tuple(slot(row, column) for row in range(rows) for column in range(columns))
     if len(set(slots)) < len(slots):
         raise ArgumentError(f"elements of {bits} bits do not fill bytes")
-    return Layout(rows, columns, layout.lanes, layout.registers * bits // 8, slots)
+    return Layout(rows, columns, layout.lanes, layout.elements_per_lane * bits // 8, slots)
 
 
 def _required(form: ClosedForm | None) -> ClosedForm:

@@ -51,7 +51,7 @@ def check_modifiers(intrinsic: Intrinsic, modifiers: Modifiers) -> None:
     if (modifiers.cbsz or modifiers.abid) and "cbsz_abid" not in intrinsic.modifiers:
         raise ArgumentError(f"{intrinsic.name} has neither cbsz nor abid")
     if intrinsic.index:
-        sets = REGISTER_BITS // (intrinsic.a.layout.registers * intrinsic.index.type.bits)
+        sets = REGISTER_BITS // (intrinsic.a.layout.elements_per_lane * intrinsic.index.type.bits)
         if modifiers.abid >= sets:
             raise ArgumentError(f"abid={modifiers.abid}, but the index has {sets} sets")
     elif 1 << modifiers.cbsz > intrinsic.blocks:

@@ -73,7 +73,7 @@ def _check_packable(intrinsic: Intrinsic, count: int) -> None:
             "only k_pack=1 can be"
         )
     for operand in (intrinsic.a, intrinsic.b):
-        registers = count * operand.layout.registers * operand.type.bits // 32
+        registers = count * operand.layout.elements_per_lane * operand.type.bits // 32
         if registers > OPERAND_REGISTERS:
             raise ArgumentError(
                 f"k_pack: {count} of {intrinsic.name} take {registers} registers for "
@@ -93,9 +93,13 @@ def _packed(intrinsic: Intrinsic, count: int) -> Packed:
     return Packed(
         intrinsic,
         count,
-        replace(intrinsic.a, layout=Layout(a.rows, len(order), a.lanes, count * a.registers, of_a)),
         replace(
-            intrinsic.b, layout=Layout(len(order), b.columns, b.lanes, count * b.registers, of_b)
+            intrinsic.a,
+            layout=Layout(a.rows, len(order), a.lanes, count * a.elements_per_lane, of_a),
+        ),
+        replace(
+            intrinsic.b,
+            layout=Layout(len(order), b.columns, b.lanes, count * b.elements_per_lane, of_b),
         ),
         order,
     )
@@ -112,4 +116,4 @@ def _order(a: Layout, count: int) -> tuple[tuple[int, int], ...]:
 def _moved(layout: Layout, instruction: int, row: int, column: int) -> tuple[int, int]:
     """(lane, register) of an element of one of several instructions."""
     lane, register = layout.slot(row, column)
-    return lane, instruction * layout.registers + register
+    return lane, instruction * layout.elements_per_lane + register

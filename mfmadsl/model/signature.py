@@ -30,11 +30,11 @@ def register_type(intrinsic: Intrinsic, operand: Operand) -> RegisterType:
     """The type under which an operand's registers are passed."""
     short, words = operand.type.short, operand.register_count
     if short in _FLOATS:
-        return RegisterType(_FLOATS[short], operand.layout.registers)
+        return RegisterType(_FLOATS[short], operand.layout.elements_per_lane)
     if short == "bf16":
         # The first intrinsics for bf16, of up to four elements of A, are older than LLVM's type.
-        element = "bfloat" if intrinsic.a.layout.registers > 4 else "i16"
-        return RegisterType(element, operand.layout.registers)
+        element = "bfloat" if intrinsic.a.layout.elements_per_lane > 4 else "i16"
+        return RegisterType(element, operand.layout.elements_per_lane)
     if words == 2 and not intrinsic.sparse and operand is not intrinsic.c:
         return RegisterType("i64", 1)
     return RegisterType("i32", words)

@@ -32,7 +32,7 @@ def locate(
     if operand.name == "b":
         return place._replace(lane=source_lane(place.lane, modifiers.blgp))
     if operand.name == "index" and not modifiers.cbsz:
-        offset = modifiers.abid * operand.layout.registers * operand.type.bits
+        offset = modifiers.abid * operand.layout.elements_per_lane * operand.type.bits
         return place._replace(low=place.low + offset, high=place.high + offset)
     return place
 

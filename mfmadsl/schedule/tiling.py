@@ -88,7 +88,7 @@ class Tiling:
 
 def lane_bytes(operand: Operand) -> int:
     """Bytes of an operand that a lane holds."""
-    return operand.layout.registers * operand.type.bits // 8
+    return operand.layout.elements_per_lane * operand.type.bits // 8
 
 
 def natural_k_pack(intrinsic: Intrinsic) -> int:
@@ -103,7 +103,7 @@ def check_instruction(intrinsic: Intrinsic) -> None:
     if intrinsic.sparse:
         raise ScheduleError(f"{intrinsic.name} is sparse: no GEMM is made of it")
     for operand in (intrinsic.a, intrinsic.b):
-        bits = operand.layout.registers * operand.type.bits
+        bits = operand.layout.elements_per_lane * operand.type.bits
         if bits % 32 or operand.type.bits < 8:
             raise ScheduleError(
                 f"{intrinsic.name}: no GEMM is made of {operand.type} in {bits} bits"

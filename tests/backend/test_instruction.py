@@ -70,7 +70,7 @@ def run(
     words = []
     for name, operand in intrinsic.operands.items():
         if name == "index":
-            bits = 2 * operand.layout.registers * index_set
+            bits = 2 * operand.layout.elements_per_lane * index_set
             words.append(pack(operand, operands[name]) << np.uint32(bits))
         elif name.startswith("scale"):
             byte = bytes_of_scales[name == "scale_b"]
@@ -196,7 +196,7 @@ SETS = [
     pytest.param(i, abid, id=f"{i.name}-{abid}")
     for i in library().values()
     if i.index
-    for abid in range(32 // (2 * i.a.layout.registers))
+    for abid in range(32 // (2 * i.a.layout.elements_per_lane))
 ]
 
 

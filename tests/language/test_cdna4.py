@@ -20,7 +20,7 @@ def lanes_of(operand: Operand, rows: int) -> dict[int, list[int]]:
     layout = operand.layout
     found = {}
     for lane in range(0, 64, rows):
-        places = [layout.element(lane, register) for register in range(layout.registers)]
+        places = [layout.element(lane, register) for register in range(layout.elements_per_lane)]
         found[lane] = [column if operand.name == "a" else row for _, row, column in places]
     return found
 

@@ -49,7 +49,7 @@ def check_layouts(intrinsic: Intrinsic) -> None:
     for operand in intrinsic.operands.values():
         layout = operand.layout
         elements = layout.blocks * layout.rows * layout.columns
-        slots = set(product(range(layout.lanes), range(layout.registers)))
+        slots = set(product(range(layout.lanes), range(layout.elements_per_lane)))
         assert len(layout.slots) == elements == len(slots)
         assert set(layout.slots) == slots
 

@@ -17,7 +17,7 @@ LAYOUTS = list(dict.fromkeys(
     operand.layout for intrinsic in library().values() for operand in intrinsic.operands.values()
 ))  # fmt: skip
 EVERY = pytest.mark.parametrize(
-    "layout", LAYOUTS, ids=lambda x: f"{x.blocks}x{x.rows}x{x.columns}-{x.registers}"
+    "layout", LAYOUTS, ids=lambda x: f"{x.blocks}x{x.rows}x{x.columns}-{x.elements_per_lane}"
 )
 CHIP_OF_FAMILY = {"cdna1": "gfx908", "cdna2": "gfx90a", "cdna3": "gfx942"}
 FILES = {
@@ -66,7 +66,7 @@ def test_inverse_after_map_is_the_identity(layout: Layout) -> None:
 
 @EVERY
 def test_the_map_is_onto(layout: Layout) -> None:
-    slots = set(product(range(layout.lanes), range(layout.registers)))
+    slots = set(product(range(layout.lanes), range(layout.elements_per_lane)))
     assert set(layout.slots) == slots
     assert len(layout.slots) == len(slots)
 
@@ -87,19 +87,19 @@ def test_every_layout_of_the_library_is_linear_in_its_bits(layout: Layout) -> No
     assert matrix is not None
     assert matrix.rank == matrix.width == matrix.height
     for index, (lane, register) in enumerate(layout.slots):
-        assert matrix.apply(index) == lane * layout.registers + register
+        assert matrix.apply(index) == lane * layout.elements_per_lane + register
 
 
 @EVERY
 def test_moves_between_layouts_bring_each_element_to_its_place(layout: Layout) -> None:
-    size = layout.lanes * layout.registers
-    plain = tuple(divmod(index, layout.registers) for index in range(size))
+    size = layout.lanes * layout.elements_per_lane
+    plain = tuple(divmod(index, layout.elements_per_lane) for index in range(size))
     other = replace(layout, slots=plain)
     moves = layout.compose(other)
     for lane, register in layout.slots:
         block, row, column = layout.element(lane, register)
-        to = moves[lane * layout.registers + register]
-        assert divmod(to, layout.registers) == other.slot(row, column, block)
+        to = moves[lane * layout.elements_per_lane + register]
+        assert divmod(to, layout.elements_per_lane) == other.slot(row, column, block)
     assert layout.compose(layout) == tuple(range(size))
 
 

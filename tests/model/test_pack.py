@@ -42,12 +42,12 @@ def operands_of(tile: Packed, a: Array, b: Array) -> list[tuple[Array, Array]]:
     one = tile.intrinsic
     found = []
     for whole, deep, plain in ((a, tile.a.layout, one.a.layout), (b, tile.b.layout, one.b.layout)):
-        registers = np.full((deep.lanes, deep.registers), -1, whole.dtype)
+        registers = np.full((deep.lanes, deep.elements_per_lane), -1, whole.dtype)
         for row, column in product(range(deep.rows), range(deep.columns)):
             registers[deep.slot(row, column)] = whole[row, column]
         taken = []
         for p in range(tile.count):
-            own = registers[:, p * plain.registers : (p + 1) * plain.registers]
+            own = registers[:, p * plain.elements_per_lane : (p + 1) * plain.elements_per_lane]
             places = product(range(plain.rows), range(plain.columns))
             values = [own[plain.slot(*place)] for place in places]
             taken.append(np.array(values).reshape(plain.rows, plain.columns))
@@ -88,7 +88,7 @@ def test_the_instructions_sum_up_to_the_product_of_the_tile(
 def test_the_layouts_of_a_tile_are_one_to_one_and_onto(one: Intrinsic, count: int) -> None:
     tile = packed(one, count)
     for layout in (tile.a.layout, tile.b.layout):
-        assert set(layout.slots) == set(product(range(64), range(layout.registers)))
+        assert set(layout.slots) == set(product(range(64), range(layout.elements_per_lane)))
         assert len(layout.slots) == len(set(layout.slots))
 
 
@@ -98,11 +98,14 @@ def test_what_a_lane_holds_lies_together_along_k(intrinsic: Intrinsic, count: in
     tile = packed(intrinsic, count)
     for operand, along in ((tile.a, 2), (tile.b, 1)):
         layout = operand.layout
-        assert layout.registers == count * intrinsic.operand(operand.name).layout.registers
+        assert (
+            layout.elements_per_lane
+            == count * intrinsic.operand(operand.name).layout.elements_per_lane
+        )
         for lane in range(layout.lanes):
             first = layout.element(lane, 0)
-            held = [layout.element(lane, register) for register in range(layout.registers)]
-            assert [x[along] - first[along] for x in held] == list(range(layout.registers))
+            held = [layout.element(lane, register) for register in range(layout.elements_per_lane)]
+            assert [x[along] - first[along] for x in held] == list(range(layout.elements_per_lane))
             assert {x[3 - along] for x in held} == {first[3 - along]}
 
 

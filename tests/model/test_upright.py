@@ -25,7 +25,9 @@ def reordered(operand: Operand, lane: Order, register: Order) -> Operand:
 def down(operand: Operand) -> Operand:
     """The operand with all lanes and registers counted from the other end."""
     layout = operand.layout
-    return reordered(operand, lambda x: layout.lanes - 1 - x, lambda r: layout.registers - 1 - r)
+    return reordered(
+        operand, lambda x: layout.lanes - 1 - x, lambda r: layout.elements_per_lane - 1 - r
+    )
 
 
 def counts_up(layout: Layout) -> bool:
@@ -35,7 +37,7 @@ def counts_up(layout: Layout) -> bool:
 
 def result(one: Intrinsic, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """What is in the lanes and registers of C if these are in those of A and B."""
-    c = np.zeros((one.c.layout.lanes, one.c.layout.registers))
+    c = np.zeros((one.c.layout.lanes, one.c.layout.elements_per_lane))
     places = product(range(one.blocks), range(one.m), range(one.n), range(one.k))
     for block, i, j, k in places:
         left, right = one.a.layout.slot(i, k, block), one.b.layout.slot(k, j, block)
@@ -64,7 +66,8 @@ def test_the_instruction_is_the_same_under_other_names(plain: Intrinsic, names: 
     assert counts_up(found.c.layout)
     generator = np.random.default_rng(1)
     a, b = (
-        generator.integers(-9, 9, (64, operand.layout.registers)) for operand in (plain.a, plain.b)
+        generator.integers(-9, 9, (64, operand.layout.elements_per_lane))
+        for operand in (plain.a, plain.b)
     )
     assert (result(found, a, b) == result(intrinsic, a, b)).all()
     for operand in (found.a, found.b):

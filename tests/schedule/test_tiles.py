@@ -75,7 +75,7 @@ def compressed(
 
 @pytest.mark.parametrize(("intrinsic", "scope", "b_transposed"), cases(SPARSE, 1))
 def test_sparse(intrinsic: Intrinsic, scope: str, b_transposed: bool) -> None:
-    sets = 16 // intrinsic.a.layout.registers  # the last one of them is used
+    sets = 16 // intrinsic.a.layout.elements_per_lane  # the last one of them is used
     compute = load_intrinsic(intrinsic).compute_with(abid=sets - 1)
     kernel = built(intrinsic, scope, b_transposed, compute)
     assert (f"abid:{sets - 1}" in kernel.assembly) == (sets > 1)

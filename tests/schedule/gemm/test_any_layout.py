@@ -59,7 +59,7 @@ def shuffled(draw: st.DrawFn) -> Intrinsic:
     plain = find(draw(st.sampled_from(INSTRUCTIONS)))
 
     def anywhere(operand: Operand) -> Operand:
-        registers = draw(orders(operand.layout.registers))
+        registers = draw(orders(operand.layout.elements_per_lane))
         natural = range(operand.layout.lanes)
         lanes = draw(orders(operand.layout.lanes)) if draw(st.booleans()) else natural
         moved = reordered(operand, lanes, registers)

@@ -122,7 +122,7 @@ def test_narrow_elements_that_lie_otherwise_in_registers_of_a_and_b(
 ) -> None:
     """LLVM reads words and halves of the LDS that are not aligned, which amdhsa allows."""
     plain = find(name)
-    last = plain.a.layout.registers - 1
+    last = plain.a.layout.elements_per_lane - 1
     changed = replace(plain, a=reordered(plain.a, int, lambda register: last - register))
     gemm = Gemm(changed, "gfx942", 32, 32, 64, shared_scope=scope, a_transposed=scope is None)
     kernel, arrays = gemm.build(), gemm.operands()

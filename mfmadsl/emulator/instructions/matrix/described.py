@@ -151,7 +151,7 @@ def _packed(operand: Operand, values: Array) -> npt.NDArray[np.uint32]:
     else:
         typed = values.astype(f"f{dtype.bits // 8}")
     lanes, registers = np.array(layout.slots, np.int64).T
-    held = np.zeros((layout.registers, layout.lanes, len(values)), typed.dtype)
+    held = np.zeros((layout.elements_per_lane, layout.lanes, len(values)), typed.dtype)
     held[registers, lanes] = typed.reshape(len(values), -1).T
-    words = held.view(np.uint32).reshape(layout.registers, layout.lanes, len(values), -1)
+    words = held.view(np.uint32).reshape(layout.elements_per_lane, layout.lanes, len(values), -1)
     return words.transpose(0, 3, 2, 1).reshape(-1, len(values), layout.lanes)

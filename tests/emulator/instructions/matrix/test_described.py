@@ -164,7 +164,7 @@ def test_any_layout_is_taken_at_its_word(random: Any) -> None:
     plain = library()["mfma_f32_16x16x16_f16"]
     changed: dict[str, Any] = {}
     for operand in (plain.a, plain.b, plain.c):
-        lanes, registers = list(range(64)), list(range(operand.layout.registers))
+        lanes, registers = list(range(64)), list(range(operand.layout.elements_per_lane))
         random.shuffle(lanes)
         random.shuffle(registers)
         layout = permuted(operand.layout, lanes, registers)
