@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import erf, sqrt
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
+from tvm.tirx import Expr
 
 from mfmadsl.schedule import ScheduleError
 
@@ -25,15 +25,19 @@ class Step:
     """
 
     takes: str
-    expression: Callable[[Any, Any], Any]
+    expression: Callable[[Expr, Expr], Expr]
     model: Callable[[Values, Values], Values]
     slope: float = 1
     integers: bool = True
 
 
-def _gelu(x: Any) -> Any:
-    half = tirx.const(0.5, x.dtype)
-    return x * half * (tirx.erf(x * tirx.const(sqrt(0.5), x.dtype)) + tirx.const(1, x.dtype))
+def _gelu(x: Expr) -> Expr:
+    half, one, root = (_constant(value, x) for value in (0.5, 1, sqrt(0.5)))
+    return x * half * (tirx.erf(x * root) + one)
+
+
+def _constant(value: float, like: Expr) -> Expr:
+    return tirx.const(value, like.ty.dtype)
 
 
 def _gelu_model(x: Values) -> Values:
@@ -44,7 +48,7 @@ STEPS = {
     "bias": Step("vector", lambda x, y: x + y, lambda x, y: x + y),
     "scale": Step("vector", lambda x, y: x * y, lambda x, y: x * y, integers=False),
     "residual": Step("matrix", lambda x, y: x + y, lambda x, y: x + y),
-    "relu": Step("", lambda x, _: te.max(x, tirx.const(0, x.dtype)), lambda x, _: np.maximum(x, 0)),
+    "relu": Step("", lambda x, _: te.max(x, _constant(0, x)), lambda x, _: np.maximum(x, 0)),
     "gelu": Step("", lambda x, _: _gelu(x), lambda x, _: _gelu_model(x), 1.13, integers=False),
     "silu": Step(
         "", lambda x, _: x * tirx.sigmoid(x), lambda x, _: x / (1 + np.exp(-x)), 1.1,
@@ -65,7 +69,9 @@ def check_steps(names: Sequence[str], sum_dtype: str) -> None:
             raise ScheduleError(f"epilogue: `{name}` can stand there once only")
 
 
-def fused(product: te.Tensor, names: Sequence[str], dtype: str) -> tuple[list[Any], te.Tensor]:
+def fused(
+    product: te.Tensor, names: Sequence[str], dtype: str
+) -> tuple[list[te.Tensor], te.Tensor]:
     """The placeholders that the steps read, and C in its type."""
     shape, value = list(product.shape), product
     operands = []
@@ -81,10 +87,10 @@ def fused(product: te.Tensor, names: Sequence[str], dtype: str) -> tuple[list[An
     return operands, te.compute(shape, lambda *i: last[i].astype(dtype), name="C")
 
 
-def _stage(value: te.Tensor, step: Step, operand: Any, name: str) -> te.Tensor:
-    def compute(*place: Any) -> Any:
+def _stage(value: te.Tensor, step: Step, operand: te.Tensor | None, name: str) -> te.Tensor:
+    def compute(*place: Expr) -> Expr:
         own = place if step.takes == "matrix" else place[-1:]
-        return step.expression(value[place], None if operand is None else operand[own])
+        return step.expression(value[place], value[place] if operand is None else operand[own])
 
     return te.compute(list(value.shape), compute, name=name)
 

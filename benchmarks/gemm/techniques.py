@@ -48,9 +48,9 @@ def nothing() -> Evaluate:
     return Evaluate(tirx.const(0, "int32"))
 
 
-def none(*_: Any) -> int:
-    """In place of how many sums are filled ahead of the loop."""
-    return 0
+def none(*_: Any) -> list[Any]:
+    """In place of the sums that are filled ahead of the loop."""
+    return []
 
 
 def never(*_: Any) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import tvm
 import tvm_ffi
 from tvm import tirx
+from tvm.ir import GlobalVar
 from tvm.target import Target
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, PrimFunc, Var
 from tvm.tirx.build import split_host_device_mods
 
 from mfmadsl.backend.extent import OPERATORS, Extent, Formula
@@ -19,6 +19,7 @@ from mfmadsl.backend.pipeline import device_passes
 from mfmadsl.model import Architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.annotation import check_annotations
+from mfmadsl.passes.expression import OfTwo
 from mfmadsl.passes.grid import grid_of, regrid
 from mfmadsl.passes.pipeline import pipeline
 
@@ -81,7 +82,7 @@ def workspaces_of(function: PrimFunc) -> tuple[Argument, ...]:
     )
 
 
-def _extent(expression: Any) -> Extent:
+def _extent(expression: Expr | int) -> Extent:
     """An extent as a number, a symbol or a formula. Raises LoweringError if it is none."""
     if isinstance(expression, int | tirx.IntImm):
         return int(expression)
@@ -90,7 +91,7 @@ def _extent(expression: Any) -> Extent:
     if isinstance(expression, tirx.Cast):
         return _extent(expression.value)
     operator = type(expression).__name__.lower()
-    if operator not in OPERATORS:
+    if not isinstance(expression, OfTwo) or operator not in OPERATORS:
         raise LoweringError(f"`{expression}` is no extent that can be computed at the launch")
     return Formula(operator, _extent(expression.a), _extent(expression.b))
 
@@ -127,7 +128,7 @@ def lower(
 
 
 def _device(
-    name: Any, kernel: PrimFunc, function: PrimFunc, chip: Architecture, lean: bool
+    name: GlobalVar, kernel: PrimFunc, function: PrimFunc, chip: Architecture, lean: bool
 ) -> tuple[tvm.IRModule, Launch]:
     kernel = _in_order(kernel, [p.name for p in function.params])
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
@@ -150,7 +151,8 @@ def _corrected(function: PrimFunc) -> PrimFunc:
     text = tvm.ir.save_json(function)
     if '"shared.dyn"' not in text:
         return function
-    return tvm.ir.load_json(text.replace('"shared.dyn"', '"shared"'))
+    corrected: PrimFunc = tvm.ir.load_json(text.replace('"shared.dyn"', '"shared"'))
+    return corrected
 
 
 def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:
@@ -162,13 +164,13 @@ def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:
     return PrimFunc(parameters, kernel.body, kernel.ret_type, kernel.attrs)
 
 
-def _taken(parameter: Any) -> str:
+def _taken(parameter: Var) -> str:
     """The name of the buffer or of the symbol that a device function takes by a parameter."""
     name = str(parameter.name)
     return name.removesuffix("_ptr") if _is_pointer(parameter) else name
 
 
-def _is_pointer(parameter: Any) -> bool:
+def _is_pointer(parameter: Var) -> bool:
     return isinstance(parameter.ty, tvm.ir.PointerType)
 
 

@@ -25,7 +25,8 @@ def named_apart(function: PrimFunc) -> PrimFunc:
         return function
     for variable, name in zip(variables, _apart(names), strict=True):
         graph.rename(variable, name)
-    return tvm.ir.load_json(json.dumps(graph.whole))
+    renamed: PrimFunc = tvm.ir.load_json(json.dumps(graph.whole))
+    return renamed
 
 
 def _apart(names: list[str]) -> list[str]:

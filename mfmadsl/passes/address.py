@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tvm import tirx
 from tvm.sym import IntervalSet, detect_linear_equation
+from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.error import NotUnderstoodError
@@ -43,16 +43,16 @@ class Address:
     `reach` what all turns add together; both are of extents that are known at the launch, perhaps.
     """
 
-    origin: Any
-    own: Any
-    step: Any
-    span: Any
-    reach: Any
+    origin: Expr
+    own: Expr
+    step: Expr
+    span: Expr
+    reach: Expr
     counts_down: bool
     ahead: int = 0
-    last: Any = None
+    last: Expr | None = None
 
-    def at(self, k: Any, as_scalar: bool = False) -> tuple[Any, Any]:
+    def at(self, k: Expr, as_scalar: bool = False) -> tuple[Expr, Expr]:
         """(origin, scalar offset) of turn `k`: a scalar if asked for, or if 31 bits have room."""
         number, reach = constant(self.step), constant(self.reach)
         k = k if self.last is None else self.last - k
@@ -64,7 +64,7 @@ class Address:
 
 
 def address_of(
-    run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, Any], share: bool
+    run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, Expr], share: bool
 ) -> Address:
     """That of neighbours, where lanes may have exchanged what they load.
 
@@ -111,7 +111,7 @@ def address_of(
     )
 
 
-def _apart(own: Any, loop: Loop) -> tuple[Any, int]:
+def _apart(own: Expr, loop: Loop) -> tuple[Expr, int]:
     """A lane's place without the constant in it, and that constant; in whole words."""
     moving, number = parted(own)
     if number <= 0 or number % WORD or int(loop.analyzer.const_int_bound(moving).min_value) < 0:
@@ -119,7 +119,7 @@ def _apart(own: Any, loop: Loop) -> tuple[Any, int]:
     return moving, number
 
 
-def _span(run: Sequence[Source], own: Any, loop: Loop, counts_up: bool) -> Any:
+def _span(run: Sequence[Source], own: Expr, loop: Loop, counts_up: bool) -> Expr:
     """`counts_up` says that nothing that is added to a lane's own place is negative."""
     analyzer, known = loop.analyzer, {}
     for v in variables_of(own):
@@ -153,9 +153,9 @@ def check_span(address: Address, source: Source) -> None:
         )
 
 
-def bytes_of(buffer: Any) -> Any:
+def bytes_of(buffer: Buffer) -> Expr:
     """The size of a whole buffer, in 64 bits."""
-    elements: Any = 1
+    elements: Expr | int = 1
     for extent in buffer.shape:
         number = constant(extent)
         elements = elements * (widened(extent) if number is None else number)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm_ffi
 from tvm import ir
-from tvm.tirx import For, PrimFunc
+from tvm.tirx import Expr, For, PrimFunc
 
 from mfmadsl.passes.error import LoweringError
 
@@ -32,7 +30,7 @@ _NUMBERS = {
 
 def check_annotations(function: PrimFunc) -> None:
     """Raise LoweringError for an annotation of the project's that says nothing to a pass."""
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, Expr]] = []
 
     def loop(node: For) -> None:
         found.extend((str(key), value) for key, value in (node.annotations or {}).items())

@@ -6,14 +6,13 @@ the type of a constant, a selection or a variable as it was, beside operands of 
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, PrimFunc, Var
 
 from mfmadsl.passes.device import called
 from mfmadsl.passes.rewrite import dtype_of, lanes_of, with_body
@@ -30,26 +29,26 @@ def move_bits(function: PrimFunc) -> PrimFunc:
 
     A constant is rounded to nearest, ties to even.
     """
-    variables: dict[Any, Any] = {}
+    variables: dict[Var, Var] = {}
 
-    def declare(binding: Any) -> None:
+    def declare(binding: tirx.Let | tirx.Bind) -> None:
         dtype = dtype_of(binding.var)
         if dtype in BITS:
             variables[binding.var] = tirx.Var(binding.var.name, _integer(binding.var))
 
-    def used(variable: Any, region: Any) -> Any:
+    def used(variable: Var, region: tvm_ffi.DefRegionKind) -> Expr:
         if variable not in variables or region != tvm_ffi.DefRegionKind.NONE:
             return variable
         return tirx.reinterpret(str(variable.ty.dtype), variables[variable])
 
     tvm_ffi.structural_walk(function.body, ((tirx.Let, tirx.Bind), declare))
 
-    def let(binding: Any) -> Any:
+    def let(binding: tirx.Let) -> tirx.Let:
         if binding.var not in variables:
             return binding
         return tirx.Let(variables[binding.var], bits_of(binding.value), binding.body)
 
-    def bind(binding: Any) -> Any:
+    def bind(binding: tirx.Bind) -> tirx.Bind:
         if binding.var not in variables:
             return binding
         return tirx.Bind(variables[binding.var], bits_of(binding.value))
@@ -65,29 +64,29 @@ def move_bits(function: PrimFunc) -> PrimFunc:
     return with_body(function, body)
 
 
-def bits_of(value: Any) -> Any:
+def bits_of(value: Expr) -> Expr:
     """The bits of a narrow value, as an integer."""
     return tirx.reinterpret(_integer(value), value)
 
 
-def rounded(number: Any) -> Any:
+def rounded(number: tirx.FloatImm) -> npt.NDArray[np.generic]:
     """A constant of a narrow type, as NumPy's array of no dimensions."""
     return np.asarray(float(number.value), getattr(ml_dtypes, dtype_of(number)))
 
 
-def _integer(value: Any) -> str:
+def _integer(value: Expr) -> str:
     lanes = lanes_of(value)
     return BITS[dtype_of(value)] + (f"x{lanes}" if lanes > 1 else "")
 
 
-def _constant(number: Any) -> Any:
+def _constant(number: tirx.FloatImm) -> Expr:
     dtype = dtype_of(number)
     if dtype not in BITS:
         return number
     return tirx.reinterpret(dtype, tirx.const(int(rounded(number).view(BITS[dtype])), BITS[dtype]))
 
 
-def _selection(expression: Any) -> Any:
+def _selection(expression: tirx.Select | tvm.ir.Call) -> Expr:
     if dtype_of(expression) not in BITS:
         return expression
     dtype = str(expression.ty.dtype)
@@ -101,7 +100,7 @@ def _selection(expression: Any) -> Any:
     return expression
 
 
-def _broadcast(expression: Any) -> Any:
+def _broadcast(expression: tirx.Broadcast) -> Expr:
     if dtype_of(expression) not in BITS:
         return expression
     whole = tirx.Broadcast(bits_of(expression.value), expression.lanes)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm import tirx
-from tvm.tirx import Evaluate
+from tvm.ir import Call
+from tvm.tirx import Evaluate, Expr
 
 from mfmadsl.passes.expression import i32
 
@@ -16,37 +15,37 @@ KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "v2i32", 16: "v4i32"}
 """What the functions for buffers are called, by the bytes that a lane moves."""
 
 
-def call(dtype: str, name: str, *arguments: Any) -> Any:
+def call(dtype: str, name: str, *arguments: Expr) -> Expr:
     """A call of one of the project's device functions."""
     return tirx.call_extern(dtype, f"mfmadsl.{name}", *arguments)
 
 
-def intrinsic(dtype: str, name: str, *arguments: Any) -> Any:
+def intrinsic(dtype: str, name: str, *arguments: Expr) -> Expr:
     """A call of one of LLVM's intrinsics that has no effect but its value."""
     return tirx.call_llvm_pure_intrin(dtype, name, *arguments)
 
 
-def permute(high: Any, low: Any, selector: int) -> Any:
+def permute(high: Expr, low: Expr, selector: int) -> Expr:
     """Four of the eight bytes of two words: `v_perm_b32`."""
     return intrinsic("int32", "llvm.amdgcn.perm", high, low, i32(selector))
 
 
-def shifted(high: Any, low: Any, count: Any) -> Any:
+def shifted(high: Expr, low: Expr, count: Expr) -> Expr:
     """Two words moved down by the low two bits of `count` bytes: `v_alignbyte_b32`."""
     return intrinsic("int32", "llvm.amdgcn.alignbyte", high, low, count)
 
 
-def uniform(value: Any) -> Any:
+def uniform(value: Expr) -> Expr:
     """A value that is the same in all lanes, in a scalar register."""
     return tirx.call_llvm_intrin("int32", "llvm.amdgcn.readfirstlane", value)
 
 
-def select(condition: Any, value: Any, other: Any) -> Any:
+def select(condition: Expr, value: Expr, other: Expr) -> Expr:
     """One of two words. TVM looks long at what may be known where a Select has chosen."""
     return device("int32", "select", condition, value, other)
 
 
-def kept(value: Any) -> Any:
+def kept(value: Expr) -> Expr:
     """A lane's value that LLVM takes no constant out of.
 
     It would add that to an offset in the instruction: what is left may be negative, which lies past
@@ -55,12 +54,12 @@ def kept(value: Any) -> Any:
     return device("int32", "kept", value)
 
 
-def renewed(value: Any) -> Any:
+def renewed(value: Expr) -> Expr:
     """A lane's value, made when it is asked for, of which LLVM does not know that it had it."""
     return call("int32", "renewed", value)
 
 
-def zeros() -> Any:
+def zeros() -> Expr:
     """Two of a lane's words, filled where this stands: LLVM does not know with what."""
     return call("int32x2", "zeros")
 
@@ -95,21 +94,21 @@ def _wait(counters: int) -> Evaluate:
     return _effect("llvm.amdgcn.s.waitcnt", i32(counters))
 
 
-def _effect(name: str, *arguments: Any) -> Evaluate:
+def _effect(name: str, *arguments: Expr) -> Evaluate:
     return Evaluate(tirx.call_llvm_intrin("void", name, *arguments))
 
 
-def device(dtype: str, name: str, *arguments: Any) -> Any:
+def device(dtype: str, name: str, *arguments: Expr) -> Expr:
     """A call of a function without effects of `backend/*_functions.ll`."""
     return tirx.call_pure_extern(dtype, f"mfmadsl.{name}", *arguments)
 
 
-def called(expression: Any) -> str:
+def called(expression: Call) -> str:
     """The name of the operator that a call calls, without TVM's prefix."""
     return str(getattr(expression.op, "name", expression.op)).rpartition(".")[2]
 
 
-def device_function(expression: Any) -> str:
+def device_function(expression: Call) -> str:
     """The name of the device function that a call calls, or nothing where it calls none."""
     if called(expression) not in ("call_extern", "call_pure_extern"):
         return ""

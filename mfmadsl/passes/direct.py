@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import tirx
 from tvm.sym import detect_linear_equation
-from tvm.tirx import Bind, Evaluate
+from tvm.tirx import Bind, Buffer, Evaluate, Expr
 
 from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.passes import device
@@ -24,11 +23,11 @@ class DirectLoad:
     side of the memory, where each lane fetches what belongs into its place."""
 
     fetch: Fetch
-    buffer: Any
-    start: Any
+    buffer: Buffer
+    start: Expr
     binds: tuple[Bind, ...]
 
-    def move(self, k: Any, tiles: dict[int, Any]) -> Evaluate:
+    def move(self, k: Expr, tiles: dict[int, Buffer]) -> Evaluate:
         """The load of turn `k`, into another buffer of the same kind if `tiles` has one."""
         tile = tiles.get(self.buffer.__chandle__(), self.buffer)
         return Evaluate(

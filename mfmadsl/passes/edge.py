@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import tirx
+from tvm.tirx import Expr
 
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.expression import depends, substitute
@@ -23,9 +23,9 @@ class Edges:
     that others than the last turn may meet a moving condition or a mask.
     """
 
-    fixed: tuple[Any, ...]
-    moving: tuple[Any, ...]
-    masks: tuple[tuple[Any, ...], ...]
+    fixed: tuple[Expr, ...]
+    moving: tuple[Expr, ...]
+    masks: tuple[tuple[Expr, ...], ...]
     starts_inside: bool
     ends_inside: bool
     always: bool
@@ -42,7 +42,7 @@ class Edges:
 
 
 def edges_of(
-    run: Sequence[Source], loop: Loop, exact: bool, exchanged: Mapping[tirx.Var, Any]
+    run: Sequence[Source], loop: Loop, exact: bool, exchanged: Mapping[tirx.Var, Expr]
 ) -> Edges:
     """Those of neighbours; if not `exact`, whatever is read past an edge will do.
 
@@ -68,7 +68,7 @@ def edges_of(
     )
 
 
-def _starts_inside(first: Source, conditions: Sequence[Any], loop: Loop) -> bool:
+def _starts_inside(first: Source, conditions: Sequence[Expr], loop: Loop) -> bool:
     """Whether a load starts in the buffer, where the conditions do not send it past the end.
 
     A load that ends behind the buffer gives zeros there; one that starts before it is a fault.
@@ -77,6 +77,6 @@ def _starts_inside(first: Source, conditions: Sequence[Any], loop: Loop) -> bool
     return before is not None and before <= 0
 
 
-def _among(condition: Any, others: Sequence[Any]) -> bool:
+def _among(condition: Expr, others: Sequence[Expr]) -> bool:
     """Whether one of the others is written alike."""
     return any(condition.same_as(other) or str(condition) == str(other) for other in others)

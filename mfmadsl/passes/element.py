@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import BufferStore, IfThenElse
+from tvm.tirx import Buffer, BufferStore, Expr, IfThenElse, Stmt
 
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
@@ -34,15 +34,15 @@ class Element:
     `inner` those within them. A thread for which a guard does not hold stores nothing at all.
     """
 
-    buffer: Any
-    place: Any
-    value: Any
-    edges: tuple[Any, ...]
-    inner: tuple[Any, ...] = ()
-    guards: tuple[Any, ...] = ()
+    buffer: Buffer
+    place: Expr
+    value: Expr
+    edges: tuple[Expr, ...]
+    inner: tuple[Expr, ...] = ()
+    guards: tuple[Expr, ...] = ()
 
     @property
-    def conditions(self) -> tuple[Any, ...]:
+    def conditions(self) -> tuple[Expr, ...]:
         return self.edges + self.inner
 
     @property
@@ -58,13 +58,13 @@ class Source:
     Where an edge's condition fails, whatever is read may do if the loop says so.
     """
 
-    buffer: Any
-    place: Any
-    edges: tuple[Any, ...]
-    inner: tuple[Any, ...] = ()
+    buffer: Buffer
+    place: Expr
+    edges: tuple[Expr, ...]
+    inner: tuple[Expr, ...] = ()
 
     @property
-    def conditions(self) -> tuple[Any, ...]:
+    def conditions(self) -> tuple[Expr, ...]:
         return self.edges + self.inner
 
     def is_wanted_as(self, other: Source) -> bool:
@@ -79,13 +79,14 @@ class Source:
 
 def element(statement: BufferStore | IfThenElse) -> Element:
     """What a store to the LDS, of one element, says; guarded, if it stands in a branch."""
-    guards: tuple[Any, ...] = ()
-    store = statement
+    guards: tuple[Expr, ...] = ()
+    store: Stmt = statement
     while isinstance(store, IfThenElse):
         guards += tuple(conjuncts_of(store.condition))
         store = store.then_case
+    assert isinstance(store, BufferStore)
     value, conditions = _unwrapped(store.value)
-    inner: tuple[Any, ...] = ()
+    inner: tuple[Expr, ...] = ()
     while (unwrapped := _unwrapped(value))[1]:
         value, more = unwrapped
         inner += more
@@ -97,7 +98,7 @@ def element(statement: BufferStore | IfThenElse) -> Element:
     return Element(store.buffer, store.indices[0], value, conditions, inner, guards)
 
 
-def _unwrapped(value: Any) -> tuple[Any, tuple[Any, ...]]:
+def _unwrapped(value: Expr) -> tuple[Expr, tuple[Expr, ...]]:
     """A value, and the conditions but for which it is 0; those that read memory stay in it."""
     choice = choice_of(value)
     if choice is None or not is_zero(choice[2]):
@@ -135,22 +136,22 @@ def _where_any(wanted: Sequence[Source]) -> Source:
     )
 
 
-def _all_of(source: Source) -> Any:
+def _all_of(source: Source) -> Expr:
     return reduce(tirx.And, source.conditions)
 
 
-def with_sources(value: Any, replace: Callable[[TensorLoad], Any]) -> Any:
+def with_sources(value: Expr, replace: Callable[[TensorLoad], Expr]) -> Expr:
     """A value with each element of global memory replaced."""
     return tvm_ffi.structural_map(value, (TensorLoad, replace))
 
 
 def runs(
-    items: Sequence[Item], place: Callable[[Item], Any], buffer: Callable[[Item], Any],
+    items: Sequence[Item], place: Callable[[Item], Expr], buffer: Callable[[Item], Buffer],
     most: Callable[[Item], int],
 ) -> list[list[Item]]:  # fmt: skip
     """Items whose places are neighbours in one buffer, at most so many together."""
     analyzer = Analyzer()
-    bases: list[tuple[Any, Any, dict[int, Item]]] = []
+    bases: list[tuple[Buffer, Expr, dict[int, Item]]] = []
     for item in items:
         for of, base, members in bases:
             if not of.same_as(buffer(item)):

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from tvm import tirx
-from tvm.tirx import BufferStore
+from tvm.tirx import BufferStore, Expr
 
 from mfmadsl.model import Read
 from mfmadsl.model.closed_form import ClosedForm, closed_form
@@ -23,6 +22,7 @@ from mfmadsl.passes.expression import (
     constant,
     depends,
     i32,
+    load_of,
     multiple_of,
     numbers,
     of_length,
@@ -67,7 +67,8 @@ def _first(
 
 def _fits(store: BufferStore, read: Read) -> bool:
     return (
-        bits_of(store.buffer.dtype) == read.bits and bits_of(store.value.source.dtype) == read.bits
+        bits_of(store.buffer.dtype) == read.bits
+        and bits_of(load_of(store).source.dtype) == read.bits
     )
 
 
@@ -77,15 +78,15 @@ def _follow(group: Sequence[BufferStore]) -> bool:
     start = constant(first.indices[0])
     return start is not None and all(
         s.buffer.same_as(first.buffer)
-        and s.value.source.same_as(first.value.source)
+        and load_of(s).source.same_as(load_of(first).source)
         and constant(s.indices[0]) == start + n
         for n, s in enumerate(group)
     )
 
 
-def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read) -> Any | None:
+def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read) -> Expr | None:
     """What each lane has to give as its address, in elements; None if nothing will do."""
-    places = [s.value.indices[0] for s in group]
+    places = [load_of(s).indices[0] for s in group]
     uniform = {str(_uniform(place, lane)) for place in places}
     if len(uniform) != 1:
         return None
@@ -116,12 +117,12 @@ def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read) -> Any | 
     return None if multiple_of(place) % read.registers else place
 
 
-def _uniform(place: Any, lane: tirx.Var) -> Any:
+def _uniform(place: Expr, lane: tirx.Var) -> Expr:
     return total([t for t in terms_of(place) if not depends(t, lane) and variables_of(t)])
 
 
-def _expression(form: ClosedForm, lane: tirx.Var) -> Any:
-    value: Any = i32(form.constant)
+def _expression(form: ClosedForm, lane: tirx.Var) -> Expr:
+    value: Expr = i32(form.constant)
     for digit in form.digits:
         part = tirx.floordiv(lane, i32(digit.divisor))
         if digit.divisor * digit.modulus < digit.extent:
@@ -130,12 +131,12 @@ def _expression(form: ClosedForm, lane: tirx.Var) -> Any:
     return value
 
 
-def _statement(group: Sequence[BufferStore], place: Any, read: Read) -> BufferStore:
+def _statement(group: Sequence[BufferStore], place: Expr, read: Read) -> BufferStore:
     first = group[0]
     match = _RESULT.search(read.call)
     assert match is not None, "LLVM's reads of this kind give vectors of integers"
     result = of_length(f"int{match[2]}", int(match[1]))
-    address = tirx.address_of(tirx.BufferLoad(first.value.source, [place]))
+    address = tirx.address_of(tirx.BufferLoad(load_of(first).source, [place]))
     # It reads memory: LLVM must not take it for a function of its address alone.
     value = tirx.call_llvm_intrin(result, read.call, address)
     kind = of_length(str(first.buffer.dtype), read.registers)

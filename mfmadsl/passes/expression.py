@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import copysign
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,21 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
+from tvm.tirx import Buffer, BufferStore, Expr
 
 from mfmadsl.error import MfmadslError
 from mfmadsl.passes.error import NotUnderstoodError
 
 Item = TypeVar("Item")
+Node = TypeVar("Node", bound=tvm_ffi.Object)
+
+OfTwo: TypeAlias = (
+    tirx.Add | tirx.Sub | tirx.Mul | tirx.Div | tirx.Mod | tirx.FloorDiv | tirx.FloorMod
+    | tirx.Min | tirx.Max | tirx.EQ | tirx.NE | tirx.LT | tirx.LE | tirx.GT | tirx.GE
+    | tirx.And | tirx.Or | tirx.LShift | tirx.RShift
+    | tirx.BitwiseAnd | tirx.BitwiseOr | tirx.BitwiseXor
+)  # fmt: skip
+"""Expressions of two others, `a` and `b`."""
 
 WORD = 4
 """Bytes of a register of one lane."""
@@ -31,7 +41,7 @@ _NUMPY = {
 }  # fmt: skip
 
 
-def scope_of(buffer: Any) -> str:
+def scope_of(buffer: Buffer) -> str:
     """Where a buffer lies: "global", "shared", "local" or "warp"."""
     return str(buffer.scope() if callable(buffer.scope) else buffer.scope)
 
@@ -41,53 +51,59 @@ def name_of(call: Call) -> str:
     return str(getattr(call.op, "name", call.op)).rpartition(".")[2]
 
 
-def loads_of(node: Any) -> list[TensorLoad]:
+def loads_of(node: tvm_ffi.Object) -> list[TensorLoad]:
     """All elements that are read in an expression or statement."""
     found: list[TensorLoad] = []
     tvm_ffi.structural_walk(node, (TensorLoad, found.append))
     return found
 
 
-def calls_of(node: Any) -> list[Call]:
+def load_of(store: BufferStore) -> TensorLoad:
+    """The one element, or vector of them, that a store puts elsewhere as it is."""
+    assert isinstance(store.value, TensorLoad)
+    return store.value
+
+
+def calls_of(node: tvm_ffi.Object) -> list[Call]:
     """All calls in an expression or statement, TVM's own operations among them."""
     found: list[Call] = []
     tvm_ffi.structural_walk(node, (Call, found.append))
     return found
 
 
-def variables_of(node: Any) -> list[tirx.Var]:
+def variables_of(node: tvm_ffi.Object) -> list[tirx.Var]:
     """All variables in an expression or statement, as often as they stand there."""
     found: list[tirx.Var] = []
     tvm_ffi.structural_walk(node, (tirx.Var, found.append))
     return found
 
 
-def depends(node: Any, variable: tirx.Var) -> bool:
+def depends(node: tvm_ffi.Object, variable: tirx.Var) -> bool:
     """Whether the variable stands in an expression or statement."""
     return any(v.same_as(variable) for v in variables_of(node))
 
 
-def substitute(node: Any, values: Mapping[tirx.Var, Any]) -> Any:
+def substitute(node: Node, values: Mapping[tirx.Var, Expr]) -> Node:
     """The expression or statement with variables replaced."""
     found = {variable.__chandle__(): value for variable, value in values.items()}
     return tvm_ffi.structural_map(node, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))
 
 
-def terms_of(expression: Any) -> list[Any]:
+def terms_of(expression: Expr) -> list[Expr]:
     """The terms of a sum."""
     if isinstance(expression, tirx.Add):
         return terms_of(expression.a) + terms_of(expression.b)
     return [expression]
 
 
-def parted(expression: Any) -> tuple[Any, int]:
+def parted(expression: Expr) -> tuple[Expr, int]:
     """A sum, simplified, without the constants in it, and their sum."""
     terms = terms_of(expression)
     moving = total([t for t in terms if constant(t) is None], str(expression.ty.dtype))
     return moving, sum(number for t in terms if (number := constant(t)) is not None)
 
 
-def multiplied_out(expression: Any) -> list[Any]:
+def multiplied_out(expression: Expr) -> list[Expr]:
     """The terms of a sum of which none is a product of sums."""
     if isinstance(expression, tirx.Add):
         return multiplied_out(expression.a) + multiplied_out(expression.b)
@@ -99,7 +115,7 @@ def multiplied_out(expression: Any) -> list[Any]:
     return [expression]
 
 
-def conjuncts_of(condition: Any) -> list[Any]:
+def conjuncts_of(condition: Expr) -> list[Expr]:
     """The conditions that must all hold."""
     if isinstance(condition, tirx.And):
         return conjuncts_of(condition.a) + conjuncts_of(condition.b)
@@ -108,7 +124,7 @@ def conjuncts_of(condition: Any) -> list[Any]:
     return [condition]
 
 
-def choice_of(value: Any) -> tuple[Any, Any, Any] | None:
+def choice_of(value: Expr) -> tuple[Expr, Expr, Expr] | None:
     """(condition, value, other) of an `if_then_else` or a Select; None of anything else."""
     if isinstance(value, Call) and name_of(value) == "if_then_else":
         condition, chosen, other = value.args
@@ -118,7 +134,7 @@ def choice_of(value: Any) -> tuple[Any, Any, Any] | None:
     return None
 
 
-def total(parts: list[Any], dtype: str = "int32") -> Any:
+def total(parts: list[Expr], dtype: str = "int32") -> Expr:
     """The sum of some terms, in a type; 0 of none."""
     result = tirx.const(0, dtype)
     for part in parts:
@@ -126,19 +142,19 @@ def total(parts: list[Any], dtype: str = "int32") -> Any:
     return Analyzer().simplify(result)
 
 
-def constant(expression: Any) -> int | None:
+def constant(expression: Expr | int | None) -> int | None:
     """The number, where it is known."""
     if isinstance(expression, int):
         return expression
     return int(expression) if isinstance(expression, tirx.IntImm) else None
 
 
-def i32(number: int) -> Any:
+def i32(number: int) -> Expr:
     """A constant of 32 bits."""
     return tirx.const(number, "int32")
 
 
-def narrowed(expression: Any) -> Any:
+def narrowed(expression: Expr) -> Expr:
     """An index below 2^31, of parts that are, in 32 bits."""
     if isinstance(expression, tirx.IntImm):
         return i32(int(expression))
@@ -151,7 +167,7 @@ def narrowed(expression: Any) -> Any:
     return tirx.Cast("int32", expression)
 
 
-def widened(expression: Any) -> Any:
+def widened(expression: Expr) -> Expr:
     """The same number, computed in 64 bits, in which nothing of it wraps around."""
     if isinstance(expression, tirx.IntImm):
         return tirx.const(int(expression), "int64")
@@ -162,7 +178,7 @@ def widened(expression: Any) -> Any:
     return expression if str(expression.ty.dtype) == "int64" else tirx.Cast("int64", expression)
 
 
-def ramp(base: Any, lanes: int) -> Any:
+def ramp(base: Expr | int, lanes: int) -> Expr:
     """Consecutive indices; a single one is no vector."""
     base = i32(base) if isinstance(base, int) else base
     return tirx.Ramp(base, i32(1), lanes) if lanes > 1 else base
@@ -173,12 +189,12 @@ def of_length(dtype: str, lanes: int) -> str:
     return dtype if lanes == 1 else f"{dtype}x{lanes}"
 
 
-def bits_of(dtype: Any) -> int:
+def bits_of(dtype: object) -> int:
     """Of one element of a type."""
     return int(tvm.DataType(str(dtype)).bits)
 
 
-def is_zero(expression: Any) -> bool:
+def is_zero(expression: Expr) -> bool:
     """Whether it is the constant 0, not the float -0, or a vector of them."""
     if isinstance(expression, tirx.Broadcast):
         return is_zero(expression.value)
@@ -189,7 +205,7 @@ def is_zero(expression: Any) -> bool:
     return isinstance(expression, tirx.IntImm) and int(expression.value) == 0
 
 
-def multiple_of(expression: Any) -> int:
+def multiple_of(expression: Expr | int) -> int:
     """A number that surely divides an expression; 0 if that is 0."""
     if isinstance(expression, tirx.Add | tirx.Sub):
         return int(np.gcd(multiple_of(expression.a), multiple_of(expression.b)))
@@ -202,7 +218,7 @@ def multiple_of(expression: Any) -> int:
     return 1
 
 
-def aligned(run: Sequence[Item], place: Callable[[Item], Any]) -> Iterator[list[Item]]:
+def aligned(run: Sequence[Item], place: Callable[[Item], Expr]) -> Iterator[list[Item]]:
     """Neighbours in pieces that surely start at multiples of their own lengths, powers of two."""
     rest = list(run)
     while rest:
@@ -224,7 +240,7 @@ class NotNumbersError(MfmadslError):
     """An expression has something in it that `numbers` does not compute."""
 
 
-def numbers(expression: Any, values: Mapping[str, Any]) -> npt.NDArray[np.int64]:
+def numbers(expression: Expr | int, values: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.int64]:
     """An integer expression for arrays of values of its variables, by their names.
 
     Raises NotNumbersError if it has anything else in it; divisions are of what is not negative.
@@ -237,13 +253,13 @@ def numbers(expression: Any, values: Mapping[str, Any]) -> npt.NDArray[np.int64]
         return np.asarray(values[expression.name], np.int64)
     if isinstance(expression, tirx.Cast):
         return numbers(expression.value, values)
-    if type(expression) in _NUMPY:
-        function: Any = _NUMPY[type(expression)]
+    if isinstance(expression, OfTwo) and type(expression) in _NUMPY:
+        function = _NUMPY[type(expression)]
         return np.asarray(function(numbers(expression.a, values), numbers(expression.b, values)))
     raise NotNumbersError(str(expression))
 
 
-def elements_of(index: Any) -> range:
+def elements_of(index: Expr) -> range:
     """The elements of an array of registers that an index names."""
     if isinstance(index, tirx.Ramp):
         start, stride = constant(index.base), constant(index.stride)

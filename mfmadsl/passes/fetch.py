@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tvm import tirx
-from tvm.tirx import AllocBuffer, Bind, BufferStore
+from tvm.tirx import AllocBuffer, Bind, BufferStore, Expr
 
 from mfmadsl.passes import device
 from mfmadsl.passes.address import Address, address_of, bytes_of, check_span, over_all_turns
@@ -34,7 +33,7 @@ from mfmadsl.passes.expression import (
 from mfmadsl.passes.linear import largest
 from mfmadsl.passes.loop import Loop
 
-Let = Callable[[str, Any], Any]
+Let = Callable[[str, Expr], Expr]
 """Gives a value a name ahead of the loop, and returns that."""
 
 
@@ -46,8 +45,8 @@ class Tail:
     reach it; `always` says that others than the last turn may.
     """
 
-    value: Any
-    place: Any
+    value: Expr
+    place: Expr
     always: bool
 
 
@@ -64,8 +63,8 @@ class Fetch:
     edges: Edges
     registers: tirx.Buffer
     binds: tuple[Bind, ...]
-    offset: Any
-    shift: Any = None
+    offset: Expr
+    shift: Expr | None = None
     tail: Tail | None = None
 
     @property
@@ -97,7 +96,7 @@ class Fetch:
         """Whether its registers hold just what is wanted, in all turns but the last."""
         return not self.is_shifted and not (self.edges.always and any(self.edges.masks))
 
-    def _place(self, k: Any, masked: bool) -> tuple[Any, Any, Any]:
+    def _place(self, k: Expr, masked: bool) -> tuple[Expr, Expr, Expr]:
         """(origin, offset, scalar offset) of turn `k`.
 
         With the scalar alone no turn may leave the buffer: what is left of its size, which bounds
@@ -113,7 +112,7 @@ class Fetch:
             offset = device.select(now, offset, i32(device.PAST_THE_END))
         return origin, offset, step
 
-    def fetch(self, k: Any, is_last: bool) -> list[BufferStore]:
+    def fetch(self, k: Expr, is_last: bool) -> list[BufferStore]:
         """The loads of turn `k`; those of the last one take care of its edges."""
         origin, offset, step = self._place(k, self.edges.always or is_last)
         data, size = self.run[0].buffer.data, bytes_of(self.run[0].buffer)
@@ -128,7 +127,7 @@ class Fetch:
             first += words
         return loads
 
-    def arguments(self, k: Any) -> tuple[Any, ...]:
+    def arguments(self, k: Expr) -> tuple[Expr, ...]:
         """(base, origin, size, offset, step) of turn `k`, as the device functions take them."""
         origin, offset, step = self._place(k, self.edges.always)
         buffer = self.run[0].buffer
@@ -138,9 +137,9 @@ class Fetch:
         """Of its registers."""
         return AllocBuffer(self.registers)
 
-    def word(self, index: int, k: Any, is_last: bool) -> Any:
+    def word(self, index: int, k: Expr, is_last: bool) -> Expr:
         """One word of what was loaded for turn `k`."""
-        if self.is_shifted:
+        if self.shift is not None:
             value = device.shifted(
                 self._raw(index + 1, k, is_last), self._raw(index, k, is_last), self.shift
             )
@@ -151,7 +150,7 @@ class Fetch:
         mask = self._mask(index, k)
         return value if mask is None else value & mask
 
-    def _raw(self, index: int, k: Any, is_last: bool) -> Any:
+    def _raw(self, index: int, k: Expr, is_last: bool) -> Expr:
         value = tirx.BufferLoad(self.registers, [i32(index)])
         if self.tail is None or not (is_last or self.tail.always):
             return value
@@ -159,7 +158,7 @@ class Fetch:
         place = self.offset + step + i32(self.address.ahead + index * WORD)
         return device.select(place.equal(self.tail.place), self.tail.value, value)
 
-    def _mask(self, index: int, k: Any) -> Any:
+    def _mask(self, index: int, k: Expr) -> Expr | None:
         each = max(1, WORD // self.size)
         mask, needed = None, False
         for part in range(each):
@@ -172,7 +171,7 @@ class Fetch:
             mask = bits if mask is None else mask | bits
         return mask if needed else None
 
-    def element(self, index: int, k: Any, is_last: bool) -> Any:
+    def element(self, index: int, k: Expr, is_last: bool) -> Expr:
         """The value of one element."""
         dtype = str(self.run[0].buffer.dtype)
         if self.size == 8:
@@ -192,7 +191,7 @@ class Fetch:
 
 def fetch_of(
     run: Sequence[Source], loop: Loop, number: int, exact: bool = True,
-    exchanged: Mapping[tirx.Var, Any] | None = None,
+    exchanged: Mapping[tirx.Var, Expr] | None = None,
 ) -> Fetch:  # fmt: skip
     """The fetch of neighbours, `number` in the names of its values.
 
@@ -205,7 +204,7 @@ def fetch_of(
     address = address_of(run, loop, exchanged, loop.lean and edges.are_last)
     binds: list[Bind] = []
 
-    def let(name: str, value: Any) -> Any:
+    def let(name: str, value: Expr) -> Expr:
         if constant(value) is not None or isinstance(value, tirx.Var):
             return value
         variable = tirx.Var(f"{name}_{number}", str(value.ty.dtype))
@@ -241,7 +240,7 @@ def _is_shifted(run: Sequence[Source], address: Address) -> bool:
     return any(multiple_of(part) % WORD for part in parts)
 
 
-def _aligned(run: Sequence[Source], address: Address, let: Let) -> tuple[Address, Any]:
+def _aligned(run: Sequence[Source], address: Address, let: Let) -> tuple[Address, Expr | None]:
     """With a base of whole words, and what is left of it for the lanes, if anything is."""
     if multiple_of(address.step) % WORD:
         raise NotUnderstoodError(f"`{run[0].buffer.name}` is aligned otherwise from turn to turn")
@@ -259,14 +258,14 @@ def _tail(run: Sequence[Source], address: Address, loop: Loop, let: Let) -> Tail
     if number is not None and number % WORD == 0:
         return None
     whole = size & tirx.const(-WORD, "int64")
-    value: Any = None
+    value: Expr = i32(0)
     for byte in range(0, WORD - element, element):
         part = device.call(
             "int32", f"buffer.load.{device.KINDS[element]}", buffer.data, whole, size, i32(byte),
             i32(0),
         )  # fmt: skip
         part = tirx.shift_left(part, i32(8 * byte)) if byte else part
-        value = part if value is None else value | part
+        value = value | part if byte else part
     return Tail(
         let("tail", value),
         let("tail_place", tirx.Cast("int32", whole - address.origin)),

@@ -6,10 +6,10 @@ LLVM would fill them where the loop begins, which is when all waves wait for eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeGuard
 
 from tvm import tirx
-from tvm.tirx import BufferStore
+from tvm.tirx import BufferStore, Expr, Stmt
 
 from mfmadsl.passes import device
 from mfmadsl.passes.expression import constant, elements_of, i32, is_zero, of_length, ramp, scope_of
@@ -17,14 +17,14 @@ from mfmadsl.passes.expression import constant, elements_of, i32, is_zero, of_le
 _WORDS = ("int32", "float32")
 
 
-def fills_at_end(statements: Sequence[Any]) -> int:
-    """How many of the last statements put a zero into a register, and do nothing else."""
-    count = 0
+def fills_at_end(statements: Sequence[Stmt]) -> list[BufferStore]:
+    """The last statements, as far as they put a zero into a register, and do nothing else."""
+    found: list[BufferStore] = []
     for statement in reversed(statements):
         if not _is_fill(statement):
             break
-        count += 1
-    return count
+        found.insert(0, statement)
+    return found
 
 
 def filled_here(fills: Sequence[BufferStore]) -> list[BufferStore]:
@@ -40,12 +40,12 @@ def filled_here(fills: Sequence[BufferStore]) -> list[BufferStore]:
     return found
 
 
-def _zeros(dtype: str, count: int) -> Any:
+def _zeros(dtype: str, count: int) -> Expr:
     zeros = device.zeros() if count == 2 else device.renewed(i32(0))
     return zeros if dtype == "int32" else tirx.reinterpret(of_length(dtype, count), zeros)
 
 
-def _is_fill(statement: Any) -> bool:
+def _is_fill(statement: Stmt) -> TypeGuard[BufferStore]:
     return (
         isinstance(statement, BufferStore)
         and scope_of(statement.buffer) == "local"
@@ -56,7 +56,7 @@ def _is_fill(statement: Any) -> bool:
     )
 
 
-def _is_known(index: Any) -> bool:
+def _is_known(index: Expr) -> bool:
     """Whether it names registers by numbers."""
     if isinstance(index, tirx.Ramp):
         return constant(index.base) is not None and constant(index.stride) == 1

@@ -27,17 +27,17 @@ the number.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeGuard
 
 import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.target.codegen import llvm_lookup_intrinsic_id
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.passes.device import called, device, intrinsic
 from mfmadsl.passes.error import LoweringError
-from mfmadsl.passes.rewrite import dtype_of, rewrite, with_body
+from mfmadsl.passes.rewrite import Computing, dtype_of, rewrite, with_body
 
 _EXACT = {"sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
           "round": "nearbyint", "nearbyint": "nearbyint", "fma": "fma",
@@ -72,7 +72,7 @@ def expand_functions(function: PrimFunc) -> PrimFunc:
     return rewrite(function, _computes, _computed)
 
 
-def _computes(expression: Any) -> bool:
+def _computes(expression: Computing) -> bool:
     if isinstance(expression, tirx.Cast):
         return dtype_of(expression) == "float16" and _is_exp2(expression.value)
     if isinstance(expression, tirx.NE):
@@ -80,13 +80,14 @@ def _computes(expression: Any) -> bool:
     return isinstance(expression, tvm.ir.Call) and called(expression) in FUNCTIONS
 
 
-def _computed(expression: Any) -> Any:
+def _computed(expression: Computing) -> Expr:
     if isinstance(expression, tirx.Cast):
         return _as_float16(expression.value)
     if isinstance(expression, tirx.NE):
         # TVM's code for it is false of NaN, and it would make it of the negation of `==`.
         equal = tirx.EQ(expression.a, expression.b)
         return tirx.Select(equal, tirx.const(False, "bool"), tirx.const(True, "bool"))
+    assert isinstance(expression, tvm.ir.Call)
     return expanded(called(expression), dtype_of(expression), list(expression.args))
 
 
@@ -97,7 +98,7 @@ def prefer_numbers(function: PrimFunc) -> PrimFunc:
     of it. They may be those of vectors.
     """
 
-    def chosen(expression: Any) -> Any:
+    def chosen(expression: tirx.Max | tirx.Min) -> Expr:
         if dtype_of(expression) not in _FLOATS:
             return expression
         name = "llvm.maxnum" if isinstance(expression, tirx.Max) else "llvm.minnum"
@@ -107,7 +108,7 @@ def prefer_numbers(function: PrimFunc) -> PrimFunc:
     return with_body(function, body)
 
 
-def expanded(name: str, dtype: str, arguments: list[Any]) -> Any:
+def expanded(name: str, dtype: str, arguments: list[Expr]) -> Expr:
     """A call of a function of scalars, as what becomes machine code.
 
     Raises LoweringError if there is no such function of `dtype`.
@@ -127,7 +128,7 @@ def expanded(name: str, dtype: str, arguments: list[Any]) -> Any:
     )
 
 
-def _of_float32(name: str, arguments: list[Any]) -> Any:
+def _of_float32(name: str, arguments: list[Expr]) -> Expr:
     if name in _EXPANDED:
         return intrinsic("float32", f"llvm.{name}", *arguments)
     if name == "pow" and (times := _whole(arguments[1])) in (2, 3, 4):
@@ -135,7 +136,7 @@ def _of_float32(name: str, arguments: list[Any]) -> Any:
     return device("float32", name, *arguments)
 
 
-def _as_float16(value: Any) -> Any:
+def _as_float16(value: Expr) -> Expr:
     """A value of float32, rounded.
 
     The chip's own `exp2` gives 0 in place of denormal numbers, which are 0 as float16 anyway: it
@@ -146,7 +147,7 @@ def _as_float16(value: Any) -> Any:
     return value.astype("float16")
 
 
-def _is_exp2(expression: Any) -> bool:
+def _is_exp2(expression: Expr) -> TypeGuard[tvm.ir.Call]:
     """Whether it is `exp2` of a float32, as LLVM's."""
     if not isinstance(expression, tvm.ir.Call) or dtype_of(expression) != "float32":
         return False
@@ -155,7 +156,7 @@ def _is_exp2(expression: Any) -> bool:
     return int(expression.args[0]) == _EXP2
 
 
-def _whole(exponent: Any) -> int | None:
+def _whole(exponent: Expr) -> int | None:
     """A whole number that is known here."""
     while isinstance(exponent, tirx.Cast):
         exponent = exponent.value

@@ -11,12 +11,12 @@ share their columns while the rows stay in the cache. A loop of the kernel is an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import tvm_ffi
 from tvm import tirx
-from tvm.tirx import AttrStmt, Bind, For, ForKind, PrimFunc, SeqStmt, Var
+from tvm.tirx import AttrStmt, Bind, Expr, For, ForKind, PrimFunc, SeqStmt, Stmt, Var
 
 from mfmadsl.passes import device
 from mfmadsl.passes.annotation import DIES, GROUP, WORKGROUPS
@@ -50,7 +50,7 @@ def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
     """The device function with all its tiles along blockIdx.x, in the order of the grid."""
     axes: dict[str, AttrStmt] = {}
 
-    def axis(node: AttrStmt) -> Any:
+    def axis(node: AttrStmt) -> Stmt:
         tag = str(node.node.thread_tag) if node.attr_key == "thread_extent" else ""
         if not tag.startswith("blockIdx"):
             return node
@@ -71,7 +71,7 @@ def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
     if grid.workgroups is None:
         count = tiles
         placed = [Bind(number, _by_die(own, tiles, grid.dies)), *binds, body]
-        statement: Any = SeqStmt(placed)
+        statement: Stmt = SeqStmt(placed)
     else:
         count = _least(tiles, i32(grid.workgroups))
         again = Var("turn", "int32")
@@ -85,21 +85,24 @@ def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
     return function.with_body(whole)
 
 
-def _places(number: Var, extents: dict[str, Any], grid: Grid) -> tuple[list[Bind], dict[str, Any]]:
+def _places(
+    number: Var, extents: dict[str, Expr], grid: Grid
+) -> tuple[list[Bind], dict[str, Expr]]:
     """Where a tile is on each axis, by its number; each quotient is computed once."""
     binds: list[Bind] = []
 
-    def let(name: str, value: Any) -> Any:
+    def let(name: str, value: Expr) -> Expr:
         if constant(value) is not None:
             return value
         variable = Var(name, "int32")
         binds.append(Bind(variable, value))
         return variable
 
+    inside: Expr = number
     columns, rows = let("columns", extents["x"]), let("rows", extents["y"])
     layer = let("layer", columns * rows)
     if constant(extents["z"]) == 1:
-        z, inside = i32(0), number
+        z = i32(0)
     else:
         z = let("z", _quotient(number, layer))
         inside = let("inside", number - z * layer)
@@ -112,7 +115,7 @@ def _places(number: Var, extents: dict[str, Any], grid: Grid) -> tuple[list[Bind
     return binds, {"x": x, "y": y, "z": z}
 
 
-def _by_die(number: Any, tiles: Any, dies: int) -> Any:
+def _by_die(number: Expr, tiles: Expr, dies: int) -> Expr:
     """The tile of a workgroup, both by their numbers, such that a die has consecutive tiles."""
     if dies == 1:
         return number
@@ -122,25 +125,25 @@ def _by_die(number: Any, tiles: Any, dies: int) -> Any:
     return die * each + _least(die, more) + turn
 
 
-def _product(extents: Any) -> Any:
-    total: Any = i32(1)
+def _product(extents: Iterable[Expr]) -> Expr:
+    total: Expr = i32(1)
     for extent in extents:
         total = total * extent
     return total
 
 
-def _narrow(extent: Any) -> Any:
+def _narrow(extent: Expr) -> Expr:
     return _as(extent, "int32")
 
 
-def _as(value: Any, dtype: str) -> Any:
+def _as(value: Expr, dtype: str) -> Expr:
     return value if str(value.ty.dtype) == dtype else tirx.Cast(dtype, value)
 
 
-def _quotient(a: Any, b: Any) -> Any:
+def _quotient(a: Expr, b: Expr) -> Expr:
     """Of numbers that are not negative, where rounding towards zero takes no remainder."""
     return tirx.truncdiv(a, b)
 
 
-def _least(a: Any, b: Any) -> Any:
+def _least(a: Expr, b: Expr) -> Expr:
     return tirx.min(a, b)

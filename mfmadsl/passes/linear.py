@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import tirx
 from tvm.sym import Analyzer
+from tvm.tirx import Expr
 
 from mfmadsl.passes.expression import constant
 
@@ -25,11 +25,11 @@ class Linear:
         return dict(self.terms)
 
 
-def linear(expression: Any) -> Linear:
+def linear(expression: Expr) -> Linear:
     """The expression, simplified before, as a sum."""
     terms: dict[str, int] = {}
 
-    def add(node: Any, times: int) -> int:
+    def add(node: Expr, times: int) -> int:
         number = constant(node)
         if number is not None:
             return number * times
@@ -59,7 +59,7 @@ def common_factor(whole: Linear, part: Linear) -> int | None:
     return int(ratio) if ratio > 0 and ratio == int(ratio) else None
 
 
-def bounded(condition: Any) -> tuple[Any, Any] | None:
+def bounded(condition: Expr) -> tuple[Expr, Expr] | None:
     """(expression, bound) of a condition that says expression < bound; None if it says more."""
     if isinstance(condition, tirx.LT):
         return condition.a, condition.b
@@ -72,7 +72,7 @@ def bounded(condition: Any) -> tuple[Any, Any] | None:
     return None
 
 
-def largest(expression: Any, conditions: Sequence[Any], analyzer: Analyzer) -> int | None:
+def largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) -> int | None:
     """What an expression is at most where all conditions hold; None if no number is known.
 
     `analyzer` knows the ranges of the variables.
@@ -100,7 +100,7 @@ def largest(expression: Any, conditions: Sequence[Any], analyzer: Analyzer) -> i
     return least
 
 
-def counts_down(expression: Any, analyzer: Analyzer) -> bool:
+def counts_down(expression: Expr, analyzer: Analyzer) -> bool:
     """Whether something of a sum may be negative, so that only the whole of it is not."""
     if isinstance(expression, tirx.Cast):
         return counts_down(expression.value, analyzer)

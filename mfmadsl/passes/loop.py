@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
+from tvm.tirx import Expr
 
 from mfmadsl.passes.expression import constant, variables_of
 from mfmadsl.passes.linear import bounded
@@ -23,18 +23,18 @@ class Loop:
     """
 
     variable: tirx.Var
-    count: Any
+    count: Expr
     analyzer: Analyzer
     before_last: Analyzer
     threads: Mapping[str, int]
     symbols: frozenset[str] = frozenset()
     lean: bool = False
 
-    def is_uniform(self, expression: Any) -> bool:
+    def is_uniform(self, expression: Expr) -> bool:
         """Whether it is the same for all threads."""
         return not any(v.name in self.threads for v in variables_of(expression))
 
-    def holds_before_last(self, condition: Any) -> bool:
+    def holds_before_last(self, condition: Expr) -> bool:
         """Whether a condition holds in all turns but the last one.
 
         The analyzer proves it for numbers; for a symbolic K from the loop's extent being its

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
-from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc
+from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt
 
 from mfmadsl.model import Read
 from mfmadsl.passes.annotation import PIPELINE
@@ -72,7 +71,7 @@ def scalar_loops(function: PrimFunc) -> PrimFunc:
     return function.with_body(tvm_ffi.structural_map(function.body, (For, outer)))
 
 
-def uses(statement: Any, variable: tirx.Var) -> bool:
+def uses(statement: Stmt, variable: tirx.Var) -> bool:
     found: list[tirx.Var] = []
     tvm_ffi.structural_walk(
         statement, (tirx.Var, lambda v: found.append(v) if v.same_as(variable) else None)
@@ -99,12 +98,12 @@ def main_loop(
     statements = [s for s in flat if not isinstance(s, AllocBuffer)]
     kinds = [kind_of(store_of(s)) for s in statements]
     copies = [s for s, kind in zip(statements, kinds, strict=True) if kind == "copy"]
-    others = [s for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
+    others = [store_of(s) for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
     if not copies:
         raise NotUnderstoodError("it has no copies into the LDS")
     _check_order(statements, kinds)
     kinds = [kind for kind in kinds if kind != "copy"]
-    if "read" not in kinds or not any(is_matrix(store_of(s).value) for s in others):
+    if "read" not in kinds or not any(is_matrix(s.value) for s in others):
         raise NotUnderstoodError("it has no reads of the LDS, or no matrix instruction")
     steps = register_steps(others, kinds, lane, available)
     copied = {store_of(s).buffer.__chandle__() for s in copies}
@@ -114,12 +113,12 @@ def main_loop(
     return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps))
 
 
-def _check_order(statements: Sequence[Any], kinds: Sequence[str]) -> None:
+def _check_order(statements: Sequence[Stmt], kinds: Sequence[str]) -> None:
     """All copies may be done first: none is into a tile that has been read before."""
     read: set[int] = set()
     for statement, kind in zip(statements, kinds, strict=True):
         if kind == "read":
-            read |= {load.source.__chandle__() for load in loads_of(statement.value)}
+            read |= {load.source.__chandle__() for load in loads_of(store_of(statement).value)}
         elif kind == "copy" and store_of(statement).buffer.__chandle__() in read:
             raise NotUnderstoodError(
                 f"not all copies into `{store_of(statement).buffer.name}` come before its reads"

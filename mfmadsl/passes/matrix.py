@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TypeGuard
 
 from tvm import ir, tirx
 from tvm.ir import Call
 from tvm.target.codegen import llvm_get_intrinsic_name
-from tvm.tirx import BufferStore
+from tvm.tirx import BufferStore, Expr
 
 from mfmadsl.passes.expression import constant, elements_of, loads_of, name_of
 
 _MATRIX = (".mfma.", ".smfmac.")
 
 
-def is_matrix(value: Any) -> bool:
+def is_matrix(value: Expr) -> TypeGuard[Call]:
     """Whether a value is that of a matrix instruction, whose sums are one of its operands."""
     return isinstance(value, Call) and any(part in called(value) for part in _MATRIX)
 
@@ -50,6 +50,7 @@ def _spelled(statement: BufferStore) -> list[BufferStore]:
     value = statement.value
     own = tirx.BufferLoad(statement.buffer, list(statement.indices))
     while True:
+        assert is_matrix(value)
         inner = [n for n, argument in enumerate(value.args) if is_matrix(argument)]
         if not inner:
             chain.append(BufferStore(statement.buffer, value, list(statement.indices)))

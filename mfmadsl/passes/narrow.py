@@ -14,18 +14,17 @@ bits; what of them is in no array becomes integers in `bits.py`, at the end of l
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import tvm
 from tvm import tirx
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.model import ELEMENT_TYPES, Architecture
 from mfmadsl.passes.bits import BITS, rounded
 from mfmadsl.passes.device import called, device, device_function
 from mfmadsl.passes.functions import FUNCTIONS
 from mfmadsl.passes.reduction import widen_reductions
-from mfmadsl.passes.rewrite import BINARY, dtype_of, rewrite
+from mfmadsl.passes.rewrite import Binary, Computing, dtype_of, rewrite
 
 
 def narrow_types(function: PrimFunc, chip: Architecture | None = None) -> PrimFunc:
@@ -37,7 +36,7 @@ def narrow_types(function: PrimFunc, chip: Architecture | None = None) -> PrimFu
     return rewrite(widen_reductions(function), _computes, partial(_computed, chip))
 
 
-def _computes(expression: Any) -> bool:
+def _computes(expression: Computing) -> bool:
     if isinstance(expression, tvm.ir.Call):
         if _conversion(expression):
             return True  # written by hand
@@ -49,8 +48,8 @@ def _computes(expression: Any) -> bool:
     return dtype_of(expression.a) in BITS
 
 
-def _computed(chip: Architecture | None, expression: Any) -> Any:
-    if name := _conversion(expression):
+def _computed(chip: Architecture | None, expression: Computing) -> Expr:
+    if isinstance(expression, tvm.ir.Call) and (name := _conversion(expression)):
         return _convert(chip, dtype_of(expression), name, expression.args[1])
     dtype = dtype_of(expression)
     if isinstance(expression, tirx.Cast):
@@ -58,7 +57,8 @@ def _computed(chip: Architecture | None, expression: Any) -> Any:
         if dtype in BITS:
             return _narrow(chip, value.astype("float32"), dtype)
         return value.astype(dtype)
-    if isinstance(expression, BINARY):
+    result: Expr
+    if isinstance(expression, Binary):
         result = type(expression)(_wide(chip, expression.a), _wide(chip, expression.b))
     else:
         kind = "float32" if dtype in BITS else dtype
@@ -67,7 +67,7 @@ def _computed(chip: Architecture | None, expression: Any) -> Any:
     return _narrow(chip, result, dtype) if dtype in BITS else result
 
 
-def _wide(chip: Architecture | None, value: Any) -> Any:
+def _wide(chip: Architecture | None, value: Expr) -> Expr:
     """The float32 that a narrow value is; of other types the value itself."""
     dtype = dtype_of(value)
     if dtype not in BITS:
@@ -80,19 +80,19 @@ def _wide(chip: Architecture | None, value: Any) -> Any:
     return _convert(chip, "float32", f"value.{dtype}", bits.astype("int32"))
 
 
-def _narrow(chip: Architecture | None, value: Any, dtype: str) -> Any:
+def _narrow(chip: Architecture | None, value: Expr, dtype: str) -> Expr:
     """A float32, rounded to a narrow type."""
     bits = _convert(chip, "int32", f"bits.{dtype}", value)
     return tirx.reinterpret(dtype, bits.astype(BITS[dtype]))
 
 
-def _conversion(call: Any) -> str:
+def _conversion(call: Expr) -> str:
     """The device function that a call converts a narrow value by, or nothing."""
     name = device_function(call) if isinstance(call, tvm.ir.Call) else ""
     return name if name.startswith(("bits.", "value.")) else ""
 
 
-def _convert(chip: Architecture | None, to: str, name: str, value: Any) -> Any:
+def _convert(chip: Architecture | None, to: str, name: str, value: Expr) -> Expr:
     """A call of a device function that converts, by the chip's instruction if it has one."""
     chips = ELEMENT_TYPES[name.partition(".")[2]].chips
     soft = chip is not None and chips and chip.name not in chips

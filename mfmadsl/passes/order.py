@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+
+from tvm.tirx import BufferStore, Stmt
 
 from mfmadsl.passes import device
 from mfmadsl.passes.matrix import is_matrix
@@ -22,18 +23,20 @@ many: an LDS read takes about as long as two of 32x32."""
 class Piece:
     """Statements that stay together; `cost` is about how many instructions they become."""
 
-    statements: tuple[Any, ...]
+    statements: tuple[Stmt, ...]
     cost: int = 1
 
 
-def one(statement: Any) -> Piece:
+def one(statement: Stmt) -> Piece:
     """A piece of one statement."""
     return Piece((statement,))
 
 
-def spread(computing: Sequence[Any], others: Sequence[Piece], slack: int = SLACK) -> list[Any]:
+def spread(
+    computing: Sequence[BufferStore], others: Sequence[Piece], slack: int = SLACK
+) -> list[Stmt]:
     """The others evenly before the computing; none before its last `slack`, if there is room."""
-    found: list[Any] = []
+    found: list[Stmt] = []
     waiting, spent = list(others), 0.0
     room, total = max(1, len(computing) - slack), sum(piece.cost for piece in others)
     for index, statement in enumerate(computing):
@@ -47,7 +50,7 @@ def spread(computing: Sequence[Any], others: Sequence[Piece], slack: int = SLACK
     return found + [statement for piece in waiting for statement in piece.statements]
 
 
-def split(computing: Sequence[Any], reads: Sequence[Piece]) -> int:
+def split(computing: Sequence[BufferStore], reads: Sequence[Piece]) -> int:
     """Where the reads of the next turn may begin: so many of the computing stand before them."""
     tail = min(len(computing) // 2, ceil(len(reads) / 2) + SLACK)
     return len(computing) - tail

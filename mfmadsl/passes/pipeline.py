@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.sym import Analyzer
-from tvm.tirx import AttrStmt, BufferStore, For, ForKind, IfThenElse, PrimFunc, SeqStmt, Var
+from tvm.tirx import (
+    AttrStmt,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+)
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes.annotation import PIPELINE
@@ -34,7 +44,7 @@ class Pipelined:
     function: PrimFunc
     remarks: tuple[str, ...]
     fast: int
-    spans: tuple[tuple[str, Any], ...]
+    spans: tuple[tuple[str, Expr], ...]
 
 
 def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipelined:
@@ -44,12 +54,12 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
     """
     remarks: list[str] = []
     fast: list[For] = []
-    spans: dict[str, tuple[str, Any]] = {}
+    spans: dict[str, tuple[str, Expr]] = {}
     threads, analyzer = _threads(function)
     kernel = Kernel(function, threads, analyzer, chip, lean)
     anew = {v: threads.extents[tag] for tag, v in threads.variables.items() if lean}
 
-    def rewrite(statement: Any, again: bool, fills: Sequence[BufferStore] = ()) -> Any:
+    def rewrite(statement: Stmt, again: bool, fills: Sequence[BufferStore] = ()) -> Stmt:
         if isinstance(statement, For):
             if PIPELINE in (statement.annotations or {}):
                 stages = int(statement.annotations[PIPELINE])
@@ -69,17 +79,17 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
             return SeqStmt(in_sequence(list(statement.seq), again))
         return _with_inner(statement, lambda inner: rewrite(inner, again))
 
-    def in_sequence(statements: Sequence[Any], again: bool) -> list[Any]:
+    def in_sequence(statements: Sequence[Stmt], again: bool) -> list[Stmt]:
         """What comes after a rewritten loop has thread indices of its own."""
-        done: list[Any] = []
+        done: list[Stmt] = []
         for number, statement in enumerate(statements):
-            before, kept = len(fast), len(done)
-            if not chip.separate_files and _surely_turns(statement):
-                kept -= fills_at_end(done)
-            rewritten = rewrite(statement, again, done[kept:])
+            before = len(fast)
+            taken = not chip.separate_files and _surely_turns(statement)
+            fills = fills_at_end(done) if taken else []
+            rewritten = rewrite(statement, again, fills)
             if len(fast) > before:
                 rest = in_sequence(statements[number + 1 :], again)
-                return [*done[:kept], rewritten, *renewed(rest, anew)]
+                return [*done[: len(done) - len(fills)], rewritten, *renewed(rest, anew)]
             done.append(rewritten)
         return done
 
@@ -87,14 +97,14 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
     return Pipelined(function.with_body(body), tuple(remarks), len(fast), tuple(spans.values()))
 
 
-def _surely_turns(statement: Any) -> bool:
+def _surely_turns(statement: Stmt) -> bool:
     """Whether it is an annotated loop, and not one that may turn no time at all."""
     if not isinstance(statement, For) or PIPELINE not in (statement.annotations or {}):
         return False
     return constant(statement.extent) is not None
 
 
-def _with_inner(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
+def _with_inner(statement: Stmt, rewrite: Callable[[Stmt], Stmt]) -> Stmt:
     """A statement with those in it rewritten."""
     if isinstance(statement, For):
         return For(

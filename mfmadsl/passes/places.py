@@ -11,14 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor
-from typing import Any
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from tvm import tirx
 from tvm.sym import Analyzer
-from tvm.tirx import Bind, Var
+from tvm.tirx import Bind, Buffer, Expr, Var
 
 from mfmadsl.passes import device
-from mfmadsl.passes.expression import constant, i32, multiple_of, parted
+from mfmadsl.passes.expression import OfTwo, constant, i32, multiple_of, parted
 
 
 @dataclass(frozen=True)
@@ -31,15 +33,16 @@ class Term:
 
 
 Swizzle = tuple[Term, ...]
+Place = TypeVar("Place", int, npt.NDArray[np.int64], Expr)
 
 
-def swizzled(x: Any, swizzle: Swizzle) -> Any:
+def swizzled(x: Place, swizzle: Swizzle) -> Place:
     """What is XORed to a place, of an integer, an array or an expression."""
     parts = [((x >> term.right) & term.mask) << term.left for term in swizzle]
     return reduce(xor, parts)
 
 
-def known_bits(expression: Any, threads: dict[str, int]) -> int | None:
+def known_bits(expression: Expr, threads: dict[str, int]) -> int | None:
     """The bits that may be set in an index that is not negative; None if it may be anything.
 
     `threads` says how many there are of each thread index.
@@ -52,7 +55,7 @@ def known_bits(expression: Any, threads: dict[str, int]) -> int | None:
     if isinstance(expression, Var):
         count = threads.get(expression.name)
         return None if count is None else (1 << (count - 1).bit_length()) - 1
-    if not hasattr(expression, "a") or not hasattr(expression, "b"):
+    if not isinstance(expression, OfTwo):
         return None
     operator = type(expression).__name__
     a, b = known_bits(expression.a, threads), known_bits(expression.b, threads)
@@ -99,10 +102,10 @@ class Places:
     binds: list[Bind] = field(default_factory=list)
     _found: dict[tuple[int, str, int], Var] = field(default_factory=dict)
 
-    def of(self, buffer: Any) -> Swizzle:
+    def of(self, buffer: Buffer) -> Swizzle:
         return self.swizzles.get(buffer.__chandle__(), ())
 
-    def index(self, place: Any, buffer: Any) -> Any:
+    def index(self, place: Expr, buffer: Buffer) -> Expr:
         """Where an element lies, that would lie at `place` without a swizzle."""
         swizzle = self.of(buffer)
         if not swizzle:
@@ -128,5 +131,6 @@ class Places:
             value = unit ^ swizzled(unit, tuple(narrow)) ^ i32(change >> low)
             self.binds.append(Bind(self._found[key], Analyzer().simplify(value)))
         found, rest = self._found[key], fixed & ~bits
-        found = (device.renewed(found) ^ i32(apart >> low) if apart else found) * i32(1 << low)
-        return found + i32(rest) if rest else found
+        unit = device.renewed(found) ^ i32(apart >> low) if apart else found
+        whole = unit * i32(1 << low)
+        return whole + i32(rest) if rest else whole

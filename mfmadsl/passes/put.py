@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import AllocBuffer, Bind, BufferStore, IfThenElse, Var
+from tvm.tirx import AllocBuffer, Bind, Buffer, BufferStore, Expr, IfThenElse, Stmt, Var
 
 from mfmadsl.passes import device
 from mfmadsl.passes.element import Element, sources, with_sources
@@ -27,10 +26,10 @@ class Put:
     run: tuple[Element, ...]
     home: Home
     variable: tirx.Var
-    index: Any
+    index: Expr
 
     @property
-    def buffer(self) -> Any:
+    def buffer(self) -> Buffer:
         return self.run[0].buffer
 
     @property
@@ -41,7 +40,7 @@ class Put:
     @cached_property
     def _origins(self) -> list[tuple[Fetch, int]]:
         """Those of the elements of a plain run."""
-        return [self._origin(each.value) for each in self.run]
+        return [self._origin(load) for each in self.run for load in loads_of(each.value)]
 
     def _origin(self, load: TensorLoad) -> tuple[Fetch, int]:
         tile = self.buffer.__chandle__()
@@ -78,7 +77,7 @@ class Put:
         shifted = words if any(f.is_shifted for f in self.fetches) else 0
         return 1 + shifted + (0 if self.is_straight else words)
 
-    def statements(self, k: Any, is_last: bool, buffer: Any = None) -> list[Any]:
+    def statements(self, k: Expr, is_last: bool, buffer: Buffer | None = None) -> list[Stmt]:
         """The store of turn `k`, into another buffer of the same kind if one is given."""
         buffer = self.buffer if buffer is None else buffer
         dtype, lanes = str(buffer.dtype), len(self.run)
@@ -99,18 +98,18 @@ class Put:
             condition = tirx.And(condition, each)
         return [*before, IfThenElse(condition, store, None)]
 
-    def _words(self, k: Any, is_last: bool) -> tuple[list[Any], Any]:
+    def _words(self, k: Expr, is_last: bool) -> tuple[list[Stmt], Expr]:
         words = len(self.run) * self.size // WORD
         first, _ = self._origins[0]
         if self.is_straight and first.is_plain and not is_last:
             return [], tirx.BufferLoad(first.registers, [ramp(0, words)])
         made = tirx.decl_buffer((words,), "int32", "made", scope="local")
-        before: list[Any] = [AllocBuffer(made)]
+        before: list[Stmt] = [AllocBuffer(made)]
         for index in range(words):
             before.append(BufferStore(made, self._word(index, k, is_last), [i32(index)]))
         return before, tirx.BufferLoad(made, [ramp(0, words)])
 
-    def _word(self, index: int, k: Any, is_last: bool) -> Any:
+    def _word(self, index: int, k: Expr, is_last: bool) -> Expr:
         """A word, of bytes that may come from several: by `v_perm_b32`, at most three times."""
         if self.size >= WORD:
             each = self.size // WORD
@@ -131,9 +130,9 @@ class Put:
             return device.permute(words[1], words[0], low | (high + 0x0404) << 16)
         return _four_bytes(words, first)
 
-    def _narrow(self, k: Any, is_last: bool) -> tuple[list[Any], Any]:
+    def _narrow(self, k: Expr, is_last: bool) -> tuple[list[Stmt], Expr]:
         """Fewer bytes than a word."""
-        value: Any = None
+        value: Expr = i32(0)
         for number, (fetch, place) in enumerate(self._origins):
             per_word = WORD // self.size
             word = fetch.word(place // per_word, k, is_last)
@@ -141,16 +140,16 @@ class Put:
             part = tirx.shift_right(word, i32(down)) if down else word
             part = part & i32((1 << 8 * self.size) - 1)
             part = tirx.shift_left(part, i32(8 * self.size * number)) if number else part
-            value = part if value is None else value | part
+            value = value | part if number else part
         return [], tirx.Cast(f"uint{8 * self.size * len(self.run)}", value)
 
-    def _computed(self, k: Any, is_last: bool) -> tuple[list[Any], Any]:
+    def _computed(self, k: Expr, is_last: bool) -> tuple[list[Stmt], Expr]:
         """Elements that are made of what was fetched, 0 where they lie past an edge."""
         dtype, lanes = str(self.buffer.dtype), len(self.run)
         made = tirx.decl_buffer((lanes,), dtype, "made", scope="local")
-        before: list[Any] = [AllocBuffer(made)]
+        before: list[Stmt] = [AllocBuffer(made)]
 
-        def fetched(load: TensorLoad) -> Any:
+        def fetched(load: TensorLoad) -> Expr:
             fetch, number = self._origin(load)
             return fetch.element(number, k, is_last)
 
@@ -172,7 +171,7 @@ def _as_fetched(each: Element, origin: tuple[Fetch, int]) -> bool:
     return fetch.run[number].is_wanted_as(own)
 
 
-def _four_bytes(words: Sequence[Any], bytes_: Sequence[int]) -> Any:
+def _four_bytes(words: Sequence[Expr], bytes_: Sequence[int]) -> Expr:
     """Four bytes of four words, by way of pairs of neighbouring bytes, that other words share."""
     pairs = []
     for low, high in ((0, 1), (2, 3)):

@@ -5,12 +5,10 @@ The hardware shuffles words, and TVM's code for it has variables of the type tha
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.tirx import PrimFunc
+from tvm.tirx import Buffer, Expr, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.bits import BITS
 from mfmadsl.passes.device import called
@@ -28,19 +26,19 @@ def widen_reductions(function: PrimFunc) -> PrimFunc:
     if not results:
         return function
 
-    def load(value: Any) -> Any:
+    def load(value: tvm.ir.TensorLoad) -> Expr:
         if value.source not in results:
             return value
         wide = tirx.BufferLoad(results[value.source], value.indices)
         return wide.astype(dtype_of(value))
 
-    def reduction(call: Any) -> Any:
+    def reduction(call: tvm.ir.Call) -> tvm.ir.Call:
         if called(call) != _REDUCTION:
             return call
         arguments = [_wide(argument) for argument in call.args]
         return tirx.call_intrin("void", call.op, *arguments)
 
-    def allocation(statement: Any) -> Any:
+    def allocation(statement: tirx.AllocBuffer) -> tirx.AllocBuffer:
         if statement.buffer not in results:
             return statement
         return tirx.AllocBuffer(results[statement.buffer], statement.annotations)
@@ -57,11 +55,11 @@ def widen_reductions(function: PrimFunc) -> PrimFunc:
     )  # fmt: skip
 
 
-def _results(body: Any) -> dict[Any, Any]:
+def _results(body: Stmt) -> dict[Buffer, Buffer]:
     """The buffers that take reduced narrow values, and what takes their place."""
-    found: dict[Any, Any] = {}
+    found: dict[Buffer, Buffer] = {}
 
-    def reduction(call: Any) -> None:
+    def reduction(call: tvm.ir.Call) -> None:
         if called(call) != _REDUCTION:
             return
         for argument in call.args[2 + int(call.args[0]) :]:
@@ -73,24 +71,24 @@ def _results(body: Any) -> dict[Any, Any]:
     return found
 
 
-def _wide(argument: Any) -> Any:
+def _wide(argument: Expr) -> Expr:
     """What was narrow as float32; the buffers of results are already."""
     if dtype_of(argument) not in BITS:
         return argument
     return argument.value if isinstance(argument, tirx.Cast) else argument.astype("float32")
 
 
-def _reducer(reducer: Any) -> Any:
+def _reducer(reducer: tirx.CommReducer) -> tirx.CommReducer:
     """The combination of float32 numbers that hold narrow ones."""
     narrow = [v for v in (*reducer.lhs, *reducer.rhs) if dtype_of(v) in BITS]
     if not narrow:
         return reducer
     wide = {variable: tirx.Var(variable.name, "float32") for variable in narrow}
 
-    def used(variable: Any) -> Any:
+    def used(variable: Var) -> Expr:
         return wide[variable].astype(dtype_of(variable)) if variable in wide else variable
 
-    def combined(result: Any) -> Any:
+    def combined(result: Expr) -> Expr:
         result = tvm_ffi.structural_map(result, (tirx.Var, used))
         return result.astype("float32") if dtype_of(result) in BITS else result
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import BufferStore
+from tvm.tirx import Buffer, BufferStore, Expr
 
 from mfmadsl.model import Read
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.exchange import exchanged
-from mfmadsl.passes.expression import aligned, bits_of, constant, elements_of, loads_of, ramp
+from mfmadsl.passes.expression import (
+    aligned,
+    bits_of,
+    constant,
+    elements_of,
+    load_of,
+    loads_of,
+    ramp,
+)
 from mfmadsl.passes.matrix import dealt, is_matrix
 from mfmadsl.passes.overlap import Statement, overlapped
 
@@ -52,11 +59,11 @@ def register_steps(
 def _versions(steps: Sequence[_Step]) -> list[_Step]:
     """Fragments of each step in buffers of their own, so that the next step's can be read early."""
     version: dict[tuple[int, int], int] = {}  # (buffer, element) to the step that read it
-    buffers: dict[tuple[int, int], Any] = {}
+    buffers: dict[tuple[int, int], Buffer] = {}
     read_at_all = {s.buffer.__chandle__() for reads, _ in steps for s in reads}
     last_use: dict[int, int] = {}
 
-    def of_step(buffer: Any, step: int) -> Any:
+    def of_step(buffer: Buffer, step: int) -> Buffer:
         key = buffer.__chandle__(), step
         if key not in buffers:
             name = f"{buffer.name}_{step}" if step else buffer.name
@@ -74,7 +81,7 @@ def _versions(steps: Sequence[_Step]) -> list[_Step]:
         assert step is not None
         return step
 
-    def load(node: TensorLoad) -> Any:
+    def load(node: TensorLoad) -> Expr:
         if node.source.__chandle__() not in read_at_all:
             return node
         return tirx.BufferLoad(of_step(node.source, step_of(node)), list(node.indices))
@@ -114,9 +121,9 @@ def _wide(reads: Iterable[BufferStore]) -> Iterator[BufferStore]:
     analyzer = Analyzer()
 
     def flush() -> Iterator[BufferStore]:
-        for piece in aligned(run, lambda read: read.value.indices[0]):
+        for piece in aligned(run, lambda read: load_of(read).indices[0]):
             first = piece[0]
-            (load,) = loads_of(first.value)
+            load = load_of(first)
             value = tirx.BufferLoad(load.source, [ramp(load.indices[0], len(piece))])
             yield BufferStore(first.buffer, value, [ramp(first.indices[0], len(piece))])
         run.clear()
@@ -126,9 +133,9 @@ def _wide(reads: Iterable[BufferStore]) -> Iterator[BufferStore]:
         if run and not (
             len(run) * size < 16
             and read.buffer.same_as(run[-1].buffer)
-            and read.value.source.same_as(run[-1].value.source)
+            and load_of(read).source.same_as(load_of(run[-1]).source)
             and constant(read.indices[0]) == (constant(run[-1].indices[0]) or 0) + 1
-            and analyzer.can_prove_equal(read.value.indices[0] - run[-1].value.indices[0], 1)
+            and analyzer.can_prove_equal(load_of(read).indices[0] - load_of(run[-1]).indices[0], 1)
         ):
             yield from flush()
         run.append(read)

@@ -10,13 +10,13 @@ Registers have no addresses: loops over them are unrolled, or they would be memo
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import AllocBuffer, AttrStmt, BufferStore, For, ForKind, PrimFunc
+from tvm.tirx import AllocBuffer, AttrStmt, Buffer, BufferStore, Expr, For, ForKind, PrimFunc
 
 from mfmadsl.passes.expression import constant, depends, scope_of
 
@@ -25,7 +25,7 @@ _MOST_UNROLLED = 1024  # statements that a loop over registers may become
 
 def registers(function: PrimFunc) -> PrimFunc:
     """The function, not flattened yet, with `warp` buffers as `local` ones where that is right."""
-    allocations: list[Any] = []
+    allocations: list[Buffer] = []
 
     def allocated(statement: AllocBuffer) -> None:
         if scope_of(statement.buffer) == "warp":
@@ -41,17 +41,17 @@ def registers(function: PrimFunc) -> PrimFunc:
         for handle, b in own.items()
     }
 
-    def load(node: TensorLoad) -> Any:
+    def load(node: TensorLoad) -> Expr:
         target = new.get(node.source.__chandle__())
         return node if target is None else tirx.BufferLoad(target, _without_lane(node.indices))
 
-    def store(node: BufferStore) -> Any:
+    def store(node: BufferStore) -> BufferStore:
         target = new.get(node.buffer.__chandle__())
         if target is None:
             return node
         return BufferStore(target, node.value, _without_lane(node.indices))
 
-    def allocation(node: AllocBuffer) -> Any:
+    def allocation(node: AllocBuffer) -> AllocBuffer:
         target = new.get(node.buffer.__chandle__())
         return node if target is None else AllocBuffer(target)
 
@@ -64,7 +64,7 @@ def registers(function: PrimFunc) -> PrimFunc:
 def unroll_over_registers(function: PrimFunc) -> PrimFunc:
     """The function with each loop unrolled whose variable is in an index of a `local` buffer."""
 
-    def loop(node: For) -> Any:
+    def loop(node: For) -> For:
         extent = constant(node.extent)
         if node.kind != ForKind.SERIAL or extent is None or node.annotations:
             return node
@@ -94,9 +94,11 @@ def _bounds(function: PrimFunc) -> tuple[Analyzer, list[tirx.Var]]:
     return analyzer, lanes
 
 
-def _own_lanes(function: PrimFunc, buffer: Any, analyzer: Analyzer, lanes: list[tirx.Var]) -> bool:
+def _own_lanes(
+    function: PrimFunc, buffer: Buffer, analyzer: Analyzer, lanes: list[tirx.Var]
+) -> bool:
     """Whether each lane only reaches its own elements of the buffer."""
-    places: list[Any] = []
+    places: list[Expr] = []
 
     def load(node: TensorLoad) -> None:
         if node.source.same_as(buffer):
@@ -112,14 +114,14 @@ def _own_lanes(function: PrimFunc, buffer: Any, analyzer: Analyzer, lanes: list[
     )
 
 
-def _without_lane(indices: Any) -> list[Any]:
+def _without_lane(indices: Sequence[Expr]) -> list[Expr]:
     return [*indices[:-2], indices[-1]]
 
 
 def _indexes_registers(loop: For) -> bool:
     found: list[bool] = []
 
-    def index(buffer: Any, indices: Any) -> None:
+    def index(buffer: Buffer, indices: Sequence[Expr]) -> None:
         if scope_of(buffer) == "local":
             found.append(any(depends(i, loop.loop_var) for i in indices))
 

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, get_args
 
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.tirx import ForKind, PrimFunc
+from tvm.tirx import BufferStore, Expr, For, ForKind, PrimFunc, Stmt
 
 from mfmadsl.passes.error import LoweringError
 
-BINARY = (
-    tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.EQ, tirx.NE, tirx.LT, tirx.LE,
-    tirx.GT, tirx.GE,
+Binary: TypeAlias = (
+    tirx.Add | tirx.Sub | tirx.Mul | tirx.Div | tirx.Max | tirx.Min
+    | tirx.EQ | tirx.NE | tirx.LT | tirx.LE | tirx.GT | tirx.GE
 )  # fmt: skip
 """Arithmetic and comparisons that floats have."""
 
-_COMPUTING = (*BINARY, tirx.Cast, tvm.ir.Call)
+Computing: TypeAlias = Binary | tirx.Cast | tvm.ir.Call
+_COMPUTING = get_args(Computing)
 
 
-def dtype_of(expression: Any) -> str:
+def dtype_of(expression: Expr) -> str:
     """The type of an expression's elements, or nothing where it has none."""
     return str(getattr(expression.ty, "dtype", "")).partition("x")[0]
 
 
-def lanes_of(expression: Any) -> int:
+def lanes_of(expression: Expr) -> int:
     return int(tvm.DataType(str(expression.ty.dtype)).lanes)
 
 
 def rewrite(
-    function: PrimFunc, computes: Callable[[Any], bool], computed: Callable[[Any], Any]
+    function: PrimFunc, computes: Callable[[Computing], bool], computed: Callable[[Computing], Expr]
 ) -> PrimFunc:
     """The function with each expression that `computes` holds for replaced, inner ones first.
 
@@ -40,7 +41,7 @@ def rewrite(
     """
     refused: list[str] = []
 
-    def replaced(expression: Any) -> Any:
+    def replaced(expression: Computing) -> Expr:
         if not computes(expression):
             return expression
         try:
@@ -51,10 +52,10 @@ def rewrite(
             refused.append(str(error))
             return expression
 
-    def unrolled(loop: Any) -> Any:
+    def unrolled(loop: For) -> For:
         if loop.kind != ForKind.VECTORIZED or not _holds(computes, loop.body):
             return loop
-        return tirx.For(
+        return For(
             loop.loop_var, loop.min, loop.extent, ForKind.UNROLLED, loop.body,
             loop.thread_binding, loop.annotations, loop.step, loop.span,
         )  # fmt: skip
@@ -64,7 +65,7 @@ def rewrite(
     if refused:
         message = refused[0]
         refused.clear()
-        stores: list[Any] = []
+        stores: list[BufferStore] = []
         tvm_ffi.structural_walk(function.body, (tirx.BufferStore, stores.append))
         for store in stores:
             tvm_ffi.structural_map(store.value, [(_COMPUTING, replaced)])
@@ -74,11 +75,11 @@ def rewrite(
     return with_body(function, body)
 
 
-def with_body(function: PrimFunc, body: Any) -> PrimFunc:
+def with_body(function: PrimFunc, body: Stmt) -> PrimFunc:
     return PrimFunc(function.params, body, function.ret_type, function.attrs)
 
 
-def _check_scalar(expression: Any) -> None:
+def _check_scalar(expression: Expr) -> None:
     if lanes_of(expression) > 1:
         raise LoweringError(
             f"a vector of {lanes_of(expression)} {dtype_of(expression)} is computed, which is done "
@@ -87,10 +88,10 @@ def _check_scalar(expression: Any) -> None:
         )
 
 
-def _holds(computes: Callable[[Any], bool], body: Any) -> bool:
+def _holds(computes: Callable[[Computing], bool], body: Stmt) -> bool:
     """Whether something in a statement is computed."""
 
-    def stop(expression: Any) -> Any:
+    def stop(expression: Computing) -> tvm_ffi.VisitInterrupt | None:
         return tvm_ffi.VisitInterrupt(True) if computes(expression) else None
 
     return tvm_ffi.structural_walk(body, [(_COMPUTING, stop)]) is not None

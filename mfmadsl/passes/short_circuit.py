@@ -7,12 +7,11 @@ that fails. Its code generator evaluates all of it, and reads what lies past an 
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
-from tvm.tirx import IfThenElse, PrimFunc
+from tvm.tirx import Expr, IfThenElse, PrimFunc, Stmt
 
 from mfmadsl.passes.expression import conjuncts_of, loads_of, name_of
 
@@ -20,14 +19,14 @@ from mfmadsl.passes.expression import conjuncts_of, loads_of, name_of
 def short_circuit(function: PrimFunc) -> PrimFunc:
     """The function with such conditions taken apart into branches within each other."""
 
-    def choice(node: Call) -> Any:
+    def choice(node: Call) -> Expr:
         if name_of(node) != "if_then_else":
             return node
         condition, value, other = node.args
         groups = _groups(condition)
         return reduce(lambda inner, c: tirx.if_then_else(c, inner, other), groups[::-1], value)
 
-    def branch(node: IfThenElse) -> Any:
+    def branch(node: IfThenElse) -> Stmt:
         groups = _groups(node.condition)
         if node.else_case is not None or len(groups) == 1:
             return node
@@ -38,9 +37,9 @@ def short_circuit(function: PrimFunc) -> PrimFunc:
     )
 
 
-def _groups(condition: Any) -> list[Any]:
+def _groups(condition: Expr) -> list[Expr]:
     """Conditions to ask one after the other: each that reads memory begins a group."""
-    groups: list[list[Any]] = [[]]
+    groups: list[list[Expr]] = [[]]
     for each in conjuncts_of(condition):
         if loads_of(each) and groups[-1]:
             groups.append([])

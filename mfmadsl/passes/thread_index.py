@@ -7,15 +7,14 @@ needs its registers for sums, and where there are too few, they are spilled.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from tvm.tirx import Bind, Var
+from tvm.tirx import Bind, Expr, Stmt, Var
 
 from mfmadsl.passes import device
 from mfmadsl.passes.expression import depends, i32, substitute
 
 
-def renewed(statements: Sequence[Any], threads: Mapping[Var, int]) -> list[Any]:
+def renewed(statements: Sequence[Stmt], threads: Mapping[Var, int]) -> list[Stmt]:
     """The statements, with thread indices that LLVM takes for others than those before.
 
     `threads` says how many there are of each.
@@ -26,6 +25,6 @@ def renewed(statements: Sequence[Any], threads: Mapping[Var, int]) -> list[Any]:
     return [*binds, *(substitute(statement, own) for statement in statements)]
 
 
-def _within(index: Any, count: int) -> Any:
+def _within(index: Expr, count: int) -> Expr:
     """The index, of which LLVM sees again how many there are."""
     return index & i32((1 << (count - 1).bit_length()) - 1)

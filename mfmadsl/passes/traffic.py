@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import AttrStmt, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Var
+from tvm.tirx import (
+    AttrStmt,
+    Buffer,
+    BufferStore,
+    Expr,
+    For,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+)
 
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
@@ -115,7 +126,7 @@ class Traffic:
         self.direct = self._direct() if stages == 2 else None
 
     @property
-    def spans(self) -> list[tuple[str, Any]]:
+    def spans(self) -> list[tuple[str, Expr]]:
         """(buffer, bytes) of what is fetched, where that is known at the launch only."""
         return [
             (str(fetch.run[0].buffer.name), fetch.address.span)
@@ -152,7 +163,7 @@ class Traffic:
         tiles = {s.buffer.__chandle__() for s in map(store_of, self.main.copies)}
         outside: list[str] = []
 
-        def walk(statement: Any) -> None:
+        def walk(statement: Stmt) -> None:
             if statement.same_as(self.loop):
                 return
             if isinstance(statement, BufferStore):
@@ -195,13 +206,13 @@ class Traffic:
                 swizzles[handle] = choose(known, size, length, self.kernel.chip.lds_read_banks)
         return swizzles
 
-    def _access(self, tile: Any, place: Any, count: int, is_read: bool) -> Access | None:
+    def _access(self, tile: Buffer, place: Expr, count: int, is_read: bool) -> Access | None:
         """An access of wave 0 in turn 0; None if others may be aligned otherwise, or unknown."""
         lanes = self.kernel.threads.extents.get("threadIdx.x", 0)
         if not lanes or lanes % WAVE_SIZE:
             return None
         lane = self.kernel.threads.variables["threadIdx.x"]
-        values: dict[str, Any] = {v.name: 0 for v in variables_of(place)}
+        values: dict[str, npt.ArrayLike] = {v.name: 0 for v in variables_of(place)}
         try:
             where = numbers(place, {**values, lane.name: np.arange(lanes)})
         except NotNumbersError:
@@ -253,7 +264,7 @@ class Traffic:
     def _placed(self, read: BufferStore) -> BufferStore:
         """A read of where its elements are."""
 
-        def load(node: TensorLoad) -> Any:
+        def load(node: TensorLoad) -> Expr:
             index = node.indices[0]
             if not isinstance(index, tirx.Ramp):
                 return tirx.BufferLoad(node.source, [self.places.index(index, node.source)])

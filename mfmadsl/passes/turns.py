@@ -23,20 +23,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import AllocBuffer, Bind, BufferStore, For, ForKind, IfThenElse, SeqStmt, Var
+from tvm.tirx import (
+    AllocBuffer,
+    Bind,
+    Buffer,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    Var,
+)
 
 from mfmadsl.passes import device
-from mfmadsl.passes.expression import constant, substitute
+from mfmadsl.passes.expression import Node, constant, substitute
 from mfmadsl.passes.fill import filled_here
 from mfmadsl.passes.order import Piece, one, split, spread
 from mfmadsl.passes.traffic import Traffic
 
-Tiles = dict[int, Any]
+Tiles = dict[int, Buffer]
 """For each tile by its handle, the one that stands for it in a stage."""
 
 
@@ -75,17 +86,17 @@ class Turns:
         """That of the loop's variable."""
         return str(self.traffic.main.variable.ty.dtype)
 
-    def number(self, x: int) -> Any:
+    def number(self, x: int) -> Expr:
         """A constant of that type."""
         return tirx.const(x, self.dtype)
 
     @cached_property
-    def last(self) -> Any:
+    def last(self) -> Expr:
         """The number of the last turn, by a name if it is not known."""
         count = constant(self.loop.extent)
         return self.number(count - 1) if count is not None else Var("last", self.dtype)
 
-    def turn(self, t: Any) -> Any:
+    def turn(self, t: Expr) -> Expr:
         """The turn of the loop that is done as number `t`."""
         if not self.last_first:
             return t
@@ -94,16 +105,16 @@ class Turns:
             return tirx.max(t - 1, self.number(0))
         return self.number(number - 1) if number else self.last
 
-    def at(self, statements: Sequence[Any], k: Any) -> list[Any]:
+    def at(self, statements: Sequence[Node], k: Expr) -> list[Node]:
         return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
 
-    def fetched(self, k: Any, is_last: bool) -> list[Any]:
+    def fetched(self, k: Expr, is_last: bool) -> list[Stmt]:
         return [s for f in self.traffic.fetches for s in f.fetch(k, is_last or self.always)]
 
-    def stored(self, k: Any, is_last: bool) -> list[Any]:
+    def stored(self, k: Expr, is_last: bool) -> list[Stmt]:
         return [s for p in self.traffic.puts for s in p.statements(k, is_last or self.always)]
 
-    def moves(self, k: Any, ahead: Any, tiles: Tiles) -> list[Piece]:
+    def moves(self, k: Expr, ahead: Expr, tiles: Tiles) -> list[Piece]:
         """Every put of turn k, and every fetch of a later one, once what it brought is put."""
         left = {
             id(f): sum(any(f is g for g in p.fetches) for p in self.traffic.puts)
@@ -120,8 +131,8 @@ class Turns:
                     found.append(Piece(tuple(loads), len(loads)))
         return found
 
-    def reads_of(self, step: int, k: Any, tiles: Tiles) -> list[Piece]:
-        def load(node: TensorLoad) -> Any:
+    def reads_of(self, step: int, k: Expr, tiles: Tiles) -> list[Piece]:
+        def load(node: TensorLoad) -> Expr:
             target = tiles.get(node.source.__chandle__())
             return node if target is None else tirx.BufferLoad(target, list(node.indices))
 
@@ -132,7 +143,7 @@ class Turns:
         ]  # fmt: skip
         return [one(s) for s in self.at(placed, k)]
 
-    def computing(self, step: int, k: Any) -> list[Any]:
+    def computing(self, step: int, k: Expr) -> list[BufferStore]:
         return self.at(self.traffic.steps[step][1], k)
 
     def emit(self) -> SeqStmt:
@@ -144,12 +155,13 @@ class Turns:
         else:
             body = self._one_tile()
         if constant(self.loop.extent) is None:
+            assert isinstance(self.last, Var)
             body = [Bind(self.last, self.loop.extent - 1), *body]
             guarded = IfThenElse(self.loop.extent > 0, SeqStmt(body), None)
             return SeqStmt([*self._allocations(), guarded])
         return SeqStmt([*self._allocations(), *body])
 
-    def _allocations(self) -> list[Any]:
+    def _allocations(self) -> list[AllocBuffer]:
         own = list(self.traffic.main.allocations)
         known = {a.buffer.__chandle__() for a in own}
         fragments = {
@@ -159,28 +171,28 @@ class Turns:
         own += [f.allocation() for f in self.traffic.fetches]
         return own
 
-    def _entry(self) -> list[Any]:
+    def _entry(self) -> list[Stmt]:
         """Values that stay the same; and nobody still reads a tile of the loop's last run."""
-        binds: list[Any] = [
+        binds: list[Stmt] = [
             *self.traffic.places.binds,
             *(b for f in self.traffic.fetches for b in f.binds),
         ]
         if self.traffic.direct:
             binds += [b for load in self.traffic.direct for b in load.binds]
         # No wave fills its sums while another one's addresses wait for the same SIMD.
-        first = [device.priority(1), device.keep_order()] if self.fills else []
+        first: list[Stmt] = [device.priority(1), device.keep_order()] if self.fills else []
         return [*first, *binds, *([device.barrier()] if self.again else [])]
 
-    def _filled(self) -> list[Any]:
+    def _filled(self) -> list[Stmt]:
         """The fills, under the first fetch."""
         if not self.fills:
             return []
         return [device.priority(0), *filled_here(self.fills)]
 
-    def _in_turn(self) -> list[Any]:
+    def _in_turn(self) -> list[Stmt]:
         """A loop of one register step, too little to read ahead."""
 
-        def worked(t: Any, is_last: bool) -> list[Any]:
+        def worked(t: Expr, is_last: bool) -> list[Stmt]:
             reads = [s for p in self.reads_of(0, self.turn(t), {}) for s in p.statements]
             stored = self.stored(self.turn(t), is_last)
             return [*stored, device.barrier(), *reads, *self.computing(0, self.turn(t))]
@@ -194,15 +206,15 @@ class Turns:
             out.append(For(t, zero, self.last, ForKind.SERIAL, body))
         return out
 
-    def _inner(self, k: Any, tiles: Tiles, moves: Sequence[Piece] = ()) -> list[Any]:
+    def _inner(self, k: Expr, tiles: Tiles, moves: Sequence[Piece] = ()) -> list[Stmt]:
         """All register steps but the last."""
-        out: list[Any] = []
+        out: list[Stmt] = []
         for s in range(len(self.traffic.steps) - 1):
             others = [*self.reads_of(s + 1, k, tiles), *(moves if s == 0 else ())]
             out += [device.wait_for_lds(), *spread(self.computing(s, k), others)]
         return out
 
-    def _start(self) -> list[Any]:
+    def _start(self) -> list[Stmt]:
         """Turn 0 in the LDS, its first fragments in registers, and turn 1 on its way to them."""
         zero = self.turn(self.number(0))
         out = [*self._entry(), *self.fetched(zero, True), *self._filled(), *self.stored(zero, True)]
@@ -212,23 +224,23 @@ class Turns:
         first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
         return [*out, device.barrier(), *first]
 
-    def _second(self) -> Any:
+    def _second(self) -> Expr:
         """The turn that is done second, or again the first if there is no other."""
         return self.turn(tirx.min(self.number(1), self.last))
 
-    def _finish(self, k: Any) -> list[Any]:
+    def _finish(self, k: Expr) -> list[Stmt]:
         """The last turn, after which there is nothing to read."""
         last = len(self.traffic.steps) - 1
         return [*self._inner(k, {}), device.wait_for_lds(), *self.computing(last, k)]
 
-    def _one_tile(self) -> list[Any]:
+    def _one_tile(self) -> list[Stmt]:
         out = self._start()
         if constant(self.last) != 0:
             t = Var("turn", self.dtype)
             out.append(For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(self._turn(t))))
         return [*out, *self._finish(self.turn(self.last) if self.last_first else self.last)]
 
-    def _turn(self, t: Any) -> list[Any]:
+    def _turn(self, t: Expr) -> list[Stmt]:
         now, following = self.turn_of(t), self.turn(t + 1)
         products = self.computing(len(self.traffic.steps) - 1, now)
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), {})
@@ -242,18 +254,18 @@ class Turns:
             *spread(products[cut:], reads),
         ]  # fmt: skip
 
-    def turn_of(self, t: Any) -> Any:
+    def turn_of(self, t: Expr) -> Expr:
         """As `turn`, of a number that may be 0 at run time: a sum does not depend on it."""
         return t if self.last_first else self.turn(t)
 
-    def _two_tiles(self) -> list[Any]:
+    def _two_tiles(self) -> list[Stmt]:
         tiles = {p.buffer.__chandle__(): p.buffer for p in self.traffic.puts}
         odd = {
             handle: tirx.decl_buffer(b.shape, b.dtype, f"{b.name}_odd", scope="shared")
             for handle, b in tiles.items()
         }
         stages: tuple[Tiles, Tiles] = ({}, odd)
-        out: list[Any] = [AllocBuffer(b) for b in odd.values()]
+        out: list[Stmt] = [AllocBuffer(b) for b in odd.values()]
         out += self._start_direct(odd) if self.traffic.direct else self._start()
         step = self._direct_turn if self.traffic.direct else self._turn_of_two
         count = constant(self.loop.extent)
@@ -278,7 +290,7 @@ class Turns:
             return [*out, IfThenElse(odd_count, SeqStmt(rest), None)]
         return [*out, *(rest if count % 2 else [])]
 
-    def _turn_of_two(self, t: Any, tiles: Tiles, others: Tiles) -> list[Any]:
+    def _turn_of_two(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
         now, following = self.turn_of(t), self.turn(tirx.min(t + 1, self.last))
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
         reads = self.reads_of(0, following, others)
@@ -289,7 +301,7 @@ class Turns:
             *spread(self.computing(len(self.traffic.steps) - 1, now), reads),
         ]  # fmt: skip
 
-    def _start_direct(self, odd: Tiles) -> list[Any]:
+    def _start_direct(self, odd: Tiles) -> list[Stmt]:
         assert self.traffic.direct is not None
         zero = self.turn(self.number(0))
         out = self._entry()
@@ -307,7 +319,7 @@ class Turns:
             out += [load.move(ahead, odd) for load in self.traffic.direct]
         return [*out, *(s for p in self.reads_of(0, zero, {}) for s in p.statements)]
 
-    def _direct_turn(self, t: Any, tiles: Tiles, others: Tiles) -> list[Any]:
+    def _direct_turn(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
         assert self.traffic.direct is not None
         now, following = self.turn_of(t), self.turn(tirx.min(t + 1, self.last))
         ahead = self.turn(tirx.min(t + 2, self.last))

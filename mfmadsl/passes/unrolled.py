@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import AllocBuffer, BufferStore, Evaluate, For, IfThenElse, SeqStmt
+from tvm.tirx import AllocBuffer, BufferStore, Evaluate, Expr, For, IfThenElse, SeqStmt, Stmt
 
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
+    OfTwo,
     constant,
     loads_of,
     name_of,
@@ -22,7 +22,9 @@ from mfmadsl.passes.expression import (
 )
 
 
-def unrolled(statement: Any, analyzer: Analyzer) -> Iterator[Any]:
+def unrolled(
+    statement: Stmt, analyzer: Analyzer
+) -> Iterator[AllocBuffer | BufferStore | IfThenElse]:
     """The statements in order: inner loops unrolled, barriers left out, vectors of copies and of
     reads spelled out element by element."""
     if isinstance(statement, SeqStmt):
@@ -66,12 +68,12 @@ def _scalars(store: BufferStore, analyzer: Analyzer) -> Iterator[BufferStore]:
         yield _simplified(store, analyzer)
         return
     for lane in range(lanes):
-        place = index.base + index.stride * lane if lanes > 1 else index
+        place = element_of(index, lane, lanes)
         value = element_of(store.value, lane, lanes)
         yield _simplified(BufferStore(store.buffer, value, [place]), analyzer)
 
 
-def element_of(value: Any, lane: int, lanes: int) -> Any:
+def element_of(value: Expr, lane: int, lanes: int) -> Expr:
     """One element of a vector; raises NotUnderstoodError where that cannot be told."""
     if lanes == 1:
         return value
@@ -86,25 +88,25 @@ def element_of(value: Any, lane: int, lanes: int) -> Any:
     if isinstance(value, tirx.Select):
         parts = (value.condition, value.true_value, value.false_value)
         return tirx.Select(*(_part(part, lane, lanes) for part in parts))
-    if hasattr(value, "a") and hasattr(value, "b"):
+    if isinstance(value, OfTwo):
         return type(value)(_part(value.a, lane, lanes), _part(value.b, lane, lanes))
     if isinstance(value, Call) and name_of(value) == "if_then_else":
         return tirx.if_then_else(*(_part(argument, lane, lanes) for argument in value.args))
     raise NotUnderstoodError(f"no element can be told of the vector `{value}`")
 
 
-def _part(value: Any, lane: int, lanes: int) -> Any:
+def _part(value: Expr, lane: int, lanes: int) -> Expr:
     """An element of an operand, which may be a scalar for all lanes."""
     kind = str(value.ty.dtype)
     return element_of(value, lane, lanes) if "x" in kind.removeprefix("custom") else value
 
 
-def _scalar_type(value: Any) -> str:
+def _scalar_type(value: Expr) -> str:
     return str(value.ty.dtype).partition("x")[0]
 
 
 def _simplified(store: BufferStore, analyzer: Analyzer) -> BufferStore:
-    def load(node: TensorLoad) -> Any:
+    def load(node: TensorLoad) -> Expr:
         near = scope_of(node.source) != "global"
         return tirx.BufferLoad(node.source, [_simple(i, analyzer, near) for i in node.indices])
 
@@ -112,7 +114,7 @@ def _simplified(store: BufferStore, analyzer: Analyzer) -> BufferStore:
     return BufferStore(store.buffer, value, [_simple(i, analyzer, True) for i in store.indices])
 
 
-def _simple(index: Any, analyzer: Analyzer, near: bool) -> Any:
+def _simple(index: Expr, analyzer: Analyzer, near: bool) -> Expr:
     """An index, simplified; in 32 bits, if it is one of the LDS or of registers."""
     if isinstance(index, tirx.Ramp):
         stride = narrowed(index.stride) if near else index.stride
@@ -136,8 +138,9 @@ def kind_of(statement: BufferStore) -> str:
     )
 
 
-def store_of(statement: Any) -> BufferStore:
+def store_of(statement: Stmt) -> BufferStore:
     """The store itself, of one that may stand in branches."""
     while isinstance(statement, IfThenElse):
         statement = statement.then_case
+    assert isinstance(statement, BufferStore)
     return statement

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm_ffi
 from tvm.tirx import BufferStore, For, ForKind, PrimFunc
 
@@ -16,7 +14,7 @@ def turns_where_filled(function: PrimFunc) -> PrimFunc:
     They are made where a buffer that each turn fills anew is computed inside of a vectorized loop.
     """
 
-    def loop(node: For) -> Any:
+    def loop(node: For) -> For:
         if node.kind != ForKind.VECTORIZED or not _fills_one_place(node):
             return node
         return For(node.loop_var, node.min, node.extent, ForKind.UNROLLED, node.body, None, {})

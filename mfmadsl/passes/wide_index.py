@@ -6,12 +6,10 @@ workloads: past 2^31 elements it would be another place.
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import BufferStore, PrimFunc
+from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc
 
 from mfmadsl.passes.expression import constant, scope_of
 
@@ -21,12 +19,12 @@ _LIMIT = 1 << 31
 def wide_indices(function: PrimFunc) -> PrimFunc:
     """The function, not flattened yet, with 64-bit indices of all buffers that may need them."""
 
-    def load(node: TensorLoad) -> Any:
+    def load(node: TensorLoad) -> Expr:
         if not _is_large(node.source):
             return node
         return tirx.BufferLoad(node.source, [_wide(index) for index in node.indices])
 
-    def store(node: BufferStore) -> Any:
+    def store(node: BufferStore) -> BufferStore:
         if not _is_large(node.buffer):
             return node
         return BufferStore(node.buffer, node.value, [_wide(index) for index in node.indices])
@@ -36,7 +34,7 @@ def wide_indices(function: PrimFunc) -> PrimFunc:
     )
 
 
-def _is_large(buffer: Any) -> bool:
+def _is_large(buffer: Buffer) -> bool:
     """Whether a buffer of global memory has 2^31 elements or more, as far as is known."""
     if scope_of(buffer) != "global":
         return False
@@ -46,5 +44,5 @@ def _is_large(buffer: Any) -> bool:
     return elements >= _LIMIT
 
 
-def _wide(index: Any) -> Any:
+def _wide(index: Expr) -> Expr:
     return index if str(index.ty.dtype) == "int64" else tirx.Cast("int64", index)

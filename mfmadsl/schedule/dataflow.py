@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TypeVar
 
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import PrimType
 from tvm.sym import Analyzer
-from tvm.tirx import PrimFunc
+from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.nest import (
@@ -26,14 +26,16 @@ from mfmadsl.schedule.nest import (
     writes_apart,
 )
 
+Found = TypeVar("Found", bound=tvm_ffi.Object)
+
 
 @dataclass(frozen=True)
 class Access:
     """The buffers that a statement of a function's root block writes, and others that it reads."""
 
-    statement: Any
-    reads: tuple[Any, ...]
-    writes: tuple[Any, ...]
+    statement: Stmt
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
 
     @property
     def name(self) -> str:
@@ -51,7 +53,7 @@ def accesses(function: PrimFunc) -> list[Access]:
     return [_access(statement) for statement in statements(function)]
 
 
-def _access(statement: Any) -> Access:
+def _access(statement: Stmt) -> Access:
     # The regions of blocks name what a buffer that is a part of another one is a part of.
     blocks = _found(statement, s_tir.SBlock)
     stores = _found(statement, tirx.BufferStore)
@@ -126,7 +128,7 @@ def check_producers(function: PrimFunc, nest: Nest) -> None:
                 pending += access.reads
 
 
-def check_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
+def check_consumers(function: PrimFunc, buffer: Buffer) -> list[Nest]:
     """The blocks after one that writes a buffer: element-wise ones that end in one result.
 
     Raises ScheduleError, with the name of the block, for any other.
@@ -139,7 +141,7 @@ def check_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
             consumer = _nest(function, access, f"reads `{buffer.name}`")
             check_element_wise(consumer)
             found.append(consumer)
-            results.append(consumer.block.body.buffer)
+            results.append(consumer.store.buffer)
     ends = _ends(function, buffer, found)
     if len(ends) > 1:
         raise ScheduleError(
@@ -148,7 +150,7 @@ def check_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
     return found
 
 
-def fused_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
+def fused_consumers(function: PrimFunc, buffer: Buffer) -> list[Nest]:
     """As many of the blocks after one that writes a buffer as are element-wise and end in one
     result; those that are left read that."""
     results = [buffer]
@@ -158,7 +160,7 @@ def fused_consumers(function: PrimFunc, buffer: Any) -> list[Nest]:
             continue
         if consumer := _element_wise(function, access):
             found.append(consumer)
-            results.append(consumer.block.body.buffer)
+            results.append(consumer.store.buffer)
     while len(_ends(function, buffer, found)) > 1:
         found.pop()
     return found
@@ -196,7 +198,7 @@ def _element_wise(function: PrimFunc, access: Access) -> Nest | None:
     return nest
 
 
-def _ends(function: PrimFunc, buffer: Any, consumers: Sequence[Nest]) -> list[Any]:
+def _ends(function: PrimFunc, buffer: Buffer, consumers: Sequence[Nest]) -> list[Buffer]:
     """Of a buffer and those that consumers of it write: results, and what other blocks read."""
     others = [
         access
@@ -206,7 +208,7 @@ def _ends(function: PrimFunc, buffer: Any, consumers: Sequence[Nest]) -> list[An
     inside = [load.source for nest in consumers for load in loads(nest.block.body)]
     return [
         result
-        for result in [buffer, *(nest.block.body.buffer for nest in consumers)]
+        for result in [buffer, *(nest.store.buffer for nest in consumers)]
         if _holds(function.params, result)
         or any(_holds(access.reads, result) for access in others)
         or not _holds(inside, result)
@@ -231,9 +233,9 @@ def check_element_wise(nest: Nest) -> None:
 
 def fills(nest: Nest) -> bool:
     """Whether an element-wise block writes each element of its buffer, at its own axes."""
-    store = nest.block.body
+    store = nest.store
     extents = {axis.var: axis.dom.extent for axis in nest.block.iter_vars}
-    seen: list[Any] = []
+    seen: list[Expr] = []
     for index, extent in zip(store.indices, store.buffer.shape, strict=True):
         if is_number(extent, 1) and is_number(index, 0):
             continue
@@ -250,11 +252,11 @@ def _nest(function: PrimFunc, access: Access, role: str) -> Nest:
     raise ScheduleError(f"{access.name}, which {role}, is no nest of loops of its own")
 
 
-def _found(statement: Any, kind: Any) -> list[Any]:
-    found: list[Any] = []
+def _found(statement: Stmt, kind: type[Found]) -> list[Found]:
+    found: list[Found] = []
     tvm_ffi.structural_walk(statement, (kind, found.append))
     return found
 
 
-def _holds(several: Any, buffer: Any) -> bool:
+def _holds(several: Iterable[Buffer], buffer: Buffer) -> bool:
     return any(buffer.same_as(other) for other in several)

@@ -7,12 +7,10 @@ inlined forward, and the last one backwards, if it reads plainly.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
-from tvm.tirx import IterVar
+from tvm.tirx import Expr, IterVar, Var
 
 from mfmadsl.schedule.dataflow import fills, fused_consumers
 from mfmadsl.schedule.error import ScheduleError
@@ -101,7 +99,7 @@ def reads_plainly(sch: Schedule, block: SBlockRV, last: SBlockRV) -> bool:
     return True
 
 
-def _is_only_place(index: Any, extent: Any, units: list[Any]) -> bool:
+def _is_only_place(index: Expr, extent: Expr, units: list[Var]) -> bool:
     """Whether an index is the one that a dimension of one element has."""
     if any(index.same_as(unit) for unit in units):
         return True

@@ -192,10 +192,10 @@ class _Builder:
         sch.pad_einsum(main, [self.intrinsic.blocks, *tiling.block, length * parts])
         if parts == 1:
             return None, main
-        part, _ = sch.split(sch.get_loops(main)[3], [parts, None])
-        total, main = main, sch.rfactor(part, 0)
-        s, i, j, part, k_loop = sch.get_loops(main)
-        sch.reorder(part, s, i, j, k_loop)
+        share, _ = sch.split(sch.get_loops(main)[3], [parts, None])
+        total, main = main, sch.rfactor(share, 0)
+        s, i, j, share, k_loop = sch.get_loops(main)
+        sch.reorder(share, s, i, j, k_loop)
         return total, main
 
     def _cut(

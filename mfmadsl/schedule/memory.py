@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import Expr, PrimFunc
+from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.nest import is_number, loads, nests, substitute
@@ -37,7 +37,7 @@ class Memory:
 UNKNOWN = Memory(None, None, 1)
 
 
-def memory(use: Any, axes: Mapping[str, Sequence[Any]]) -> Memory:
+def memory(use: TensorLoad | BufferStore, axes: Mapping[str, Sequence[IterVar]]) -> Memory:
     """How the elements that a load or store goes to lie, along each of two axes of a product."""
     buffer = use.source if isinstance(use, TensorLoad) else use.buffer
     offset = _offset(buffer, use.indices)
@@ -51,7 +51,9 @@ def memory(use: Any, axes: Mapping[str, Sequence[Any]]) -> Memory:
     return UNKNOWN
 
 
-def _step(offset: Any, axes: Sequence[Any], variables: set[Any]) -> tuple[Extent | None, Extent]:
+def _step(
+    offset: Expr, axes: Sequence[IterVar], variables: set[Var]
+) -> tuple[Extent | None, Extent]:
     """Elements from a place along the axes to the next, and how many places keep to that."""
     step: Extent | None = None
     run: Extent = 1
@@ -67,7 +69,7 @@ def _step(offset: Any, axes: Sequence[Any], variables: set[Any]) -> tuple[Extent
     return (0 if step is None else step), run
 
 
-def _difference(offset: Any, variable: Any, variables: set[Any]) -> Extent | None:
+def _difference(offset: Expr, variable: Var, variables: set[Var]) -> Extent | None:
     next_one = substitute(offset, {variable: variable + 1})
     difference = Analyzer().simplify(next_one - offset)
     if loads(difference) or not variables.isdisjoint(undefined_vars(difference)):
@@ -75,15 +77,17 @@ def _difference(offset: Any, variable: Any, variables: set[Any]) -> Extent | Non
     return plain(difference)
 
 
-def _offset(buffer: Any, indices: Sequence[Any]) -> Any:
-    strides = list(buffer.strides)
+def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
+    strides: list[Extent] = list(buffer.strides)
     if not strides:
-        for extent in reversed([*buffer.shape[1:], 1]):
+        extents: list[Extent] = [*buffer.shape[1:], 1]
+        for extent in reversed(extents):
             strides.insert(0, extent * strides[0] if strides else extent)
-    return sum((index * stride for index, stride in zip(indices, strides, strict=True)), 0)
+    terms = (index * stride for index, stride in zip(indices, strides, strict=True))
+    return sum(terms, tirx.const(0, "int32"))
 
 
-def argument_load(function: PrimFunc, load: Any) -> Any | None:
+def argument_load(function: PrimFunc, load: TensorLoad) -> TensorLoad | None:
     """The element of an argument that a load comes from, through blocks that compute it.
 
     Where such a block reads several, the one that depends on most axes is meant.
@@ -96,9 +100,11 @@ def argument_load(function: PrimFunc, load: Any) -> Any | None:
         store = nest.block.body
         if not store.buffer.same_as(load.source) or nest.block.init is not None:
             continue
-        places = dict(zip(store.indices, load.indices, strict=True))
-        if not all(isinstance(index, tirx.Var) for index in places):
-            return None
+        places = {}
+        for own, index in zip(store.indices, load.indices, strict=True):
+            if not isinstance(own, tirx.Var):
+                return None
+            places[own] = index
         found = [substitute(inner, places) for inner in loads(store.value)]
         if not found:
             return None
@@ -106,11 +112,11 @@ def argument_load(function: PrimFunc, load: Any) -> Any | None:
     return None
 
 
-def _freedom(load: Any) -> int:
+def _freedom(load: TensorLoad) -> int:
     return len({v for index in load.indices for v in undefined_vars(index)})
 
 
-def final_store(function: PrimFunc, store: Any) -> Any | None:
+def final_store(function: PrimFunc, store: BufferStore) -> BufferStore | None:
     """The store to an argument that what a block stores ends in, at the places of that block.
 
     None where a block in between reads it at other than its own places.
@@ -131,7 +137,7 @@ def final_store(function: PrimFunc, store: Any) -> Any | None:
     return store if any(store.buffer.same_as(p) for p in function.params) else None
 
 
-def prod_of(extents: Any) -> Extent:
+def prod_of(extents: Iterable[Expr | int]) -> Extent:
     return plain(prod(extents))
 
 
@@ -140,12 +146,12 @@ def number(extent: Extent) -> int | None:
     return extent if isinstance(extent, int) else None
 
 
-def plain(extent: Any) -> Extent:
+def plain(extent: Expr | int) -> Extent:
     """The number, where it is one."""
     return int(extent) if isinstance(extent, int | tirx.IntImm) else extent
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: Extent, b: Extent) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     return bool(Analyzer().can_prove_equal(a, b))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import tvm
 from tvm import s_tir, tirx
@@ -23,7 +23,7 @@ from mfmadsl.schedule.limits import check_lds, check_threads
 from mfmadsl.schedule.tile import Tile, init_loop, registered_name, tile_of
 from mfmadsl.tvm_refusal import tvm_refusal
 
-IndexMap: TypeAlias = Callable[[Any, Any], tuple[Any, ...]]
+IndexMap: TypeAlias = Callable[[Expr, Expr], tuple[Expr, ...]]
 Intrinsic: TypeAlias = str | TensorIntrin
 
 
@@ -151,7 +151,7 @@ def mfma_schedule(
 def _with_constants(argument: str, index_map: IndexMap) -> IndexMap:
     """The map with its plain integers, as in TVM's own for f32, made TVM's: it refuses them."""
 
-    def mapped(i: Any, j: Any) -> tuple[Any, ...]:
+    def mapped(i: Expr, j: Expr) -> tuple[Expr, ...]:
         try:
             place = index_map(i, j)
         except Exception as error:  # it is the caller's function
@@ -179,7 +179,12 @@ def _gemm_loops(sch: s_tir.Schedule, block: SBlockRV) -> tuple[LoopRV, LoopRV, L
 
 
 def _factors(
-    argument: str, factors: Sequence[int | None], count: int, extent: Any, tile: int, dimension: str
+    argument: str,
+    factors: Sequence[int | None],
+    count: int,
+    extent: Expr,
+    tile: int,
+    dimension: str,
 ) -> list[int]:
     """The factors, completed and checked against the number of tiles in `extent`."""
     if not isinstance(extent, int | tvm.tirx.IntImm):

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import TensorLoad
-from tvm.s_tir import Schedule
+from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm.s_tir.schedule import SBlockRV
 from tvm.sym import Analyzer, detect_iter_map
 from tvm.sym.iter_affine_map import IterMapLevel
-from tvm.tirx import IterVar, PrimFunc
+from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.error import ScheduleError
+
+Node = TypeVar("Node", bound=tvm_ffi.Object)
 
 
 @dataclass(frozen=True)
 class Nest:
     """Loops that hold nothing but one block of no further blocks; `realize` binds it to them."""
 
-    loops: tuple[Any, ...]
-    realize: Any
-    statement: Any
+    loops: tuple[For, ...]
+    realize: SBlockRealize
+    statement: Stmt
 
     @property
-    def block(self) -> Any:
+    def block(self) -> SBlock:
         return self.realize.block
 
     @property
@@ -36,7 +38,13 @@ class Nest:
         return str(self.block.name_hint)
 
     @property
-    def variables(self) -> tuple[Any, ...]:
+    def store(self) -> BufferStore:
+        """The statement of a block that stores one element, which others have checked."""
+        assert isinstance(self.block.body, BufferStore)
+        return self.block.body
+
+    @property
+    def variables(self) -> tuple[Var, ...]:
         return tuple(axis.var for axis in self.block.iter_vars)
 
     def refusal(self, reason: str) -> ScheduleError:
@@ -48,11 +56,11 @@ def function_of(sch: Schedule) -> PrimFunc:
     return sch.mod[sch.func_working_on or "main"]
 
 
-def statements(function: PrimFunc) -> list[Any]:
+def statements(function: PrimFunc) -> list[Stmt]:
     """What the root block of a function runs, in order."""
     root = function.body
     body = root.block.body if isinstance(root, s_tir.SBlockRealize) else root
-    return list(body) if isinstance(body, tirx.SeqStmt) else [body]
+    return list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
 
 
 def nests(function: PrimFunc) -> list[Nest]:
@@ -66,8 +74,8 @@ def block_names(function: PrimFunc) -> set[str]:
 
     TVM calls the block that is the function's body `root`.
     """
-    found: list[Any] = []
-    tvm_ffi.structural_walk(function.body, (s_tir.SBlock, found.append))
+    found: list[SBlock] = []
+    tvm_ffi.structural_walk(function.body, (SBlock, found.append))
     names: set[str] = set()
     for name in (str(block.name_hint) for block in found):
         if name in names:
@@ -76,7 +84,7 @@ def block_names(function: PrimFunc) -> set[str]:
     return names
 
 
-def _nest(statement: Any) -> Nest | None:
+def _nest(statement: Stmt) -> Nest | None:
     loops = []
     inner = statement
     while isinstance(inner, tirx.For):
@@ -132,7 +140,7 @@ def check_plain(nest: Nest) -> None:
         raise nest.refusal(f"does not use its loop `{left[0].loop_var.name}`")
 
 
-def _check_bound(nest: Nest, axis: Any, value: Any, loops: list[Any]) -> None:
+def _check_bound(nest: Nest, axis: IterVar, value: Expr, loops: list[For]) -> None:
     """The axis is bound to a loop of its own, which is taken out of `loops`."""
     for loop in loops:
         if loop.loop_var.same_as(value):
@@ -153,7 +161,7 @@ def is_sum(nest: Nest) -> bool:
     return any(axis.iter_type == IterVar.CommReduce for axis in nest.block.iter_vars)
 
 
-def writes_apart(nest: Nest, store: Any) -> bool:
+def writes_apart(nest: Nest, store: BufferStore) -> bool:
     """Whether a block surely stores to another element for each place that it is at."""
     axes = [
         axis
@@ -176,16 +184,16 @@ def writes_apart(nest: Nest, store: Any) -> bool:
     return len(found.indices) > 0
 
 
-def loads(expression: Any) -> list[Any]:
+def loads(expression: tvm_ffi.Object) -> list[TensorLoad]:
     """The elements that an expression or statement reads."""
-    found: list[Any] = []
+    found: list[TensorLoad] = []
     tvm_ffi.structural_walk(expression, (TensorLoad, found.append))
     return found
 
 
-def buffers(expressions: Iterable[Any]) -> list[Any]:
+def buffers(expressions: Iterable[tvm_ffi.Object]) -> list[Buffer]:
     """The buffers that the expressions read, each once."""
-    found: list[Any] = []
+    found: list[Buffer] = []
     for expression in expressions:
         for load in loads(expression):
             if not any(load.source.same_as(buffer) for buffer in found):
@@ -193,28 +201,28 @@ def buffers(expressions: Iterable[Any]) -> list[Any]:
     return found
 
 
-def holds_blocks(statement: Any) -> bool:
-    found: list[Any] = []
+def holds_blocks(statement: Stmt) -> bool:
+    found: list[Stmt] = []
     tvm_ffi.structural_walk(statement, (s_tir.SBlock, found.append))
     return bool(found)
 
 
-def is_number(value: Any, number: float) -> bool:
+def is_number(value: object, number: float) -> bool:
     """Whether an expression is this number, whatever its type."""
     return isinstance(value, tirx.IntImm | tirx.FloatImm) and float(value.value) == number
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """Whether two expressions are written alike, of the same variables and buffers."""
     return bool(tvm_ffi.structural_equal(a, b))
 
 
-def line(expression: Any) -> str:
+def line(expression: object) -> str:
     """An expression as TVM writes it, in one line."""
     return str(expression).splitlines()[-1]
 
 
-def substitute(expression: Any, values: Mapping[Any, Any]) -> Any:
+def substitute(expression: Node, values: Mapping[Var, Expr]) -> Node:
     """The expression or statement with variables replaced."""
     found = {variable.__chandle__(): value for variable, value in values.items()}
     return tvm_ffi.structural_map(expression, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))

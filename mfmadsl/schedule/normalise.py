@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
+from tvm.tirx import Buffer, BufferRegion, Expr
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.dataflow import check_compact, check_producers, check_written_once
@@ -151,17 +151,17 @@ def _normalised(
     return Product(block, a, b, c, (s, i, j, k), batches, (types[0], types[1], types[2]), lies)
 
 
-def _regions(sch: Schedule, block: SBlockRV) -> list[Any]:
+def _regions(sch: Schedule, block: SBlockRV) -> list[BufferRegion]:
     return [*sch.get(block).reads, *sch.get(block).writes]
 
 
-def _axes_of(sch: Schedule, block: SBlockRV, region: Any) -> list[bool]:
+def _axes_of(sch: Schedule, block: SBlockRV, region: BufferRegion) -> list[bool]:
     """Which of the block's axes a copy that `reindex` made has."""
     own = [variable for part in region.region for variable in undefined_vars(part.min)]
     return [any(axis.var.same_as(v) for v in own) for axis in sch.get(block).iter_vars]
 
 
-def _position(sch: Schedule, block: SBlockRV, buffer: Any) -> int:
+def _position(sch: Schedule, block: SBlockRV, buffer: Buffer) -> int:
     reads = [region.source for region in sch.get(block).reads]
     return next(n for n, source in enumerate(reads) if source.same_as(buffer))
 
@@ -182,23 +182,24 @@ def _hide_places(sch: Schedule, block: SBlockRV) -> None:
 def _writer(sch: Schedule, block: SBlockRV, read: int) -> SBlockRV:
     """The block that writes what `block` reads."""
     buffer = sch.get(block).reads[read].source
+    producers: list[SBlockRV] = sch.get_producers(block)
     return next(
         producer
-        for producer in sch.get_producers(block)
+        for producer in producers
         if any(region.source.same_as(buffer) for region in sch.get(producer).writes)
     )
 
 
 def _fused(
-    extents: Sequence[Any], kinds: Sequence[str], form: str, inside: Sequence[bool]
+    extents: Sequence[Expr], kinds: Sequence[str], form: str, inside: Sequence[bool]
 ) -> tirx.IndexMap:
     """The index map that fuses the axes of each kind, outermost first.
 
     TVM takes a sum of axes of length 1 for zero: they are left out, but for one that stands alone.
     """
     units = [is_number(extent, 1) for extent in extents]
-    old: list[Any] = []
-    new: dict[str, Any] = {}
+    old: list[Expr] = []
+    new: dict[str, Expr] = {}
     for extent, kind, here, unit in zip(extents, kinds, inside, units, strict=True):
         if not here:
             continue

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from tvm import s_tir, tirx
 from tvm.ir import Range, TensorLoad
+from tvm.s_tir import SBlock
 from tvm.s_tir.analysis import get_sblock_access_region
-from tvm.tirx import IterVar, PrimFunc
+from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
 
 from mfmadsl.schedule.memory import final_store, memory
 from mfmadsl.schedule.nest import (
@@ -45,7 +45,9 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
     taken = block_names(function)
     product = sum_of_products(product_nest(function, block))
     nest, store = product.nest, product.store
-    before, after, allocated = [], [], []
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    allocated: list[Buffer] = []
     lacking = [None if product.axes(kind) else _unit(kind, nest) for kind in "ij"]
     units = [unit for unit in lacking if unit is not None]
     axes = [*units, *nest.block.iter_vars]
@@ -60,11 +62,12 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
         result = _cast(tirx.BufferLoad(total, places), product.sum_type)
         after.append(_element_wise(name, spatial, store.buffer, store.indices, result))
 
-    factors: list[Any] = []
+    factors: list[Expr] = []
     for factor, unit in _in_order(function, product, lacking):
         # A cast that rounds to the narrow type has to stay when the sum is in a wide one.
         value = uncast(factor) if sum_type == product.sum_type else factor
         element = uncast(factor)
+        assert isinstance(element, TensorLoad)
         shared = any(element.source.same_as(buffer) for buffer in buffers(factors))
         own_buffer = isinstance(value, TensorLoad) and not shared
         hidden = [*_hidden(product, element, "ijk"), *product.some_batches(element)]
@@ -84,12 +87,12 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
     init = tirx.BufferStore(total, tirx.const(0, sum_type), places)
     changed = _block(nest.name, axes, body, init, nest.block.annotations)
     loops = [tirx.Var(axis.var.name, axis.dom.extent.ty) for axis in units]
-    middle = s_tir.SBlockRealize([*loops, *nest.realize.iter_values], True, changed)
-    middle = _looped(loops, units, _again(nest.loops, middle))
+    realize = s_tir.SBlockRealize([*loops, *nest.realize.iter_values], True, changed)
+    middle = _looped(loops, units, _again(nest.loops, realize))
     return _replaced(function, nest, [*before, middle, *after], allocated)
 
 
-def _hidden(product: SumOfProducts, use: Any, kinds: str) -> list[Any]:
+def _hidden(product: SumOfProducts, use: TensorLoad | BufferStore, kinds: str) -> list[IterVar]:
     """Axes of length 1 that TVM would leave out, though a load or store needs them.
 
     Rows, columns or sum have no other axis, so that they are padded along these, but they are no
@@ -108,20 +111,20 @@ def _hidden(product: SumOfProducts, use: Any, kinds: str) -> list[Any]:
     return found
 
 
-def _unit(kind: str, nest: Nest) -> Any:
+def _unit(kind: str, nest: Nest) -> IterVar:
     """An axis of length 1, of the type of the others."""
     of = nest.block.iter_vars[0].dom.extent.ty
     zero, one = (tirx.IntImm(of, number) for number in (0, 1))
     return IterVar(Range.from_min_extent(zero, one), tirx.Var(f"unit_{kind}", of), IterVar.DataPar)
 
 
-def _cast(value: Any, dtype: str) -> Any:
+def _cast(value: Expr, dtype: str) -> Expr:
     return value if str(value.ty.dtype) == dtype else value.astype(dtype)
 
 
 def _in_order(
-    function: PrimFunc, product: SumOfProducts, lacking: Sequence[Any]
-) -> list[tuple[Any, Any]]:
+    function: PrimFunc, product: SumOfProducts, lacking: Sequence[IterVar | None]
+) -> list[tuple[Expr, IterVar | None]]:
     """The factors with the axis that each lacks.
 
     The last one is that along whose axis the result lies together.
@@ -134,7 +137,7 @@ def _in_order(
     return factors
 
 
-def _buffer(name: str, axes: Sequence[Any], dtype: str) -> tuple[Any, list[Any]]:
+def _buffer(name: str, axes: Sequence[IterVar], dtype: str) -> tuple[Buffer, list[Expr]]:
     """A buffer with an element for each place of the axes, and the indices of that."""
     if not axes:
         return tirx.decl_buffer([1], dtype, name), [tirx.IntImm("int32", 0)]
@@ -143,8 +146,8 @@ def _buffer(name: str, axes: Sequence[Any], dtype: str) -> tuple[Any, list[Any]]
 
 
 def _element_wise(
-    name: str, axes: Sequence[Any], buffer: Any, indices: Sequence[Any], value: Any
-) -> Any:
+    name: str, axes: Sequence[IterVar], buffer: Buffer, indices: Sequence[Expr], value: Expr
+) -> Stmt:
     """A nest over the axes that stores a value at its place."""
     loops, own = [], []
     for axis in axes:
@@ -158,14 +161,20 @@ def _element_wise(
     )
 
 
-def _looped(loops: Sequence[Any], axes: Sequence[Any], inner: Any) -> Any:
+def _looped(loops: Sequence[Var], axes: Sequence[IterVar], inner: Stmt) -> Stmt:
     """A statement in loops over the axes."""
     for loop, axis in zip(reversed(loops), reversed(axes), strict=True):
         inner = tirx.For(loop, 0, axis.dom.extent, tirx.ForKind.SERIAL, inner)
     return inner
 
 
-def _block(name: str, axes: list[Any], store: Any, init: Any, annotations: Any) -> Any:
+def _block(
+    name: str,
+    axes: list[IterVar],
+    store: BufferStore,
+    init: Stmt | None,
+    annotations: Mapping[str, object],
+) -> SBlock:
     """A block that accesses what its statements do."""
     known = {buffer: buffer for buffer in (store.buffer, *buffers([store]))}
     bare = s_tir.SBlock(axes, [], [], name, store, init, annotations=annotations)
@@ -173,7 +182,7 @@ def _block(name: str, axes: list[Any], store: Any, init: Any, annotations: Any) 
     return s_tir.SBlock(axes, reads, writes, name, store, init, annotations=annotations)
 
 
-def _again(loops: Sequence[Any], inner: Any) -> Any:
+def _again(loops: Sequence[For], inner: Stmt) -> Stmt:
     """Another statement in loops that there are."""
     for loop in reversed(loops):
         inner = tirx.For(
@@ -184,13 +193,14 @@ def _again(loops: Sequence[Any], inner: Any) -> Any:
 
 
 def _replaced(
-    function: PrimFunc, nest: Nest, instead: Sequence[Any], allocated: Sequence[Any]
+    function: PrimFunc, nest: Nest, instead: Sequence[Stmt], allocated: Sequence[Buffer]
 ) -> PrimFunc:
     """The function with other statements in place of a nest."""
-    new: list[Any] = []
+    new: list[Stmt] = []
     for statement in statements(function):
         found = statement.same_as(nest.statement)
         new += instead if found else [statement]
+    assert isinstance(function.body, s_tir.SBlockRealize)
     root = function.body.block
     body = new[0] if len(new) == 1 else tirx.SeqStmt(new)
     block = s_tir.SBlock(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import ModuleType
-from typing import Any
 
 import tvm
 import tvm_ffi
@@ -14,6 +13,7 @@ from tvm import tirx
 from tvm.ir import Call
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
+from tvm.tirx import Expr
 
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
@@ -90,9 +90,9 @@ def inline_producers(sch: Schedule, block: SBlockRV) -> None:
         pending += [each for each in theirs if not any(each.same_as(other) for other in pending)]
 
 
-def _is_masked(value: Any) -> bool:
+def _is_masked(value: Expr) -> bool:
     """Whether there are other conditions in it than one bound for each index."""
-    nodes: list[Any] = []
+    nodes: list[Expr] = []
     tvm_ffi.structural_walk(value, ((Call, tirx.Select), nodes.append))
     conditions = [c for n in nodes if (choice := choice_of(n)) for c in conjuncts_of(choice[0])]
     bounded = [c.a for c in conditions if isinstance(c, tirx.LT) and isinstance(c.a, tirx.Var)]
@@ -171,21 +171,23 @@ def blocks_of(tile: ModuleType) -> int:
     return int(getattr(tile, "BLOCKS", 1))
 
 
-def _of_tile(index_map: Callable[..., Sequence[Any]], axes: int, several: bool) -> Any:
+def _of_tile(
+    index_map: Callable[..., Sequence[Expr]], axes: int, several: bool
+) -> Callable[..., tuple[Expr, ...]]:
     """The index map of the last two coordinates, or of three with blocks; those before stay."""
     lead = axes - (3 if several else 2)
 
-    def at(*place: Any) -> tuple[Any, ...]:
+    def at(*place: Expr) -> tuple[Expr, ...]:
         inner = index_map(*place[lead:])
         return (
             *place[:lead],
             *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner),
         )
 
-    def of_three(s: Any, i: Any, j: Any) -> tuple[Any, ...]:
+    def of_three(s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
         return at(s, i, j)
 
-    def of_four(p: Any, s: Any, i: Any, j: Any) -> tuple[Any, ...]:
+    def of_four(p: Expr, s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
         return at(p, s, i, j)
 
     return of_three if axes == 3 else of_four  # TVM counts their parameters

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir.analysis import get_sblock_access_region
-from tvm.tirx import IterVar, PrimFunc
+from tvm.tirx import BufferRegion, BufferStore, Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.error import ScheduleError
@@ -35,34 +35,37 @@ class SumOfProducts:
     """
 
     nest: Nest
-    store: Any
-    first: Any
-    second: Any
+    store: BufferStore
+    first: TensorLoad
+    second: TensorLoad
     kinds: tuple[str, ...]
 
     @property
-    def factors(self) -> tuple[Any, Any]:
+    def factors(self) -> tuple[Expr, Expr]:
         """Both factors, with their casts."""
         value = self.store.value
+        assert isinstance(value, tirx.Add)
         product = value.b if isinstance(value.b, tirx.Mul) else value.a
+        assert isinstance(product, tirx.Mul)
         return product.a, product.b
 
     @property
     def adds_to_sum(self) -> bool:
         """Whether the sum so far stands before the product, as instructions have it."""
-        return isinstance(self.store.value.b, tirx.Mul)
+        value = self.store.value
+        return isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul)
 
     @property
     def sum_type(self) -> str:
         return str(self.store.buffer.dtype)
 
-    def some_batches(self, factor: Any) -> list[Any]:
+    def some_batches(self, factor: TensorLoad) -> list[IterVar]:
         """The batch axes, if a factor's places depend on some of them and not on others."""
         axes = [axis for axis in self.axes("s") if not is_number(axis.dom.extent, 1)]
         used = [axis for axis in axes if uses(factor, axis.var)]
         return axes if 0 < len(used) < len(axes) else []
 
-    def axes(self, kind: str) -> list[Any]:
+    def axes(self, kind: str) -> list[IterVar]:
         """The axes of one kind, outermost first."""
         both = zip(self.nest.block.iter_vars, self.kinds, strict=True)
         return [axis for axis, found in both if found == kind]
@@ -112,21 +115,21 @@ def sum_of_products(nest: Nest) -> SumOfProducts:
     return SumOfProducts(nest, store, first, second, _that_fuse(nest, kinds))
 
 
-def _check_init(nest: Nest, store: Any) -> None:
+def _check_init(nest: Nest, store: BufferStore) -> None:
     init = nest.block.init
     if init is None:
         raise nest.refusal("adds to what its result held before: it must start its sum from zero")
-    right = (
+    if not (
         isinstance(init, tirx.BufferStore)
         and init.buffer.same_as(store.buffer)
         and len(init.indices) == len(store.indices)
         and all(same(a, b) for a, b in zip(init.indices, store.indices, strict=True))
-    )
-    if not right or not is_number(uncast(init.value), 0):
+        and is_number(uncast(init.value), 0)
+    ):
         raise nest.refusal("does not start its sum from zero")
 
 
-def _is_element(side: Any, store: Any) -> bool:
+def _is_element(side: Expr, store: BufferStore) -> bool:
     """Whether this is the sum so far."""
     return (
         isinstance(side, TensorLoad)
@@ -135,7 +138,7 @@ def _is_element(side: Any, store: Any) -> bool:
     )
 
 
-def _factor(nest: Nest, factor: Any, store: Any) -> Any:
+def _factor(nest: Nest, factor: Expr, store: BufferStore) -> TensorLoad:
     """The element that a factor is, cast to the sum's type at most."""
     element = factor.value if isinstance(factor, tirx.Cast) else factor
     if not isinstance(element, TensorLoad):
@@ -145,7 +148,7 @@ def _factor(nest: Nest, factor: Any, store: Any) -> Any:
     return element
 
 
-def _check_indices(nest: Nest, use: Any) -> None:
+def _check_indices(nest: Nest, use: TensorLoad | BufferStore) -> None:
     own = use.source if isinstance(use, TensorLoad) else use.buffer
     for index in use.indices:
         if isinstance(index, tirx.Ramp | tirx.Broadcast):
@@ -153,7 +156,7 @@ def _check_indices(nest: Nest, use: Any) -> None:
         inner = loads(index)
         if isinstance(use, tirx.BufferStore) and inner:
             raise nest.refusal(f"writes `{own.name}` at `{line(index)}`, which depends on data")
-        if any(load.source.same_as(nest.block.body.buffer) for load in inner):
+        if any(load.source.same_as(nest.store.buffer) for load in inner):
             raise nest.refusal(f"reads `{own.name}` at a place that its own result says")
 
 
@@ -161,14 +164,14 @@ def _check_regions(nest: Nest) -> None:
     """What the block declares to access is what schedules go by: it must be what it accesses."""
     block = nest.block
     declared = [region.source for region in (*block.reads, *block.writes)]
-    outside = [*declared, *buffers([block.body]), block.body.buffer]
+    outside = [*declared, *buffers([nest.store]), nest.store.buffer]
     found = get_sblock_access_region(block, {buffer: buffer for buffer in outside})
     for said, actual in zip((block.reads, block.writes), found, strict=False):
         if not (_all_in(said, actual) and _all_in(actual, said)):
             raise nest.refusal("declares to read or write something else than it does")
 
 
-def _all_in(some: Any, regions: Any) -> bool:
+def _all_in(some: Iterable[BufferRegion], regions: Iterable[BufferRegion]) -> bool:
     return all(any(same(one, other) for other in regions) for one in some)
 
 
@@ -194,7 +197,9 @@ def _that_fuse(nest: Nest, kinds: list[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _kind(nest: Nest, axis: Any, first: Any, second: Any, store: Any) -> str:
+def _kind(
+    nest: Nest, axis: IterVar, first: TensorLoad, second: TensorLoad, store: BufferStore
+) -> str:
     inside = uses(first, axis.var), uses(second, axis.var), uses(store, axis.var)
     unit = is_number(axis.dom.extent, 1)
     if axis.iter_type == IterVar.CommReduce:
@@ -208,12 +213,12 @@ def _kind(nest: Nest, axis: Any, first: Any, second: Any, store: Any) -> str:
     return {(True, False, True): "i", (False, True, True): "j"}.get(inside, "s")
 
 
-def uses(use: Any, variable: Any) -> bool:
+def uses(use: TensorLoad | BufferStore, variable: Var) -> bool:
     """Whether a load or store is at a place that depends on the variable."""
     return any(variable in undefined_vars(index) for index in use.indices)
 
 
-def uncast(expression: Any) -> Any:
+def uncast(expression: Expr) -> Expr:
     while isinstance(expression, tirx.Cast):
         expression = expression.value
     return expression

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvm.s_tir import Schedule, TensorIntrin
+from tvm.s_tir import SBlockRealize, Schedule, TensorIntrin
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import For, PrimFunc
 
@@ -29,7 +29,9 @@ def tensor_intrinsic(intrinsic: str | TensorIntrin, argument: str) -> TensorIntr
         return intrinsic
     check_type(argument, intrinsic, str, "a TensorIntrin or the name of one")
     # TVM takes UTF-8, of which a str may be none.
-    found = TensorIntrin.get(intrinsic, allow_missing=True) if intrinsic.isprintable() else None
+    found: TensorIntrin | None = (
+        TensorIntrin.get(intrinsic, allow_missing=True) if intrinsic.isprintable() else None
+    )
     if found is None:
         raise ScheduleError(
             f"{argument}: no TensorIntrin is registered as {described(intrinsic)}; "
@@ -78,6 +80,7 @@ def init_loop(sch: Schedule, init: SBlockRV, extents: Sequence[int]) -> LoopRV:
 def loop_extents(function: PrimFunc) -> list[int]:
     """The extents of the loop nest inside a PrimFunc's root block."""
     extents = []
+    assert isinstance(function.body, SBlockRealize)
     statement = function.body.block.body
     while isinstance(statement, For):
         extents.append(int(statement.extent))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm import te
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.argument import check_choice, check_extent, check_flag
 from mfmadsl.model import ELEMENT_TYPES
@@ -57,7 +55,7 @@ def product(
     b = te.placeholder((*sides, *b_shape), name="B", dtype=dtypes[1])
     r = te.reduce_axis((0, k), name="k")
 
-    def element(*place: Any) -> Any:
+    def element(*place: Expr) -> Expr:
         *which, i, j = place
         left = a[(*which, r, i)] if transposed[0] else a[(*which, i, r)]
         right = b[(*which, j, r)] if transposed[1] else b[(*which, r, j)]

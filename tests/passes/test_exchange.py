@@ -12,7 +12,7 @@ from mfmadsl.language import reads
 from mfmadsl.model import Read
 from mfmadsl.model.closed_form import closed_form
 from mfmadsl.passes.exchange import exchanged
-from mfmadsl.passes.expression import calls_of, name_of
+from mfmadsl.passes.expression import calls_of, load_of, name_of
 
 LANE, STEP = tirx.Var("lane", "int32"), tirx.Var("step", "int32")
 
@@ -58,7 +58,7 @@ def test_what_a_read_brings_is_read_by_it(read: Read, stride: int) -> None:
 def in_another_turn(stores: list[BufferStore]) -> list[BufferStore]:
     """The last of them from a place that goes on faster."""
     *others, last = stores
-    load = last.value
+    load = load_of(last)
     place = load.indices[0] + STEP
     return [*others, BufferStore(last.buffer, BufferLoad(load.source, [place]), list(last.indices))]
 

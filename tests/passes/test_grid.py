@@ -97,6 +97,9 @@ def test_annotations_say_what_the_grid_is() -> None:
 
 def test_a_workgroup_waits_for_its_waves_before_the_next_tile() -> None:
     """What a tile has left in the LDS is overwritten by the next one."""
-    loop = regrid(kernel({"x": 5}), Grid(workgroups=2)).body.body
+    whole = regrid(kernel({"x": 5}), Grid(workgroups=2)).body
+    assert isinstance(whole, AttrStmt)
+    loop = whole.body
     assert isinstance(loop, For)
+    assert isinstance(loop.body, SeqStmt)
     assert "llvm.amdgcn.s.barrier" in str(loop.body.seq[-1])

@@ -6,6 +6,7 @@ import sys
 from functools import partial
 
 import pytest
+from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
 import mfmadsl
@@ -31,7 +32,7 @@ def lean(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_right(arch: str, a_rows: bool, b_rows: bool, extents: tuple[int, int, int]) -> None:
     workload = Workload(*extents, a_rows=a_rows, b_rows=b_rows)
 
-    def scheduled(function: PrimFunc) -> object:
+    def scheduled(function: PrimFunc) -> Schedule:
         tiling = mfmadsl.gemm_tiling(function, arch=arch)
         return mfmadsl.gemm_schedule(function, arch=arch, tiling=tiling)
 

@@ -41,7 +41,8 @@ def kernel(written: Any, read: Any) -> PrimFunc:
     ],
 )
 def test_the_scope(written: Any, read: Any, scope: str) -> None:
-    allocation, store, after = registers(kernel(written, read)).body.body.body.seq
+    body: Any = registers(kernel(written, read)).body
+    allocation, store, after = body.body.body.seq
     assert allocation.buffer.scope() == scope
     assert len(store.indices) == len(after.value.indices) == (1 if scope == "local" else 2)
     assert int(store.indices[-1]) == int(after.value.indices[-1]) == 1

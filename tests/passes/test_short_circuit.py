@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tvm import tirx
-from tvm.tirx import BufferLoad, BufferStore, IfThenElse, PrimFunc
+from tvm.tirx import BufferLoad, BufferStore, IfThenElse, PrimFunc, Stmt
 
 from mfmadsl.passes.short_circuit import short_circuit
 
@@ -13,7 +13,7 @@ A, OUT = (tirx.decl_buffer((64,), "float32", name) for name in ("A", "out"))
 THERE, WANTED = PLACE < 64, BufferLoad(MASK, [PLACE]) > 0
 
 
-def body_after(body: object) -> str:
+def body_after(body: Stmt) -> str:
     return str(short_circuit(PrimFunc([PLACE], body)).body)
 
 

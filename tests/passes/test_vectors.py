@@ -26,6 +26,13 @@ def copied(through: int, length: int) -> Schedule:
     return sch
 
 
+def kind_after(function: PrimFunc) -> ForKind:
+    """What the function's loop has become."""
+    loop = turns_where_filled(function).body
+    assert isinstance(loop, For)
+    return loop.kind
+
+
 @pytest.mark.parametrize("through", [0, 1])
 @pytest.mark.parametrize("length", [256, 255])
 def test_a_register_of_each_turn_or_of_all(through: int, length: int) -> None:
@@ -43,10 +50,10 @@ def test_it_is_the_place_that_counts(place: tirx.Var, kind: int) -> None:
     a, b = (tirx.decl_buffer((64,), "float32", name) for name in "ab")
     store = BufferStore(b, BufferLoad(a, [TURN]), [place])
     loop = For(TURN, 0, 4, ForKind.VECTORIZED, store)
-    assert turns_where_filled(PrimFunc([a, b, OTHER], loop)).body.kind == kind
+    assert kind_after(PrimFunc([a, b, OTHER], loop)) == kind
 
 
 def test_other_loops_stay() -> None:
     a = tirx.decl_buffer((64,), "float32", "a")
     function = PrimFunc([a, OTHER], For(TURN, 0, 4, ForKind.SERIAL, BufferStore(a, 0.0, [OTHER])))
-    assert turns_where_filled(function).body.kind == ForKind.SERIAL
+    assert kind_after(function) == ForKind.SERIAL

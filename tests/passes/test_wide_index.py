@@ -27,6 +27,6 @@ def test_indices(shape: tuple[Any, ...], scope: str, kind: str) -> None:
     large = tirx.decl_buffer(shape, "int8", "large", scope=scope)
     places = [I] * len(shape)
     store: Any = BufferStore(large, BufferLoad(large, places), places)
-    found = wide_indices(PrimFunc([I], store)).body
+    found: Any = wide_indices(PrimFunc([I], store)).body
     indices = [*found.indices, *found.value.indices]
     assert [str(index.ty.dtype) for index in indices] == [kind] * len(indices)

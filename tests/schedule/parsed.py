@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm.script import from_source
 from tvm.tirx import PrimFunc
 
@@ -25,5 +23,5 @@ def parsed(body: str, more: str = "", result: str = "C") -> PrimFunc:
     )
     lines = "".join(f"    {line}\n" for line in body.strip("\n").splitlines())
     text = f"@T.prim_func(s_tir=True)\ndef main({arguments}):\n"
-    function: Any = from_source(text + lines)
+    function: PrimFunc = from_source(text + lines)
     return function

@@ -192,7 +192,7 @@ def test_one_result_is_kept() -> None:
     inner = parsed('C = T.sblock_alloc_buffer((8, 8), "float32")\n' + PRODUCT + RESULT, matrix, "E")
     for function, results in ((kept, 2), (inner, 1)):
         product = next(nest for nest in nests(function) if nest.name == "C")
-        buffer = product.block.body.buffer
+        buffer = product.store.buffer
         if results == 2:
             with pytest.raises(ScheduleError, match="`C` is a result besides `D`"):
                 check_consumers(function, buffer)

@@ -91,10 +91,11 @@ def test_two_products_after_each_other() -> None:
 
 
 def test_what_is_no_block_of_a_schedule() -> None:
-    sch = Schedule(PRODUCT.function())
+    sch: Any = Schedule(PRODUCT.function())
     block = sch.get_sblock("C")
+    name: Any = "C"
     with pytest.raises(ArgumentTypeError, match="block: is a block of the schedule"):
-        schedule_gemm(sch, "C")
+        schedule_gemm(sch, name)
     with pytest.raises(ArgumentTypeError, match="block: is a block of the schedule"):
         schedule_gemm(sch, sch.get_loops(block)[0])
     with pytest.raises(ArgumentTypeError, match="sch: is a Schedule"):
