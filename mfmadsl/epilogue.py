@@ -9,6 +9,7 @@ from math import erf, sqrt
 import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
+from tvm.te.tensor import TensorSlice
 from tvm.tirx import Expr
 
 from mfmadsl.schedule import ScheduleError
@@ -25,19 +26,19 @@ class Step:
     """
 
     takes: str
-    expression: Callable[[Expr, Expr], Expr]
+    expression: Callable[[TensorSlice, TensorSlice], Expr]
     model: Callable[[Values, Values], Values]
     slope: float = 1
     integers: bool = True
 
 
-def _gelu(x: Expr) -> Expr:
+def _gelu(x: TensorSlice) -> Expr:
     half, one, root = (_constant(value, x) for value in (0.5, 1, sqrt(0.5)))
     return x * half * (tirx.erf(x * root) + one)
 
 
-def _constant(value: float, like: Expr) -> Expr:
-    return tirx.const(value, like.ty.dtype)
+def _constant(value: float, like: TensorSlice) -> Expr:
+    return tirx.const(value, like.dtype)
 
 
 def _gelu_model(x: Values) -> Values:

@@ -25,6 +25,7 @@ from mfmadsl.emulator.run import Progress
 from mfmadsl.epilogue import STEPS, check_steps, fused, model
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, architecture, unscaled
+from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import (
     ScheduleError,
     Tiling,
@@ -281,8 +282,8 @@ class Gemm:
         check_size(8 * count, "the matrices take")  # float64, as they are compared
         generator = np.random.default_rng(_SEED)
         return (
-            *(_random(generator, shape, _dtype(name)) for shape, name in wanted),
-            np.full(c_shape, 99, dtype=_dtype(c_type)),
+            *(_random(generator, shape, numpy_type(name)) for shape, name in wanted),
+            np.full(c_shape, 99, dtype=numpy_type(c_type)),
         )
 
     def compare(
@@ -328,7 +329,3 @@ def _random(
         most = min(np.iinfo(dtype).max, 1 << 20)  # added to a sum, it does not overflow
         return generator.integers(-most - 1, most + 1, shape, dtype)
     return generator.standard_normal(shape).astype(dtype)
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    return np.dtype(getattr(ml_dtypes, name, name))

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.model import ElementType, Intrinsic, Operand
+from mfmadsl.model.numpy_type import numpy_type
 
 Array = npt.NDArray[Any]
 
 
 def dtype_of(element: ElementType) -> np.dtype[Any]:
-    """NumPy's dtype of the numbers, from ml_dtypes where NumPy has none."""
-    name = element.dtype
-    return np.dtype(getattr(ml_dtypes, name, None) or name)
+    """NumPy's dtype of the numbers."""
+    return numpy_type(element.dtype)
 
 
 def codes(values: Array, element: ElementType) -> Array:

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 import mfmadsl
 from benchmarks.gemm.loop import Loop, measure
 from mfmadsl.backend import build
 from mfmadsl.model import ARCHITECTURES
+from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import gemm_schedule
 
 CHIPS, TYPES, ORDERS = ("gfx942", "gfx950"), ("f16", "bf16", "i8", "fp8"), ("bt", "kn")
@@ -79,7 +79,7 @@ class Case:
         return mfmadsl.matmul(m, n, k, self.dtype, self.output, self.order == "bt")
 
     def arrays(self, m: int, n: int, k: int) -> list[Any]:
-        dtype = np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
+        dtype = numpy_type(self.dtype)
         b = (n, k) if self.order == "bt" else (k, n)
         return [np.ones((m, k), dtype), np.ones(b, dtype), np.zeros((m, n), self.output)]
 

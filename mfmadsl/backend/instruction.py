@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from mfmadsl.backend.build import CodegenError
 from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
@@ -18,7 +18,7 @@ from mfmadsl.model import (
     architecture,
     check_modifiers,
 )
-from mfmadsl.model.signature import SCALED_FORMATS, overload, register_type
+from mfmadsl.model.signature import formats, overload, register_type, trailing
 from mfmadsl.passes import LoweringError
 
 _SYMBOL = "instruction"
@@ -127,14 +127,8 @@ def _load(operand: Operand, dtype: str) -> list[str]:
 
 def _arguments(intrinsic: Intrinsic, values: dict[str, str], immediates: Immediates) -> list[str]:
     """What the intrinsic is called with, after A, B and C what its kind takes."""
-    arguments = [values["a"], values["b"], values["c"]]
+    numbers = asdict(immediates)
     if intrinsic.scales:
-        formats = [SCALED_FORMATS.index(o.type.short) for o in (intrinsic.a, intrinsic.b)]
-        arguments += [f"i32 {number}" for number in formats]
-        arguments += [f"i32 {immediates.byte_a}", values["scale_a"]]
-        arguments += [f"i32 {immediates.byte_b}", values["scale_b"]]
-        return arguments
-    if intrinsic.sparse:
-        arguments.append(values["index"])
-    arguments += [f"i32 {immediates.cbsz}", f"i32 {immediates.abid}"]
-    return arguments if intrinsic.sparse else [*arguments, f"i32 {immediates.blgp}"]
+        numbers["format_a"], numbers["format_b"] = formats(intrinsic)
+    known = {**values, **{name: f"i32 {number}" for name, number in numbers.items()}}
+    return [known[name] for name in ("a", "b", "c", *trailing(intrinsic))]

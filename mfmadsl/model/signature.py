@@ -46,6 +46,17 @@ def formats(intrinsic: Intrinsic) -> tuple[int, int]:
     return a, b
 
 
+def trailing(intrinsic: Intrinsic) -> tuple[str, ...]:
+    """What a call takes after A, B and C: names of modifiers, formats, scales and the index.
+
+    `format_a` and `format_b` number the types of a scaled instruction's operands, and `byte_a` and
+    `byte_b` say which byte of `scale_a` and `scale_b` counts.
+    """
+    if intrinsic.scales:
+        return "format_a", "format_b", "byte_a", "scale_a", "byte_b", "scale_b"
+    return ("index", "cbsz", "abid") if intrinsic.sparse else ("cbsz", "abid", "blgp")
+
+
 def overload(intrinsic: Intrinsic) -> str:
     """The name with the suffix of its types, where it is overloaded."""
     if not intrinsic.scales:

@@ -6,7 +6,6 @@ the type of a constant, a selection or a variable as it was, beside operands of 
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import tvm
@@ -14,6 +13,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import Expr, PrimFunc, Var
 
+from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.passes.device import called
 from mfmadsl.passes.rewrite import dtype_of, lanes_of, with_body
 
@@ -71,7 +71,7 @@ def bits_of(value: Expr) -> Expr:
 
 def rounded(number: tirx.FloatImm) -> npt.NDArray[np.generic]:
     """A constant of a narrow type, as NumPy's array of no dimensions."""
-    return np.asarray(float(number.value), getattr(ml_dtypes, dtype_of(number)))
+    return np.asarray(float(number.value), numpy_type(dtype_of(number)))
 
 
 def _integer(value: Expr) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mfmadsl.argument import check_extent, check_integer, check_type
-from mfmadsl.error import ArgumentError, ArgumentTypeError
+from mfmadsl.emulator.request import three
+from mfmadsl.error import ArgumentError
 from mfmadsl.report.argument_text import dtype_of, values_of
 from mfmadsl.report.error import KernelFileError
 
@@ -120,7 +121,8 @@ def read_kernel(
         raise KernelFileError(f"{path}: the text does not say its {missing}: give --{missing}")
     if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
-    return StoredKernel((StoredLaunch(text, program.name, _three(grid), _three(block), lds_bytes),))
+    extents = three("grid", grid), three("block", block)
+    return StoredKernel((StoredLaunch(text, program.name, *extents, lds_bytes),))
 
 
 def _program(path: Path, text: str, symbol: str | None) -> Program:
@@ -202,9 +204,8 @@ def _text(value: Any) -> str:
 
 
 def _extents(value: Any) -> tuple[int, int, int]:
-    if not isinstance(value, list) or not 1 <= len(value) <= 3:
-        raise ArgumentTypeError("extents")
-    return _three([check_extent("extent", extent) for extent in value])
+    check_type("extents", value, list, "one to three numbers")
+    return three("extents", value)
 
 
 def _beside(path: Path, files: Sequence[Path]) -> str:
@@ -213,8 +214,3 @@ def _beside(path: Path, files: Sequence[Path]) -> str:
         raise KernelFileError(f"{path}: names no assembly: write it with --emit asm --emit json")
     beside = path.parent / files[0].name
     return _read(beside if beside.exists() else files[0])
-
-
-def _three(extents: Sequence[int]) -> tuple[int, int, int]:
-    x, y, z = (*extents, 1, 1, 1)[:3]
-    return x, y, z

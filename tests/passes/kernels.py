@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from tvm import te
 from tvm.s_tir import Schedule
 
 import mfmadsl
+from mfmadsl.model.numpy_type import numpy_type
 
 _THREADS = 256
-
-
-def dtype_named(name: str) -> Any:
-    """NumPy's type, of ml_dtypes where NumPy has none."""
-    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def schedule(stage: Callable[..., Any], inputs: list[tuple[str, int]], width: int = 1) -> Schedule:
@@ -42,7 +37,7 @@ def computed(
 ) -> Any:
     """What the emulated kernel makes of arrays of one length."""
     inputs = [(str(array.dtype), len(array)) for array in arrays]
-    result = np.zeros(len(arrays[0]), dtype_named(out))
+    result = np.zeros(len(arrays[0]), numpy_type(out))
     mfmadsl.emulate(mfmadsl.build(schedule(stage, inputs, width), arch), [*arrays, result])
     return result
 
@@ -71,4 +66,4 @@ def assert_same(result: Any, expected: Any) -> None:
 
 def cast(array: Any, name: str) -> Any:
     with np.errstate(all="ignore"):
-        return array.astype(dtype_named(name))
+        return array.astype(numpy_type(name))

@@ -11,7 +11,8 @@ import pytest
 from tvm import tirx
 
 import mfmadsl
-from tests.passes.kernels import computed, dtype_named, schedule, ulps
+from mfmadsl.model.numpy_type import numpy_type
+from tests.passes.kernels import computed, schedule, ulps
 
 COUNT = 1 << 12
 SPECIAL = np.array(
@@ -121,7 +122,7 @@ def test_nan_is_unequal_to_all(dtype: str) -> None:
 @pytest.mark.parametrize("width", [1, 4])
 def test_of_nan_and_a_number_max_and_min_are_the_number(dtype: str, width: int) -> None:
     special = [0, 1, -1, 2, -3, 0.5, np.inf, -np.inf, np.nan, -np.nan, 1e-2, 40, -40]
-    numbers = np.array(special).astype(dtype_named(dtype))
+    numbers = np.array(special).astype(numpy_type(dtype))
     x, y = (np.resize(f(numbers, len(numbers)), 1024) for f in (np.repeat, np.tile))
     wide = [v.astype(np.float64) for v in (x, y)]
     for function, exact in ((tirx.max, np.fmax), (tirx.min, np.fmin)):

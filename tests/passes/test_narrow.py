@@ -10,7 +10,8 @@ import pytest
 from tvm import tirx
 
 from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
-from tests.passes.kernels import assert_same, cast, computed, dtype_named
+from mfmadsl.model.numpy_type import numpy_type
+from tests.passes.kernels import assert_same, cast, computed
 
 CHIPS = {
     "bfloat16": "gfx90a", "float8_e4m3fnuz": "gfx942", "float8_e5m2fnuz": "gfx942",
@@ -22,7 +23,7 @@ Stage = Callable[..., Any]
 
 def patterns(name: str) -> Any:
     """All values of a narrow type."""
-    dtype = dtype_named(name)
+    dtype = numpy_type(name)
     return np.arange(2 ** (8 * dtype.itemsize)).astype(f"u{dtype.itemsize}").view(dtype)
 
 

@@ -11,9 +11,10 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.language import find
+from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.passes import narrow_types
 from mfmadsl.schedule import load_intrinsic, mfma_schedule
-from tests.passes.kernels import assert_same, cast, dtype_named, schedule
+from tests.passes.kernels import assert_same, cast, schedule
 
 
 def test_a_vector_that_is_computed_is_refused() -> None:
@@ -43,7 +44,7 @@ def test_vectors_that_are_moved_and_variables_of_statements() -> None:
                 x = mine[j] * half[j]
                 B[i * 4 + j] = T.if_then_else(x > T.bfloat16(0), x + x, T.bfloat16(-1))
 
-    x = np.random.default_rng(4).standard_normal(256).astype(dtype_named("bfloat16"))
+    x = np.random.default_rng(4).standard_normal(256).astype(numpy_type("bfloat16"))
     result = np.zeros_like(x)
     mfmadsl.emulate(mfmadsl.build(clipped), [x, result])
     assert_same(result, np.where(x.astype(np.float32) > 0, x, np.asarray(-1, x.dtype)))
@@ -59,7 +60,7 @@ def test_threads_reduce_narrow_values(name: str, threads: int) -> None:
     row, column = sch.get_loops(sch.get_sblock("largest"))
     sch.bind(row, "blockIdx.x")
     sch.bind(sch.split(column, [None, threads])[1], "threadIdx.x")
-    x = np.random.default_rng(5).standard_normal((8, 1024)).astype(dtype_named(name))
+    x = np.random.default_rng(5).standard_normal((8, 1024)).astype(numpy_type(name))
     result = np.zeros(8, x.dtype)
     mfmadsl.emulate(mfmadsl.build(sch, "gfx942"), [x, result])
     np.testing.assert_array_equal(result.astype(np.float32), x.astype(np.float32).max(axis=1))
@@ -103,8 +104,8 @@ def test_a_narrow_bias_after_matrix_cores(instruction: str, bias: str, arch: str
     kernels = mfmadsl.build(biased(instruction, bias), arch)
     generator = np.random.default_rng(6)
     dtype = find(instruction).a.type.name
-    a, b = (generator.integers(-2, 3, (64, 64)).astype(dtype_named(dtype)) for _ in range(2))
-    e = generator.standard_normal(64).astype(dtype_named(bias))
+    a, b = (generator.integers(-2, 3, (64, 64)).astype(numpy_type(dtype)) for _ in range(2))
+    e = generator.standard_normal(64).astype(numpy_type(bias))
     result = np.zeros((64, 64), e.dtype)
     assert not mfmadsl.sanitize(kernels, [a, b, e, result]).faults
     wide = [x.astype(np.float32) for x in (a, b, e)]

@@ -10,12 +10,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit floats
 import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.text.metadata import KernelArgument
 from mfmadsl.error import ArgumentError, ArgumentTypeError
+from mfmadsl.model.numpy_type import numpy_type
 
 _MOST_BYTES = 8 << 30
 _OVERLAP_WORK: Any = 100_000
@@ -58,7 +58,7 @@ def check_described(value: Any, name: str, dtype: str, shape: Sequence[int]) -> 
     Types that NumPy lacks are those of ml_dtypes.
     """
     _check_plain(value, name)
-    wanted = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    wanted = numpy_type(dtype)
     if value.dtype != wanted:
         raise ArgumentError(
             f"argument {name} is an array of {wanted}, not of {value.dtype}: convert it with "

@@ -11,8 +11,9 @@ import pytest
 from tvm import te, tirx
 
 import mfmadsl
+from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule
-from tests.schedule.gemm.workloads import Workload, numpy_type, random, with_epilogue
+from tests.schedule.gemm.workloads import Workload, random, with_epilogue
 
 SHAPE = Workload(60, 72, 96)
 erf = np.vectorize(math.erf)

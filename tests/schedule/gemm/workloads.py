@@ -6,21 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from tvm import te
 from tvm.tirx import PrimFunc
+
+from mfmadsl.model.numpy_type import numpy_type
 
 Array = npt.NDArray[Any]
 
 FP8 = {"gfx942": "float8_e4m3fnuz", "gfx950": "float8_e4m3fn"}
 BF8 = {"gfx942": "float8_e5m2fnuz", "gfx950": "float8_e5m2"}
 SUMS = {"int8": "int32", "float64": "float64"}
-
-
-def numpy_type(name: str) -> np.dtype[Any]:
-    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 @dataclass(frozen=True)

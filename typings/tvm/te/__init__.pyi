@@ -5,13 +5,16 @@ import tvm_ffi
 from tvm.ir import Expr, Var
 from tvm.tirx import IterVar, PrimFunc
 
+class TensorSlice(Expr):
+    dtype: str
+
 class Tensor(tvm_ffi.Object):
     shape: Sequence[Expr]
     dtype: str
     name: str
     ndim: int
     op: Any
-    def __getitem__(self, indices: Any) -> Expr: ...
+    def __getitem__(self, indices: Any) -> TensorSlice: ...
     def __call__(self, *indices: Any) -> Expr: ...
 
 def placeholder(shape: Sequence[Any], dtype: str = ..., name: str = ...) -> Tensor: ...

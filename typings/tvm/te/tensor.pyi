@@ -1,0 +1,1 @@
+from tvm.te import TensorSlice as TensorSlice
