@@ -6,8 +6,8 @@ import re
 import subprocess
 from dataclasses import dataclass
 
-from mfmadsl.emulator.profiler.main_loop import main_loop
-from mfmadsl.emulator.text.assembly import Instruction, parse_assembly
+from mfmadsl.emulator.profiler.main_loop import loop_instructions
+from mfmadsl.emulator.text.assembly import Instruction
 
 MCA = ["llvm-mca-19", "-mtriple=amdgcn", "-iterations=100", "-instruction-info=0",
        "-resource-pressure=0"]  # fmt: skip
@@ -40,13 +40,6 @@ class Loop:
     def efficiency(self, per_cycle: int) -> float:
         """The share of the cycles that the matrix core needs, if it does so much in one."""
         return self.work / per_cycle / self.cycles if self.cycles else 0.0
-
-
-def loop_instructions(assembly: str) -> list[Instruction]:
-    """The main loop's; all of the kernel's if it has no loop."""
-    program = parse_assembly(assembly)
-    found = main_loop(program, [1] * len(program.instructions))
-    return [program.instructions[place] for place in found or range(len(program.instructions))]
 
 
 def measure(assembly: str, arch: str) -> Loop:

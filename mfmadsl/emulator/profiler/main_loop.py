@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mfmadsl.emulator.machine.scheduler import branch_target
-from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.assembly import Instruction, Program, parse_assembly
 
 
 def main_loop(program: Program, executed: Sequence[int]) -> range | None:
@@ -25,6 +25,16 @@ def main_loop(program: Program, executed: Sequence[int]) -> range | None:
         if best is None or score > best[0]:
             best = score, body
     return best[1] if best else None
+
+
+def loop_instructions(assembly: str) -> list[Instruction]:
+    """The instructions of a text's main loop, as far as the text alone tells which that is.
+
+    All of the kernel's if it has no loop.
+    """
+    program = parse_assembly(assembly)
+    found = main_loop(program, [1] * len(program.instructions))
+    return [program.instructions[place] for place in found or range(len(program.instructions))]
 
 
 def _is_matrix(instruction: Instruction) -> bool:

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pytest
+from tvm.tirx import PrimFunc
 
 import mfmadsl
-from benchmarks.gemm.compare import Case
-from benchmarks.gemm.loop import loop_instructions
+from mfmadsl.emulator.profiler.main_loop import loop_instructions
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.schedule import gemm_schedule, gemm_tiling
-from tests.schedule.gemm.workloads import Workload
+from tests.schedule.gemm.workloads import FP8, Workload
+
+KINDS = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A chip, a type, and how B lies: as N x K (`bt`) or as K x N (`kn`)."""
+
+    arch: str
+    kind: str
+    order: str
+
+    def __str__(self) -> str:
+        return f"{self.arch}.{self.kind}.{self.order}"
+
+    def of(self, m: int, n: int, k: int) -> Workload:
+        dtype = KINDS.get(self.kind, FP8[self.arch])
+        return Workload(m, n, k, dtype, dtype, b_rows=self.order == "bt")
+
+    @property
+    def large(self) -> PrimFunc:
+        return self.of(4096, 4096, 4096).function()
+
 
 CASES = [
     Case(arch, kind, order)
@@ -29,7 +53,7 @@ MOST = {
 
 @cache
 def kernel_of(case: Case) -> mfmadsl.Kernel:
-    schedule = gemm_schedule(case.workload(4096, 4096, 4096), arch=case.arch)
+    schedule = gemm_schedule(case.large, arch=case.arch)
     return mfmadsl.build(schedule, case.arch)
 
 
@@ -62,7 +86,7 @@ def test_every_load_is_a_step_ahead(case: Case) -> None:
     kernel = kernel_of(case)
     turn = loop_instructions(kernel.assembly)
     products = sum(map(is_product, turn))
-    step = products // gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch).stages
+    step = products // gemm_tiling(case.large, arch=case.arch).stages
     loads = [place for place, i in enumerate(turn) if i.name.startswith("buffer_load")]
     assert loads
     body = turn * 3
@@ -109,7 +133,7 @@ def reads_any(instruction: Instruction, wanted: set[str]) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_memory_is_waited_for_once_a_step(case: Case) -> None:
     turn = loop_instructions(kernel_of(case).assembly)
-    stages = gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch).stages
+    stages = gemm_tiling(case.large, arch=case.arch).stages
     waits = [i for i in turn if i.name == "s_waitcnt" and "vmcnt" in i.text]
     # LLVM moves some v_perm, and with them waits, across the barrier.
     assert len(waits) <= stages + (5 if case.order == "kn" else 0)
@@ -131,10 +155,11 @@ def registers(operand: object) -> set[str]:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_bank_conflicts(case: Case) -> None:
-    tiling = gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch)
+    tiling = gemm_tiling(case.large, arch=case.arch)
     shape = (*tiling.block, 6 * tiling.k_step)
-    schedule = gemm_schedule(case.workload(*shape), arch=case.arch, tiling=tiling)
-    profile = mfmadsl.profile(mfmadsl.build(schedule, case.arch), case.arrays(*shape))
+    tile = case.of(*shape)
+    schedule = gemm_schedule(tile.function(), arch=case.arch, tiling=tiling)
+    profile = mfmadsl.profile(mfmadsl.build(schedule, case.arch), list(tile.operands()))
     assert profile.loop is not None
     assert profile.loop.lds_conflict_cycles == 0
     reads = [a for a in profile.lds if a.instruction.startswith("ds_read")]
