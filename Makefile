@@ -1,11 +1,19 @@
 # `make demo` and `make test` are all the set-up there is: each makes its own virtual environment.
-# `make test-all` runs every case of which `make test` draws some; `make bench` needs Debian's llvm-19.
+# `make check` is what to run before a commit: linters, types, and the tests of the parts that take no
+# whole kernel. `make test-all` runs every case of which `make test` draws some; `make bench` needs
+# Debian's llvm-19.
 
 PYTHON ?= python3
-.PHONY: demo test test-all bench clean
+.PHONY: demo check test test-all bench clean
 
 demo: .venv/installed
 	.venv/bin/python examples/demo.py
+
+check: .venv-test/installed
+	.venv-test/bin/ruff check --quiet
+	.venv-test/bin/ruff format --check --quiet
+	.venv-test/bin/mypy
+	.venv-test/bin/python -m pytest --numprocesses auto --dist loadgroup -m fast
 
 test: .venv-test/installed
 	.venv-test/bin/python -m pytest --numprocesses auto --dist loadgroup
