@@ -1,7 +1,7 @@
 """How many cycles the LDS needs for the lanes of one instruction.
 
 Lanes go in phases, and the lanes of one phase at once unless two of them need different words of
-one bank. Which lanes go together was measured: see `chip`, sources F and G.
+one bank. Which lanes go together was measured: see `Architecture`, sources F and G.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.machine.wave import LANES
-from mfmadsl.emulator.profiler.chip import Chip
+from mfmadsl.model import Architecture
 
 Phases = npt.NDArray[np.int64]
 
@@ -35,12 +35,12 @@ def phases(read_banks: int, size: int, reads: bool) -> Phases:
 
 
 def lds_cycles(
-    chip: Chip, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_], size: int,
+    chip: Architecture, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_], size: int,
     reads: bool,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # fmt: skip
     """Cycles that waves need, and those without conflicts; addresses are (waves, 64), in bytes."""
-    order = phases(chip.read_banks, size, reads)
-    banks = chip.read_banks if reads else chip.banks
+    order = phases(chip.lds_read_banks, size, reads)
+    banks = chip.lds_read_banks if reads else chip.lds_banks
     first, last = addresses // 4, (addresses + size - 1) // 4
     words = int((last - first).max(initial=0)) + 1  # one more where it is not aligned to four bytes
     waves = len(addresses)
