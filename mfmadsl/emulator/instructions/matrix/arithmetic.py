@@ -79,6 +79,7 @@ _SUMS = {
     ("CDNA2", "bf16_1k"): Sum("pairs", 4),
     **{("CDNA3", kind): how for kind, how in _CDNA3.items()},
 }
+_MODELLED = {family for family, _ in _SUMS}
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def arithmetic(arch: str, dense: bool, kind: str) -> Arithmetic:
     if kind == "i8":
         return Arithmetic(Sum("integers"), True)
     family = assumed(arch).family
-    modelled = dense and family != "CDNA4"
+    modelled = dense and family in _MODELLED
     if kind in ("f32", "f64"):
         return Arithmetic(Sum("chain", double=kind == "f64"), modelled)
     how = _SUMS.get((family, kind)) if modelled else None
