@@ -16,10 +16,12 @@ from dataclasses import replace
 import numpy as np
 
 from mfmadsl import Gemm, Kernel, find
-from mfmadsl.emulator.profiler.chip import SLOT, Chip, chip_of
+from mfmadsl.emulator.profiler import chip_of
+from mfmadsl.emulator.profiler.cost import SLOT
 from mfmadsl.emulator.profiler.record import Recorder, Trace
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.run import BUDGET, launch_of, run_launch
+from mfmadsl.model import Architecture
 
 CASES = [
     ("mfma_f32_16x16x16_f16", "gfx942"),
@@ -33,12 +35,14 @@ MCA = ["llvm-mca-19", "-mtriple=amdgcn", "-iterations=1", "-instruction-info=0",
 LEFT_OUT = ("s_barrier", "s_endpgm")
 
 
-def as_llvm_has_it(chip: Chip) -> Chip:
+def as_llvm_has_it(chip: Architecture) -> Architecture:
     """The same chip with the latencies of LLVM's scheduling model: LDS 5, memory 80, scalar 5."""
     return replace(chip, lds_latency=4 * SLOT, l2_latency=79 * SLOT, scalar_latency=5 * SLOT)
 
 
-def modelled(kernel: Kernel, args: list[np.ndarray], chip: Chip, free: bool) -> tuple[Timing, str]:
+def modelled(
+    kernel: Kernel, args: list[np.ndarray], chip: Architecture, free: bool
+) -> tuple[Timing, str]:
     """One wave alone, and the text of what it executes; with `free`, memory costs nothing."""
     launch = launch_of(kernel, None, None, None)
     recorder = Recorder(chip)

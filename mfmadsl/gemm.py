@@ -312,7 +312,7 @@ class Gemm:
 
     def _read(self, matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         values = matrix.astype(np.float64)
-        if self.arch == "gfx90a" and matrix.dtype in _FLUSHED:
+        if architecture(self.arch).flushes_halves and matrix.dtype in _FLUSHED:
             values[np.abs(values) < ml_dtypes.finfo(matrix.dtype).smallest_normal] = 0
         return values
 

@@ -104,7 +104,7 @@ def ours(case: Case) -> Entry:
     conflicts = profile.loop.lds_conflict_cycles if profile.loop else 0
     name = (
         f"{tiling.block[0]}x{tiling.block[1]}x{tiling.k_step}, "
-        f"{tiling.threads // 64} waves, {tiling.instruction.removeprefix('mfma_')}"
+        f"{tiling.wave_count} waves, {tiling.instruction.removeprefix('mfma_')}"
     )
     loop = measure(kernel.assembly, case.arch)
     return Entry(name, loop, kernel.lds_bytes, conflicts, seconds)

@@ -37,7 +37,7 @@ from mfmadsl.emulator.text.metadata import read_metadata
 from mfmadsl.emulator.text.registers import Registers, used_registers
 from mfmadsl.error import MfmadslError
 from mfmadsl.language import reads
-from mfmadsl.model import Architecture, architecture
+from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.prim_func import prim_func
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -58,7 +58,7 @@ class _Emitted:
 
 
 def build(
-    mod: PrimFunc | tvm.IRModule | Schedule, arch: str = "gfx942", explain: bool = False
+    mod: PrimFunc | tvm.IRModule | Schedule, arch: str = DEFAULT_ARCH, explain: bool = False
 ) -> Kernel:
     """Generate machine code for a scheduled kernel; no GPU is needed.
 

@@ -11,7 +11,6 @@ from mfmadsl.backend.llvm import emit
 from mfmadsl.emulator.text.registers import registers_of
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import (
-    NEGATION_CHIPS,
     Intrinsic,
     Modifiers,
     Operand,
@@ -22,7 +21,6 @@ from mfmadsl.model.signature import formats, overload, register_type, trailing
 from mfmadsl.passes import LoweringError
 
 _SYMBOL = "instruction"
-_LANES = 64
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,10 @@ def build_instruction(intrinsic: Intrinsic, arch: str, immediates: Immediates = 
     """A kernel that loads an instruction's registers, runs it once, and stores the result over C.
 
     Its arguments are the operands A, B, C, then the index or the two scales: arrays of 32-bit
-    words of shape (64 lanes, registers). Raises LoweringError where the chip lacks the instruction,
-    or the instruction a modifier.
+    words of shape (lanes of a wave, registers). Raises LoweringError where the chip lacks the
+    instruction, or the instruction a modifier.
     """
-    architecture(arch)
+    chip = architecture(arch)
     if arch not in intrinsic.chips:
         chips = ", ".join(intrinsic.chips)
         raise LoweringError(f"{arch} has no {intrinsic.name}: it is an instruction of {chips}")
@@ -68,11 +66,11 @@ def build_instruction(intrinsic: Intrinsic, arch: str, immediates: Immediates = 
         assembly=code.assembly,
         optimized=code.optimized,
         arguments=tuple(
-            Argument(o.name, "uint32", (_LANES, o.register_count))
+            Argument(o.name, "uint32", (chip.wave_size, o.register_count))
             for o in intrinsic.operands.values()
         ),
         extents=(1, 1, 1),
-        block=(_LANES, 1, 1),
+        block=(chip.wave_size, 1, 1),
         lds_bytes=0,
         registers=registers_of(code.assembly, _SYMBOL),
     )
@@ -82,7 +80,7 @@ def _check(intrinsic: Intrinsic, arch: str, immediates: Immediates) -> None:
     """LLVM takes constants that an instruction has no room for, and drops them."""
     blgp = immediates.blgp
     if blgp and "neg" in intrinsic.modifiers:
-        if arch not in NEGATION_CHIPS:
+        if not architecture(arch).negates:
             raise LoweringError(f"{intrinsic.name} negates nothing on {arch}")
         blgp = 0
     try:
@@ -101,6 +99,7 @@ def instruction_ir(intrinsic: Intrinsic, immediates: Immediates = PLAIN) -> str:
     declared = ", ".join(argument.rpartition(" ")[0] for argument in arguments)
     parameters = ", ".join(f"ptr addrspace(1) noalias %{o.name}_registers" for o in operands)
     call, result = overload(intrinsic), types["c"]
+    lanes = intrinsic.wave_size
     lines = [
         f"define amdgpu_kernel void @{_SYMBOL}({parameters}) #0 {{",
         "  %lane = call i32 @llvm.amdgcn.workitem.id.x()",
@@ -111,7 +110,7 @@ def instruction_ir(intrinsic: Intrinsic, immediates: Immediates = PLAIN) -> str:
         "}",
         "declare i32 @llvm.amdgcn.workitem.id.x()",
         f"declare {result} @{call}({declared})",
-        f'attributes #0 = {{ "amdgpu-flat-work-group-size"="{_LANES},{_LANES}" }}',
+        f'attributes #0 = {{ "amdgpu-flat-work-group-size"="{lanes},{lanes}" }}',
     ]
     return "\n".join(lines) + "\n"
 

@@ -44,9 +44,15 @@ class Launch:
         return prod(self.block)
 
 
-def rocm_target(arch: str) -> Target:
+def rocm_target(chip: Architecture) -> Target:
     """TVM's target for a chip, stated in full: there is no device to ask."""
-    return Target({"kind": "rocm", "mcpu": arch, "mtriple": "amdgcn-amd-amdhsa-hcc"}, host="llvm")
+    stated = {
+        "kind": "rocm",
+        "mcpu": chip.name,
+        "mtriple": "amdgcn-amd-amdhsa-hcc",
+        "thread_warp_size": chip.wave_size,
+    }
+    return Target(stated, host="llvm")
 
 
 def arguments_of(function: PrimFunc) -> tuple[Argument, ...]:
@@ -109,7 +115,7 @@ def lower(
     """
     check_annotations(function)
     module = tvm.IRModule({"main": _corrected(function)})
-    module = tirx.transform.BindTarget(rocm_target(chip.name))(module)
+    module = tirx.transform.BindTarget(rocm_target(chip))(module)
     # Buffers that share LDS are views of one allocation, and the code generator casts the address
     # of a view from LDS to global memory: wrong numbers, without a word.
     options = {"tirx.merge_static_smem": True}  # keeps StorageRewrite from it

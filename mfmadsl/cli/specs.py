@@ -14,7 +14,7 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries, reads
 from mfmadsl.language import find as find_intrinsic
 from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic, Read
-from mfmadsl.model.architecture import unknown_chip
+from mfmadsl.model.chips import unknown_chip
 from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError

@@ -14,7 +14,6 @@ from mfmadsl.codegen.filters import FILTERS
 from mfmadsl.codegen.limits import ModuleError, check_expressible
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import (
-    WAVE_SIZE,
     Accelerator,
     ClosedForm,
     ElementType,
@@ -23,6 +22,7 @@ from mfmadsl.model import (
     NoClosedFormError,
     Packed,
     closed_form,
+    lane_sources,
     numbered_up,
     packed,
 )
@@ -93,7 +93,7 @@ def _intrinsic_text(tile: Packed) -> str:
             nest=_nest,
             tile_c=_nest([("block", intrinsic.blocks), ("i", intrinsic.m), ("j", intrinsic.n)]),
             strides=["s0", "s1", "s2"] if several else ["s0", "s1"],
-            wave=WAVE_SIZE,
+            wave=intrinsic.wave_size,
             marker=MARKER,
             **values,
         )
@@ -129,6 +129,7 @@ def _dense(tile: Packed) -> dict[str, Any]:
         "modifiers": [*(("cbsz", "abid") if broadcast else ()), *([flags] if flags else ())],
         "bfloat": register_type(intrinsic, intrinsic.a).element == "bfloat",
         "formats": formats(intrinsic) if intrinsic.unscaled else (),
+        "b_sources": [str(source) for source in lane_sources(intrinsic.wave_size)],
         "b_lane": "source_lane(b_lane, blgp)" if flags == "blgp" else "b_lane",
         "b_turned": turned if flags == "blgp" else None,
         "product": _nest([("block", intrinsic.blocks), i, j, k]),

@@ -8,9 +8,8 @@ from mfmadsl.argument import check_extent, check_integer, check_list, check_type
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.error import ArgumentError, ArgumentTypeError
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import ARCHITECTURES, Intrinsic
 
-_MOST_REGISTERS = 512  # of a lane, those of accumulation among them (CDNA3 ISA, section 3.6.4)
 _MOST_SCRATCH = 1 << 18  # bytes of a lane: LLVM's largest frames have a few thousand
 
 
@@ -66,9 +65,10 @@ def three(name: str, extents: object) -> tuple[int, int, int]:
 
 def check_capacity(program: Program) -> None:
     """Raise EmulationError for a text that asks for more than any of the chips has."""
+    registers = max(chip.registers for chip in ARCHITECTURES.values())
     for directive, most in (
-        ("next_free_vgpr", _MOST_REGISTERS),
-        ("accum_offset", _MOST_REGISTERS),
+        ("next_free_vgpr", registers),
+        ("accum_offset", registers),
         ("private_segment_fixed_size", _MOST_SCRATCH),
     ):
         if not 0 <= program.directive(directive) <= most:

@@ -22,16 +22,17 @@ from mfmadsl.language.syntax import (
     OperandField,
     SettingsField,
 )
+from mfmadsl.language.wave import check_waves, wave_of
 from mfmadsl.model import (
     ARCHITECTURES,
     INDEX,
     MODIFIERS,
-    NEGATION_CHIPS,
     REGISTER_BITS,
     Intrinsic,
     Operand,
+    negation_chips,
 )
-from mfmadsl.model.architecture import unknown_chip
+from mfmadsl.model.chips import unknown_chip
 
 _DIMENSIONS = ("m", "n", "k")
 _LARGEST_DIMENSION = 128
@@ -88,10 +89,11 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
     cycles = _cycles(fields.get("cycles"), found)
     narrow_cycles = _cycles(fields.get("narrow_cycles"), found)
     call = _call(fields.get("call"), found)
+    wave = wave_of([chip for chip, _ in cycles])
     operands: dict[str, list[Operand]] = {}
     for field in item.fields:
         if isinstance(field, OperandField):
-            placed = check_operand(field, shape, layouts, found)
+            placed = check_operand(field, shape, layouts, wave, found)
             operands.setdefault(field.name.text, []).extend(placed)
     found += _check_type_lists([f for f in item.fields if isinstance(f, OperandField)])
     chips = tuple(chip for chip, _ in cycles)
@@ -194,6 +196,7 @@ def _cycles(field: Field | None, found: Found) -> tuple[tuple[str, int], ...]:
         value = setting.value
         if not value.value:
             found.append(Diagnostic("cycles", "an instruction takes a cycle or more", value.span))
+    found += check_waves([setting.name for setting in field.settings])
     return tuple((s.name.text, s.value.value) for s in field.settings)
 
 
@@ -246,8 +249,8 @@ def _modifiers(
             found.append(_at(name, "modifier", message))
         if name.text == "neg" and any(a.type.name != "float64" for a in operands.get("a", ())):
             found.append(_at(name, "modifier", "negation is of float64 only"))
-        if name.text == "neg" and not set(chips) & set(NEGATION_CHIPS):
-            message = f"negation is known to {' and '.join(NEGATION_CHIPS)} only"
+        if name.text == "neg" and not set(chips) & set(negation_chips()):
+            message = f"negation is known to {' and '.join(negation_chips())} only"
             found.append(_at(name, "modifier", message))
     return tuple(name.text for name in names)
 

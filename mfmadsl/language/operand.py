@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
 from mfmadsl.language.placement import BLOCK, place
 from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Name, OperandField
+from mfmadsl.language.wave import Wave
 from mfmadsl.model import ELEMENT_TYPES, REGISTER_BITS, ElementType, Operand
 
 Found = list[Diagnostic]
@@ -27,6 +28,7 @@ def check_operand(
     field: OperandField,
     shape: Mapping[str, int] | None,
     layouts: Mapping[str, LayoutItem],
+    wave: Wave,
     found: Found,
 ) -> list[Operand]:
     """The operand that a field describes, once for each of its types; none if it is wrong."""
@@ -37,7 +39,7 @@ def check_operand(
         return []
     extents = {i.name.text: shape[_EXTENT_OF[i.name.text]] // i.group for i in field.indices}
     try:
-        layout = place(field, {**extents, BLOCK: shape["blocks"]}, layouts)
+        layout = place(field, {**extents, BLOCK: shape["blocks"]}, layouts, wave)
     except LanguageError as error:
         found += error.diagnostics
         return []

@@ -16,12 +16,11 @@ from mfmadsl.language.syntax import (
     Name,
     OperandField,
 )
-from mfmadsl.model import WAVE_SIZE, Layout
+from mfmadsl.language.wave import Wave
+from mfmadsl.model import Layout
 
 BLOCK = "block"
 """The index that every layout sees without being passed it; `BLOCK` is the number of blocks."""
-
-_MOST_ELEMENTS = 512  # of one operand in a lane: all of its registers
 
 
 class _Fault(NamedTuple):
@@ -33,9 +32,12 @@ class _Fault(NamedTuple):
 
 
 def place(
-    operand: OperandField, extents: Mapping[str, int], layouts: Mapping[str, LayoutItem]
+    operand: OperandField,
+    extents: Mapping[str, int],
+    layouts: Mapping[str, LayoutItem],
+    wave: Wave,
 ) -> Layout:
-    """The layout that `operand` gets; `extents` holds the sizes of its indices and of `block`.
+    """The layout that `operand` gets over a wave; `extents` are those of its indices and `block`.
 
     Raises LanguageError with the first rule that the placement breaks.
     """
@@ -53,7 +55,7 @@ def place(
     axes = tuple((i.name.text, extents[i.name.text]) for i in operand.indices)
     try:
         arranged = _arrange(
-            item, tuple(indices.items()), tuple(constants.items()), extents[BLOCK], axes
+            item, tuple(indices.items()), tuple(constants.items()), extents[BLOCK], axes, wave
         )
     except LanguageError as error:
         (fault,) = error.diagnostics
@@ -130,32 +132,35 @@ def _arrange(
     constants: tuple[tuple[str, int], ...],
     blocks: int,
     axes: tuple[tuple[str, int], tuple[str, int]],
+    wave: Wave,
 ) -> Layout | _Fault:
     """The layout that the rules give over all blocks and both axes, or why there is none."""
+    lanes, most = wave
     rules = {rule.name.text: rule.expression for rule in item.rules}
     renamed = [_rename(rules[name], dict(indices)) for name in ("lane", "register")]
     (_, rows), (_, columns) = axes
-    registers, rest = divmod(blocks * rows * columns, WAVE_SIZE)
+    registers, rest = divmod(blocks * rows * columns, lanes)
     if rest:
         of = f"{blocks} x " if blocks > 1 else ""
-        message = f"{of}{rows}x{columns} elements of {{}} do not fill {WAVE_SIZE} lanes evenly"
+        message = f"{of}{rows}x{columns} elements of {{}} do not fill {lanes} lanes evenly"
         return _Fault("lanes", message)
-    if registers > _MOST_ELEMENTS:
-        message = f"a lane would hold {registers} elements of {{}}, more than {_MOST_ELEMENTS}"
-        return _Fault("registers", message, "a wave has 512 registers of 32 bits a lane")
+    if registers > most:  # one operand may have all registers of a lane
+        message = f"a lane would hold {registers} elements of {{}}, more than {most}"
+        return _Fault("registers", message, f"a wave has {most} registers of 32 bits a lane")
     slots = tabulate(renamed, dict(constants), ((BLOCK, blocks), *axes))
     holders: dict[tuple[int, ...], int] = {}
     for index, slot in enumerate(slots):
         lane, register = slot
-        if lane >= WAVE_SIZE or register >= registers:
-            return _outside(_element(index, blocks, rows, columns), lane, register, registers)
+        if lane >= lanes or register >= registers:
+            element = _element(index, blocks, rows, columns)
+            return _outside(element, lane, register, lanes, registers)
         if holders.setdefault(slot, index) != index:
             first = _element(holders[slot], blocks, rows, columns)
             second = _element(index, blocks, rows, columns)
             message = f"lane {lane} holds both {first} and {second} in register {register}"
             return _Fault("collision", message, "two elements must differ in lane or register")
     pairs = tuple((lane, register) for lane, register in slots)
-    return Layout(rows, columns, WAVE_SIZE, registers, pairs, blocks)
+    return Layout(rows, columns, lanes, registers, pairs, blocks)
 
 
 def _element(index: int, blocks: int, rows: int, columns: int) -> str:
@@ -164,13 +169,13 @@ def _element(index: int, blocks: int, rows: int, columns: int) -> str:
     return f"{{}}[{place}]" if blocks == 1 else f"{{}}[{place}] of block {block}"
 
 
-def _outside(element: str, lane: int, register: int, registers: int) -> _Fault:
-    if lane >= WAVE_SIZE:
-        message = f"{element} falls on lane {lane}, but a wave has lanes 0 to {WAVE_SIZE - 1}"
+def _outside(element: str, lane: int, register: int, lanes: int, registers: int) -> _Fault:
+    if lane >= lanes:
+        message = f"{element} falls on lane {lane}, but a wave has lanes 0 to {lanes - 1}"
         return _Fault("lane", message)
     return _Fault(
         "register",
-        f"{element} falls on register {register}, but {WAVE_SIZE} lanes hold the operand "
+        f"{element} falls on register {register}, but {lanes} lanes hold the operand "
         f"in registers 0 to {registers - 1}",
         "registers count the elements of one lane, from 0 and without gaps",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mfmadsl.language.checker import check_chip, repeated
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
@@ -20,14 +20,10 @@ from mfmadsl.language.syntax import (
     ReadItem,
     SettingsField,
 )
-from mfmadsl.model import WAVE_SIZE, Read
+from mfmadsl.language.wave import check_waves, wave_of
+from mfmadsl.model import Read
 
 _REQUIRED = ("shape", "from_lane", "from_element", "call", "chips")
-_ALLOWED = {
-    "bits": (8, 16, 32),
-    "lanes": tuple(n for n in range(2, WAVE_SIZE + 1) if WAVE_SIZE % n == 0),
-    "registers": (1, 2, 4, 8, 16),
-}
 _WIDTHS = (32, 64, 128)
 """Bits that a lane reads from the LDS at once."""
 
@@ -45,8 +41,10 @@ def check_read_item(item: ReadItem) -> Read:
             message = f"read `{item.name.text}` has no `{required}`"
             hint = f"add a line `{required} ...`"
             found.append(Diagnostic("field", message, item.name.span, hint))
-    shape = _shape(item, fields.get("shape"), found)
-    chips = _chips(fields.get("chips"), found)
+    chips = _chips(fields.get("chips"))
+    wave = wave_of([chip.text for chip in chips])
+    shape = _shape(item, fields.get("shape"), wave.lanes, found)
+    found += _check_chips(chips)
     formulas = [f for f in item.fields if isinstance(f, FormulaField)]
     for formula in formulas:
         found += _unknown_names(formula)
@@ -61,23 +59,28 @@ def check_read_item(item: ReadItem) -> Read:
     return Read(item.name.text, item.doc, **shape, source=source, call=call.text, chips=names)
 
 
-def _shape(item: ReadItem, field: ReadField | None, found: Found) -> dict[str, int]:
+def _shape(item: ReadItem, field: ReadField | None, wave: int, found: Found) -> dict[str, int]:
     """The bits of an element, the lanes of a group, the elements of a lane; {} if wrong."""
+    allowed = {
+        "bits": (8, 16, 32),
+        "lanes": tuple(n for n in range(2, wave + 1) if wave % n == 0),
+        "registers": (1, 2, 4, 8, 16),
+    }
     if not isinstance(field, SettingsField):
         return {}
     before = len(found)
     found += repeated([s.name for s in field.settings], "shape")
     for setting in field.settings:
         name, value = setting.name.text, setting.value.value
-        if name not in _ALLOWED:
-            hint = did_you_mean(name, list(_ALLOWED))
+        if name not in allowed:
+            hint = did_you_mean(name, list(allowed))
             message = f"the shape of a read has no `{name}`"
             found.append(Diagnostic("shape", message, setting.name.span, hint))
-        elif value not in _ALLOWED[name]:
-            message = f"{name}={value} is none of {_listed(_ALLOWED[name])}"
+        elif value not in allowed[name]:
+            message = f"{name}={value} is none of {_listed(allowed[name])}"
             found.append(Diagnostic("shape", message, setting.value.span))
     shape = {setting.name.text: setting.value.value for setting in field.settings}
-    if missing := [name for name in _ALLOWED if name not in shape]:
+    if missing := [name for name in allowed if name not in shape]:
         hint = "the shape of a read is `bits=16 lanes=16 registers=4`"
         message = f"the shape lacks {', '.join(missing)}"
         found.append(Diagnostic("shape", message, field.name.span, hint))
@@ -95,13 +98,15 @@ def _shape(item: ReadItem, field: ReadField | None, found: Found) -> dict[str, i
     return shape
 
 
-def _chips(field: ReadField | None, found: Found) -> list[Name]:
-    if not isinstance(field, NamesField):
-        return []
-    found += repeated(field.names, "chip")
-    for chip in field.names:
+def _chips(field: ReadField | None) -> list[Name]:
+    return list(field.names) if isinstance(field, NamesField) else []
+
+
+def _check_chips(chips: Sequence[Name]) -> Found:
+    found = repeated(chips, "chip")
+    for chip in chips:
         found += check_chip(chip)
-    return list(field.names)
+    return [*found, *check_waves(chips)]
 
 
 def _unknown_names(formula: FormulaField) -> Iterable[Diagnostic]:

@@ -1,8 +1,9 @@
 """What an intrinsic is: types, architectures, layouts. Knows no text, no TVM and no emulator."""
 
 from mfmadsl.model.accelerator import Accelerator, TileBuffer
-from mfmadsl.model.architecture import ARCHITECTURES, WAVE_SIZE, Architecture, architecture
+from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
+from mfmadsl.model.chips import ARCHITECTURES, CDNA, DEFAULT_ARCH, architecture, assumed
 from mfmadsl.model.closed_form import ClosedForm, Digit, closed_form
 from mfmadsl.model.intrinsic import (
     REGISTER_BITS,
@@ -15,9 +16,10 @@ from mfmadsl.model.intrinsic import (
 from mfmadsl.model.layout import Layout, NoClosedFormError
 from mfmadsl.model.modifier import (
     MODIFIERS,
-    NEGATION_CHIPS,
     Modifiers,
     check_modifiers,
+    lane_sources,
+    negation_chips,
     source_block,
     source_lane,
 )
@@ -29,14 +31,14 @@ from mfmadsl.model.upright import numbered_up, upright
 
 __all__ = [
     "ARCHITECTURES",
+    "CDNA",
+    "DEFAULT_ARCH",
     "ELEMENT_TYPES",
     "INDEX",
     "MODIFIERS",
-    "NEGATION_CHIPS",
     "REGISTER_BITS",
     "SPARSE_GROUP",
     "SPARSE_STORED",
-    "WAVE_SIZE",
     "Accelerator",
     "Architecture",
     "BitMatrix",
@@ -53,9 +55,12 @@ __all__ = [
     "Read",
     "TileBuffer",
     "architecture",
+    "assumed",
     "bit_matrix",
     "check_modifiers",
     "closed_form",
+    "lane_sources",
+    "negation_chips",
     "numbered_up",
     "packed",
     "source_block",

@@ -1,76 +1,147 @@
-"""The chips that have matrix cores, and the limits that a kernel must keep to."""
+"""What a chip is: one record, from which everything takes what it needs to know of a chip."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from typing import Literal
 
-from mfmadsl.argument import check_type, described
 from mfmadsl.error import ArgumentError
+from mfmadsl.model.wait import WaitCounter
 
-WAVE_SIZE = 64
-"""Lanes in a wave. Every CDNA chip runs waves of 64 (CDNA3 ISA, section 2.1)."""
+NumberFormat = Literal["xf32", "fnuz", "ocp", "mx", "index"]
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """One chip, by LLVM's processor name.
+    """One chip. Sizes are in bytes and times in clock cycles, unless said otherwise.
 
-    `lds_bytes` and `max_threads` bound one workgroup; `family` names the ISA manual. A wave has
-    `registers` a lane, those of accumulation among them, if it has a SIMD to itself.
-    `lds_read_banks`, of four bytes, are those that one cycle's 128-bit reads spread over.
-    `compute_units` are those of the largest product (of one die, where each is a device), on
-    `dies` that have an L2 each. `wide_loads_to_lds`: loads of 16 bytes a lane that go into the LDS,
-    past the registers. `separate_files`: registers for sums are a file of their own, which only
-    matrix instructions and moves reach.
-    Sizes: LLVM AMDGPU backend guide (processors, LDS, registers), CDNA ISA manuals, section 2,
-    CDNA white papers (compute units, dies).
+    The letters in brackets are the sources:
+
+    A: the CDNA ISA manuals (MI100, MI200, MI300, CDNA4); sections are those of CDNA3's.
+    B: LLVM 22: AMDGPU subtarget and scheduling model, and "User Guide for AMDGPU Backend".
+    C: AMD, "Performance model" of ROCm Compute Profiler: LDS, vector L1 cache, pipelines.
+    D: AMD, "CDNA", "CDNA 2", "CDNA 3" and "CDNA 4 Architecture" white papers.
+    E: AMD's analytical model of MI300X: LDS 48, L1 hit 144, L2 hit 254 cycles.
+    F: HipKittens (arXiv 2511.08083), measured lane phases of LDS instructions on MI355X.
+    G: AMD, "Avoiding LDS Bank Conflicts on AMD GPUs" (ROCm blogs, 2025), for MI300X.
+    H: MMA-Sim (arXiv 2511.10909), what matrix cores of MI100, MI200 and MI300 compute.
+
+    What it is called, and how waves run:
+
+    - `name`: LLVM's processor name (B); `family`: the name of the ISA manual.
+    - `wave_size`: lanes of a wave (A, section 2.1).
+    - `max_threads`: the most threads of a workgroup (B, `.max_flat_workgroup_size`).
+    - `simds`: SIMDs of a compute unit (A, section 2).
+    - `waves_per_simd`: the most waves that a SIMD holds (B).
+    - `groups_with_barriers`: the most workgroups of several waves, each of which takes a barrier,
+      that a compute unit holds (B, getMaxWorkGroupsPerCU).
+    - `compute_units`: those of the largest product (of one die, where each is a device) (D).
+    - `dies`: those with an L2 each (D).
+    - `issue_slot`: cycles between two turns of a SIMD to issue: a wave issues once in so many at
+      most (A, C).
+    - `packs_coordinates`: a wave starts with the thread's coordinates in ten bits each of v0, and
+      not with one of them in each of v0 to v2 (B, "Initial Kernel Execution State").
+
+    Registers:
+
+    - `registers`: 32-bit vector registers a lane of a wave that has a SIMD to itself, those of
+      accumulation among them (A, section 3.6.4).
+    - `simd_registers`: those a lane of a SIMD, for all of its waves: of both kinds together, or of
+      each where `separate_files` (B).
+    - `register_granule`: a wave is given a multiple of so many vector registers (B).
+    - `separate_files`: accumulation registers are a file of their own, which only matrix
+      instructions and moves reach (A, section 3.6; B).
+    - `accumulation_granule`: where both kinds share a file, accumulation registers begin at a
+      multiple of this (B, `.amdhsa_accum_offset`).
+    - `waves_by_scalars`: (the most scalar registers, waves of a SIMD that they leave room for), the
+      last of them for any more (B, getOccupancyWithNumSGPRs).
+    - `always_flat_scratch`: registers for FLAT_SCRATCH are set aside whether a kernel asks for
+      them or not (B, getNumExtraSGPRs).
+
+    The LDS:
+
+    - `lds_bytes`: the most bytes of a workgroup, and all of a compute unit's (A, D).
+    - `lds_granule`: a workgroup is given a multiple of so many bytes (B, COMPUTE_PGM_RSRC2).
+    - `lds_latency`: cycles of a read beyond those in which the LDS is busy with it: 48 and the
+      transfer of the data itself (E).
+    - `lds_banks`: of four bytes, each read or written once a cycle (A, section 11.1; G).
+    - `lds_read_banks`: those that one cycle's reads spread over (D, F, G).
+    - `lds_bytes_per_cycle`: what goes in or out in a cycle (A, section 11).
+
+    Memory:
+
+    - `line_bytes`: a cache line of the vector L1 cache (C).
+    - `l1_bytes_per_cycle`, `l1_latency`: of a hit in the vector L1 cache (C; E).
+    - `l2_bytes_per_cycle`: from the L2 to a compute unit (D); `l2_latency`: of a hit in it (E).
+    - `scalar_latency`: of a hit in the scalar cache (B, E).
+    - `wide_loads_to_lds`: loads of 16 bytes a lane go into the LDS, past the registers (B).
+    - `transposing_reads`: reads of the LDS exchange elements between lanes (A, CDNA4, section 11).
+    - `wait_counters`: memory instructions under way, and where `s_waitcnt` says how many may be
+      left (A, section 4.4).
+
+    Matrix cores:
+
+    - `formats`: the number formats that they read, of those that not all do: `xf32`; `fnuz` or
+      `ocp`, which of the two eight-bit floats are; `mx`, elements of six and four bits and scales;
+      `index`, the places of what a sparse A stores, where there is structured sparsity (A,
+      section 7).
+    - `negates`: the bits of blgp negate the operands of f64 instructions (A, section 7.1).
+    - `flushes_halves`: denormal halves and bfloats are read as 0 (H).
+    - `fast_matrix`: instructions of one block on elements of less than 32 bits, or on xf32, take
+      half the cycles of CDNA1's (A, section 7, passes).
+    - `f64_cycles`: of a 16x16x4 instruction on f64 (A, section 7, passes).
     """
 
     name: str
     family: str
-    lds_bytes: int
+    wave_size: int
+    max_threads: int
+    simds: int
+    waves_per_simd: int
+    groups_with_barriers: int
     compute_units: int
-    max_threads: int = 1024
-    registers: int = 512
-    dies: int = 1
-    lds_read_banks: int = 32
-    wide_loads_to_lds: bool = False
-    separate_files: bool = False
+    dies: int
+    issue_slot: int
+    packs_coordinates: bool
+    registers: int
+    simd_registers: int
+    register_granule: int
+    separate_files: bool
+    accumulation_granule: int
+    waves_by_scalars: tuple[tuple[int, int], ...]
+    always_flat_scratch: bool
+    lds_bytes: int
+    lds_granule: int
+    lds_latency: int
+    lds_banks: int
+    lds_read_banks: int
+    lds_bytes_per_cycle: int
+    line_bytes: int
+    l1_bytes_per_cycle: int
+    l1_latency: int
+    l2_bytes_per_cycle: int
+    l2_latency: int
+    scalar_latency: int
+    wide_loads_to_lds: bool
+    transposing_reads: bool
+    wait_counters: tuple[WaitCounter, ...]
+    formats: tuple[NumberFormat, ...]
+    negates: bool
+    flushes_halves: bool
+    fast_matrix: bool
+    f64_cycles: int
 
+    def granted(self, vector: int) -> int:
+        """The vector registers a lane that a wave is given if it asks for so many."""
+        granule = self.register_granule
+        return max(granule, -(-vector // granule) * granule)
 
-GFX908 = Architecture(
-    "gfx908", "CDNA1", lds_bytes=64 * 1024, compute_units=120, separate_files=True
-)
-GFX90A = Architecture("gfx90a", "CDNA2", lds_bytes=64 * 1024, compute_units=110)
-GFX942 = Architecture("gfx942", "CDNA3", lds_bytes=64 * 1024, compute_units=304, dies=8)
-GFX950 = Architecture(
-    "gfx950", "CDNA4", lds_bytes=160 * 1024, compute_units=256, dies=8, lds_read_banks=64,
-    wide_loads_to_lds=True,
-)  # fmt: skip
-
-# LLVM AMDGPU backend guide, processors: GFX10, 11 and 12 are RDNA, of which 10 has no WMMA.
-_RDNA = re.compile(r"gfx1[12]\d\d")
-_GCN = re.compile(r"gfx([678]\d\d|90[0-79c]|10\d\d)")
-
-ARCHITECTURES: dict[str, Architecture] = {a.name: a for a in (GFX908, GFX90A, GFX942, GFX950)}
-
-
-def architecture(name: str) -> Architecture:
-    """The chip called `name`; ArgumentError, listing those there are, if there is none."""
-    check_type("arch", name, str, "a chip's name such as 'gfx942'")
-    if name not in ARCHITECTURES:
-        raise ArgumentError(f"arch: {unknown_chip(name)}")
-    return ARCHITECTURES[name]
-
-
-def unknown_chip(name: str) -> str:
-    """Why there is no chip called `name`, and which there are."""
-    known = ", ".join(f"{a.name} ({a.family})" for a in ARCHITECTURES.values())
-    if _RDNA.fullmatch(name):
-        why = f"{described(name)} is an RDNA chip, which has WMMA instructions instead of MFMA"
-    elif _GCN.fullmatch(name):
-        why = f"{described(name)} has no matrix cores"
-    else:
-        why = f"unknown chip {described(name)}"
-    return f"{why}: mfmadsl knows {known}"
+    def waits(self, **counts: int) -> int:
+        """The immediate of `s_waitcnt` that waits until no more than so many are left."""
+        names = [counter.name for counter in self.wait_counters]
+        if strange := [name for name in counts if name not in names]:
+            raise ArgumentError(f"there is no counter `{strange[0]}`, but {', '.join(names)}")
+        immediate = 0
+        for counter in self.wait_counters:
+            immediate |= counter.encoded(counts.get(counter.name, counter.largest))
+        return immediate

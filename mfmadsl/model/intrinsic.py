@@ -94,6 +94,11 @@ class Intrinsic:
         return tuple(chip for chip, _ in self.cycles)
 
     @property
+    def wave_size(self) -> int:
+        """Lanes of the wave that executes it: those of its chips, over which its operands lie."""
+        return self.c.layout.lanes
+
+    @property
     def mnemonics(self) -> tuple[str, ...]:
         """Its names in assembly, CDNA3 spelling first."""
         return f"v_{self.name}", *self.aliases

@@ -10,9 +10,6 @@ from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.closed_form import ClosedForm, closed_form
 
-BANKS = 32
-"""Banks of the LDS, each four bytes wide (CDNA3 ISA, section 11.1)."""
-
 
 class NoClosedFormError(MfmadslError, ValueError):
     """The layout is one-to-one, but no sum of digits describes it."""
@@ -113,13 +110,15 @@ class Layout:
                             return False
         return True
 
-    def banks(self, register: int, address: Callable[[int, int, int], int]) -> tuple[int, ...]:
-        """The LDS bank that each lane touches when it loads the element for `register`.
+    def banks(
+        self, register: int, address: Callable[[int, int, int], int], count: int
+    ) -> tuple[int, ...]:
+        """Which of `count` LDS banks each lane touches when it loads the element for `register`.
 
-        `address` gives the byte at which (block, row, column) lies in the LDS.
+        `address` gives the byte at which (block, row, column) lies in the LDS; a bank has four.
         """
         places = (self.element(lane, register) for lane in range(self.lanes))
-        return tuple(address(*place) // 4 % BANKS for place in places)
+        return tuple(address(*place) // 4 % count for place in places)
 
     def forward(self, row: str, column: str, block: str = "") -> tuple[ClosedForm, ClosedForm]:
         """(lane, register) as expressions in variables of these names.

@@ -6,15 +6,19 @@ Source: CDNA3 ISA, section 7.1 (cbsz, abid, blgp), and the modifiers of AMD's ca
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mfmadsl.error import ArgumentError
+from mfmadsl.model.chips import ARCHITECTURES
 from mfmadsl.model.intrinsic import REGISTER_BITS, Intrinsic
 
 MODIFIERS = ("cbsz_abid", "blgp", "neg")
 """Broadcast of A's blocks, rearranged lanes of B, and (f64 on CDNA3 and newer) negation."""
 
-NEGATION_CHIPS = ("gfx942", "gfx950")
-"""Chips on which blgp negates the operands of f64 instructions."""
+
+def negation_chips() -> tuple[str, ...]:
+    """The chips on which blgp negates the operands of f64 instructions."""
+    return tuple(a.name for a in ARCHITECTURES.values() if a.negates)
 
 
 def source_block(block: int, cbsz: int, abid: int) -> int:
@@ -22,17 +26,40 @@ def source_block(block: int, cbsz: int, abid: int) -> int:
     return block >> cbsz << cbsz | abid
 
 
-def source_lane(lane: int, blgp: int) -> int:
-    """The lane from which B is read in place of `lane`."""
-    if blgp == 1:
-        return lane % 32
-    if blgp == 2:
-        return 32 + lane % 32
-    if blgp == 3:
-        return (lane + 16) % 64
-    if blgp >= 4:
-        return 16 * (blgp - 4) + lane % 16
-    return lane
+class LaneSource(NamedTuple):
+    """The lane from which B is read in place of another: (lane + turn) % extent + first.
+
+    Without an `extent` it is the lane itself. Its text is that expression in `lane`.
+    """
+
+    turn: int = 0
+    extent: int = 0
+    first: int = 0
+
+    def of(self, lane: int) -> int:
+        return (lane + self.turn) % self.extent + self.first if self.extent else lane
+
+    def __str__(self) -> str:
+        if not self.extent:
+            return "lane"
+        text = f"(lane + {self.turn})" if self.turn else "lane"
+        return f"{text} % {self.extent}" + (f" + {self.first}" if self.first else "")
+
+
+def lane_sources(lanes: int) -> tuple[LaneSource, ...]:
+    """For each blgp what it does to the lanes of B in a wave of so many (section 7.1.3).
+
+    1 and 2 repeat a half of them, 3 turns them by a quarter, 4 to 7 repeat a quarter.
+    """
+    half, quarter = lanes // 2, lanes // 4
+    halves = (LaneSource(extent=half, first=first) for first in (0, half))
+    quarters = (LaneSource(extent=quarter, first=number * quarter) for number in range(4))
+    return LaneSource(), *halves, LaneSource(quarter, lanes), *quarters
+
+
+def source_lane(lane: int, blgp: int, lanes: int) -> int:
+    """The lane from which B is read in place of `lane`, in a wave of so many."""
+    return lane_sources(lanes)[blgp].of(lane)
 
 
 @dataclass(frozen=True)

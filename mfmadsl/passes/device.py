@@ -6,6 +6,7 @@ from tvm import tirx
 from tvm.ir import Call
 from tvm.tirx import Evaluate, Expr
 
+from mfmadsl.model import Architecture
 from mfmadsl.passes.expression import i32
 
 PAST_THE_END = -(1 << 31)
@@ -74,14 +75,14 @@ def keep_order() -> Evaluate:
     return _effect("llvm.amdgcn.sched.barrier", i32(0))
 
 
-def wait_for_lds() -> Evaluate:
+def wait_for_lds(chip: Architecture) -> Evaluate:
     """All LDS accesses of this wave are done: one wait where LLVM would put one before each use."""
-    return _wait(0xC07F)
+    return _wait(chip.waits(lgkmcnt=0))
 
 
-def wait_for_memory() -> Evaluate:
+def wait_for_memory(chip: Architecture) -> Evaluate:
     """All loads from memory of this wave are done."""
-    return _wait(0x0F70)
+    return _wait(chip.waits(vmcnt=0))
 
 
 def priority(level: int) -> Evaluate:
@@ -90,7 +91,6 @@ def priority(level: int) -> Evaluate:
 
 
 def _wait(counters: int) -> Evaluate:
-    # The fields of the immediate: CDNA3 ISA, section 4.4; one that is all ones does not wait.
     return _effect("llvm.amdgcn.s.waitcnt", i32(counters))
 
 

@@ -8,7 +8,6 @@ from tvm import tirx
 from tvm.sym import detect_linear_equation
 from tvm.tirx import Bind, Buffer, Evaluate, Expr
 
-from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.passes import device
 from mfmadsl.passes.expression import bits_of, constant
 from mfmadsl.passes.fetch import Fetch, fetch_of
@@ -40,7 +39,8 @@ def direct_load(
 ) -> DirectLoad | None:
     """The load that does what a put and its fetch do, or None if there is none.
 
-    `lane` is one of a wave; `exact` is that of the fetch, and `number` in the names of its values.
+    `lane` is that of a wave, which the loop's threads count; `exact` is that of the fetch, and
+    `number` in the names of its values.
     """
     if not put.is_straight or put.run[0].guards or not put.fetches[0].can_be_direct:
         return None
@@ -48,11 +48,10 @@ def direct_load(
     parts = detect_linear_equation(place, [lane])
     if len(parts) != 2 or constant(parts[0]) != chunk:
         return None
+    lanes = loop.threads[lane.name]
     moved = [t.mask << t.left for t in swizzle]
     feeding = [t.mask << t.right for t in swizzle]
-    if any(m & f for m in moved for f in feeding) or any(
-        m & ~((WAVE_SIZE - 1) * chunk) for m in moved
-    ):
+    if any(m & f for m in moved for f in feeding) or any(m & ~((lanes - 1) * chunk) for m in moved):
         return None
     exchanged = {}
     if swizzle:

@@ -32,18 +32,20 @@ from mfmadsl.passes.expression import (
     variables_of,
 )
 
-LANES = 64
 _RESULT = re.compile(r"\.v(\d+)i(\d+)$")
 
 
 def exchanged(
-    reads: Sequence[BufferStore], lane: tirx.Var | None, available: Sequence[Read]
+    reads: Sequence[BufferStore], lane: tirx.Var | None, available: Sequence[Read], lanes: int
 ) -> list[BufferStore]:
-    """Reads of single elements, those in a row replaced where one instruction brings them."""
+    """Reads of single elements, those in a row replaced where one instruction brings them.
+
+    `lane` is that of a wave of so many `lanes`, and `available` are the instructions of the chip.
+    """
     found: list[BufferStore] = []
     waiting = list(reads)
     while waiting:
-        made = None if lane is None else _first(waiting, lane, available)
+        made = None if lane is None else _first(waiting, lane, available, lanes)
         if made is None:
             found.append(waiting.pop(0))
         else:
@@ -54,12 +56,12 @@ def exchanged(
 
 
 def _first(
-    reads: Sequence[BufferStore], lane: tirx.Var, available: Sequence[Read]
+    reads: Sequence[BufferStore], lane: tirx.Var, available: Sequence[Read], lanes: int
 ) -> tuple[BufferStore, int] | None:
     for read in available:
         group = reads[: read.registers]
         if len(group) == read.registers and _follow(group) and _fits(group[0], read):
-            place = _address(group, lane, read)
+            place = _address(group, lane, read, lanes)
             if place is not None:
                 return _statement(group, place, read), read.registers
     return None
@@ -84,7 +86,7 @@ def _follow(group: Sequence[BufferStore]) -> bool:
     )
 
 
-def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read) -> Expr | None:
+def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read, lanes: int) -> Expr | None:
     """What each lane has to give as its address, in elements; None if nothing will do."""
     places = [load_of(s).indices[0] for s in group]
     uniform = {str(_uniform(place, lane)) for place in places}
@@ -94,22 +96,22 @@ def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read) -> Expr |
     for place in places:
         own = total([t for t in terms_of(place) if depends(t, lane) or not variables_of(t)])
         try:
-            where = numbers(own, {lane.name: np.arange(LANES)})
+            where = numbers(own, {lane.name: np.arange(lanes)})
         except NotNumbersError:
             return None  # the lane's part depends on something else
-        wanted.append(np.broadcast_to(where, (LANES,)))
-    given = [0] * LANES
-    for number in range(LANES):
+        wanted.append(np.broadcast_to(where, (lanes,)))
+    given = [0] * lanes
+    for number in range(lanes):
         for register in range(read.registers):
             source, element = read.origin(number, register)
             if element == 0:
                 given[source] = int(wanted[register][number])
-    for number in range(LANES):
+    for number in range(lanes):
         for register in range(read.registers):
             source, element = read.origin(number, register)
             if wanted[register][number] != given[source] + element:
                 return None
-    form = closed_form(lambda x: given[x], {"lane": LANES})
+    form = closed_form(lambda x: given[x], {"lane": lanes})
     if form is None:
         return None
     place = _expression(form, lane) + _uniform(places[0], lane)

@@ -80,12 +80,13 @@ def uses(statement: Stmt, variable: tirx.Var) -> bool:
 
 
 def main_loop(
-    loop: For, analyzer: Analyzer, lane: tirx.Var | None, available: Sequence[Read]
+    loop: For, analyzer: Analyzer, lane: tirx.Var | None, available: Sequence[Read], lanes: int
 ) -> MainLoop:
     """Take a loop apart; raises NotUnderstoodError, with the statement, for anything else in it.
 
     `analyzer` knows the ranges of all variables around it; `lane` is threadIdx.x, if that is a
-    wave's lane, and `available` what the chip has of reads in which lanes exchange elements.
+    wave's lane, of so many `lanes`, and `available` what the chip has of reads in which lanes
+    exchange elements.
     """
     if constant(loop.min) != 0:
         raise NotUnderstoodError(f"loop `{loop.loop_var.name}` does not start at 0")
@@ -105,7 +106,7 @@ def main_loop(
     kinds = [kind for kind in kinds if kind != "copy"]
     if "read" not in kinds or not any(is_matrix(s.value) for s in others):
         raise NotUnderstoodError("it has no reads of the LDS, or no matrix instruction")
-    steps = register_steps(others, kinds, lane, available)
+    steps = register_steps(others, kinds, lane, available, lanes)
     copied = {store_of(s).buffer.__chandle__() for s in copies}
     read = {load.source.__chandle__() for s in steps for r in s.reads for load in loads_of(r.value)}
     if read - copied:

@@ -40,6 +40,7 @@ class RegisterStep:
 def register_steps(
     statements: Sequence[BufferStore], kinds: Sequence[str], lane: tirx.Var | None,
     available: Sequence[Read],
+    lanes: int,
 ) -> list[RegisterStep]:  # fmt: skip
     grouped: list[tuple[list[BufferStore], list[BufferStore]]] = []
     for kind, statement in zip(kinds, statements, strict=True):
@@ -51,7 +52,7 @@ def register_steps(
     versions = _versions([(reads, computing) for reads, computing in grouped])
     computed = _overlapped([list(dealt(computing)) for _, computing in versions], versions)
     return [
-        RegisterStep(tuple(exchanged(list(_wide(reads)), lane, available)), tuple(computing))
+        RegisterStep(tuple(exchanged(list(_wide(reads)), lane, available, lanes)), tuple(computing))
         for (reads, _), computing in zip(versions, computed, strict=True)
     ]
 

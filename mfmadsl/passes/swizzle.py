@@ -1,7 +1,7 @@
 """The choice of a swizzle: the one with the fewest cycles for the accesses that there are.
 
 Which lanes of a wave an access serves together was measured (see docs/emulator.md, the LDS), and
-so was that reads of 16 bytes see 64 banks on gfx950.
+so was how many banks reads of 16 bytes see.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.model import Architecture
 from mfmadsl.passes.places import Swizzle, Term, swizzled
 
 Array = npt.NDArray[np.int64]
 
-_BANKS = 32
 _WORD = 4
 
 
@@ -30,8 +30,10 @@ class Access:
     is_read: bool
 
 
-def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: int) -> Swizzle:
-    """A swizzle for a buffer of `length` elements, read by `banks` banks at once; () if none helps.
+def choose(
+    accesses: Sequence[Access], element_bytes: int, length: int, chip: Architecture
+) -> Swizzle:
+    """A swizzle for a buffer of `length` elements in the LDS of a chip; () if none helps.
 
     Of equally good ones the first, and the simplest comes first.
     """
@@ -45,12 +47,12 @@ def choose(accesses: Sequence[Access], element_bytes: int, length: int, banks: i
         return ()
     widest = max(span(access, element_bytes) for access in accesses)
     best: Swizzle = ()
-    least = _cycles(distinct, best, element_bytes, banks)
-    floor = sum(len(_phases(a.size, a.is_read, banks, len(a.places))) for a in distinct)
+    least = _cycles(distinct, best, element_bytes, chip)
+    floor = sum(len(_lanes_together(access, chip)) for access in distinct)
     if least == floor:
         return ()
     for swizzle in _candidates(widest, length):
-        cycles = _cycles(distinct, swizzle, element_bytes, banks)
+        cycles = _cycles(distinct, swizzle, element_bytes, chip)
         if cycles < least:
             best, least = swizzle, cycles
             if least == floor:
@@ -88,14 +90,14 @@ def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
                     yield term, Term(term.right + apart, term.mask, term.left)
 
 
-def _cycles(accesses: Iterable[Access], swizzle: Swizzle, size: int, banks: int) -> int:
+def _cycles(accesses: Iterable[Access], swizzle: Swizzle, size: int, chip: Architecture) -> int:
     """Cycles that all accesses take together: the most words of one bank, phase by phase."""
     total = 0
     for access in accesses:
         places = np.asarray(access.places, np.int64)
         moved = places ^ swizzled(places, swizzle) if swizzle else places
-        seen = banks if access.is_read else _BANKS
-        lanes = _phases(access.size, access.is_read, banks, len(places))
+        seen = _banks(access.is_read, chip)
+        lanes = _lanes_together(access, chip)
         first = (moved * size // _WORD)[lanes]
         words = first[..., None] + np.arange(max(1, access.size // _WORD))
         words = np.sort(words.reshape(len(lanes), -1), axis=-1)
@@ -108,12 +110,23 @@ def _cycles(accesses: Iterable[Access], swizzle: Swizzle, size: int, banks: int)
     return total
 
 
+def _banks(is_read: bool, chip: Architecture) -> int:
+    """How many banks an access sees."""
+    return chip.lds_read_banks if is_read else chip.lds_banks
+
+
+def _lanes_together(access: Access, chip: Architecture) -> Array:
+    """The lanes that an access of a chip serves together, (phases, lanes)."""
+    banks = _banks(access.is_read, chip)
+    return _phases(access.size, access.is_read, banks, len(access.places))
+
+
 @cache
 def _phases(size: int, is_read: bool, banks: int, lanes: int) -> Array:
     """The lanes that go together, (phases, lanes)."""
     words, every = max(1, size // _WORD), np.arange(lanes)
     if words <= 2:
-        return every.reshape(-1, (banks if is_read else _BANKS) // words)
+        return every.reshape(-1, banks // words)
     if not is_read:
         return every.reshape(-1, 8)
     # Lanes 0 to 3 go with 20 to 23, 4 to 7 with 16 to 19, and so on.

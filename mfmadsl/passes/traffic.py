@@ -26,7 +26,6 @@ from tvm.tirx import (
 
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
-from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.passes.annotation import EDGES, SWIZZLE
 from mfmadsl.passes.direct import DirectLoad, direct_load
 from mfmadsl.passes.element import Element, element, runs, sources
@@ -100,10 +99,10 @@ class Traffic:
         analyzer = kernel.analyzer.clone()
         bind_loop(analyzer, loop)
         lane = threads.variables.get("threadIdx.x")
-        if threads.extents.get("threadIdx.x") != WAVE_SIZE:
+        if threads.extents.get("threadIdx.x") != kernel.chip.wave_size:
             lane = None
         available = [r for r in reads().values() if kernel.chip.name in r.chips]
-        self.main: MainLoop = main_loop(loop, analyzer, lane, available)
+        self.main: MainLoop = main_loop(loop, analyzer, lane, available, kernel.chip.wave_size)
         self._check_buffers()
         self.facts = self._facts(analyzer)
         elements = [element(s) for s in self.main.copies]
@@ -203,13 +202,14 @@ class Traffic:
             length, size = constant(tile.shape[0]), bits_of(tile.dtype) // 8
             known = [access for access in accesses[handle] if access is not None]
             if length and not length & (length - 1) and len(known) == len(accesses[handle]):
-                swizzles[handle] = choose(known, size, length, self.kernel.chip.lds_read_banks)
+                swizzles[handle] = choose(known, size, length, self.kernel.chip)
         return swizzles
 
     def _access(self, tile: Buffer, place: Expr, count: int, is_read: bool) -> Access | None:
         """An access of wave 0 in turn 0; None if others may be aligned otherwise, or unknown."""
         lanes = self.kernel.threads.extents.get("threadIdx.x", 0)
-        if not lanes or lanes % WAVE_SIZE:
+        wave = self.kernel.chip.wave_size
+        if not lanes or lanes % wave:
             return None
         lane = self.kernel.threads.variables["threadIdx.x"]
         values: dict[str, npt.ArrayLike] = {v.name: 0 for v in variables_of(place)}
@@ -218,7 +218,7 @@ class Traffic:
         except NotNumbersError:
             return None
         size = count * bits_of(tile.dtype) // 8
-        places = np.broadcast_to(where, (lanes,))[:WAVE_SIZE]
+        places = np.broadcast_to(where, (lanes,))[:wave]
         access = Access(tuple(int(x) for x in places), size, is_read)
         uniform = total([t for t in terms_of(place) if not depends(t, lane)])
         aligned = multiple_of(uniform) % span(access, bits_of(tile.dtype) // 8) == 0
@@ -277,8 +277,10 @@ class Traffic:
     def _direct(self) -> list[DirectLoad] | None:
         """One for each put, or None where one of them cannot."""
         lane = self.kernel.threads.variables.get("threadIdx.x")
-        wide = self.kernel.chip.wide_loads_to_lds
-        if not wide or lane is None or self.kernel.threads.extents["threadIdx.x"] != WAVE_SIZE:
+        chip, threads = self.kernel.chip, self.kernel.threads
+        if lane is None or threads.extents["threadIdx.x"] != chip.wave_size:
+            return None
+        if not chip.wide_loads_to_lds:
             return None
         loads: list[DirectLoad] = []
         for put in self.puts:

@@ -41,6 +41,7 @@ from tvm.tirx import (
     Var,
 )
 
+from mfmadsl.model import Architecture
 from mfmadsl.passes import device
 from mfmadsl.passes.expression import Node, constant, substitute
 from mfmadsl.passes.fill import filled_here
@@ -66,6 +67,10 @@ class Turns:
     @property
     def loop(self) -> For:
         return self.traffic.loop
+
+    @property
+    def chip(self) -> Architecture:
+        return self.traffic.kernel.chip
 
     @cached_property
     def last_first(self) -> bool:
@@ -211,7 +216,7 @@ class Turns:
         out: list[Stmt] = []
         for s in range(len(self.traffic.steps) - 1):
             others = [*self.reads_of(s + 1, k, tiles), *(moves if s == 0 else ())]
-            out += [device.wait_for_lds(), *spread(self.computing(s, k), others)]
+            out += [device.wait_for_lds(self.chip), *spread(self.computing(s, k), others)]
         return out
 
     def _start(self) -> list[Stmt]:
@@ -231,7 +236,7 @@ class Turns:
     def _finish(self, k: Expr) -> list[Stmt]:
         """The last turn, after which there is nothing to read."""
         last = len(self.traffic.steps) - 1
-        return [*self._inner(k, {}), device.wait_for_lds(), *self.computing(last, k)]
+        return [*self._inner(k, {}), device.wait_for_lds(self.chip), *self.computing(last, k)]
 
     def _one_tile(self) -> list[Stmt]:
         out = self._start()
@@ -248,7 +253,7 @@ class Turns:
         cut = split(products, reads)
         return [
             *self._inner(now, {}),
-            device.wait_for_lds(), device.barrier(), device.wait_for_memory(),
+            device.wait_for_lds(self.chip), device.barrier(), device.wait_for_memory(self.chip),
             *spread(products[:cut], moves, 0),
             device.barrier(),
             *spread(products[cut:], reads),
@@ -281,7 +286,8 @@ class Turns:
             )
             out.append(For(pair, self.number(0), pairs, ForKind.SERIAL, SeqStmt(body)))
         if self.traffic.direct:
-            out.append(device.wait_for_memory())  # nothing may land after this tile is done
+            # Nothing may land after this tile is done.
+            out.append(device.wait_for_memory(self.chip))
         # Of an even number of turns the last has fetched and read once more than it had to:
         # cheaper than the code of another one.
         rest = self._finish(self.last)
@@ -295,9 +301,9 @@ class Turns:
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
         reads = self.reads_of(0, following, others)
         return [
-            device.wait_for_memory(),
+            device.wait_for_memory(self.chip),
             *self._inner(now, tiles, moves),
-            device.wait_for_lds(), device.barrier(),
+            device.wait_for_lds(self.chip), device.barrier(),
             *spread(self.computing(len(self.traffic.steps) - 1, now), reads),
         ]  # fmt: skip
 
@@ -311,7 +317,7 @@ class Turns:
             out += [
                 *(load.move(zero, {}) for load in self.traffic.direct),
                 *self._filled(),
-                device.wait_for_memory(),
+                device.wait_for_memory(self.chip),
             ]
         out.append(device.barrier())
         if constant(self.last) != 0:
@@ -329,6 +335,6 @@ class Turns:
         ]
         return [
             *self._inner(now, tiles),
-            device.wait_for_lds(), device.wait_for_memory(), device.barrier(),
+            device.wait_for_lds(self.chip), device.wait_for_memory(self.chip), device.barrier(),
             *spread(self.computing(len(self.traffic.steps) - 1, now), pieces),
         ]  # fmt: skip

@@ -6,7 +6,6 @@ from typing import Any
 
 from mfmadsl.model import (
     REGISTER_BITS,
-    WAVE_SIZE,
     Intrinsic,
     Location,
     Modifiers,
@@ -30,7 +29,7 @@ def locate(
         block = source_block(block, modifiers.cbsz, modifiers.abid)
     place = operand.location(row, column, block)
     if operand.name == "b":
-        return place._replace(lane=source_lane(place.lane, modifiers.blgp))
+        return place._replace(lane=source_lane(place.lane, modifiers.blgp, operand.layout.lanes))
     if operand.name == "index" and not modifiers.cbsz:
         offset = modifiers.abid * operand.layout.elements_per_lane * operand.type.bits
         return place._replace(low=place.low + offset, high=place.high + offset)
@@ -66,7 +65,7 @@ def layout_json(
         "operand": operand.name,
         "shape": [rows, columns],
         "blocks": intrinsic.blocks,
-        "wave": WAVE_SIZE,
+        "wave": operand.layout.lanes,
         "elements": elements,
     }
 

@@ -19,7 +19,7 @@ def profile_json(profile: Profile) -> dict[str, Any]:
     timing = profile.timing
     return {
         "kernel": profile.symbol,
-        "arch": profile.chip.arch,
+        "arch": profile.chip.name,
         "launch": {"place": profile.launch[0], "count": profile.launch[1]},
         **registers_json(profile.registers),
         "allocated": profile.allocated,
@@ -69,7 +69,7 @@ def profile_table(profile: Profile) -> str:
     held, timing = profile.occupancy, profile.timing
     place, count = profile.launch
     lines = [
-        f"kernel      {profile.symbol} on {profile.chip.arch}",
+        f"kernel      {profile.symbol} on {profile.chip.name}",
         *([f"launch      {place}, of {count} counted from 0"] if count > 1 else []),
         f"registers   {registers_line(profile.registers)}; {profile.allocated} allocated",
         f"LDS         {profile.lds_bytes} bytes",

@@ -12,7 +12,6 @@ from math import ceil
 
 from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic
-from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.tiling import Loads, Tiling, check_tiling, makes_gemm, natural_k_pack
 
@@ -20,9 +19,6 @@ _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken 
 _ROW_BYTES = (256, 128)  # two cache lines of K a step, or one
 _LONG_SHARE = 0.6  # of the LDS that a tile of two may take
 _BLOCKS = (256, 128, 64, 32, 16, 8, 4)
-_SIMDS = 4
-_LDS_BYTES_PER_CYCLE = 128  # CDNA3 ISA, section 11
-_MEMORY_BYTES_PER_CYCLE = 64  # from the L2 to a compute unit (CDNA3 white paper)
 _STEP_OVERHEAD = 64  # cycles of a step that two barriers cost
 _TILE_OVERHEAD = 3000  # cycles of a tile in which nothing is multiplied: first fetch, last store
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
@@ -167,10 +163,10 @@ def _cycles(
     row_bytes = tiling.k_step * element_bytes
     rows = sum(tiling.block) * intrinsic.blocks
     multiplications = tiling.block[0] * tiling.block[1] * tiling.k_step * intrinsic.blocks
-    simds = min(_SIMDS, tiling.threads // WAVE_SIZE)
+    simds = min(chip.simds, tiling.wave_count)
     matrix = multiplications / throughput(intrinsic, chip.name) / simds
-    read = sum(tiling.wave_tile) * intrinsic.blocks * row_bytes * tiling.threads // WAVE_SIZE
-    lds = (read + rows * row_bytes) / _LDS_BYTES_PER_CYCLE
-    memory = rows * row_bytes / _MEMORY_BYTES_PER_CYCLE
+    read = sum(tiling.wave_tile) * intrinsic.blocks * row_bytes * tiling.wave_count
+    lds = (read + rows * row_bytes) / chip.lds_bytes_per_cycle
+    memory = rows * row_bytes / chip.l2_bytes_per_cycle
     step = max(matrix, lds, memory) + _STEP_OVERHEAD / tiling.stages
     return ceil(k / tiling.k_step) * step + _TILE_OVERHEAD

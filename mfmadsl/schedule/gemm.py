@@ -13,7 +13,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_type
-from mfmadsl.model import Architecture, Intrinsic, architecture, unscaled
+from mfmadsl.model import DEFAULT_ARCH, Architecture, Intrinsic, architecture, unscaled
 from mfmadsl.passes.annotation import DIES, EDGES, GROUP, PIPELINE, SWIZZLE, WORKGROUPS
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, default_tiling
@@ -42,7 +42,7 @@ from mfmadsl.tvm_refusal import tvm_refusal
 def gemm_schedule(
     workload: PrimFunc | tvm.IRModule,
     intrinsic: Intrinsic | str | None = None,
-    arch: str = "gfx942",
+    arch: str = DEFAULT_ARCH,
     tiling: Tiling | None = None,
 ) -> Schedule:
     """A schedule of a GEMM of any shape, made by TVM's primitives, ready for `mfmadsl.build`.
@@ -73,7 +73,7 @@ def schedule_gemm(
     sch: Schedule,
     block: SBlockRV,
     intrinsic: Intrinsic | str | None = None,
-    arch: str = "gfx942",
+    arch: str = DEFAULT_ARCH,
     tiling: Tiling | None = None,
 ) -> None:
     """Schedule one product among the blocks of a schedule of your own, with what follows it.
@@ -94,7 +94,7 @@ def schedule_gemm(
 def gemm_tiling(
     workload: PrimFunc | tvm.IRModule,
     intrinsic: Intrinsic | str | None = None,
-    arch: str = "gfx942",
+    arch: str = DEFAULT_ARCH,
 ) -> Tiling:
     """The tiling that `gemm_schedule` takes if it is given none: a start for your own."""
     chip = architecture(arch)

@@ -17,7 +17,6 @@ from tvm.tirx import Expr
 
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
-from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.passes.expression import choice_of, conjuncts_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import Memory
@@ -55,19 +54,19 @@ def copy_to_lds(
     matrices, rows, k = sch.get_loops(shared)[-3:]
     counts = [int(sch.get(loop).extent) for loop in (rows, k)]
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
-    waves = tiling.waves[0] * tiling.waves[1]
+    threads = tiling.wave_count * chip.wave_size
     turned = memory.axis in ("i", "j") and blocks == 1 and reads_turned(chip, size, counts[0])
     if turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
-        inner = _along_k(sch, k, rows, counts[::-1], size, waves)
+        inner = _along_k(sch, k, rows, counts[::-1], size, threads)
     elif memory.axis in ("i", "j"):
-        inner = _turning(sch, rows, k, counts, size, waves, blocks)
+        inner = _turning(sch, rows, k, counts, size, threads, blocks)
     else:
-        inner = _along_k(sch, rows, k, counts, size, waves, blocks)
+        inner = _along_k(sch, rows, k, counts, size, threads, blocks)
     if blocks > 1:
         inner[0] = sch.fuse(matrices, inner[0])
-    _, wave, lane, own = sch.split(inner[0], [None, waves, WAVE_SIZE, 1])
+    _, wave, lane, own = sch.split(inner[0], [None, tiling.wave_count, chip.wave_size, 1])
     sch.reorder(wave, lane, own, *inner[1:])
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
@@ -108,19 +107,19 @@ def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
 
 
 def _along_k(
-    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, waves: int,
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
     blocks: int = 1,
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all."""
     width = max(CHUNK // size, 1)
-    while width > 1 and (counts[1] % width or blocks * prod(counts) < width * waves * WAVE_SIZE):
+    while width > 1 and (counts[1] % width or blocks * prod(counts) < width * threads):
         width //= 2
     chunk, inside = sch.split(k, [None, width])
     return [sch.fuse(rows, chunk), inside]
 
 
 def _turning(
-    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, waves: int,
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
     blocks: int,
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a few k of a few rows.
@@ -129,9 +128,7 @@ def _turning(
     conflicts, and fetch whole cache lines.
     """
     of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
-    while of_rows > 1 and (
-        counts[0] % of_rows or blocks * prod(counts) < of_k * of_rows * waves * WAVE_SIZE
-    ):
+    while of_rows > 1 and (counts[0] % of_rows or blocks * prod(counts) < of_k * of_rows * threads):
         of_rows //= 2
     halves = min(max(1, CHUNK // _PIECE), counts[1] // of_k)
     k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])

@@ -7,7 +7,6 @@ from math import ceil
 
 from mfmadsl.argument import check_flag, check_integer, check_list
 from mfmadsl.model import Architecture, Intrinsic, Operand
-from mfmadsl.model.architecture import WAVE_SIZE
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.limits import check_lds, check_threads
 
@@ -15,7 +14,6 @@ CHUNK = 16
 """Bytes of the widest LDS access of a lane."""
 
 _WORD = 4
-_SIMDS = 4  # of a compute unit (CDNA3 ISA, section 2)
 _SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
 _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
 
@@ -54,8 +52,9 @@ class Tiling:
     group: int = 8
 
     @property
-    def threads(self) -> int:
-        return self.waves[0] * self.waves[1] * WAVE_SIZE
+    def wave_count(self) -> int:
+        """How many waves a workgroup has."""
+        return self.waves[0] * self.waves[1]
 
     @property
     def wave_tile(self) -> tuple[int, int]:
@@ -79,9 +78,10 @@ class Tiling:
         )
         row_bytes = self.k_step * element_bytes * intrinsic.blocks
         straight = loads.direct and self.stages == 2
-        fetched = 0 if straight else ceil(sum(self.block) * row_bytes / self.threads / _WORD)
+        threads = self.wave_count * intrinsic.wave_size
+        fetched = 0 if straight else ceil(sum(self.block) * row_bytes / threads / _WORD)
         shifted = sum(rows for rows, odd in zip(self.block, loads.shifted, strict=True) if odd)
-        fetched += ceil(shifted * row_bytes / self.threads / CHUNK) * _SHIFTED_REGISTERS
+        fetched += ceil(shifted * row_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
         sums = tiles[0] * tiles[1] * intrinsic.c.register_count
         return sums + 2 * fragments + fetched + _OTHER_REGISTERS * self.stages
 
@@ -155,19 +155,20 @@ def check_tiling(
             f"k_step={tiling.k_step} is {row_bytes} bytes; {intrinsic.name} needs a multiple of "
             f"{2 * least}: two register steps, one to be read while the other is multiplied"
         )
-    check_threads("tiling", tiling.waves, WAVE_SIZE, chip)
+    check_threads("tiling", tiling.waves, chip.wave_size, chip)
     tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes} bytes"
     many = f"{intrinsic.blocks} times " if intrinsic.blocks > 1 else ""
     twice = "two times " if tiling.stages == 2 else ""
     size = tiling.lds_bytes(element_bytes, intrinsic.blocks)
     check_lds("tiling", twice + many + tiles, size, chip)
-    budget = chip.registers // max(1, ceil(tiling.threads // WAVE_SIZE / _SIMDS))
+    budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
     loads = loads or Loads(chip.wide_loads_to_lds)
     needed = tiling.registers(intrinsic, element_bytes, loads)
     if needed > budget:
+        threads = tiling.wave_count * chip.wave_size
         raise _illegal(
             f"a wave's tile of {tiling.wave_tile[0]} x {tiling.wave_tile[1]} needs about {needed} "
-            f"registers a lane, more than the {budget} that {tiling.threads} threads leave it on "
+            f"registers a lane, more than the {budget} that {threads} threads leave it on "
             f"{chip.name}"
         )
     if steps is None and tiling.split_k > 1:

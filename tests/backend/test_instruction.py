@@ -178,7 +178,7 @@ def test_lanes_of_b_are_rearranged(name: str, blgp: int) -> None:
     layout = intrinsic.b.layout
     for block, row, column in np.ndindex(*b.shape):
         lane, register = layout.slot(row, column, block)
-        at = layout.element(source_lane(lane, blgp), register)
+        at = layout.element(source_lane(lane, blgp, layout.lanes), register)
         b[block, row, column] = operands["b"][at]
     assert_product(intrinsic, found, operands["a"], b, operands["c"])
 

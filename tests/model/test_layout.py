@@ -114,9 +114,9 @@ def test_consecutive_elements_in_one_lane() -> None:
 
 def test_the_banks_that_lanes_touch() -> None:
     layout = library()["mfma_f32_16x16x4_f32"].a.layout
-    plain = layout.banks(0, lambda block, row, column: 4 * (64 * row + column))
+    plain = layout.banks(0, lambda block, row, column: 4 * (64 * row + column), 32)
     assert plain == tuple(lane // 16 for lane in range(64))  # sixteen rows in one bank
-    padded = layout.banks(0, lambda block, row, column: 4 * (65 * row + column))
+    padded = layout.banks(0, lambda block, row, column: 4 * (65 * row + column), 32)
     assert len(set(padded[:16])) == 16
 
 

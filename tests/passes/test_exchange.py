@@ -51,7 +51,7 @@ def wanted(read: Read, stride: int, off: int = 0) -> list[BufferStore]:
 @pytest.mark.parametrize("read", list(reads().values()), ids=lambda read: read.name)
 @pytest.mark.parametrize("stride", [8, 64])
 def test_what_a_read_brings_is_read_by_it(read: Read, stride: int) -> None:
-    (found,) = exchanged(wanted(read, stride), LANE, [read])
+    (found,) = exchanged(wanted(read, stride), LANE, [read], 64)
     assert any(name_of(call).startswith("call_llvm") for call in calls_of(found.value))
 
 
@@ -74,4 +74,4 @@ def test_what_it_does_not_bring_is_not(read: Read) -> None:
         (wanted(read, 8), STEP, [read]),
         (wanted(read, 8), LANE, []),
     ):
-        assert exchanged(statements, lane, available) == statements
+        assert exchanged(statements, lane, available, 64) == statements

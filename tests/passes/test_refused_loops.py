@@ -59,7 +59,7 @@ def multiply(fragment: Any = HELD, number: int = 0, sums: int = 0) -> Any:
 def taken(*statements: Any, start: int = 0) -> MainLoop:
     body = SeqStmt([each for s in statements for each in (s if isinstance(s, list) else [s])])
     loop = For(K, start, 8, ForKind.SERIAL, body, None, {"mfmadsl.pipeline": 1})
-    return main_loop(loop, Analyzer(), LANE, [])
+    return main_loop(loop, Analyzer(), LANE, [], 64)
 
 
 def test_register_steps_are_reads_and_what_is_computed_after_them() -> None:

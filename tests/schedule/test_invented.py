@@ -9,8 +9,7 @@ import pytest
 from tvm.s_tir import Schedule
 
 import mfmadsl
-from mfmadsl.model import ElementType, Intrinsic, Layout, Operand
-from mfmadsl.model.architecture import WAVE_SIZE
+from mfmadsl.model import CDNA, ElementType, Intrinsic, Layout, Operand
 from mfmadsl.schedule import default_factors
 from tests.emulator.instructions.matrix.test_described import INVENTED, invented
 from tests.schedule.gemm.workloads import Workload
@@ -62,8 +61,8 @@ def in_order(m: int, n: int, k: int) -> Intrinsic:
     """An instruction whose operands fill the lanes in the order of their elements."""
 
     def operand(name: str, dtype: ElementType, rows: int, columns: int) -> Operand:
-        slots = tuple((x % WAVE_SIZE, x // WAVE_SIZE) for x in range(rows * columns))
-        layout = Layout(rows, columns, WAVE_SIZE, len(slots) // WAVE_SIZE, slots)
+        slots = tuple((x % CDNA.wave_size, x // CDNA.wave_size) for x in range(rows * columns))
+        layout = Layout(rows, columns, CDNA.wave_size, len(slots) // CDNA.wave_size, slots)
         return Operand(name, dtype, layout)
 
     plain = invented(8, 32)

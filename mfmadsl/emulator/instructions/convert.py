@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.number import NarrowFloat, narrow_floats, to_narrow, values_of
+from mfmadsl.emulator.instructions.number import (
+    OCP,
+    NarrowFloat,
+    narrow_floats,
+    to_narrow,
+    values_of,
+)
 from mfmadsl.emulator.instructions.row import Compute, Row, row
 from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.model import assumed
 
 
 def to_integer(dtype: Any) -> Compute:
@@ -132,7 +139,7 @@ def narrow_rows(arch: str) -> dict[str, Row]:
             f"v_cvt_f32_{kind}": row("u8", partial(values_of, number)),
             f"v_cvt_pk_f32_{kind}": row("u16", partial(_wide_pair, number)),
         }
-    return {**rows, **_scaled_rows()} if arch == "gfx950" else rows
+    return {**rows, **_scaled_rows()} if "mx" in assumed(arch).formats else rows
 
 
 def _power(scale: Array) -> Array:
@@ -178,23 +185,22 @@ def _scaled_narrow_halves(
 
 
 def _scaled_rows() -> dict[str, Row]:
-    """gfx950's conversions with a scale (CDNA4 ISA, VOP3)."""
-    numbers = narrow_floats("gfx950")
+    """CDNA4's conversions with a scale (CDNA4 ISA, VOP3)."""
     rows = {
         f"v_cvt_scalef32_pk_{to}_{kind}": row(
-            f"{'u8' if kind == 'fp4' else 'u16'} f32", partial(_unpacked, numbers[kind], to)
+            f"{'u8' if kind == 'fp4' else 'u16'} f32", partial(_unpacked, OCP[kind], to)
         )
         for to in ("f32", "f16", "bf16")
         for kind in ("fp8", "bf8", "fp4")
     }
     for kind in ("fp8", "bf8"):
         rows[f"v_cvt_scalef32_pk_{kind}_f32"] = Row(
-            ("f32", "f32", "f32", "u32"), partial(_scaled_narrow, numbers[kind]), reads_mode=True
+            ("f32", "f32", "f32", "u32"), partial(_scaled_narrow, OCP[kind]), reads_mode=True
         )
         for half in ("f16", "bf16"):
             rows[f"v_cvt_scalef32_pk_{kind}_{half}"] = Row(
                 ("u32", "f32", "u32"),
-                partial(_scaled_narrow_halves, numbers[kind], half),
+                partial(_scaled_narrow_halves, OCP[kind], half),
                 reads_mode=True,
             )
     return rows

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.model import assumed
 
 
 @dataclass(frozen=True)
@@ -54,22 +55,23 @@ class NarrowFloat:
         return (1 << self.mantissa_bits) - 1
 
 
-_FNUZ = {
-    "fp8": NarrowFloat(4, 3, bias=8, unsigned_zero=True),
-    "bf8": NarrowFloat(5, 2, bias=16, unsigned_zero=True),
-}
-_OCP = {
+OCP = {
     "fp8": NarrowFloat(4, 3, bias=7, nan=(0x7F,)),
     "bf8": NarrowFloat(5, 2, bias=15, infinity=True),
     "fp6": NarrowFloat(2, 3, bias=1),
     "bf6": NarrowFloat(3, 2, bias=3),
     "fp4": NarrowFloat(2, 1, bias=1),
 }
+FNUZ = {
+    **OCP,
+    "fp8": NarrowFloat(4, 3, bias=8, unsigned_zero=True),
+    "bf8": NarrowFloat(5, 2, bias=16, unsigned_zero=True),
+}
 
 
 def narrow_floats(arch: str) -> Mapping[str, NarrowFloat]:
-    """The eight-bit floats of gfx942 are its own; all later chips have OCP's."""
-    return {**_OCP, **(_FNUZ if arch == "gfx942" else {})}
+    """CDNA3's eight-bit floats are its own; all later chips have OCP's."""
+    return FNUZ if "fnuz" in assumed(arch).formats else OCP
 
 
 def values_of(number: NarrowFloat, codes: Array) -> npt.NDArray[np.float32]:

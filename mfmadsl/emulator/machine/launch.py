@@ -24,13 +24,9 @@ from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument
 from mfmadsl.emulator.text.operand import MODE
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import Intrinsic, assumed
 
 Extents = tuple[int, int, int]
-
-_LDS_BYTES = {"gfx908": 65536, "gfx90a": 65536, "gfx942": 65536}
-MOST_LDS_BYTES = 163840
-"""Of a workgroup (ISA manuals: 160 KiB on gfx950, 64 KiB on the chips before)."""
 
 _KERNARG_ALIGNMENT = 16
 """Of the kernel argument segment (LLVM's guide, section "Kernel Dispatch").
@@ -38,9 +34,6 @@ _KERNARG_ALIGNMENT = 16
 LLVM reads up to its next multiple: where it knows the alignment it makes one load of four words of
 three arguments that have one each (`WidenOrSplitVectorLoad`).
 """
-
-MOST_THREADS = 1024
-"""Of a workgroup (LLVM's guide, `.max_flat_workgroup_size`)."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +67,16 @@ def check_extents(launch: Launch) -> None:
     required = program.workgroup_size
     if required is not None and (*required, 1, 1)[:3] != block:
         raise ArgumentError(f"block: `{program.name}` requires {tuple(required)}, not {block}")
-    most = MOST_THREADS if program.most_threads is None else program.most_threads
+    chip = assumed(program.arch)
+    most = chip.max_threads if program.most_threads is None else program.most_threads
     if launch.threads > most:
         raise ArgumentError(
             f"block: `{program.name}` takes up to {most} threads, not the {launch.threads} of "
             f"{block}"
         )
-    lds = _LDS_BYTES.get(program.arch, MOST_LDS_BYTES)
-    if not 0 <= launch.lds_bytes <= lds:
+    if not 0 <= launch.lds_bytes <= chip.lds_bytes:
         raise ArgumentError(
-            f"`{program.name}`: a workgroup has up to {lds} bytes of LDS, not "
+            f"`{program.name}`: a workgroup has up to {chip.lds_bytes} bytes of LDS, not "
             f"{described(launch.lds_bytes)}"
         )
     for axis, groups, threads in zip("xyz", launch.grid, block, strict=True):
@@ -214,7 +207,7 @@ def start_waves(
 
 
 def _set_vector_registers(waves: Waves, launch: Launch) -> None:
-    """v0 holds the thread's coordinates, packed in ten bits each on gfx90a and newer."""
+    """The thread's coordinates: in v0 to v2, or packed in ten bits each of v0."""
     x, y, _ = launch.block
     waves_per_group, threads = launch.waves_per_group, launch.threads
     thread = np.arange(waves_per_group * LANES).reshape(waves_per_group, LANES)
@@ -223,11 +216,11 @@ def _set_vector_registers(waves: Waves, launch: Launch) -> None:
         np.tile(c.astype(np.uint32), repeats)
         for c in (thread % x, thread // x % y, thread // (x * y))
     ]
-    if launch.program.arch == "gfx908":
+    if assumed(launch.program.arch).packs_coordinates:
+        waves.vector[0] = coordinates[0] | coordinates[1] << 10 | coordinates[2] << 20
+    else:
         for register, coordinate in zip(waves.vector, coordinates, strict=False):
             register[...] = coordinate
-    else:
-        waves.vector[0] = coordinates[0] | coordinates[1] << 10 | coordinates[2] << 20
     if threads % LANES:
         active = np.tile(thread < threads, repeats)
         packed = np.packbits(active, axis=1, bitorder="little").view(np.uint32)

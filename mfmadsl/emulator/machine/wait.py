@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import re
 from typing import Literal as OneOf
+from typing import get_args
+
+from mfmadsl.model import CDNA
+from mfmadsl.model.wait import WaitCounter
 
 Counter = OneOf["vmcnt", "lgkmcnt"]
 
 _WAIT = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
-LARGEST: dict[Counter, int] = {"vmcnt": 63, "lgkmcnt": 15}
+_COUNTERS: dict[Counter, WaitCounter] = {
+    name: counter
+    for name in get_args(Counter)
+    for counter in CDNA.wait_counters
+    if counter.name == name
+}
+LARGEST: dict[Counter, int] = {name: counter.largest for name, counter in _COUNTERS.items()}
 """How many instructions of a kind may be under way; the next one waits to be issued."""
 
 COUNTERS: dict[str, tuple[Counter, ...]] = {
@@ -28,5 +38,5 @@ def wait_counts(text: str) -> dict[Counter, int]:
             counts[name] = int(value)
     if not _WAIT.search(text):
         bits = int(text, 0)
-        counts = {"vmcnt": bits & 15 | bits >> 10 & 48, "lgkmcnt": bits >> 8 & 15}
+        counts = {name: counter.decoded(bits) for name, counter in _COUNTERS.items()}
     return {name: n for name, n in counts.items() if n < LARGEST[name]}

@@ -19,11 +19,13 @@ from mfmadsl.emulator.text.operand import (
     Register,
     as_register,
 )
+from mfmadsl.model import CDNA
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.machine.watch import Watch
 
-LANES = 64
+LANES = CDNA.wave_size
+"""Of a wave: the emulator knows CDNA's instructions only, whose waves are all alike."""
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

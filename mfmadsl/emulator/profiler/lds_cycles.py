@@ -1,7 +1,7 @@
 """How many cycles the LDS needs for the lanes of one instruction.
 
 Lanes go in phases, and the lanes of one phase at once unless two of them need different words of
-one bank. Which lanes go together was measured: see `chip`, sources F and G.
+one bank. Which lanes go together was measured: see `Architecture`, sources F and G.
 """
 
 from __future__ import annotations
@@ -12,35 +12,34 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.machine.wave import LANES
-from mfmadsl.emulator.profiler.chip import Chip
+from mfmadsl.model import Architecture
 
 Phases = npt.NDArray[np.int64]
 
 
 @cache
-def phases(read_banks: int, size: int, reads: bool) -> Phases:
-    """The lanes of each phase, (phases, lanes), of an access of `size` bytes a lane."""
+def phases(banks: int, size: int, reads: bool) -> Phases:
+    """The lanes of each phase, (phases, lanes), of accesses of `size` bytes a lane to the banks."""
     lanes = np.arange(LANES)
     words = max(1, size // 4)
-    together = read_banks if reads else 32
     if words <= 2:
-        return lanes.reshape(-1, together // words)
+        return lanes.reshape(-1, banks // words)
     if not reads:
         return lanes.reshape(-1, 8)
     # The four lanes from 0 go with those from 20, those from 4 with those from 16, and so on.
     quads = np.array([[0, 20], [12, 24], [4, 16], [8, 28]])
     quads = np.concatenate([quads, quads + 32])
     groups = (quads[..., None] + np.arange(4)).reshape(-1, 8)
-    return groups.reshape(-1, 16) if read_banks == 64 else groups
+    return groups.reshape(-1, 16) if banks == 64 else groups
 
 
 def lds_cycles(
-    chip: Chip, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_], size: int,
+    chip: Architecture, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_], size: int,
     reads: bool,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # fmt: skip
     """Cycles that waves need, and those without conflicts; addresses are (waves, 64), in bytes."""
-    order = phases(chip.read_banks, size, reads)
-    banks = chip.read_banks if reads else chip.banks
+    banks = chip.lds_read_banks if reads else chip.lds_banks
+    order = phases(banks, size, reads)
     first, last = addresses // 4, (addresses + size - 1) // 4
     words = int((last - first).max(initial=0)) + 1  # one more where it is not aligned to four bytes
     waves = len(addresses)

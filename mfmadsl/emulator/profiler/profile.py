@@ -11,9 +11,9 @@ import numpy as np
 
 from mfmadsl.argument import check_flag, check_integer, described
 from mfmadsl.emulator.machine.launch import Launch
-from mfmadsl.emulator.profiler.chip import SLOT, Chip, Occupancy, chip_of, occupancy
-from mfmadsl.emulator.profiler.cost import matrix_cycles
+from mfmadsl.emulator.profiler.cost import SLOT, matrix_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
+from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.request import check_progress
@@ -33,6 +33,7 @@ from mfmadsl.emulator.text.registers import (
     asked_vector_registers,
 )
 from mfmadsl.error import ArgumentError
+from mfmadsl.model import Architecture
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Profile:
     """
 
     symbol: str
-    chip: Chip
+    chip: Architecture
     program: Program
     registers: Registers
     allocated: int
@@ -147,8 +148,8 @@ def _profile(
     program = launch.program
     chip = chip_of(program.arch)
     registers = program.registers
-    asked = asked_vector_registers(program.directives, registers, chip.arch)
-    scalar = asked_scalar_registers(program.directives, chip.arch)
+    asked = asked_vector_registers(program.directives, registers, chip.name)
+    scalar = asked_scalar_registers(program.directives, chip.name)
     held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
     groups = np.arange(_resident(chip, held, launch, full))
     recorder = Recorder(chip)
@@ -177,7 +178,7 @@ def _profile(
     )  # fmt: skip
 
 
-def _resident(chip: Chip, held: Occupancy, launch: Launch, full: bool) -> int:
+def _resident(chip: Architecture, held: Occupancy, launch: Launch, full: bool) -> int:
     """How many workgroups the compute unit that gets most of them has at once."""
     given = launch.groups if full else -(-launch.groups // chip.compute_units)
     return min(held.groups, given)
@@ -186,7 +187,7 @@ def _resident(chip: Chip, held: Occupancy, launch: Launch, full: bool) -> int:
 def _section(
     program: Program,
     recorder: Recorder,
-    chip: Chip,
+    chip: Architecture,
     body: range,
     executed: Sequence[int],
     times: int,
@@ -203,7 +204,7 @@ def _section(
         kind = operation.unit if operation else _control(instruction.name)
         kinds[kind] += count
         if kind == "matrix":
-            matrix += count * matrix_cycles(instruction, chip.arch)
+            matrix += count * matrix_cycles(instruction, chip.name)
         if (one := recorder.traffic.get(place)) is not None:
             traffic.cycles += one.cycles
             traffic.least_cycles += one.least_cycles
@@ -242,7 +243,7 @@ def _lds_access(program: Program, place: int, traffic: Traffic, times: int) -> L
     )
 
 
-def _limits(chip: Chip, timing: Timing, waves: int) -> tuple[str, ...]:
+def _limits(chip: Architecture, timing: Timing, waves: int) -> tuple[str, ...]:
     """What is busiest, and what waves wait for most."""
     cycles = max(1, timing.cycles)
     shared = {"LDS": "lds", "the path to memory": "vmem"}

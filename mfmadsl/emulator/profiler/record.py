@@ -11,10 +11,10 @@ from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.transfer import Width
 from mfmadsl.emulator.machine.wave import Array, Mask, Waves
-from mfmadsl.emulator.profiler.chip import Chip
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
+from mfmadsl.model import Architecture
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Traffic:
 class Recorder:
     """Watches an emulation of workgroups that share a compute unit."""
 
-    def __init__(self, chip: Chip) -> None:
+    def __init__(self, chip: Architecture) -> None:
         self.traces: list[Trace] = []
         self.traffic: dict[int, Traffic] = {}
         self.operations: dict[int, Operation] = {}

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wait import Counter as WaitCounter
 from mfmadsl.emulator.machine.wait import wait_counts
-from mfmadsl.emulator.profiler.chip import SLOT, Chip
-from mfmadsl.emulator.profiler.cost import issue_cycles, matrix_cycles
+from mfmadsl.emulator.profiler.cost import SLOT, issue_cycles, matrix_cycles
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.model import Architecture
 
 _FAR = 1 << 60
 
@@ -83,7 +83,7 @@ class _Wave:
 
 
 def simulate(
-    chip: Chip,
+    chip: Architecture,
     program: Sequence[Instruction],
     operations: Mapping[int, Operation],
     traces: Sequence[Trace],
@@ -96,7 +96,7 @@ def simulate(
 class _Unit:
     def __init__(
         self,
-        chip: Chip,
+        chip: Architecture,
         program: Sequence[Instruction],
         operations: Mapping[int, Operation],
         traces: Sequence[Trace],
@@ -214,7 +214,7 @@ class _Unit:
         return now + SLOT, ""
 
 
-def _step(instruction: Instruction, operation: Operation | None, chip: Chip) -> _Step:
+def _step(instruction: Instruction, operation: Operation | None, chip: Architecture) -> _Step:
     name = instruction.name
     issue = issue_cycles(instruction, operation)
     if name == "s_waitcnt":
@@ -228,7 +228,7 @@ def _step(instruction: Instruction, operation: Operation | None, chip: Chip) -> 
     if operation is None:
         return _Step("salu", SLOT, SLOT)
     kind = {"flat": "vmem", "none": "salu"}.get(operation.unit, operation.unit)
-    busy = matrix_cycles(instruction, chip.arch) if kind == "matrix" else issue
+    busy = matrix_cycles(instruction, chip.name) if kind == "matrix" else issue
     reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
     writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
     return _Step(kind, SLOT if kind == "matrix" else issue, busy, reads, writes)

@@ -34,6 +34,7 @@ from mfmadsl.emulator.sanitizer.race import Access, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import Register
+from mfmadsl.model import assumed
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Sanitizer:
         self._loaded: list[tuple[Register, Any, Mask | None]] = []
         self._in_flight = InFlight(waves.count)
         self._undefined = Undefined(waves, scalars, self._memory)
-        for index in range(3 if self._program.arch == "gfx908" else 1):
+        for index in range(1 if assumed(self._program.arch).packs_coordinates else 3):
             self._undefined.define("v", index)
         self._undefined.forget(waves.lds)
         self._undefined.forget(waves.scratch)

@@ -10,11 +10,12 @@ from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.metadata import KernelArgument, read_metadata
 from mfmadsl.emulator.text.operand import Operand, parse_operand
 from mfmadsl.emulator.text.registers import (
-    SEPARATE_FILES,
     Registers,
     asked_vector_registers,
+    target_of,
     used_registers,
 )
+from mfmadsl.model import assumed
 
 _LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
 _DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]{1,16}|0|[1-9]\d{0,18}))")
@@ -90,8 +91,7 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
     instructions, labels = _instructions(lines)
     if name not in labels:
         raise EmulationError(f"kernel `{name}` has no code")
-    target = re.search(r'\.amdgcn_target\s+"[^"]*?(gfx\w+)([^"]*)"', text)
-    arch, features = (target[1], target[2]) if target else ("", "")
+    arch, features = target_of(text)
     metadata = read_metadata(text, name)
     registers = used_registers(text, name, metadata.counts, directives[name])
     return Program(
@@ -118,7 +118,7 @@ def _counted(counts: Mapping[str, int], registers: Registers, arch: str) -> dict
     found = {name: counts[name] for name in sizes if name in counts}
     if "vgpr_count" in counts:
         found["next_free_vgpr"] = asked_vector_registers({}, registers, arch)
-        if registers.accumulation and arch not in SEPARATE_FILES:
+        if registers.accumulation and not assumed(arch).separate_files:
             found["accum_offset"] = found["next_free_vgpr"] - registers.accumulation
     return found
 

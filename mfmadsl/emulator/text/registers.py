@@ -14,12 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mfmadsl.emulator.text.metadata import read_metadata
-
-SEPARATE_FILES = ("gfx908",)
-"""Chips whose accumulation registers are a file of their own; elsewhere both share one."""
-
-ACCUMULATION_GRANULE = 4
-"""Where both share a file, accumulation registers begin at a multiple of this."""
+from mfmadsl.model import assumed
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,13 @@ def used_registers(
 
 def separate_files(text: str) -> bool:
     """Whether an assembly text is for a chip with a file for each kind of vector register."""
-    return bool(re.search(rf'\.amdgcn_target\s+"[^"]*({"|".join(SEPARATE_FILES)})\b', text))
+    return assumed(target_of(text)[0]).separate_files
+
+
+def target_of(text: str) -> tuple[str, str]:
+    """The chip that an assembly text is for and the features that it names, or nothing."""
+    target = re.search(r'\.amdgcn_target\s+"[^"]*?(gfx\w+)([^"]*)"', text)
+    return (target[1], target[2]) if target else ("", "")
 
 
 def asked_vector_registers(directives: Mapping[str, int], registers: Registers, arch: str) -> int:
@@ -85,11 +86,13 @@ def asked_vector_registers(directives: Mapping[str, int], registers: Registers, 
     if "next_free_vgpr" in directives:
         return directives["next_free_vgpr"]
     vector, accumulation = registers.vector, registers.accumulation
-    if arch in SEPARATE_FILES:
+    chip = assumed(arch)
+    if chip.separate_files:
         return max(vector, accumulation)
     if not accumulation:
         return vector
-    return -(-vector // ACCUMULATION_GRANULE) * ACCUMULATION_GRANULE + accumulation
+    granule = chip.accumulation_granule
+    return -(-vector // granule) * granule + accumulation
 
 
 def asked_scalar_registers(directives: Mapping[str, int], arch: str) -> int:
@@ -99,7 +102,7 @@ def asked_scalar_registers(directives: Mapping[str, int], arch: str) -> int:
         extra = 2
     if directives.get("reserve_xnack_mask", 1):
         extra = 4
-    if directives.get("reserve_flat_scratch", 1) or arch in ("gfx942", "gfx950"):
+    if directives.get("reserve_flat_scratch", 1) or assumed(arch).always_flat_scratch:
         extra = 6  # LLVM, AMDGPUBaseInfo: getNumExtraSGPRs
     return directives.get("next_free_sgpr", 0) + extra
 

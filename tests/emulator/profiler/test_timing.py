@@ -12,11 +12,12 @@ import pytest
 
 from mfmadsl.emulator.instructions.table import NO_EFFECT, compile_instruction
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.profiler import Chip, Timing, chip_of
-from mfmadsl.emulator.profiler.chip import SLOT
+from mfmadsl.emulator.profiler import Timing, chip_of
+from mfmadsl.emulator.profiler.cost import SLOT
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.profiler.timing import simulate
 from mfmadsl.emulator.text.assembly import Instruction, parse_instruction
+from mfmadsl.model import Architecture
 
 PASSED = {*NO_EFFECT, "s_waitcnt", "s_barrier"}
 INDEPENDENT = "\n".join(
@@ -47,13 +48,13 @@ CODE = {
 }
 
 
-def as_llvm_has_it() -> Chip:
+def as_llvm_has_it() -> Architecture:
     chip = chip_of("gfx942")
     return replace(chip, lds_latency=4 * SLOT, l2_latency=79 * SLOT, scalar_latency=5 * SLOT)
 
 
 def timing(code: str, waves: int = 1, cost: int = 0, group: int = 1, arch: str = "gfx942",
-           chip: Chip | None = None) -> Timing:  # fmt: skip
+           chip: Architecture | None = None) -> Timing:  # fmt: skip
     """Some waves that all execute the same."""
     program = [parse_instruction(line, i) for i, line in enumerate(code.splitlines())]
     operations = {

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
+from mfmadsl.model import assumed
+
 Number = OneOf["i32", "f32", "f64"]
 Kind = OneOf["integers", "chain", "once", "exact", "pairs", "aligned", "interleaved"]
 
@@ -62,7 +64,7 @@ class Sum:
         return replace(self, group=min(self.group, k))
 
 
-_GFX942 = {
+_CDNA3 = {
     "f16": Sum("aligned", 8),
     "bf16": Sum("aligned", 8, overflowing=True),
     "xf32": Sum("aligned", 4, overflowing=True),
@@ -70,13 +72,14 @@ _GFX942 = {
     "bf8": Sum("interleaved", 16),
 }
 _SUMS = {
-    ("gfx908", "f16"): Sum("exact", 4),
-    ("gfx908", "bf16"): Sum("exact", 2),
-    ("gfx90a", "f16"): Sum("pairs", 4),
-    ("gfx90a", "bf16"): Sum("pairs", 2),
-    ("gfx90a", "bf16_1k"): Sum("pairs", 4),
-    **{("gfx942", kind): how for kind, how in _GFX942.items()},
+    ("CDNA1", "f16"): Sum("exact", 4),
+    ("CDNA1", "bf16"): Sum("exact", 2),
+    ("CDNA2", "f16"): Sum("pairs", 4),
+    ("CDNA2", "bf16"): Sum("pairs", 2),
+    ("CDNA2", "bf16_1k"): Sum("pairs", 4),
+    **{("CDNA3", kind): how for kind, how in _CDNA3.items()},
 }
+_MODELLED = {family for family, _ in _SUMS}
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,9 @@ def arithmetic(arch: str, dense: bool, kind: str) -> Arithmetic:
     """
     if kind == "i8":
         return Arithmetic(Sum("integers"), True)
-    modelled = dense and arch != "gfx950"
+    family = assumed(arch).family
+    modelled = dense and family in _MODELLED
     if kind in ("f32", "f64"):
         return Arithmetic(Sum("chain", double=kind == "f64"), modelled)
-    how = _SUMS.get((arch, kind)) if modelled else None
+    how = _SUMS.get((family, kind)) if modelled else None
     return Arithmetic(how or Sum("once"), how is not None)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.matrix.execute import in_full, registers_of, write_registers
-from mfmadsl.emulator.instructions.number import narrow_floats, scales, values_of
+from mfmadsl.emulator.instructions.number import FNUZ, OCP, scales, values_of
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.machine.wave import Array, Waves
@@ -135,8 +135,8 @@ def _values(codes: npt.NDArray[np.uint64], dtype: ElementType) -> Array:
     if dtype.kind == "integer":
         return unsigned.view(f"i{dtype.bits // 8}").astype(np.int64)
     if dtype.bits <= 8:
-        arch = "gfx942" if dtype.name.endswith("fnuz") else "gfx950"
-        return values_of(narrow_floats(arch)[dtype.short], unsigned).astype(np.float64)
+        numbers = FNUZ if dtype.format == "fnuz" else OCP
+        return values_of(numbers[dtype.short], unsigned).astype(np.float64)
     if dtype.short == "xf32":
         unsigned = unsigned & _XF32_KEPT
     floats: Any = ml_dtypes.bfloat16 if dtype.short == "bf16" else f"f{dtype.bits // 8}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from mfmadsl.emulator.instructions.number import NarrowFloat, narrow_floats
+from mfmadsl.model import assumed
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ _FORMATS = {
 def format_of(kind: str, arch: str) -> Format:
     """How a chip's matrix cores read a type. Raises KeyError for one that they do not read."""
     if kind in _FORMATS:
-        # gfx90a alone takes denormal halves and bfloats for 0.
-        flushed = arch == "gfx90a" and kind in ("f16", "bf16")
+        flushed = assumed(arch).flushes_halves and kind in ("f16", "bf16")
         return replace(_FORMATS[kind], flushed=flushed)
     return _narrow(narrow_floats(arch)[kind])
 

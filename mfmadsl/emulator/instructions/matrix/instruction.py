@@ -14,6 +14,7 @@ from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Literal, Operand, Register
+from mfmadsl.model import assumed
 
 _MNEMONIC = re.compile(
     r"v_(?P<form>mfma|smfmac|mfma_scale)_(?P<out>f32|i32|f64)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
@@ -52,8 +53,8 @@ class _Name:
         return found if self.stated_blocks in (None, found) else None
 
     def arithmetic(self, arch: str) -> Arithmetic:
-        # gfx90a has both instructions for bf16; later chips have the second under both names.
-        both = arch == "gfx90a" and self.types.endswith("_1k")
+        # CDNA2 has both instructions for bf16; later chips have the second under both names.
+        both = assumed(arch).family == "CDNA2" and self.types.endswith("_1k")
         kind = self.types if both else self.kinds[0]
         return arithmetic(arch, self.form == "mfma", kind)
 
@@ -134,7 +135,7 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
 def _is_written_right(name: _Name, instruction: Instruction, arch: str) -> bool:
     """Whether it has the operands and modifiers of its kind; LLVM's assembler refuses others."""
     operands, modifiers = instruction.operands, instruction.modifiers
-    negates = name.out == "f64" and arch in ("gfx942", "gfx950")
+    negates = name.out == "f64" and assumed(arch).negates
     return (
         len(operands) == _OPERANDS[name.form]
         and not set(modifiers) - _MODIFIERS[name.form]

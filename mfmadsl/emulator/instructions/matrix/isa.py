@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from mfmadsl.emulator.instructions.matrix.layout import Shape
+from mfmadsl.model import assumed
 
 Tiles = tuple[Shape, ...]
 _Kinds = dict[tuple[str, str], Tiles]
@@ -66,11 +67,11 @@ _SPARSE_CDNA4: _Kinds = {  # each of CDNA3's, and one of twice its K
     kinds: tiles + tuple(Shape(tile.m, tile.n, 2 * tile.k, 1) for tile in tiles)
     for kinds, tiles in _SPARSE_CDNA3.items()
 }
-_BY_CHIP: dict[str, dict[str, _Kinds]] = {
-    "gfx908": {"mfma": _CDNA1},
-    "gfx90a": {"mfma": _CDNA2},
-    "gfx942": {"mfma": _CDNA3, "smfmac": _SPARSE_CDNA3},
-    "gfx950": {
+_BY_FAMILY: dict[str, dict[str, _Kinds]] = {
+    "CDNA1": {"mfma": _CDNA1},
+    "CDNA2": {"mfma": _CDNA2},
+    "CDNA3": {"mfma": _CDNA3, "smfmac": _SPARSE_CDNA3},
+    "CDNA4": {
         "mfma": _CDNA4,
         "smfmac": _SPARSE_CDNA4,
         "mfma_scale": {("f32", "f8f6f4"): _CDNA4["f32", "f8f6f4"]},
@@ -81,5 +82,5 @@ _BY_CHIP: dict[str, dict[str, _Kinds]] = {
 @cache
 def blocks_of(arch: str, form: str, out: str, kinds: str) -> Mapping[tuple[int, int, int], int]:
     """How many blocks each M x N x K of a chip's instructions of this form and these types has."""
-    tiles = _BY_CHIP.get(arch, {}).get(form, {}).get((out, kinds), ())
+    tiles = _BY_FAMILY.get(assumed(arch).family, {}).get(form, {}).get((out, kinds), ())
     return {(tile.m, tile.n, tile.k): tile.blocks for tile in tiles}

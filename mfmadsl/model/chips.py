@@ -1,0 +1,142 @@
+"""The chips that have matrix cores: a record of each, and nothing of them anywhere else.
+
+What each field means, in what unit it is and where it is from, `Architecture` says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from mfmadsl.argument import check_type, described
+from mfmadsl.error import ArgumentError
+from mfmadsl.model.architecture import Architecture
+from mfmadsl.model.wait import WaitCounter
+
+CDNA = Architecture(
+    name="",
+    family="",
+    wave_size=64,
+    max_threads=1024,
+    simds=4,
+    waves_per_simd=8,
+    groups_with_barriers=16,
+    compute_units=304,
+    dies=1,
+    issue_slot=4,
+    packs_coordinates=True,
+    registers=512,
+    simd_registers=512,
+    register_granule=8,
+    separate_files=False,
+    accumulation_granule=4,
+    waves_by_scalars=((80, 10), (88, 9), (100, 8), (102, 7)),
+    always_flat_scratch=False,
+    lds_bytes=64 * 1024,
+    lds_granule=512,
+    lds_latency=64,
+    lds_banks=32,
+    lds_read_banks=32,
+    lds_bytes_per_cycle=128,
+    line_bytes=128,
+    l1_bytes_per_cycle=64,
+    l1_latency=144,
+    l2_bytes_per_cycle=64,
+    l2_latency=254,
+    scalar_latency=64,
+    wide_loads_to_lds=False,
+    transposing_reads=False,
+    wait_counters=(
+        WaitCounter("vmcnt", ((0, 4), (14, 2))),
+        WaitCounter("expcnt", ((4, 3),)),
+        WaitCounter("lgkmcnt", ((8, 4),)),
+    ),
+    formats=(),
+    negates=False,
+    flushes_halves=False,
+    fast_matrix=False,
+    f64_cycles=32,
+)
+"""What the chips of the CDNA family share, each of which says in what it differs."""
+
+GFX908 = replace(
+    CDNA,
+    name="gfx908",
+    family="CDNA1",
+    compute_units=120,
+    waves_per_simd=10,
+    simd_registers=256,
+    register_granule=4,
+    separate_files=True,
+    packs_coordinates=False,
+    line_bytes=64,
+)
+GFX90A = replace(
+    CDNA, name="gfx90a", family="CDNA2", compute_units=110, line_bytes=64, flushes_halves=True
+)
+GFX942 = replace(
+    CDNA,
+    name="gfx942",
+    family="CDNA3",
+    compute_units=304,
+    dies=8,
+    always_flat_scratch=True,
+    formats=("xf32", "fnuz", "index"),
+    negates=True,
+    fast_matrix=True,
+)
+GFX950 = replace(
+    GFX942,
+    name="gfx950",
+    family="CDNA4",
+    compute_units=256,
+    lds_bytes=160 * 1024,
+    lds_granule=1280,
+    lds_read_banks=64,
+    wide_loads_to_lds=True,
+    transposing_reads=True,
+    formats=("ocp", "mx", "index"),
+    f64_cycles=64,
+)
+
+ARCHITECTURES: dict[str, Architecture] = {a.name: a for a in (GFX908, GFX90A, GFX942, GFX950)}
+
+DEFAULT_ARCH = GFX942.name
+"""The chip that kernels are made for where nobody says which."""
+
+# What text for a chip that is not known, or that names none, is read as: it has the most of what
+# any has, so that nothing is refused for being too much, and no matrix instructions.
+_UNKNOWN = replace(
+    CDNA,
+    lds_bytes=max(a.lds_bytes for a in ARCHITECTURES.values()),
+    registers=max(a.registers for a in ARCHITECTURES.values()),
+)
+
+# LLVM AMDGPU backend guide, processors: GFX10, 11 and 12 are RDNA, of which 10 has no WMMA.
+_RDNA = re.compile(r"gfx1[12]\d\d")
+_GCN = re.compile(r"gfx([678]\d\d|90[0-79c]|10\d\d)")
+
+
+def architecture(name: str) -> Architecture:
+    """The chip called `name`; ArgumentError, listing those there are, if there is none."""
+    check_type("arch", name, str, f"a chip's name such as '{DEFAULT_ARCH}'")
+    if name not in ARCHITECTURES:
+        raise ArgumentError(f"arch: {unknown_chip(name)}")
+    return ARCHITECTURES[name]
+
+
+def assumed(name: str) -> Architecture:
+    """The chip called `name`, and for one that is not known what the emulator takes it for."""
+    return ARCHITECTURES.get(name) or replace(_UNKNOWN, name=name)
+
+
+def unknown_chip(name: str) -> str:
+    """Why there is no chip called `name`, and which there are."""
+    known = ", ".join(f"{a.name} ({a.family})" for a in ARCHITECTURES.values())
+    if _RDNA.fullmatch(name):
+        why = f"{described(name)} is an RDNA chip, which has WMMA instructions instead of MFMA"
+    elif _GCN.fullmatch(name):
+        why = f"{described(name)} has no matrix cores"
+    else:
+        why = f"unknown chip {described(name)}"
+    return f"{why}: mfmadsl knows {known}"
