@@ -103,7 +103,7 @@ class Gemm:
 
     @property
     def types(self) -> tuple[str, str, str]:
-        """Of A, B and C."""
+        """The types of A, B and C."""
         own = self.intrinsic
         a, b, c = self.dtypes
         a = a or (own.a.type.dtype if own else "float16")
@@ -229,7 +229,7 @@ class Gemm:
 
     @property
     def relative_tolerance(self) -> float:
-        """Of the sum of the products' magnitudes: what the chip's matrix cores may round away.
+        """How much the chip's matrix cores may round away, of the sum of the products' magnitudes.
 
         xf32 cuts each factor to 10 bits of fraction besides.
         """

@@ -40,7 +40,7 @@ def cache_folder() -> Path:
 
 
 def _digest(sources: Sequence[Path]) -> str:
-    """Of the texts, of the code that reads them, and of the Python that pickles."""
+    """A digest of the texts, of the code that reads them, and of the Python that pickles."""
     package = Path(__file__).parent.parent
     code = sorted([*package.glob("language/*.py"), *package.glob("model/*.py")])
     digest = hashlib.sha256(sys.version.encode())

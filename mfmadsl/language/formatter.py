@@ -97,7 +97,7 @@ def _extent(item: Item, tokens: list[_Token]) -> tuple[int, int]:
 
 
 def _attached(text: str, comments: list[_Token], item: int) -> tuple[list[str], list[list[str]]]:
-    """Of the comments before an item those right above it, and the paragraphs apart from it."""
+    """The comments right above an item, and the paragraphs of others that stand apart before it."""
     paragraphs = _paragraphs(text, comments)
     if paragraphs:
         last = comments[-1]

@@ -52,7 +52,7 @@ class SpecFileError(MfmadslError, ValueError):
         self.path, self.reason = path, reason
 
     def as_json(self) -> dict[str, Any]:
-        """In the form of a diagnostic, at the file's beginning."""
+        """The mistake in the form of a diagnostic, at the file's beginning."""
         place = {"line": 1, "column": 1, "end_line": 1, "end_column": 1}
         about = {"severity": "error", "code": "file", "message": self.reason, "hint": ""}
         return {"file": str(self.path), **place, **about}

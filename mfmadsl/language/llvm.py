@@ -31,7 +31,7 @@ class LlvmIntrinsic(NamedTuple):
 
 @cache
 def llvm_intrinsics() -> Mapping[str, LlvmIntrinsic]:
-    """By name, those of the chips that mfmadsl knows."""
+    """The matrix intrinsics of LLVM on the chips that mfmadsl knows, by name."""
     text = (files("mfmadsl.language") / "llvm_intrinsics.json").read_text()
     return {
         name: LlvmIntrinsic(tuple(found["chips"]), tuple(tuple(x) for x in found["operands"]))

@@ -36,7 +36,7 @@ class Packed:
 
     @property
     def name(self) -> str:
-        """That of the instruction, and how many of them there are if they are several."""
+        """The name of the instruction, with how many of them there are if they are several."""
         return self.intrinsic.name + (f"_k{self.count}" if self.count > 1 else "")
 
     @property

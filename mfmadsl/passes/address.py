@@ -33,7 +33,7 @@ SPAN_LIMIT = 1 << 31
 
 @dataclass(frozen=True)
 class Address:
-    """In bytes: `origin` is the same for all lanes, `own` a lane's, and each turn adds `step`.
+    """A place in bytes: `origin` is the same for all lanes, `own` a lane's; each turn adds `step`.
 
     A scalar offset has no sign. Where turns go down, `origin` is that of the last one, whose number
     is `last`, and `step` leads from it to the others.
@@ -66,7 +66,7 @@ class Address:
 def address_of(
     run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, Expr], share: bool
 ) -> Address:
-    """That of neighbours, where lanes may have exchanged what they load.
+    """The address of neighbours, where lanes may have exchanged what they load.
 
     With `share` a constant is taken apart; all lanes' have to exist, but in the last turn perhaps.
     Raises NotUnderstoodError if it is not linear in the loop, or has no bounds.
@@ -139,7 +139,7 @@ def _span(run: Sequence[Source], own: Expr, loop: Loop, counts_up: bool) -> Expr
 
 
 def over_all_turns(address: Address, loop: Loop) -> Address:
-    """With the span of all turns together."""
+    """The address with the span of all turns together."""
     return replace(address, span=loop.analyzer.simplify(address.span + address.reach))
 
 

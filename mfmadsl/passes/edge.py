@@ -44,7 +44,7 @@ class Edges:
 def edges_of(
     run: Sequence[Source], loop: Loop, exact: bool, exchanged: Mapping[tirx.Var, Expr]
 ) -> Edges:
-    """Those of neighbours; if not `exact`, whatever is read past an edge will do.
+    """The edges of neighbours; if not `exact`, whatever is read past an edge will do.
 
     Lanes may have exchanged what they load.
     """

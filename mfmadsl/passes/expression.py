@@ -168,7 +168,7 @@ def narrowed(expression: Expr) -> Expr:
 
 
 def widened(expression: Expr) -> Expr:
-    """The same number, computed in 64 bits, in which nothing of it wraps around."""
+    """A number, computed in 64 bits, in which nothing of it wraps around."""
     if isinstance(expression, tirx.IntImm):
         return tirx.const(int(expression), "int64")
     if isinstance(expression, tirx.Cast):
@@ -190,7 +190,7 @@ def of_length(dtype: str, lanes: int) -> str:
 
 
 def bits_of(dtype: object) -> int:
-    """Of one element of a type."""
+    """The bits of one element of a type."""
     return int(tvm.DataType(str(dtype)).bits)
 
 

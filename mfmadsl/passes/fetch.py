@@ -134,7 +134,7 @@ class Fetch:
         return buffer.data, origin, bytes_of(buffer), offset, step
 
     def allocation(self) -> AllocBuffer:
-        """Of its registers."""
+        """The statement that allocates its registers."""
         return AllocBuffer(self.registers)
 
     def word(self, index: int, k: Expr, is_last: bool) -> Expr:
@@ -241,7 +241,7 @@ def _is_shifted(run: Sequence[Source], address: Address) -> bool:
 
 
 def _aligned(run: Sequence[Source], address: Address, let: Let) -> tuple[Address, Expr | None]:
-    """With a base of whole words, and what is left of it for the lanes, if anything is."""
+    """The address with a base of whole words, and what of the base is left for the lanes, if any."""
     if multiple_of(address.step) % WORD:
         raise NotUnderstoodError(f"`{run[0].buffer.name}` is aligned otherwise from turn to turn")
     if not multiple_of(address.origin) % WORD:

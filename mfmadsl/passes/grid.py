@@ -141,7 +141,7 @@ def _as(value: Expr, dtype: str) -> Expr:
 
 
 def _quotient(a: Expr, b: Expr) -> Expr:
-    """Of numbers that are not negative, where rounding towards zero takes no remainder."""
+    """The quotient of numbers that are not negative: rounding towards zero takes no remainder."""
     return tirx.truncdiv(a, b)
 
 

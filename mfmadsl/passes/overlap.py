@@ -81,7 +81,7 @@ def overlapped(
 
 
 def _placed(flat: Sequence[Statement], others: Sequence[int]) -> dict[int, list[int]]:
-    """For each matrix instruction by its number, the statements to stand before it."""
+    """The statements to stand before each matrix instruction, by its number."""
     needs = _needs(flat)
     windows = _windows(flat, others, needs)
     costs = {n: flat[n].cost for n in others}
@@ -109,7 +109,7 @@ def _placed(flat: Sequence[Statement], others: Sequence[int]) -> dict[int, list[
 
 
 def _needs(flat: Sequence[Statement]) -> list[set[int]]:
-    """For each statement those that must come before it: all that touch a register in turn."""
+    """The statements that must come before each: all that touch a register in turn."""
     written: dict[Element, int] = {}
     read: dict[Element, set[int]] = defaultdict(set)
     found = []

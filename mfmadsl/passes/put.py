@@ -39,7 +39,7 @@ class Put:
 
     @cached_property
     def _origins(self) -> list[tuple[Fetch, int]]:
-        """Those of the elements of a plain run."""
+        """Where each element of a plain run is fetched."""
         return [self._origin(load) for each in self.run for load in loads_of(each.value)]
 
     def _origin(self, load: TensorLoad) -> tuple[Fetch, int]:

@@ -238,7 +238,7 @@ class Traffic:
         ]  # fmt: skip
 
     def _fetches(self, elements: Sequence[Element]) -> tuple[list[Fetch], Home]:
-        """Those of each tile: what two of them are made of is fetched for each."""
+        """The fetches of each tile: what two of them are made of is fetched for each."""
         found: list[Fetch] = []
         home: Home = {}
         for tile in dict.fromkeys(e.buffer.__chandle__() for e in elements):

@@ -88,7 +88,7 @@ class Turns:
 
     @cached_property
     def dtype(self) -> str:
-        """That of the loop's variable."""
+        """The type of the loop's variable."""
         return str(self.traffic.main.variable.ty.dtype)
 
     def number(self, x: int) -> Expr:
@@ -260,7 +260,7 @@ class Turns:
         ]  # fmt: skip
 
     def turn_of(self, t: Expr) -> Expr:
-        """As `turn`, of a number that may be 0 at run time: a sum does not depend on it."""
+        """The turn of a number that may be 0 at run time, where `turn` is not asked: sums are alike."""
         return t if self.last_first else self.turn(t)
 
     def _two_tiles(self) -> list[Stmt]:

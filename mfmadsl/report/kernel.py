@@ -49,7 +49,7 @@ def _numbers(extents: Iterable[Any]) -> list[int | str]:
 
 
 def kernel_summary(kernel: Kernel) -> str:
-    """The same facts for people."""
+    """What a kernel is and takes, for people."""
     arguments = ", ".join(
         f"{a.name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for a in kernel.arguments
     )

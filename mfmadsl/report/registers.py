@@ -22,7 +22,7 @@ def registers_json(registers: Registers) -> dict[str, Any]:
 
 
 def registers_line(registers: Registers) -> str:
-    """The same for people."""
+    """The registers of a kernel in one line, for people."""
     return (
         f"{registers.vector} vector, {registers.accumulation} of accumulation, "
         f"{registers.scalar} scalar, {registers.spilled} spilled"

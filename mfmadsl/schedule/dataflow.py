@@ -49,7 +49,7 @@ class Access:
 
 
 def accesses(function: PrimFunc) -> list[Access]:
-    """Of each statement of the root block, in order."""
+    """What each statement of the root block reads and writes, in order."""
     return [_access(statement) for statement in statements(function)]
 
 
@@ -199,7 +199,7 @@ def _element_wise(function: PrimFunc, access: Access) -> Nest | None:
 
 
 def _ends(function: PrimFunc, buffer: Buffer, consumers: Sequence[Nest]) -> list[Buffer]:
-    """Of a buffer and those that consumers of it write: results, and what other blocks read."""
+    """Results, and what other blocks read, of a buffer and those that its consumers write."""
     others = [
         access
         for access in accesses(function)

@@ -70,7 +70,7 @@ def nests(function: PrimFunc) -> list[Nest]:
 
 
 def block_names(function: PrimFunc) -> set[str]:
-    """Of all blocks; ScheduleError if two have one, since schedules ask for blocks by their names.
+    """The names of all blocks; ScheduleError if two have one, since schedules go by them.
 
     TVM calls the block that is the function's body `root`.
     """
