@@ -59,7 +59,7 @@ class Diagnostic:
     hint: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The mistake for editors: lines and columns count from 1, the end is the column after it."""
+        """The mistake for editors: lines and columns count from 1, the end is one past it."""
         source = self.span.source
         line, column = source.position(self.span.start)
         end_line, end_column = source.position(self.span.end)

@@ -241,7 +241,7 @@ def _is_shifted(run: Sequence[Source], address: Address) -> bool:
 
 
 def _aligned(run: Sequence[Source], address: Address, let: Let) -> tuple[Address, Expr | None]:
-    """The address with a base of whole words, and what of the base is left for the lanes, if any."""
+    """The address with a base of whole words, and what of that is left for the lanes, if any."""
     if multiple_of(address.step) % WORD:
         raise NotUnderstoodError(f"`{run[0].buffer.name}` is aligned otherwise from turn to turn")
     if not multiple_of(address.origin) % WORD:

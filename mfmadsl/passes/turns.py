@@ -149,6 +149,7 @@ class Turns:
         return [one(s) for s in self.at(placed, k)]
 
     def computing(self, step: int, k: Expr) -> list[BufferStore]:
+        """What a register step of turn `k` computes; of a sum, all turns compute alike."""
         return self.at(self.traffic.steps[step][1], k)
 
     def emit(self) -> SeqStmt:
@@ -246,7 +247,7 @@ class Turns:
         return [*out, *self._finish(self.turn(self.last) if self.last_first else self.last)]
 
     def _turn(self, t: Expr) -> list[Stmt]:
-        now, following = self.turn_of(t), self.turn(t + 1)
+        now, following = t, self.turn(t + 1)
         products = self.computing(len(self.traffic.steps) - 1, now)
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), {})
         reads = self.reads_of(0, following, {})
@@ -258,10 +259,6 @@ class Turns:
             device.barrier(),
             *spread(products[cut:], reads),
         ]  # fmt: skip
-
-    def turn_of(self, t: Expr) -> Expr:
-        """The turn of a number that may be 0 at run time, where `turn` is not asked: sums are alike."""
-        return t if self.last_first else self.turn(t)
 
     def _two_tiles(self) -> list[Stmt]:
         tiles = {p.buffer.__chandle__(): p.buffer for p in self.traffic.puts}
@@ -297,7 +294,7 @@ class Turns:
         return [*out, *(rest if count % 2 else [])]
 
     def _turn_of_two(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
-        now, following = self.turn_of(t), self.turn(tirx.min(t + 1, self.last))
+        now, following = t, self.turn(tirx.min(t + 1, self.last))
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
         reads = self.reads_of(0, following, others)
         return [
@@ -327,7 +324,7 @@ class Turns:
 
     def _direct_turn(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
         assert self.traffic.direct is not None
-        now, following = self.turn_of(t), self.turn(tirx.min(t + 1, self.last))
+        now, following = t, self.turn(tirx.min(t + 1, self.last))
         ahead = self.turn(tirx.min(t + 2, self.last))
         pieces = [
             *self.reads_of(0, following, others),
