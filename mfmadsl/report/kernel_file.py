@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mfmadsl.argument import check_extent, check_integer, check_type
-from mfmadsl.emulator.request import three
 from mfmadsl.error import ArgumentError
 from mfmadsl.report.argument_text import dtype_of, values_of
 from mfmadsl.report.error import KernelFileError
@@ -121,6 +120,8 @@ def read_kernel(
         raise KernelFileError(f"{path}: the text does not say its {missing}: give --{missing}")
     if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
+    from mfmadsl.emulator.request import three
+
     extents = three("grid", grid), three("block", block)
     return StoredKernel((StoredLaunch(text, program.name, *extents, lds_bytes),))
 
@@ -204,6 +205,8 @@ def _text(value: Any) -> str:
 
 
 def _extents(value: Any) -> tuple[int, int, int]:
+    from mfmadsl.emulator.request import three
+
     check_type("extents", value, list, "one to three numbers")
     return three("extents", value)
 

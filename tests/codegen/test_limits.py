@@ -8,8 +8,8 @@ import pytest
 
 from mfmadsl.codegen import ModuleError, module_text
 from mfmadsl.language import Source, load_source
+from tests.cli.command import run, spec
 from tests.language.entries import HALF, spoiled
-from tests.test_cli import run, spec
 
 EXAMPLE = HALF.replace("intrinsic mfma_f32_16x16x16_f16", "intrinsic example").replace(
     "  alias   v_mfma_f32_16x16x16f16\n", ""

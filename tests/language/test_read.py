@@ -15,10 +15,10 @@ from mfmadsl.language.diagnostic import Diagnostic
 from mfmadsl.language.formatter import format_source
 from mfmadsl.language.llvm import LLVM_READS
 from mfmadsl.model import Read
+from tests.cli.command import run
 from tests.emulator.instructions.test_lds import codes_in_lds
 from tests.emulator.waves import run as execute
 from tests.emulator.waves import vector
-from tests.test_cli import run
 
 TEXT = """\
 /// Gives each lane a column.

@@ -23,8 +23,8 @@ from mfmadsl.model import (
     source_lane,
 )
 from mfmadsl.report.layout import layout_json, layout_table
+from tests.cli.command import run
 from tests.language.entries import diagnostics, only
-from tests.test_cli import run
 
 INVENTED = """\
 /// A lane holds eight consecutive k of a row of A or a column of B; both halves of K, two groups.

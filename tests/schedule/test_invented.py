@@ -11,9 +11,9 @@ from tvm.s_tir import Schedule
 import mfmadsl
 from mfmadsl.model import CDNA, ElementType, Intrinsic, Layout, Operand
 from mfmadsl.schedule import default_factors
+from tests.cli.command import run
 from tests.emulator.instructions.matrix.test_described import INVENTED, invented
 from tests.schedule.gemm.workloads import Workload
-from tests.test_cli import run
 
 
 def simple_schedule(intrinsic: Intrinsic) -> Schedule:

@@ -14,13 +14,13 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.language import Source, find, library_files, load_source
 from mfmadsl.model import unscaled
 from mfmadsl.schedule import default_factors, load_intrinsic
+from tests.cli.command import run, spec
 from tests.codegen.test_limits import SKEW
 from tests.emulator.instructions.matrix.test_described import invented
 from tests.language.entries import HALF as HALF_TEXT
 from tests.registers import dtype_of
 from tests.schedule.test_tiles import whole_numbers
 from tests.schedule.tiles import tile_schedule
-from tests.test_cli import run, spec
 
 HALF = find("mfma_f32_16x16x16_f16")
 

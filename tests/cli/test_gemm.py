@@ -17,8 +17,8 @@ from mfmadsl.epilogue import STEPS as KNOWN_STEPS
 from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.report import json_schema
 from mfmadsl.schedule import Tiling
+from tests.cli.command import run, spec
 from tests.language.entries import spoiled
-from tests.test_cli import run, spec
 
 ARCH = ("gemm", "--arch", "gfx942")
 SMALL = (*ARCH, "-m", 48, "-n", 40, "-k", 64)

@@ -15,10 +15,10 @@ import pytest
 
 from mfmadsl.cli.explain import sections
 from mfmadsl.emulator import EmulationError
+from tests.cli.command import SMALL, run, spec
+from tests.cli.test_kernel import CODE, LAUNCH
 from tests.emulator.waves import kernel
 from tests.language.entries import HALF, spoiled
-from tests.test_cli import SMALL, run, spec
-from tests.test_cli_kernel import CODE, LAUNCH
 
 UNTIDY = HALF.replace("  shape   m", "shape m")
 

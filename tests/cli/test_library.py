@@ -10,27 +10,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from click.testing import CliRunner, Result
 
-from mfmadsl.cli import main
 from mfmadsl.emulator import Run
 from mfmadsl.language import library, library_files, reads
+from tests.cli.command import GEMM, SMALL, run, spec
 from tests.language.entries import HALF, spoiled
-
-GEMM = ("gemm", "--intrinsic", "mfma_f32_16x16x16_f16", "--arch", "gfx942")
-SMALL = (*GEMM, "-m", "32", "-n", "32", "-k", "32")
-
-
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
-def spec(folder: Path, text: str = HALF) -> Path:
-    path = folder / "spec.mfma"
-    path.write_text(text)
-    return path
 
 
 def test_check_counts_what_is_right(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mfmadsl.report import json_schema
+from tests.cli.command import run
 from tests.emulator.waves import kernel
-from tests.test_cli import run
 
 # Each lane writes its number, and what its neighbour left in LDS.
 CODE = """
