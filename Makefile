@@ -4,6 +4,7 @@
 # Debian's llvm-19.
 
 PYTHON ?= python3
+FAST = tests/model tests/language tests/codegen tests/report tests/emulator/text tests/emulator/machine
 .PHONY: demo check test test-all bench clean
 
 demo: .venv/installed
@@ -13,7 +14,7 @@ check: .venv-test/installed
 	.venv-test/bin/ruff check --quiet
 	.venv-test/bin/ruff format --check --quiet
 	.venv-test/bin/mypy
-	.venv-test/bin/python -m pytest --numprocesses auto --dist loadgroup -m fast
+	.venv-test/bin/python -m pytest --numprocesses auto --dist loadgroup $(FAST)
 
 test: .venv-test/installed
 	.venv-test/bin/python -m pytest --numprocesses auto --dist loadgroup
