@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.wave import Waves
 from tests.emulator.waves import put, run, vector, wave
 
 LANES = np.arange(64, dtype=np.uint32)

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mfmadsl.emulator.instructions.convert import to_bfloat
+from mfmadsl.emulator.machine.bits import Array, Mask
 from mfmadsl.emulator.machine.memory import ByteStore
-from mfmadsl.emulator.machine.transfer import Width, active
-from mfmadsl.emulator.machine.wave import Array, Mask, Waves
+from mfmadsl.emulator.machine.transfer import active
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.text.operand import Operand, Register, as_register
 
 Combine = Callable[..., Array]

@@ -8,12 +8,12 @@ import numpy as np
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.atomic import ATOMICS, atomic, bytes_of, memory_atomic
+from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.launch import SCRATCH_DESCRIPTOR
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
 from mfmadsl.emulator.machine.transfer import (
     M0_REGISTER,
-    WIDTHS,
-    Width,
     fetch_to_lds,
     load,
     move_scratch,
@@ -21,17 +21,14 @@ from mfmadsl.emulator.machine.transfer import (
     reach_global,
     store,
 )
-from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.width import WIDTHS, Width
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Operand, Register, Symbol, as_register
 
 _MOVE = re.compile(r"buffer_(load|store)_(\w+)")
 _ATOMIC = re.compile(r"buffer_atomic_(\w+?)(_x2|_f32|_f64|_f16|_bf16)?")
 _FLAGS = {"offset", "offen", "idxen", "lds", "sc0", "sc1", "nt", "glc", "slc", "scc"}
-
-SCRATCH_DESCRIPTOR = (0, 0x8000_0000, 0xFFFF_FFFF, 0x0080_0000)
-"""What s[0:3] hold in kernels that reach their scratch memory by buffer instructions: base 0,
-swizzled, of any size, and with the thread's number added (CDNA3 ISA, section 9.1.5)."""
 
 
 def compile_buffer(instruction: Instruction, machine: Machine) -> Operation | None:

@@ -11,8 +11,9 @@ from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.row import upward
 from mfmadsl.emulator.instructions.source import Source, reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register, check_source, check_target
 

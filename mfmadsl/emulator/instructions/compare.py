@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mfmadsl.emulator.machine.wave import Array, Mask, Waves
+from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.operand import EXEC, Register
 
 Compare = Callable[[Array, Array], Array]

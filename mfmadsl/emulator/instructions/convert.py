@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.emulator.instructions.number import NarrowFloat, narrow_floats, to_narrow, values_of
-from mfmadsl.emulator.instructions.row import Compute, Row, row
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.machine.bits import Array, Compute
 
 
 def to_integer(dtype: Any) -> Compute:

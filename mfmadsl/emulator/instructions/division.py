@@ -10,8 +10,9 @@ from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.floating import division_scale, scaled_multiply_add
 from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.source import Source, reads_of_sources
+from mfmadsl.emulator.machine.bits import Mask, width_of
 from mfmadsl.emulator.machine.operation import Operation, Read
-from mfmadsl.emulator.machine.wave import LANES, VCC_PAIR, Mask, Waves, width_of
+from mfmadsl.emulator.machine.wave import LANES, VCC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Operand, check_source, check_target
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.modifier import base_name, has_source_modifiers
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
-from mfmadsl.emulator.machine.wave import LANES, Array, Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import check_source, check_target
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.denormal import flushing
-from mfmadsl.emulator.instructions.row import Compute, Row, row
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.machine.bits import Array, Compute
+from mfmadsl.emulator.machine.denormal import flushing
 
 _SMALL = 2.0**-450
 _SIZES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.row import Compute, Row, row
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.machine.bits import Array, Compute
 
 
 def _shift(amount: Array, width: int) -> Array:

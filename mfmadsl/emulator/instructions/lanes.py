@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.wave import LANES, Array, Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
     Operand,

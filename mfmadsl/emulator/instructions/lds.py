@@ -8,10 +8,12 @@ import numpy as np
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.atomic import ATOMICS, atomic, bytes_of, kind_of
+from mfmadsl.emulator.machine.bits import Array, Mask
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.transfer import WIDTHS, Width, load, put, reach_lds, read, store
-from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.machine.transfer import load, put, reach_lds, read, store
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.width import WIDTHS, Width
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Operand, Register, as_register
 

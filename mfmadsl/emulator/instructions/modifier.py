@@ -10,7 +10,7 @@ import re
 
 from mfmadsl.emulator.instructions.row import Row
 from mfmadsl.emulator.instructions.source import DPP_CONTROLS, DPP_MODIFIERS
-from mfmadsl.emulator.machine.wave import width_of
+from mfmadsl.emulator.machine.bits import width_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Literal, Register
 

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array
 
 
 @dataclass(frozen=True)

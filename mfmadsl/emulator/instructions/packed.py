@@ -18,11 +18,12 @@ from mfmadsl.emulator.instructions.floating import (
 )
 from mfmadsl.emulator.instructions.integer import arithmetic
 from mfmadsl.emulator.instructions.modifier import base_name, has_source_modifiers
-from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.instructions.row import Row, flushed_row, row
 from mfmadsl.emulator.instructions.source import Source, half_of
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
     Literal,
@@ -144,7 +145,7 @@ def _pair(
             strict=True,
         )
         halves.append([(part_of(o, kind, part == 1), sign) for o, kind, part, sign in chosen])
-    compute = machine.flushing(row).compute
+    compute = flushed_row(row, machine).compute
     if clamp and row.saturating:
         compute = row.saturating
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.machine.wave import Array, dtype_of
-
-Compute = Callable[..., Array]
+from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of
+from mfmadsl.emulator.machine.mode import Machine
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,13 @@ class Row:
 def row(kinds: str, compute: Compute, *moves: int, accumulates: bool = False) -> Row:
     """A row whose types are written as one text."""
     return Row(tuple(kinds.split()), compute, moves, accumulates)
+
+
+def flushed_row(row: Row, machine: Machine) -> Row:
+    """A row with denormals flushed as the mode says."""
+    if not machine.flushed or not row.on_floats:
+        return row
+    return replace(row, compute=machine.flushed_compute(row.compute))
 
 
 def upward(undefined: Array) -> Array:

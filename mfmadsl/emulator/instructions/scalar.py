@@ -19,9 +19,10 @@ from mfmadsl.emulator.instructions.integer import (
     reversed_bits,
 )
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compile_mode
+from mfmadsl.emulator.machine.bits import Array, dtype_of, width_of
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.wave import Array, Waves, dtype_of, width_of
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
     EXEC,

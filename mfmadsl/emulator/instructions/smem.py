@@ -6,10 +6,11 @@ import re
 
 import numpy as np
 
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.memory import AccessError
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Operand, Register, as_register
 

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import OperandError
+from mfmadsl.emulator.machine.bits import Array, Mask, width_of
 from mfmadsl.emulator.machine.operation import ALL_BITS, Read
-from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves, width_of
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Literal, Operand, Register, check_source
 

@@ -29,28 +29,6 @@ _PLAIN_COMPILERS = (
     compile_scalar,
 )
 
-NO_EFFECT = frozenset(
-    [
-        "s_nop",
-        "s_setprio",
-        "s_sleep",
-        "s_waitcnt_depctr",
-        "s_icache_inv",
-        "s_dcache_inv",
-        "s_dcache_inv_vol",
-        "s_dcache_wb",
-        "s_dcache_wb_vol",
-        "buffer_wbl2",
-        "buffer_inv",
-        "buffer_wbinvl1",
-        "buffer_wbinvl1_vol",
-        "s_ttracedata",
-        "s_incperflevel",
-        "s_decperflevel",
-    ]
-)
-"""Instructions that change no register and no memory that a kernel can see."""
-
 
 def compile_instruction(instruction: Instruction, machine: Machine) -> Operation:
     """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfmadsl.emulator.instructions.source import LanePattern, lane_pattern, selection
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.operation import ALL_BITS, Read
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 

@@ -26,12 +26,13 @@ from mfmadsl.emulator.instructions.modifier import (
     known_modifiers,
     known_sub_words,
 )
-from mfmadsl.emulator.instructions.row import Row, undefined_bits
+from mfmadsl.emulator.instructions.row import Row, flushed_row, undefined_bits
 from mfmadsl.emulator.instructions.source import reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
+from mfmadsl.emulator.machine.bits import Array, width_of
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
-from mfmadsl.emulator.machine.wave import VCC_PAIR, Array, Waves, width_of
+from mfmadsl.emulator.machine.wave import VCC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
     EXEC,
@@ -85,7 +86,7 @@ def _known_special(instruction: Instruction) -> bool:
 
 
 def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
-    name, row = base_name(instruction.name), machine.flushing(plain)
+    name, row = base_name(instruction.name), flushed_row(plain, machine)
     first, *operands = instruction.operands
     bank, banks = _BANKS.get(name, ("v", "vs"))
     register = check_target(first, plain.result_words, bank)

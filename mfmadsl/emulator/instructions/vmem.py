@@ -9,19 +9,19 @@ import numpy as np
 
 from mfmadsl.emulator.instructions.atomic import ATOMICS, atomic, bytes_of, memory_atomic
 from mfmadsl.emulator.instructions.buffer import compile_buffer
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, Unit, reads_of
 from mfmadsl.emulator.machine.transfer import (
     M0_REGISTER,
-    WIDTHS,
-    Width,
     fetch_to_lds,
     load,
     move_scratch,
     reach_global,
     store,
 )
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import WIDTHS, Width
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Operand, Register, Symbol, as_register
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.operand import Operand, Register
 
 Execute = Callable[[Waves], None]

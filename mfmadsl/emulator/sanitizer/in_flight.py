@@ -6,8 +6,6 @@ instructions of one kind complete in order; scalar loads do not, so that only a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
 
@@ -19,18 +17,14 @@ Tickets = npt.NDArray[np.int64]
 Selected = slice | npt.NDArray[np.int64]
 
 
-@dataclass
 class InFlight:
     """The tickets of all waves: how many each has issued, and up to which all are complete."""
 
-    waves: int
-    issued: dict[Counter, Tickets] = field(init=False)
-    done: dict[Counter, Tickets] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.issued = {c: np.zeros(self.waves, np.int64) for c in LARGEST}
-        self.done = {c: np.zeros(self.waves, np.int64) for c in LARGEST}
-        self._out_of_order = np.zeros(self.waves, np.bool_)
+    def __init__(self, waves: int) -> None:
+        self.issued: dict[Counter, Tickets] = {c: np.zeros(waves, np.int64) for c in LARGEST}
+        self.done: dict[Counter, Tickets] = {c: np.zeros(waves, np.int64) for c in LARGEST}
+        self._waves = waves
+        self._out_of_order = np.zeros(waves, np.bool_)
         self._pending: dict[tuple[str, int], dict[Counter, Tickets]] = {}
 
     def used(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
@@ -87,7 +81,7 @@ class InFlight:
             for register in operation.writes:
                 for index in register.indices:
                     tickets = self._pending.setdefault((register.bank, index), {})
-                    mine = tickets.setdefault(counter, np.zeros(self.waves, np.int64))
+                    mine = tickets.setdefault(counter, np.zeros(self._waves, np.int64))
                     mine[chosen] = self.issued[counter][chosen]
         if operation.unit in ("smem", "flat"):
             self._out_of_order[chosen] = True

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.memory import Addresses
 from mfmadsl.emulator.machine.wait import Counter
-from mfmadsl.emulator.machine.wave import LANES, Mask, Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.sanitizer.in_flight import InFlight
 
 Tickets = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator.instructions.atomic import ATOMICS
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array
 from tests.emulator.waves import put, run, vector, wave
 
 LANE = np.arange(64, dtype=np.uint32)

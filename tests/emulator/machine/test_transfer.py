@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mfmadsl.emulator.machine.transfer import WIDTHS
 from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import WIDTHS
 from tests.emulator.waves import put, run, vector, wave
 
 LANE = np.arange(64, dtype=np.uint32)

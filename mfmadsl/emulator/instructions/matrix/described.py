@@ -15,9 +15,10 @@ import numpy.typing as npt
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.matrix.execute import in_full, registers_of, write_registers
 from mfmadsl.emulator.instructions.number import narrow_floats, scales, values_of
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Literal, Register
 from mfmadsl.emulator.text.operand import Operand as Source

@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import OperandError
-from mfmadsl.emulator.instructions.denormal import without_denormals
 from mfmadsl.emulator.instructions.matrix.arithmetic import Sum
 from mfmadsl.emulator.instructions.matrix.formats import Format
 from mfmadsl.emulator.instructions.matrix.layout import Shape, chunk_of, input_rows, output_rows
 from mfmadsl.emulator.instructions.matrix.numbers import Numbers, read_numbers
 from mfmadsl.emulator.instructions.matrix.sums import Rows, add_products
 from mfmadsl.emulator.instructions.number import scales
-from mfmadsl.emulator.machine.wave import LANES, Array, Waves
+from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.denormal import without_denormals
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.operand import MODE, Literal, Operand, Register
 
 _OUT = {"f32": np.float32, "i32": np.int32, "f64": np.float64}

@@ -32,7 +32,7 @@ from mfmadsl.emulator.instructions.matrix.host_code import (
     splat,
     store_vector,
 )
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array
 
 WIDTH = 16
 """Elements that the host works on at once; rows of fewer are shorter vectors."""

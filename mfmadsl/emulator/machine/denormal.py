@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.row import Compute
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array, Compute
 
 _SMALLEST_NORMAL = {2: 2.0**-14, 4: 2.0**-126, 8: 2.0**-1022}
 
