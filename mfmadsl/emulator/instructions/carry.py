@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.modifier import base_name
-from mfmadsl.emulator.instructions.row import upward
+from mfmadsl.emulator.instructions.row import HALF_RATE, Special, upward
 from mfmadsl.emulator.instructions.source import Source, reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.bits import Array
@@ -74,7 +72,8 @@ def _multiply_add_wide(instruction: Instruction) -> Operation:
     reads = reads_of(left, right)
     if isinstance(addend, Register):
         reads = (*reads, Read(addend, moved=True))
-    return Operation(execute, "valu", reads, (target, carry_out), flow=flow)
+    writes = (target, carry_out)
+    return Operation(execute, "valu", reads, writes, flow=flow, slots=HALF_RATE)
 
 
 def _bit_64(a: Array, b: Array, total: Array) -> Array:
@@ -84,8 +83,11 @@ def _bit_64(a: Array, b: Array, total: Array) -> Array:
     return np.where((a < 0) == (b < 0), a < 0, total < 0)
 
 
-CARRIES: dict[str, Callable[[Instruction], Operation]] = {
-    **{f"v_{name}_co_u32": _carry for name in ("add", "sub", "subrev", "addc", "subb", "subbrev")},
-    "v_mad_u64_u32": _multiply_add_wide,
-    "v_mad_i64_i32": _multiply_add_wide,
+CARRIES: dict[str, Special] = {
+    **{
+        f"v_{name}_co_u32": Special(_carry, sub_words=True)
+        for name in ("add", "sub", "subrev", "addc", "subb", "subbrev")
+    },
+    "v_mad_u64_u32": Special(_multiply_add_wide),
+    "v_mad_i64_i32": Special(_multiply_add_wide),
 }

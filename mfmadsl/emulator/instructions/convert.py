@@ -9,7 +9,7 @@ import numpy as np
 
 from mfmadsl.emulator.instructions.number import NarrowFloat, narrow_floats, to_narrow, values_of
 from mfmadsl.emulator.instructions.row import Row, row
-from mfmadsl.emulator.machine.bits import Array, Compute
+from mfmadsl.emulator.machine.bits import Array, Compute, pair_of_halves
 
 
 def to_integer(dtype: Any) -> Compute:
@@ -25,12 +25,6 @@ def to_integer(dtype: Any) -> Compute:
 
 def _cast(dtype: Any) -> Compute:
     return lambda a: a.astype(dtype)
-
-
-def _side_by_side(a: Array, b: Array) -> Array:
-    """Two numbers of 16 bits as one word."""
-    low, high = (v.view(np.uint16).astype(np.uint32) for v in (a, b))
-    return low | high << np.uint32(16)
 
 
 def _toward_zero(a: Array) -> Array:
@@ -65,6 +59,11 @@ def _pack_byte(a: Array, position: Array, c: Array) -> Array:
     return c & ~(np.uint32(0xFF) << shift) | byte << shift
 
 
+def _pair(kind: str, convert: Compute) -> Row:
+    """Two numbers, each made one of 16 bits, side by side."""
+    return row(f"{kind} {kind}", lambda a, b: pair_of_halves(convert(a), convert(b)), short=False)
+
+
 CONVERT: dict[str, Row] = {
     "v_cvt_f32_f16": row("f16", _cast(np.float32)),
     "v_cvt_f16_f32": row("f32", _cast(np.float16)),
@@ -85,21 +84,15 @@ CONVERT: dict[str, Row] = {
     "v_cvt_rpi_i32_f32": row("f32", lambda a: to_integer(np.int32)(np.floor(a + np.float64(0.5)))),
     "v_cvt_flr_i32_f32": row("f32", lambda a: to_integer(np.int32)(np.floor(a))),
     **{f"v_cvt_f32_ubyte{i}": row("u32", _byte(i)) for i in range(4)},
-    "v_cvt_pkrtz_f16_f32": row(
-        "f32 f32", lambda a, b: _side_by_side(_toward_zero(a), _toward_zero(b))),
-    "v_cvt_pk_f16_f32": row(
-        "f32 f32", lambda a, b: _side_by_side(a.astype(np.float16), b.astype(np.float16))),
-    "v_cvt_pk_bf16_f32": row("f32 f32", lambda a, b: _side_by_side(to_bfloat(a), to_bfloat(b))),
-    "v_cvt_pknorm_i16_f32": row(
-        "f32 f32", lambda a, b: _side_by_side(*(_normalized(32767, np.int16)(x) for x in (a, b)))),
-    "v_cvt_pknorm_u16_f32": row(
-        "f32 f32", lambda a, b: _side_by_side(*(_normalized(65535, np.uint16)(x) for x in (a, b)))),
-    "v_cvt_pk_u16_u32": row("u32 u32", lambda a, b: _side_by_side(
-        *(np.minimum(x, 65535).astype(np.uint16) for x in (a, b)))),
-    "v_cvt_pk_i16_i32": row("i32 i32", lambda a, b: _side_by_side(
-        *(np.clip(x, -32768, 32767).astype(np.int16) for x in (a, b)))),
+    "v_cvt_pkrtz_f16_f32": _pair("f32", _toward_zero),
+    "v_cvt_pk_f16_f32": _pair("f32", _cast(np.float16)),
+    "v_cvt_pk_bf16_f32": _pair("f32", to_bfloat),
+    "v_cvt_pknorm_i16_f32": _pair("f32", _normalized(32767, np.int16)),
+    "v_cvt_pknorm_u16_f32": _pair("f32", _normalized(65535, np.uint16)),
+    "v_cvt_pk_u16_u32": _pair("u32", lambda a: np.minimum(a, 65535).astype(np.uint16)),
+    "v_cvt_pk_i16_i32": _pair("i32", lambda a: np.clip(a, -32768, 32767).astype(np.int16)),
     "v_cvt_pk_u8_f32": row("f32 u32 u32", _pack_byte),
-    "v_pack_b32_f16": row("f16 f16", _side_by_side, 0, 1),
+    "v_pack_b32_f16": row("f16 f16", pair_of_halves, 0, 1, short=False),
 }  # fmt: skip
 
 
@@ -126,11 +119,15 @@ def narrow_rows(arch: str) -> dict[str, Row]:
     for kind in ("fp8", "bf8"):
         number = narrow_floats(arch)[kind]
         rows |= {
-            f"v_cvt_pk_{kind}_f32": Row(
-                ("f32", "f32", "u32"), partial(_narrow, number), reads_mode=True
+            f"v_cvt_pk_{kind}_f32": row(
+                "f32 f32 u32",
+                partial(_narrow, number),
+                reads_mode=True,
+                keeps_half=True,
+                short=False,
             ),
             f"v_cvt_f32_{kind}": row("u8", partial(values_of, number)),
-            f"v_cvt_pk_f32_{kind}": row("u16", partial(_wide_pair, number)),
+            f"v_cvt_pk_f32_{kind}": row("u16", partial(_wide_pair, number), slots=1),
         }
     return {**rows, **_scaled_rows()} if arch == "gfx950" else rows
 
@@ -154,8 +151,8 @@ def _unpacked(number: NarrowFloat, to: str, packed: Array, scale: Array) -> Arra
     if to == "f32":
         return low.view(np.uint32) | high.view(np.uint32).astype(np.uint64) << np.uint64(32)
     if to == "f16":
-        return _side_by_side(low.astype(np.float16), high.astype(np.float16))
-    return _side_by_side(to_bfloat(low), to_bfloat(high))
+        return pair_of_halves(low.astype(np.float16), high.astype(np.float16))
+    return pair_of_halves(to_bfloat(low), to_bfloat(high))
 
 
 def _scaled_narrow(number: NarrowFloat, a: Array, b: Array, scale: Array, mode: Array) -> Array:
@@ -182,19 +179,21 @@ def _scaled_rows() -> dict[str, Row]:
     numbers = narrow_floats("gfx950")
     rows = {
         f"v_cvt_scalef32_pk_{to}_{kind}": row(
-            f"{'u8' if kind == 'fp4' else 'u16'} f32", partial(_unpacked, numbers[kind], to)
+            f"{'u8' if kind == 'fp4' else 'u16'} f32",
+            partial(_unpacked, numbers[kind], to),
+            short=False,
+            slots=1,
         )
         for to in ("f32", "f16", "bf16")
         for kind in ("fp8", "bf8", "fp4")
     }
     for kind in ("fp8", "bf8"):
-        rows[f"v_cvt_scalef32_pk_{kind}_f32"] = Row(
-            ("f32", "f32", "f32", "u32"), partial(_scaled_narrow, numbers[kind]), reads_mode=True
+        to_half = {"reads_mode": True, "keeps_half": True, "short": False}
+        rows[f"v_cvt_scalef32_pk_{kind}_f32"] = row(
+            "f32 f32 f32 u32", partial(_scaled_narrow, numbers[kind]), **to_half
         )
         for half in ("f16", "bf16"):
-            rows[f"v_cvt_scalef32_pk_{kind}_{half}"] = Row(
-                ("u32", "f32", "u32"),
-                partial(_scaled_narrow_halves, numbers[kind], half),
-                reads_mode=True,
+            rows[f"v_cvt_scalef32_pk_{kind}_{half}"] = row(
+                "u32 f32 u32", partial(_scaled_narrow_halves, numbers[kind], half), **to_half
             )
     return rows

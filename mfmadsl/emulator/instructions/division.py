@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.floating import division_scale, scaled_multiply_add
 from mfmadsl.emulator.instructions.modifier import base_name
+from mfmadsl.emulator.instructions.row import HALF_RATE, Special
 from mfmadsl.emulator.instructions.source import Source, reads_of_sources
 from mfmadsl.emulator.machine.bits import Mask, width_of
 from mfmadsl.emulator.machine.operation import Operation, Read
@@ -21,7 +22,7 @@ def _division_scale(instruction: Instruction) -> Operation:
     register, out, *operands = instruction.operands
     kind = base_name(instruction.name)[-3:]
     target, flag = check_target(register, width_of(kind) // 32), check_target(out, 2, "s")
-    sources = _three(operands, kind)
+    sources = _sources(operands, kind)
 
     def execute(waves: Waves) -> None:
         value, denominator, numerator = (
@@ -31,10 +32,11 @@ def _division_scale(instruction: Instruction) -> Operation:
         waves.write_vector(target, result)
         waves.write_mask(flag, scaled)
 
-    return Operation(execute, "valu", reads_of_sources(sources), (target, flag))
+    reads = reads_of_sources(sources)
+    return Operation(execute, "valu", reads, (target, flag), slots=_slots(kind))
 
 
-def _three(operands: Sequence[Operand], kind: str) -> list[Source]:
+def _sources(operands: Sequence[Operand], kind: str) -> list[Source]:
     if len(operands) != 3:
         raise OperandError("a division has three sources")
     for operand in operands:
@@ -45,19 +47,25 @@ def _three(operands: Sequence[Operand], kind: str) -> list[Source]:
 def _division_step(instruction: Instruction) -> Operation:
     register, *operands = instruction.operands
     name = base_name(instruction.name)
-    target = check_target(register, width_of(name[-3:]) // 32)
-    sources = _three(operands, name[-3:])
+    kind = name[-3:]
+    target = check_target(register, width_of(kind) // 32)
+    sources = _sources(operands, kind)
 
     def execute(waves: Waves) -> None:
         values = (source.read(waves) for source in sources)
         scale: Mask = waves.read_mask(VCC_PAIR)
         waves.write_vector(target, scaled_multiply_add[name](*values, scale))
 
-    return Operation(execute, "valu", (*reads_of_sources(sources), Read(VCC_PAIR)), (target,))
+    reads = (*reads_of_sources(sources), Read(VCC_PAIR))
+    return Operation(execute, "valu", reads, (target,), slots=_slots(kind))
 
 
-DIVISION: dict[str, Callable[[Instruction], Operation]] = {
-    "v_div_scale_f32": _division_scale,
-    "v_div_scale_f64": _division_scale,
-    **dict.fromkeys(scaled_multiply_add, _division_step),
+def _slots(kind: str) -> int:
+    return HALF_RATE if kind == "f64" else 1
+
+
+DIVISION: dict[str, Special] = {
+    "v_div_scale_f32": Special(_division_scale, signed=True),
+    "v_div_scale_f64": Special(_division_scale, signed=True),
+    **dict.fromkeys(scaled_multiply_add, Special(_division_step, signed=True)),
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.instructions.row import QUARTER_RATE, Row, row
 from mfmadsl.emulator.machine.bits import Array, Compute
 from mfmadsl.emulator.machine.denormal import flushing
 
@@ -247,11 +247,12 @@ def _add_rows(kind: str) -> None:
 
     two, three = f"{kind} {kind}", f"{kind} {kind} {kind}"
     fused = fused_multiply_add(kind)
+    short = kind != "f64"
     rows = {
-        "add": row(two, lambda a, b: a + b),
-        "mul": row(two, lambda a, b: a * b),
-        "max": row(two, largest),
-        "min": row(two, smallest),
+        "add": row(two, lambda a, b: a + b, short=short),
+        "mul": row(two, lambda a, b: a * b, short=short),
+        "max": row(two, largest, short=short),
+        "min": row(two, smallest, short=short),
         "fma": row(three, fused),
         "fmac": row(three, fused, accumulates=True),
         "fract": row(kind, _fraction),
@@ -259,10 +260,12 @@ def _add_rows(kind: str) -> None:
         "ceil": row(kind, np.ceil),
         "floor": row(kind, np.floor),
         "rndne": row(kind, np.rint),
-        "rcp": row(kind, _rounded(kind, lambda a: 1 / a)),
-        "rsq": row(kind, _rounded(kind, lambda a: 1 / np.sqrt(a))),
-        "sqrt": row(kind, _rounded(kind, np.sqrt)),
-        "ldexp": row(f"{kind} {'i16' if kind == 'f16' else 'i32'}", _load_exponent),
+        "rcp": row(kind, _rounded(kind, lambda a: 1 / a), slots=QUARTER_RATE),
+        "rsq": row(kind, _rounded(kind, lambda a: 1 / np.sqrt(a)), slots=QUARTER_RATE),
+        "sqrt": row(kind, _rounded(kind, np.sqrt), slots=QUARTER_RATE),
+        "ldexp": row(
+            f"{kind} {'i16' if kind == 'f16' else 'i32'}", _load_exponent, short=kind == "f16"
+        ),
         "frexp_mant": row(kind, _mantissa),
         "div_fixup": row(three, _fix_division),
     }
@@ -273,16 +276,16 @@ def _add_rows(kind: str) -> None:
             "max3": row(three, lambda a, b, c: largest(largest(a, b), c)),
             "min3": row(three, lambda a, b, c: smallest(smallest(a, b), c)),
             "med3": row(three, _median),
-            "exp": row(kind, _rounded(kind, np.exp2)),
-            "log": row(kind, _rounded(kind, np.log2)),
-            "sin": row(kind, _periodic(kind, np.sin, 0)),
-            "cos": row(kind, _periodic(kind, np.cos, 1)),
+            "exp": row(kind, _rounded(kind, np.exp2), slots=QUARTER_RATE),
+            "log": row(kind, _rounded(kind, np.log2), slots=QUARTER_RATE),
+            "sin": row(kind, _periodic(kind, np.sin, 0), slots=QUARTER_RATE),
+            "cos": row(kind, _periodic(kind, np.cos, 1), slots=QUARTER_RATE),
             "mad": row(three, lambda a, b, c: a * b + c),
             "mac": row(three, lambda a, b, c: a * b + c, accumulates=True),
-            "fmamk": row(three, fused),
-            "fmaak": row(three, fused),
-            "madmk": row(three, lambda a, k, b: a * k + b),
-            "madak": row(three, lambda a, b, k: a * b + k),
+            "fmamk": row(three, fused, bare=True, short=True),
+            "fmaak": row(three, fused, bare=True, short=True),
+            "madmk": row(three, lambda a, k, b: a * k + b, bare=True, short=True),
+            "madak": row(three, lambda a, b, k: a * b + k, bare=True, short=True),
             "minimum3": row(three, minimum3),
             "maximum3": row(three, maximum3),
         }
@@ -298,10 +301,10 @@ for _kind in _SIZES:
     _add_rows(_kind)
 FLOATING |= {
     "v_mul_legacy_f32": row("f32 f32", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b)
-                            .astype(np.float32)),
+                            .astype(np.float32), short=False),
     "v_frexp_exp_i32_f32": row("f32", _exponent(np.int32)),
     "v_frexp_exp_i32_f64": row("f64", _exponent(np.int32)),
     "v_frexp_exp_i16_f16": row("f16", _exponent(np.int16)),
 }  # fmt: skip
 del FLOATING["v_mad_f16"], FLOATING["v_mac_f16"]
-FLOATING["v_mad_legacy_f16"] = row("f16 f16 f16", lambda a, b, c: a * b + c)
+FLOATING["v_mad_legacy_f16"] = row("f16 f16 f16", lambda a, b, c: a * b + c, op_sel=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.instructions.row import HALF_RATE, Row, row
 from mfmadsl.emulator.machine.bits import Array, Compute
 
 
@@ -140,7 +140,7 @@ def _shift_pack(low: int, high: int, a: Array, b: Array, shift: Array) -> Array:
 
 
 def saturating(kind: str, compute: Compute) -> Compute:
-    """The same on integers of a type, whose results stop at the ends of its range."""
+    """A function on integers of a type, whose results stop at the ends of its range."""
     dtype = np.dtype(f"{kind[0]}{int(kind[1:]) // 8}")
     limits = np.iinfo(dtype)
 
@@ -151,9 +151,9 @@ def saturating(kind: str, compute: Compute) -> Compute:
     return saturated
 
 
-def arithmetic(kind: str, compute: Compute, count: int = 2) -> Row:
+def arithmetic(kind: str, compute: Compute, count: int = 2, **more: Any) -> Row:
     """A row of integers that `clamp` saturates."""
-    return Row((kind,) * count, compute, saturating=saturating(kind, compute))
+    return Row((kind,) * count, compute, saturating=saturating(kind, compute), **more)
 
 
 def _copy(a: Array) -> Array:
@@ -165,9 +165,11 @@ def _mask(width: Array, offset: Array) -> Array:
 
 
 INTEGER: dict[str, Row] = {
-    "v_mov_b64": row("b64", _copy, 0),
-    **{f"v_{name}_b32": row("u32", _copy, 0)
-       for name in ("mov", "accvgpr_read", "accvgpr_write", "accvgpr_mov")},
+    "v_mov_b64": row("b64", _copy, 0, slots=1),
+    "v_mov_b32": row("u32", _copy, 0),
+    "v_accvgpr_read_b32": row("u32", _copy, 0, banks=("v", "a"), bare=True, short=False),
+    "v_accvgpr_write_b32": row("u32", _copy, 0, banks=("a", "vs"), bare=True, short=False),
+    "v_accvgpr_mov_b32": row("u32", _copy, 0, banks=("a", "a"), bare=True),
     "v_not_b32": row("u32", lambda a: ~a, 0),
     "v_and_b32": row("u32 u32", lambda a, b: a & b, 0, 1),
     "v_or_b32": row("u32 u32", lambda a, b: a | b, 0, 1),
@@ -177,13 +179,16 @@ INTEGER: dict[str, Row] = {
     "v_and_or_b32": row("u32 u32 u32", lambda a, b, c: a & b | c, 0, 1, 2),
     "v_bfi_b32": row("u32 u32 u32", lambda a, b, c: a & b | ~a & c, 1, 2),
     "v_bfrev_b32": row("u32", reversed_bits, 0),
-    "v_bfm_b32": row("u32 u32", _mask),
+    "v_bfm_b32": row("u32 u32", _mask, short=False),
     "v_lshlrev_b32": row("u32 u32", lambda a, b: b << _shift(a, 32), 1),
     "v_lshrrev_b32": row("u32 u32", lambda a, b: b >> _shift(a, 32), 1),
     "v_ashrrev_i32": row("u32 i32", lambda a, b: b >> _shift(a, 32).astype(np.int32), 1),
-    "v_lshlrev_b64": row("u32 u64", lambda a, b: b << _shift(a, 64).astype(np.uint64), 1),
-    "v_lshrrev_b64": row("u32 u64", lambda a, b: b >> _shift(a, 64).astype(np.uint64), 1),
-    "v_ashrrev_i64": row("u32 i64", lambda a, b: b >> _shift(a, 64).astype(np.int64), 1),
+    "v_lshlrev_b64": row(
+        "u32 u64", lambda a, b: b << _shift(a, 64).astype(np.uint64), 1, short=False),
+    "v_lshrrev_b64": row(
+        "u32 u64", lambda a, b: b >> _shift(a, 64).astype(np.uint64), 1, short=False),
+    "v_ashrrev_i64": row(
+        "u32 i64", lambda a, b: b >> _shift(a, 64).astype(np.int64), 1, short=False),
     "v_lshl_or_b32": row("u32 u32 u32", lambda a, b, c: a << _shift(b, 32) | c, 0, 2),
     "v_bfe_u32": row("u32 u32 u32", _extract_unsigned, 0),
     "v_bfe_i32": row("i32 u32 u32", _extract_signed, 0),
@@ -193,15 +198,15 @@ INTEGER: dict[str, Row] = {
     "v_add_u32": arithmetic("u32", lambda a, b: a + b),
     "v_sub_u32": arithmetic("u32", lambda a, b: a - b),
     "v_subrev_u32": arithmetic("u32", lambda a, b: b - a),
-    "v_add_i32": arithmetic("i32", lambda a, b: a + b),
-    "v_sub_i32": arithmetic("i32", lambda a, b: a - b),
+    "v_add_i32": arithmetic("i32", lambda a, b: a + b, short=False),
+    "v_sub_i32": arithmetic("i32", lambda a, b: a - b, short=False),
     "v_add_u16": arithmetic("u16", lambda a, b: a + b),
     "v_sub_u16": arithmetic("u16", lambda a, b: a - b),
     "v_subrev_u16": arithmetic("u16", lambda a, b: b - a),
-    "v_add_i16": arithmetic("i16", lambda a, b: a + b),
-    "v_sub_i16": arithmetic("i16", lambda a, b: a - b),
+    "v_add_i16": arithmetic("i16", lambda a, b: a + b, short=False),
+    "v_sub_i16": arithmetic("i16", lambda a, b: a - b, short=False),
     "v_mad_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3),
-    "v_mad_legacy_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3),
+    "v_mad_legacy_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3, op_sel=False),
     "v_mad_i16": arithmetic("i16", lambda a, b, c: a * b + c, 3),
     "v_mul_lo_u16": row("u16 u16", lambda a, b: a * b),
     "v_add3_u32": row("u32 u32 u32", lambda a, b, c: a + b + c),
@@ -211,22 +216,24 @@ INTEGER: dict[str, Row] = {
         moves=(0, 2), adds=True),
     "v_add_lshl_u32": row("u32 u32 u32", lambda a, b, c: (a + b) << _shift(c, 32)),
     "v_xad_u32": row("u32 u32 u32", lambda a, b, c: (a ^ b) + c),
-    "v_mul_lo_u32": row("u32 u32", lambda a, b: a * b),
-    "v_mul_hi_u32": row("u32 u32", partial(multiply_high, np.uint64)),
-    "v_mul_hi_i32": row("i32 i32", partial(multiply_high, np.int64)),
+    "v_mul_lo_u32": row("u32 u32", lambda a, b: a * b, short=False, slots=HALF_RATE),
+    "v_mul_hi_u32": row("u32 u32", partial(multiply_high, np.uint64), short=False, slots=HALF_RATE),
+    "v_mul_hi_i32": row("i32 i32", partial(multiply_high, np.int64), short=False, slots=HALF_RATE),
     "v_mul_u32_u24": row("u32 u32", lambda a, b: _unsigned_24(a) * _unsigned_24(b)),
     "v_mul_i32_i24": row("i32 i32", lambda a, b: _signed_24(a) * _signed_24(b)),
     "v_mul_hi_u32_u24": row(
-        "u32 u32", lambda a, b: multiply_high(np.uint64, _unsigned_24(a), _unsigned_24(b))),
+        "u32 u32", lambda a, b: multiply_high(np.uint64, _unsigned_24(a), _unsigned_24(b)),
+        slots=HALF_RATE),
     "v_mul_hi_i32_i24": row(
-        "i32 i32", lambda a, b: multiply_high(np.int64, _signed_24(a), _signed_24(b))),
+        "i32 i32", lambda a, b: multiply_high(np.int64, _signed_24(a), _signed_24(b)),
+        slots=HALF_RATE),
     "v_mad_u32_u24": row("u32 u32 u32", lambda a, b, c: _unsigned_24(a) * _unsigned_24(b) + c),
     "v_mad_i32_i24": row("i32 i32 i32", lambda a, b, c: _signed_24(a) * _signed_24(b) + c),
     "v_mad_u32_u16": row("u16 u16 u32", lambda a, b, c: a.astype(np.uint32) * b + c),
     "v_mad_i32_i16": row("i16 i16 i32", lambda a, b, c: a.astype(np.int32) * b + c),
     "v_sad_u8": row("u32 u32 u32", _absolute_differences),
     "v_sad_u32": row("u32 u32 u32", lambda a, b, c: np.maximum(a, b) - np.minimum(a, b) + c),
-    "v_bcnt_u32_b32": row("u32 u32", lambda a, b: population(a) + b),
+    "v_bcnt_u32_b32": row("u32 u32", lambda a, b: population(a) + b, short=False),
     "v_ffbh_u32": row("u32", leading_zeros),
     "v_ffbl_b32": row("u32", lowest_set),
     "v_ffbh_i32": row("i32", leading_signs),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mfmadsl.emulator.instructions.row import Special
 from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
 from mfmadsl.emulator.machine.wave import LANES, Waves
@@ -155,13 +156,13 @@ def _moves(*operands: Operand) -> tuple[Read, ...]:
     return tuple(Read(o, moved=True) for o in operands if isinstance(o, Register))
 
 
-LANE_INSTRUCTIONS: dict[str, Callable[[Instruction], Operation]] = {
-    "v_readfirstlane_b32": _read_first_lane,
-    "v_readlane_b32": _read_lane,
-    "v_writelane_b32": _write_lane,
-    "v_permlane16_swap_b32": _swap_halves(16),
-    "v_permlane32_swap_b32": _swap_halves(32),
-    "v_swap_b32": _swap,
-    "v_mbcnt_lo_u32_b32": _count_lower_lanes(high=False),
-    "v_mbcnt_hi_u32_b32": _count_lower_lanes(high=True),
+LANE_INSTRUCTIONS: dict[str, Special] = {
+    "v_readfirstlane_b32": Special(_read_first_lane),
+    "v_readlane_b32": Special(_read_lane),
+    "v_writelane_b32": Special(_write_lane),
+    "v_permlane16_swap_b32": Special(_swap_halves(16)),
+    "v_permlane32_swap_b32": Special(_swap_halves(32)),
+    "v_swap_b32": Special(_swap),
+    "v_mbcnt_lo_u32_b32": Special(_count_lower_lanes(high=False)),
+    "v_mbcnt_hi_u32_b32": Special(_count_lower_lanes(high=True)),
 }

@@ -161,7 +161,7 @@ def _pair(
         waves.write_vector(target, np.asarray(low | high << high.dtype.type(bits)))
 
     reads = tuple(r for sources in halves for s, _ in sources if (r := s.register_read()))
-    return Operation(execute, "valu", reads, (target,))
+    return Operation(execute, row.unit, reads, (target,), slots=row.issue_slots)
 
 
 def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation | None:

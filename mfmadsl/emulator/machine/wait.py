@@ -11,14 +11,6 @@ _WAIT = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 LARGEST: dict[Counter, int] = {"vmcnt": 63, "lgkmcnt": 15}
 """How many instructions of a kind may be under way; the next one waits to be issued."""
 
-COUNTERS: dict[str, tuple[Counter, ...]] = {
-    "vmem": ("vmcnt",),
-    "lds": ("lgkmcnt",),
-    "smem": ("lgkmcnt",),
-    "flat": ("vmcnt", "lgkmcnt"),
-}
-"""Which counters a unit's instructions raise."""
-
 
 def wait_counts(text: str) -> dict[Counter, int]:
     """What `s_waitcnt` waits for: its operand in words or as the number of the encoding."""

@@ -12,7 +12,7 @@ import numpy as np
 from mfmadsl.argument import check_flag, check_integer, described
 from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.profiler.chip import SLOT, Chip, Occupancy, chip_of, occupancy
-from mfmadsl.emulator.profiler.cost import matrix_cycles
+from mfmadsl.emulator.profiler.cost import busy_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
 from mfmadsl.emulator.profiler.timing import Timing, simulate
@@ -161,10 +161,10 @@ def _profile(
         for place in trace.places:
             executed[place] += 1
     body = main_loop(program, executed)
-    whole = _section(program, recorder, chip, range(len(instructions)), executed, waves)
+    whole = _section(program, recorder, range(len(instructions)), executed, waves)
     loop = None
     if body is not None:
-        loop = _section(program, recorder, chip, body, executed, max(1, executed[body[-1]]))
+        loop = _section(program, recorder, body, executed, max(1, executed[body[-1]]))
     accesses = [
         _lds_access(program, place, traffic, executed[place])
         for place, traffic in sorted(recorder.traffic.items())
@@ -186,7 +186,6 @@ def _resident(chip: Chip, held: Occupancy, launch: Launch, full: bool) -> int:
 def _section(
     program: Program,
     recorder: Recorder,
-    chip: Chip,
     body: range,
     executed: Sequence[int],
     times: int,
@@ -202,8 +201,8 @@ def _section(
         operation = recorder.operations.get(place)
         kind = operation.unit if operation else _control(instruction.name)
         kinds[kind] += count
-        if kind == "matrix":
-            matrix += count * matrix_cycles(instruction, chip.arch)
+        if operation is not None and kind == "matrix":
+            matrix += count * busy_cycles(operation)
         if (one := recorder.traffic.get(place)) is not None:
             traffic.cycles += one.cycles
             traffic.least_cycles += one.least_cycles

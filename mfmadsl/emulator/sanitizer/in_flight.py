@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.wait import COUNTERS, LARGEST, Counter
+from mfmadsl.emulator.machine.wait import LARGEST, Counter
 from mfmadsl.emulator.machine.wave import Waves
 
 Tickets = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ class InFlight:
         index: int,
         loads: dict[Counter, Tickets],
     ) -> None:
-        in_order = COUNTERS.get(operation.unit, ()) if verb == "writes" else ()
+        in_order = operation.counters if verb == "writes" else ()
         for counter, tickets in loads.items():
             mixed = (
                 self._out_of_order if counter == "lgkmcnt" else np.zeros_like(self._out_of_order)
@@ -72,7 +72,7 @@ class InFlight:
 
     def issue(self, chosen: Selected, operation: Operation) -> None:
         """Give the waves a ticket for a memory instruction."""
-        for counter in COUNTERS.get(operation.unit, ()):
+        for counter in operation.counters:
             self.issued[counter][chosen] += 1
             if counter == "vmcnt" or not self._out_of_order.any():
                 # The chip does not issue more than the counter holds: the oldest are complete.
@@ -83,7 +83,7 @@ class InFlight:
                     tickets = self._pending.setdefault((register.bank, index), {})
                     mine = tickets.setdefault(counter, np.zeros(self._waves, np.int64))
                     mine[chosen] = self.issued[counter][chosen]
-        if operation.unit in ("smem", "flat"):
+        if not operation.in_order:
             self._out_of_order[chosen] = True
 
     def wait(self, chosen: Selected, counts: dict[Counter, int]) -> None:

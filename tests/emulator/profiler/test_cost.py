@@ -7,7 +7,8 @@ import pytest
 from mfmadsl.backend.instruction import build_instruction
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.profiler.cost import issue_cycles, matrix_cycles
+from mfmadsl.emulator.profiler.chip import SLOT
+from mfmadsl.emulator.profiler.cost import busy_cycles, issue_cycles
 from mfmadsl.emulator.text.assembly import parse_instruction
 from mfmadsl.language import library
 from mfmadsl.model import Intrinsic
@@ -23,12 +24,10 @@ def test_matrix_cycles_are_those_of_the_library(entry: Intrinsic, arch: str) -> 
         if line.strip().startswith(("v_mfma", "v_smfmac"))
     )  # fmt: skip
     expected = dict(entry.cycles)[arch]
-    assert matrix_cycles(parse_instruction(text.strip()), arch) == expected
-
-
-def test_no_matrix_instruction() -> None:
-    with pytest.raises(ValueError, match="v_add_u32 is no matrix instruction"):
-        matrix_cycles(parse_instruction("v_add_u32 v0, v1, v2"), "gfx942")
+    operation = compile_instruction(parse_instruction(text.strip()), Machine(arch))
+    assert operation.unit == "matrix"
+    assert busy_cycles(operation) == expected
+    assert issue_cycles(operation) == SLOT
 
 
 @pytest.mark.parametrize(
@@ -43,6 +42,5 @@ def test_no_matrix_instruction() -> None:
     ],
 )
 def test_cycles_to_issue(code: str, cycles: int) -> None:
-    instruction = parse_instruction(code)
-    operation = compile_instruction(instruction, Machine("gfx942"))
-    assert issue_cycles(instruction, operation) == cycles
+    operation = compile_instruction(parse_instruction(code), Machine("gfx942"))
+    assert issue_cycles(operation) == cycles

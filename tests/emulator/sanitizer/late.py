@@ -25,7 +25,7 @@ from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.scheduler import Scheduler
-from mfmadsl.emulator.machine.wait import COUNTERS, LARGEST, wait_counts
+from mfmadsl.emulator.machine.wait import LARGEST, wait_counts
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.run import KernelLike, launch_of
@@ -61,8 +61,8 @@ class LateChip:
                 self._show(waves, pending)
 
     def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
-        counters = COUNTERS.get(operation.unit)
-        if counters is None:
+        counters = operation.counters
+        if not counters:
             return
         pending = _Pending(counters, scalar_load=operation.unit == "smem")
         for register in operation.writes:

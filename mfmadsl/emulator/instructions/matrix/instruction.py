@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mfmadsl.emulator.instructions.matrix.arithmetic import Arithmetic, arithmetic
 from mfmadsl.emulator.instructions.matrix.formats import format_of
-from mfmadsl.emulator.instructions.matrix.isa import blocks_of
-from mfmadsl.emulator.instructions.matrix.layout import Shape, source_blocks, source_lanes
+from mfmadsl.emulator.instructions.matrix.isa import Tile, tiles_of
+from mfmadsl.emulator.instructions.matrix.layout import source_blocks, source_lanes
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.text.assembly import Instruction
@@ -46,10 +46,10 @@ class _Name:
         first, second, *_ = self.types.removesuffix("_1k").split("_") * 2
         return first, second
 
-    def blocks(self, arch: str) -> int | None:
-        """None if the chip has no such instruction."""
-        found = blocks_of(arch, self.form, self.out, self.types).get((self.m, self.n, self.k))
-        return found if self.stated_blocks in (None, found) else None
+    def tile(self, arch: str) -> Tile | None:
+        """What the chip's manual says of the instruction; None if the chip has no such one."""
+        tile = tiles_of(arch, self.form, self.out, self.types).get((self.m, self.n, self.k))
+        return tile if tile and self.stated_blocks in (None, tile.shape.blocks) else None
 
     def arithmetic(self, arch: str) -> Arithmetic:
         # gfx90a has both instructions for bf16; later chips have the second under both names.
@@ -84,15 +84,17 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     name = _parse(instruction.name)
     if name is None or not _is_written_right(name, instruction, machine.arch):
         return None
-    blocks = name.blocks(machine.arch)
-    if blocks is None:
+    tile = name.tile(machine.arch)
+    if tile is None:
         return None
+    shape, passes, blocks = tile.shape, tile.passes, tile.shape.blocks
     cbsz, abid, blgp = (int(instruction.modifiers.get(x, "0")) for x in ("cbsz", "abid", "blgp"))
     kinds = name.kinds
     if kinds[0] == "f8f6f4":
-        if max(cbsz, blgp) >= len(_FORMATS):
+        if max(cbsz, blgp) >= len(_FORMATS) or min(cbsz, blgp) < 0:
             return None
         kinds, cbsz, blgp = (_FORMATS[cbsz], _FORMATS[blgp]), 0, 0
+        passes *= 2 if {"fp8", "bf8"} & set(kinds) else 1
     sparse = name.form == "smfmac"
     if max(cbsz, blgp) > 7 or abid > 15 or (blgp and name.out == "f64"):
         return None  # of f64 the bits of blgp are written `neg`
@@ -105,8 +107,7 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     assert isinstance(d, Register)
     assert isinstance(a, Register)
     assert isinstance(b, Register)
-    shape = Shape(name.m, name.n, name.k, blocks)
-    stored = Shape(name.m, name.n, name.k // 2, blocks) if sparse else shape
+    stored = replace(shape, k=shape.k // 2) if sparse else shape
     sources = source_blocks(blocks, 0 if sparse else cbsz, 0 if sparse else abid)
     negated = [flag == 1 for flag in instruction.flags("neg", 3)]
     form_a, form_b = (format_of(kind, machine.arch) for kind in kinds)
@@ -128,7 +129,9 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     if not matrix.has_right_registers:
         return None
     reads = reads_of(a, b, *more, *((d,) if sparse else ()))
-    return Operation(lambda w: execute(w, matrix), "matrix", reads, (d,), whole_wave=True)
+    return Operation(
+        lambda waves: execute(waves, matrix), "matrix", reads, (d,), whole_wave=True, slots=passes
+    )
 
 
 def _is_written_right(name: _Name, instruction: Instruction, arch: str) -> bool:
