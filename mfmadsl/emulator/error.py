@@ -11,10 +11,6 @@ class OperandError(MfmadslError, ValueError):
     """An operand is not what its instruction takes; it becomes an EmulationError with the line."""
 
 
-MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""What operands raise that are not those of their instruction."""
-
-
 @dataclass(frozen=True)
 class Fault:
     """One thing that a kernel did wrong.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.row import HALF_RATE, Special, upward
 from mfmadsl.emulator.instructions.source import Source, reads_of_sources, sources_of
@@ -21,13 +20,13 @@ _CARRYING_IN = frozenset(["v_addc_co_u32", "v_subb_co_u32", "v_subbrev_co_u32"])
 def _carry(instruction: Instruction) -> Operation:
     """v_add_co, v_sub_co and their forms that take a carry in."""
     name = base_name(instruction.name)
-    first, out, left, right, *carry = instruction.operands
+    first, out, left, right, *carry = instruction.taking(5 if name in _CARRYING_IN else 4)
     register = check_target(first, 1)
     carry_out = check_target(out, 2, "s")
-    if len(carry) != (name in _CARRYING_IN):
-        raise OperandError("the carry in is missing, or there is none")
-    for operand, kind in ((left, "u32"), (right, "u32"), *((c, "b64") for c in carry)):
-        check_source(operand, kind)
+    for operand in (left, right):
+        check_source(operand, "u32")
+    for operand in carry:
+        check_source(operand, "b64", "s")
     sources = sources_of(instruction, ("u32", "u32"), (left, right))
     target = target_of(instruction, register, 2)
     subtract, reverse = "sub" in name, "rev" in name
@@ -48,7 +47,7 @@ def _carry(instruction: Instruction) -> Operation:
 
 def _multiply_add_wide(instruction: Instruction) -> Operation:
     """v_mad_u64_u32 and v_mad_i64_i32: 32 x 32 + 64 bits, with the carry out."""
-    register, out, left, right, addend = instruction.operands
+    register, out, left, right, addend = instruction.taking(5)
     target, carry_out = check_target(register, 2), check_target(out, 2, "s")
     signed = "i64" in instruction.name
     narrow, kind = ("i32", "i64") if signed else ("u32", "u64")

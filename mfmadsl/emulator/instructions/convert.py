@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.number import NarrowFloat, narrow_floats, to_narrow, values_of
+from mfmadsl.emulator.instructions.number import (
+    NarrowFloat,
+    from_bfloat,
+    narrow_floats,
+    to_bfloat,
+    to_narrow,
+    values_of,
+)
 from mfmadsl.emulator.instructions.row import Row, row
 from mfmadsl.emulator.machine.bits import Array, Compute, pair_of_halves
 
@@ -32,14 +39,6 @@ def _toward_zero(a: Array) -> Array:
     half = a.astype(np.float16)
     beyond = np.abs(half.astype(np.float32)) > np.abs(a)
     return np.where(beyond, np.nextafter(half, np.float16(0)), half)
-
-
-def to_bfloat(a: Array) -> Array:
-    """The bits of the nearest bfloat16, ties to even; NaN stays NaN."""
-    bits = a.astype(np.float32).view(np.uint32)
-    rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
-    quiet = bits >> np.uint32(16) | np.uint32(0x40)
-    return np.where(np.isnan(a), quiet, rounded).astype(np.uint16)
 
 
 def _normalized(scale: int, dtype: Any) -> Compute:
@@ -164,7 +163,7 @@ def _from_half(kind: str, packed: Array, high: bool) -> Array:
     bits = (packed >> np.uint32(16 * high) & np.uint32(0xFFFF)).astype(np.uint16)
     if kind == "f16":
         return bits.view(np.float16).astype(np.float32)
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return from_bfloat(bits)
 
 
 def _scaled_narrow_halves(

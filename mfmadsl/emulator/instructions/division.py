@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.floating import division_scale, scaled_multiply_add
 from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.row import HALF_RATE, Special
@@ -19,7 +18,7 @@ from mfmadsl.emulator.text.operand import Operand, check_source, check_target
 
 
 def _division_scale(instruction: Instruction) -> Operation:
-    register, out, *operands = instruction.operands
+    register, out, *operands = instruction.taking(5)
     kind = base_name(instruction.name)[-3:]
     target, flag = check_target(register, width_of(kind) // 32), check_target(out, 2, "s")
     sources = _sources(operands, kind)
@@ -37,15 +36,13 @@ def _division_scale(instruction: Instruction) -> Operation:
 
 
 def _sources(operands: Sequence[Operand], kind: str) -> list[Source]:
-    if len(operands) != 3:
-        raise OperandError("a division has three sources")
     for operand in operands:
         check_source(operand, kind)
     return [Source(operand, kind) for operand in operands]
 
 
 def _division_step(instruction: Instruction) -> Operation:
-    register, *operands = instruction.operands
+    register, *operands = instruction.taking(4)
     name = base_name(instruction.name)
     kind = name[-3:]
     target = check_target(register, width_of(kind) // 32)

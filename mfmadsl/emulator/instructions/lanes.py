@@ -26,7 +26,7 @@ def _lane_number(waves: Waves, operand: Operand) -> Array:
 
 
 def _read_first_lane(instruction: Instruction) -> Operation:
-    first, source = instruction.operands
+    first, source = instruction.taking(2)
     target = check_target(first, 1, "s")
     check_registers(source, 1, "v")
 
@@ -42,7 +42,7 @@ def _read_first_lane(instruction: Instruction) -> Operation:
 
 
 def _read_lane(instruction: Instruction) -> Operation:
-    first, source, lane = instruction.operands
+    first, source, lane = instruction.taking(3)
     target = check_target(first, 1, "s")
     check_registers(source, 1, "v")
     check_source(lane, "u32", "s")
@@ -72,7 +72,7 @@ def _scalar_result(
 
 def _write_lane(instruction: Instruction) -> Operation:
     """v_writelane_b32: one lane changes, also where EXEC has switched it off."""
-    first, value, lane = instruction.operands
+    first, value, lane = instruction.taking(3)
     target = check_target(first, 1)
     check_source(value, "u32", "s")
     check_source(lane, "u32", "s")
@@ -93,7 +93,7 @@ def _swap_halves(rows: int) -> Callable[[Instruction], Operation]:
     """v_permlane16_swap and v_permlane32_swap: odd rows of the first, even ones of the second."""
 
     def compile_it(instruction: Instruction) -> Operation:
-        first, second = (check_target(operand, 1) for operand in instruction.operands)
+        first, second = (check_target(operand, 1) for operand in instruction.taking(2))
         odd = np.arange(LANES) // rows % 2 == 1
         partner = np.arange(LANES) ^ rows
 
@@ -109,7 +109,7 @@ def _swap_halves(rows: int) -> Callable[[Instruction], Operation]:
 
 
 def _swap(instruction: Instruction) -> Operation:
-    first, second = (check_target(operand, 1) for operand in instruction.operands)
+    first, second = (check_target(operand, 1) for operand in instruction.taking(2))
 
     def moved(_: Waves, data: Waves) -> Array:
         a, b = data.read_vector(first, "u32"), data.read_vector(second, "u32")
@@ -135,7 +135,7 @@ def _count_lower_lanes(high: bool) -> Callable[[Instruction], Operation]:
     """v_mbcnt: how many bits of a mask belong to lanes before this one, plus a number."""
 
     def compile_it(instruction: Instruction) -> Operation:
-        register, mask, addend = instruction.operands
+        register, mask, addend = instruction.taking(3)
         target = check_target(register, 1)
         check_source(mask, "u32")
         check_source(addend, "u32")

@@ -31,7 +31,7 @@ def compile_mode(instruction: Instruction, machine: Machine) -> Operation | None
     if not 1 <= width <= 32 - low:
         raise OperandError("a field of 32 bits")
     mask = np.uint32(((1 << width) - 1) << low)
-    (operand,) = instruction.operands
+    (operand,) = instruction.taking(1)
     if instruction.name == "s_getreg_b32":
         target = check_target(operand, 1, "s")
 

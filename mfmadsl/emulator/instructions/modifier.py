@@ -127,11 +127,11 @@ def _known_values(instruction: Instruction) -> bool:
 
 def _known_op_sel(instruction: Instruction, row: Row) -> bool:
     """Whether op_sel chooses halves only of what has them."""
-    if "op_sel" not in instruction.modifiers:
+    flags = instruction.written_flags("op_sel")
+    if flags is None:
         return True
     kinds = row.kinds[: row.source_count]
-    flags = instruction.flags("op_sel", 0)
-    if len(flags) not in (len(kinds), len(kinds) + 1) or set(flags) - {0, 1}:
+    if len(flags) not in (len(kinds), len(kinds) + 1):
         return False
     halves = [width_of(kind) < 32 for kind in kinds] + [row.result.itemsize == 2]
     if kinds[0] == "u8":  # its byte takes two flags

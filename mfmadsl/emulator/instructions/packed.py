@@ -99,7 +99,7 @@ def _move(instruction: Instruction) -> Operation | None:
     """The low result is a word of the first source, the high one of the second."""
     if set(instruction.modifiers) - {"op_sel"}:
         return None
-    register, *sources = instruction.operands
+    register, *sources = instruction.taking(3)
     target = check_target(register, 2)
     chosen = instruction.flags("op_sel", 2)
     words = [_word(s, "b32", bool(which)) for s, which in zip(sources, chosen, strict=True)]
@@ -132,7 +132,7 @@ def _pair(
         allowed.add("clamp")
     if set(instruction.modifiers) - allowed or has_source_modifiers(instruction):
         return None
-    register, *operands = instruction.operands
+    register, *operands = instruction.taking(1 + len(row.kinds))
     bits = 8 * row.result.itemsize
     target = check_target(register, bits // 16)
     halves = []
@@ -168,7 +168,7 @@ def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation |
     """v_fma_mix: each source is an f32, or one half of a register if its op_sel_hi is set."""
     if set(instruction.modifiers) - {"op_sel", "op_sel_hi", "clamp"}:
         return None
-    register, *operands = instruction.operands
+    register, *operands = instruction.taking(4)
     target = check_target(register, 1)
     sources = []
     for operand, narrow, high in zip(
@@ -206,7 +206,7 @@ def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation |
 def _word(operand: Operand, kind: str, high: bool) -> Source:
     """The low or high word of a pair.
 
-    Raises ValueError for the high word of a constant: LLVM uses none, and no manual says what it
+    Raises OperandError for the high word of a constant: LLVM uses none, and no manual says what it
     is.
     """
     if isinstance(operand, Literal):

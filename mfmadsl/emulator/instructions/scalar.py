@@ -279,7 +279,7 @@ def _short_constant(operand: Operand, kind: str) -> np.int32 | np.uint32:
 
 
 def _check(operand: Operand, kind: str) -> None:
-    """Whether an operand can be a scalar source. Raises ValueError if it cannot."""
+    """Whether an operand can be a scalar source. Raises OperandError if it cannot."""
     if kind in ("k16", "n16"):
         _short_constant(operand, kind)
     else:
@@ -287,7 +287,7 @@ def _check(operand: Operand, kind: str) -> None:
 
 
 def _plain(instruction: Instruction, row: Row) -> Operation:
-    first, *operands = instruction.operands
+    first, *operands = instruction.taking(1 + len(row.kinds) - row.accumulates)
     target = check_target(first, row.result_words, "s")
     if row.accumulates:
         operands.append(target)
@@ -313,7 +313,7 @@ def _plain(instruction: Instruction, row: Row) -> Operation:
 
 
 def _compare(instruction: Instruction, row: Row) -> Operation:
-    a, b = instruction.operands
+    a, b = instruction.taking(2)
     left, right = row.kinds
     _check(a, left)
     _check(b, right)
@@ -326,7 +326,7 @@ def _compare(instruction: Instruction, row: Row) -> Operation:
 
 
 def _save_exec(instruction: Instruction, row: Row) -> Operation:
-    first, source = instruction.operands
+    first, source = instruction.taking(2)
     target = check_target(first, 2, "s")
     check_source(source, "b64", "s")
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.row import Special
 from mfmadsl.emulator.instructions.source import reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
@@ -20,9 +19,9 @@ from mfmadsl.emulator.text.operand import Literal, Register, check_source, check
 
 def _conditional_move(instruction: Instruction) -> Operation:
     """v_cndmask_b32: the second source where the mask is set, else the first."""
-    first, left, right, *mask = instruction.operands
+    first, left, right, *mask = instruction.taking(3, 4)
     register = check_target(first, 1)
-    (condition,) = mask or (VCC_PAIR,)
+    condition = mask[0] if mask else VCC_PAIR
     check_source(condition, "b64", "s")
     # The bits move as they are, unless modifiers change the sign of a float.
     kinds = ["f32" if isinstance(o, Register | Literal) and (o.negate or o.absolute) else "u32"
@@ -47,11 +46,9 @@ def _conditional_move(instruction: Instruction) -> Operation:
 
 def _truth_table(instruction: Instruction) -> Operation:
     """v_bitop3_b32 (gfx950): any function of three bits, given as a table of eight."""
-    register, *sources = instruction.operands
+    register, *sources = instruction.taking(4)
     target = check_target(register, 1)
-    table = int(instruction.modifiers.get("bitop3", "0"), 0)
-    if table not in range(256) or len(sources) != 3:
-        raise OperandError("bitop3 has three sources and a table of eight bits")
+    table = instruction.number("bitop3", bits=8)
     kind = "u16" if "b16" in instruction.name else "u32"
     for source in sources:
         check_source(source, kind)

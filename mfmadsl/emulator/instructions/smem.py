@@ -12,7 +12,14 @@ from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Operand, Register, as_register
+from mfmadsl.emulator.text.operand import (
+    Literal,
+    Operand,
+    Register,
+    check_registers,
+    check_source,
+    check_target,
+)
 
 _LOAD = re.compile(r"s_(buffer_)?load_dword(x2|x4|x8|x16|)")
 _FLAGS = {"glc", "offset"}
@@ -24,16 +31,17 @@ def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None
     match = _LOAD.fullmatch(instruction.name)
     if not match or set(instruction.modifiers) - _FLAGS:
         return None
-    target, base, *offset = instruction.operands
-    target = as_register(target)
-    base = as_register(base)
+    first, second, *rest = instruction.taking(2, 3)
+    target = check_target(first, int(match[2][1:] or 1), "s")
+    base = check_registers(second, 4 if match[1] else 2, "s")
+    offset = rest[0] if rest else Literal("0")
+    check_source(offset, "u32", "s")
     load = _buffer_load if match[1] else _load
-    reads = reads_of(base, *offset)
+    reads = reads_of(base, offset)
+    constant = np.uint64(instruction.number("offset", bits=20))
 
     def execute(waves: Waves) -> None:
-        displacement: Array = np.array(instruction.offset(), np.uint64)
-        for part in offset:
-            displacement = displacement + waves.read_scalar(part, "u32")
+        displacement: Array = constant + waves.read_scalar(offset, "u32")
         load(waves, target, base, displacement & ~np.uint64(3))
 
     return Operation(execute, "smem", reads, (target,))

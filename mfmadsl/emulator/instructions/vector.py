@@ -64,7 +64,7 @@ def compile_vector(instruction: Instruction, machine: Machine) -> Operation | No
 
 def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
     row = flushed_row(plain, machine)
-    first, *operands = instruction.operands
+    first, *operands = instruction.taking(1 + row.source_count - row.accumulates)
     bank, banks = row.banks
     register = check_target(first, plain.result_words, bank)
     if row.accumulates:
@@ -125,7 +125,7 @@ def _compare(
         return None
     if encoding == "e32" and has_register_modifiers(instruction):
         return None
-    register, *operands = instruction.operands
+    register, *operands = instruction.taking(3)
     target = check_target(register, 2, "s")
     for operand, kind in zip(operands, row.kinds, strict=True):
         check_source(operand, kind)

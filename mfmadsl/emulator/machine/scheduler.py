@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from mfmadsl.emulator.error import MALFORMED, EmulationError
+from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine.control import CONDITIONS, PASSED, branch_target
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.watch import Watch
@@ -104,9 +104,6 @@ class Scheduler:
                         watch.after(waves, instruction, operation)
                 except EmulationError as error:
                     raise error.at(instruction.line, instruction.text) from None
-                except MALFORMED as error:
-                    message = "its operands are not what the instruction takes"
-                    raise EmulationError(message, instruction.line, instruction.text) from error
             if meeting is not None and waves.pc >= meeting:
                 return "meeting", None
 

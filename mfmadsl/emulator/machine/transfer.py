@@ -143,7 +143,7 @@ def store(
     if waves.watch is not None:
         waves.watch.stores(waves, memory, offsets, source, width, mask)
     file = waves.vector if source.bank == "v" else waves.accumulation
-    words = file[source.index : source.index + max(1, width.words)]
+    words = file[source.index : source.index + width.registers]
     values = words if mask is None else words[:, mask]
     if width.words:
         memory.store_words(offsets, values)
@@ -164,7 +164,7 @@ def fetch_to_lds(
 
     Of `lanes`, those not `inside` bring zeros.
     """
-    size = 4 * max(1, width.words)
+    size = 4 * width.registers
     offsets, inside = reach_global(waves, addresses, inside, width.size, min(width.size, 4))
     if waves.watch is not None:
         waves.watch.fetches(waves, offsets, width, inside)

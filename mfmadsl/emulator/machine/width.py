@@ -15,7 +15,13 @@ class Width:
 
     @property
     def words(self) -> int:
+        """Whole words; 0 where it moves less than one."""
         return self.size // 4
+
+    @property
+    def registers(self) -> int:
+        """How many registers hold what moves."""
+        return max(1, self.words)
 
 
 _NARROW = (

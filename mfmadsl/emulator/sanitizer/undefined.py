@@ -193,7 +193,7 @@ class Undefined:
     ) -> None:
         """Lanes store registers: only into scratch memory with their undefined bits."""
         words = []
-        for i in range(max(1, width.words)):
+        for i in range(width.registers):
             word = self.of(source.bank, source.index + i, chosen)
             if not width.words:
                 word = word >> np.uint32(16 if width.half == "hi" else 0)

@@ -13,7 +13,7 @@ from mfmadsl.emulator.instructions.matrix.layout import source_blocks, source_la
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Literal, Operand, Register
+from mfmadsl.emulator.text.operand import Literal, Operand, Register, Symbol, as_register
 
 _MNEMONIC = re.compile(
     r"v_(?P<form>mfma|smfmac|mfma_scale)_(?P<out>f32|i32|f64)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
@@ -25,6 +25,7 @@ _MODIFIERS = {
     "smfmac": {"cbsz", "abid"},
     "mfma_scale": {"cbsz", "blgp", "op_sel", "op_sel_hi"},
 }
+_NUMBERS = {"cbsz": 3, "abid": 4, "blgp": 3}  # the bits of each
 _OPERANDS = {"mfma": 4, "smfmac": 4, "mfma_scale": 6}
 
 
@@ -88,25 +89,23 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     if tile is None:
         return None
     shape, passes, blocks = tile.shape, tile.passes, tile.shape.blocks
-    cbsz, abid, blgp = (int(instruction.modifiers.get(x, "0")) for x in ("cbsz", "abid", "blgp"))
+    cbsz, abid, blgp = (instruction.number(x, bits) for x, bits in _NUMBERS.items())
     kinds = name.kinds
     if kinds[0] == "f8f6f4":
-        if max(cbsz, blgp) >= len(_FORMATS) or min(cbsz, blgp) < 0:
+        if max(cbsz, blgp) >= len(_FORMATS):
             return None
         kinds, cbsz, blgp = (_FORMATS[cbsz], _FORMATS[blgp]), 0, 0
         passes *= 2 if {"fp8", "bf8"} & set(kinds) else 1
     sparse = name.form == "smfmac"
-    if max(cbsz, blgp) > 7 or abid > 15 or (blgp and name.out == "f64"):
+    if blgp and name.out == "f64":
         return None  # of f64 the bits of blgp are written `neg`
     if not sparse and (1 << cbsz > blocks or abid >= 1 << cbsz):
         return None  # there are not so many blocks to choose from
     # The code for the host needs LLVM, whose import other kernels need not wait for.
     from mfmadsl.emulator.instructions.matrix.execute import Factor, Matrix, execute
 
-    d, a, b, *more = instruction.operands
-    assert isinstance(d, Register)
-    assert isinstance(a, Register)
-    assert isinstance(b, Register)
+    d, a, b = map(as_register, instruction.operands[:3])
+    more = [operand for operand in instruction.operands[3:] if not isinstance(operand, Symbol)]
     stored = replace(shape, k=shape.k // 2) if sparse else shape
     sources = source_blocks(blocks, 0 if sparse else cbsz, 0 if sparse else abid)
     negated = [flag == 1 for flag in instruction.flags("neg", 3)]
@@ -123,7 +122,7 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
         c=d if sparse else more[0],
         d=d,
         c_negated=negated[2],
-        index=(more[0], 0 if cbsz else abid) if sparse else None,
+        index=(as_register(more[0]), 0 if cbsz else abid) if sparse else None,
         scales=_scales(instruction, more) if name.form == "mfma_scale" else (),
     )  # fmt: skip
     if not matrix.has_right_registers:
@@ -141,12 +140,13 @@ def _is_written_right(name: _Name, instruction: Instruction, arch: str) -> bool:
     return (
         len(operands) == _OPERANDS[name.form]
         and not set(modifiers) - _MODIFIERS[name.form]
-        and ("neg" not in modifiers or (negates and len(instruction.flags("neg", 3)) == 3))
+        and ("neg" not in modifiers or negates)
         and all(_is_vector(operand) for operand in operands[:3])
         and all(
             _is_vector(operand) or (isinstance(operand, Literal) and operand.is_inline)
             for operand in operands[3:]
         )
+        and (name.form != "smfmac" or _is_vector(operands[3]))
     )
 
 
@@ -159,7 +159,9 @@ def _is_vector(operand: Operand) -> bool:
     )
 
 
-def _scales(instruction: Instruction, more: Sequence[Operand]) -> tuple[tuple[Operand, int], ...]:
+def _scales(
+    instruction: Instruction, more: Sequence[Register | Literal]
+) -> tuple[tuple[Register | Literal, int], ...]:
     """The operands that hold the scales of A and B, and which of their bytes."""
-    low, high = instruction.flags("op_sel", 2), instruction.flags("op_sel_hi", 2)
+    low, high = ([*(instruction.written_flags(key) or []), 0, 0] for key in ("op_sel", "op_sel_hi"))
     return tuple((more[1 + x], low[x] + 2 * high[x]) for x in (0, 1))
