@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.emulator.instructions.number import from_bfloat, to_bfloat
-from mfmadsl.emulator.machine.bits import Array, Compute, Mask
+from mfmadsl.emulator.machine.bits import Array, Compute, Mask, dtype_of
 from mfmadsl.emulator.machine.memory import ByteStore
 from mfmadsl.emulator.machine.transfer import active
 from mfmadsl.emulator.machine.wave import Waves
@@ -62,18 +62,6 @@ ATOMICS: dict[str, Atomic] = {
     "pk_add_bf16": Atomic(_add_bfloat),
 }
 
-_DTYPES = {
-    "u32": np.uint32,
-    "b32": np.uint32,
-    "i32": np.int32,
-    "f32": np.float32,
-    "u64": np.uint64,
-    "b64": np.uint64,
-    "i64": np.int64,
-    "f64": np.float64,
-    "f16": np.float16,
-    "bf16": np.uint16,
-}
 _PACKED = ("f16", "bf16")
 
 
@@ -97,8 +85,8 @@ def find_update(name: str, kind: str) -> Update | None:
     atomic = ATOMICS["pk_add_bf16" if kind == "bf16" else name]
     if kind[0] == "f" and not atomic.on_floats:
         return None
-    dtype = np.dtype(_DTYPES[kind.replace("u", "i") if atomic.signed else kind])
-    return Update(atomic, dtype, 8 if kind.endswith("64") else 4)
+    held = "u16" if kind == "bf16" else kind.replace("u", "i") if atomic.signed else kind
+    return Update(atomic, dtype_of(held), 8 if kind.endswith("64") else 4)
 
 
 def find_memory_update(name: str, suffix: str | None) -> Update | None:

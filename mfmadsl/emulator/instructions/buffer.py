@@ -8,7 +8,7 @@ import numpy as np
 
 from mfmadsl.emulator.error import EmulationError, OperandError
 from mfmadsl.emulator.instructions.atomic import Update, find_memory_update, update_memory
-from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.bits import Array, Mask, pair_of_words
 from mfmadsl.emulator.machine.launch import SCRATCH_DESCRIPTOR
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
@@ -95,7 +95,7 @@ class _Place:
         low, high, size, _ = waves.scalar[self._descriptor.index : self._descriptor.index + 4]
         if (high >> 31).any():
             raise EmulationError("the buffer is swizzled, and that is not emulated")
-        base = low.astype(np.uint64) | (high & 0xFFFF).astype(np.uint64) << np.uint64(32)
+        base = pair_of_words(low, high & np.uint32(0xFFFF))
         stride = (high >> np.uint32(16) & np.uint32(0x3FFF)).astype(np.int64)
         offset = np.full((waves.count, LANES), self._displacement, dtype=np.int64)
         offset += waves.read_vector(self._base, "u32").astype(np.int64)

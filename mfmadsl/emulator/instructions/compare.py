@@ -8,8 +8,8 @@ import numpy as np
 
 from mfmadsl.emulator.instructions.row import Row, row
 from mfmadsl.emulator.machine.bits import Array, Mask
-from mfmadsl.emulator.machine.wave import Waves
-from mfmadsl.emulator.text.operand import EXEC, Register
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, Waves
+from mfmadsl.emulator.text.operand import Register
 
 Compare = Callable[[Array, Array], Array]
 
@@ -76,4 +76,4 @@ def write_comparison(waves: Waves, target: Register, result: Mask, to_exec: bool
     """The mask into the target and, for v_cmpx, into EXEC too."""
     waves.write_mask(target, result)
     if to_exec:
-        waves.write_mask(Register("s", EXEC, 2), result)
+        waves.write_mask(EXEC_PAIR, result)

@@ -16,7 +16,7 @@ from mfmadsl.emulator.instructions.number import (
     values_of,
 )
 from mfmadsl.emulator.instructions.row import Row, row
-from mfmadsl.emulator.machine.bits import Array, Compute, pair_of_halves
+from mfmadsl.emulator.machine.bits import Array, Compute, pair_of_halves, pair_of_words
 
 
 def to_integer(dtype: Any) -> Compute:
@@ -148,7 +148,7 @@ def _unpacked(number: NarrowFloat, to: str, packed: Array, scale: Array) -> Arra
         for shift in shifts
     )
     if to == "f32":
-        return low.view(np.uint32) | high.view(np.uint32).astype(np.uint64) << np.uint64(32)
+        return pair_of_words(low, high)
     if to == "f16":
         return pair_of_halves(low.astype(np.float16), high.astype(np.float16))
     return pair_of_halves(to_bfloat(low), to_bfloat(high))

@@ -6,7 +6,7 @@ import numpy as np
 
 from mfmadsl.emulator.instructions.modifier import base_name, has_source_modifiers
 from mfmadsl.emulator.instructions.number import from_bfloat
-from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.bits import Array, codes_of, width_of
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.machine.wave import LANES, Waves
@@ -82,6 +82,6 @@ def _elements(words: Array, kind: str) -> Array:
     if kind == "bf16":
         return from_bfloat(words.view(np.uint16)).astype(np.float64)
     if kind in ("i16", "u16", "i8", "u8"):
-        return words.view({"i": "i", "u": "u"}[kind[0]] + str(int(kind[1:]) // 8)).astype(np.int64)
-    nibbles = words.astype(np.int64) >> (4 * np.arange(8)) & 15
+        return words.view(f"{kind[0]}{width_of(kind) // 8}").astype(np.int64)
+    nibbles = codes_of(words, 4).astype(np.int64)
     return np.where(nibbles > 7, nibbles - 16, nibbles) if kind == "i4" else nibbles

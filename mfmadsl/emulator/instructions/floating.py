@@ -17,17 +17,16 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.emulator.instructions.row import QUARTER_RATE, Row, row
-from mfmadsl.emulator.machine.bits import Array, Compute
+from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of
 from mfmadsl.emulator.machine.denormal import flushing
 
 _SMALL = 2.0**-450
-_SIZES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
 def fused_multiply_add(kind: str) -> Compute:
     """a * b + c with one rounding."""
     narrow = _fused_through_f64 if kind != "f64" else _fused_f64
-    return lambda a, b, c: narrow(a, b, c).astype(_SIZES[kind])
+    return lambda a, b, c: narrow(a, b, c).astype(dtype_of(kind))
 
 
 def _fused_through_f64(a: Array, b: Array, c: Array) -> Array:
@@ -94,7 +93,7 @@ def _sum_to_odd(a: Array, b: Array) -> Array:
 
 def _rounded(kind: str, function: Callable[[Any], Any]) -> Compute:
     """A function of one number, computed in float64 and rounded once."""
-    return lambda a: np.asarray(function(a.astype(np.float64))).astype(_SIZES[kind])
+    return lambda a: np.asarray(function(a.astype(np.float64))).astype(dtype_of(kind))
 
 
 def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compute:
@@ -103,7 +102,7 @@ def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compu
     def compute(a: Array) -> Array:
         inside = function(2 * np.pi * a.astype(np.float64))
         out = np.isfinite(a) & (np.abs(a) > 256)
-        return np.where(out, beyond, inside).astype(_SIZES[kind])
+        return np.where(out, beyond, inside).astype(dtype_of(kind))
 
     return compute
 
@@ -176,7 +175,7 @@ def _scaled_multiply_add(kind: str) -> Compute:
         # Quotients near the largest number were scaled down, those near the smallest up.
         up = np.frexp(np.abs(c))[1] - 1 + bias > bias
         power = np.where(scale, np.where(up, shift, -shift), 0)
-        return np.ldexp(fused(a, b, c), power).astype(_SIZES[kind])
+        return np.ldexp(fused(a, b, c), power).astype(dtype_of(kind))
 
     return compute
 
@@ -297,7 +296,7 @@ def _add_rows(kind: str) -> None:
     FLOATING.update({name(base): entry for base, entry in rows.items()})
 
 
-for _kind in _SIZES:
+for _kind in ("f16", "f32", "f64"):
     _add_rows(_kind)
 FLOATING |= {
     "v_mul_legacy_f32": row("f32 f32", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.emulator.instructions.row import HALF_RATE, Row, row
-from mfmadsl.emulator.machine.bits import Array, Compute
+from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of, pair_of_words
 
 
 def _shift(amount: Array, width: int) -> Array:
@@ -28,8 +28,7 @@ def _signed_24(a: Array) -> Array:
 
 
 def _align_bit(a: Array, b: Array, c: Array) -> Array:
-    pair = a.astype(np.uint64) << np.uint64(32) | b
-    return np.asarray(pair >> _shift(c, 32)).astype(np.uint32)
+    return np.asarray(pair_of_words(b, a) >> _shift(c, 32)).astype(np.uint32)
 
 
 def _align_byte(a: Array, b: Array, c: Array) -> Array:
@@ -55,7 +54,7 @@ def _permute(a: Array, b: Array, selector: Array) -> Array:
     choices = _same_bytes(selector)
     if max(choices, default=8) < 8:
         return _picked([b, a], choices)
-    pair = a.astype(np.uint64) << np.uint64(32) | b
+    pair = pair_of_words(b, a)
     result = np.zeros(np.broadcast_shapes(pair.shape, selector.shape), dtype=np.uint32)
     for byte in range(4):
         choice = selector >> np.uint32(8 * byte) & np.uint32(0xFF)
@@ -141,7 +140,7 @@ def _shift_pack(low: int, high: int, a: Array, b: Array, shift: Array) -> Array:
 
 def saturating(kind: str, compute: Compute) -> Compute:
     """A function on integers of a type, whose results stop at the ends of its range."""
-    dtype = np.dtype(f"{kind[0]}{int(kind[1:]) // 8}")
+    dtype = dtype_of(kind)
     limits = np.iinfo(dtype)
 
     def saturated(*sources: Array) -> Array:
@@ -160,8 +159,15 @@ def _copy(a: Array) -> Array:
     return a
 
 
-def _mask(width: Array, offset: Array) -> Array:
-    return ((np.uint32(1) << (width & 31)) - np.uint32(1)) << (offset & 31)
+def field_mask(bits: int) -> Compute:
+    """A field of ones of some width, at some offset, in a word of so many bits."""
+    dtype, last = dtype_of(f"u{bits}"), bits - 1
+
+    def compute(width: Array, offset: Array) -> Array:
+        count, low = ((v & last).astype(dtype) for v in (width, offset))
+        return ((dtype.type(1) << count) - dtype.type(1)) << low
+
+    return compute
 
 
 INTEGER: dict[str, Row] = {
@@ -179,7 +185,7 @@ INTEGER: dict[str, Row] = {
     "v_and_or_b32": row("u32 u32 u32", lambda a, b, c: a & b | c, 0, 1, 2),
     "v_bfi_b32": row("u32 u32 u32", lambda a, b, c: a & b | ~a & c, 1, 2),
     "v_bfrev_b32": row("u32", reversed_bits, 0),
-    "v_bfm_b32": row("u32 u32", _mask, short=False),
+    "v_bfm_b32": row("u32 u32", field_mask(32), short=False),
     "v_lshlrev_b32": row("u32 u32", lambda a, b: b << _shift(a, 32), 1),
     "v_lshrrev_b32": row("u32 u32", lambda a, b: b >> _shift(a, 32), 1),
     "v_ashrrev_i32": row("u32 i32", lambda a, b: b >> _shift(a, 32).astype(np.int32), 1),

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from mfmadsl.emulator.instructions.row import Special
-from mfmadsl.emulator.machine.bits import Array
-from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
+from mfmadsl.emulator.machine.bits import Array, pair_of_words, words_of
+from mfmadsl.emulator.machine.operation import Operation, moves_of, reads_of
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
@@ -63,7 +63,7 @@ def _scalar_result(
     return Operation(
         lambda waves: waves.write_scalar(target, moved(waves, waves)),
         "valu",
-        reads_of(*controls) + _moves(source),
+        reads_of(*controls) + moves_of(source),
         (target,),
         flow=moved,
         whole_wave=True,
@@ -85,7 +85,7 @@ def _write_lane(instruction: Instruction) -> Operation:
     def execute(waves: Waves) -> None:
         waves.vector[target.index] = moved(waves, waves)
 
-    reads = reads_of(lane) + _moves(target, value)
+    reads = reads_of(lane) + moves_of(target, value)
     return Operation(execute, "valu", reads, (target,), flow=moved, whole_wave=True)
 
 
@@ -99,9 +99,7 @@ def _swap_halves(rows: int) -> Callable[[Instruction], Operation]:
 
         def moved(_: Waves, data: Waves) -> Array:
             a, b = data.read_vector(first, "u32"), data.read_vector(second, "u32")
-            new_a = np.where(odd, b[:, partner], a).astype(np.uint64)
-            new_b = np.where(odd, b, a[:, partner]).astype(np.uint64)
-            return new_a | new_b << np.uint64(32)
+            return pair_of_words(np.where(odd, b[:, partner], a), np.where(odd, b, a[:, partner]))
 
         return _two_results(first, second, moved)
 
@@ -113,7 +111,7 @@ def _swap(instruction: Instruction) -> Operation:
 
     def moved(_: Waves, data: Waves) -> Array:
         a, b = data.read_vector(first, "u32"), data.read_vector(second, "u32")
-        return b | a.astype(np.uint64) << np.uint64(32)
+        return pair_of_words(b, a)
 
     return _two_results(first, second, moved)
 
@@ -124,11 +122,10 @@ def _two_results(
     """Two registers change at once; `moved` gives both, the first one in the low half."""
 
     def execute(waves: Waves) -> None:
-        both = moved(waves, waves)
-        waves.write_vector(first, both.astype(np.uint32))
-        waves.write_vector(second, (both >> np.uint64(32)).astype(np.uint32))
+        for register, word in zip((first, second), words_of(moved(waves, waves)), strict=True):
+            waves.write_vector(register, word)
 
-    return Operation(execute, "valu", _moves(first, second), (first, second), flow=moved)
+    return Operation(execute, "valu", moves_of(first, second), (first, second), flow=moved)
 
 
 def _count_lower_lanes(high: bool) -> Callable[[Instruction], Operation]:
@@ -150,10 +147,6 @@ def _count_lower_lanes(high: bool) -> Callable[[Instruction], Operation]:
         return Operation(execute, "valu", reads_of(mask, addend), (target,))
 
     return compile_it
-
-
-def _moves(*operands: Operand) -> tuple[Read, ...]:
-    return tuple(Read(o, moved=True) for o in operands if isinstance(o, Register))
 
 
 LANE_INSTRUCTIONS: dict[str, Special] = {

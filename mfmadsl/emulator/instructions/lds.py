@@ -8,7 +8,7 @@ import numpy as np
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.atomic import Update, find_update, update_memory
-from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.bits import Array, Mask, codes_of, words_of_codes
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
 from mfmadsl.emulator.machine.transfer import load, put, reach_lds, read, store
@@ -109,29 +109,12 @@ def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operat
         if waves.watch is not None:
             waves.watch.loads(waves, waves.lds, offsets, target, width, None)
         loaded = np.moveaxis(read(waves.lds, offsets, width), 0, -1)
-        rows = _elements(np.ascontiguousarray(loaded), bits)
+        rows = codes_of(np.ascontiguousarray(loaded), bits)
         blocks = rows.reshape(waves.count, LANES // _BLOCK, -1, _BLOCK)
         columns = blocks.swapaxes(-1, -2).reshape(waves.count, LANES, -1)
-        put(waves, np.moveaxis(_packed(columns, bits), -1, 0), target, width, None)
+        put(waves, np.moveaxis(words_of_codes(columns, bits), -1, 0), target, width, None)
 
     return Operation(execute, "lds", reads_of(address), (target,))
-
-
-def _elements(words: Array, bits: int) -> Array:
-    """Words (count, 64, n) as codes of so many bits, (count, 64, items)."""
-    if bits in (8, 16):
-        return words.view(np.uint8 if bits == 8 else np.uint16)
-    unpacked = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
-    groups = unpacked.reshape(*words.shape[:-1], -1, bits)
-    return np.asarray(groups @ (1 << np.arange(bits))).astype(np.uint8)
-
-
-def _packed(codes: Array, bits: int) -> Array:
-    if bits in (8, 16):
-        return np.ascontiguousarray(codes).view(np.uint32)
-    spread = (codes[..., None] >> np.arange(bits) & 1).astype(np.uint8)
-    flat = spread.reshape(*codes.shape[:-1], -1)
-    return np.packbits(flat, axis=-1, bitorder="little").view(np.uint32)
 
 
 def _permute(instruction: Instruction, backward: bool) -> Operation:

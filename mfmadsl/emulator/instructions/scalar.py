@@ -9,6 +9,7 @@ import numpy as np
 
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.integer import (
+    field_mask,
     leading_signs,
     leading_zeros,
     lowest_set,
@@ -18,21 +19,18 @@ from mfmadsl.emulator.instructions.integer import (
 )
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compile_mode
 from mfmadsl.emulator.instructions.row import Row
-from mfmadsl.emulator.machine.bits import Array, Compute, width_of
+from mfmadsl.emulator.machine.bits import Array, Compute
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
-    EXEC,
     Literal,
     Operand,
     Register,
     check_source,
     check_target,
 )
-
-EXEC_PAIR = Register("s", EXEC, 2)
 
 
 def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | None:
@@ -65,16 +63,6 @@ def _add_overflows(a: Array, b: Array, result: Array) -> Array:
 
 def _subtract_overflows(a: Array, b: Array, result: Array) -> Array:
     return ((a ^ b) & (a ^ result)) < 0
-
-
-def _mask(kind: str) -> Callable[..., Array]:
-    def compute(width: Array, offset: Array) -> Array:
-        limit = width_of(kind) - 1
-        one = np.dtype(f"u{width_of(kind) // 8}").type(1)
-        count, low = ((v & limit).astype(one.dtype) for v in (width, offset))
-        return ((one << count) - one) << low
-
-    return compute
 
 
 def _field(a: Array, control: Array) -> Array:
@@ -167,8 +155,8 @@ SCALAR: dict[str, Row] = {
     "s_max_u32": _row("u32 u32", np.maximum, lambda a, b, r: a > b),
     "s_min_i32": _row("i32 i32", np.minimum, lambda a, b, r: a < b),
     "s_max_i32": _row("i32 i32", np.maximum, lambda a, b, r: a > b),
-    "s_bfm_b32": _row("u32 u32", _mask("b32")),
-    "s_bfm_b64": _row("u32 u32", _mask("b64")),
+    "s_bfm_b32": _row("u32 u32", field_mask(32)),
+    "s_bfm_b64": _row("u32 u32", field_mask(64)),
     "s_bfe_u32": _row("u32 u32", _field, _nonzero),
     "s_bfe_i32": _row("i32 u32", _field, _nonzero),
     "s_bfe_u64": _row("u64 u32", _field, _nonzero),

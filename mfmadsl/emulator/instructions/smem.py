@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.bits import Array, pair_of_words
 from mfmadsl.emulator.machine.memory import AccessError
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
@@ -69,7 +69,7 @@ def _reach(waves: Waves, addresses: Array, wave: Array, size: int) -> Array:
 def _buffer_load(waves: Waves, target: Register, base: Register, displacement: Array) -> None:
     """Through a descriptor: words beyond its size are 0."""
     low, high, size, _ = waves.scalar[base.index : base.index + 4]
-    start = low.astype(np.uint64) | (high & 0xFFFF).astype(np.uint64) << np.uint64(32)
+    start = pair_of_words(low, high & np.uint32(0xFFFF))
     for i in range(target.count):
         at = np.broadcast_to(displacement + np.uint64(4 * i), (waves.count,))
         inside = at + np.uint64(4) <= size

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import OperandError
-from mfmadsl.emulator.machine.bits import Array, Mask, width_of
+from mfmadsl.emulator.machine.bits import Array, Mask, modified, sign_extended, typed, width_of
 from mfmadsl.emulator.machine.operation import ALL_BITS, Read
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
@@ -137,9 +137,8 @@ class Source:
             return self._typed(bits)
         plain = replace(operand, negate=False, absolute=False)
         wide = width_of(self.kind) == 64
-        value = self._typed(self._moved(waves, waves.read_vector(plain, "b64" if wide else "b32")))
-        value = np.abs(value) if operand.absolute else value
-        return -value if operand.negate else value
+        bits = self._moved(waves, waves.read_vector(plain, "b64" if wide else "b32"))
+        return modified(self._typed(bits), operand)
 
     def read_bits(self, waves: Waves) -> Array:
         """The same bits as an unsigned number, without the modifiers of floats."""
@@ -164,19 +163,10 @@ class Source:
         return bits if self.lanes is None else self.lanes.move(waves, bits)
 
     def _typed(self, bits: Array) -> Array:
-        dtype = {"u": np.uint32, "b": np.uint32, "i": np.int32, "f": np.float32}[self.kind[0]]
-        size = width_of(self.kind)
-        if size == 64:
-            return bits.view({"f": np.float64, "i": np.int64}.get(self.kind[0], np.uint64))
         if self.width and self.width < 32:
             bits = bits >> np.uint32(self.low) & np.uint32((1 << self.width) - 1)
-            if self.signed:
-                sign = np.uint32(1 << (self.width - 1))
-                bits = (bits ^ sign) - sign
-        if size == 16:
-            narrow = {"u": np.uint16, "b": np.uint16, "i": np.int16, "f": np.float16}
-            return bits.astype(np.uint16).view(narrow[self.kind[0]])
-        return bits.view(dtype)
+            bits = sign_extended(bits, self.width) if self.signed else bits
+        return typed(bits.astype(np.uint16) if width_of(self.kind) == 16 else bits, self.kind)
 
 
 def sources_of(

@@ -29,10 +29,9 @@ from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
-    EXEC,
     MODE,
     Register,
     check_source,
@@ -136,7 +135,7 @@ def _compare(
         left, right = (source.read(waves) for source in sources)
         write_comparison(waves, target, np.asarray(compare(left, right)), to_exec)
 
-    writes = (target, Register("s", EXEC, 2)) if to_exec else (target,)
+    writes = (target, EXEC_PAIR) if to_exec else (target,)
     reads = reads_of_sources(sources)
     return Operation(execute, row.unit, reads, writes, slots=row.issue_slots)
 

@@ -85,11 +85,46 @@ def words_of(value: Array) -> list[Array]:
 
 
 def pair_of_words(low: Array, high: Array) -> Array:
-    """Two words of 32 bits as one number of 64."""
-    return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+    """Two words of 32 bits, or floats of so many, as one number of 64."""
+    a, b = (v.view(np.uint32).astype(np.uint64) for v in (low, high))
+    return a | b << np.uint64(32)
 
 
 def pair_of_halves(low: Array, high: Array) -> Array:
     """Two numbers of 16 bits, of any type, side by side in one word."""
     a, b = (v.view(np.uint16).astype(np.uint32) for v in (low, high))
     return a | b << np.uint32(16)
+
+
+def beside(old: Array, half: Array, place: str) -> Array:
+    """A number of 16 bits, in a word, in one half of a register whose other half stays.
+
+    `place` is `hi`, or `lo`.
+    """
+    if place == "hi":
+        return old & np.uint32(0xFFFF) | half << np.uint32(16)
+    return old & np.uint32(0xFFFF_0000) | half & np.uint32(0xFFFF)
+
+
+def sign_extended(words: Array, width: int) -> Array:
+    """The lowest bits of words, so many, with copies of the topmost of them above."""
+    sign = np.uint32(1 << (width - 1))
+    return (words ^ sign) - sign
+
+
+def codes_of(words: Array, bits: int) -> Array:
+    """What words hold along the last axis, which is contiguous, as codes of up to 16 bits."""
+    if bits in (8, 16):
+        return words.view(np.uint8 if bits == 8 else np.uint16)
+    unpacked = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
+    groups = unpacked.reshape(*words.shape[:-1], -1, bits)
+    return groups @ (1 << np.arange(bits)).astype(np.uint8)
+
+
+def words_of_codes(codes: Array, bits: int) -> Array:
+    """Codes of up to 16 bits along the last axis, side by side in words."""
+    if bits in (8, 16):
+        return np.ascontiguousarray(codes).view(np.uint32)
+    spread = (codes[..., None] >> np.arange(bits) & 1).astype(np.uint8)
+    flat = spread.reshape(*codes.shape[:-1], -1)
+    return np.packbits(flat, axis=-1, bitorder="little").view(np.uint32)

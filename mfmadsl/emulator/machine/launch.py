@@ -17,7 +17,7 @@ from mfmadsl.argument import described
 from mfmadsl.emulator.machine.argument import check_passed, check_size, protections
 from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.machine.mode import machine_of
-from mfmadsl.emulator.machine.wave import LANES, Position, Waves, new_waves
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, LANES, Position, Waves, new_waves
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument
 from mfmadsl.emulator.text.operand import MODE
@@ -228,9 +228,7 @@ def _set_vector_registers(waves: Waves, launch: Launch) -> None:
         waves.vector[0] = coordinates[0] | coordinates[1] << 10 | coordinates[2] << 20
     if threads % LANES:
         active = np.tile(thread < threads, repeats)
-        packed = np.packbits(active, axis=1, bitorder="little").view(np.uint32)
-        waves.scalar[126:128] = packed.T
-        waves.update_exec()
+        waves.write_mask(EXEC_PAIR, active)
 
 
 def _set_scalar_registers(

@@ -71,3 +71,8 @@ class Operation:
 def reads_of(*operands: Operand) -> tuple[Read, ...]:
     """What is read of operands, as far as they are registers."""
     return tuple(Read(operand) for operand in operands if isinstance(operand, Register))
+
+
+def moves_of(*operands: Operand) -> tuple[Read, ...]:
+    """What is read of operands whose bits are only moved, as far as they are registers."""
+    return tuple(Read(operand, moved=True) for operand in operands if isinstance(operand, Register))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.bits import Array, Mask, beside, sign_extended
 from mfmadsl.emulator.machine.memory import AccessError, Addresses, ByteStore
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
@@ -104,8 +104,7 @@ def read(store: ByteStore, offsets: Addresses, width: Width) -> Array:
         return store.load_words(offsets, width.words)
     value = store.load_narrow(offsets, width.size)
     if width.signed:
-        sign = np.uint32(1 << (8 * width.size - 1))
-        value = (value ^ sign) - sign
+        value = sign_extended(value, 8 * width.size)
     return value[None]
 
 
@@ -114,21 +113,13 @@ def put(waves: Waves, words: Array, target: Register, width: Width, mask: Mask |
     file = waves.vector if target.bank == "v" else waves.accumulation
     for i, word in enumerate(words):
         row = file[target.index + i]
+        value = word
         if width.half:
-            value = _beside(row if mask is None else row[mask], word, width.half)
-        else:
-            value = word
+            value = beside(row if mask is None else row[mask], word, width.half)
         if mask is None:
             row[...] = value
         else:
             row[mask] = value
-
-
-def _beside(old: Array, word: Array, half: str) -> Array:
-    """A word of 16 bits in one half of a register, whose other half stays."""
-    if half == "hi":
-        return old & np.uint32(0xFFFF) | word << np.uint32(16)
-    return old & np.uint32(0xFFFF0000) | word & np.uint32(0xFFFF)
 
 
 def store(

@@ -32,6 +32,7 @@ from mfmadsl.emulator.text.operand import (
 
 LANES = 64
 VCC_PAIR = Register("s", VCC, 2)
+EXEC_PAIR = Register("s", EXEC, 2)
 
 
 class AccessWatch(Protocol):
@@ -188,7 +189,7 @@ class Waves:
         """Follow a change of the EXEC registers."""
         pair = self.scalar[EXEC : EXEC + 2]
         full = bool((pair == 0xFFFF_FFFF).all())
-        self._exec = None if full else self.read_mask(Register("s", EXEC, 2))
+        self._exec = None if full else self.read_mask(EXEC_PAIR)
 
     def fault(
         self, kind: str, message: str, wave: int | None = None, lane: int | None = None

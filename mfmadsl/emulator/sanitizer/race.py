@@ -139,8 +139,7 @@ class Races:
         ticket: int,
         counter: Counter,
     ) -> None:
-        lanes = np.ones((waves.count, LANES), np.bool_) if mask is None else mask
-        wave, lane = (int(x) for x in np.argwhere(lanes)[at])
+        wave, lane = (int(x) for x in np.argwhere(waves.lanes_of(mask))[at])
         address = int(pieces[at]) * self._piece % waves.lds.stride
         who = "it" if other == int(waves.index[wave]) else f"wave {other % self._per_group}"
         what = f"{verb} LDS at {address:#x}, which {who} {before}"

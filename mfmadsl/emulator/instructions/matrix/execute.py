@@ -14,12 +14,11 @@ from mfmadsl.emulator.instructions.matrix.layout import Shape, chunk_of, input_r
 from mfmadsl.emulator.instructions.matrix.numbers import Numbers, read_numbers
 from mfmadsl.emulator.instructions.matrix.sums import Rows, add_products
 from mfmadsl.emulator.instructions.number import scales
-from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.bits import Array, dtype_of
 from mfmadsl.emulator.machine.denormal import without_denormals
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.operand import MODE, Literal, Register
 
-_OUT = {"f32": np.float32, "i32": np.int32, "f64": np.float64}
 _SCALE_GROUP = 32
 _INPUT_DENORMALS = 1 << 4  # of float32, in the MODE register (CDNA3 ISA, section 4.2)
 
@@ -137,7 +136,7 @@ def _numbers(waves: Waves, matrix: Matrix, factor: Factor, name: str) -> Numbers
 
 def _accumulators(waves: Waves, matrix: Matrix) -> tuple[Rows, Rows]:
     """Where the rows of C and D lie: in the registers, unless those must not be changed yet."""
-    dtype = np.dtype(_OUT[matrix.out])
+    dtype = dtype_of(matrix.out)
     lanes, items = output_rows(matrix.shape, matrix.out)
     count = matrix.d.count * 4 // dtype.itemsize
     if matrix.out == "f64":
