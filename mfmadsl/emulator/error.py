@@ -64,7 +64,7 @@ class EmulationError(MfmadslError, RuntimeError):
         return error
 
     def at(self, line: int, instruction: str) -> EmulationError:
-        """The same with its place in the text, if it does not have one yet."""
+        """This error with its place in the text, unless it has one already."""
         if self.fault.line is not None:
             return self
         return EmulationError.of(replace(self.fault, line=line, instruction=instruction))

@@ -111,7 +111,7 @@ class _Place:
 
 
 def _pieces(width: Width) -> list[tuple[int, Width]]:
-    """Bounds are checked word by word."""
+    """The parts of an access whose bounds are checked each for itself: its words."""
     return [(i, Width(4)) for i in range(width.words)] if width.words else [(0, width)]
 
 

@@ -20,7 +20,7 @@ from mfmadsl.emulator.machine.bits import Array, Compute, pair_of_halves, pair_o
 
 
 def to_integer(dtype: Any) -> Compute:
-    """Toward zero and saturating, NaN to 0."""
+    """The function that rounds floats toward zero, saturating, and makes NaN 0."""
     limits = np.iinfo(dtype)
 
     def compute(a: Array) -> Array:
@@ -59,7 +59,7 @@ def _pack_byte(a: Array, position: Array, c: Array) -> Array:
 
 
 def _pair(kind: str, convert: Compute) -> Row:
-    """Two numbers, each made one of 16 bits, side by side."""
+    """A row that makes two numbers such of 16 bits, and puts them side by side."""
     return row(f"{kind} {kind}", lambda a, b: pair_of_halves(convert(a), convert(b)), short=False)
 
 
@@ -96,7 +96,7 @@ CONVERT: dict[str, Row] = {
 
 
 def _narrow(number: NarrowFloat, a: Array, b: Array, mode: Array) -> Array:
-    """Two numbers as bytes; FP16_OVFL, bit 23 of the mode, makes them saturate."""
+    """Two numbers made bytes, side by side; FP16_OVFL, bit 23 of the mode, makes them saturate."""
     saturate = mode >> np.uint32(23) & np.uint32(1) != 0
     low, high = (
         np.where(saturate, to_narrow(v, number, True), to_narrow(v, number, False)) for v in (a, b)
@@ -159,7 +159,7 @@ def _scaled_narrow(number: NarrowFloat, a: Array, b: Array, scale: Array, mode: 
 
 
 def _from_half(kind: str, packed: Array, high: bool) -> Array:
-    """One half of words, as an f32."""
+    """The numbers in one half of words, as f32."""
     bits = (packed >> np.uint32(16 * high) & np.uint32(0xFFFF)).astype(np.uint16)
     if kind == "f16":
         return bits.view(np.float16).astype(np.float32)

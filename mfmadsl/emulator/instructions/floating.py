@@ -24,18 +24,18 @@ _SMALL = 2.0**-450
 
 
 def fused_multiply_add(kind: str) -> Compute:
-    """a * b + c with one rounding."""
-    narrow = _fused_through_f64 if kind != "f64" else _fused_f64
+    """The function a * b + c, rounded once to a type."""
+    narrow = fused_through_f64 if kind != "f64" else fused_f64
     return lambda a, b, c: narrow(a, b, c).astype(dtype_of(kind))
 
 
-def _fused_through_f64(a: Array, b: Array, c: Array) -> Array:
+def fused_through_f64(a: Array, b: Array, c: Array) -> Array:
     """The product is exact in f64; its sum is rounded to odd, so that rounding again is right."""
     product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
     return _sum_to_odd(product, addend)
 
 
-def _fused_f64(a: Array, b: Array, c: Array) -> Array:
+def fused_f64(a: Array, b: Array, c: Array) -> Array:
     """Boldo and Melquiond, "Emulation of FMA and correctly rounded sums" (2008), section 4."""
     a, b, c = (np.asarray(v) for v in np.broadcast_arrays(a, b, c))
     high, low = _two_product(a, b)
@@ -131,7 +131,7 @@ def _is_signaling(a: Array) -> Array:
 
 
 def _fraction(a: Array) -> Array:
-    """Below 1, also where the difference would round to it."""
+    """a minus its floor, which is below 1 even where the difference would round to 1."""
     one_below = np.nextafter(a.dtype.type(1), a.dtype.type(0))
     return np.minimum(a - np.floor(a), one_below)
 
@@ -165,62 +165,6 @@ def _fix_division(quotient: Array, denominator: Array, numerator: Array) -> Arra
     size = np.where(np.isnan(quotient), quotient.dtype.type(np.inf), np.abs(quotient))
     signed = np.copysign(size, np.sign(numerator) * np.sign(denominator))
     return np.where(special, numerator / denominator, signed).astype(quotient.dtype)
-
-
-def _scaled_multiply_add(kind: str) -> Compute:
-    fused = _fused_through_f64 if kind != "f64" else _fused_f64
-    shift, bias = (64, 127) if kind == "f32" else (128, 1023)
-
-    def compute(a: Array, b: Array, c: Array, scale: Array) -> Array:
-        # Quotients near the largest number were scaled down, those near the smallest up.
-        up = np.frexp(np.abs(c))[1] - 1 + bias > bias
-        power = np.where(scale, np.where(up, shift, -shift), 0)
-        return np.ldexp(fused(a, b, c), power).astype(dtype_of(kind))
-
-    return compute
-
-
-scaled_multiply_add = {f"v_div_fmas_{kind}": _scaled_multiply_add(kind) for kind in ("f32", "f64")}
-"""v_div_fmas: a * b + c, and where VCC says that v_div_scale had scaled, back to its size."""
-
-
-def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
-    """v_div_scale: `value` (one of the others) scaled to keep clear of denormals, and whether
-    v_div_fmas has to scale the quotient (CDNA3 ISA, V_DIV_SCALE_F32 and _F64)."""
-    bits, bias, mantissa = (32, 127, 23) if value.dtype == np.float32 else (64, 1023, 52)
-    step, limit = (64, 96) if bits == 32 else (128, 768)
-    exponent_mask = 2 * bias + 1
-
-    def exponent(x: Array) -> Array:
-        return (x.view(f"u{x.itemsize}") >> mantissa & exponent_mask).astype(np.int64)
-
-    smallest = np.ldexp(value.dtype.type(1), 1 - bias)
-    is_denominator, is_numerator = value == denominator, value == numerator
-    difference = exponent(numerator) - exponent(denominator)
-    quotient_tiny = np.abs(numerator / denominator) < smallest
-    inverse_tiny = np.abs(1 / denominator.astype(np.float64)) < smallest
-    zero = (denominator == 0) | (numerator == 0)
-    denormal = (np.abs(denominator) < smallest) & ~zero
-    up, down = np.ldexp(value, step), np.ldexp(value, -step)
-    result = value
-    flag = np.zeros(value.shape, dtype=np.bool_)
-    cases = [
-        (zero, np.full_like(value, np.nan), False),
-        (difference >= limit, np.where(is_denominator, up, value), True),
-        (denormal, up, False),
-        # The manual scales up here, where the denominator is too large for that already.
-        (inverse_tiny & quotient_tiny, np.where(is_denominator, down, value), True),
-        (inverse_tiny, down, False),
-        (quotient_tiny, np.where(is_numerator, up, value), True),
-        (exponent(numerator) <= mantissa, up, False),
-    ]
-    decided = np.zeros(value.shape, dtype=np.bool_)
-    for condition, scaled, flagged in cases:
-        chosen = condition & ~decided
-        result = np.where(chosen, scaled, result)
-        flag = np.where(chosen, flagged, flag)
-        decided |= condition
-    return result, flag
 
 
 _FLUSHING = ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak")

@@ -125,7 +125,7 @@ def median(a: Array, b: Array, c: Array) -> Array:
 
 
 def _absolute_differences(a: Array, b: Array, c: Array) -> Array:
-    """v_sad_u8: of four bytes each."""
+    """v_sad_u8: the differences of four bytes each, added to c."""
     for byte in range(4):
         x, y = (v.astype(np.int64) >> 8 * byte & 0xFF for v in (a, b))
         c = c + np.abs(x - y).astype(np.uint32)

@@ -119,7 +119,7 @@ def _swap(instruction: Instruction) -> Operation:
 def _two_results(
     first: Register, second: Register, moved: Callable[[Waves, Waves], Array]
 ) -> Operation:
-    """Two registers change at once; `moved` gives both, the first one in the low half."""
+    """An operation that changes two registers; `moved` gives both, the first in the low half."""
 
     def execute(waves: Waves) -> None:
         for register, word in zip((first, second), words_of(moved(waves, waves)), strict=True):

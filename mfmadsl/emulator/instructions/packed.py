@@ -120,9 +120,10 @@ def _pair(
     row: Row,
     part_of: Callable[[Operand, str, bool], Source],
 ) -> Operation | None:
-    """The same operation twice; op_sel picks the parts for the low result, op_sel_hi the others.
+    """One operation on two parts of the sources.
 
-    neg_lo and neg_hi negate them, where they are floats; clamp works on each result.
+    op_sel picks the parts for the low result, op_sel_hi the others. neg_lo and neg_hi negate them,
+    where they are floats; clamp works on each result.
     """
     floating = row.kinds[0][0] == "f"
     allowed = {"op_sel", "op_sel_hi"} | ({"neg_lo", "neg_hi"} if floating else set())

@@ -113,7 +113,7 @@ def _cast(dtype: type) -> Callable[..., Array]:
 
 
 def _shift_add(shift: int) -> Row:
-    """(a << shift) + b, and its carry."""
+    """The row of (a << shift) + b and its carry."""
     return _row(
         "u32 u32",
         lambda a, b: (a << np.uint32(shift)) + b,
@@ -246,7 +246,7 @@ SAVE_EXEC: dict[str, Row] = {
         "xnor": lambda s, e: ~(s ^ e),
     }.items()
 }
-"""From the source and EXEC to the new EXEC; the old one goes to the target."""
+"""How the new EXEC follows from the source and EXEC; the old one goes to the target."""
 
 
 def _read(waves: Waves, operand: Operand, kind: str) -> Array:

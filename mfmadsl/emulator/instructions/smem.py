@@ -67,7 +67,7 @@ def _reach(waves: Waves, addresses: Array, wave: Array, size: int) -> Array:
 
 
 def _buffer_load(waves: Waves, target: Register, base: Register, displacement: Array) -> None:
-    """Through a descriptor: words beyond its size are 0."""
+    """Load words through a descriptor; those beyond its size are 0."""
     low, high, size, _ = waves.scalar[base.index : base.index + 4]
     start = pair_of_words(low, high & np.uint32(0xFFFF))
     for i in range(target.count):

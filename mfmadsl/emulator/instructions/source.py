@@ -141,7 +141,7 @@ class Source:
         return modified(self._typed(bits), operand)
 
     def read_bits(self, waves: Waves) -> Array:
-        """The same bits as an unsigned number, without the modifiers of floats."""
+        """The bits that are read, as an unsigned number, without the modifiers of floats."""
         operand = self.operand
         if isinstance(operand, Register):
             operand = replace(operand, negate=False, absolute=False)

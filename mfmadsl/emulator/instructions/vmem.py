@@ -106,7 +106,7 @@ def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
 
 
 def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
-    """Straight to LDS, at M0 and the offset: one lane's data after the other."""
+    """A load straight to LDS, at M0 and the offset: one lane's data after the other."""
     address, base = instruction.taking(2)
     place = _place(instruction, address, base)
     in_lds = instruction.number("offset")
@@ -119,7 +119,7 @@ def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
 
 
 def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation:
-    """Each lane's own memory, at a vector offset, or else a scalar one, and a constant."""
+    """A load or store of each lane's own memory, at vector, scalar and constant offsets."""
     first, second, base = instruction.taking(3)
     address, moved = (second, first) if is_load else (first, second)
     parts = [

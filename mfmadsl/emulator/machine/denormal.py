@@ -19,7 +19,7 @@ def without_denormals(values: Array) -> Array:
 
 
 def flushing(compute: Compute, *kinds: str) -> Compute:
-    """The same, with denormals of some float types made 0 in the sources and in the result."""
+    """A function with denormals of some float types made 0 in its sources and in its result."""
     sizes = {int(kind[1:]) // 8 for kind in kinds}
 
     def flush(values: Array) -> Array:

@@ -28,10 +28,10 @@ Extents = tuple[int, int, int]
 
 _LDS_BYTES = {"gfx908": 65536, "gfx90a": 65536, "gfx942": 65536}
 MOST_LDS_BYTES = 163840
-"""Of a workgroup (ISA manuals: 160 KiB on gfx950, 64 KiB on the chips before)."""
+"""Bytes of LDS that a workgroup may have (ISA manuals: on gfx950; 64 KiB on the chips before)."""
 
 _KERNARG_ALIGNMENT = 16
-"""Of the kernel argument segment (LLVM's guide, section "Kernel Dispatch").
+"""How the kernel argument segment is aligned (LLVM's guide, section "Kernel Dispatch").
 
 LLVM reads up to its next multiple: where it knows the alignment it makes one load of four words of
 three arguments that have one each (`WidenOrSplitVectorLoad`).
@@ -58,7 +58,7 @@ class Launch:
 
     @property
     def threads(self) -> int:
-        """Threads of a workgroup."""
+        """How many threads a workgroup has."""
         return prod(self.block)
 
     @property

@@ -41,7 +41,8 @@ def reach_global(
 def reach_lds(
     waves: Waves, addresses: Array, mask: Mask | None, size: int, alignment: int = 1
 ) -> tuple[Addresses, Mask | None]:
-    """The same in the LDS of each wave's workgroup.
+    """Offsets in LDS of what the lanes of `mask` access, each in that of its workgroup, and the
+    lanes that can.
 
     Loads and stores may lie anywhere there as well: all CDNA chips have unaligned DS accesses
     (LLVM: `FeatureUnalignedDSAccess` of GFX9), and `allowsMisalignedMemoryAccessesImpl` of
@@ -92,7 +93,7 @@ def load(
     width: Width,
     mask: Mask | None,
 ) -> None:
-    """Memory into registers, of the lanes of `mask`."""
+    """Load memory into registers, in the lanes of `mask`."""
     if waves.watch is not None:
         waves.watch.loads(waves, store, offsets, target, width, mask)
     put(waves, read(store, offsets, width), target, width, mask)
@@ -109,7 +110,7 @@ def read(store: ByteStore, offsets: Addresses, width: Width) -> Array:
 
 
 def put(waves: Waves, words: Array, target: Register, width: Width, mask: Mask | None) -> None:
-    """Loaded words into registers."""
+    """Put loaded words into registers, in the lanes of `mask`."""
     file = waves.vector if target.bank == "v" else waves.accumulation
     for i, word in enumerate(words):
         row = file[target.index + i]
@@ -130,7 +131,7 @@ def store(
     width: Width,
     mask: Mask | None,
 ) -> None:
-    """Registers into memory, of the lanes of `mask`."""
+    """Store registers to memory, in the lanes of `mask`."""
     if waves.watch is not None:
         waves.watch.stores(waves, memory, offsets, source, width, mask)
     file = waves.vector if source.bank == "v" else waves.accumulation
@@ -151,7 +152,7 @@ def fetch_to_lds(
     place: int,
     width: Width,
 ) -> None:
-    """From global memory straight into LDS: lane by lane from M0 and the offset (ISA, 9.1.9).
+    """Move global memory straight into LDS: lane by lane from M0 and the offset (ISA, 9.1.9).
 
     Of `lanes`, those not `inside` bring zeros.
     """

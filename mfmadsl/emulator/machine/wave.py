@@ -127,7 +127,7 @@ class Waves:
     # (count, 64) for vector instructions and to (count,) for scalar ones.
 
     def read_vector(self, operand: Operand, kind: str) -> Array:
-        """A source of a vector instruction."""
+        """What a source of a vector instruction holds, as numbers of a type."""
         if isinstance(operand, Literal):
             return constant(operand, kind)
         operand = as_register(operand)
@@ -136,7 +136,7 @@ class Waves:
         return modified(typed(bits_of(self._file(operand.bank), operand, kind), kind), operand)
 
     def read_scalar(self, operand: Operand, kind: str) -> Array:
-        """A source of a scalar instruction."""
+        """What a source of a scalar instruction holds, as numbers of a type."""
         if isinstance(operand, Literal):
             return constant(operand, kind)
         operand = as_register(operand)
@@ -152,7 +152,7 @@ class Waves:
     # Writing. Inactive lanes keep what they have.
 
     def write_vector(self, register: Operand, value: Array, only: Mask | None = None) -> None:
-        """The result of a vector instruction, of any type, into one register or a pair.
+        """Put the result of a vector instruction, of any type, into one register or a pair.
 
         `only` narrows the lanes that take it further than EXEC does.
         """
@@ -169,7 +169,7 @@ class Waves:
                 np.copyto(row, word, where=lanes)
 
     def write_scalar(self, register: Operand, value: Array) -> None:
-        """The result of a scalar instruction."""
+        """Put the result of a scalar instruction into one register or a pair."""
         register = as_register(register)
         words = words_of(value)
         for offset, word in enumerate(words):
@@ -178,7 +178,7 @@ class Waves:
             self.update_exec()
 
     def write_mask(self, register: Operand, mask: Mask) -> None:
-        """The result of a comparison: inactive lanes give 0."""
+        """Put the result of a comparison into a pair of scalar registers: inactive lanes give 0."""
         if self._exec is not None:
             mask = mask & self._exec
         full = np.broadcast_to(mask, (self.count, LANES))
@@ -235,7 +235,7 @@ class Waves:
         return waves
 
     def join(self, other: Waves) -> Waves:
-        """Both groups as one, in the order of their indices; they stand at one program counter."""
+        """This group and another at its program counter as one, in the order of their indices."""
         order = np.argsort(np.concatenate([self.index, other.index]))
         in_order = bool((order[:-1] < order[1:]).all())
 

@@ -83,7 +83,7 @@ class Occupancy:
 def occupancy(
     chip: Chip, vector: int, lds_bytes: int, waves_per_group: int, scalar: int = 0
 ) -> Occupancy:
-    """Of a kernel that asks for so many registers, bytes of LDS, and waves a workgroup.
+    """How many workgroups a unit holds of a kernel that asks for so many registers and so much LDS.
 
     `vector` counts both kinds where they share a file, and the larger one elsewhere. Waves go to
     the SIMDs in turn, so that a workgroup may have more waves on one than on another.

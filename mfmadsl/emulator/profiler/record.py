@@ -33,7 +33,7 @@ class Trace:
 
 @dataclass
 class Traffic:
-    """All accesses of one instruction: what they moved and cost."""
+    """What all accesses of one instruction have moved and cost."""
 
     cycles: int = 0
     least_cycles: int = 0

@@ -90,7 +90,7 @@ class Races:
     def _check_write(
         self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: Access
     ) -> None:
-        """The last write must be over."""
+        """Tell a fault unless the last write is over."""
         ticket, writer = self._written[pieces], self._writer[pieces]
         through_memory = ticket < 0
         passed, done = self._passed, self._in_flight.done
@@ -112,7 +112,8 @@ class Races:
     def _check_reads(
         self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: Access
     ) -> None:
-        """All reads of other waves must be over, and one's own before a load straight to LDS."""
+        """Tell a fault unless all reads of other waves are over, and one's own before a load
+        straight to LDS."""
         group = me // self._per_group * self._per_group
         own = self._in_flight.done["lgkmcnt"] if access.through == "vmcnt" else None
         for number in range(self._per_group):

@@ -236,7 +236,7 @@ def _undefined(store: ByteStore) -> ByteStore:
 
 
 def _kept(reads: tuple[Read, ...], register: Register) -> int:
-    """Bits of a target that an instruction without a flow leaves as they are."""
+    """The bits of a target that an instruction without a flow leaves as they are."""
     for each in reads:
         if each.moved and each.register == register:
             return each.bits

@@ -242,6 +242,6 @@ def parse_operand(text: str) -> Operand:
         return Register(match[1], first, last - first + 1, negate, absolute)
     if _INTEGER.fullmatch(plain) or _FLOAT.fullmatch(plain):
         return Literal(plain, negate, absolute)
-    if re.fullmatch(r"[.\w$@]+", plain):
+    if re.fullmatch(r"(?!\d)[.\w$@]+", plain):
         return Symbol(plain)
     raise EmulationError(f"cannot read the operand `{text}`")

@@ -97,7 +97,7 @@ def _fits(source: Source, operand: Operand, may_be_constant: bool) -> bool:
 
 
 def _result(intrinsic: Intrinsic, numbers: Mapping[str, Array]) -> Array:
-    """D as (waves, blocks, M, N)."""
+    """The matrices D that an entry gives, as (waves, blocks, M, N)."""
     a, b = numbers["a"], numbers["b"]
     if intrinsic.sparse:
         along_k = (x[:, 0].swapaxes(1, 2) for x in (a, numbers["index"]))

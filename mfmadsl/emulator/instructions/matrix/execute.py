@@ -41,7 +41,7 @@ class Factor:
 
     @property
     def words(self) -> int:
-        """Registers that its elements fill."""
+        """How many registers its elements fill."""
         elements = self.shape.k * self.rows * self.shape.blocks // LANES
         return elements * self.form.bits // 32
 
@@ -114,12 +114,12 @@ def registers_of(waves: Waves, register: Register) -> npt.NDArray[np.uint32]:
 
 
 def write_registers(waves: Waves, register: Register, words: npt.NDArray[np.uint32]) -> None:
-    """All lanes, whatever EXEC is."""
+    """Change the registers of an operand in all lanes, whatever EXEC is."""
     registers_of(waves, register)[...] = words
 
 
 def _numbers(waves: Waves, matrix: Matrix, factor: Factor, name: str) -> Numbers:
-    """A as (waves, blocks * K, M), or B as (waves, blocks * K, N)."""
+    """The numbers of A as (waves, blocks * K, M), or those of B as (waves, blocks * K, N)."""
     words = registers_of(waves, factor.register)
     if factor.lanes is not None:
         words = words[:, :, factor.lanes]
