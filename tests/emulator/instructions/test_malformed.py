@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -174,10 +175,8 @@ def compile_and_execute(line: str, arch: str) -> None:
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(LINES), st.sampled_from(sorted(ARCHITECTURES)), st.integers(0, 2**32))
 def test_spoiled_lines(line: str, arch: str, seed: int) -> None:
-    try:
+    with suppress(EmulationError):
         compile_and_execute(spoiled(line, random.Random(seed)), arch)
-    except EmulationError as error:
-        assert str(error)
 
 
 def test_lines_that_are_not_spoiled() -> None:
