@@ -11,10 +11,6 @@ class OperandError(MfmadslError, ValueError):
     """An operand is not what its instruction takes; it becomes an EmulationError with the line."""
 
 
-MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""What operands raise that are not those of their instruction."""
-
-
 @dataclass(frozen=True)
 class Fault:
     """One thing that a kernel did wrong.
@@ -68,7 +64,7 @@ class EmulationError(MfmadslError, RuntimeError):
         return error
 
     def at(self, line: int, instruction: str) -> EmulationError:
-        """The same with its place in the text, if it does not have one yet."""
+        """This error with its place in the text, unless it has one already."""
         if self.fault.line is not None:
             return self
         return EmulationError.of(replace(self.fault, line=line, instruction=instruction))

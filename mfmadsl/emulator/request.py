@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
+from typing import Any
 
 from mfmadsl.argument import check_extent, check_integer, check_list, check_type, described
 from mfmadsl.emulator.error import EmulationError
@@ -30,20 +31,18 @@ def check_progress(progress: object) -> None:
         raise ArgumentTypeError(f"progress: is a function or None, not {described(progress)}")
 
 
-def checked_entries(trusted: object) -> tuple[Intrinsic, ...]:
+def checked_entries(trusted: Any) -> tuple[Intrinsic, ...]:
     """The entries of `.mfma` files, or ArgumentTypeError for anything else."""
     check_list("trusted", trusted, "a list of Intrinsics, as `load` gives it")
-    assert isinstance(trusted, Sequence)
     for entry in trusted:
         check_type("trusted", entry, Intrinsic, "a list of Intrinsics, as `load` gives it")
     return tuple(trusted)
 
 
-def check_positions(name: str, positions: object, count: int) -> None:
+def check_positions(name: str, positions: Any, count: int) -> None:
     """Raise ArgumentError unless these are positions of `count` arguments."""
     if not isinstance(positions, Set):
         check_list(name, positions, "a list of positions")
-    assert isinstance(positions, Iterable)
     for position in positions:
         if not 0 <= check_integer(name, position) < count:
             raise ArgumentError(f"{name}: there is no argument {described(position)} of {count}")

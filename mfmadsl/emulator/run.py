@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy.typing as npt
 
 from mfmadsl.argument import check_integer, described
 from mfmadsl.emulator.instructions.matrix import is_modelled
+from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.launch import Launch, check_extents, load_arguments, start_waves
+from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
-from mfmadsl.emulator.machine.watch import Watch
+from mfmadsl.emulator.machine.watch import Watcher
 from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.request import (
     check_arguments,
@@ -195,12 +198,12 @@ def run_launch(
     launch: Launch,
     args: Sequence[Any],
     budget: int = BUDGET,
-    watch: Watch | None = None,
+    watcher: Watcher | None = None,
     groups: npt.NDArray[np.int64] | None = None,
     kept: bool = False,
     progress: Progress | None = None,
 ) -> Run:
-    """Run all workgroups of a launch, or some of them, under the eyes of `watch`.
+    """Run all workgroups of a launch, or some of them, under the eyes of `watcher`.
 
     With `kept` the caller's arrays stay as they are.
     """
@@ -213,14 +216,18 @@ def run_launch(
             )
         groups = np.arange(launch.groups)
     loaded = load_arguments(launch, args, kept)
-    scheduler = Scheduler(launch.program, budget, launch.trusted)
+    compile_one = partial(compile_instruction, machine=machine_of(launch.program, launch.trusted))
+    scheduler = Scheduler(launch.program, budget, compile_one)
     at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
     with np.errstate(all="ignore"):
         for first in range(0, len(groups), at_once):
             if progress is not None:
                 progress(first, len(groups))
             chosen = groups[first : first + at_once]
-            scheduler.run(start_waves(launch, loaded, chosen, watch))
+            waves, scalars = start_waves(launch, loaded, chosen)
+            watch = None if watcher is None else watcher.starts(waves, scalars)
+            waves.watch = watch
+            scheduler.run(waves, watch)
     loaded.bring_back()
     counts, arch = scheduler.counts(), launch.program.arch
     described = {name for intrinsic in launch.trusted for name in intrinsic.mnemonics}

@@ -87,9 +87,6 @@ class Architecture:
       section 7).
     - `negates`: the bits of blgp negate the operands of f64 instructions (A, section 7.1).
     - `flushes_halves`: denormal halves and bfloats are read as 0 (H).
-    - `fast_matrix`: instructions of one block on elements of less than 32 bits, or on xf32, take
-      half the cycles of CDNA1's (A, section 7, passes).
-    - `f64_cycles`: of a 16x16x4 instruction on f64 (A, section 7, passes).
     """
 
     name: str
@@ -128,8 +125,6 @@ class Architecture:
     formats: tuple[NumberFormat, ...]
     negates: bool
     flushes_halves: bool
-    fast_matrix: bool
-    f64_cycles: int
 
     def granted(self, vector: int) -> int:
         """The vector registers a lane that a wave is given if it asks for so many."""

@@ -54,8 +54,6 @@ CDNA = Architecture(
     formats=(),
     negates=False,
     flushes_halves=False,
-    fast_matrix=False,
-    f64_cycles=32,
 )
 """What the chips of the CDNA family share, each of which says in what it differs."""
 
@@ -83,7 +81,6 @@ GFX942 = replace(
     always_flat_scratch=True,
     formats=("xf32", "fnuz", "index"),
     negates=True,
-    fast_matrix=True,
 )
 GFX950 = replace(
     GFX942,
@@ -96,7 +93,6 @@ GFX950 = replace(
     wide_loads_to_lds=True,
     transposing_reads=True,
     formats=("ocp", "mx", "index"),
-    f64_cycles=64,
 )
 
 ARCHITECTURES: dict[str, Architecture] = {a.name: a for a in (GFX908, GFX90A, GFX942, GFX950)}

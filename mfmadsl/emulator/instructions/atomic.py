@@ -2,98 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.convert import to_bfloat
+from mfmadsl.emulator.instructions.number import from_bfloat, to_bfloat
+from mfmadsl.emulator.machine.bits import Array, Compute, Mask, dtype_of
 from mfmadsl.emulator.machine.memory import ByteStore
-from mfmadsl.emulator.machine.transfer import Width, active
-from mfmadsl.emulator.machine.wave import Array, Mask, Waves
-from mfmadsl.emulator.text.operand import Operand, Register, as_register
-
-Combine = Callable[..., Array]
+from mfmadsl.emulator.machine.transfer import active
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.text.operand import Register
 
 
 def _add_bfloat(old: Array, a: Array) -> Array:
-    x, y = ((v.astype(np.uint32) << np.uint32(16)).view(np.float32) for v in (old, a))
-    return to_bfloat(x + y)
+    return to_bfloat(from_bfloat(old) + from_bfloat(a))
 
 
 def _exchange(old: Array, expected: Array, new: Array) -> Array:
     return np.where(old == expected, new, old)
 
 
-ATOMICS: dict[str, Combine] = {
-    "add": lambda old, a: old + a,
-    "sub": lambda old, a: old - a,
-    "rsub": lambda old, a: a - old,
-    "min": np.minimum,
-    "max": np.maximum,
-    "smin": np.minimum,
-    "smax": np.maximum,
-    "umin": np.minimum,
-    "umax": np.maximum,
-    "and": lambda old, a: old & a,
-    "or": lambda old, a: old | a,
-    "xor": lambda old, a: old ^ a,
-    "swap": lambda old, a: a,
-    "wrxchg": lambda old, a: a,
-    "inc": lambda old, a: np.where(old >= a, old.dtype.type(0), old + old.dtype.type(1)),
-    "dec": lambda old, a: np.where((old == 0) | (old > a), a, old - old.dtype.type(1)),
-    "cmpswap": lambda old, a, expected: _exchange(old, expected, a),
-    "cmpst": _exchange,
-    "pk_add": lambda old, a: old + a,
-    "pk_add_bf16": _add_bfloat,
+@dataclass(frozen=True)
+class Atomic:
+    """What an atomic leaves in memory, of what was there and of `values` numbers of a lane.
+
+    With `signed`, what is written as unsigned counts as signed; without `on_floats` there is none
+    of floats.
+    """
+
+    combine: Compute
+    values: int = 1
+    signed: bool = False
+    on_floats: bool = True
+
+
+ATOMICS: dict[str, Atomic] = {
+    "add": Atomic(lambda old, a: old + a),
+    "sub": Atomic(lambda old, a: old - a),
+    "rsub": Atomic(lambda old, a: a - old),
+    "min": Atomic(np.minimum),
+    "max": Atomic(np.maximum),
+    "smin": Atomic(np.minimum, signed=True),
+    "smax": Atomic(np.maximum, signed=True),
+    "umin": Atomic(np.minimum),
+    "umax": Atomic(np.maximum),
+    "and": Atomic(lambda old, a: old & a, on_floats=False),
+    "or": Atomic(lambda old, a: old | a, on_floats=False),
+    "xor": Atomic(lambda old, a: old ^ a, on_floats=False),
+    "swap": Atomic(lambda old, a: a),
+    "wrxchg": Atomic(lambda old, a: a),
+    "inc": Atomic(lambda old, a: np.where(old >= a, old.dtype.type(0), old + old.dtype.type(1))),
+    "dec": Atomic(lambda old, a: np.where((old == 0) | (old > a), a, old - old.dtype.type(1))),
+    "cmpswap": Atomic(lambda old, a, expected: _exchange(old, expected, a), values=2),
+    "cmpst": Atomic(_exchange, values=2),
+    "pk_add": Atomic(lambda old, a: old + a),
+    "pk_add_bf16": Atomic(_add_bfloat),
 }
-"""What an atomic leaves in memory, of what was there and what the lane brings."""
 
-_DTYPES = {
-    "u32": np.uint32,
-    "b32": np.uint32,
-    "i32": np.int32,
-    "f32": np.float32,
-    "u64": np.uint64,
-    "b64": np.uint64,
-    "i64": np.int64,
-    "f64": np.float64,
-    "f16": np.float16,
-    "bf16": np.uint16,
-}
+_PACKED = ("f16", "bf16")
 
 
-def kind_of(name: str, kind: str) -> str:
-    """The type that an atomic computes in, of the end of its mnemonic."""
-    return kind.replace("u", "i") if name in ("smin", "smax") else kind
+@dataclass(frozen=True)
+class Update:
+    """An atomic of a type, which changes `size` bytes of memory: narrow types come in pairs."""
+
+    atomic: Atomic
+    dtype: np.dtype[Any]
+    size: int
+
+    @property
+    def words(self) -> int:
+        return self.size // 4
 
 
-def bytes_of(kind: str) -> int:
-    """How much memory an atomic of a type changes: narrow ones change pairs."""
-    return 8 if kind.endswith("64") else 4
+def find_update(name: str, kind: str) -> Update | None:
+    """An atomic by the name and the type in its mnemonic; None if there is no such one."""
+    if name not in ATOMICS or (name == "pk_add") != (kind in _PACKED):
+        return None
+    atomic = ATOMICS["pk_add_bf16" if kind == "bf16" else name]
+    if kind[0] == "f" and not atomic.on_floats:
+        return None
+    held = "u16" if kind == "bf16" else kind.replace("u", "i") if atomic.signed else kind
+    return Update(atomic, dtype_of(held), 8 if kind.endswith("64") else 4)
 
 
-def memory_atomic(name: str, suffix: str | None) -> tuple[Combine, str]:
-    """What a global or buffer atomic does, and in which type; the suffix is `_x2`, `_f32`, ..."""
+def find_memory_update(name: str, suffix: str | None) -> Update | None:
+    """A global or buffer atomic, whose suffix is `_x2`, `_f32`, ...; None if there is none."""
     kind = {None: "u32", "_x2": "u64"}.get(suffix, (suffix or "")[1:])
-    return ATOMICS["pk_add_bf16" if kind == "bf16" else name], kind_of(name, kind)
+    return find_update(name, kind)
 
 
-def atomic(
+def update_memory(
     waves: Waves,
     store: ByteStore,
     offsets: Array,
-    combine: Combine,
-    kind: str,
-    data: Sequence[Operand],
-    target: Operand | None,
+    update: Update,
+    data: Sequence[Register],
+    target: Register | None,
     mask: Mask | None,
 ) -> None:
-    """The lanes of `mask` in order, so that lanes that meet at an address see each other."""
-    dtype = np.dtype(_DTYPES[kind])
-    width = Width(bytes_of(kind))
-    words = width.words
+    """The lanes of `mask` in order, so that lanes that meet at an address see each other.
+
+    `data` are the registers of the values, or those of both one after the other.
+    """
+    width, words, dtype = Width(update.size), update.words, update.dtype
     sources = []
-    for operand in map(as_register, data):
+    for operand in data:
         if waves.watch is not None:
             waves.watch.updates(waves, store, offsets, operand, width, mask)
         parts = [
@@ -103,7 +120,7 @@ def atomic(
             for i in range(operand.count)
         ]
         sources.append(np.stack([np.ascontiguousarray(p).reshape(-1) for p in parts], axis=-1))
-    if len(sources) == 1 and sources[0].shape[-1] == 2 * words:  # new value, expected one
+    if len(sources) < update.atomic.values:
         sources = [sources[0][:, :words], sources[0][:, words:]]
     flat = np.ascontiguousarray(offsets).reshape(-1)
     before = np.empty((flat.size, words), dtype=np.uint32)
@@ -112,9 +129,9 @@ def atomic(
         place = flat[lane : lane + 1]
         before[lane] = store.load_words(place, words)[:, 0]
         old = before[lane].view(dtype)
-        new = np.asarray(combine(old, *(v[lane] for v in values))).astype(dtype)
+        new = np.asarray(update.atomic.combine(old, *(v[lane] for v in values))).astype(dtype)
         store.store_words(place, np.ascontiguousarray(new).view(np.uint32)[:, None])
-    if isinstance(target, Register):
+    if target is not None:
         for i in range(words):
             row = waves.vector if target.bank == "v" else waves.accumulation
             if mask is None:

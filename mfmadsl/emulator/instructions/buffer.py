@@ -6,14 +6,14 @@ import re
 
 import numpy as np
 
-from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.instructions.atomic import ATOMICS, atomic, bytes_of, memory_atomic
+from mfmadsl.emulator.error import EmulationError, OperandError
+from mfmadsl.emulator.instructions.atomic import Update, find_memory_update, update_memory
+from mfmadsl.emulator.machine.bits import Array, Mask, pair_of_words
+from mfmadsl.emulator.machine.launch import SCRATCH_DESCRIPTOR
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
 from mfmadsl.emulator.machine.transfer import (
     M0_REGISTER,
-    WIDTHS,
-    Width,
     fetch_to_lds,
     load,
     move_scratch,
@@ -21,17 +21,14 @@ from mfmadsl.emulator.machine.transfer import (
     reach_global,
     store,
 )
-from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.width import WIDTHS, Width
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Operand, Register, Symbol, as_register
+from mfmadsl.emulator.text.operand import Operand, Register, Symbol, check_registers, check_source
 
 _MOVE = re.compile(r"buffer_(load|store)_(\w+)")
 _ATOMIC = re.compile(r"buffer_atomic_(\w+?)(_x2|_f32|_f64|_f16|_bf16)?")
 _FLAGS = {"offset", "offen", "idxen", "lds", "sc0", "sc1", "nt", "glc", "slc", "scc"}
-
-SCRATCH_DESCRIPTOR = (0, 0x8000_0000, 0xFFFF_FFFF, 0x0080_0000)
-"""What s[0:3] hold in kernels that reach their scratch memory by buffer instructions: base 0,
-swizzled, of any size, and with the thread's number added (CDNA3 ISA, section 9.1.5)."""
 
 
 def compile_buffer(instruction: Instruction, machine: Machine) -> Operation | None:
@@ -40,8 +37,9 @@ def compile_buffer(instruction: Instruction, machine: Machine) -> Operation | No
     modifiers = instruction.modifiers
     if set(modifiers) - _FLAGS:
         return None
-    if (match := _ATOMIC.fullmatch(instruction.name)) and match[1] in ATOMICS:
-        return _atomic(instruction, match[1], match[2])
+    if match := _ATOMIC.fullmatch(instruction.name):
+        update = find_memory_update(match[1], match[2])
+        return _atomic(instruction, update) if update else None
     match = _MOVE.fullmatch(instruction.name)
     width = WIDTHS.get(match[2]) if match else None
     if match is None or width is None:
@@ -55,15 +53,27 @@ class _Place:
     """Where the lanes of a buffer instruction go."""
 
     def __init__(self, instruction: Instruction, operands: list[Operand]) -> None:
-        self._vector, descriptor, self._base = operands
-        descriptor = as_register(descriptor)
-        self._descriptor = descriptor
-        self._displacement = instruction.offset()
-        self._index = "idxen" in instruction.modifiers
-        self._offset = "offen" in instruction.modifiers
+        """`operands` are an index and an offset in vector registers, as far as the modifiers say
+        so, else `off`; the descriptor; and an offset of all lanes."""
+        vector, descriptor, self._base = operands
+        check_source(self._base, "u32", "s")
+        self._descriptor = check_registers(descriptor, 4, "s")
+        self._displacement = instruction.number("offset", bits=12)
+        parts = ("idxen" in instruction.modifiers) + ("offen" in instruction.modifiers)
+        registers = check_registers(vector, parts, "v") if parts else None
+        if registers is None and not isinstance(vector, Symbol):
+            raise OperandError("a vector register needs idxen or offen")
+        self._vectors = registers
+        self._index, self._offset = (
+            Register("v", registers.index + place, 1)
+            if registers is not None and name in instruction.modifiers
+            else None
+            for name, place in (("idxen", 0), ("offen", parts - 1))
+        )
 
     def reads(self) -> tuple[Read, ...]:
-        return reads_of(self._vector, self._descriptor, self._base)
+        vectors = (self._vectors,) if self._vectors else ()
+        return reads_of(*vectors, self._descriptor, self._base)
 
     def scratch_offset(self, waves: Waves) -> Array | None:
         """The offset in scratch memory, if that is what the descriptor describes."""
@@ -73,8 +83,8 @@ class _Place:
         # The scalar offset is not swizzled: it counts the bytes of all lanes together.
         offset = waves.read_vector(self._base, "u32") // np.uint32(LANES)
         offset = offset + np.uint32(self._displacement)
-        if not isinstance(self._vector, Symbol):
-            offset = offset + waves.read_vector(self._vector, "u32")
+        if self._vectors is not None:
+            offset = offset + waves.read_vector(self._vectors, "u32")
         return offset
 
     def find(self, waves: Waves) -> tuple[Array, Array, Array]:
@@ -85,34 +95,30 @@ class _Place:
         low, high, size, _ = waves.scalar[self._descriptor.index : self._descriptor.index + 4]
         if (high >> 31).any():
             raise EmulationError("the buffer is swizzled, and that is not emulated")
-        base = low.astype(np.uint64) | (high & 0xFFFF).astype(np.uint64) << np.uint64(32)
+        base = pair_of_words(low, high & np.uint32(0xFFFF))
         stride = (high >> np.uint32(16) & np.uint32(0x3FFF)).astype(np.int64)
         offset = np.full((waves.count, LANES), self._displacement, dtype=np.int64)
         offset += waves.read_vector(self._base, "u32").astype(np.int64)
-        vector, index = self._vector, np.zeros((1, 1), dtype=np.int64)
-        if self._index:
-            vector = as_register(vector)
-            index = waves.read_vector(Register("v", vector.index, 1), "u32").astype(np.int64)
-        if self._offset:
-            vector = as_register(vector)
-            last = Register("v", vector.index + vector.count - 1, 1)
-            offset += waves.read_vector(last, "u32").astype(np.int64)
-        offset += index * stride[:, None]
+        if self._index is not None:
+            offset += waves.read_vector(self._index, "u32").astype(np.int64) * stride[:, None]
+        if self._offset is not None:
+            offset += waves.read_vector(self._offset, "u32").astype(np.int64)
         # With an index, the size counts records.
-        bound = size.astype(np.int64) * (np.maximum(stride, 1) if self._index else 1)
+        records = 1 if self._index is None else np.maximum(stride, 1)
+        bound = size.astype(np.int64) * records
         addresses = base[:, None] + offset.astype(np.uint64)
         return addresses, offset, np.broadcast_to(bound[:, None], offset.shape)
 
 
 def _pieces(width: Width) -> list[tuple[int, Width]]:
-    """Bounds are checked word by word."""
+    """The parts of an access whose bounds are checked each for itself: its words."""
     return [(i, Width(4)) for i in range(width.words)] if width.words else [(0, width)]
 
 
 def _move(instruction: Instruction, is_load: bool, width: Width) -> Operation:
-    data, *operands = instruction.operands
+    moved, *operands = instruction.taking(4)
     place = _Place(instruction, operands)
-    data = as_register(data)
+    data = check_registers(moved, width.registers, "va")
 
     def execute(waves: Waves) -> None:
         in_scratch = place.scratch_offset(waves)
@@ -152,8 +158,8 @@ def _move(instruction: Instruction, is_load: bool, width: Width) -> Operation:
 
 
 def _to_lds(instruction: Instruction, width: Width) -> Operation:
-    place = _Place(instruction, list(instruction.operands))
-    displacement = instruction.offset()
+    place = _Place(instruction, instruction.taking(3))
+    displacement = instruction.number("offset", bits=12)
 
     def execute(waves: Waves) -> None:
         addresses, offset, bound = place.find(waves)
@@ -163,19 +169,19 @@ def _to_lds(instruction: Instruction, width: Width) -> Operation:
     return Operation(execute, "vmem", (*place.reads(), Read(M0_REGISTER)))
 
 
-def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operation:
-    data, *operands = instruction.operands
+def _atomic(instruction: Instruction, update: Update) -> Operation:
+    brought, *operands = instruction.taking(4)
     place = _Place(instruction, operands)
-    data = as_register(data)
+    data = check_registers(brought, update.words * update.atomic.values, "va")
+    target = Register(data.bank, data.index, update.words)
     returns = bool({"sc0", "glc"} & set(instruction.modifiers))
-    combine, kind = memory_atomic(name, suffix)
-    size = bytes_of(kind)
+    size = update.size
 
     def execute(waves: Waves) -> None:
         addresses, offset, bound = place.find(waves)
         inside = waves.lanes_of(waves.exec_mask()) & (offset + size <= bound)
         offsets, reached = reach_global(waves, addresses, inside, size, size)
-        target = Register(data.bank, data.index, size // 4) if returns else None
-        atomic(waves, waves.memory, offsets, combine, kind, [data], target, reached)
+        back = target if returns else None
+        update_memory(waves, waves.memory, offsets, update, [data], back, reached)
 
     return Operation(execute, "vmem", (*place.reads(), Read(data)), (data,) if returns else ())

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.modifier import base_name
-from mfmadsl.emulator.instructions.row import upward
+from mfmadsl.emulator.instructions.row import HALF_RATE, Special, upward
 from mfmadsl.emulator.instructions.source import Source, reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register, check_source, check_target
 
@@ -22,13 +20,13 @@ _CARRYING_IN = frozenset(["v_addc_co_u32", "v_subb_co_u32", "v_subbrev_co_u32"])
 def _carry(instruction: Instruction) -> Operation:
     """v_add_co, v_sub_co and their forms that take a carry in."""
     name = base_name(instruction.name)
-    first, out, left, right, *carry = instruction.operands
+    first, out, left, right, *carry = instruction.taking(5 if name in _CARRYING_IN else 4)
     register = check_target(first, 1)
     carry_out = check_target(out, 2, "s")
-    if len(carry) != (name in _CARRYING_IN):
-        raise OperandError("the carry in is missing, or there is none")
-    for operand, kind in ((left, "u32"), (right, "u32"), *((c, "b64") for c in carry)):
-        check_source(operand, kind)
+    for operand in (left, right):
+        check_source(operand, "u32")
+    for operand in carry:
+        check_source(operand, "b64", "s")
     sources = sources_of(instruction, ("u32", "u32"), (left, right))
     target = target_of(instruction, register, 2)
     subtract, reverse = "sub" in name, "rev" in name
@@ -49,7 +47,7 @@ def _carry(instruction: Instruction) -> Operation:
 
 def _multiply_add_wide(instruction: Instruction) -> Operation:
     """v_mad_u64_u32 and v_mad_i64_i32: 32 x 32 + 64 bits, with the carry out."""
-    register, out, left, right, addend = instruction.operands
+    register, out, left, right, addend = instruction.taking(5)
     target, carry_out = check_target(register, 2), check_target(out, 2, "s")
     signed = "i64" in instruction.name
     narrow, kind = ("i32", "i64") if signed else ("u32", "u64")
@@ -73,7 +71,8 @@ def _multiply_add_wide(instruction: Instruction) -> Operation:
     reads = reads_of(left, right)
     if isinstance(addend, Register):
         reads = (*reads, Read(addend, moved=True))
-    return Operation(execute, "valu", reads, (target, carry_out), flow=flow)
+    writes = (target, carry_out)
+    return Operation(execute, "valu", reads, writes, flow=flow, slots=HALF_RATE)
 
 
 def _bit_64(a: Array, b: Array, total: Array) -> Array:
@@ -83,8 +82,11 @@ def _bit_64(a: Array, b: Array, total: Array) -> Array:
     return np.where((a < 0) == (b < 0), a < 0, total < 0)
 
 
-CARRIES: dict[str, Callable[[Instruction], Operation]] = {
-    **{f"v_{name}_co_u32": _carry for name in ("add", "sub", "subrev", "addc", "subb", "subbrev")},
-    "v_mad_u64_u32": _multiply_add_wide,
-    "v_mad_i64_i32": _multiply_add_wide,
+CARRIES: dict[str, Special] = {
+    **{
+        f"v_{name}_co_u32": Special(_carry, sub_words=True)
+        for name in ("add", "sub", "subrev", "addc", "subb", "subbrev")
+    },
+    "v_mad_u64_u32": Special(_multiply_add_wide),
+    "v_mad_i64_i32": Special(_multiply_add_wide),
 }

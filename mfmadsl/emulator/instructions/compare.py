@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mfmadsl.emulator.machine.wave import Array, Mask, Waves
-from mfmadsl.emulator.text.operand import EXEC, Register
+from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, Waves
+from mfmadsl.emulator.text.operand import Register
 
 Compare = Callable[[Array, Array], Array]
 
@@ -60,13 +62,13 @@ def _classes(value: Array, wanted: Array) -> Array:
     return found
 
 
-COMPARE: dict[str, tuple[tuple[str, str], Compare]] = {}
+COMPARE: dict[str, Row] = {}
 for _size in ("16", "32", "64"):
     for _letter, _relations in (("i", _INTEGER), ("u", _INTEGER), ("f", _FLOATING)):
         _kind = _letter + _size
         for _relation, _function in _relations.items():
-            COMPARE[f"v_cmp_{_relation}_{_kind}"] = ((_kind, _kind), _function)
-    COMPARE[f"v_cmp_class_f{_size}"] = ((f"f{_size}", "u32"), _classes)
+            COMPARE[f"v_cmp_{_relation}_{_kind}"] = row(f"{_kind} {_kind}", _function)
+    COMPARE[f"v_cmp_class_f{_size}"] = row(f"f{_size} u32", _classes)
 COMPARE |= {name.replace("v_cmp_", "v_cmpx_"): entry for name, entry in COMPARE.items()}
 
 
@@ -74,4 +76,4 @@ def write_comparison(waves: Waves, target: Register, result: Mask, to_exec: bool
     """The mask into the target and, for v_cmpx, into EXEC too."""
     waves.write_mask(target, result)
     if to_exec:
-        waves.write_mask(Register("s", EXEC, 2), result)
+        waves.write_mask(EXEC_PAIR, result)

@@ -10,17 +10,19 @@ import numpy as np
 from mfmadsl.emulator.instructions.number import (
     OCP,
     NarrowFloat,
+    from_bfloat,
     narrow_floats,
+    to_bfloat,
     to_narrow,
     values_of,
 )
-from mfmadsl.emulator.instructions.row import Compute, Row, row
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.machine.bits import Array, Compute, pair_of_halves, pair_of_words
 from mfmadsl.model import assumed
 
 
 def to_integer(dtype: Any) -> Compute:
-    """Toward zero and saturating, NaN to 0."""
+    """The function that rounds floats toward zero, saturating, and makes NaN 0."""
     limits = np.iinfo(dtype)
 
     def compute(a: Array) -> Array:
@@ -34,25 +36,11 @@ def _cast(dtype: Any) -> Compute:
     return lambda a: a.astype(dtype)
 
 
-def _side_by_side(a: Array, b: Array) -> Array:
-    """Two numbers of 16 bits as one word."""
-    low, high = (v.view(np.uint16).astype(np.uint32) for v in (a, b))
-    return low | high << np.uint32(16)
-
-
 def _toward_zero(a: Array) -> Array:
     """A float as a half, toward zero; finite numbers stay finite."""
     half = a.astype(np.float16)
     beyond = np.abs(half.astype(np.float32)) > np.abs(a)
     return np.where(beyond, np.nextafter(half, np.float16(0)), half)
-
-
-def to_bfloat(a: Array) -> Array:
-    """The bits of the nearest bfloat16, ties to even; NaN stays NaN."""
-    bits = a.astype(np.float32).view(np.uint32)
-    rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
-    quiet = bits >> np.uint32(16) | np.uint32(0x40)
-    return np.where(np.isnan(a), quiet, rounded).astype(np.uint16)
 
 
 def _normalized(scale: int, dtype: Any) -> Compute:
@@ -70,6 +58,11 @@ def _pack_byte(a: Array, position: Array, c: Array) -> Array:
     shift = 8 * (position & 3)
     byte = np.clip(np.nan_to_num(np.rint(a)), 0, 255).astype(np.uint32)
     return c & ~(np.uint32(0xFF) << shift) | byte << shift
+
+
+def _pair(kind: str, convert: Compute) -> Row:
+    """A row that makes two numbers such of 16 bits, and puts them side by side."""
+    return row(f"{kind} {kind}", lambda a, b: pair_of_halves(convert(a), convert(b)), short=False)
 
 
 CONVERT: dict[str, Row] = {
@@ -92,26 +85,20 @@ CONVERT: dict[str, Row] = {
     "v_cvt_rpi_i32_f32": row("f32", lambda a: to_integer(np.int32)(np.floor(a + np.float64(0.5)))),
     "v_cvt_flr_i32_f32": row("f32", lambda a: to_integer(np.int32)(np.floor(a))),
     **{f"v_cvt_f32_ubyte{i}": row("u32", _byte(i)) for i in range(4)},
-    "v_cvt_pkrtz_f16_f32": row(
-        "f32 f32", lambda a, b: _side_by_side(_toward_zero(a), _toward_zero(b))),
-    "v_cvt_pk_f16_f32": row(
-        "f32 f32", lambda a, b: _side_by_side(a.astype(np.float16), b.astype(np.float16))),
-    "v_cvt_pk_bf16_f32": row("f32 f32", lambda a, b: _side_by_side(to_bfloat(a), to_bfloat(b))),
-    "v_cvt_pknorm_i16_f32": row(
-        "f32 f32", lambda a, b: _side_by_side(*(_normalized(32767, np.int16)(x) for x in (a, b)))),
-    "v_cvt_pknorm_u16_f32": row(
-        "f32 f32", lambda a, b: _side_by_side(*(_normalized(65535, np.uint16)(x) for x in (a, b)))),
-    "v_cvt_pk_u16_u32": row("u32 u32", lambda a, b: _side_by_side(
-        *(np.minimum(x, 65535).astype(np.uint16) for x in (a, b)))),
-    "v_cvt_pk_i16_i32": row("i32 i32", lambda a, b: _side_by_side(
-        *(np.clip(x, -32768, 32767).astype(np.int16) for x in (a, b)))),
+    "v_cvt_pkrtz_f16_f32": _pair("f32", _toward_zero),
+    "v_cvt_pk_f16_f32": _pair("f32", _cast(np.float16)),
+    "v_cvt_pk_bf16_f32": _pair("f32", to_bfloat),
+    "v_cvt_pknorm_i16_f32": _pair("f32", _normalized(32767, np.int16)),
+    "v_cvt_pknorm_u16_f32": _pair("f32", _normalized(65535, np.uint16)),
+    "v_cvt_pk_u16_u32": _pair("u32", lambda a: np.minimum(a, 65535).astype(np.uint16)),
+    "v_cvt_pk_i16_i32": _pair("i32", lambda a: np.clip(a, -32768, 32767).astype(np.int16)),
     "v_cvt_pk_u8_f32": row("f32 u32 u32", _pack_byte),
-    "v_pack_b32_f16": row("f16 f16", _side_by_side, 0, 1),
+    "v_pack_b32_f16": row("f16 f16", pair_of_halves, 0, 1, short=False),
 }  # fmt: skip
 
 
 def _narrow(number: NarrowFloat, a: Array, b: Array, mode: Array) -> Array:
-    """Two numbers as bytes; FP16_OVFL, bit 23 of the mode, makes them saturate."""
+    """Two numbers made bytes, side by side; FP16_OVFL, bit 23 of the mode, makes them saturate."""
     saturate = mode >> np.uint32(23) & np.uint32(1) != 0
     low, high = (
         np.where(saturate, to_narrow(v, number, True), to_narrow(v, number, False)) for v in (a, b)
@@ -133,11 +120,15 @@ def narrow_rows(arch: str) -> dict[str, Row]:
     for kind in ("fp8", "bf8"):
         number = narrow_floats(arch)[kind]
         rows |= {
-            f"v_cvt_pk_{kind}_f32": Row(
-                ("f32", "f32", "u32"), partial(_narrow, number), reads_mode=True
+            f"v_cvt_pk_{kind}_f32": row(
+                "f32 f32 u32",
+                partial(_narrow, number),
+                reads_mode=True,
+                keeps_half=True,
+                short=False,
             ),
             f"v_cvt_f32_{kind}": row("u8", partial(values_of, number)),
-            f"v_cvt_pk_f32_{kind}": row("u16", partial(_wide_pair, number)),
+            f"v_cvt_pk_f32_{kind}": row("u16", partial(_wide_pair, number), slots=1),
         }
     return {**rows, **_scaled_rows()} if "mx" in assumed(arch).formats else rows
 
@@ -159,10 +150,10 @@ def _unpacked(number: NarrowFloat, to: str, packed: Array, scale: Array) -> Arra
         for shift in shifts
     )
     if to == "f32":
-        return low.view(np.uint32) | high.view(np.uint32).astype(np.uint64) << np.uint64(32)
+        return pair_of_words(low, high)
     if to == "f16":
-        return _side_by_side(low.astype(np.float16), high.astype(np.float16))
-    return _side_by_side(to_bfloat(low), to_bfloat(high))
+        return pair_of_halves(low.astype(np.float16), high.astype(np.float16))
+    return pair_of_halves(to_bfloat(low), to_bfloat(high))
 
 
 def _scaled_narrow(number: NarrowFloat, a: Array, b: Array, scale: Array, mode: Array) -> Array:
@@ -170,11 +161,11 @@ def _scaled_narrow(number: NarrowFloat, a: Array, b: Array, scale: Array, mode: 
 
 
 def _from_half(kind: str, packed: Array, high: bool) -> Array:
-    """One half of words, as an f32."""
+    """The numbers in one half of words, as f32."""
     bits = (packed >> np.uint32(16 * high) & np.uint32(0xFFFF)).astype(np.uint16)
     if kind == "f16":
         return bits.view(np.float16).astype(np.float32)
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return from_bfloat(bits)
 
 
 def _scaled_narrow_halves(
@@ -188,19 +179,21 @@ def _scaled_rows() -> dict[str, Row]:
     """CDNA4's conversions with a scale (CDNA4 ISA, VOP3)."""
     rows = {
         f"v_cvt_scalef32_pk_{to}_{kind}": row(
-            f"{'u8' if kind == 'fp4' else 'u16'} f32", partial(_unpacked, OCP[kind], to)
+            f"{'u8' if kind == 'fp4' else 'u16'} f32",
+            partial(_unpacked, OCP[kind], to),
+            short=False,
+            slots=1,
         )
         for to in ("f32", "f16", "bf16")
         for kind in ("fp8", "bf8", "fp4")
     }
     for kind in ("fp8", "bf8"):
-        rows[f"v_cvt_scalef32_pk_{kind}_f32"] = Row(
-            ("f32", "f32", "f32", "u32"), partial(_scaled_narrow, OCP[kind]), reads_mode=True
+        to_half = {"reads_mode": True, "keeps_half": True, "short": False}
+        rows[f"v_cvt_scalef32_pk_{kind}_f32"] = row(
+            "f32 f32 f32 u32", partial(_scaled_narrow, OCP[kind]), **to_half
         )
         for half in ("f16", "bf16"):
-            rows[f"v_cvt_scalef32_pk_{kind}_{half}"] = Row(
-                ("u32", "f32", "u32"),
-                partial(_scaled_narrow_halves, OCP[kind], half),
-                reads_mode=True,
+            rows[f"v_cvt_scalef32_pk_{kind}_{half}"] = row(
+                "u32 f32 u32", partial(_scaled_narrow_halves, OCP[kind], half), **to_half
             )
     return rows

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.modifier import base_name, has_source_modifiers
+from mfmadsl.emulator.instructions.number import from_bfloat
+from mfmadsl.emulator.machine.bits import Array, codes_of, width_of
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
-from mfmadsl.emulator.machine.wave import LANES, Array, Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import check_source, check_target
 
@@ -37,9 +38,9 @@ def compile_dot(instruction: Instruction, machine: Machine) -> Operation | None:
     allowed = set() if accumulates else {"clamp"} | ({"neg_lo", "neg_hi"} if floating else set())
     if set(instruction.modifiers) - allowed or has_source_modifiers(instruction):
         return None
-    register, a, b, *rest = instruction.operands
+    register, a, b, *rest = instruction.taking(*((3, 4) if accumulates else (4,)))
     target = check_target(register, 1)
-    (addend,) = (target,) if accumulates and not rest else rest
+    addend = rest[0] if rest else target
     out = "f32" if floating else "u32" if kind[0] == "u" else "i32"
     check_source(a, "u32")
     check_source(b, "u32")
@@ -70,10 +71,7 @@ def compile_dot(instruction: Instruction, machine: Machine) -> Operation | None:
 
 
 def _signs(instruction: Instruction, modifier: str) -> list[int]:
-    flags = instruction.flags(modifier, 3)
-    if len(flags) != 3 or set(flags) - {0, 1}:
-        raise OperandError(f"{modifier} has a flag for each of three sources")
-    return [1 - 2 * flag for flag in flags]
+    return [1 - 2 * flag for flag in instruction.flags(modifier, 3)]
 
 
 def _elements(words: Array, kind: str) -> Array:
@@ -82,9 +80,8 @@ def _elements(words: Array, kind: str) -> Array:
     if kind == "f16":
         return words.view(np.float16).astype(np.float64)
     if kind == "bf16":
-        halves = words.view(np.uint16).astype(np.uint32) << np.uint32(16)
-        return halves.view(np.float32).astype(np.float64)
+        return from_bfloat(words.view(np.uint16)).astype(np.float64)
     if kind in ("i16", "u16", "i8", "u8"):
-        return words.view({"i": "i", "u": "u"}[kind[0]] + str(int(kind[1:]) // 8)).astype(np.int64)
-    nibbles = words.astype(np.int64) >> (4 * np.arange(8)) & 15
+        return words.view(f"{kind[0]}{width_of(kind) // 8}").astype(np.int64)
+    nibbles = codes_of(words, 4).astype(np.int64)
     return np.where(nibbles > 7, nibbles - 16, nibbles) if kind == "i4" else nibbles

@@ -16,27 +16,26 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.denormal import flushing
-from mfmadsl.emulator.instructions.row import Compute, Row, row
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.instructions.row import QUARTER_RATE, Row, row
+from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of
+from mfmadsl.emulator.machine.denormal import flushing
 
 _SMALL = 2.0**-450
-_SIZES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
 def fused_multiply_add(kind: str) -> Compute:
-    """a * b + c with one rounding."""
-    narrow = _fused_through_f64 if kind != "f64" else _fused_f64
-    return lambda a, b, c: narrow(a, b, c).astype(_SIZES[kind])
+    """The function a * b + c, rounded once to a type."""
+    narrow = fused_through_f64 if kind != "f64" else fused_f64
+    return lambda a, b, c: narrow(a, b, c).astype(dtype_of(kind))
 
 
-def _fused_through_f64(a: Array, b: Array, c: Array) -> Array:
+def fused_through_f64(a: Array, b: Array, c: Array) -> Array:
     """The product is exact in f64; its sum is rounded to odd, so that rounding again is right."""
     product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
     return _sum_to_odd(product, addend)
 
 
-def _fused_f64(a: Array, b: Array, c: Array) -> Array:
+def fused_f64(a: Array, b: Array, c: Array) -> Array:
     """Boldo and Melquiond, "Emulation of FMA and correctly rounded sums" (2008), section 4."""
     a, b, c = (np.asarray(v) for v in np.broadcast_arrays(a, b, c))
     high, low = _two_product(a, b)
@@ -94,7 +93,7 @@ def _sum_to_odd(a: Array, b: Array) -> Array:
 
 def _rounded(kind: str, function: Callable[[Any], Any]) -> Compute:
     """A function of one number, computed in float64 and rounded once."""
-    return lambda a: np.asarray(function(a.astype(np.float64))).astype(_SIZES[kind])
+    return lambda a: np.asarray(function(a.astype(np.float64))).astype(dtype_of(kind))
 
 
 def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compute:
@@ -103,7 +102,7 @@ def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compu
     def compute(a: Array) -> Array:
         inside = function(2 * np.pi * a.astype(np.float64))
         out = np.isfinite(a) & (np.abs(a) > 256)
-        return np.where(out, beyond, inside).astype(_SIZES[kind])
+        return np.where(out, beyond, inside).astype(dtype_of(kind))
 
     return compute
 
@@ -132,7 +131,7 @@ def _is_signaling(a: Array) -> Array:
 
 
 def _fraction(a: Array) -> Array:
-    """Below 1, also where the difference would round to it."""
+    """a minus its floor, which is below 1 even where the difference would round to 1."""
     one_below = np.nextafter(a.dtype.type(1), a.dtype.type(0))
     return np.minimum(a - np.floor(a), one_below)
 
@@ -168,62 +167,6 @@ def _fix_division(quotient: Array, denominator: Array, numerator: Array) -> Arra
     return np.where(special, numerator / denominator, signed).astype(quotient.dtype)
 
 
-def _scaled_multiply_add(kind: str) -> Compute:
-    fused = _fused_through_f64 if kind != "f64" else _fused_f64
-    shift, bias = (64, 127) if kind == "f32" else (128, 1023)
-
-    def compute(a: Array, b: Array, c: Array, scale: Array) -> Array:
-        # Quotients near the largest number were scaled down, those near the smallest up.
-        up = np.frexp(np.abs(c))[1] - 1 + bias > bias
-        power = np.where(scale, np.where(up, shift, -shift), 0)
-        return np.ldexp(fused(a, b, c), power).astype(_SIZES[kind])
-
-    return compute
-
-
-scaled_multiply_add = {f"v_div_fmas_{kind}": _scaled_multiply_add(kind) for kind in ("f32", "f64")}
-"""v_div_fmas: a * b + c, and where VCC says that v_div_scale had scaled, back to its size."""
-
-
-def division_scale(value: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
-    """v_div_scale: `value` (one of the others) scaled to keep clear of denormals, and whether
-    v_div_fmas has to scale the quotient (CDNA3 ISA, V_DIV_SCALE_F32 and _F64)."""
-    bits, bias, mantissa = (32, 127, 23) if value.dtype == np.float32 else (64, 1023, 52)
-    step, limit = (64, 96) if bits == 32 else (128, 768)
-    exponent_mask = 2 * bias + 1
-
-    def exponent(x: Array) -> Array:
-        return (x.view(f"u{x.itemsize}") >> mantissa & exponent_mask).astype(np.int64)
-
-    smallest = np.ldexp(value.dtype.type(1), 1 - bias)
-    is_denominator, is_numerator = value == denominator, value == numerator
-    difference = exponent(numerator) - exponent(denominator)
-    quotient_tiny = np.abs(numerator / denominator) < smallest
-    inverse_tiny = np.abs(1 / denominator.astype(np.float64)) < smallest
-    zero = (denominator == 0) | (numerator == 0)
-    denormal = (np.abs(denominator) < smallest) & ~zero
-    up, down = np.ldexp(value, step), np.ldexp(value, -step)
-    result = value
-    flag = np.zeros(value.shape, dtype=np.bool_)
-    cases = [
-        (zero, np.full_like(value, np.nan), False),
-        (difference >= limit, np.where(is_denominator, up, value), True),
-        (denormal, up, False),
-        # The manual scales up here, where the denominator is too large for that already.
-        (inverse_tiny & quotient_tiny, np.where(is_denominator, down, value), True),
-        (inverse_tiny, down, False),
-        (quotient_tiny, np.where(is_numerator, up, value), True),
-        (exponent(numerator) <= mantissa, up, False),
-    ]
-    decided = np.zeros(value.shape, dtype=np.bool_)
-    for condition, scaled, flagged in cases:
-        chosen = condition & ~decided
-        result = np.where(chosen, scaled, result)
-        flag = np.where(chosen, flagged, flag)
-        decided |= condition
-    return result, flag
-
-
 _FLUSHING = ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak")
 
 
@@ -247,11 +190,12 @@ def _add_rows(kind: str) -> None:
 
     two, three = f"{kind} {kind}", f"{kind} {kind} {kind}"
     fused = fused_multiply_add(kind)
+    short = kind != "f64"
     rows = {
-        "add": row(two, lambda a, b: a + b),
-        "mul": row(two, lambda a, b: a * b),
-        "max": row(two, largest),
-        "min": row(two, smallest),
+        "add": row(two, lambda a, b: a + b, short=short),
+        "mul": row(two, lambda a, b: a * b, short=short),
+        "max": row(two, largest, short=short),
+        "min": row(two, smallest, short=short),
         "fma": row(three, fused),
         "fmac": row(three, fused, accumulates=True),
         "fract": row(kind, _fraction),
@@ -259,10 +203,12 @@ def _add_rows(kind: str) -> None:
         "ceil": row(kind, np.ceil),
         "floor": row(kind, np.floor),
         "rndne": row(kind, np.rint),
-        "rcp": row(kind, _rounded(kind, lambda a: 1 / a)),
-        "rsq": row(kind, _rounded(kind, lambda a: 1 / np.sqrt(a))),
-        "sqrt": row(kind, _rounded(kind, np.sqrt)),
-        "ldexp": row(f"{kind} {'i16' if kind == 'f16' else 'i32'}", _load_exponent),
+        "rcp": row(kind, _rounded(kind, lambda a: 1 / a), slots=QUARTER_RATE),
+        "rsq": row(kind, _rounded(kind, lambda a: 1 / np.sqrt(a)), slots=QUARTER_RATE),
+        "sqrt": row(kind, _rounded(kind, np.sqrt), slots=QUARTER_RATE),
+        "ldexp": row(
+            f"{kind} {'i16' if kind == 'f16' else 'i32'}", _load_exponent, short=kind == "f16"
+        ),
         "frexp_mant": row(kind, _mantissa),
         "div_fixup": row(three, _fix_division),
     }
@@ -273,16 +219,16 @@ def _add_rows(kind: str) -> None:
             "max3": row(three, lambda a, b, c: largest(largest(a, b), c)),
             "min3": row(three, lambda a, b, c: smallest(smallest(a, b), c)),
             "med3": row(three, _median),
-            "exp": row(kind, _rounded(kind, np.exp2)),
-            "log": row(kind, _rounded(kind, np.log2)),
-            "sin": row(kind, _periodic(kind, np.sin, 0)),
-            "cos": row(kind, _periodic(kind, np.cos, 1)),
+            "exp": row(kind, _rounded(kind, np.exp2), slots=QUARTER_RATE),
+            "log": row(kind, _rounded(kind, np.log2), slots=QUARTER_RATE),
+            "sin": row(kind, _periodic(kind, np.sin, 0), slots=QUARTER_RATE),
+            "cos": row(kind, _periodic(kind, np.cos, 1), slots=QUARTER_RATE),
             "mad": row(three, lambda a, b, c: a * b + c),
             "mac": row(three, lambda a, b, c: a * b + c, accumulates=True),
-            "fmamk": row(three, fused),
-            "fmaak": row(three, fused),
-            "madmk": row(three, lambda a, k, b: a * k + b),
-            "madak": row(three, lambda a, b, k: a * b + k),
+            "fmamk": row(three, fused, bare=True, short=True),
+            "fmaak": row(three, fused, bare=True, short=True),
+            "madmk": row(three, lambda a, k, b: a * k + b, bare=True, short=True),
+            "madak": row(three, lambda a, b, k: a * b + k, bare=True, short=True),
             "minimum3": row(three, minimum3),
             "maximum3": row(three, maximum3),
         }
@@ -294,14 +240,14 @@ def _add_rows(kind: str) -> None:
     FLOATING.update({name(base): entry for base, entry in rows.items()})
 
 
-for _kind in _SIZES:
+for _kind in ("f16", "f32", "f64"):
     _add_rows(_kind)
 FLOATING |= {
     "v_mul_legacy_f32": row("f32 f32", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b)
-                            .astype(np.float32)),
+                            .astype(np.float32), short=False),
     "v_frexp_exp_i32_f32": row("f32", _exponent(np.int32)),
     "v_frexp_exp_i32_f64": row("f64", _exponent(np.int32)),
     "v_frexp_exp_i16_f16": row("f16", _exponent(np.int16)),
 }  # fmt: skip
 del FLOATING["v_mad_f16"], FLOATING["v_mac_f16"]
-FLOATING["v_mad_legacy_f16"] = row("f16 f16 f16", lambda a, b, c: a * b + c)
+FLOATING["v_mad_legacy_f16"] = row("f16 f16 f16", lambda a, b, c: a * b + c, op_sel=False)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.row import Compute, Row, row
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.instructions.row import HALF_RATE, Row, row
+from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of, pair_of_words
 
 
 def _shift(amount: Array, width: int) -> Array:
@@ -28,8 +28,7 @@ def _signed_24(a: Array) -> Array:
 
 
 def _align_bit(a: Array, b: Array, c: Array) -> Array:
-    pair = a.astype(np.uint64) << np.uint64(32) | b
-    return np.asarray(pair >> _shift(c, 32)).astype(np.uint32)
+    return np.asarray(pair_of_words(b, a) >> _shift(c, 32)).astype(np.uint32)
 
 
 def _align_byte(a: Array, b: Array, c: Array) -> Array:
@@ -55,7 +54,7 @@ def _permute(a: Array, b: Array, selector: Array) -> Array:
     choices = _same_bytes(selector)
     if max(choices, default=8) < 8:
         return _picked([b, a], choices)
-    pair = a.astype(np.uint64) << np.uint64(32) | b
+    pair = pair_of_words(b, a)
     result = np.zeros(np.broadcast_shapes(pair.shape, selector.shape), dtype=np.uint32)
     for byte in range(4):
         choice = selector >> np.uint32(8 * byte) & np.uint32(0xFF)
@@ -126,7 +125,7 @@ def median(a: Array, b: Array, c: Array) -> Array:
 
 
 def _absolute_differences(a: Array, b: Array, c: Array) -> Array:
-    """v_sad_u8: of four bytes each."""
+    """v_sad_u8: the differences of four bytes each, added to c."""
     for byte in range(4):
         x, y = (v.astype(np.int64) >> 8 * byte & 0xFF for v in (a, b))
         c = c + np.abs(x - y).astype(np.uint32)
@@ -140,8 +139,8 @@ def _shift_pack(low: int, high: int, a: Array, b: Array, shift: Array) -> Array:
 
 
 def saturating(kind: str, compute: Compute) -> Compute:
-    """The same on integers of a type, whose results stop at the ends of its range."""
-    dtype = np.dtype(f"{kind[0]}{int(kind[1:]) // 8}")
+    """A function on integers of a type, whose results stop at the ends of its range."""
+    dtype = dtype_of(kind)
     limits = np.iinfo(dtype)
 
     def saturated(*sources: Array) -> Array:
@@ -151,23 +150,32 @@ def saturating(kind: str, compute: Compute) -> Compute:
     return saturated
 
 
-def arithmetic(kind: str, compute: Compute, count: int = 2) -> Row:
+def arithmetic(kind: str, compute: Compute, count: int = 2, **more: Any) -> Row:
     """A row of integers that `clamp` saturates."""
-    return Row((kind,) * count, compute, saturating=saturating(kind, compute))
+    return Row((kind,) * count, compute, saturating=saturating(kind, compute), **more)
 
 
 def _copy(a: Array) -> Array:
     return a
 
 
-def _mask(width: Array, offset: Array) -> Array:
-    return ((np.uint32(1) << (width & 31)) - np.uint32(1)) << (offset & 31)
+def field_mask(bits: int) -> Compute:
+    """A field of ones of some width, at some offset, in a word of so many bits."""
+    dtype, last = dtype_of(f"u{bits}"), bits - 1
+
+    def compute(width: Array, offset: Array) -> Array:
+        count, low = ((v & last).astype(dtype) for v in (width, offset))
+        return ((dtype.type(1) << count) - dtype.type(1)) << low
+
+    return compute
 
 
 INTEGER: dict[str, Row] = {
-    "v_mov_b64": row("b64", _copy, 0),
-    **{f"v_{name}_b32": row("u32", _copy, 0)
-       for name in ("mov", "accvgpr_read", "accvgpr_write", "accvgpr_mov")},
+    "v_mov_b64": row("b64", _copy, 0, slots=1),
+    "v_mov_b32": row("u32", _copy, 0),
+    "v_accvgpr_read_b32": row("u32", _copy, 0, banks=("v", "a"), bare=True, short=False),
+    "v_accvgpr_write_b32": row("u32", _copy, 0, banks=("a", "vs"), bare=True, short=False),
+    "v_accvgpr_mov_b32": row("u32", _copy, 0, banks=("a", "a"), bare=True),
     "v_not_b32": row("u32", lambda a: ~a, 0),
     "v_and_b32": row("u32 u32", lambda a, b: a & b, 0, 1),
     "v_or_b32": row("u32 u32", lambda a, b: a | b, 0, 1),
@@ -177,13 +185,16 @@ INTEGER: dict[str, Row] = {
     "v_and_or_b32": row("u32 u32 u32", lambda a, b, c: a & b | c, 0, 1, 2),
     "v_bfi_b32": row("u32 u32 u32", lambda a, b, c: a & b | ~a & c, 1, 2),
     "v_bfrev_b32": row("u32", reversed_bits, 0),
-    "v_bfm_b32": row("u32 u32", _mask),
+    "v_bfm_b32": row("u32 u32", field_mask(32), short=False),
     "v_lshlrev_b32": row("u32 u32", lambda a, b: b << _shift(a, 32), 1),
     "v_lshrrev_b32": row("u32 u32", lambda a, b: b >> _shift(a, 32), 1),
     "v_ashrrev_i32": row("u32 i32", lambda a, b: b >> _shift(a, 32).astype(np.int32), 1),
-    "v_lshlrev_b64": row("u32 u64", lambda a, b: b << _shift(a, 64).astype(np.uint64), 1),
-    "v_lshrrev_b64": row("u32 u64", lambda a, b: b >> _shift(a, 64).astype(np.uint64), 1),
-    "v_ashrrev_i64": row("u32 i64", lambda a, b: b >> _shift(a, 64).astype(np.int64), 1),
+    "v_lshlrev_b64": row(
+        "u32 u64", lambda a, b: b << _shift(a, 64).astype(np.uint64), 1, short=False),
+    "v_lshrrev_b64": row(
+        "u32 u64", lambda a, b: b >> _shift(a, 64).astype(np.uint64), 1, short=False),
+    "v_ashrrev_i64": row(
+        "u32 i64", lambda a, b: b >> _shift(a, 64).astype(np.int64), 1, short=False),
     "v_lshl_or_b32": row("u32 u32 u32", lambda a, b, c: a << _shift(b, 32) | c, 0, 2),
     "v_bfe_u32": row("u32 u32 u32", _extract_unsigned, 0),
     "v_bfe_i32": row("i32 u32 u32", _extract_signed, 0),
@@ -193,15 +204,15 @@ INTEGER: dict[str, Row] = {
     "v_add_u32": arithmetic("u32", lambda a, b: a + b),
     "v_sub_u32": arithmetic("u32", lambda a, b: a - b),
     "v_subrev_u32": arithmetic("u32", lambda a, b: b - a),
-    "v_add_i32": arithmetic("i32", lambda a, b: a + b),
-    "v_sub_i32": arithmetic("i32", lambda a, b: a - b),
+    "v_add_i32": arithmetic("i32", lambda a, b: a + b, short=False),
+    "v_sub_i32": arithmetic("i32", lambda a, b: a - b, short=False),
     "v_add_u16": arithmetic("u16", lambda a, b: a + b),
     "v_sub_u16": arithmetic("u16", lambda a, b: a - b),
     "v_subrev_u16": arithmetic("u16", lambda a, b: b - a),
-    "v_add_i16": arithmetic("i16", lambda a, b: a + b),
-    "v_sub_i16": arithmetic("i16", lambda a, b: a - b),
+    "v_add_i16": arithmetic("i16", lambda a, b: a + b, short=False),
+    "v_sub_i16": arithmetic("i16", lambda a, b: a - b, short=False),
     "v_mad_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3),
-    "v_mad_legacy_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3),
+    "v_mad_legacy_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3, op_sel=False),
     "v_mad_i16": arithmetic("i16", lambda a, b, c: a * b + c, 3),
     "v_mul_lo_u16": row("u16 u16", lambda a, b: a * b),
     "v_add3_u32": row("u32 u32 u32", lambda a, b, c: a + b + c),
@@ -211,22 +222,24 @@ INTEGER: dict[str, Row] = {
         moves=(0, 2), adds=True),
     "v_add_lshl_u32": row("u32 u32 u32", lambda a, b, c: (a + b) << _shift(c, 32)),
     "v_xad_u32": row("u32 u32 u32", lambda a, b, c: (a ^ b) + c),
-    "v_mul_lo_u32": row("u32 u32", lambda a, b: a * b),
-    "v_mul_hi_u32": row("u32 u32", partial(multiply_high, np.uint64)),
-    "v_mul_hi_i32": row("i32 i32", partial(multiply_high, np.int64)),
+    "v_mul_lo_u32": row("u32 u32", lambda a, b: a * b, short=False, slots=HALF_RATE),
+    "v_mul_hi_u32": row("u32 u32", partial(multiply_high, np.uint64), short=False, slots=HALF_RATE),
+    "v_mul_hi_i32": row("i32 i32", partial(multiply_high, np.int64), short=False, slots=HALF_RATE),
     "v_mul_u32_u24": row("u32 u32", lambda a, b: _unsigned_24(a) * _unsigned_24(b)),
     "v_mul_i32_i24": row("i32 i32", lambda a, b: _signed_24(a) * _signed_24(b)),
     "v_mul_hi_u32_u24": row(
-        "u32 u32", lambda a, b: multiply_high(np.uint64, _unsigned_24(a), _unsigned_24(b))),
+        "u32 u32", lambda a, b: multiply_high(np.uint64, _unsigned_24(a), _unsigned_24(b)),
+        slots=HALF_RATE),
     "v_mul_hi_i32_i24": row(
-        "i32 i32", lambda a, b: multiply_high(np.int64, _signed_24(a), _signed_24(b))),
+        "i32 i32", lambda a, b: multiply_high(np.int64, _signed_24(a), _signed_24(b)),
+        slots=HALF_RATE),
     "v_mad_u32_u24": row("u32 u32 u32", lambda a, b, c: _unsigned_24(a) * _unsigned_24(b) + c),
     "v_mad_i32_i24": row("i32 i32 i32", lambda a, b, c: _signed_24(a) * _signed_24(b) + c),
     "v_mad_u32_u16": row("u16 u16 u32", lambda a, b, c: a.astype(np.uint32) * b + c),
     "v_mad_i32_i16": row("i16 i16 i32", lambda a, b, c: a.astype(np.int32) * b + c),
     "v_sad_u8": row("u32 u32 u32", _absolute_differences),
     "v_sad_u32": row("u32 u32 u32", lambda a, b, c: np.maximum(a, b) - np.minimum(a, b) + c),
-    "v_bcnt_u32_b32": row("u32 u32", lambda a, b: population(a) + b),
+    "v_bcnt_u32_b32": row("u32 u32", lambda a, b: population(a) + b, short=False),
     "v_ffbh_u32": row("u32", leading_zeros),
     "v_ffbl_b32": row("u32", lowest_set),
     "v_ffbh_i32": row("i32", leading_signs),

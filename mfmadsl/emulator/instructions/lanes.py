@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.wave import LANES, Array, Waves
+from mfmadsl.emulator.instructions.row import Special
+from mfmadsl.emulator.machine.bits import Array, pair_of_words, words_of
+from mfmadsl.emulator.machine.operation import Operation, moves_of, reads_of
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
     Operand,
@@ -24,7 +26,7 @@ def _lane_number(waves: Waves, operand: Operand) -> Array:
 
 
 def _read_first_lane(instruction: Instruction) -> Operation:
-    first, source = instruction.operands
+    first, source = instruction.taking(2)
     target = check_target(first, 1, "s")
     check_registers(source, 1, "v")
 
@@ -40,7 +42,7 @@ def _read_first_lane(instruction: Instruction) -> Operation:
 
 
 def _read_lane(instruction: Instruction) -> Operation:
-    first, source, lane = instruction.operands
+    first, source, lane = instruction.taking(3)
     target = check_target(first, 1, "s")
     check_registers(source, 1, "v")
     check_source(lane, "u32", "s")
@@ -61,7 +63,7 @@ def _scalar_result(
     return Operation(
         lambda waves: waves.write_scalar(target, moved(waves, waves)),
         "valu",
-        reads_of(*controls) + _moves(source),
+        reads_of(*controls) + moves_of(source),
         (target,),
         flow=moved,
         whole_wave=True,
@@ -70,7 +72,7 @@ def _scalar_result(
 
 def _write_lane(instruction: Instruction) -> Operation:
     """v_writelane_b32: one lane changes, also where EXEC has switched it off."""
-    first, value, lane = instruction.operands
+    first, value, lane = instruction.taking(3)
     target = check_target(first, 1)
     check_source(value, "u32", "s")
     check_source(lane, "u32", "s")
@@ -83,7 +85,7 @@ def _write_lane(instruction: Instruction) -> Operation:
     def execute(waves: Waves) -> None:
         waves.vector[target.index] = moved(waves, waves)
 
-    reads = reads_of(lane) + _moves(target, value)
+    reads = reads_of(lane) + moves_of(target, value)
     return Operation(execute, "valu", reads, (target,), flow=moved, whole_wave=True)
 
 
@@ -91,15 +93,13 @@ def _swap_halves(rows: int) -> Callable[[Instruction], Operation]:
     """v_permlane16_swap and v_permlane32_swap: odd rows of the first, even ones of the second."""
 
     def compile_it(instruction: Instruction) -> Operation:
-        first, second = (check_target(operand, 1) for operand in instruction.operands)
+        first, second = (check_target(operand, 1) for operand in instruction.taking(2))
         odd = np.arange(LANES) // rows % 2 == 1
         partner = np.arange(LANES) ^ rows
 
         def moved(_: Waves, data: Waves) -> Array:
             a, b = data.read_vector(first, "u32"), data.read_vector(second, "u32")
-            new_a = np.where(odd, b[:, partner], a).astype(np.uint64)
-            new_b = np.where(odd, b, a[:, partner]).astype(np.uint64)
-            return new_a | new_b << np.uint64(32)
+            return pair_of_words(np.where(odd, b[:, partner], a), np.where(odd, b, a[:, partner]))
 
         return _two_results(first, second, moved)
 
@@ -107,11 +107,11 @@ def _swap_halves(rows: int) -> Callable[[Instruction], Operation]:
 
 
 def _swap(instruction: Instruction) -> Operation:
-    first, second = (check_target(operand, 1) for operand in instruction.operands)
+    first, second = (check_target(operand, 1) for operand in instruction.taking(2))
 
     def moved(_: Waves, data: Waves) -> Array:
         a, b = data.read_vector(first, "u32"), data.read_vector(second, "u32")
-        return b | a.astype(np.uint64) << np.uint64(32)
+        return pair_of_words(b, a)
 
     return _two_results(first, second, moved)
 
@@ -119,21 +119,20 @@ def _swap(instruction: Instruction) -> Operation:
 def _two_results(
     first: Register, second: Register, moved: Callable[[Waves, Waves], Array]
 ) -> Operation:
-    """Two registers change at once; `moved` gives both, the first one in the low half."""
+    """An operation that changes two registers; `moved` gives both, the first in the low half."""
 
     def execute(waves: Waves) -> None:
-        both = moved(waves, waves)
-        waves.write_vector(first, both.astype(np.uint32))
-        waves.write_vector(second, (both >> np.uint64(32)).astype(np.uint32))
+        for register, word in zip((first, second), words_of(moved(waves, waves)), strict=True):
+            waves.write_vector(register, word)
 
-    return Operation(execute, "valu", _moves(first, second), (first, second), flow=moved)
+    return Operation(execute, "valu", moves_of(first, second), (first, second), flow=moved)
 
 
 def _count_lower_lanes(high: bool) -> Callable[[Instruction], Operation]:
     """v_mbcnt: how many bits of a mask belong to lanes before this one, plus a number."""
 
     def compile_it(instruction: Instruction) -> Operation:
-        register, mask, addend = instruction.operands
+        register, mask, addend = instruction.taking(3)
         target = check_target(register, 1)
         check_source(mask, "u32")
         check_source(addend, "u32")
@@ -150,17 +149,13 @@ def _count_lower_lanes(high: bool) -> Callable[[Instruction], Operation]:
     return compile_it
 
 
-def _moves(*operands: Operand) -> tuple[Read, ...]:
-    return tuple(Read(o, moved=True) for o in operands if isinstance(o, Register))
-
-
-LANE_INSTRUCTIONS: dict[str, Callable[[Instruction], Operation]] = {
-    "v_readfirstlane_b32": _read_first_lane,
-    "v_readlane_b32": _read_lane,
-    "v_writelane_b32": _write_lane,
-    "v_permlane16_swap_b32": _swap_halves(16),
-    "v_permlane32_swap_b32": _swap_halves(32),
-    "v_swap_b32": _swap,
-    "v_mbcnt_lo_u32_b32": _count_lower_lanes(high=False),
-    "v_mbcnt_hi_u32_b32": _count_lower_lanes(high=True),
+LANE_INSTRUCTIONS: dict[str, Special] = {
+    "v_readfirstlane_b32": Special(_read_first_lane),
+    "v_readlane_b32": Special(_read_lane),
+    "v_writelane_b32": Special(_write_lane),
+    "v_permlane16_swap_b32": Special(_swap_halves(16)),
+    "v_permlane32_swap_b32": Special(_swap_halves(32)),
+    "v_swap_b32": Special(_swap),
+    "v_mbcnt_lo_u32_b32": Special(_count_lower_lanes(high=False)),
+    "v_mbcnt_hi_u32_b32": Special(_count_lower_lanes(high=True)),
 }

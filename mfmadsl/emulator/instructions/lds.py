@@ -7,17 +7,20 @@ import re
 import numpy as np
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.instructions.atomic import ATOMICS, atomic, bytes_of, kind_of
+from mfmadsl.emulator.instructions.atomic import Update, find_update, update_memory
+from mfmadsl.emulator.machine.bits import Array, Mask, codes_of, words_of_codes
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.transfer import WIDTHS, Width, load, put, reach_lds, read, store
-from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.machine.transfer import load, put, reach_lds, read, store
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.width import WIDTHS, Width
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Operand, Register, as_register
+from mfmadsl.emulator.text.operand import Operand, Register, check_registers
 
 _MOVE = re.compile(r"ds_(read|write)(2st64|2|)_(\w+)")
 _TRANSPOSE = re.compile(r"ds_read_b(64|96)_tr_b(4|6|8|16)")
 _ATOMIC = re.compile(r"ds_(\w+?)(_rtn)?_(u32|i32|u64|i64|b32|b64|f32|f64|f16|bf16)")
+_PAIRED = (4, 8)  # bytes of each of two accesses by one instruction
 _BLOCK = 16  # lanes that transpose together
 
 
@@ -34,12 +37,13 @@ def compile_lds(instruction: Instruction, machine: Machine) -> Operation | None:
     if match := _MOVE.fullmatch(name):
         width = WIDTHS.get(match[3])
         scale = {"2st64": 64, "2": 1, "": 0}[match[2]]
-        if width is not None:
+        if width is not None and not (scale and width.size not in _PAIRED):
             return _move(instruction, match[1] == "read", scale, width)
     if name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _permute(instruction, backward=name.startswith("ds_b"))
-    if (match := _ATOMIC.fullmatch(name)) and match[1] in ATOMICS:
-        return _atomic(instruction, match[1], match[3], returns=match[2] is not None)
+    if match := _ATOMIC.fullmatch(name):
+        update = find_update(match[1], match[3])
+        return _atomic(instruction, update, returns=match[2] is not None) if update else None
     return None
 
 
@@ -51,16 +55,20 @@ def accessed_bytes(instruction: Instruction) -> int | None:
 
 
 def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> Operation:
-    first, *rest = instruction.operands
-    address: Operand = rest[0] if is_load else first
-    targets = [first] if is_load else rest
-    places = [instruction.offset()]
+    first, second, *third = instruction.taking(3 if scale and not is_load else 2)
+    address = check_registers(second if is_load else first, 1, "v")
+    count = width.registers
+    if not scale:
+        registers = [check_registers(first if is_load else second, count, "va")]
+    elif is_load:
+        both = check_registers(first, 2 * count, "va")
+        registers = [Register(both.bank, both.index + i * count, count) for i in range(2)]
+    else:
+        registers = [check_registers(operand, count, "va") for operand in (second, *third)]
+    places = [instruction.number("offset")]
     if scale:
         step = width.size * scale
-        places = [instruction.offset("offset0") * step, instruction.offset("offset1") * step]
-        if is_load:
-            targets = _two(first, width.words)
-    registers = [register for register in targets if isinstance(register, Register)]
+        places = [instruction.number(name, bits=8) * step for name in ("offset0", "offset1")]
 
     def execute(waves: Waves) -> None:
         # Both offsets are read before either is written: the target may hold the address.
@@ -86,11 +94,11 @@ def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operat
 
     The elements of a row lie side by side in one lane or in several neighbours. EXEC must be full.
     """
-    target, address = instruction.operands
-    target = as_register(target)
+    first, second = instruction.taking(2)
+    target, address = check_registers(first, words, "va"), check_registers(second, 1, "v")
     width = Width(4 * words)
     alignment = 1 << (width.size - 1).bit_length()
-    place = instruction.offset()
+    place = instruction.number("offset")
 
     def execute(waves: Waves) -> None:
         if waves.exec_mask() is not None:
@@ -101,37 +109,18 @@ def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operat
         if waves.watch is not None:
             waves.watch.loads(waves, waves.lds, offsets, target, width, None)
         loaded = np.moveaxis(read(waves.lds, offsets, width), 0, -1)
-        rows = _elements(np.ascontiguousarray(loaded), bits)
+        rows = codes_of(np.ascontiguousarray(loaded), bits)
         blocks = rows.reshape(waves.count, LANES // _BLOCK, -1, _BLOCK)
         columns = blocks.swapaxes(-1, -2).reshape(waves.count, LANES, -1)
-        put(waves, np.moveaxis(_packed(columns, bits), -1, 0), target, width, None)
+        put(waves, np.moveaxis(words_of_codes(columns, bits), -1, 0), target, width, None)
 
     return Operation(execute, "lds", reads_of(address), (target,))
 
 
-def _elements(words: Array, bits: int) -> Array:
-    """Words (count, 64, n) as codes of so many bits, (count, 64, items)."""
-    if bits in (8, 16):
-        return words.view(np.uint8 if bits == 8 else np.uint16)
-    unpacked = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
-    groups = unpacked.reshape(*words.shape[:-1], -1, bits)
-    return np.asarray(groups @ (1 << np.arange(bits))).astype(np.uint8)
-
-
-def _packed(codes: Array, bits: int) -> Array:
-    if bits in (8, 16):
-        return np.ascontiguousarray(codes).view(np.uint32)
-    spread = (codes[..., None] >> np.arange(bits) & 1).astype(np.uint8)
-    flat = spread.reshape(*codes.shape[:-1], -1)
-    return np.packbits(flat, axis=-1, bitorder="little").view(np.uint32)
-
-
 def _permute(instruction: Instruction, backward: bool) -> Operation:
     """Values from, or to, the lanes that addresses name; LDS itself is not touched."""
-    target, address, data = instruction.operands
-    target = as_register(target)
-    data = as_register(data)
-    displacement = np.uint32(instruction.offset())
+    target, address, data = (check_registers(o, 1, "v") for o in instruction.taking(3))
+    displacement = np.uint32(instruction.number("offset"))
 
     def moved(waves: Waves, source: Waves) -> Array:
         values = np.broadcast_to(source.read_vector(data, "u32"), (waves.count, LANES))
@@ -157,14 +146,11 @@ def _permute(instruction: Instruction, backward: bool) -> Operation:
 
 def _swizzle(instruction: Instruction) -> Operation | None:
     """ds_swizzle_b32: a fixed pattern in groups of 32 lanes, or of four."""
-    target, source = instruction.operands[:2]
-    if not isinstance(target, Register) or not isinstance(source, Register):
+    if set(instruction.modifiers) - {"offset"}:
         return None
+    target, source = (check_registers(o, 1, "v") for o in instruction.taking(2))
     lane = np.arange(LANES)
-    offset = instruction.modifiers.get("offset", "0")
-    if offset.startswith("swizzle("):
-        return None
-    pattern = int(offset, 0)
+    pattern = instruction.number("offset")
     if pattern >> 15:
         chosen = lane // 4 * 4 + (pattern >> 2 * (lane % 4) & 3)
     else:
@@ -183,22 +169,15 @@ def _swizzle(instruction: Instruction) -> Operation | None:
     return Operation(execute, "lds", (Read(source, moved=True),), (target,), flow=moved)
 
 
-def _atomic(instruction: Instruction, name: str, kind: str, returns: bool) -> Operation:
-    operands = list(instruction.operands)
-    target = operands.pop(0) if returns else None
-    address, *data = operands
-    combine, kind = ATOMICS[name], kind_of(name, kind)
-    place = instruction.offset()
+def _atomic(instruction: Instruction, update: Update, returns: bool) -> Operation:
+    operands = instruction.taking(1 + update.atomic.values + returns)
+    target = check_registers(operands.pop(0), update.words, "va") if returns else None
+    address = check_registers(operands.pop(0), 1, "v")
+    data = [check_registers(operand, update.words, "va") for operand in operands]
+    place, size = instruction.number("offset"), update.size
 
     def execute(waves: Waves) -> None:
-        size = bytes_of(kind)
         offsets, mask = _reach(waves, address, place, size, size)
-        atomic(waves, waves.lds, offsets, combine, kind, data, target, mask)
+        update_memory(waves, waves.lds, offsets, update, data, target, mask)
 
-    writes = (target,) if isinstance(target, Register) else ()
-    return Operation(execute, "lds", reads_of(address, *data), writes)
-
-
-def _two(register: Operand, words: int) -> list[Operand]:
-    register = as_register(register)
-    return [Register(register.bank, register.index + i * words, words) for i in range(2)]
+    return Operation(execute, "lds", reads_of(address, *data), (target,) if target else ())

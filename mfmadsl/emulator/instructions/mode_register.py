@@ -23,7 +23,7 @@ _MODE_FIELDS = 0x3FF
 
 
 def compile_mode(instruction: Instruction, machine: Machine) -> Operation | None:
-    """Bits of the MODE register, written or read; the parser leaves its name in a modifier."""
+    """What accesses bits of the MODE register, whose name the parser leaves in a modifier."""
     match = _HARDWARE_REGISTER.fullmatch(instruction.modifiers.get("hwreg", ""))
     if not match or set(instruction.modifiers) != {"hwreg"}:
         return None
@@ -31,7 +31,7 @@ def compile_mode(instruction: Instruction, machine: Machine) -> Operation | None
     if not 1 <= width <= 32 - low:
         raise OperandError("a field of 32 bits")
     mask = np.uint32(((1 << width) - 1) << low)
-    (operand,) = instruction.operands
+    (operand,) = instruction.taking(1)
     if instruction.name == "s_getreg_b32":
         target = check_target(operand, 1, "s")
 

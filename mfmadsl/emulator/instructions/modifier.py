@@ -6,29 +6,14 @@ LLVM's assembler. What an encoding has no meaning for is refused, like what is n
 
 from __future__ import annotations
 
-import re
-
-from mfmadsl.emulator.instructions.row import Row
+from mfmadsl.emulator.instructions.row import Row, Special
 from mfmadsl.emulator.instructions.source import DPP_CONTROLS, DPP_MODIFIERS
-from mfmadsl.emulator.machine.wave import width_of
+from mfmadsl.emulator.machine.bits import width_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Literal, Register
 
 SUB_WORD = frozenset(["dst_sel", "dst_unused", "src0_sel", "src1_sel"])
 _ENCODINGS = ("e32", "e64", "sdwa", "dpp")
-_VOP3_ONLY = frozenset(
-    [
-        *(f"v_{name}_f64" for name in ("add", "mul", "max", "min", "ldexp")),
-        *(f"v_{name}_i{bits}" for name in ("add", "sub") for bits in (16, 32)),
-        *(f"v_cvt_{name}_f32" for name in ("pkrtz_f16", "pk_f16", "pk_bf16", "pknorm_i16",
-                                           "pknorm_u16", "pk_fp8", "pk_bf8")),
-        "v_ldexp_f32", "v_mul_legacy_f32", "v_bfm_b32", "v_lshlrev_b64", "v_lshrrev_b64",
-        "v_ashrrev_i64", "v_mul_lo_u32", "v_mul_hi_u32", "v_mul_hi_i32", "v_bcnt_u32_b32",
-        "v_cvt_pk_u16_u32", "v_cvt_pk_i16_i32", "v_pack_b32_f16",
-    ]
-)  # fmt: skip
-_WITH_CONSTANT = re.compile(r"v_(fma|mad)(mk|ak)_f\d+")
-_ACCUMULATION = re.compile(r"v_accvgpr_(read|write|mov)_b32")
 
 
 def base_name(name: str) -> str:
@@ -51,34 +36,38 @@ def encoding_of(instruction: Instruction) -> str:
 
 def known_modifiers(instruction: Instruction, row: Row) -> bool:
     """Whether an instruction of a row has an encoding and modifiers that the row has."""
-    name, encoding = base_name(instruction.name), encoding_of(instruction)
+    encoding = encoding_of(instruction)
     if is_extended(instruction) and encoding != "sdwa":
         return False
-    sources = len(row.kinds) - row.reads_mode
-    wide = row.result.itemsize == 8 or any(width_of(kind) == 64 for kind in row.kinds)
+    if encoding != "e64" and not row.has_short_form:
+        return False
     plain = not instruction.modifiers and not has_register_modifiers(instruction)
-    if match := _ACCUMULATION.fullmatch(name):
-        return plain and encoding in ("e64", "e32" if match[1] == "mov" else "e64")
-    if _WITH_CONSTANT.fullmatch(name):
-        return plain
-    has_short = name not in _VOP3_ONLY and (sources < 3 or row.accumulates)
-    has_short = has_short and not name.startswith("v_cvt_scalef32")
+    if encoding == "e32" or row.bare:
+        return plain and encoding in ("e32", "e64")
     output = frozenset(["clamp", "mul", "div"]) if row.result.kind == "f" else frozenset()
     output = output | {"clamp"} if row.saturating else output
     if encoding == "e64":
-        allowed = output | ({"op_sel"} if has_op_sel(name, row) else frozenset())
+        allowed = output | ({"op_sel"} if row.has_op_sel else frozenset())
         return _only(instruction, allowed) and _known_op_sel(instruction, row)
-    if not has_short:
-        return False
-    if encoding == "e32":
-        return plain
     if encoding == "dpp":
-        return known_dpp(instruction, wide)
+        return known_dpp(instruction, row.is_wide)
     if is_narrow_source(row):
         return _only(instruction, output | {"src0_sel"}) and not is_extended(instruction)
-    if wide or row.accumulates:
+    if row.is_wide or row.accumulates:
         return False
-    return known_sub_words(instruction, sources, output)
+    return known_sub_words(instruction, row.source_count, output)
+
+
+def known_special_modifiers(instruction: Instruction, special: Special) -> bool:
+    """Whether an instruction that is no row has an encoding and modifiers that it knows."""
+    encoding = encoding_of(instruction)
+    if special.sub_words and encoding in ("sdwa", "dpp"):
+        return known_dpp(instruction) if encoding == "dpp" else known_sub_words(instruction, 2)
+    if encoding in ("sdwa", "dpp") or set(instruction.modifiers) - special.modifiers:
+        return False
+    return not has_source_modifiers(instruction) or (
+        special.signed and encoding != "e32" and not is_extended(instruction)
+    )
 
 
 def known_sub_words(
@@ -107,7 +96,10 @@ def has_source_modifiers(instruction: Instruction) -> bool:
 
 
 def has_register_modifiers(instruction: Instruction) -> bool:
-    """The same of registers: of a constant, the assembler can change the sign itself."""
+    """Whether a register is negated, made positive, or extended.
+
+    The sign of a constant can be changed by the assembler itself.
+    """
     return is_extended(instruction) or any(
         o.negate or o.absolute for o in instruction.operands if isinstance(o, Register)
     )
@@ -116,13 +108,6 @@ def has_register_modifiers(instruction: Instruction) -> bool:
 def is_extended(instruction: Instruction) -> bool:
     """Whether an operand is extended by its sign, as only SDWA does."""
     return any(isinstance(o, Register) and o.extend for o in instruction.operands)
-
-
-def has_op_sel(name: str, row: Row) -> bool:
-    """Whether op_sel says which halves (or bytes) of registers an instruction takes and gives."""
-    narrow = row.result.itemsize == 2 or any(width_of(kind) < 32 for kind in row.kinds)
-    no_short_form = name in _VOP3_ONLY or len(row.kinds) > 2 or name.startswith("v_cvt_scalef32")
-    return narrow and no_short_form and "_legacy_" not in name and not row.accumulates
 
 
 def is_narrow_source(row: Row) -> bool:
@@ -142,11 +127,11 @@ def _known_values(instruction: Instruction) -> bool:
 
 def _known_op_sel(instruction: Instruction, row: Row) -> bool:
     """Whether op_sel chooses halves only of what has them."""
-    if "op_sel" not in instruction.modifiers:
+    flags = instruction.written_flags("op_sel")
+    if flags is None:
         return True
-    kinds = row.kinds[: len(row.kinds) - row.reads_mode]
-    flags = instruction.flags("op_sel", 0)
-    if len(flags) not in (len(kinds), len(kinds) + 1) or set(flags) - {0, 1}:
+    kinds = row.kinds[: row.source_count]
+    if len(flags) not in (len(kinds), len(kinds) + 1):
         return False
     halves = [width_of(kind) < 32 for kind in kinds] + [row.result.itemsize == 2]
     if kinds[0] == "u8":  # its byte takes two flags

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.model import assumed
 
 
@@ -129,3 +129,16 @@ def scales(codes: Array) -> Array:
     """E8M0: a power of two, 2**(code - 127); 255 is NaN."""
     powers = np.ldexp(1.0, codes.astype(np.int64) - 127)
     return np.where(codes == 255, np.nan, powers)
+
+
+def from_bfloat(bits: Array) -> npt.NDArray[np.float32]:
+    """The numbers that the bits of bfloat16 stand for."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def to_bfloat(a: Array) -> Array:
+    """The bits of the nearest bfloat16, ties to even; NaN stays NaN."""
+    bits = a.astype(np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
+    quiet = bits >> np.uint32(16) | np.uint32(0x40)
+    return np.where(np.isnan(a), quiet, rounded).astype(np.uint16)

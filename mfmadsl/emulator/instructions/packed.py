@@ -18,11 +18,12 @@ from mfmadsl.emulator.instructions.floating import (
 )
 from mfmadsl.emulator.instructions.integer import arithmetic
 from mfmadsl.emulator.instructions.modifier import base_name, has_source_modifiers
-from mfmadsl.emulator.instructions.row import Row, row
-from mfmadsl.emulator.instructions.source import Source, half_of
+from mfmadsl.emulator.instructions.row import Row, flushed_row, row
+from mfmadsl.emulator.instructions.source import Source, half_of, reads_of_sources
+from mfmadsl.emulator.machine.bits import Array, beside, pair_of_halves, pair_of_words
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
     Literal,
@@ -98,19 +99,18 @@ def _move(instruction: Instruction) -> Operation | None:
     """The low result is a word of the first source, the high one of the second."""
     if set(instruction.modifiers) - {"op_sel"}:
         return None
-    register, *sources = instruction.operands
+    register, *sources = instruction.taking(3)
     target = check_target(register, 2)
     chosen = instruction.flags("op_sel", 2)
     words = [_word(s, "b32", bool(which)) for s, which in zip(sources, chosen, strict=True)]
 
     def moved(_: Waves, data: Waves) -> Array:
-        low, high = (word.read(data).astype(np.uint64) for word in words)
-        return np.asarray(low | high << np.uint64(32))
+        return pair_of_words(*(word.read(data) for word in words))
 
     def execute(waves: Waves) -> None:
         waves.write_vector(target, moved(waves, waves))
 
-    reads = tuple(replace(r, moved=True) for word in words if (r := word.register_read()))
+    reads = tuple(replace(read, moved=True) for read in reads_of_sources(words))
     return Operation(execute, "valu", reads, (target,), flow=moved)
 
 
@@ -120,9 +120,10 @@ def _pair(
     row: Row,
     part_of: Callable[[Operand, str, bool], Source],
 ) -> Operation | None:
-    """The same operation twice; op_sel picks the parts for the low result, op_sel_hi the others.
+    """One operation on two parts of the sources.
 
-    neg_lo and neg_hi negate them, where they are floats; clamp works on each result.
+    op_sel picks the parts for the low result, op_sel_hi the others. neg_lo and neg_hi negate them,
+    where they are floats; clamp works on each result.
     """
     floating = row.kinds[0][0] == "f"
     allowed = {"op_sel", "op_sel_hi"} | ({"neg_lo", "neg_hi"} if floating else set())
@@ -131,9 +132,10 @@ def _pair(
         allowed.add("clamp")
     if set(instruction.modifiers) - allowed or has_source_modifiers(instruction):
         return None
-    register, *operands = instruction.operands
+    register, *operands = instruction.taking(1 + len(row.kinds))
     bits = 8 * row.result.itemsize
     target = check_target(register, bits // 16)
+    pair_of = pair_of_halves if bits == 16 else pair_of_words
     halves = []
     for select, negate, default in (("op_sel", "neg_lo", 0), ("op_sel_hi", "neg_hi", 1)):
         chosen = zip(
@@ -144,7 +146,7 @@ def _pair(
             strict=True,
         )
         halves.append([(part_of(o, kind, part == 1), sign) for o, kind, part, sign in chosen])
-    compute = machine.flushing(row).compute
+    compute = flushed_row(row, machine).compute
     if clamp and row.saturating:
         compute = row.saturating
 
@@ -152,22 +154,21 @@ def _pair(
         values = (source.read(waves) for source, _ in sources)
         signed = (-v if sign else v for v, (_, sign) in zip(values, sources, strict=True))
         value = np.asarray(compute(*signed))
-        value = machine.clamped(value) if clamp and floating else value
-        return value.view(f"u{bits // 8}").astype(f"u{bits // 4}")
+        return machine.clamped(value) if clamp and floating else value
 
     def execute(waves: Waves) -> None:
         low, high = (half(waves, sources) for sources in halves)
-        waves.write_vector(target, np.asarray(low | high << high.dtype.type(bits)))
+        waves.write_vector(target, pair_of(low, high))
 
-    reads = tuple(r for sources in halves for s, _ in sources if (r := s.register_read()))
-    return Operation(execute, "valu", reads, (target,))
+    reads = reads_of_sources([source for sources in halves for source, _ in sources])
+    return Operation(execute, row.unit, reads, (target,), slots=row.issue_slots)
 
 
 def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation | None:
     """v_fma_mix: each source is an f32, or one half of a register if its op_sel_hi is set."""
     if set(instruction.modifiers) - {"op_sel", "op_sel_hi", "clamp"}:
         return None
-    register, *operands = instruction.operands
+    register, *operands = instruction.taking(4)
     target = check_target(register, 1)
     sources = []
     for operand, narrow, high in zip(
@@ -192,20 +193,17 @@ def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation |
             waves.write_vector(target, result)
             return
         half = result.astype(np.float16).view(np.uint16).astype(np.uint32)
-        old = waves.read_vector(target, "u32")
-        if form == "mixhi_f16":
-            waves.write_vector(target, old & np.uint32(0xFFFF) | half << np.uint32(16))
-        else:
-            waves.write_vector(target, old & np.uint32(0xFFFF0000) | half)
+        place = "hi" if form == "mixhi_f16" else "lo"
+        waves.write_vector(target, beside(waves.read_vector(target, "u32"), half, place))
 
-    reads = tuple(r for source in sources if (r := source.register_read()))
+    reads = reads_of_sources(sources)
     return Operation(execute, "valu", reads, (target,))
 
 
 def _word(operand: Operand, kind: str, high: bool) -> Source:
     """The low or high word of a pair.
 
-    Raises ValueError for the high word of a constant: LLVM uses none, and no manual says what it
+    Raises OperandError for the high word of a constant: LLVM uses none, and no manual says what it
     is.
     """
     if isinstance(operand, Literal):

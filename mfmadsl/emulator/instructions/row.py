@@ -1,28 +1,51 @@
-"""A row of the instruction table: the types of an instruction's sources, and what it computes."""
+"""A row of the instruction table: all that there is to say of one instruction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.machine.wave import Array, dtype_of
+from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of, width_of
+from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.machine.operation import Operation, Unit
+from mfmadsl.emulator.text.assembly import Instruction
 
-Compute = Callable[..., Array]
+QUARTER_RATE = 4
+"""Slots of the functions that the vector ALU approximates: exp, log, rcp, rsq, sqrt, sin and cos
+(ROCm Compute Profiler, "Performance model": a quarter of the lanes at once)."""
+
+HALF_RATE = 2
+"""Slots of instructions on 64 bits, and of products of 32 bits (the same source)."""
+
+_HELD_AS = {"u8": "u32", "k16": "i32", "n16": "u32"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """`compute` takes the sources as arrays of `kinds` and gives the result, whose type it sets.
+    """An instruction that takes sources of fixed types and computes a result from them.
 
-    `moves` lists the sources whose bits the instruction only moves, masks or merges, so that bits
-    that nobody wrote may pass through it; all other sources must be defined. With `accumulates`,
-    the target is the last source; with `reads_mode` the MODE register is. `saturating` is what
-    `clamp` makes of an integer instruction. `adds` marks sums, where what is undefined spreads
-    upward.
+    What it computes: `compute` takes the sources as arrays of `kinds` and gives the result, whose
+    type it sets. A `u8` is a byte of a word; `k16` and `n16` are constants of 16 bits, with a sign
+    and without. With `accumulates`, the target is the last source; with `reads_mode` the MODE
+    register is; with `takes_scc` the scalar condition code follows all, and `scc` makes the new one
+    of them and of the result. `saturating` is what `clamp` makes of an instruction on integers.
+    With `keeps_half`, the result is one half of a register, whose other half stays.
+
+    How undefined bits flow: `moves` lists the sources whose bits the instruction only moves, masks
+    or merges, so that bits that nobody wrote may pass through it; all other sources must be
+    defined. `adds` marks sums, where what is undefined spreads upward.
+
+    How it is written: `banks` are those of the target's registers and of the sources'. `short` says
+    whether there are encodings of 32 bits, and with them SDWA and DPP; None is for those that have
+    them unless they have three sources and another target. A `bare` one has no modifiers at all,
+    one without `op_sel` not that one, though its operands are halves.
+
+    What it costs: `unit` executes it, for so many turns of issuing as `slots` says; None is one, or
+    two where a source or the result has 64 bits.
     """
 
     kinds: tuple[str, ...]
@@ -32,13 +55,23 @@ class Row:
     saturating: Compute | None = None
     reads_mode: bool = False
     adds: bool = False
+    scc: Compute | None = None
+    takes_scc: bool = False
+    keeps_half: bool = False
+    banks: tuple[str, str] = ("v", "vs")
+    short: bool | None = None
+    bare: bool = False
+    op_sel: bool = True
+    unit: Unit = "valu"
+    slots: int | None = None
 
     @cached_property
     def result(self) -> np.dtype[Any]:
         """The type of the result."""
-        zeros = [np.zeros(1, dtype_of("u32" if kind == "u8" else kind)) for kind in self.kinds]
+        zeros = [np.zeros(1, dtype_of(_HELD_AS.get(kind, kind))) for kind in self.kinds]
+        condition = [np.zeros(1, np.bool_)] if self.takes_scc else []
         with np.errstate(all="ignore"):
-            return np.asarray(self.compute(*zeros)).dtype
+            return np.asarray(self.compute(*zeros, *condition)).dtype
 
     @property
     def result_words(self) -> int:
@@ -50,10 +83,61 @@ class Row:
         """Whether it takes or gives floats."""
         return any(kind[0] == "f" for kind in self.kinds) or self.result.kind == "f"
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether a source or the result has 64 bits."""
+        return self.result.itemsize == 8 or any(width_of(kind) == 64 for kind in self.kinds)
 
-def row(kinds: str, compute: Compute, *moves: int, accumulates: bool = False) -> Row:
+    @property
+    def source_count(self) -> int:
+        """How many sources there are besides the MODE register."""
+        return len(self.kinds) - self.reads_mode
+
+    @property
+    def has_short_form(self) -> bool:
+        """Whether it has encodings of 32 bits."""
+        if self.short is not None:
+            return self.short
+        return self.source_count < 3 or self.accumulates
+
+    @property
+    def has_op_sel(self) -> bool:
+        """Whether op_sel says which halves (or bytes) of registers it takes and gives."""
+        narrow = self.result.itemsize == 2 or any(width_of(kind) < 32 for kind in self.kinds)
+        return self.op_sel and narrow and not self.has_short_form and not self.accumulates
+
+    @property
+    def issue_slots(self) -> int:
+        """For how many turns of issuing its unit is busy with it."""
+        if self.slots is not None:
+            return self.slots
+        return HALF_RATE if self.is_wide else 1
+
+
+@dataclass(frozen=True)
+class Special:
+    """An instruction whose operands are more than sources of fixed types: `compile_one` reads them.
+
+    Of its modifiers it knows `modifiers`; with `sub_words` those of SDWA and DPP, which choose from
+    two sources; with `signed` those that negate a float or make it positive.
+    """
+
+    compile_one: Callable[[Instruction], Operation]
+    modifiers: frozenset[str] = frozenset()
+    sub_words: bool = False
+    signed: bool = False
+
+
+def row(kinds: str, compute: Compute, *moves: int, **more: Any) -> Row:
     """A row whose types are written as one text."""
-    return Row(tuple(kinds.split()), compute, moves, accumulates)
+    return Row(tuple(kinds.split()), compute, moves, **more)
+
+
+def flushed_row(row: Row, machine: Machine) -> Row:
+    """A row with denormals flushed as the mode says."""
+    if not machine.flushed or not row.on_floats:
+        return row
+    return replace(row, compute=machine.flushed_compute(row.compute))
 
 
 def upward(undefined: Array) -> Array:

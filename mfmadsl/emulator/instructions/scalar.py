@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.integer import (
+    field_mask,
     leading_signs,
     leading_zeros,
     lowest_set,
@@ -19,21 +18,19 @@ from mfmadsl.emulator.instructions.integer import (
     reversed_bits,
 )
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compile_mode
+from mfmadsl.emulator.instructions.row import Row
+from mfmadsl.emulator.machine.bits import Array, Compute
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
-from mfmadsl.emulator.machine.wave import Array, Waves, dtype_of, width_of
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
-    EXEC,
     Literal,
     Operand,
     Register,
     check_source,
     check_target,
 )
-
-EXEC_PAIR = Register("s", EXEC, 2)
-Condition = Callable[..., Array]
 
 
 def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | None:
@@ -46,38 +43,14 @@ def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | No
     if name in SCALAR:
         return _plain(instruction, SCALAR[name])
     if name in SCALAR_COMPARE:
-        return _compare(instruction, *SCALAR_COMPARE[name])
+        return _compare(instruction, SCALAR_COMPARE[name])
     if name in SAVE_EXEC:
         return _save_exec(instruction, SAVE_EXEC[name])
     return None
 
 
-@dataclass(frozen=True)
-class ScalarRow:
-    """`compute` takes the sources, `scc` those and the result, and gives the condition code.
-
-    With `reads_target` the target is the last source, with `takes_scc` the condition code is
-    behind all. With `moves` the bits of its source may be undefined, and stay so.
-    """
-
-    kinds: tuple[str, ...]
-    compute: Callable[..., Array]
-    scc: Condition | None = None
-    takes_scc: bool = False
-    reads_target: bool = False
-    moves: bool = False
-
-    @cached_property
-    def result_words(self) -> int:
-        """How many registers the result takes."""
-        zeros = [np.zeros(1, dtype_of({"k16": "i32"}.get(kind, kind))) for kind in self.kinds]
-        condition = [np.zeros(1, dtype=np.bool_)] if self.takes_scc else []
-        return np.asarray(self.compute(*zeros, *condition)).itemsize // 4
-
-
-def _row(kinds: str, compute: Callable[..., Array], scc: Condition | None = None, **more: Any
-         ) -> ScalarRow:  # fmt: skip
-    return ScalarRow(tuple(kinds.split()), compute, scc, **more)
+def _row(kinds: str, compute: Compute, scc: Compute | None = None, **more: Any) -> Row:
+    return Row(tuple(kinds.split()), compute, scc=scc, unit="salu", slots=1, **more)
 
 
 def _nonzero(*values: Array) -> Array:
@@ -90,16 +63,6 @@ def _add_overflows(a: Array, b: Array, result: Array) -> Array:
 
 def _subtract_overflows(a: Array, b: Array, result: Array) -> Array:
     return ((a ^ b) & (a ^ result)) < 0
-
-
-def _mask(kind: str) -> Callable[..., Array]:
-    def compute(width: Array, offset: Array) -> Array:
-        limit = width_of(kind) - 1
-        one = np.dtype(f"u{width_of(kind) // 8}").type(1)
-        count, low = ((v & limit).astype(one.dtype) for v in (width, offset))
-        return ((one << count) - one) << low
-
-    return compute
 
 
 def _field(a: Array, control: Array) -> Array:
@@ -149,8 +112,8 @@ def _cast(dtype: type) -> Callable[..., Array]:
     return lambda a: a.astype(dtype).astype(np.int32)
 
 
-def _shift_add(shift: int) -> ScalarRow:
-    """(a << shift) + b, and its carry."""
+def _shift_add(shift: int) -> Row:
+    """The row of (a << shift) + b and its carry."""
     return _row(
         "u32 u32",
         lambda a, b: (a << np.uint32(shift)) + b,
@@ -162,16 +125,16 @@ def _choose(a: Array, b: Array, scc: Array) -> Array:
     return np.where(scc, a, b)
 
 
-SCALAR: dict[str, ScalarRow] = {
-    "s_mov_b32": _row("b32", lambda a: a, moves=True),
-    "s_mov_b64": _row("b64", lambda a: a, moves=True),
+SCALAR: dict[str, Row] = {
+    "s_mov_b32": _row("b32", lambda a: a, moves=(0,)),
+    "s_mov_b64": _row("b64", lambda a: a, moves=(0,)),
     "s_movk_i32": _row("k16", lambda a: a),
     "s_cmov_b32": _row("b32 b32", _choose,
-                       takes_scc=True, reads_target=True),
+                       takes_scc=True, accumulates=True),
     "s_cmov_b64": _row("b64 b64", _choose,
-                       takes_scc=True, reads_target=True),
+                       takes_scc=True, accumulates=True),
     "s_cmovk_i32": _row("k16 i32", _choose,
-                        takes_scc=True, reads_target=True),
+                        takes_scc=True, accumulates=True),
     "s_cselect_b32": _row("b32 b32", _choose, takes_scc=True),
     "s_cselect_b64": _row("b64 b64", _choose, takes_scc=True),
     "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a),
@@ -182,8 +145,8 @@ SCALAR: dict[str, ScalarRow] = {
         a.astype(np.int64) - b - scc), takes_scc=True),
     "s_add_i32": _row("i32 i32", lambda a, b: a + b, _add_overflows),
     "s_sub_i32": _row("i32 i32", lambda a, b: a - b, _subtract_overflows),
-    "s_addk_i32": _row("k16 i32", lambda a, b: a + b, _add_overflows, reads_target=True),
-    "s_mulk_i32": _row("k16 i32", lambda a, b: a * b, reads_target=True),
+    "s_addk_i32": _row("k16 i32", lambda a, b: a + b, _add_overflows, accumulates=True),
+    "s_mulk_i32": _row("k16 i32", lambda a, b: a * b, accumulates=True),
     "s_mul_i32": _row("i32 i32", lambda a, b: a * b),
     "s_mul_hi_u32": _row("u32 u32", lambda a, b: multiply_high(np.uint64, a, b)),
     "s_mul_hi_i32": _row("i32 i32", lambda a, b: multiply_high(np.int64, a, b)),
@@ -192,8 +155,8 @@ SCALAR: dict[str, ScalarRow] = {
     "s_max_u32": _row("u32 u32", np.maximum, lambda a, b, r: a > b),
     "s_min_i32": _row("i32 i32", np.minimum, lambda a, b, r: a < b),
     "s_max_i32": _row("i32 i32", np.maximum, lambda a, b, r: a > b),
-    "s_bfm_b32": _row("u32 u32", _mask("b32")),
-    "s_bfm_b64": _row("u32 u32", _mask("b64")),
+    "s_bfm_b32": _row("u32 u32", field_mask(32)),
+    "s_bfm_b64": _row("u32 u32", field_mask(64)),
     "s_bfe_u32": _row("u32 u32", _field, _nonzero),
     "s_bfe_i32": _row("i32 u32", _field, _nonzero),
     "s_bfe_u64": _row("u64 u32", _field, _nonzero),
@@ -205,9 +168,9 @@ SCALAR: dict[str, ScalarRow] = {
     "s_sext_i32_i16": _row("b32", _cast(np.int16)),
     "s_sext_i32_i8": _row("b32", _cast(np.int8)),
     "s_bitset0_b32": _row("u32 u32", lambda a, old: old & ~(np.uint32(1) << (a & 31)),
-                          reads_target=True),
+                          accumulates=True),
     "s_bitset1_b32": _row("u32 u32", lambda a, old: old | np.uint32(1) << (a & 31),
-                          reads_target=True),
+                          accumulates=True),
     **{f"s_lshl{shift}_add_u32": _shift_add(shift) for shift in range(1, 5)},
 }  # fmt: skip
 for _bits in ("b32", "b64"):
@@ -258,29 +221,32 @@ def _bit_is(expected: int) -> Callable[[Array, Array], Array]:
     return compare
 
 
-SCALAR_COMPARE: dict[str, tuple[str, str, Callable[[Array, Array], Array]]] = {
-    **{f"s_cmp_{name}_{kind}": (kind, kind, compare)
+SCALAR_COMPARE: dict[str, Row] = {
+    **{f"s_cmp_{name}_{kind}": _row(f"{kind} {kind}", compare)
        for name, compare in _RELATIONS.items() for kind in ("u32", "i32")},
-    **{f"s_cmpk_{name}_{kind}": (kind, "k16" if kind == "i32" else "n16", compare)
+    **{f"s_cmpk_{name}_{kind}": _row(f"{kind} {'k16' if kind == 'i32' else 'n16'}", compare)
        for name, compare in _RELATIONS.items() for kind in ("u32", "i32")},
-    "s_cmp_eq_u64": ("u64", "u64", np.equal),
-    "s_cmp_lg_u64": ("u64", "u64", np.not_equal),
-    **{f"s_bitcmp{bit}_b{bits}": (f"u{bits}", "u32", _bit_is(bit))
+    "s_cmp_eq_u64": _row("u64 u64", np.equal),
+    "s_cmp_lg_u64": _row("u64 u64", np.not_equal),
+    **{f"s_bitcmp{bit}_b{bits}": _row(f"u{bits} u32", _bit_is(bit))
        for bit in (0, 1) for bits in (32, 64)},
 }  # fmt: skip
-SAVE_EXEC: dict[str, Callable[[Array, Array], Array]] = {
-    "s_and_saveexec_b64": lambda s, e: s & e,
-    "s_or_saveexec_b64": lambda s, e: s | e,
-    "s_xor_saveexec_b64": lambda s, e: s ^ e,
-    "s_andn1_saveexec_b64": lambda s, e: ~s & e,
-    "s_andn2_saveexec_b64": lambda s, e: s & ~e,
-    "s_orn1_saveexec_b64": lambda s, e: ~s | e,
-    "s_orn2_saveexec_b64": lambda s, e: s | ~e,
-    "s_nand_saveexec_b64": lambda s, e: ~(s & e),
-    "s_nor_saveexec_b64": lambda s, e: ~(s | e),
-    "s_xnor_saveexec_b64": lambda s, e: ~(s ^ e),
+SAVE_EXEC: dict[str, Row] = {
+    f"s_{name}_saveexec_b64": _row("b64 b64", combine)
+    for name, combine in {
+        "and": lambda s, e: s & e,
+        "or": lambda s, e: s | e,
+        "xor": lambda s, e: s ^ e,
+        "andn1": lambda s, e: ~s & e,
+        "andn2": lambda s, e: s & ~e,
+        "orn1": lambda s, e: ~s | e,
+        "orn2": lambda s, e: s | ~e,
+        "nand": lambda s, e: ~(s & e),
+        "nor": lambda s, e: ~(s | e),
+        "xnor": lambda s, e: ~(s ^ e),
+    }.items()
 }
-"""From the source and EXEC to the new EXEC; the old one goes to the target."""
+"""How the new EXEC follows from the source and EXEC; the old one goes to the target."""
 
 
 def _read(waves: Waves, operand: Operand, kind: str) -> Array:
@@ -301,17 +267,17 @@ def _short_constant(operand: Operand, kind: str) -> np.int32 | np.uint32:
 
 
 def _check(operand: Operand, kind: str) -> None:
-    """Whether an operand can be a scalar source. Raises ValueError if it cannot."""
+    """Whether an operand can be a scalar source. Raises OperandError if it cannot."""
     if kind in ("k16", "n16"):
         _short_constant(operand, kind)
     else:
         check_source(operand, kind, "s")
 
 
-def _plain(instruction: Instruction, row: ScalarRow) -> Operation:
-    first, *operands = instruction.operands
+def _plain(instruction: Instruction, row: Row) -> Operation:
+    first, *operands = instruction.taking(1 + len(row.kinds) - row.accumulates)
     target = check_target(first, row.result_words, "s")
-    if row.reads_target:
+    if row.accumulates:
         operands.append(target)
     typed = list(zip(operands, row.kinds, strict=True))
     for operand, kind in typed:
@@ -329,34 +295,34 @@ def _plain(instruction: Instruction, row: ScalarRow) -> Operation:
     def flow(_: Waves, undefined: Waves) -> Array:
         return _read(undefined, *typed[0])
 
-    reads = tuple(Read(o, moved=row.moves) for o, _ in typed if isinstance(o, Register))
-    return Operation(execute, "salu", reads, (target,), flow=flow if row.moves else None)
+    moved = bool(row.moves)
+    reads = tuple(Read(o, moved=moved) for o, _ in typed if isinstance(o, Register))
+    return Operation(execute, row.unit, reads, (target,), flow=flow if moved else None)
 
 
-def _compare(
-    instruction: Instruction, left: str, right: str, compare: Callable[[Array, Array], Array]
-) -> Operation:
-    a, b = instruction.operands
+def _compare(instruction: Instruction, row: Row) -> Operation:
+    a, b = instruction.taking(2)
+    left, right = row.kinds
     _check(a, left)
     _check(b, right)
 
     def execute(waves: Waves) -> None:
-        result = compare(_read(waves, a, left), _read(waves, b, right))
+        result = row.compute(_read(waves, a, left), _read(waves, b, right))
         waves.scc = np.broadcast_to(result, (waves.count,))
 
-    return Operation(execute, "salu", reads_of(a, b))
+    return Operation(execute, row.unit, reads_of(a, b))
 
 
-def _save_exec(instruction: Instruction, combine: Callable[[Array, Array], Array]) -> Operation:
-    first, source = instruction.operands
+def _save_exec(instruction: Instruction, row: Row) -> Operation:
+    first, source = instruction.taking(2)
     target = check_target(first, 2, "s")
     check_source(source, "b64", "s")
 
     def execute(waves: Waves) -> None:
         active = waves.read_scalar(EXEC_PAIR, "b64")
-        result = combine(waves.read_scalar(source, "b64"), active)
+        result = row.compute(waves.read_scalar(source, "b64"), active)
         waves.write_scalar(target, active)
         waves.write_scalar(EXEC_PAIR, result)
         waves.scc = _nonzero(result)
 
-    return Operation(execute, "salu", reads_of(source), (target, EXEC_PAIR))
+    return Operation(execute, row.unit, reads_of(source), (target, EXEC_PAIR))

@@ -6,12 +6,20 @@ import re
 
 import numpy as np
 
+from mfmadsl.emulator.machine.bits import Array, pair_of_words
 from mfmadsl.emulator.machine.memory import AccessError
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Operand, Register, as_register
+from mfmadsl.emulator.text.operand import (
+    Literal,
+    Operand,
+    Register,
+    check_registers,
+    check_source,
+    check_target,
+)
 
 _LOAD = re.compile(r"s_(buffer_)?load_dword(x2|x4|x8|x16|)")
 _FLAGS = {"glc", "offset"}
@@ -23,16 +31,17 @@ def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None
     match = _LOAD.fullmatch(instruction.name)
     if not match or set(instruction.modifiers) - _FLAGS:
         return None
-    target, base, *offset = instruction.operands
-    target = as_register(target)
-    base = as_register(base)
+    first, second, *rest = instruction.taking(2, 3)
+    target = check_target(first, int(match[2][1:] or 1), "s")
+    base = check_registers(second, 4 if match[1] else 2, "s")
+    offset = rest[0] if rest else Literal("0")
+    check_source(offset, "u32", "s")
     load = _buffer_load if match[1] else _load
-    reads = reads_of(base, *offset)
+    reads = reads_of(base, offset)
+    constant = np.uint64(instruction.number("offset", bits=20))
 
     def execute(waves: Waves) -> None:
-        displacement: Array = np.array(instruction.offset(), np.uint64)
-        for part in offset:
-            displacement = displacement + waves.read_scalar(part, "u32")
+        displacement: Array = constant + waves.read_scalar(offset, "u32")
         load(waves, target, base, displacement & ~np.uint64(3))
 
     return Operation(execute, "smem", reads, (target,))
@@ -58,9 +67,9 @@ def _reach(waves: Waves, addresses: Array, wave: Array, size: int) -> Array:
 
 
 def _buffer_load(waves: Waves, target: Register, base: Register, displacement: Array) -> None:
-    """Through a descriptor: words beyond its size are 0."""
+    """Load words through a descriptor; those beyond its size are 0."""
     low, high, size, _ = waves.scalar[base.index : base.index + 4]
-    start = low.astype(np.uint64) | (high & 0xFFFF).astype(np.uint64) << np.uint64(32)
+    start = pair_of_words(low, high & np.uint32(0xFFFF))
     for i in range(target.count):
         at = np.broadcast_to(displacement + np.uint64(4 * i), (waves.count,))
         inside = at + np.uint64(4) <= size

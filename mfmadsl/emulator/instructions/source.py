@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import OperandError
+from mfmadsl.emulator.machine.bits import Array, Mask, modified, sign_extended, typed, width_of
 from mfmadsl.emulator.machine.operation import ALL_BITS, Read
-from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves, width_of
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Literal, Operand, Register, check_source
+from mfmadsl.emulator.text.operand import Literal, Operand, Register, check_source, parse_integer
 
 _AMOUNTS: dict[str, range | tuple[int, ...]] = {
     **dict.fromkeys(["row_shl", "row_shr", "row_ror"], range(1, 16)),
@@ -61,11 +62,14 @@ class LanePattern:
 def lane_pattern(modifiers: Mapping[str, str]) -> LanePattern | None:
     """The pattern that DPP modifiers describe, or None where there are none.
 
-    Raises ValueError for a pattern that does not exist.
+    Raises OperandError for a pattern that does not exist.
     """
     if not DPP_MODIFIERS & set(modifiers):
         return None
-    (control,) = DPP_CONTROLS & set(modifiers)
+    controls = DPP_CONTROLS & set(modifiers)
+    if len(controls) != 1:
+        raise OperandError("DPP has one control")
+    (control,) = controls
     source, exists = _sources_of_lanes(control, modifiers[control])
     lane = np.arange(LANES)
     rows, banks = (_four_bits(modifiers.get(name, "0xf")) for name in ("row_mask", "bank_mask"))
@@ -80,17 +84,18 @@ def _sources_of_lanes(control: str, value: str) -> tuple[npt.NDArray[np.int64], 
     lane = np.arange(LANES)
     row, within, all_exist = lane // 16 * 16, lane % 16, np.ones(LANES, dtype=np.bool_)
     if control == "quad_perm":
-        order = np.array([int(x) for x in value.strip("[]").split(",")])
-        if len(order) != 4 or order.min() < 0 or order.max() > 3:
-            raise OperandError(f"quad_perm of {value}")
+        chosen = [parse_integer(x.strip()) for x in value.strip("[]").split(",")]
+        order = np.array([x for x in chosen if x is not None and 0 <= x < 4])
+        if len(chosen) != 4 or len(order) != 4:
+            raise OperandError(f"quad_perm has four lanes from 0 to 3, not {value}")
         return lane // 4 * 4 + order[lane % 4], all_exist
     if control == "row_mirror":
         return row + 15 - within, all_exist
     if control == "row_half_mirror":
         return lane // 8 * 8 + 7 - lane % 8, all_exist
-    amount = int(value, 0)
-    if amount not in _AMOUNTS[control]:
-        raise OperandError(f"{control} by {value}")
+    amount = parse_integer(value)
+    if amount is None or amount not in _AMOUNTS[control]:
+        raise OperandError(f"there is no {control} by {value}")
     if control == "row_ror":
         return row + (within - amount) % 16, all_exist
     if control == "row_newbcast":
@@ -106,8 +111,8 @@ def _sources_of_lanes(control: str, value: str) -> tuple[npt.NDArray[np.int64], 
 
 
 def _four_bits(text: str) -> int:
-    mask = int(text, 0)
-    if mask not in range(16):
+    mask = parse_integer(text)
+    if mask is None or mask not in range(16):
         raise OperandError(f"a mask of four bits, not {text}")
     return mask
 
@@ -132,12 +137,11 @@ class Source:
             return self._typed(bits)
         plain = replace(operand, negate=False, absolute=False)
         wide = width_of(self.kind) == 64
-        value = self._typed(self._moved(waves, waves.read_vector(plain, "b64" if wide else "b32")))
-        value = np.abs(value) if operand.absolute else value
-        return -value if operand.negate else value
+        bits = self._moved(waves, waves.read_vector(plain, "b64" if wide else "b32"))
+        return modified(self._typed(bits), operand)
 
     def read_bits(self, waves: Waves) -> Array:
-        """The same bits as an unsigned number, without the modifiers of floats."""
+        """The bits that are read, as an unsigned number, without the modifiers of floats."""
         operand = self.operand
         if isinstance(operand, Register):
             operand = replace(operand, negate=False, absolute=False)
@@ -159,19 +163,10 @@ class Source:
         return bits if self.lanes is None else self.lanes.move(waves, bits)
 
     def _typed(self, bits: Array) -> Array:
-        dtype = {"u": np.uint32, "b": np.uint32, "i": np.int32, "f": np.float32}[self.kind[0]]
-        size = width_of(self.kind)
-        if size == 64:
-            return bits.view({"f": np.float64, "i": np.int64}.get(self.kind[0], np.uint64))
         if self.width and self.width < 32:
             bits = bits >> np.uint32(self.low) & np.uint32((1 << self.width) - 1)
-            if self.signed:
-                sign = np.uint32(1 << (self.width - 1))
-                bits = (bits ^ sign) - sign
-        if size == 16:
-            narrow = {"u": np.uint16, "b": np.uint16, "i": np.int16, "f": np.float16}
-            return bits.astype(np.uint16).view(narrow[self.kind[0]])
-        return bits.view(dtype)
+            bits = sign_extended(bits, self.width) if self.signed else bits
+        return typed(bits.astype(np.uint16) if width_of(self.kind) == 16 else bits, self.kind)
 
 
 def sources_of(
@@ -179,7 +174,7 @@ def sources_of(
 ) -> list[Source]:
     """The sources with their op_sel, SDWA selections and DPP pattern."""
     modifiers, pattern = instruction.modifiers, lane_pattern(instruction.modifiers)
-    high = [*instruction.flags("op_sel", len(kinds) + 1), 0]
+    high = [*(instruction.written_flags("op_sel") or []), *[0] * (len(kinds) + 1)]
     sources = []
     for i, (operand, kind) in enumerate(zip(operands, kinds, strict=True)):
         low, width = 0, 0
@@ -202,7 +197,12 @@ def reads_of_sources(sources: Sequence[Source]) -> tuple[Read, ...]:
 
 
 def selection(name: str) -> tuple[int, int]:
-    """The lowest bit and the width of an SDWA selection such as `WORD_1`."""
+    """The lowest bit and the width of an SDWA selection such as `WORD_1`.
+
+    Raises OperandError if there is no such one.
+    """
+    if name not in _SELECTIONS:
+        raise OperandError(f"SDWA does not select {name}")
     return _SELECTIONS[name]
 
 
@@ -210,7 +210,7 @@ def half_of(operand: Operand, kind: str, high: bool) -> Source:
     """One half of a register as a 16-bit number.
 
     A constant is that of 32 bits: above a float is 0, above an integer its sign (as LLVM splits
-    vectors of halves into constants). Raises ValueError for a constant that is not inline.
+    vectors of halves into constants). Raises OperandError for a constant that is not inline.
     """
     check_source(operand, kind)
     if not isinstance(operand, Literal):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mfmadsl.emulator.error import MALFORMED, EmulationError
+from mfmadsl.emulator.error import EmulationError, OperandError
 from mfmadsl.emulator.instructions.lds import compile_lds
 from mfmadsl.emulator.instructions.matrix import compile_matrix
 from mfmadsl.emulator.instructions.modifier import has_source_modifiers
@@ -29,37 +29,17 @@ _PLAIN_COMPILERS = (
     compile_scalar,
 )
 
-NO_EFFECT = frozenset(
-    [
-        "s_nop",
-        "s_setprio",
-        "s_sleep",
-        "s_waitcnt_depctr",
-        "s_icache_inv",
-        "s_dcache_inv",
-        "s_dcache_inv_vol",
-        "s_dcache_wb",
-        "s_dcache_wb_vol",
-        "buffer_wbl2",
-        "buffer_inv",
-        "buffer_wbinvl1",
-        "buffer_wbinvl1_vol",
-        "s_ttracedata",
-        "s_incperflevel",
-        "s_decperflevel",
-    ]
-)
-"""Instructions that change no register and no memory that a kernel can see."""
-
 
 def compile_instruction(instruction: Instruction, machine: Machine) -> Operation:
     """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""
     plain = () if has_source_modifiers(instruction) else _PLAIN_COMPILERS
+    reason = ""
     for compile_one in (*_VECTOR_COMPILERS, *plain):
         try:
             operation = compile_one(instruction, machine)
-        except MALFORMED:
-            break  # its operands are not what the manual gives it
+        except OperandError as error:  # its operands are not what the manual gives it
+            reason = f": {error}"
+            break
         if operation is not None:
             return operation
-    raise EmulationError("unknown instruction", instruction.line, instruction.text)
+    raise EmulationError(f"unknown instruction{reason}", instruction.line, instruction.text)

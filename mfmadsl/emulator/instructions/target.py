@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfmadsl.emulator.instructions.source import LanePattern, lane_pattern, selection
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.operation import ALL_BITS, Read
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 
@@ -63,7 +64,8 @@ def target_of(
         # LLVM assembles what does not say it as preserved.
         preserve = modifiers.get("dst_unused", "UNUSED_PRESERVE") == "UNUSED_PRESERVE"
         return Target(register, low, width, preserve)
-    flags = [*instruction.flags("op_sel", sources + 1), 0]
-    if flags[sources] or is_half:
-        return Target(register, 16 * flags[sources], 16, preserve=True)
+    flags = instruction.written_flags("op_sel") or []
+    high = sources < len(flags) and flags[sources] == 1
+    if high or is_half:
+        return Target(register, 16 * high, 16, preserve=True)
     return Target(register, lanes=lane_pattern(modifiers))

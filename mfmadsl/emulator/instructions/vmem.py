@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.atomic import ATOMICS, atomic, bytes_of, memory_atomic
+from mfmadsl.emulator.instructions.atomic import Update, find_memory_update, update_memory
 from mfmadsl.emulator.instructions.buffer import compile_buffer
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, Read, Unit, reads_of
 from mfmadsl.emulator.machine.transfer import (
     M0_REGISTER,
-    WIDTHS,
-    Width,
     fetch_to_lds,
     load,
     move_scratch,
     reach_global,
     store,
 )
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import WIDTHS, Width
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Operand, Register, Symbol, as_register
+from mfmadsl.emulator.text.operand import Operand, Register, Symbol, check_registers
 
 _MOVE = re.compile(r"(global|flat|scratch)_(load|store)_(\w+)")
-_TO_LDS = re.compile(r"(global|scratch)_load_lds_(\w+)")
+_TO_LDS = re.compile(r"global_load_lds_(\w+)")
 _ATOMIC = re.compile(r"(global|flat)_atomic_(\w+?)(_x2|_f32|_f64|_f16|_bf16)?")
 CACHE_FLAGS = frozenset({"sc0", "sc1", "nt", "glc", "slc", "scc", "dlc"})
 
@@ -39,69 +39,96 @@ def compile_vmem(instruction: Instruction, machine: Machine) -> Operation | None
     if set(instruction.modifiers) - {"offset"} - CACHE_FLAGS:
         return None
     if match := _TO_LDS.fullmatch(name):
-        return _global_to_lds(instruction, WIDTHS[match[2]])
+        width = WIDTHS.get(match[1])
+        return _global_to_lds(instruction, width) if width else None
     if match := _MOVE.fullmatch(name):
+        width = WIDTHS.get(match[3])
         move = _scratch if match[1] == "scratch" else _global
-        return move(instruction, match[2] == "load", WIDTHS[match[3]])
-    if (match := _ATOMIC.fullmatch(name)) and match[2] in ATOMICS:
-        return _atomic(instruction, match[2], match[3])
+        return move(instruction, match[2] == "load", width) if width else None
+    if match := _ATOMIC.fullmatch(name):
+        update = find_memory_update(match[2], match[3])
+        return _atomic(instruction, update) if update else None
     return None
 
 
-def _addresses(instruction: Instruction, address: Operand, base: Operand | None
-               ) -> Callable[[Waves], Array]:  # fmt: skip
-    """A 64-bit address in a pair of vector registers, or an offset from a scalar pair."""
-    displacement = np.uint64(instruction.offset() & 0xFFFF_FFFF_FFFF_FFFF)
+@dataclass(frozen=True)
+class _Place:
+    """Where lanes go: a 64-bit address in a pair of vector registers, or an offset from a scalar
+    pair, and a constant."""
+
+    address: Register
+    base: Register | None
+    displacement: np.uint64
+
+    def addresses(self, waves: Waves) -> Array:
+        if self.base is None:
+            return waves.read_vector(self.address, "u64") + self.displacement
+        scalar = waves.read_vector(self.base, "u64") + self.displacement
+        return scalar + waves.read_vector(self.address, "u32")
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return reads_of(self.address, *((self.base,) if self.base else ()))
+
+
+def _place(instruction: Instruction, address: Operand, base: Operand | None) -> _Place:
+    """The operands of an address; `base` is `off`, or missing in flat instructions."""
+    displacement = np.uint64(instruction.signed_number("offset") & 0xFFFF_FFFF_FFFF_FFFF)
     if base is None or isinstance(base, Symbol):
-        return lambda waves: waves.read_vector(address, "u64") + displacement
+        return _Place(check_registers(address, 2, "v"), None, displacement)
+    pair = check_registers(base, 2, "s")
+    return _Place(check_registers(address, 1, "v"), pair, displacement)
 
-    def addresses(waves: Waves) -> Array:
-        scalar = waves.read_vector(base, "u64") + displacement
-        return scalar + waves.read_vector(address, "u32")
 
-    return addresses
+def _is_flat(instruction: Instruction) -> bool:
+    return instruction.name.startswith("flat")
 
 
 def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
-    first, second, *base = instruction.operands
-    address, data = (second, first) if is_load else (first, second)
-    data = as_register(data)
-    addresses = _addresses(instruction, address, base[0] if base else None)
-    unit: Unit = "flat" if instruction.name.startswith("flat") else "vmem"
+    unit: Unit = "flat" if _is_flat(instruction) else "vmem"
+    first, second, *base = instruction.taking(2 if unit == "flat" else 3)
+    address, moved = (second, first) if is_load else (first, second)
+    data = check_registers(moved, width.registers, "va")
+    place = _place(instruction, address, base[0] if base else None)
     # What may lie in scratch memory is aligned for it.
     alignment = min(width.size, 4) if unit == "flat" else 1
 
     def execute(waves: Waves) -> None:
         mask = waves.exec_mask()
-        offsets, mask = reach_global(waves, addresses(waves), mask, width.size, alignment)
+        addresses = place.addresses(waves)
+        offsets, mask = reach_global(waves, addresses, mask, width.size, alignment)
         (load if is_load else store)(waves, waves.memory, offsets, data, width, mask)
 
     if is_load:
         kept = (Read(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
-        reads = reads_of(address, *base) + (kept if width.half else ())
-        return Operation(execute, unit, reads, (data,))
-    return Operation(execute, unit, (*reads_of(address, *base), Read(data, moved=True)))
+        return Operation(execute, unit, place.reads + (kept if width.half else ()), (data,))
+    return Operation(execute, unit, (*place.reads, Read(data, moved=True)))
 
 
 def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
-    """Straight to LDS, at M0 and the offset: one lane's data after the other."""
-    address, base = instruction.operands
-    addresses = _addresses(instruction, address, base)
-    place = instruction.offset()
+    """A load straight to LDS, at M0 and the offset: one lane's data after the other."""
+    address, base = instruction.taking(2)
+    place = _place(instruction, address, base)
+    in_lds = instruction.number("offset")
 
     def execute(waves: Waves) -> None:
-        fetch_to_lds(waves, addresses(waves), waves.exec_mask(), waves.exec_mask(), place, width)
+        lanes = waves.exec_mask()
+        fetch_to_lds(waves, place.addresses(waves), lanes, lanes, in_lds, width)
 
-    return Operation(execute, "vmem", reads_of(address, base, M0_REGISTER))
+    return Operation(execute, "vmem", (*place.reads, Read(M0_REGISTER)))
 
 
 def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation:
-    """Each lane's own memory, at a vector offset, or else a scalar one, and a constant."""
-    first, second, *base = instruction.operands
-    address, data = (second, first) if is_load else (first, second)
-    parts = [part for part in (address, *base) if not isinstance(part, Symbol)]
-    displacement = instruction.offset()
-    data = as_register(data)
+    """A load or store of each lane's own memory, at vector, scalar and constant offsets."""
+    first, second, base = instruction.taking(3)
+    address, moved = (second, first) if is_load else (first, second)
+    parts = [
+        check_registers(part, 1, bank)
+        for part, bank in ((address, "v"), (base, "s"))
+        if not isinstance(part, Symbol)
+    ]
+    displacement = instruction.signed_number("offset")
+    data = check_registers(moved, width.registers, "va")
 
     def execute(waves: Waves) -> None:
         offset: Array = np.full((1, 1), displacement & 0xFFFF_FFFF, dtype=np.uint32)
@@ -114,18 +141,18 @@ def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation
     return Operation(execute, "vmem", (*reads_of(*parts), Read(data, moved=True)))
 
 
-def _atomic(instruction: Instruction, name: str, suffix: str | None) -> Operation:
-    operands = [o for o in instruction.operands if not isinstance(o, Symbol)]
+def _atomic(instruction: Instruction, update: Update) -> Operation:
     returns = bool({"sc0", "glc"} & set(instruction.modifiers))
-    target = operands.pop(0) if returns else None
-    address, data, *base = operands
-    combine, kind = memory_atomic(name, suffix)
-    addresses = _addresses(instruction, address, base[0] if base else None)
+    operands = instruction.taking((2 if _is_flat(instruction) else 3) + returns)
+    target = check_registers(operands.pop(0), update.words, "va") if returns else None
+    address, brought, *base = operands
+    data = check_registers(brought, update.words * update.atomic.values, "va")
+    place = _place(instruction, address, base[0] if base else None)
 
     def execute(waves: Waves) -> None:
-        size = bytes_of(kind)
-        offsets, mask = reach_global(waves, addresses(waves), waves.exec_mask(), size, size)
-        atomic(waves, waves.memory, offsets, combine, kind, [data], target, mask)
+        size, mask = update.size, waves.exec_mask()
+        offsets, mask = reach_global(waves, place.addresses(waves), mask, size, size)
+        update_memory(waves, waves.memory, offsets, update, [data], target, mask)
 
-    writes = (target,) if isinstance(target, Register) else ()
-    return Operation(execute, "vmem", reads_of(address, data, *base), writes)
+    reads = reads_of(place.address, data, *((place.base,) if place.base else ()))
+    return Operation(execute, "vmem", reads, (target,) if target else ())

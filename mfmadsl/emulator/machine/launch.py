@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.argument import described
-from mfmadsl.emulator.instructions.buffer import SCRATCH_DESCRIPTOR
 from mfmadsl.emulator.machine.argument import check_passed, check_size, protections
 from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.machine.mode import machine_of
-from mfmadsl.emulator.machine.watch import Watch
-from mfmadsl.emulator.machine.wave import LANES, Position, Waves, new_waves
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, LANES, Position, Waves, new_waves
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument
 from mfmadsl.emulator.text.operand import MODE
@@ -29,11 +27,15 @@ from mfmadsl.model import Intrinsic, assumed
 Extents = tuple[int, int, int]
 
 _KERNARG_ALIGNMENT = 16
-"""Of the kernel argument segment (LLVM's guide, section "Kernel Dispatch").
+"""How the kernel argument segment is aligned (LLVM's guide, section "Kernel Dispatch").
 
 LLVM reads up to its next multiple: where it knows the alignment it makes one load of four words of
 three arguments that have one each (`WidenOrSplitVectorLoad`).
 """
+
+SCRATCH_DESCRIPTOR = (0, 0x8000_0000, 0xFFFF_FFFF, 0x0080_0000)
+"""What s[0:3] hold in kernels that reach their scratch memory by buffer instructions: base 0,
+swizzled, of any size, and with the thread's number added (CDNA3 ISA, section 9.1.5)."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Launch:
 
     @property
     def threads(self) -> int:
-        """Threads of a workgroup."""
+        """How many threads a workgroup has."""
         return prod(self.block)
 
     @property
@@ -180,10 +182,8 @@ def _hidden(launch: Launch) -> list[tuple[KernelArgument, npt.NDArray[np.uint8]]
     ]
 
 
-def start_waves(
-    launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64], watch: Watch | None = None
-) -> Waves:
-    """The waves of some workgroups, their registers as the hardware sets them."""
+def start_waves(launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64]) -> tuple[Waves, int]:
+    """The waves of some workgroups, and how many of their scalar registers the hardware has set."""
     program, per_group = launch.program, launch.waves_per_group
     count = len(groups) * per_group
     accumulation, vector = (program.directive(d) for d in ("accum_offset", "next_free_vgpr"))
@@ -198,12 +198,10 @@ def start_waves(
         ),
         memory=loaded.memory,
         position=Position(groups, per_group, launch.grid),
-        watch=watch,
     )
     waves.pc = program.entry
     _set_vector_registers(waves, launch)
-    _set_scalar_registers(waves, launch, loaded, np.repeat(groups, per_group))
-    return waves
+    return waves, _set_scalar_registers(waves, launch, loaded, np.repeat(groups, per_group))
 
 
 def _set_vector_registers(waves: Waves, launch: Launch) -> None:
@@ -223,15 +221,13 @@ def _set_vector_registers(waves: Waves, launch: Launch) -> None:
             register[...] = coordinate
     if threads % LANES:
         active = np.tile(thread < threads, repeats)
-        packed = np.packbits(active, axis=1, bitorder="little").view(np.uint32)
-        waves.scalar[126:128] = packed.T
-        waves.update_exec()
+        waves.write_mask(EXEC_PAIR, active)
 
 
 def _set_scalar_registers(
     waves: Waves, launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64]
-) -> None:
-    """User registers, then the workgroup's coordinates."""
+) -> int:
+    """User registers, then the workgroup's coordinates. Returns how many registers that takes."""
     program = launch.program
     values: list[Any] = []
     for name, words in (
@@ -260,8 +256,7 @@ def _set_scalar_registers(
     for index, value in enumerate(values):
         waves.scalar[index] = value
     waves.scalar[MODE] = _mode(program)
-    if waves.watch is not None:
-        waves.watch.starts(waves, len(values))
+    return len(values)
 
 
 def _mode(program: Program) -> int:

@@ -50,7 +50,7 @@ class ByteStore:
         return self._bytes.size
 
     def fill(self, first: int, last: int | None, byte: int) -> None:
-        """The same byte everywhere between two offsets."""
+        """Write one byte everywhere between two offsets."""
         self._bytes[first:last] = byte
 
     def load_words(self, offsets: Addresses, count: int) -> Words:
@@ -71,7 +71,7 @@ class ByteStore:
             self._words[first + i] = word
 
     def load_narrow(self, offsets: Addresses, width: int) -> Words:
-        """One byte or two, zero-extended."""
+        """One byte or two from each offset, zero-extended."""
         if width == 1:
             return self._bytes[offsets].astype(np.uint32)
         if _off(offsets, 2).any():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.instructions.denormal import flushing, without_denormals
-from mfmadsl.emulator.instructions.row import Compute, Row
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array, Compute
+from mfmadsl.emulator.machine.denormal import flushing, without_denormals
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.model import Intrinsic
 
@@ -39,12 +38,6 @@ class Machine:
             _FLUSH_DENORMALS if kind in self.flushed else _KEEP_DENORMALS for kind in ("f32", "f64")
         )
         return single << 4 | other << 6 | self.dx10_clamp << 8 | self.ieee << 9
-
-    def flushing(self, row: Row) -> Row:
-        """A row of the instruction table, with denormals flushed as the mode says."""
-        if not self.flushed or not row.on_floats:
-            return row
-        return replace(row, compute=self.flushed_compute(row.compute))
 
     def flushed_compute(self, compute: Compute) -> Compute:
         """A function of floats, with denormals flushed as the mode says."""

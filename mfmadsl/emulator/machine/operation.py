@@ -6,13 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.wait import Counter
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.operand import Operand, Register
 
 Execute = Callable[[Waves], None]
 
-Unit = OneOf["valu", "matrix", "salu", "smem", "lds", "vmem", "flat", "none"]
-"""What executes an instruction; for memory it also says which counter counts it (ISA, 4.4)."""
+Unit = OneOf["valu", "matrix", "salu", "smem", "lds", "vmem", "flat"]
+"""What executes an instruction."""
+
+_COUNTERS: dict[str, tuple[Counter, ...]] = {
+    "vmem": ("vmcnt",),
+    "lds": ("lgkmcnt",),
+    "smem": ("lgkmcnt",),
+    "flat": ("vmcnt", "lgkmcnt"),
+}
 
 ALL_BITS = 0xFFFF_FFFF
 
@@ -36,7 +45,8 @@ class Operation:
 
     `flow` is given waves and, as others, their undefined bits; it gives the undefined bits of what
     is written, word after word in the order of `writes`. `whole_wave` marks an instruction that
-    EXEC does not mask.
+    EXEC does not mask. `slots` says for how many turns of issuing, of four cycles each, the vector
+    ALU is busy with it; of a matrix instruction they are the passes of the matrix core.
     """
 
     execute: Execute
@@ -45,8 +55,24 @@ class Operation:
     writes: tuple[Register, ...] = ()
     flow: Callable[[Waves, Waves], Array] | None = None
     whole_wave: bool = False
+    slots: int = 1
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        """The counters that count it until it is complete (CDNA3 ISA, section 4.4)."""
+        return _COUNTERS.get(self.unit, ())
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it is complete after those that its counters have counted before."""
+        return self.unit not in ("smem", "flat")
 
 
 def reads_of(*operands: Operand) -> tuple[Read, ...]:
     """What is read of operands, as far as they are registers."""
     return tuple(Read(operand) for operand in operands if isinstance(operand, Register))
+
+
+def moves_of(*operands: Operand) -> tuple[Read, ...]:
+    """What is read of operands whose bits are only moved, as far as they are registers."""
+    return tuple(Read(operand, moved=True) for operand in operands if isinstance(operand, Register))

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
-from mfmadsl.emulator.error import MALFORMED, EmulationError
-from mfmadsl.emulator.instructions.table import NO_EFFECT, compile_instruction
-from mfmadsl.emulator.machine.mode import machine_of
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.machine.control import CONDITIONS, PASSED, branch_target
 from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction, Program
-from mfmadsl.emulator.text.operand import EXEC, VCC, Symbol
-from mfmadsl.model import Intrinsic
 
 
 class Scheduler:
     """Runs groups of waves, the one furthest behind first, and joins those that meet again.
 
-    `budget` is how many instructions a wave may execute; of `trusted` entries see `emulate`.
+    `budget` is how many instructions a wave may execute; `compile_one` makes an instruction ready
+    when it is met first.
     """
 
-    def __init__(self, program: Program, budget: int, trusted: Sequence[Intrinsic] = ()) -> None:
+    def __init__(
+        self, program: Program, budget: int, compile_one: Callable[[Instruction], Operation]
+    ) -> None:
         self._program = program
-        self._machine = machine_of(program, trusted)
         self._budget = budget
+        self._compile = compile_one
         self._compiled: list[Operation | None] = [None] * len(program.instructions)
         self._executed = [0] * len(program.instructions)
 
@@ -39,9 +37,8 @@ class Scheduler:
                 total[instruction.name] += count
         return dict(sorted(total.items()))
 
-    def run(self, waves: Waves) -> None:
-        """Until all of the waves have ended."""
-        watch = waves.watch
+    def run(self, waves: Waves, watch: Watch | None = None) -> None:
+        """Run waves under the eyes of `watch` until all of them have ended."""
         running, waiting = [waves], list[Waves]()
         while running or waiting:
             if not running:  # every wave has reached its barrier or its end
@@ -51,7 +48,7 @@ class Scheduler:
             running.sort(key=lambda group: group.pc, reverse=True)
             group = running.pop()
             meeting = running[-1].pc if running else None
-            stopped, split = self.advance(group, meeting)
+            stopped, split = self.advance(group, meeting, watch)
             if split is not None:
                 running += [group, split]
             elif stopped == "barrier":
@@ -60,12 +57,14 @@ class Scheduler:
                 running.append(group)
             running = _joined(running)
 
-    def advance(self, waves: Waves, meeting: int | None) -> tuple[str, Waves | None]:
+    def advance(
+        self, waves: Waves, meeting: int | None, watch: Watch | None = None
+    ) -> tuple[str, Waves | None]:
         """Execute until the end, a barrier, a divergent branch, or another group's place.
 
         Says which it was, and gives the waves that took the branch.
         """
-        instructions, executed, watch = self._program.instructions, self._executed, waves.watch
+        instructions, executed = self._program.instructions, self._executed
         while True:
             pc = waves.pc
             if pc >= len(instructions):
@@ -80,7 +79,7 @@ class Scheduler:
                     instruction.line, instruction.text, "budget",
                 )  # fmt: skip
             name = instruction.name
-            if name in _PASSED or name.startswith(("s_branch", "s_cbranch")):
+            if name in PASSED or name.startswith(("s_branch", "s_cbranch")):
                 if watch is not None:
                     watch.passes(waves, instruction)
                 if name == "s_endpgm":
@@ -93,7 +92,7 @@ class Scheduler:
             else:
                 operation = self._compiled[pc]
                 if operation is None:
-                    operation = compile_instruction(instruction, self._machine)
+                    operation = self._compile(instruction)
                     _check_registers(waves, instruction, operation)
                     self._compiled[pc] = operation
                 try:
@@ -105,9 +104,6 @@ class Scheduler:
                         watch.after(waves, instruction, operation)
                 except EmulationError as error:
                     raise error.at(instruction.line, instruction.text) from None
-                except MALFORMED as error:
-                    message = "its operands are not what the instruction takes"
-                    raise EmulationError(message, instruction.line, instruction.text) from error
             if meeting is not None and waves.pc >= meeting:
                 return "meeting", None
 
@@ -120,9 +116,9 @@ class Scheduler:
             waves.pc = target
             return None
         condition = instruction.name.removeprefix("s_cbranch_")
-        if condition not in _CONDITIONS:
+        if condition not in CONDITIONS:
             raise EmulationError("unknown instruction", instruction.line, instruction.text)
-        taken = _CONDITIONS[condition](waves)
+        taken = CONDITIONS[condition](waves)
         if taken.all():
             waves.pc = target
             return None
@@ -145,31 +141,6 @@ def _check_registers(waves: Waves, instruction: Instruction, operation: Operatio
                 "see `.amdhsa_next_free_vgpr` and `.amdhsa_accum_offset`",
                 instruction.line, instruction.text, "register",
             )  # fmt: skip
-
-
-def branch_target(program: Program, instruction: Instruction) -> int | None:
-    """The place that a branch leads to, or None if it leads nowhere or is no branch."""
-    if not instruction.name.startswith(("s_branch", "s_cbranch")):
-        return None
-    labels = [o.name for o in instruction.operands if isinstance(o, Symbol)]
-    return program.labels.get(labels[0]) if len(labels) == 1 else None
-
-
-_PASSED = NO_EFFECT | {"s_endpgm", "s_barrier", "s_waitcnt"}
-
-
-def _any_lane(register: int) -> Callable[[Waves], npt.NDArray[np.bool_]]:
-    return lambda waves: (waves.scalar[register] | waves.scalar[register + 1]) != 0
-
-
-_CONDITIONS: dict[str, Callable[[Waves], npt.NDArray[np.bool_]]] = {
-    "scc0": lambda waves: ~waves.scc,
-    "scc1": lambda waves: waves.scc,
-    "vccz": lambda waves: ~_any_lane(VCC)(waves),
-    "vccnz": _any_lane(VCC),
-    "execz": lambda waves: ~_any_lane(EXEC)(waves),
-    "execnz": _any_lane(EXEC),
-}
 
 
 def _joined(groups: list[Waves]) -> list[Waves]:

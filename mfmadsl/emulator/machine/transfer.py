@@ -1,53 +1,18 @@
-"""How much a load or store moves, and between which memory and which registers."""
+"""What moves between memory and registers, and for which lanes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from mfmadsl.emulator.machine.bits import Array, Mask, beside, sign_extended
 from mfmadsl.emulator.machine.memory import AccessError, Addresses, ByteStore
-from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.text.operand import M0, Register
 
 M0_REGISTER = Register("s", M0, 1)
-
-
-@dataclass(frozen=True)
-class Width:
-    """How much one lane moves: whole words, or a byte or half with its place in the register."""
-
-    size: int
-    signed: bool = False
-    half: str = ""  # "lo" or "hi": only that half of the register changes
-
-    @property
-    def words(self) -> int:
-        return self.size // 4
-
-
-_NARROW = (
-    (1, ("ubyte", "sbyte", "byte", "u8", "i8")),
-    (2, ("ushort", "sshort", "short", "u16", "i16")),
-)
-WIDTHS = {
-    **{f"dword{s}": Width(4 * n) for s, n in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4))},
-    **{f"b{8 * n}": Width(n) for n in (1, 2, 4, 8, 12, 16)},
-    **{
-        name: Width(size, signed=name[0] in "si" and name != "short")
-        for size, names in _NARROW
-        for name in names
-    },
-    **{
-        f"{name}_d16{suffix}": Width(size, signed=name in ("sbyte", "i8"), half=suffix[1:] or "lo")
-        for size, names in ((1, ("ubyte", "sbyte", "byte", "u8", "i8", "b8")),
-                            (2, ("short", "u16", "b16")))
-        for name in names
-        for suffix in ("", "_hi")
-    },
-}  # fmt: skip
-"""What the ends of mnemonics such as `global_load_dwordx4` mean."""
 
 
 def active(values: Array, waves: Waves, mask: Mask | None) -> Array:
@@ -76,7 +41,8 @@ def reach_global(
 def reach_lds(
     waves: Waves, addresses: Array, mask: Mask | None, size: int, alignment: int = 1
 ) -> tuple[Addresses, Mask | None]:
-    """The same in the LDS of each wave's workgroup.
+    """Offsets in LDS of what the lanes of `mask` access, each in that of its workgroup, and the
+    lanes that can.
 
     Loads and stores may lie anywhere there as well: all CDNA chips have unaligned DS accesses
     (LLVM: `FeatureUnalignedDSAccess` of GFX9), and `allowsMisalignedMemoryAccessesImpl` of
@@ -127,7 +93,7 @@ def load(
     width: Width,
     mask: Mask | None,
 ) -> None:
-    """Memory into registers, of the lanes of `mask`."""
+    """Load memory into registers, in the lanes of `mask`."""
     if waves.watch is not None:
         waves.watch.loads(waves, store, offsets, target, width, mask)
     put(waves, read(store, offsets, width), target, width, mask)
@@ -139,31 +105,22 @@ def read(store: ByteStore, offsets: Addresses, width: Width) -> Array:
         return store.load_words(offsets, width.words)
     value = store.load_narrow(offsets, width.size)
     if width.signed:
-        sign = np.uint32(1 << (8 * width.size - 1))
-        value = (value ^ sign) - sign
+        value = sign_extended(value, 8 * width.size)
     return value[None]
 
 
 def put(waves: Waves, words: Array, target: Register, width: Width, mask: Mask | None) -> None:
-    """Loaded words into registers."""
+    """Put loaded words into registers, in the lanes of `mask`."""
     file = waves.vector if target.bank == "v" else waves.accumulation
     for i, word in enumerate(words):
         row = file[target.index + i]
+        value = word
         if width.half:
-            value = _beside(row if mask is None else row[mask], word, width.half)
-        else:
-            value = word
+            value = beside(row if mask is None else row[mask], word, width.half)
         if mask is None:
             row[...] = value
         else:
             row[mask] = value
-
-
-def _beside(old: Array, word: Array, half: str) -> Array:
-    """A word of 16 bits in one half of a register, whose other half stays."""
-    if half == "hi":
-        return old & np.uint32(0xFFFF) | word << np.uint32(16)
-    return old & np.uint32(0xFFFF0000) | word & np.uint32(0xFFFF)
 
 
 def store(
@@ -174,11 +131,11 @@ def store(
     width: Width,
     mask: Mask | None,
 ) -> None:
-    """Registers into memory, of the lanes of `mask`."""
+    """Store registers to memory, in the lanes of `mask`."""
     if waves.watch is not None:
         waves.watch.stores(waves, memory, offsets, source, width, mask)
     file = waves.vector if source.bank == "v" else waves.accumulation
-    words = file[source.index : source.index + max(1, width.words)]
+    words = file[source.index : source.index + width.registers]
     values = words if mask is None else words[:, mask]
     if width.words:
         memory.store_words(offsets, values)
@@ -195,11 +152,11 @@ def fetch_to_lds(
     place: int,
     width: Width,
 ) -> None:
-    """From global memory straight into LDS: lane by lane from M0 and the offset (ISA, 9.1.9).
+    """Move global memory straight into LDS: lane by lane from M0 and the offset (ISA, 9.1.9).
 
     Of `lanes`, those not `inside` bring zeros.
     """
-    size = 4 * max(1, width.words)
+    size = 4 * width.registers
     offsets, inside = reach_global(waves, addresses, inside, width.size, min(width.size, 4))
     if waves.watch is not None:
         waves.watch.fetches(waves, offsets, width, inside)

@@ -21,14 +21,6 @@ _COUNTERS: dict[Counter, WaitCounter] = {
 LARGEST: dict[Counter, int] = {name: counter.largest for name, counter in _COUNTERS.items()}
 """How many instructions of a kind may be under way; the next one waits to be issued."""
 
-COUNTERS: dict[str, tuple[Counter, ...]] = {
-    "vmem": ("vmcnt",),
-    "lds": ("lgkmcnt",),
-    "smem": ("lgkmcnt",),
-    "flat": ("vmcnt", "lgkmcnt"),
-}
-"""Which counters a unit's instructions raise."""
-
 
 def wait_counts(text: str) -> dict[Counter, int]:
     """What `s_waitcnt` waits for: its operand in words or as the number of the encoding."""

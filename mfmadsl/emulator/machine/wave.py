@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError, Fault, OperandError
-from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory
+from mfmadsl.emulator.machine.bits import (
+    Array,
+    Mask,
+    bits_of,
+    constant,
+    modified,
+    typed,
+    words_of,
+)
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore, GlobalMemory, OwnedMemory
+from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.text.operand import (
     EXEC,
     SCALAR_REGISTERS,
@@ -21,29 +31,51 @@ from mfmadsl.emulator.text.operand import (
 )
 from mfmadsl.model import CDNA
 
-if TYPE_CHECKING:
-    from mfmadsl.emulator.machine.watch import Watch
-
 LANES = CDNA.wave_size
-"""Of a wave: the emulator knows CDNA's instructions only, whose waves are all alike."""
+"""Lanes of a wave: the emulator knows CDNA's instructions only, whose waves are all alike."""
 
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
+VCC_PAIR = Register("s", VCC, 2)
+EXEC_PAIR = Register("s", EXEC, 2)
 
-_DTYPES = {
-    "b16": np.uint16,
-    "b32": np.uint32,
-    "b64": np.uint64,
-    "u16": np.uint16,
-    "u32": np.uint32,
-    "u64": np.uint64,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-}
+
+class AccessWatch(Protocol):
+    """Is called for every access to memory, just before it takes place.
+
+    Offsets are those of the lanes of `mask` (of all, if it is None), in their order.
+    """
+
+    def loads(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        """Lanes load into registers."""
+
+    def stores(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        """Lanes store registers."""
+
+    def updates(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        """Lanes read, combine and write, at once."""
+
+    def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
+        """Lanes read global memory on its way to LDS."""
+
+    def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
+        """Lanes write to LDS what they have fetched from global memory."""
+
+    def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
+        """Lanes whose load is out of a buffer's bounds get zeros."""
+
+    def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
+        """Waves load into scalar registers."""
+
+    def collects(self, waves: Waves, fault: Fault) -> bool:
+        """Whether a fault is kept, so that the emulation goes on."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +113,7 @@ class Waves:
     scratch: OwnedMemory
     memory: GlobalMemory
     position: Position
-    watch: Watch | None = None
+    watch: AccessWatch | None = None
     pc: int = 0
     steps: int = 0
     _exec: Mask | None = field(default=None, repr=False)
@@ -98,20 +130,20 @@ class Waves:
     # (count, 64) for vector instructions and to (count,) for scalar ones.
 
     def read_vector(self, operand: Operand, kind: str) -> Array:
-        """A source of a vector instruction."""
+        """What a source of a vector instruction holds, as numbers of a type."""
         if isinstance(operand, Literal):
-            return _constant(operand, kind)
+            return constant(operand, kind)
         operand = as_register(operand)
         if operand.bank == "s":
-            return _modified(_typed(self._scalar_bits(operand, kind), kind)[..., None], operand)
-        return _modified(_typed(_bits(self._file(operand.bank), operand, kind), kind), operand)
+            return modified(typed(self._scalar_bits(operand, kind), kind)[..., None], operand)
+        return modified(typed(bits_of(self._file(operand.bank), operand, kind), kind), operand)
 
     def read_scalar(self, operand: Operand, kind: str) -> Array:
-        """A source of a scalar instruction."""
+        """What a source of a scalar instruction holds, as numbers of a type."""
         if isinstance(operand, Literal):
-            return _constant(operand, kind)
+            return constant(operand, kind)
         operand = as_register(operand)
-        return _typed(self._scalar_bits(operand, kind), kind)
+        return typed(self._scalar_bits(operand, kind), kind)
 
     def read_mask(self, operand: Operand) -> Mask:
         """A lane mask, (count, 64), from a pair of scalar registers."""
@@ -123,7 +155,7 @@ class Waves:
     # Writing. Inactive lanes keep what they have.
 
     def write_vector(self, register: Operand, value: Array, only: Mask | None = None) -> None:
-        """The result of a vector instruction, of any type, into one register or a pair.
+        """Put the result of a vector instruction, of any type, into one register or a pair.
 
         `only` narrows the lanes that take it further than EXEC does.
         """
@@ -132,7 +164,7 @@ class Waves:
         lanes = self._exec
         if only is not None:
             lanes = only if lanes is None else lanes & only
-        for offset, word in enumerate(_words(value)):
+        for offset, word in enumerate(words_of(value)):
             row = target[register.index + offset]
             if lanes is None:
                 row[...] = word
@@ -140,16 +172,16 @@ class Waves:
                 np.copyto(row, word, where=lanes)
 
     def write_scalar(self, register: Operand, value: Array) -> None:
-        """The result of a scalar instruction."""
+        """Put the result of a scalar instruction into one register or a pair."""
         register = as_register(register)
-        words = _words(value)
+        words = words_of(value)
         for offset, word in enumerate(words):
             self.scalar[register.index + offset] = word
         if register.index + len(words) > EXEC:
             self.update_exec()
 
     def write_mask(self, register: Operand, mask: Mask) -> None:
-        """The result of a comparison: inactive lanes give 0."""
+        """Put the result of a comparison into a pair of scalar registers: inactive lanes give 0."""
         if self._exec is not None:
             mask = mask & self._exec
         full = np.broadcast_to(mask, (self.count, LANES))
@@ -160,7 +192,7 @@ class Waves:
         """Follow a change of the EXEC registers."""
         pair = self.scalar[EXEC : EXEC + 2]
         full = bool((pair == 0xFFFF_FFFF).all())
-        self._exec = None if full else self.read_mask(Register("s", EXEC, 2))
+        self._exec = None if full else self.read_mask(EXEC_PAIR)
 
     def fault(
         self, kind: str, message: str, wave: int | None = None, lane: int | None = None
@@ -206,7 +238,7 @@ class Waves:
         return waves
 
     def join(self, other: Waves) -> Waves:
-        """Both groups as one, in the order of their indices; they stand at one program counter."""
+        """This group and another at its program counter as one, in the order of their indices."""
         order = np.argsort(np.concatenate([self.index, other.index]))
         in_order = bool((order[:-1] < order[1:]).all())
 
@@ -238,7 +270,7 @@ class Waves:
     def _scalar_bits(self, register: Register, kind: str) -> Array:
         if register.bank != "s":
             raise OperandError("a vector register is no scalar source")
-        return _bits(self.scalar, register, kind)
+        return bits_of(self.scalar, register, kind)
 
 
 def new_waves(
@@ -250,7 +282,6 @@ def new_waves(
     scratch: OwnedMemory,
     memory: GlobalMemory,
     position: Position,
-    watch: Watch | None = None,
 ) -> Waves:
     """Waves as the hardware starts them: all lanes active, registers not yet set."""
     scalar = np.zeros((SCALAR_REGISTERS, count), dtype=np.uint32)
@@ -266,56 +297,4 @@ def new_waves(
         scratch,
         memory,
         position,
-        watch,
     )
-
-
-VCC_PAIR = Register("s", VCC, 2)
-
-
-def width_of(kind: str) -> int:
-    """Bits of a type such as `f16`."""
-    return int(kind[1:])
-
-
-def dtype_of(kind: str) -> np.dtype[Any]:
-    """The NumPy type of a type such as `f16`."""
-    return np.dtype(_DTYPES[kind])
-
-
-def _bits(file: npt.NDArray[np.uint32], register: Register, kind: str) -> Array:
-    low = file[register.index]
-    if width_of(kind) == 16:
-        return low.astype(np.uint16)
-    if width_of(kind) == 32:
-        return low
-    high = file[register.index + 1].astype(np.uint64)
-    return low | high << np.uint64(32)
-
-
-def _typed(bits: Array, kind: str) -> Array:
-    return bits.view(_DTYPES[kind])
-
-
-def _constant(literal: Literal, kind: str) -> Array:
-    width = width_of(kind)
-    bits = literal.bits(width, floating=kind[0] == "f", signed=kind[0] == "i")
-    unsigned = _DTYPES[f"u{width}"]
-    return np.array(bits, dtype=unsigned).view(_DTYPES[kind])
-
-
-def _modified(value: Array, register: Register) -> Array:
-    if register.absolute:
-        value = np.abs(value)
-    return -value if register.negate else value
-
-
-def _words(value: Array) -> list[Array]:
-    """A result of any type as 32-bit words, low one first; 16-bit results clear the upper half."""
-    size = value.dtype.itemsize
-    if size == 4:
-        return [value.view(np.uint32)]
-    if size == 2:
-        return [value.view(np.uint16).astype(np.uint32)]
-    bits = value.view(np.uint64)
-    return [bits.astype(np.uint32), (bits >> np.uint64(32)).astype(np.uint32)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mfmadsl.emulator.machine.scheduler import branch_target
+from mfmadsl.emulator.machine.control import branch_target
 from mfmadsl.emulator.text.assembly import Instruction, Program, parse_assembly
 
 

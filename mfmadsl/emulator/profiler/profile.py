@@ -11,7 +11,7 @@ import numpy as np
 
 from mfmadsl.argument import check_flag, check_integer, described
 from mfmadsl.emulator.machine.launch import Launch
-from mfmadsl.emulator.profiler.cost import SLOT, matrix_cycles
+from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
@@ -162,10 +162,10 @@ def _profile(
         for place in trace.places:
             executed[place] += 1
     body = main_loop(program, executed)
-    whole = _section(program, recorder, chip, range(len(instructions)), executed, waves)
+    whole = _section(program, recorder, range(len(instructions)), executed, waves)
     loop = None
     if body is not None:
-        loop = _section(program, recorder, chip, body, executed, max(1, executed[body[-1]]))
+        loop = _section(program, recorder, body, executed, max(1, executed[body[-1]]))
     accesses = [
         _lds_access(program, place, traffic, executed[place])
         for place, traffic in sorted(recorder.traffic.items())
@@ -187,7 +187,6 @@ def _resident(chip: Architecture, held: Occupancy, launch: Launch, full: bool) -
 def _section(
     program: Program,
     recorder: Recorder,
-    chip: Architecture,
     body: range,
     executed: Sequence[int],
     times: int,
@@ -203,8 +202,8 @@ def _section(
         operation = recorder.operations.get(place)
         kind = operation.unit if operation else _control(instruction.name)
         kinds[kind] += count
-        if kind == "matrix":
-            matrix += count * matrix_cycles(instruction, chip.name)
+        if operation is not None and kind == "matrix":
+            matrix += count * busy_cycles(operation)
         if (one := recorder.traffic.get(place)) is not None:
             traffic.cycles += one.cycles
             traffic.least_cycles += one.least_cycles

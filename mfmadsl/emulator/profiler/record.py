@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.machine.bits import Array, Mask
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.transfer import Width
-from mfmadsl.emulator.machine.wave import Array, Mask, Waves
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
@@ -31,7 +33,7 @@ class Trace:
 
 @dataclass
 class Traffic:
-    """All accesses of one instruction: what they moved and cost."""
+    """What all accesses of one instruction have moved and cost."""
 
     cycles: int = 0
     least_cycles: int = 0
@@ -40,7 +42,7 @@ class Traffic:
 
 
 class Recorder:
-    """Watches an emulation of workgroups that share a compute unit."""
+    """Watches the workgroups that share a compute unit."""
 
     def __init__(self, chip: Architecture) -> None:
         self.traces: list[Trace] = []
@@ -48,33 +50,47 @@ class Recorder:
         self.operations: dict[int, Operation] = {}
         self._chip = chip
 
-    def starts(self, waves: Waves, scalars: int) -> None:
-        self._first = len(self.traces)
-        groups = waves.position.groups[waves.workgroup]
-        self.traces += [Trace(int(group)) for group in groups]
+    def starts(self, waves: Waves, scalars: int) -> Recording:
+        traces = [Trace(int(group)) for group in waves.position.groups[waves.workgroup]]
+        self.traces += traces
+        return Recording(self._chip, traces, self.traffic, self.operations)
+
+
+class Recording:
+    """Watches waves that run together: `traces` are theirs, in order, the rest is shared."""
+
+    def __init__(
+        self,
+        chip: Architecture,
+        traces: Sequence[Trace],
+        traffic: dict[int, Traffic],
+        operations: dict[int, Operation],
+    ) -> None:
+        self._chip, self._traces = chip, traces
+        self._traffic, self._operations = traffic, operations
 
     def _step(self, waves: Waves) -> None:
         for wave in waves.index:
-            trace = self.traces[self._first + int(wave)]
+            trace = self._traces[wave]
             trace.places.append(waves.pc - 1)
             trace.costs.append(0)
 
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
-        self.operations[waves.pc - 1] = operation
+        self._operations[waves.pc - 1] = operation
         self._step(waves)
 
     def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
-        """Nothing that was not known before."""
+        """What it has done is known from what it was about to do."""
 
     def passes(self, waves: Waves, instruction: Instruction) -> None:
         self._step(waves)
 
-    def barrier(self, groups: list[Waves]) -> None:
+    def barrier(self, groups: Sequence[Waves]) -> None:
         """The model finds out by itself who waits for whom."""
 
     def _add(self, waves: Waves, costs: Array) -> None:
         for wave, cost in zip(waves.index, costs, strict=True):
-            self.traces[self._first + int(wave)].costs[-1] += int(cost)
+            self._traces[wave].costs[-1] += int(cost)
 
     def _access(
         self, waves: Waves, store: ByteStore, offsets: Addresses, size: int, mask: Mask | None,
@@ -92,7 +108,7 @@ class Recorder:
         cycles, least = lds_cycles(
             self._chip, addresses % max(1, waves.lds.stride), active, size, reads
         )
-        traffic = self.traffic.setdefault(waves.pc - 1, Traffic())
+        traffic = self._traffic.setdefault(waves.pc - 1, Traffic())
         traffic.cycles += int(cycles.sum())
         traffic.least_cycles += int(least.sum())
         traffic.bytes += int(active.sum()) * size
@@ -106,7 +122,7 @@ class Recorder:
             first = addresses[wave][active[wave]]
             lines = np.concatenate([first // line, (first + size - 1) // line])
             touched[wave] = len(np.unique(lines)) * line
-        traffic = self.traffic.setdefault(waves.pc - 1, Traffic())
+        traffic = self._traffic.setdefault(waves.pc - 1, Traffic())
         traffic.bytes += int(active.sum()) * size
         traffic.line_bytes += int(touched.sum())
         self._add(waves, touched)
@@ -132,10 +148,10 @@ class Recorder:
         """LDS is written when the data comes, beside what else it does."""
 
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
-        """Out of bounds: nothing is fetched."""
+        """Nothing is fetched for lanes that are out of bounds."""
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
-        """Through the scalar cache: only its latency counts."""
+        """Of a load through the scalar cache only the latency counts."""
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         return False

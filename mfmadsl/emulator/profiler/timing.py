@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wait import Counter as WaitCounter
 from mfmadsl.emulator.machine.wait import wait_counts
-from mfmadsl.emulator.profiler.cost import SLOT, issue_cycles, matrix_cycles
+from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
@@ -104,7 +104,7 @@ class _Unit:
     ) -> None:
         self._chip = chip
         self._steps = {
-            place: _step(instruction, operations.get(place), chip)
+            place: _step(instruction, operations.get(place))
             for place, instruction in enumerate(program)
         }
         self._waves = [
@@ -214,9 +214,8 @@ class _Unit:
         return now + SLOT, ""
 
 
-def _step(instruction: Instruction, operation: Operation | None, chip: Architecture) -> _Step:
+def _step(instruction: Instruction, operation: Operation | None) -> _Step:
     name = instruction.name
-    issue = issue_cycles(instruction, operation)
     if name == "s_waitcnt":
         return _Step("wait", SLOT, 0, waits=wait_counts(instruction.modifiers["argument"]))
     if name == "s_barrier":
@@ -227,8 +226,7 @@ def _step(instruction: Instruction, operation: Operation | None, chip: Architect
         return _Step("wait", SLOT, 0, priority=int(instruction.modifiers["argument"], 0))
     if operation is None:
         return _Step("salu", SLOT, SLOT)
-    kind = {"flat": "vmem", "none": "salu"}.get(operation.unit, operation.unit)
-    busy = matrix_cycles(instruction, chip.name) if kind == "matrix" else issue
+    kind = "vmem" if operation.unit == "flat" else operation.unit
     reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
     writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
-    return _Step(kind, SLOT if kind == "matrix" else issue, busy, reads, writes)
+    return _Step(kind, issue_cycles(operation), busy_cycles(operation), reads, writes)

@@ -6,31 +6,25 @@ instructions of one kind complete in order; scalar loads do not, so that only a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.wait import COUNTERS, LARGEST, Counter
+from mfmadsl.emulator.machine.wait import LARGEST, Counter
 from mfmadsl.emulator.machine.wave import Waves
 
 Tickets = npt.NDArray[np.int64]
 Selected = slice | npt.NDArray[np.int64]
 
 
-@dataclass
 class InFlight:
     """The tickets of all waves: how many each has issued, and up to which all are complete."""
 
-    waves: int
-    issued: dict[Counter, Tickets] = field(init=False)
-    done: dict[Counter, Tickets] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.issued = {c: np.zeros(self.waves, np.int64) for c in LARGEST}
-        self.done = {c: np.zeros(self.waves, np.int64) for c in LARGEST}
-        self._out_of_order = np.zeros(self.waves, np.bool_)
+    def __init__(self, waves: int) -> None:
+        self.issued: dict[Counter, Tickets] = {c: np.zeros(waves, np.int64) for c in LARGEST}
+        self.done: dict[Counter, Tickets] = {c: np.zeros(waves, np.int64) for c in LARGEST}
+        self._waves = waves
+        self._out_of_order = np.zeros(waves, np.bool_)
         self._pending: dict[tuple[str, int], dict[Counter, Tickets]] = {}
 
     def used(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
@@ -57,7 +51,7 @@ class InFlight:
         index: int,
         loads: dict[Counter, Tickets],
     ) -> None:
-        in_order = COUNTERS.get(operation.unit, ()) if verb == "writes" else ()
+        in_order = operation.counters if verb == "writes" else ()
         for counter, tickets in loads.items():
             mixed = (
                 self._out_of_order if counter == "lgkmcnt" else np.zeros_like(self._out_of_order)
@@ -78,7 +72,7 @@ class InFlight:
 
     def issue(self, chosen: Selected, operation: Operation) -> None:
         """Give the waves a ticket for a memory instruction."""
-        for counter in COUNTERS.get(operation.unit, ()):
+        for counter in operation.counters:
             self.issued[counter][chosen] += 1
             if counter == "vmcnt" or not self._out_of_order.any():
                 # The chip does not issue more than the counter holds: the oldest are complete.
@@ -87,9 +81,9 @@ class InFlight:
             for register in operation.writes:
                 for index in register.indices:
                     tickets = self._pending.setdefault((register.bank, index), {})
-                    mine = tickets.setdefault(counter, np.zeros(self.waves, np.int64))
+                    mine = tickets.setdefault(counter, np.zeros(self._waves, np.int64))
                     mine[chosen] = self.issued[counter][chosen]
-        if operation.unit in ("smem", "flat"):
+        if not operation.in_order:
             self._out_of_order[chosen] = True
 
     def wait(self, chosen: Selected, counts: dict[Counter, int]) -> None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.memory import Addresses
 from mfmadsl.emulator.machine.wait import Counter
-from mfmadsl.emulator.machine.wave import LANES, Mask, Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.sanitizer.in_flight import InFlight
 
 Tickets = npt.NDArray[np.int64]
@@ -89,7 +90,7 @@ class Races:
     def _check_write(
         self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: Access
     ) -> None:
-        """The last write must be over."""
+        """Tell a fault unless the last write is over."""
         ticket, writer = self._written[pieces], self._writer[pieces]
         through_memory = ticket < 0
         passed, done = self._passed, self._in_flight.done
@@ -111,7 +112,8 @@ class Races:
     def _check_reads(
         self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: Access
     ) -> None:
-        """All reads of other waves must be over, and one's own before a load straight to LDS."""
+        """Tell a fault unless all reads of other waves are over, and one's own before a load
+        straight to LDS."""
         group = me // self._per_group * self._per_group
         own = self._in_flight.done["lgkmcnt"] if access.through == "vmcnt" else None
         for number in range(self._per_group):
@@ -138,8 +140,7 @@ class Races:
         ticket: int,
         counter: Counter,
     ) -> None:
-        lanes = np.ones((waves.count, LANES), np.bool_) if mask is None else mask
-        wave, lane = (int(x) for x in np.argwhere(lanes)[at])
+        wave, lane = (int(x) for x in np.argwhere(waves.lanes_of(mask))[at])
         address = int(pieces[at]) * self._piece % waves.lds.stride
         who = "it" if other == int(waves.index[wave]) else f"wave {other % self._per_group}"
         what = f"{verb} LDS at {address:#x}, which {who} {before}"

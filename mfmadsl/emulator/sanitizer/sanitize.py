@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.argument import check_flag
-from mfmadsl.emulator.error import EmulationError, Fault
+from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.instructions.lds import accessed_bytes
 from mfmadsl.emulator.machine.launch import Launch
-from mfmadsl.emulator.machine.memory import Addresses, ByteStore
-from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.transfer import Width
-from mfmadsl.emulator.machine.wait import wait_counts
-from mfmadsl.emulator.machine.wave import Mask, Waves
+from mfmadsl.emulator.machine.memory import ByteStore
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.request import check_arguments, check_positions
 from mfmadsl.emulator.run import (
     BUDGET,
@@ -29,11 +26,9 @@ from mfmadsl.emulator.run import (
     launches_of,
     run_launch,
 )
-from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
-from mfmadsl.emulator.sanitizer.race import Access, Races
-from mfmadsl.emulator.sanitizer.undefined import Undefined
-from mfmadsl.emulator.text.assembly import Instruction, Program
-from mfmadsl.emulator.text.operand import Register
+from mfmadsl.emulator.sanitizer.checks import Checks
+from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
+from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.model import assumed
 
 
@@ -111,7 +106,7 @@ def _key(fault: Fault) -> tuple[str, int | None]:
 
 
 class Sanitizer:
-    """Watches an emulation; see `sanitize`."""
+    """Watches the waves of a launch; see `sanitize`."""
 
     def __init__(
         self, program: Program, keep_going: bool = False, unwritten: frozenset[int] = frozenset()
@@ -123,7 +118,15 @@ class Sanitizer:
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
 
-    def collects(self, waves: Waves, fault: Fault) -> bool:
+    def starts(self, waves: Waves, scalars: int) -> Checks:
+        if self._unwritten and self._memory is None:  # the first workgroups of the launch
+            _, _, *arguments = waves.memory.segments
+            self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
+        vectors = 1 if assumed(self._program.arch).packs_coordinates else 3
+        undefined = Undefined(waves, vectors, scalars, self._memory)
+        return Checks(waves, self._program, undefined, self._piece, self._collects)
+
+    def _collects(self, waves: Waves, fault: Fault) -> bool:
         if not self._keep_going:
             return False
         instruction = self._program.instructions[waves.pc - 1]
@@ -132,100 +135,3 @@ class Sanitizer:
             self.found.append(fault)
         self.seen[_key(fault)] = self.seen.get(_key(fault), 0) + 1
         return True
-
-    def starts(self, waves: Waves, scalars: int) -> None:
-        self._total = waves.count
-        self._loaded: list[tuple[Register, Any, Mask | None]] = []
-        self._in_flight = InFlight(waves.count)
-        self._undefined = Undefined(waves, scalars, self._memory)
-        for index in range(1 if assumed(self._program.arch).packs_coordinates else 3):
-            self._undefined.define("v", index)
-        self._undefined.forget(waves.lds)
-        self._undefined.forget(waves.scratch)
-        self._races = Races(waves, self._in_flight, self._piece)
-        if self._unwritten and self._memory is None:  # the first workgroups of the launch
-            _, _, *arguments = waves.memory.segments
-            for position in self._unwritten:
-                first = waves.memory.offset_of(arguments[position])
-                self._undefined.forget(waves.memory, first, first + arguments[position].size)
-            self._memory = self._undefined.shadow_of(waves.memory)
-
-    def _chosen(self, waves: Waves) -> Selected:
-        return slice(None) if waves.count == self._total else waves.index
-
-    def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
-        chosen = self._chosen(waves)
-        self._in_flight.used(waves, chosen, operation)
-        self._undefined.check_reads(waves, chosen, operation)
-
-    def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
-        chosen = self._chosen(waves)
-        self._in_flight.issue(chosen, operation)
-        self._undefined.written(waves, chosen, operation)
-        for target, bits, mask in self._loaded:
-            self._undefined.loaded(waves, chosen, target, bits, mask)
-        self._loaded.clear()
-
-    def passes(self, waves: Waves, instruction: Instruction) -> None:
-        if instruction.name == "s_waitcnt":
-            counts = wait_counts(instruction.modifiers["argument"])
-            self._in_flight.wait(self._chosen(waves), counts)
-
-    def barrier(self, groups: list[Waves]) -> None:
-        waiting = np.concatenate([group.index for group in groups])
-        per_group = groups[0].position.waves_per_group
-        arrived = np.bincount(waiting // per_group)
-        # Waves may wait at different barriers: all that counts is that they pass together.
-        for group in groups:
-            left = arrived[group.index // per_group]
-            if (left < per_group).any():
-                wave = int(np.argmax(left < per_group))
-                ended = per_group - int(left[wave])
-                message = f"{left[wave]} of {per_group} waves wait here, but {ended} have ended"
-                place = self._program.instructions[group.pc - 1]
-                try:
-                    group.fault("divergent-barrier", message, wave)
-                except EmulationError as error:
-                    raise error.at(place.line, place.text) from None
-        self._races.barrier(waiting)
-
-    def loads(
-        self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
-        mask: Mask | None,
-    ) -> None:  # fmt: skip
-        if store is waves.lds:
-            self._races.access(waves, offsets, width.size, mask, Access(writes=False))
-        bits = self._undefined.load(waves, store, offsets, width, mask)
-        if bits is not None:
-            self._loaded.append((target, bits, mask))
-
-    def stores(
-        self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
-        mask: Mask | None,
-    ) -> None:  # fmt: skip
-        if store is waves.lds:
-            self._races.access(waves, offsets, width.size, mask, Access(writes=True))
-        chosen = self._chosen(waves)
-        self._undefined.store(waves, chosen, store, offsets, source, width, mask)
-
-    def updates(
-        self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
-        mask: Mask | None,
-    ) -> None:  # fmt: skip
-        if store is waves.lds:
-            self._races.access(waves, offsets, width.size, mask, Access(writes=True, atomic=True))
-        self._undefined.load(waves, store, offsets, width, mask)
-        self._undefined.overwrite(store, offsets, width.size)
-
-    def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
-        self._undefined.load(waves, waves.memory, offsets, width, mask)
-
-    def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
-        self._races.access(waves, offsets, size, mask, Access(writes=True, through="vmcnt"))
-        self._undefined.overwrite(waves.lds, offsets, size)
-
-    def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
-        """Zeros are as good as any value: the register is written."""
-
-    def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
-        """Kernel arguments, most often, which are always written."""

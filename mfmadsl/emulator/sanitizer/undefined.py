@@ -6,16 +6,19 @@ register without one is defined. Instructions that only move bits move the shado
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.machine.memory import Addresses, ByteStore
+from mfmadsl.emulator.machine.bits import Array, Mask, words_of
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore, GlobalMemory, Segment
 from mfmadsl.emulator.machine.operation import ALL_BITS, Operation, Read
-from mfmadsl.emulator.machine.transfer import Width, read
-from mfmadsl.emulator.machine.wave import LANES, Array, Mask, Waves
+from mfmadsl.emulator.machine.transfer import read
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.in_flight import Selected
 from mfmadsl.emulator.text.operand import EXEC, MODE, SCALAR_REGISTERS, Literal, Operand, Register
 
@@ -48,24 +51,27 @@ class _ShadowFile:
 class Undefined:
     """What is undefined in the registers of all waves, and in the memory that they share."""
 
-    def __init__(self, waves: Waves, scalars: int, memory: ByteStore | None = None) -> None:
-        """`scalars` are the scalar registers that the hardware has set.
-
-        `memory` is the shadow of global memory that earlier workgroups have left.
+    def __init__(
+        self, waves: Waves, vectors: int, scalars: int, memory: ByteStore | None = None
+    ) -> None:
+        """The hardware has set so many vector and scalar registers, and nobody has written to LDS
+        and scratch memory. `memory` is the shadow of global memory, where some of it is undefined.
         """
         self._count = waves.count
         self._shadows: dict[tuple[str, int], Shadow] = {}
         everything = np.full((waves.count, LANES), ALL_BITS, np.uint32)
         everything.flags.writeable = False
         once = everything[:, 0]
-        for bank, file in (("v", waves.vector), ("a", waves.accumulation)):
-            for index in range(len(file)):
+        for bank, file, first in (("v", waves.vector, vectors), ("a", waves.accumulation, 0)):
+            for index in range(first, len(file)):
                 self._shadows[bank, index] = everything
         for index in range(scalars, SCALAR_REGISTERS):
             if index not in _HARDWARE_SETS:
                 self._shadows["s", index] = once
         self._result: Shadow | None = None
-        self._memory: dict[int, ByteStore] = {} if memory is None else {id(waves.memory): memory}
+        self._memory = {id(store): _undefined(store) for store in (waves.lds, waves.scratch)}
+        if memory is not None:
+            self._memory[id(waves.memory)] = memory
 
     def of(self, bank: str, index: int, chosen: Selected) -> Shadow:
         shadow = self._shadows.get((bank, index))
@@ -73,10 +79,6 @@ class Undefined:
             return shadow[chosen]
         count = self._count if isinstance(chosen, slice) else len(chosen)
         return np.zeros(count if bank == "s" else (count, LANES), np.uint32)
-
-    def define(self, bank: str, index: int) -> None:
-        """The hardware has set a register of all waves."""
-        self._shadows.pop((bank, index), None)
 
     # Registers.
 
@@ -111,7 +113,7 @@ class Undefined:
 
     def written(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
         """The target registers are defined now, but for bits that were only moved there."""
-        words = _words(self._result) if self._result is not None else []
+        words = words_of(self._result) if self._result is not None else []
         position = 0
         for register in operation.writes:
             for index in register.indices:
@@ -144,15 +146,6 @@ class Undefined:
             self._shadows.pop(key, None)
 
     # Memory: a second one of the same size, whose bytes hold the undefined bits.
-
-    def forget(self, store: ByteStore, first: int = 0, last: int | None = None) -> None:
-        """Nobody has written these bytes."""
-        if id(store) not in self._memory:
-            self._memory[id(store)] = ByteStore(store.size_in_bytes)
-        self._memory[id(store)].fill(first, last, 0xFF)
-
-    def shadow_of(self, store: ByteStore) -> ByteStore | None:
-        return self._memory.get(id(store))
 
     def load(
         self, waves: Waves, store: ByteStore, offsets: Addresses, width: Width, mask: Mask | None
@@ -200,7 +193,7 @@ class Undefined:
     ) -> None:
         """Lanes store registers: only into scratch memory with their undefined bits."""
         words = []
-        for i in range(max(1, width.words)):
+        for i in range(width.registers):
             word = self.of(source.bank, source.index + i, chosen)
             if not width.words:
                 word = word >> np.uint32(16 if width.half == "hi" else 0)
@@ -226,16 +219,25 @@ class Undefined:
             shadow.store_words(offsets, np.zeros((size // 4, *offsets.shape), np.uint32))
 
 
+def unwritten(memory: GlobalMemory, segments: Iterable[Segment]) -> ByteStore:
+    """The shadow of global memory in which nobody has written to some segments."""
+    shadow = ByteStore(memory.size_in_bytes)
+    for segment in segments:
+        first = memory.offset_of(segment)
+        shadow.fill(first, first + segment.size, 0xFF)
+    return shadow
+
+
+def _undefined(store: ByteStore) -> ByteStore:
+    """The shadow of memory that nobody has written to."""
+    shadow = ByteStore(store.size_in_bytes)
+    shadow.fill(0, None, 0xFF)
+    return shadow
+
+
 def _kept(reads: tuple[Read, ...], register: Register) -> int:
-    """Bits of a target that an instruction without a flow leaves as they are."""
+    """The bits of a target that an instruction without a flow leaves as they are."""
     for each in reads:
         if each.moved and each.register == register:
             return each.bits
     return 0
-
-
-def _words(result: Array) -> list[Array]:
-    bits = result.view(f"u{result.itemsize}")
-    if result.itemsize < 8:
-        return [bits.astype(np.uint32)]
-    return [bits.astype(np.uint32), (bits >> np.uint64(32)).astype(np.uint32)]

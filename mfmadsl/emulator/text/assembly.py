@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.error import EmulationError, OperandError
 from mfmadsl.emulator.text.metadata import KernelArgument, read_metadata
-from mfmadsl.emulator.text.operand import Operand, parse_operand
+from mfmadsl.emulator.text.operand import Operand, parse_integer, parse_operand
 from mfmadsl.emulator.text.registers import (
     Registers,
     asked_vector_registers,
@@ -39,15 +39,56 @@ class Instruction:
     line: int
     text: str
 
-    def offset(self, key: str = "offset") -> int:
-        return int(self.modifiers.get(key, "0"), 0)
+    def taking(self, *counts: int) -> list[Operand]:
+        """The operands, if there are as many as one of `counts` says. Raises OperandError else."""
+        if len(self.operands) not in counts:
+            expected = " or ".join(map(str, counts))
+            raise OperandError(f"it takes {expected} operands, not {len(self.operands)}")
+        return list(self.operands)
+
+    def number(self, key: str, bits: int = 16) -> int:
+        """The value of a modifier such as `offset:16`, of up to so many bits; without it, 0.
+
+        Raises OperandError for any other value.
+        """
+        text = self.modifiers.get(key, "0")
+        value = parse_integer(text)
+        if value is None or not 0 <= value < 1 << bits:
+            raise OperandError(f"{key} is a number of {bits} bits, not {text}")
+        return value
+
+    def signed_number(self, key: str) -> int:
+        """The value of a modifier that may be negative; without it, 0.
+
+        Raises OperandError for what is no number.
+        """
+        text = self.modifiers.get(key, "0")
+        value = parse_integer(text)
+        if value is None:
+            raise OperandError(f"{key} is a number, not {text}")
+        return value
 
     def flags(self, key: str, count: int, default: int = 0) -> list[int]:
-        """The bits of a modifier such as `op_sel:[0,1]`. Raises ValueError if they are none."""
+        """So many bits of a modifier such as `op_sel:[0,1]`. Raises OperandError for others."""
+        flags = self.written_flags(key)
+        if flags is None:
+            return [default] * count
+        if len(flags) != count:
+            raise OperandError(f"{key} has {count} flags, not {len(flags)}")
+        return flags
+
+    def written_flags(self, key: str) -> list[int] | None:
+        """The bits of a modifier, as many as there are; None without it.
+
+        Raises OperandError for what are no bits.
+        """
         text = self.modifiers.get(key)
         if text is None:
-            return [default] * count
-        return [("0", "1").index(flag.strip()) for flag in text.strip("[]").split(",")]
+            return None
+        flags = [flag.strip() for flag in text.strip("[]").split(",")]
+        if set(flags) - {"0", "1"}:
+            raise OperandError(f"the flags of {key} are 0 or 1, not {text}")
+        return [int(flag) for flag in flags]
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Metadata:
 
 
 def read_metadata(text: str, kernel: str) -> Metadata:
-    """Of one kernel of an assembly text; empty where there is none.
+    """What the metadata of an assembly text says of one kernel; empty where there is none.
 
     Raises EmulationError if it is not what LLVM writes.
     """

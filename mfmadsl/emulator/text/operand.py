@@ -31,8 +31,8 @@ _NAMED = {
     "xnack_mask": (104, 2),
 }
 _REGISTER = re.compile(r"([vsa])(?:(\d+)|\[(\d+)(?::(\d+))?\])")
-_INTEGER = re.compile(r"-?(0x[0-9a-f]+|\d+)", re.IGNORECASE)
-_FLOAT = re.compile(r"-?(\d+\.\d*|\.\d+|\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_INTEGER = re.compile(r"-?(0x[0-9a-f]+|0|[1-9]\d*)", re.IGNORECASE)
+_FLOAT = re.compile(r"-?((\d+\.\d*|\.\d+)(e[-+]?\d+)?|\d+e[-+]?\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,20 @@ class Literal:
     def _float_bits(self, width: int, floating: bool) -> int:
         value = float(self.text)
         if floating:
-            bits = float_bits(value, width)
+            bits = self._rounded_bits(value, width)
             literal = width == 64 and bits not in _INLINE_DOUBLES
             return bits & ~0xFFFF_FFFF if literal else bits
         if width == 64 and float_bits(value, 64) in _INLINE_DOUBLES:
             return float_bits(value, 64)
         if width != 32:
             raise OperandError(f"the constant {self.text} is no integer of {width} bits")
-        return float_bits(value, 32)
+        return self._rounded_bits(value, 32)
+
+    def _rounded_bits(self, value: float, width: int) -> int:
+        try:
+            return float_bits(value, width)
+        except OverflowError:
+            raise OperandError(f"the constant {self.text} has more than {width} bits") from None
 
 
 @dataclass(frozen=True)
@@ -171,15 +177,31 @@ def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
 def as_register(operand: Operand) -> Register:
     """An operand that has to be registers. Raises OperandError if it is not."""
     if not isinstance(operand, Register):
-        raise OperandError(f"{operand} is no register")
+        raise OperandError(f"`{spelled(operand)}` is no register")
     return operand
 
 
 def check_registers(operand: Operand, count: int, banks: str) -> Register:
     """An operand as so many registers of one of the banks. Raises OperandError if it is not."""
     if not isinstance(operand, Register) or operand.bank not in banks or operand.count != count:
-        raise OperandError(f"not {count} registers of {banks}")
+        wanted = (
+            f"a register {' or '.join(banks)}"
+            if count == 1
+            else (f"{count} registers {' or '.join(banks)}")
+        )
+        raise OperandError(f"`{spelled(operand)}` is not {wanted}")
     return operand
+
+
+def spelled(operand: Operand) -> str:
+    """An operand as an assembler writes it, without its modifiers; special registers by number."""
+    if isinstance(operand, Literal):
+        return operand.text
+    if isinstance(operand, Symbol):
+        return operand.name
+    if operand.count == 1:
+        return f"{operand.bank}{operand.index}"
+    return f"{operand.bank}[{operand.index}:{operand.index + operand.count - 1}]"
 
 
 def check_target(operand: Operand, count: int, bank: str = "v") -> Register:
@@ -188,6 +210,11 @@ def check_target(operand: Operand, count: int, bank: str = "v") -> Register:
     if register.negate or register.absolute or register.extend:
         raise OperandError("a target has no modifiers")
     return register
+
+
+def parse_integer(text: str) -> int | None:
+    """A whole number, decimal or hexadecimal; None for anything else."""
+    return int(text, 0) if _INTEGER.fullmatch(text) else None
 
 
 def parse_operand(text: str) -> Operand:
@@ -207,12 +234,14 @@ def parse_operand(text: str) -> Operand:
     if match := _REGISTER.fullmatch(plain):
         first = int(match[2] or match[3])
         last = int(match[4] or first)
+        if last < first:
+            raise EmulationError(f"there is no `{text}`: its last register is before its first")
         if match[1] == "s" and last > _LAST_SCALAR:
             message = f"there is no `{text}`: the last scalar register is s{_LAST_SCALAR}"
             raise EmulationError(message)
         return Register(match[1], first, last - first + 1, negate, absolute)
     if _INTEGER.fullmatch(plain) or _FLOAT.fullmatch(plain):
         return Literal(plain, negate, absolute)
-    if re.fullmatch(r"[.\w$@]+", plain):
+    if re.fullmatch(r"(?!\d)[.\w$@]+", plain):
         return Symbol(plain)
     raise EmulationError(f"cannot read the operand `{text}`")

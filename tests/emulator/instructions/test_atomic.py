@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator.instructions.atomic import ATOMICS
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array
 from tests.emulator.waves import put, run, vector, wave
 
 LANE = np.arange(64, dtype=np.uint32)
@@ -87,6 +87,15 @@ def test_sums_of_packed_halves(kind: str) -> None:
         assert word.view(np.float16).tolist() == [96, 128]
     else:
         assert (word.view(np.uint16).astype(np.uint32) << 16).view(np.float32).tolist() == [96, 128]
+
+
+@pytest.mark.parametrize("returns", ["", "rtn_"])
+def test_sums_of_bfloats_in_lds(returns: str) -> None:
+    waves = wave()
+    put(waves, {"v2": 0 * LANE, "v4": np.full(64, 0x4000_3FC0, np.uint32)})  # 1.5 and 2
+    run(waves, f"ds_pk_add_{returns}bf16 {'v6, ' if returns else ''}v2, v4")
+    run(waves, "ds_read_b32 v5, v2")
+    assert vector(waves, 5)[0] == 0x4300_42C0  # 96 and 128
 
 
 def test_a_value_is_exchanged_if_it_is_the_expected_one() -> None:

@@ -17,8 +17,8 @@ from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.instructions.row import Row
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.instructions.vector import vector_rows
+from mfmadsl.emulator.machine.bits import width_of
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.wave import width_of
 from mfmadsl.emulator.text.assembly import parse_instruction
 from tests.emulator.assembler import accepted
 from tests.emulator.instructions.manual.bits import is_nan

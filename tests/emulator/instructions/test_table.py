@@ -11,8 +11,9 @@ import pytest
 from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS
 from mfmadsl.emulator.instructions.scalar import SCALAR
-from mfmadsl.emulator.instructions.table import NO_EFFECT, compile_instruction
+from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.instructions.vector import vector_rows
+from mfmadsl.emulator.machine.control import NO_EFFECT
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.text.assembly import parse_instruction
 

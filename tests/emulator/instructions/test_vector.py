@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.wave import Array
 from mfmadsl.emulator.text.assembly import parse_instruction
 from tests.emulator.waves import executed, put, run, vector, wave
 

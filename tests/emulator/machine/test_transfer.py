@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mfmadsl.emulator.machine.transfer import WIDTHS
 from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import WIDTHS
 from tests.emulator.waves import put, run, vector, wave
 
 LANE = np.arange(64, dtype=np.uint32)
@@ -55,12 +55,11 @@ def expected(name: str) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("name", WIDTHS)
 @pytest.mark.parametrize(
-    "form", ["global_load_{} v[8:11], v2, s[2:3]", "flat_load_{} v[8:11], v[0:1]",
-             "ds_read_{} v[8:11], v2"]
-)  # fmt: skip
+    "form", ["global_load_{} {}, v2, s[2:3]", "flat_load_{} {}, v[0:1]", "ds_read_{} {}, v2"]
+)
 def test_loads(name: str, form: str) -> None:
     waves = filled()
-    run(waves, form.format(name))
+    run(waves, form.format(name, f"v[8:{7 + len(expected(name))}]"))
     for i, word in enumerate(expected(name)):
         assert (vector(waves, 8 + i) == word).all()
 

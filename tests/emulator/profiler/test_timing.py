@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from mfmadsl.emulator.instructions.table import NO_EFFECT, compile_instruction
+from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.control import NO_EFFECT
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.profiler import Timing, chip_of
 from mfmadsl.emulator.profiler.cost import SLOT

@@ -11,19 +11,23 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.launch import load_arguments, start_waves
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore
+from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.scheduler import Scheduler
-from mfmadsl.emulator.machine.transfer import Width
-from mfmadsl.emulator.machine.wait import COUNTERS, LARGEST, wait_counts
-from mfmadsl.emulator.machine.wave import Mask, Waves
+from mfmadsl.emulator.machine.wait import LARGEST, wait_counts
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.run import KernelLike, launch_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
@@ -44,12 +48,9 @@ class _Pending:
 class LateChip:
     """Watches an emulation of single waves, and takes back what comes too early."""
 
-    def __init__(self) -> None:
-        self._pending: dict[int, list[_Pending]] = {}
+    def __init__(self, waves: Waves) -> None:
         self._words: list[tuple[Addresses, npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = []
-
-    def starts(self, waves: Waves, scalars: int) -> None:
-        self._pending = {int(wave): [] for wave in waves.index}
+        self._pending: dict[int, list[_Pending]] = {int(wave): [] for wave in waves.index}
         waves.vector[1:] = RUBBISH
         waves.accumulation[:] = RUBBISH
 
@@ -60,8 +61,8 @@ class LateChip:
                 self._show(waves, pending)
 
     def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
-        counters = COUNTERS.get(operation.unit)
-        if counters is None:
+        counters = operation.counters
+        if not counters:
             return
         pending = _Pending(counters, scalar_load=operation.unit == "smem")
         for register in operation.writes:
@@ -120,7 +121,7 @@ class LateChip:
 
     def loads(self, *_: Any) -> None: ...
 
-    def barrier(self, groups: list[Waves]) -> None: ...
+    def barrier(self, groups: Sequence[Waves]) -> None: ...
 
     def updates(self, *_: Any) -> None: ...
 
@@ -140,16 +141,20 @@ def emulate_late(kernel: KernelLike, args: Sequence[Any], seed: int, budget: int
     """Run a kernel on the late chip, its waves in an order that `seed` chooses."""
     launch = launch_of(kernel, None, None, None)
     loaded = load_arguments(launch, args)
-    scheduler = Scheduler(launch.program, budget)
+    compile_one = partial(compile_instruction, machine=machine_of(launch.program))
+    scheduler = Scheduler(launch.program, budget, compile_one)
     generator = random.Random(seed)
     with np.errstate(all="ignore"):
         for group in range(launch.groups):
-            waves = start_waves(launch, loaded, np.array([group]), LateChip())
-            _run_one_by_one(scheduler, waves, generator)
+            waves, _ = start_waves(launch, loaded, np.array([group]))
+            waves.watch = chip = LateChip(waves)
+            _run_one_by_one(scheduler, waves, chip, generator)
     loaded.bring_back()
 
 
-def _run_one_by_one(scheduler: Scheduler, waves: Waves, generator: random.Random) -> None:
+def _run_one_by_one(
+    scheduler: Scheduler, waves: Waves, chip: LateChip, generator: random.Random
+) -> None:
     running = [waves.select(waves.index == wave, waves.pc) for wave in waves.index]
     waiting: list[Waves] = []
     while running or waiting:
@@ -157,7 +162,7 @@ def _run_one_by_one(scheduler: Scheduler, waves: Waves, generator: random.Random
             running, waiting = waiting, []
         wave = running.pop(generator.randrange(len(running)))
         meeting = wave.pc + generator.choice([1, 5, 30, 1000])
-        stopped, split = scheduler.advance(wave, meeting)
+        stopped, split = scheduler.advance(wave, meeting, chip)
         assert split is None
         if stopped == "barrier":
             waiting.append(wave)

@@ -15,7 +15,7 @@ def test_an_instruction_is_a_name_operands_and_modifiers() -> None:
     assert found.name == "global_load_dwordx4"
     assert found.operands == (Register("v", 0, 4), Register("v", 4, 1), Register("s", 2, 2))
     assert found.modifiers == {"offset": "64", "nt": "1"}
-    assert found.offset() == 64
+    assert found.number("offset") == 64
     assert found.line == 7
 
 

@@ -60,7 +60,7 @@ class Sum:
         return self.kind in ("aligned", "interleaved")
 
     def of_at_most(self, k: int) -> Sum:
-        """The same for an instruction of so many products an element, maybe less than a group."""
+        """How an instruction of so many products an element adds, maybe less than a group."""
         return replace(self, group=min(self.group, k))
 
 
@@ -109,7 +109,7 @@ class Arithmetic:
 
 
 def arithmetic(arch: str, dense: bool, kind: str) -> Arithmetic:
-    """Of an instruction of a chip, by the type of A, such as `f16` or `bf16_1k`.
+    """What an instruction of a chip adds up how, by the type of A, such as `f16` or `bf16_1k`.
 
     Where no model is known, float32 results are sums in float64, rounded once.
     """

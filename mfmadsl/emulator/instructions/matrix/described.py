@@ -15,11 +15,12 @@ import numpy.typing as npt
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.matrix.execute import in_full, registers_of, write_registers
 from mfmadsl.emulator.instructions.number import FNUZ, OCP, scales, values_of
+from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Literal, Register
+from mfmadsl.emulator.text.operand import Literal, Register, as_register
 from mfmadsl.emulator.text.operand import Operand as Source
 from mfmadsl.model import ElementType, Intrinsic, Operand
 from mfmadsl.model.signature import SCALED_FORMATS
@@ -66,15 +67,14 @@ def _compile(instruction: Instruction, intrinsic: Intrinsic) -> Operation:
     names += [scale.name for scale in intrinsic.scales]
     if len(names) != len(instruction.operands):
         raise _refusal(instruction, f"has {len(names)} operands by its .mfma entry")
-    target, *sources = instruction.operands
     for place, (name, source) in enumerate(zip(names, instruction.operands, strict=True)):
         count = intrinsic.operand(name).register_count
         if not _fits(source, intrinsic.operand(name), may_be_constant=place == 3):
             letter = "D" if place == 0 else name.upper()
             reason = f"takes {count} registers for {letter} by its .mfma entry"
             raise _refusal(instruction, reason)
-    assert isinstance(target, Register)
-    given = dict(zip(names[1:], sources, strict=True))
+    target = as_register(instruction.operands[0])
+    given = dict(zip(names[1:], instruction.operands[1:], strict=True))
     given.setdefault("c", target)
 
     def execute(waves: Waves) -> None:
@@ -97,7 +97,7 @@ def _fits(source: Source, operand: Operand, may_be_constant: bool) -> bool:
 
 
 def _result(intrinsic: Intrinsic, numbers: Mapping[str, Array]) -> Array:
-    """D as (waves, blocks, M, N)."""
+    """The matrices D that an entry gives, as (waves, blocks, M, N)."""
     a, b = numbers["a"], numbers["b"]
     if intrinsic.sparse:
         along_k = (x[:, 0].swapaxes(1, 2) for x in (a, numbers["index"]))
@@ -114,8 +114,7 @@ def _numbers(waves: Waves, source: Source, operand: Operand) -> Array:
     if isinstance(source, Literal):
         bits = source.bits(dtype.bits, floating=dtype.kind == "float")
         return _values(np.full((1, 1, 1, 1), bits, np.uint64), dtype)
-    assert isinstance(source, Register)
-    words = registers_of(waves, source).astype(np.uint64)
+    words = registers_of(waves, as_register(source)).astype(np.uint64)
     above = np.concatenate([words[1:], np.zeros_like(words[:1])])
     lanes, registers = np.array(layout.slots, np.int64).T
     word, shift = np.divmod(registers * dtype.bits, 32)

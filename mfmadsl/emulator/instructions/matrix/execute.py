@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import OperandError
-from mfmadsl.emulator.instructions.denormal import without_denormals
 from mfmadsl.emulator.instructions.matrix.arithmetic import Sum
 from mfmadsl.emulator.instructions.matrix.formats import Format
 from mfmadsl.emulator.instructions.matrix.layout import Shape, chunk_of, input_rows, output_rows
 from mfmadsl.emulator.instructions.matrix.numbers import Numbers, read_numbers
 from mfmadsl.emulator.instructions.matrix.sums import Rows, add_products
 from mfmadsl.emulator.instructions.number import scales
-from mfmadsl.emulator.machine.wave import LANES, Array, Waves
-from mfmadsl.emulator.text.operand import MODE, Literal, Operand, Register
+from mfmadsl.emulator.machine.bits import Array, dtype_of
+from mfmadsl.emulator.machine.denormal import without_denormals
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.text.operand import MODE, Literal, Register
 
-_OUT = {"f32": np.float32, "i32": np.int32, "f64": np.float64}
 _SCALE_GROUP = 32
 _INPUT_DENORMALS = 1 << 4  # of float32, in the MODE register (CDNA3 ISA, section 4.2)
 
@@ -41,15 +41,17 @@ class Factor:
 
     @property
     def words(self) -> int:
-        """Registers that its elements fill."""
+        """How many registers its elements fill."""
         elements = self.shape.k * self.rows * self.shape.blocks // LANES
         return elements * self.form.bits // 32
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """One instruction, D = A x B + C. `index` is the register of a sparse A's places, and which of
-    the sets in it; `scales` are the operands with those of A and of B, and which of their bytes.
+    """One instruction, D = A x B + C.
+
+    `index` is the register of a sparse A's places, and which of the sets in it; `scales` are the
+    operands with those of A and of B, and which of their bytes.
     """
 
     shape: Shape
@@ -57,29 +59,28 @@ class Matrix:
     how: Sum
     a: Factor
     b: Factor
-    c: Operand
+    c: Register | Literal
     d: Register
     c_negated: bool = False
-    index: tuple[Operand, int] | None = None
-    scales: tuple[tuple[Operand, int], ...] = ()
+    index: tuple[Register, int] | None = None
+    scales: tuple[tuple[Register | Literal, int], ...] = ()
 
     @property
     def has_right_registers(self) -> bool:
         """Whether each operand has as many as its elements fill."""
         shape = self.shape
         words = shape.m * shape.n * shape.blocks // LANES * (2 if self.out == "f64" else 1)
-        single = [operand for operand, _ in self.scales]
+        single: list[Register | Literal] = [operand for operand, _ in self.scales]
         single += [self.index[0]] if self.index else []
         return (
             _count(self.d) == words
             and _count(self.c) in (words, None)
             and all(_count(factor.register) == factor.words for factor in (self.a, self.b))
             and all(_count(operand) in (1, None) for operand in single)
-            and not (self.index and _count(self.index[0]) is None)
         )
 
 
-def _count(operand: Operand) -> int | None:
+def _count(operand: Register | Literal) -> int | None:
     """Registers of an operand; None of a constant."""
     return operand.count if isinstance(operand, Register) else None
 
@@ -89,7 +90,7 @@ def execute(waves: Waves, matrix: Matrix) -> None:
     shape = matrix.shape
     a, b = _numbers(waves, matrix, matrix.a, "a"), _numbers(waves, matrix, matrix.b, "b")
     if matrix.index is not None:
-        a = replace(a, values=in_full(a.values, _places(waves, matrix)))
+        a = replace(a, values=in_full(a.values, _places(waves, matrix.a, *matrix.index)))
     if matrix.scales:
         a, b = (
             replace(numbers, values=numbers.values * _scales(waves, *scale, factor.rows, shape.k))
@@ -113,12 +114,12 @@ def registers_of(waves: Waves, register: Register) -> npt.NDArray[np.uint32]:
 
 
 def write_registers(waves: Waves, register: Register, words: npt.NDArray[np.uint32]) -> None:
-    """All lanes, whatever EXEC is."""
+    """Change the registers of an operand in all lanes, whatever EXEC is."""
     registers_of(waves, register)[...] = words
 
 
 def _numbers(waves: Waves, matrix: Matrix, factor: Factor, name: str) -> Numbers:
-    """A as (waves, blocks * K, M), or B as (waves, blocks * K, N)."""
+    """The numbers of A as (waves, blocks * K, M), or those of B as (waves, blocks * K, N)."""
     words = registers_of(waves, factor.register)
     if factor.lanes is not None:
         words = words[:, :, factor.lanes]
@@ -135,7 +136,7 @@ def _numbers(waves: Waves, matrix: Matrix, factor: Factor, name: str) -> Numbers
 
 def _accumulators(waves: Waves, matrix: Matrix) -> tuple[Rows, Rows]:
     """Where the rows of C and D lie: in the registers, unless those must not be changed yet."""
-    dtype = np.dtype(_OUT[matrix.out])
+    dtype = dtype_of(matrix.out)
     lanes, items = output_rows(matrix.shape, matrix.out)
     count = matrix.d.count * 4 // dtype.itemsize
     if matrix.out == "f64":
@@ -148,7 +149,6 @@ def _accumulators(waves: Waves, matrix: Matrix) -> tuple[Rows, Rows]:
         constant = np.array(bits, f"u{dtype.itemsize}").view(dtype)
         constant = -constant if matrix.c_negated else constant
         return Rows(np.full(matrix.shape.n, constant), np.zeros_like(lanes), 0), target
-    assert isinstance(matrix.c, Register)
     words = registers_of(waves, matrix.c)
     if matrix.out == "f64":
         pairs = np.moveaxis(words.reshape(count, 2, waves.count, LANES), 1, -1)
@@ -166,16 +166,13 @@ def _as_words(result: Array) -> npt.NDArray[np.uint32]:
     return np.moveaxis(pairs, -1, 1).reshape(-1, *result.shape[1:])
 
 
-def _places(waves: Waves, matrix: Matrix) -> Array:
+def _places(waves: Waves, a: Factor, register: Register, chosen: int) -> Array:
     """For each stored element of A its place among four neighbours, (waves, K / 2, M).
 
     A lane's index has two bits for each of its elements. Of several such sets in the register,
     abid says which it is, if cbsz is 0 (CDNA3 ISA, section 7.1.5).
     """
-    assert matrix.index is not None
-    register, chosen = matrix.index
-    assert isinstance(register, Register)
-    m, stored = matrix.a.rows, matrix.a.shape.k
+    m, stored = a.rows, a.shape.k
     count = stored * m // LANES
     sets = 32 // (2 * count)
     shifts = (2 * count * (chosen % sets) + 2 * np.arange(count)).astype(np.uint32)
@@ -194,7 +191,7 @@ def in_full(stored: Array, places: Array) -> Array:
     return np.ascontiguousarray(full.reshape(count, 2 * k, m))
 
 
-def _scales(waves: Waves, operand: Operand, byte: int, rows: int, k: int) -> Array:
+def _scales(waves: Waves, operand: Register | Literal, byte: int, rows: int, k: int) -> Array:
     """The scale of every element of A (waves, K, M) or B (waves, K, N).
 
     The lane row + rows * g has that of the g-th 32 consecutive k of its row, in one of four bytes.
@@ -205,7 +202,6 @@ def _scales(waves: Waves, operand: Operand, byte: int, rows: int, k: int) -> Arr
         bits = operand.bits(32, floating=True)
         code = bits >> 23 & 255 if operand.is_float else bits >> 8 * byte & 255
         return scales(np.full((1, 1, 1), code))
-    assert isinstance(operand, Register)
     codes = registers_of(waves, operand)[0] >> np.uint32(8 * byte) & np.uint32(255)
     by_row = scales(codes).reshape(waves.count, groups, rows)
     return np.repeat(by_row, _SCALE_GROUP, axis=1)

@@ -42,7 +42,7 @@ def start(how: Sum, c: Vector) -> Vector:
 
 
 def add_group(how: Sum, total: Vector, products: Sequence[Product], special: bool) -> Vector:
-    """The sum with one group more."""
+    """A sum to which one more group of products is added."""
     first = products[0]
     if how.kind in ("integers", "once"):
         return first.value + total
@@ -190,7 +190,7 @@ def _rounded(values: Vector, exponent: Vector) -> Vector:
 
 
 def _power(exponent: Vector) -> Vector:
-    """2^exponent in float64."""
+    """The power 2^exponent in float64."""
     return ((exponent + 1023).to(I64) << 52).floats()
 
 

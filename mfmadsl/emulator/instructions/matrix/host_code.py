@@ -57,7 +57,7 @@ class Vector:
         return self.of(self.builder.shl(self.value, self.like(other)))
 
     def __rshift__(self, other: Vector | int) -> Vector:
-        """Zeros come in from above."""
+        """A shift to the right, in which zeros come in from above."""
         return self.of(self.builder.lshr(self.value, self.like(other)))
 
     def __lt__(self, other: Vector | float) -> Vector:
@@ -67,7 +67,7 @@ class Vector:
         return self._compare(">", other)
 
     def shift_signed(self, count: Vector | int) -> Vector:
-        """To the right; the sign comes in from above."""
+        """A shift to the right, in which the sign comes in from above."""
         return self.of(self.builder.ashr(self.value, self.like(count)))
 
     def __eq__(self, other: Vector | float) -> Vector:  # type: ignore[override]
@@ -86,22 +86,22 @@ class Vector:
         return self.of(compare(relation, self.value, self.like(other)))
 
     def choose(self, yes: Vector | float, no: Vector | float) -> Vector:
-        """Of a vector of conditions: `yes` where they hold, else `no`; one of them is a vector."""
+        """`yes` where these conditions hold, else `no`; one of the two is a vector."""
         vector = yes if isinstance(yes, Vector) else no
         assert isinstance(vector, Vector)
         return self.of(self.builder.select(self.value, vector.like(yes), vector.like(no)))
 
     def if_true(self, number: int) -> Vector:
-        """Of a vector of conditions: an integer of 32 bits where they hold, else 0."""
+        """An integer of 32 bits where these conditions hold, else 0."""
         return self.of(self.builder.sext(self.value, ir.VectorType(I32, self.count))) & number
 
     def maximum(self, other: Vector | float) -> Vector:
-        """Of integers."""
+        """The larger integer in each lane."""
         other = self.of(self.like(other))
         return (self < other).choose(other, self)
 
     def minimum(self, other: Vector | float) -> Vector:
-        """Of integers."""
+        """The smaller integer in each lane."""
         other = self.of(self.like(other))
         return (self < other).choose(self, other)
 
@@ -117,7 +117,7 @@ class Vector:
         return self.of(self.builder.bitcast(self.value, ir.VectorType(element, self.count)))
 
     def to(self, element: ir.Type) -> Vector:
-        """The same numbers in another type: floats are truncated to integers, or rounded."""
+        """These numbers in another type: floats are truncated to integers, or rounded."""
         if element == self.element:
             return self
         wanted = ir.VectorType(element, self.count)
@@ -131,19 +131,19 @@ class Vector:
         return self.of(convert(self.value, wanted))
 
     def unsigned(self, element: ir.Type) -> Vector:
-        """The same integers in a wider type, without signs."""
+        """These integers in a wider type, without signs."""
         return self.of(self.builder.zext(self.value, ir.VectorType(element, self.count)))
 
     def multiply_add(self, other: Vector, addend: Vector) -> Vector:
-        """self * other + addend, rounded once."""
+        """The sum self * other + addend, rounded once."""
         return self.of(self._call("llvm.fma", self.value.type, other, addend))
 
     def floor(self) -> Vector:
-        """Of floats."""
+        """The floats rounded down to integers."""
         return self.of(self._call("llvm.floor", self.value.type))
 
     def largest(self) -> ir.Value:
-        """Of all lanes of integers."""
+        """The largest integer of all lanes."""
         return self._call("llvm.vector.reduce.smax", self.element)
 
     def _call(self, intrinsic: str, result: ir.Type, *others: Vector) -> ir.Value:
@@ -167,7 +167,7 @@ def load_scalar(builder: ir.IRBuilder, base: ir.Value, index: ir.Value) -> ir.Va
 
 
 def load_vector(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, count: int) -> Vector:
-    """`count` elements from `index` on."""
+    """A vector of `count` elements in memory, from `index` on."""
     address = _vector_address(builder, base, index, count)
     return Vector(builder, builder.load(address, align=4))
 
@@ -183,7 +183,7 @@ def _vector_address(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, coun
 
 
 def splat(builder: ir.IRBuilder, value: ir.Value, count: int) -> Vector:
-    """The same value in every lane."""
+    """A vector with one value in every lane."""
     empty = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
     first = builder.insert_element(empty, value, I32(0))
     lanes = ir.Constant(ir.VectorType(I32, count), [0] * count)

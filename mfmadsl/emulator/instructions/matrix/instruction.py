@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mfmadsl.emulator.instructions.matrix.arithmetic import Arithmetic, arithmetic
 from mfmadsl.emulator.instructions.matrix.formats import format_of
-from mfmadsl.emulator.instructions.matrix.isa import blocks_of
-from mfmadsl.emulator.instructions.matrix.layout import Shape, source_blocks, source_lanes
+from mfmadsl.emulator.instructions.matrix.isa import Tile, tiles_of
+from mfmadsl.emulator.instructions.matrix.layout import source_blocks, source_lanes
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Literal, Operand, Register
+from mfmadsl.emulator.text.operand import Literal, Operand, Register, Symbol, as_register
 from mfmadsl.model import assumed
 
 _MNEMONIC = re.compile(
@@ -26,6 +26,7 @@ _MODIFIERS = {
     "smfmac": {"cbsz", "abid"},
     "mfma_scale": {"cbsz", "blgp", "op_sel", "op_sel_hi"},
 }
+_NUMBERS = {"cbsz": 3, "abid": 4, "blgp": 3}  # the bits of each
 _OPERANDS = {"mfma": 4, "smfmac": 4, "mfma_scale": 6}
 
 
@@ -47,10 +48,10 @@ class _Name:
         first, second, *_ = self.types.removesuffix("_1k").split("_") * 2
         return first, second
 
-    def blocks(self, arch: str) -> int | None:
-        """None if the chip has no such instruction."""
-        found = blocks_of(arch, self.form, self.out, self.types).get((self.m, self.n, self.k))
-        return found if self.stated_blocks in (None, found) else None
+    def tile(self, arch: str) -> Tile | None:
+        """What the chip's manual says of the instruction; None if the chip has no such one."""
+        tile = tiles_of(arch, self.form, self.out, self.types).get((self.m, self.n, self.k))
+        return tile if tile and self.stated_blocks in (None, tile.shape.blocks) else None
 
     def arithmetic(self, arch: str) -> Arithmetic:
         # CDNA2 has both instructions for bf16; later chips have the second under both names.
@@ -85,29 +86,28 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     name = _parse(instruction.name)
     if name is None or not _is_written_right(name, instruction, machine.arch):
         return None
-    blocks = name.blocks(machine.arch)
-    if blocks is None:
+    tile = name.tile(machine.arch)
+    if tile is None:
         return None
-    cbsz, abid, blgp = (int(instruction.modifiers.get(x, "0")) for x in ("cbsz", "abid", "blgp"))
+    shape, passes, blocks = tile.shape, tile.passes, tile.shape.blocks
+    cbsz, abid, blgp = (instruction.number(x, bits) for x, bits in _NUMBERS.items())
     kinds = name.kinds
     if kinds[0] == "f8f6f4":
         if max(cbsz, blgp) >= len(_FORMATS):
             return None
         kinds, cbsz, blgp = (_FORMATS[cbsz], _FORMATS[blgp]), 0, 0
+        passes *= 2 if {"fp8", "bf8"} & set(kinds) else 1
     sparse = name.form == "smfmac"
-    if max(cbsz, blgp) > 7 or abid > 15 or (blgp and name.out == "f64"):
+    if blgp and name.out == "f64":
         return None  # of f64 the bits of blgp are written `neg`
     if not sparse and (1 << cbsz > blocks or abid >= 1 << cbsz):
         return None  # there are not so many blocks to choose from
     # The code for the host needs LLVM, whose import other kernels need not wait for.
     from mfmadsl.emulator.instructions.matrix.execute import Factor, Matrix, execute
 
-    d, a, b, *more = instruction.operands
-    assert isinstance(d, Register)
-    assert isinstance(a, Register)
-    assert isinstance(b, Register)
-    shape = Shape(name.m, name.n, name.k, blocks)
-    stored = Shape(name.m, name.n, name.k // 2, blocks) if sparse else shape
+    d, a, b = map(as_register, instruction.operands[:3])
+    more = [operand for operand in instruction.operands[3:] if not isinstance(operand, Symbol)]
+    stored = replace(shape, k=shape.k // 2) if sparse else shape
     sources = source_blocks(blocks, 0 if sparse else cbsz, 0 if sparse else abid)
     negated = [flag == 1 for flag in instruction.flags("neg", 3)]
     form_a, form_b = (format_of(kind, machine.arch) for kind in kinds)
@@ -123,13 +123,15 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
         c=d if sparse else more[0],
         d=d,
         c_negated=negated[2],
-        index=(more[0], 0 if cbsz else abid) if sparse else None,
+        index=(as_register(more[0]), 0 if cbsz else abid) if sparse else None,
         scales=_scales(instruction, more) if name.form == "mfma_scale" else (),
     )  # fmt: skip
     if not matrix.has_right_registers:
         return None
     reads = reads_of(a, b, *more, *((d,) if sparse else ()))
-    return Operation(lambda w: execute(w, matrix), "matrix", reads, (d,), whole_wave=True)
+    return Operation(
+        lambda waves: execute(waves, matrix), "matrix", reads, (d,), whole_wave=True, slots=passes
+    )
 
 
 def _is_written_right(name: _Name, instruction: Instruction, arch: str) -> bool:
@@ -139,12 +141,13 @@ def _is_written_right(name: _Name, instruction: Instruction, arch: str) -> bool:
     return (
         len(operands) == _OPERANDS[name.form]
         and not set(modifiers) - _MODIFIERS[name.form]
-        and ("neg" not in modifiers or (negates and len(instruction.flags("neg", 3)) == 3))
+        and ("neg" not in modifiers or negates)
         and all(_is_vector(operand) for operand in operands[:3])
         and all(
             _is_vector(operand) or (isinstance(operand, Literal) and operand.is_inline)
             for operand in operands[3:]
         )
+        and (name.form != "smfmac" or _is_vector(operands[3]))
     )
 
 
@@ -157,7 +160,9 @@ def _is_vector(operand: Operand) -> bool:
     )
 
 
-def _scales(instruction: Instruction, more: Sequence[Operand]) -> tuple[tuple[Operand, int], ...]:
+def _scales(
+    instruction: Instruction, more: Sequence[Register | Literal]
+) -> tuple[tuple[Register | Literal, int], ...]:
     """The operands that hold the scales of A and B, and which of their bytes."""
-    low, high = instruction.flags("op_sel", 2), instruction.flags("op_sel_hi", 2)
+    low, high = ([*(instruction.written_flags(key) or []), 0, 0] for key in ("op_sel", "op_sel_hi"))
     return tuple((more[1 + x], low[x] + 2 * high[x]) for x in (0, 1))

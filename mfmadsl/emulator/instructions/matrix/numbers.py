@@ -32,12 +32,11 @@ from mfmadsl.emulator.instructions.matrix.host_code import (
     splat,
     store_vector,
 )
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array, codes_of, dtype_of
 
 WIDTH = 16
 """Elements that the host works on at once; rows of fewer are shorter vectors."""
 
-_DTYPES = {"i32": np.int32, "f32": np.float32, "f64": np.float64}
 _SIGN, _INFINITE, _MAGNITUDE = -0x8000_0000, 0x7F80_0000, 0x7FFF_FFFF  # of float32
 
 
@@ -213,7 +212,7 @@ def read_numbers(
     shifts = items * bits % 32
     places = np.arange(len(lanes)) * rows
     shape = waves, len(lanes), rows
-    values = _room(f"values of {name}", shape, _DTYPES[how.factor])
+    values = _room(f"values of {name}", shape, dtype_of(how.factor))
     exponents = _room(f"exponents of {name}", shape if how.splits else (0, 0, 0), np.int32)
     peak = np.zeros(1, np.float32)
     read = compile_input(form, how, min(rows, WIDTH))
@@ -241,8 +240,5 @@ def _room(name: str, shape: tuple[int, int, int], dtype: npt.DTypeLike) -> Array
 
 def _one_a_word(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
     """Codes that straddle words, each in a word of its own."""
-    octets = np.ascontiguousarray(np.moveaxis(words, 0, -1)).view(np.uint8)
-    unpacked = np.unpackbits(octets, axis=-1, bitorder="little")
-    groups = unpacked.reshape(*octets.shape[:-1], -1, bits)
-    codes = groups @ (1 << np.arange(bits)).astype(np.uint32)
-    return np.ascontiguousarray(np.moveaxis(codes, -1, 0))
+    codes = codes_of(np.ascontiguousarray(np.moveaxis(words, 0, -1)), bits)
+    return np.ascontiguousarray(np.moveaxis(codes, -1, 0).astype(np.uint32))

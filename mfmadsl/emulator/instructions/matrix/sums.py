@@ -26,7 +26,7 @@ from mfmadsl.emulator.instructions.matrix.host_code import (
     store_vector,
 )
 from mfmadsl.emulator.instructions.matrix.numbers import WIDTH, Numbers
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array
 
 _SAFE = 2.0**126
 """Below it no sum overflows, and none of its operands is infinite or NaN."""

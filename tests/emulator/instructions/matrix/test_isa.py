@@ -101,6 +101,7 @@ REFUSED = [
     "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, 3.0",
     "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, v[4:7] neg:[0,0,1]",
     "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, v[4:7] blgp:8",
+    "v_mfma_f32_16x16x4_f32 v[4:7], v0, v1, v[4:7] abid:-1",
     "v_mfma_f32_16x16x4_2b_f32 v[4:7], v0, v1, v[4:7]",
     "v_mfma_f32_4x4x1_2b_f32 v[4:7], v0, v1, v[4:7]",
     "v_mfma_f64_16x16x4_f64 v[8:15], vcc, v[4:5], 0",

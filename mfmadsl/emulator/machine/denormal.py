@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.row import Compute
-from mfmadsl.emulator.machine.wave import Array
+from mfmadsl.emulator.machine.bits import Array, Compute
 
 _SMALLEST_NORMAL = {2: 2.0**-14, 4: 2.0**-126, 8: 2.0**-1022}
 
@@ -20,7 +19,7 @@ def without_denormals(values: Array) -> Array:
 
 
 def flushing(compute: Compute, *kinds: str) -> Compute:
-    """The same, with denormals of some float types made 0 in the sources and in the result."""
+    """A function with denormals of some float types made 0 in its sources and in its result."""
     sizes = {int(kind[1:]) // 8 for kind in kinds}
 
     def flush(values: Array) -> Array:

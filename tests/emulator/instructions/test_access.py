@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.wave import Array, Waves
+from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.wave import Waves
 from tests.emulator.waves import put, run, vector, wave
 
 LANES = np.arange(64, dtype=np.uint32)
@@ -29,11 +30,11 @@ def content(waves: Waves) -> Array:
 @pytest.mark.parametrize(("suffix", "words"), [("", 1), ("x2", 2), ("x3", 3), ("x4", 4)])
 def test_global_words(suffix: str, words: int) -> None:
     waves = with_memory()
-    run(waves, f"global_load_dword{suffix} v[8:11], v[0:1], off offset:4")
+    run(waves, f"global_load_dword{suffix} v[8:{7 + words}], v[0:1], off offset:4")
     expected = content(waves).copy().view(np.uint32)
     for word in range(words):
         assert (vector(waves, 8 + word) == expected[4 * LANES + 1 + word][: len(LANES)]).all()
-    run(waves, f"global_store_dword{suffix} v2, v[8:11], s[2:3] offset:2048")
+    run(waves, f"global_store_dword{suffix} v2, v[8:{7 + words}], s[2:3] offset:2048")
     stored = content(waves).view(np.uint32)[512:]
     for word in range(words):
         assert (stored[4 * LANES[:32] + word] == vector(waves, 8 + word)[:32]).all()

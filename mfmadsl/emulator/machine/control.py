@@ -1,0 +1,58 @@
+"""Instructions that change no register and no memory: branches, waits, barriers and hints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.operand import EXEC, VCC, Symbol
+
+NO_EFFECT = frozenset(
+    [
+        "s_nop",
+        "s_setprio",
+        "s_sleep",
+        "s_waitcnt_depctr",
+        "s_icache_inv",
+        "s_dcache_inv",
+        "s_dcache_inv_vol",
+        "s_dcache_wb",
+        "s_dcache_wb_vol",
+        "buffer_wbl2",
+        "buffer_inv",
+        "buffer_wbinvl1",
+        "buffer_wbinvl1_vol",
+        "s_ttracedata",
+        "s_incperflevel",
+        "s_decperflevel",
+    ]
+)
+"""Instructions that change no register and no memory that a kernel can see."""
+
+PASSED = NO_EFFECT | {"s_endpgm", "s_barrier", "s_waitcnt"}
+"""Instructions that only pass: what runs next depends on them at most."""
+
+
+def _any_lane(register: int) -> Callable[[Waves], Mask]:
+    return lambda waves: (waves.scalar[register] | waves.scalar[register + 1]) != 0
+
+
+CONDITIONS: dict[str, Callable[[Waves], Mask]] = {
+    "scc0": lambda waves: ~waves.scc,
+    "scc1": lambda waves: waves.scc,
+    "vccz": lambda waves: ~_any_lane(VCC)(waves),
+    "vccnz": _any_lane(VCC),
+    "execz": lambda waves: ~_any_lane(EXEC)(waves),
+    "execnz": _any_lane(EXEC),
+}
+"""Which waves take a conditional branch, by the end of its mnemonic."""
+
+
+def branch_target(program: Program, instruction: Instruction) -> int | None:
+    """The place that a branch leads to, or None if it leads nowhere or is no branch."""
+    if not instruction.name.startswith(("s_branch", "s_cbranch")):
+        return None
+    labels = [o.name for o in instruction.operands if isinstance(o, Symbol)]
+    return program.labels.get(labels[0]) if len(labels) == 1 else None

@@ -1,0 +1,125 @@
+"""What the sanitizer looks at, of waves that run together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mfmadsl.emulator.error import EmulationError, Fault
+from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.wait import wait_counts
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
+from mfmadsl.emulator.sanitizer.race import Access, Races
+from mfmadsl.emulator.sanitizer.undefined import Undefined
+from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.operand import Register
+
+
+class Checks:
+    """Watches waves that run together.
+
+    `piece` is the smallest number of bytes that an instruction of the program accesses in LDS;
+    `collect` says whether a fault is kept, so that the emulation goes on.
+    """
+
+    def __init__(
+        self,
+        waves: Waves,
+        program: Program,
+        undefined: Undefined,
+        piece: int,
+        collect: Callable[[Waves, Fault], bool],
+    ) -> None:
+        self._program, self._undefined, self._collect = program, undefined, collect
+        self._total = waves.count
+        self._loaded: list[tuple[Register, Array, Mask | None]] = []
+        self._in_flight = InFlight(waves.count)
+        self._races = Races(waves, self._in_flight, piece)
+
+    def collects(self, waves: Waves, fault: Fault) -> bool:
+        return self._collect(waves, fault)
+
+    def _chosen(self, waves: Waves) -> Selected:
+        return slice(None) if waves.count == self._total else waves.index
+
+    def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
+        chosen = self._chosen(waves)
+        self._in_flight.used(waves, chosen, operation)
+        self._undefined.check_reads(waves, chosen, operation)
+
+    def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
+        chosen = self._chosen(waves)
+        self._in_flight.issue(chosen, operation)
+        self._undefined.written(waves, chosen, operation)
+        for target, bits, mask in self._loaded:
+            self._undefined.loaded(waves, chosen, target, bits, mask)
+        self._loaded.clear()
+
+    def passes(self, waves: Waves, instruction: Instruction) -> None:
+        if instruction.name == "s_waitcnt":
+            counts = wait_counts(instruction.modifiers["argument"])
+            self._in_flight.wait(self._chosen(waves), counts)
+
+    def barrier(self, groups: Sequence[Waves]) -> None:
+        waiting = np.concatenate([group.index for group in groups])
+        per_group = groups[0].position.waves_per_group
+        arrived = np.bincount(waiting // per_group)
+        # Waves may wait at different barriers: all that counts is that they pass together.
+        for group in groups:
+            left = arrived[group.index // per_group]
+            if (left < per_group).any():
+                wave = int(np.argmax(left < per_group))
+                ended = per_group - int(left[wave])
+                message = f"{left[wave]} of {per_group} waves wait here, but {ended} have ended"
+                place = self._program.instructions[group.pc - 1]
+                try:
+                    group.fault("divergent-barrier", message, wave)
+                except EmulationError as error:
+                    raise error.at(place.line, place.text) from None
+        self._races.barrier(waiting)
+
+    def loads(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        if store is waves.lds:
+            self._races.access(waves, offsets, width.size, mask, Access(writes=False))
+        bits = self._undefined.load(waves, store, offsets, width, mask)
+        if bits is not None:
+            self._loaded.append((target, bits, mask))
+
+    def stores(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        if store is waves.lds:
+            self._races.access(waves, offsets, width.size, mask, Access(writes=True))
+        chosen = self._chosen(waves)
+        self._undefined.store(waves, chosen, store, offsets, source, width, mask)
+
+    def updates(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        if store is waves.lds:
+            self._races.access(waves, offsets, width.size, mask, Access(writes=True, atomic=True))
+        self._undefined.load(waves, store, offsets, width, mask)
+        self._undefined.overwrite(store, offsets, width.size)
+
+    def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
+        self._undefined.load(waves, waves.memory, offsets, width, mask)
+
+    def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
+        self._races.access(waves, offsets, size, mask, Access(writes=True, through="vmcnt"))
+        self._undefined.overwrite(waves.lds, offsets, size)
+
+    def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
+        """Zeros are as good as any value: the register is written."""
+
+    def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
+        """Kernel arguments, most often, which are always written."""

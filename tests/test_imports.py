@@ -1,0 +1,85 @@
+"""Who imports whom: no module imports itself by way of others, and the emulator's folders form a
+line. Imports for type checkers count like others; those within functions are of what only some
+callers need, and count for what a package may know at all."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted((ROOT / "mfmadsl").rglob("*.py"))
+LINE = ["error", "text", "machine", "instructions", "request", "run", "sanitizer", "profiler"]
+"""Parts of the emulator; each imports those before it, and of the last two neither the other."""
+
+UNKNOWN_TO_THE_EMULATOR = ("backend", "codegen", "language", "passes", "schedule")
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def statements(tree: ast.AST, within_functions: bool) -> Iterator[ast.stmt]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif within_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from statements(node, within_functions)
+
+
+def imported(module: str, within_functions: bool = False) -> set[str]:
+    """What a module imports; `from package import name` is of the module of that name, if any."""
+    found = set()
+    for node in statements(ast.parse(MODULES[module].read_text()), within_functions):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None
+            assert node.level == 0, f"{module} imports by a relative name"
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in MODULES else node.module)
+    return found
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = {module: imported(module) & set(MODULES) for module in MODULES}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise AssertionError(" -> ".join(reversed(error.args[1]))) from None
+
+
+def part_of(module: str) -> str | None:
+    """The part of the emulator that a module belongs to."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["mfmadsl", "emulator"] and len(parts) > 2 else None
+
+
+def test_the_parts_of_the_emulator_form_a_line() -> None:
+    seen = set()
+    for module in MODULES:
+        part = part_of(module)
+        if part is None:
+            continue
+        seen.add(part)
+        for other in filter(None, map(part_of, imported(module, within_functions=True))):
+            assert LINE.index(other) <= LINE.index(part), f"{module} imports of {other}"
+            assert {other, part} != {"sanitizer", "profiler"}, f"{module} imports of {other}"
+    assert seen == set(LINE)
+
+
+def test_the_emulator_is_a_witness_of_its_own() -> None:
+    """It knows neither TVM nor what makes the kernels that it runs."""
+    for module in MODULES:
+        if module.startswith("mfmadsl.emulator"):
+            for other in imported(module, within_functions=True):
+                assert other.split(".")[0] not in ("tvm", "tvm_ffi"), f"{module} imports {other}"
+                known = other.split(".")[:2]
+                assert known not in [["mfmadsl", x] for x in UNKNOWN_TO_THE_EMULATOR], module
