@@ -36,6 +36,20 @@ def check_extent(name: str, value: object) -> int:
     return number
 
 
+def three_extents(name: str, extents: object) -> tuple[int, int, int]:
+    """One to three positive numbers as three. Raises ArgumentError for anything else."""
+    given = described(extents)
+    if isinstance(extents, tuple | list):
+        given = f"({', '.join(map(described, extents[:4]))})"
+    message = f"{name} is one to three positive numbers, such as (4, 4), not {given}"
+    if not isinstance(extents, Sequence) or isinstance(extents, str | bytes | bytearray):
+        raise ArgumentTypeError(message)
+    if not 1 <= len(extents) <= 3 or any(check_integer(name, e) < 1 for e in extents):
+        raise ArgumentError(message)
+    x, y, z = (*(check_extent(name, e) for e in extents), 1, 1, 1)[:3]
+    return x, y, z
+
+
 def check_integer(name: str, value: object) -> int:
     """`value` as an int; ArgumentTypeError if it is no integer. True and False are none."""
     if not isinstance(value, bool):

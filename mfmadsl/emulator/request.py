@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from typing import Any
 
-from mfmadsl.argument import check_extent, check_integer, check_list, check_type, described
+from mfmadsl.argument import check_integer, check_list, check_type, described
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.error import ArgumentError, ArgumentTypeError
@@ -46,20 +46,6 @@ def check_positions(name: str, positions: Any, count: int) -> None:
     for position in positions:
         if not 0 <= check_integer(name, position) < count:
             raise ArgumentError(f"{name}: there is no argument {described(position)} of {count}")
-
-
-def three(name: str, extents: object) -> tuple[int, int, int]:
-    """One to three positive numbers as three. Raises ArgumentError for anything else."""
-    given = described(extents)
-    if isinstance(extents, tuple | list):
-        given = f"({', '.join(map(described, extents[:4]))})"
-    message = f"{name} is one to three positive numbers, such as (4, 4), not {given}"
-    if not isinstance(extents, Sequence) or isinstance(extents, str | bytes | bytearray):
-        raise ArgumentTypeError(message)
-    if not 1 <= len(extents) <= 3 or any(check_integer(name, e) < 1 for e in extents):
-        raise ArgumentError(message)
-    x, y, z = (*(check_extent(name, e) for e in extents), 1, 1, 1)[:3]
-    return x, y, z
 
 
 def check_capacity(program: Program) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.argument import check_integer, described
+from mfmadsl.argument import check_integer, described, three_extents
 from mfmadsl.emulator.instructions.matrix import is_modelled
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.launch import Launch, check_extents, load_arguments, start_waves
@@ -25,7 +25,6 @@ from mfmadsl.emulator.request import (
     check_capacity,
     check_progress,
     checked_entries,
-    three,
 )
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.error import ArgumentError, ArgumentTypeError
@@ -178,7 +177,7 @@ def launch_of(
     else:
         program = parse_assembly(kernel.assembly, kernel.symbol)
         grid = kernel.grid if grid is None else grid
-        if block is not None and three("block", block) != kernel.block:
+        if block is not None and three_extents("block", block) != kernel.block:
             raise ArgumentError(
                 f"block: `{kernel.symbol}` is built for {tuple(kernel.block)}, not {tuple(block)}"
             )
@@ -187,7 +186,10 @@ def launch_of(
     if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
     launch = Launch(
-        program, three("grid", grid), three("block", block), check_integer("lds_bytes", lds_bytes)
+        program,
+        three_extents("grid", grid),
+        three_extents("block", block),
+        check_integer("lds_bytes", lds_bytes),
     )
     check_capacity(program)
     check_extents(launch)

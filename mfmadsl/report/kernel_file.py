@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mfmadsl.argument import check_extent, check_integer, check_type
+from mfmadsl.argument import check_extent, check_integer, check_type, three_extents
 from mfmadsl.error import ArgumentError
 from mfmadsl.report.argument_text import dtype_of, values_of
 from mfmadsl.report.error import KernelFileError
@@ -120,9 +120,7 @@ def read_kernel(
         raise KernelFileError(f"{path}: the text does not say its {missing}: give --{missing}")
     if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
-    from mfmadsl.emulator.request import three
-
-    extents = three("grid", grid), three("block", block)
+    extents = three_extents("grid", grid), three_extents("block", block)
     return StoredKernel((StoredLaunch(text, program.name, *extents, lds_bytes),))
 
 
@@ -205,10 +203,8 @@ def _text(value: Any) -> str:
 
 
 def _extents(value: Any) -> tuple[int, int, int]:
-    from mfmadsl.emulator.request import three
-
     check_type("extents", value, list, "one to three numbers")
-    return three("extents", value)
+    return three_extents("extents", value)
 
 
 def _beside(path: Path, files: Sequence[Path]) -> str:
