@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mfmadsl.cli import main
+from mfmadsl.codegen import RUNTIME
 from mfmadsl.emulator import Run
 from mfmadsl.language import library, library_files, reads
 from tests.language.entries import HALF, spoiled
@@ -339,4 +340,4 @@ def test_show_takes_modifiers_into_account() -> None:
 def test_compile_takes_the_whole_library(tmp_path: Path) -> None:
     result = run("compile", *library_files(), "-o", tmp_path)
     assert result.exit_code == 0
-    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(["__init__", *library()])
+    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(["__init__", RUNTIME, *library()])
