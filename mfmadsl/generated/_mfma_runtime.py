@@ -8,7 +8,6 @@ A pair is the description of a tile's work and its implementation by one wave: a
 # ruff: noqa: N806, N812 (buffers are called like matrices, and TVMScript `T`)
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,6 +21,8 @@ Index = Any  # an integer, or one of TVM's expressions
 Slot = tuple[Index, Index]  # the lane and the element of its registers
 Place = tuple[Index, ...]  # tiles, and the slot in one
 Pair = tuple[PrimFunc, PrimFunc]
+Format = tuple[int, int, int]  # bits of exponent and of mantissa, and the exponent's bias
+Named = tuple[str, Callable[[], Pair]]
 
 
 class Operand(NamedTuple):
@@ -64,42 +65,32 @@ class Operand(NamedTuple):
         return self._replace(slot=slot)
 
 
-class Named(NamedTuple):
-    """The name of a TensorIntrin, and what makes its pair, for a scope if it takes one."""
-
-    name: str
-    make: Callable[..., Pair]
-    scope: str = ""
-
-    def register(self) -> None:
-        """Make the pair, and register it under the name."""
-        register(self.name, self.make(self.scope) if self.scope else self.make())
+def named(name: str, make: Callable[..., Pair], *arguments: str) -> Named:
+    """The TensorIntrin of this name, whose pair is made when it is first taken."""
+    return name, partial(make, *arguments)
 
 
-@dataclass(frozen=True)
-class TensorIntrins:
-    """The TensorIntrins of a module, by constant, and the constants that were taken."""
+def tensor_intrins(
+    module: str, named: Mapping[str, Named]
+) -> tuple[dict[str, str], Callable[[], list[str]], Callable[[str], str]]:
+    """Of the TensorIntrins of a module by constant: their names, `register`, and `__getattr__`."""
+    taken: set[str] = set()
 
-    module: str
-    named: Mapping[str, Named]
-    taken: set[str] = field(default_factory=set)
-
-    def names(self) -> dict[str, str]:
-        """The name of each constant's TensorIntrin."""
-        return {constant: named.name for constant, named in self.named.items()}
-
-    def take(self, constant: str) -> str:
+    def take(constant: str) -> str:
         """Register the TensorIntrin of a constant when it is first taken; its name."""
-        if constant not in self.named:
-            raise AttributeError(f"module {self.module!r} has no attribute {constant!r}")
-        if constant not in self.taken:
-            self.named[constant].register()
-            self.taken.add(constant)
-        return self.named[constant].name
+        if constant not in named:
+            raise AttributeError(f"module {module!r} has no attribute {constant!r}")
+        name, make = named[constant]
+        if constant not in taken:
+            register(name, make())
+            taken.add(constant)
+        return name
 
-    def take_all(self) -> list[str]:
+    def take_all() -> list[str]:
         """Register all TensorIntrins of the module; their names."""
-        return [self.take(constant) for constant in self.named]
+        return [take(constant) for constant in named]
+
+    return {constant: name for constant, (name, _) in named.items()}, take_all, take
 
 
 def register(name: str, pair: Pair) -> str:
@@ -108,13 +99,11 @@ def register(name: str, pair: Pair) -> str:
     return name
 
 
-class Fill(NamedTuple):
-    """Makes the pair that zeroes the accumulator."""
+def fill(operand: Operand) -> Callable[[], Pair]:
+    """What makes the pair that zeroes the accumulator."""
 
-    operand: Operand
-
-    def __call__(self) -> Pair:
-        dtype, shape, registers, slot = self.operand
+    def make() -> Pair:
+        dtype, shape, registers, slot = operand
 
         @T.prim_func(s_tir=True)
         def desc(c: T.handle) -> None:
@@ -143,21 +132,22 @@ class Fill(NamedTuple):
 
         return desc, impl
 
+    return make
 
-class Load(NamedTuple):
-    """Makes the pair that loads a tile from memory of a scope into registers."""
 
-    operand: Operand
-    element: Callable[..., Any]
-    """What a lane takes from memory into an element of its registers."""
-    transposed: bool = False
-    """Whether memory holds columns of rows."""
+def load(
+    operand: Operand, element: Callable[..., Any], transposed: bool = False
+) -> Callable[[str], Pair]:
+    """What makes the pair that loads a tile from memory of a scope into registers.
 
-    def __call__(self, scope: str) -> Pair:
-        dtype, shape, registers, slot = self.operand
-        element = self.element
-        if self.transposed:
-            shape, slot = _turned(shape), lambda *at: self.operand.slot(*_turned(at))
+    `element` is what of memory a lane takes for an element of its registers; transposed, memory
+    holds columns of rows.
+    """
+
+    def make(scope: str) -> Pair:
+        dtype, shape, registers, slot = operand
+        if transposed:
+            shape, slot = _turned(shape), lambda *at: operand.slot(*_turned(at))
 
         @T.prim_func(s_tir=True)
         def desc(held: T.handle, memory: T.handle) -> None:
@@ -189,17 +179,17 @@ class Load(NamedTuple):
 
         return desc, impl
 
+    return make
 
-class Store(NamedTuple):
-    """Makes the pair that stores the accumulator in memory of a scope."""
 
-    operand: Operand
-    element: Callable[..., Any]
-    """What of memory a lane writes from an element of its registers."""
+def store(operand: Operand, element: Callable[..., Any]) -> Callable[[str], Pair]:
+    """What makes the pair that stores the accumulator in memory of a scope.
 
-    def __call__(self, scope: str) -> Pair:
-        dtype, shape, registers, slot = self.operand
-        element = self.element
+    `element` is what of memory a lane writes from an element of its registers.
+    """
+
+    def make(scope: str) -> Pair:
+        dtype, shape, registers, slot = operand
 
         @T.prim_func(s_tir=True)
         def desc(held: T.handle, memory: T.handle) -> None:
@@ -230,6 +220,8 @@ class Store(NamedTuple):
                     T.buffer_store(M, R[lane, register], element(M, lane, register).indices)
 
         return desc, impl
+
+    return make
 
 
 def dense(a: Operand, b: Operand, c: Operand, neg: int = 0) -> PrimFunc:
@@ -316,34 +308,27 @@ def _sparse_product(
     return tirx.Select(places & 3 == k % 4, first, other) * tirx.Cast(dtype, right)
 
 
-class Format(NamedTuple):
-    """A narrow float: bits of exponent and of mantissa, and the exponent's bias."""
+def _code(octet: Callable[[Index], Any], k: Index, bits: int) -> Any:
+    """The bits of element k; `octet` gives the byte with that number."""
+    if bits == 8:
+        return tirx.Cast("int32", octet(k))
+    if bits == 4:
+        return tirx.Cast("int32", octet(k // 2)) >> k % 2 * 4 & 15
+    first, second, third = (tirx.Cast("int32", octet(k // 4 * 3 + x)) for x in range(3))
+    return (third << 16 | second << 8 | first) >> k % 4 * 6 & 63
 
-    exponent: int
-    mantissa: int
-    bias: int
 
-    def code(self, octet: Callable[[Index], Any], k: Index) -> Any:
-        """The bits of element k; `octet` gives the byte with that number."""
-        bits = 1 + self.exponent + self.mantissa
-        if bits == 8:
-            return tirx.Cast("int32", octet(k))
-        if bits == 4:
-            return tirx.Cast("int32", octet(k // 2)) >> k % 2 * 4 & 15
-        first, second, third = (tirx.Cast("int32", octet(k // 4 * 3 + x)) for x in range(3))
-        return (third << 16 | second << 8 | first) >> k % 4 * 6 & 63
-
-    def number(self, octet: Callable[[Index], Any], k: Index) -> Any:
-        """The finite float32 that element k is."""
-        code = self.code(octet, k)
-        exponent = code >> self.mantissa & (1 << self.exponent) - 1
-        mantissa = code & (1 << self.mantissa) - 1
-        least = tirx.FloatImm("float32", 2.0 ** (1 - self.bias - self.mantissa))
-        bits = exponent + (127 - self.bias) << 23 | mantissa << 23 - self.mantissa
-        small = tirx.Cast("float32", mantissa) * least
-        magnitude = tirx.Select(exponent == 0, small, tirx.reinterpret("float32", bits))
-        sign = code >> self.exponent + self.mantissa
-        return tirx.Select(sign == 0, magnitude, -magnitude)
+def _number(octet: Callable[[Index], Any], k: Index, form: Format) -> Any:
+    """The finite float32 that element k is; `octet` gives the byte with that number."""
+    wide, narrow, bias = form
+    code = _code(octet, k, 1 + wide + narrow)
+    exponent = code >> narrow & (1 << wide) - 1
+    mantissa = code & (1 << narrow) - 1
+    least = tirx.FloatImm("float32", 2.0 ** (1 - bias - narrow))
+    bits = exponent + (127 - bias) << 23 | mantissa << 23 - narrow
+    small, large = tirx.Cast("float32", mantissa) * least, tirx.reinterpret("float32", bits)
+    magnitude = tirx.Select(exponent == 0, small, large)
+    return tirx.Select(code >> wide + narrow == 0, magnitude, -magnitude)
 
 
 def scaled(
@@ -372,8 +357,8 @@ def scaled(
                 with T.sblock("C"):
                     vi, vj, vk = T.axis.remap("SSR", [i, j, r])
                     at = T.meta_var(c.slot(vi, vj))
-                    left = T.meta_var(formats[0].number(partial(_of_row, A, a.slot, vi), vk))
-                    right = T.meta_var(formats[1].number(partial(_of_column, B, b.slot, vj), vk))
+                    left = T.meta_var(_number(partial(_of_row, A, a.slot, vi), vk, formats[0]))
+                    right = T.meta_var(_number(partial(_of_column, B, b.slot, vj), vk, formats[1]))
                     scale_a = T.meta_var(_power(SCALE_A[of_a.slot(vi, vk // group)]))
                     scale_b = T.meta_var(_power(SCALE_B[of_b.slot(vk // group, vj)]))
                     C[at] = C[at] + left * scale_a * (right * scale_b)
@@ -386,7 +371,7 @@ def scaled_matmul(
 ) -> PrimFunc:
     """The workload of bytes A and B, of their scales, of which each is for `group` of k, and C."""
     m, n, k = shape
-    octets = [k * (1 + x.exponent + x.mantissa) // 8 for x in formats]
+    octets = [k * (1 + wide + narrow) // 8 for wide, narrow, _ in formats]
 
     def of_b(count: int, name: str) -> Any:
         return te.placeholder((n, count) if b_transposed else (count, n), "uint8", name=name)
@@ -400,8 +385,8 @@ def scaled_matmul(
         def of_column(buffer: Any, x: Index) -> Any:
             return buffer[j, x] if b_transposed else buffer[x, j]
 
-        left = formats[0].number(lambda x: a[i, x], r) * _power(scale_a[i, r // group])
-        right = formats[1].number(lambda x: of_column(b, x), r)
+        left = _number(lambda x: a[i, x], r, formats[0]) * _power(scale_a[i, r // group])
+        right = _number(lambda x: of_column(b, x), r, formats[1])
         return te.sum(left * (right * _power(of_column(scale_b, r // group))), axis=[r])
 
     c = te.compute((m, n), element, name="C")

@@ -22,13 +22,17 @@ try:
 except ImportError:  # in no package: it lies beside this file, on sys.path or not
     from importlib.util import module_from_spec, spec_from_file_location
     from pathlib import Path
+    from sys import modules
 
     _path = Path(__file__).with_name("_mfma_runtime.py")
     if not _path.is_file():
         raise ImportError(f"{_path} is missing: `mfmadsl compile` writes it") from None
-    _spec = spec_from_file_location("_mfma_runtime", _path)
-    mfma = module_from_spec(_spec)
-    _spec.loader.exec_module(mfma)
+    if str(_path) not in modules:
+        _spec = spec_from_file_location(str(_path), _path)
+        mfma = module_from_spec(_spec)
+        _spec.loader.exec_module(mfma)
+        modules[str(_path)] = mfma
+    mfma = modules[str(_path)]
 
 __all__ = [
     "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "IN_DTYPE", "LLVM_INTRINSIC", "LOAD_A_SHARED",
@@ -92,16 +96,16 @@ _a = mfma.Operand("float64", (16, 8), (64, 2), a_slot)
 _b = mfma.Operand("float64", (8, 16), (64, 2), b_slot)
 _c = mfma.Operand("float64", (16, 16), (64, 4), c_slot)
 
-fill = mfma.Fill(_c)
-load_a = mfma.Load(_a, lambda A, lane, register: A[lane % 16, lane // 16 * 2 + register])
-load_a_transposed = mfma.Load(
+fill = mfma.fill(_c)
+load_a = mfma.load(_a, lambda A, lane, register: A[lane % 16, lane // 16 * 2 + register])
+load_a_transposed = mfma.load(
     _a, lambda A, lane, register: A[lane // 16 * 2 + register, lane % 16], transposed=True
 )
-load_b = mfma.Load(_b, lambda B, lane, register: B[lane // 16 * 2 + register, lane % 16])
-load_b_transposed = mfma.Load(
+load_b = mfma.load(_b, lambda B, lane, register: B[lane // 16 * 2 + register, lane % 16])
+load_b_transposed = mfma.load(
     _b, lambda B, lane, register: B[lane % 16, lane // 16 * 2 + register], transposed=True
 )
-store = mfma.Store(_c, lambda C, lane, register: C[register * 4 + lane // 16, lane % 16])
+store = mfma.store(_c, lambda C, lane, register: C[register * 4 + lane // 16, lane % 16])
 
 
 def compute(neg: int = 0) -> mfma.Pair:
@@ -156,39 +160,36 @@ STORE_GLOBAL: str
 STORE_SHARED: str
 STORE_SHARED_DYN: str
 
-_tensor_intrins = mfma.TensorIntrins(
+NAMES, register, __getattr__ = mfma.tensor_intrins(
     __name__,
     {
-        "FILL": mfma.Named("mfma_f64_16x16x4_f64_k2_fill", fill),
-        "LOAD_A_SHARED": mfma.Named("mfma_f64_16x16x4_f64_k2_load_a_shared", load_a, "shared"),
-        "LOAD_A_SHARED_DYN": mfma.Named(
+        "FILL": mfma.named("mfma_f64_16x16x4_f64_k2_fill", fill),
+        "LOAD_A_SHARED": mfma.named("mfma_f64_16x16x4_f64_k2_load_a_shared", load_a, "shared"),
+        "LOAD_A_SHARED_DYN": mfma.named(
             "mfma_f64_16x16x4_f64_k2_load_a_shared_dyn", load_a, "shared.dyn"
         ),
-        "LOAD_A_TRANSPOSED_SHARED": mfma.Named(
+        "LOAD_A_TRANSPOSED_SHARED": mfma.named(
             "mfma_f64_16x16x4_f64_k2_load_a_transposed_shared", load_a_transposed, "shared"
         ),
-        "LOAD_A_TRANSPOSED_SHARED_DYN": mfma.Named(
+        "LOAD_A_TRANSPOSED_SHARED_DYN": mfma.named(
             "mfma_f64_16x16x4_f64_k2_load_a_transposed_shared_dyn", load_a_transposed, "shared.dyn"
         ),
-        "LOAD_B_SHARED": mfma.Named("mfma_f64_16x16x4_f64_k2_load_b_shared", load_b, "shared"),
-        "LOAD_B_SHARED_DYN": mfma.Named(
+        "LOAD_B_SHARED": mfma.named("mfma_f64_16x16x4_f64_k2_load_b_shared", load_b, "shared"),
+        "LOAD_B_SHARED_DYN": mfma.named(
             "mfma_f64_16x16x4_f64_k2_load_b_shared_dyn", load_b, "shared.dyn"
         ),
-        "LOAD_B_TRANSPOSED_SHARED": mfma.Named(
+        "LOAD_B_TRANSPOSED_SHARED": mfma.named(
             "mfma_f64_16x16x4_f64_k2_load_b_transposed_shared", load_b_transposed, "shared"
         ),
-        "LOAD_B_TRANSPOSED_SHARED_DYN": mfma.Named(
+        "LOAD_B_TRANSPOSED_SHARED_DYN": mfma.named(
             "mfma_f64_16x16x4_f64_k2_load_b_transposed_shared_dyn", load_b_transposed, "shared.dyn"
         ),
-        "COMPUTE": mfma.Named("mfma_f64_16x16x4_f64_k2_compute", compute),
-        "STORE_GLOBAL": mfma.Named("mfma_f64_16x16x4_f64_k2_store_global", store, "global"),
-        "STORE_SHARED": mfma.Named("mfma_f64_16x16x4_f64_k2_store_shared", store, "shared"),
-        "STORE_SHARED_DYN": mfma.Named(
+        "COMPUTE": mfma.named("mfma_f64_16x16x4_f64_k2_compute", compute),
+        "STORE_GLOBAL": mfma.named("mfma_f64_16x16x4_f64_k2_store_global", store, "global"),
+        "STORE_SHARED": mfma.named("mfma_f64_16x16x4_f64_k2_store_shared", store, "shared"),
+        "STORE_SHARED_DYN": mfma.named(
             "mfma_f64_16x16x4_f64_k2_store_shared_dyn", store, "shared.dyn"
         ),
     },
 )
-NAMES = _tensor_intrins.names()
-register = _tensor_intrins.take_all
-__getattr__ = _tensor_intrins.take
 __dir__ = __all__.copy  # a prompt completes what is not registered yet, too

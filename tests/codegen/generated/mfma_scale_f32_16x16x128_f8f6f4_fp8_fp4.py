@@ -23,13 +23,17 @@ try:
 except ImportError:  # in no package: it lies beside this file, on sys.path or not
     from importlib.util import module_from_spec, spec_from_file_location
     from pathlib import Path
+    from sys import modules
 
     _path = Path(__file__).with_name("_mfma_runtime.py")
     if not _path.is_file():
         raise ImportError(f"{_path} is missing: `mfmadsl compile` writes it") from None
-    _spec = spec_from_file_location("_mfma_runtime", _path)
-    mfma = module_from_spec(_spec)
-    _spec.loader.exec_module(mfma)
+    if str(_path) not in modules:
+        _spec = spec_from_file_location(str(_path), _path)
+        mfma = module_from_spec(_spec)
+        _spec.loader.exec_module(mfma)
+        modules[str(_path)] = mfma
+    mfma = modules[str(_path)]
 
 __all__ = [
     "A_BITS", "A_DTYPE", "B_BITS", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "GROUP", "LLVM_INTRINSIC",
@@ -113,28 +117,28 @@ def index_map_C(i: mfma.Index, j: mfma.Index) -> mfma.Place:
 
 
 # Bits of exponent and of mantissa, and the exponent's bias, of A and of B.
-_formats = mfma.Format(4, 3, 7), mfma.Format(2, 1, 1)
+_formats = (4, 3, 7), (2, 1, 1)
 _a = mfma.Operand("uint8", (16, 128), (64, 32), a_slot)
 _b = mfma.Operand("uint8", (64, 16), (64, 16), b_slot)
 _scale_a = mfma.Operand("uint8", (16, 4), (64, 1), scale_a_slot)
 _scale_b = mfma.Operand("uint8", (4, 16), (64, 1), scale_b_slot)
 _c = mfma.Operand("float32", (16, 16), (64, 4), c_slot)
 
-fill = mfma.Fill(_c)
-load_a = mfma.Load(
+fill = mfma.fill(_c)
+load_a = mfma.load(
     _a,
     lambda A, lane, register: A[lane % 16, register // 16 * 64 + lane // 16 * 16 + register % 16],
 )
-load_b = mfma.Load(_b, lambda B, lane, register: B[lane // 16 * 16 + register, lane % 16])
-load_b_transposed = mfma.Load(
+load_b = mfma.load(_b, lambda B, lane, register: B[lane // 16 * 16 + register, lane % 16])
+load_b_transposed = mfma.load(
     _b, lambda B, lane, register: B[lane % 16, lane // 16 * 16 + register], transposed=True
 )
-load_scale_a = mfma.Load(_scale_a, lambda SCALE_A, lane, register: SCALE_A[lane % 16, lane // 16])
-load_scale_b = mfma.Load(_scale_b, lambda SCALE_B, lane, register: SCALE_B[lane // 16, lane % 16])
-load_scale_b_transposed = mfma.Load(
+load_scale_a = mfma.load(_scale_a, lambda SCALE_A, lane, register: SCALE_A[lane % 16, lane // 16])
+load_scale_b = mfma.load(_scale_b, lambda SCALE_B, lane, register: SCALE_B[lane // 16, lane % 16])
+load_scale_b_transposed = mfma.load(
     _scale_b, lambda SCALE_B, lane, register: SCALE_B[lane % 16, lane // 16], transposed=True
 )
-store = mfma.Store(_c, lambda C, lane, register: C[lane // 16 * 4 + register, lane % 16])
+store = mfma.store(_c, lambda C, lane, register: C[lane // 16 * 4 + register, lane % 16])
 
 
 def matmul(m: int, n: int, k: int, b_transposed: bool = False) -> PrimFunc:
@@ -204,71 +208,68 @@ STORE_GLOBAL: str
 STORE_SHARED: str
 STORE_SHARED_DYN: str
 
-_tensor_intrins = mfma.TensorIntrins(
+NAMES, register, __getattr__ = mfma.tensor_intrins(
     __name__,
     {
-        "FILL": mfma.Named("mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_fill", fill),
-        "LOAD_A_SHARED": mfma.Named(
+        "FILL": mfma.named("mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_fill", fill),
+        "LOAD_A_SHARED": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_a_shared", load_a, "shared"
         ),
-        "LOAD_A_SHARED_DYN": mfma.Named(
+        "LOAD_A_SHARED_DYN": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_a_shared_dyn", load_a, "shared.dyn"
         ),
-        "LOAD_B_SHARED": mfma.Named(
+        "LOAD_B_SHARED": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_b_shared", load_b, "shared"
         ),
-        "LOAD_B_SHARED_DYN": mfma.Named(
+        "LOAD_B_SHARED_DYN": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_b_shared_dyn", load_b, "shared.dyn"
         ),
-        "LOAD_B_TRANSPOSED_SHARED": mfma.Named(
+        "LOAD_B_TRANSPOSED_SHARED": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_b_transposed_shared",
             load_b_transposed,
             "shared",
         ),
-        "LOAD_B_TRANSPOSED_SHARED_DYN": mfma.Named(
+        "LOAD_B_TRANSPOSED_SHARED_DYN": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_b_transposed_shared_dyn",
             load_b_transposed,
             "shared.dyn",
         ),
-        "LOAD_SCALE_A_SHARED": mfma.Named(
+        "LOAD_SCALE_A_SHARED": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_scale_a_shared", load_scale_a, "shared"
         ),
-        "LOAD_SCALE_A_SHARED_DYN": mfma.Named(
+        "LOAD_SCALE_A_SHARED_DYN": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_scale_a_shared_dyn",
             load_scale_a,
             "shared.dyn",
         ),
-        "LOAD_SCALE_B_SHARED": mfma.Named(
+        "LOAD_SCALE_B_SHARED": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_scale_b_shared", load_scale_b, "shared"
         ),
-        "LOAD_SCALE_B_SHARED_DYN": mfma.Named(
+        "LOAD_SCALE_B_SHARED_DYN": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_scale_b_shared_dyn",
             load_scale_b,
             "shared.dyn",
         ),
-        "LOAD_SCALE_B_TRANSPOSED_SHARED": mfma.Named(
+        "LOAD_SCALE_B_TRANSPOSED_SHARED": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_scale_b_transposed_shared",
             load_scale_b_transposed,
             "shared",
         ),
-        "LOAD_SCALE_B_TRANSPOSED_SHARED_DYN": mfma.Named(
+        "LOAD_SCALE_B_TRANSPOSED_SHARED_DYN": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_load_scale_b_transposed_shared_dyn",
             load_scale_b_transposed,
             "shared.dyn",
         ),
-        "COMPUTE": mfma.Named("mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_compute", compute),
-        "STORE_GLOBAL": mfma.Named(
+        "COMPUTE": mfma.named("mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_compute", compute),
+        "STORE_GLOBAL": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_store_global", store, "global"
         ),
-        "STORE_SHARED": mfma.Named(
+        "STORE_SHARED": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_store_shared", store, "shared"
         ),
-        "STORE_SHARED_DYN": mfma.Named(
+        "STORE_SHARED_DYN": mfma.named(
             "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp4_store_shared_dyn", store, "shared.dyn"
         ),
     },
 )
-NAMES = _tensor_intrins.names()
-register = _tensor_intrins.take_all
-__getattr__ = _tensor_intrins.take
 __dir__ = __all__.copy  # a prompt completes what is not registered yet, too

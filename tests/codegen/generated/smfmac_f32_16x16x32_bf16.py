@@ -23,13 +23,17 @@ try:
 except ImportError:  # in no package: it lies beside this file, on sys.path or not
     from importlib.util import module_from_spec, spec_from_file_location
     from pathlib import Path
+    from sys import modules
 
     _path = Path(__file__).with_name("_mfma_runtime.py")
     if not _path.is_file():
         raise ImportError(f"{_path} is missing: `mfmadsl compile` writes it") from None
-    _spec = spec_from_file_location("_mfma_runtime", _path)
-    mfma = module_from_spec(_spec)
-    _spec.loader.exec_module(mfma)
+    if str(_path) not in modules:
+        _spec = spec_from_file_location(str(_path), _path)
+        mfma = module_from_spec(_spec)
+        _spec.loader.exec_module(mfma)
+        modules[str(_path)] = mfma
+    mfma = modules[str(_path)]
 
 __all__ = [
     "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "INDEX_DTYPE", "LLVM_INTRINSIC",
@@ -98,14 +102,14 @@ _index = mfma.Operand("uint8", (16, 4), (64, 1), index_slot)
 _b = mfma.Operand("bfloat16", (32, 16), (64, 8), b_slot)
 _c = mfma.Operand("float32", (16, 16), (64, 4), c_slot)
 
-fill = mfma.Fill(_c)
-load_a = mfma.Load(_a, lambda A, lane, register: A[lane % 16, lane // 16 * 4 + register])
-load_index = mfma.Load(_index, lambda INDEX, lane, register: INDEX[lane % 16, lane // 16])
-load_b = mfma.Load(_b, lambda B, lane, register: B[lane // 16 * 8 + register, lane % 16])
-load_b_transposed = mfma.Load(
+fill = mfma.fill(_c)
+load_a = mfma.load(_a, lambda A, lane, register: A[lane % 16, lane // 16 * 4 + register])
+load_index = mfma.load(_index, lambda INDEX, lane, register: INDEX[lane % 16, lane // 16])
+load_b = mfma.load(_b, lambda B, lane, register: B[lane // 16 * 8 + register, lane % 16])
+load_b_transposed = mfma.load(
     _b, lambda B, lane, register: B[lane % 16, lane // 16 * 8 + register], transposed=True
 )
-store = mfma.Store(_c, lambda C, lane, register: C[lane // 16 * 4 + register, lane % 16])
+store = mfma.store(_c, lambda C, lane, register: C[lane // 16 * 4 + register, lane % 16])
 
 
 def matmul(m: int, n: int, k: int, b_transposed: bool = False) -> PrimFunc:
@@ -161,39 +165,36 @@ STORE_GLOBAL: str
 STORE_SHARED: str
 STORE_SHARED_DYN: str
 
-_tensor_intrins = mfma.TensorIntrins(
+NAMES, register, __getattr__ = mfma.tensor_intrins(
     __name__,
     {
-        "FILL": mfma.Named("smfmac_f32_16x16x32_bf16_fill", fill),
-        "LOAD_A_SHARED": mfma.Named("smfmac_f32_16x16x32_bf16_load_a_shared", load_a, "shared"),
-        "LOAD_A_SHARED_DYN": mfma.Named(
+        "FILL": mfma.named("smfmac_f32_16x16x32_bf16_fill", fill),
+        "LOAD_A_SHARED": mfma.named("smfmac_f32_16x16x32_bf16_load_a_shared", load_a, "shared"),
+        "LOAD_A_SHARED_DYN": mfma.named(
             "smfmac_f32_16x16x32_bf16_load_a_shared_dyn", load_a, "shared.dyn"
         ),
-        "LOAD_INDEX_SHARED": mfma.Named(
+        "LOAD_INDEX_SHARED": mfma.named(
             "smfmac_f32_16x16x32_bf16_load_index_shared", load_index, "shared"
         ),
-        "LOAD_INDEX_SHARED_DYN": mfma.Named(
+        "LOAD_INDEX_SHARED_DYN": mfma.named(
             "smfmac_f32_16x16x32_bf16_load_index_shared_dyn", load_index, "shared.dyn"
         ),
-        "LOAD_B_SHARED": mfma.Named("smfmac_f32_16x16x32_bf16_load_b_shared", load_b, "shared"),
-        "LOAD_B_SHARED_DYN": mfma.Named(
+        "LOAD_B_SHARED": mfma.named("smfmac_f32_16x16x32_bf16_load_b_shared", load_b, "shared"),
+        "LOAD_B_SHARED_DYN": mfma.named(
             "smfmac_f32_16x16x32_bf16_load_b_shared_dyn", load_b, "shared.dyn"
         ),
-        "LOAD_B_TRANSPOSED_SHARED": mfma.Named(
+        "LOAD_B_TRANSPOSED_SHARED": mfma.named(
             "smfmac_f32_16x16x32_bf16_load_b_transposed_shared", load_b_transposed, "shared"
         ),
-        "LOAD_B_TRANSPOSED_SHARED_DYN": mfma.Named(
+        "LOAD_B_TRANSPOSED_SHARED_DYN": mfma.named(
             "smfmac_f32_16x16x32_bf16_load_b_transposed_shared_dyn", load_b_transposed, "shared.dyn"
         ),
-        "COMPUTE": mfma.Named("smfmac_f32_16x16x32_bf16_compute", compute),
-        "STORE_GLOBAL": mfma.Named("smfmac_f32_16x16x32_bf16_store_global", store, "global"),
-        "STORE_SHARED": mfma.Named("smfmac_f32_16x16x32_bf16_store_shared", store, "shared"),
-        "STORE_SHARED_DYN": mfma.Named(
+        "COMPUTE": mfma.named("smfmac_f32_16x16x32_bf16_compute", compute),
+        "STORE_GLOBAL": mfma.named("smfmac_f32_16x16x32_bf16_store_global", store, "global"),
+        "STORE_SHARED": mfma.named("smfmac_f32_16x16x32_bf16_store_shared", store, "shared"),
+        "STORE_SHARED_DYN": mfma.named(
             "smfmac_f32_16x16x32_bf16_store_shared_dyn", store, "shared.dyn"
         ),
     },
 )
-NAMES = _tensor_intrins.names()
-register = _tensor_intrins.take_all
-__getattr__ = _tensor_intrins.take
 __dir__ = __all__.copy  # a prompt completes what is not registered yet, too

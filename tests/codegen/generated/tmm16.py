@@ -22,13 +22,17 @@ try:
 except ImportError:  # in no package: it lies beside this file, on sys.path or not
     from importlib.util import module_from_spec, spec_from_file_location
     from pathlib import Path
+    from sys import modules
 
     _path = Path(__file__).with_name("_mfma_runtime.py")
     if not _path.is_file():
         raise ImportError(f"{_path} is missing: `mfmadsl compile` writes it") from None
-    _spec = spec_from_file_location("_mfma_runtime", _path)
-    mfma = module_from_spec(_spec)
-    _spec.loader.exec_module(mfma)
+    if str(_path) not in modules:
+        _spec = spec_from_file_location(str(_path), _path)
+        mfma = module_from_spec(_spec)
+        _spec.loader.exec_module(mfma)
+        modules[str(_path)] = mfma
+    mfma = modules[str(_path)]
 
 __all__ = [
     "A_DTYPE", "A_SCOPE", "B_DTYPE", "B_SCOPE", "COMPUTE", "C_SCOPE", "FUNCTION", "NAMES",
@@ -97,13 +101,10 @@ def compute() -> mfma.Pair:
 # Each is the name of a TensorIntrin, which `__getattr__` registers when it is first taken.
 COMPUTE: str
 
-_tensor_intrins = mfma.TensorIntrins(
+NAMES, register, __getattr__ = mfma.tensor_intrins(
     __name__,
     {
-        "COMPUTE": mfma.Named("tmm16_compute", compute),
+        "COMPUTE": mfma.named("tmm16_compute", compute),
     },
 )
-NAMES = _tensor_intrins.names()
-register = _tensor_intrins.take_all
-__getattr__ = _tensor_intrins.take
 __dir__ = __all__.copy  # a prompt completes what is not registered yet, too
