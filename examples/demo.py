@@ -44,7 +44,7 @@ def main() -> int:
     section(f"1. The instruction, as written: {SPEC.name}", SPEC.read_text())
 
     module = module_text(intrinsic)
-    section("2. The Python module that it compiles to", excerpt(module, "def load_a(", 29))
+    section("2. The Python module that it compiles to", excerpt(module, "_a = mfma.Operand", 44))
 
     gemm = mfmadsl.Gemm(intrinsic, ARCH, M, N, K, b_transposed=True)
     schedule = gemm.schedule()

@@ -21,7 +21,7 @@ def test_the_demo_shows_every_stage_and_the_result_agrees(tmp_path: Path) -> Non
     output = said("demo.py", tmp_path)
     for shown in (
         "intrinsic mfma_f32_16x16x16_f16 {",
-        "def load_a(scope):",
+        "load_a = mfma.load(",
         "sch.blockize(",
         "llvm.amdgcn.mfma.f32.16x16x16f16",
         "v_mfma_f32_16x16x16_f16 ",

@@ -12,7 +12,7 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import OUTPUT, load_all
+from mfmadsl.cli.specs import OUTPUT, format_option, load_all
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import Intrinsic
 from mfmadsl.report.error import KernelFileError
@@ -162,7 +162,7 @@ def _save(path: Path, value: Any) -> None:
     metavar="N",
     help="An argument, counted from 0, that holds nothing until the kernel writes it.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@format_option("text")
 def sanitize(
     budget: int | None, keep_going: bool, unwritten: tuple[int, ...], form: str, **options: Any
 ) -> None:
@@ -201,7 +201,7 @@ def sanitize(
 
 @click.command()
 @_launch_options
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@format_option("table")
 @click.option(
     "--timeline",
     type=OUTPUT,

@@ -15,6 +15,7 @@ from mfmadsl.cli.specs import (
     Problem,
     find,
     find_read,
+    format_option,
     load_all,
     loaded,
     problems_of,
@@ -41,7 +42,7 @@ _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
 @click.command()
 @_SPECS
 @SEARCH
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@format_option("text")
 def check(specs: tuple[Path, ...], search: tuple[Path, ...], form: str) -> None:
     """Check .mfma files (without any: the library) and tell every mistake."""
     if form == "json":
@@ -97,7 +98,14 @@ def schema() -> None:
 
 @click.command("compile")
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The folder, which becomes a package; what the modules share is written there, too.",
+)
 @click.option(
     "--k-pack",
     type=click.IntRange(min=1),
@@ -135,11 +143,12 @@ def compile_command(
 
 @click.command("list")
 @click.option("--arch", type=ARCH, help="Only what this chip has.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
-def list_command(arch: str | None, as_json: bool) -> None:
+@format_option("table")
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+def list_command(arch: str | None, form: str) -> None:
     """List the library."""
     chosen = [i for i in library_intrinsics().values() if arch is None or arch in i.chips]
-    if as_json:
+    if form == "json":
         print_json([intrinsic_json(i) for i in chosen])
     else:
         click.echo(intrinsic_table(chosen))
@@ -155,7 +164,7 @@ def list_command(arch: str | None, as_json: bool) -> None:
     default="a",
     show_default=True,
 )
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@format_option("table")
 @click.option("--arch", type=ARCH, help="Which one, where chips differ in what NAME means.")
 @click.option("--cbsz", type=click.IntRange(0, 7), default=0, help="log2 of the blocks that share.")
 @click.option("--abid", type=click.IntRange(0, 15), default=0, help="The block of A they share.")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -19,6 +19,7 @@ from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError
 Described = Intrinsic | Accelerator | Read
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 SEARCH = click.option(
     "-I",
@@ -41,6 +42,13 @@ class _Chip(click.Choice[str]):
 
 
 ARCH = _Chip(list(ARCHITECTURES))
+
+
+def format_option(plain: str) -> Callable[[_Command], _Command]:
+    """`--format`, which is JSON or what people read, called `plain`."""
+    return click.option(
+        "--format", "form", type=click.Choice([plain, "json"]), default=plain, show_default=True
+    )
 
 
 class OutputPath(click.Path):

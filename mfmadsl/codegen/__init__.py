@@ -2,12 +2,15 @@
 
 from mfmadsl.codegen.limits import ModuleError
 from mfmadsl.codegen.module import MARKER, module_name, module_text
+from mfmadsl.codegen.runtime import RUNTIME, runtime_text
 from mfmadsl.codegen.write import write_modules
 
 __all__ = [
     "MARKER",
+    "RUNTIME",
     "ModuleError",
     "module_name",
     "module_text",
+    "runtime_text",
     "write_modules",
 ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mfmadsl.codegen.lines import call, filled, function, packed_list, returned
 from mfmadsl.model import ClosedForm, ElementType, Intrinsic, Operand, TileBuffer, numbered_up
 from mfmadsl.model.signature import register_type
 
@@ -82,15 +83,22 @@ def llvm_argument(operand: Operand, intrinsic: Intrinsic, instruction: str = "")
     return held if dtype == vector_dtype(operand) else f'T.reinterpret("{dtype}", {held})'
 
 
+def whole(operand: Operand) -> str:
+    """The region of all that a wave holds of it."""
+    layout = operand.layout
+    return f"{operand.name.upper()}[0:{layout.lanes}, 0:{layout.elements_per_lane}]"
+
+
 def suffixed(text: str, suffix: str) -> str:
     return text + suffix
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        c_type, cast, docstring, elements, expression, indexed, llvm_argument, numbered_up,
-        python_tuple, quoted, suffixed, vector_dtype,
+    filter_.__name__: filter_
+    for filter_ in (
+        c_type, call, cast, docstring, elements, expression, filled, function, indexed,
+        llvm_argument, numbered_up, packed_list, python_tuple, quoted, returned, suffixed,
+        vector_dtype, whole,
     )
 }  # fmt: skip
 """Those of the templates, by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from mfmadsl.argument import check_integer
 from mfmadsl.codegen.filters import FILTERS
 from mfmadsl.codegen.limits import ModuleError, check_expressible
+from mfmadsl.codegen.names import Loaded, Pair, exports, named, tensor_intrins
+from mfmadsl.codegen.runtime import RUNTIME
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import (
     Accelerator,
@@ -73,66 +76,75 @@ def _intrinsic_text(tile: Packed) -> str:
         template, values = "scaled.py.jinja", _scaled(intrinsic)
     else:
         template, values = "module.py.jinja", _dense(tile)
-    several = intrinsic.blocks > 1
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            intrinsic=intrinsic,
-            name=tile.name,
-            c=intrinsic.c,
-            m=intrinsic.m,
-            n=intrinsic.n,
-            k=tile.k,
-            pack=tile.count,
-            blocks=intrinsic.blocks,
-            # What stands before row and column in indices and shapes, where there are blocks.
-            vlead="vblock, " if several else "",
-            count=f"{intrinsic.blocks}, " if several else "",
-            whole=f"0:{intrinsic.blocks}, " if several else "",
-            nest=_nest,
-            tile_c=_nest([("block", intrinsic.blocks), ("i", intrinsic.m), ("j", intrinsic.n)]),
-            strides=["s0", "s1", "s2"] if several else ["s0", "s1"],
-            wave=intrinsic.wave_size,
-            marker=MARKER,
-            **values,
-        )
+    loaded: list[Loaded] = values["loaded"]
+    return _rendered(
+        template,
+        tensor_intrins(tile.name, loaded),
+        [*_NAMES, *values["own"], *chain.from_iterable(x.names for x in loaded)],
+        intrinsic=intrinsic,
+        name=tile.name,
+        c=intrinsic.c,
+        m=intrinsic.m,
+        n=intrinsic.n,
+        k=tile.k,
+        blocks=intrinsic.blocks,
+        wave=intrinsic.wave_size,
+        **values,
     )
+
+
+_NAMES = (
+    "M", "N", "K", "A_DTYPE", "B_DTYPE", "OUT_DTYPE", "CHIPS", "LLVM_INTRINSIC", "NAMES",
+    "c_slot", "index_map_C", "fill", "compute", "store", "register",
+)  # fmt: skip
+"""What the module of every instruction exports, besides its TensorIntrins."""
 
 
 def _accelerator_text(accelerator: Accelerator) -> str:
     extents = [("i", accelerator.m), ("j", accelerator.n), ("k", accelerator.k)]
-    template = _environment().get_template("accelerator.py.jinja")
-    return template.render(
+    return _rendered(
+        "accelerator.py.jinja",
+        named(accelerator.name, [("COMPUTE", ["compute"])]),
+        ["M", "N", "K", "A_DTYPE", "B_DTYPE", "OUT_DTYPE", "A_SCOPE", "B_SCOPE", "C_SCOPE",
+         "FUNCTION", "NAMES", "compute", "register"],
         accelerator=accelerator,
         a=accelerator.a,
         b=accelerator.b,
         c=accelerator.c,
-        product=_nest([("block", 1), *extents]),
-        marker=MARKER,
-    )
+        product=_nest(extents),
+    )  # fmt: skip
+
+
+def _rendered(template: str, pairs: list[Pair], names: list[str], **values: Any) -> str:
+    """The module with these TensorIntrins, which exports them and the other names."""
+    exported = exports([*names, *(constant for constant, _ in pairs)])
+    text = _environment().get_template(template).render(
+        pairs=pairs, exports=exported, runtime_name=RUNTIME, marker=MARKER, **values
+    )  # fmt: skip
+    return f"{text.rstrip()}\n"
 
 
 def _dense(tile: Packed) -> dict[str, Any]:
     """What the template of dense instructions takes besides."""
-    intrinsic = tile.intrinsic
+    intrinsic, several = tile.intrinsic, tile.intrinsic.blocks > 1
     broadcast = "cbsz_abid" in intrinsic.modifiers
     flags = next((x for x in ("blgp", "neg") if x in intrinsic.modifiers), "")
-    i, j, k = ("i", intrinsic.m), ("j", intrinsic.n), ("k", tile.k)
     # Modifiers know the lanes of B by what they are, and not as descriptions number them.
     turned = _turned(tile.b.layout)
+    modifiers = [*(("cbsz", "abid") if broadcast else ()), *([flags] if flags else ())]
     return {
         "a": tile.a,
         "b": tile.b,
+        "loaded": [Loaded(tile.a, transposed=True), Loaded(tile.b, transposed=True)],
+        "own": ["IN_DTYPE"] + several * ["BLOCKS"] + bool(modifiers) * ["compute_with"],
+        "pack": tile.count,
         "broadcast": broadcast,
         "flags": flags,
-        "modifiers": [*(("cbsz", "abid") if broadcast else ()), *([flags] if flags else ())],
+        "modifiers": modifiers,
         "bfloat": register_type(intrinsic, intrinsic.a).element == "bfloat",
         "formats": formats(intrinsic) if intrinsic.unscaled else (),
         "b_sources": [str(source) for source in lane_sources(intrinsic.wave_size)],
-        "b_lane": "source_lane(b_lane, blgp)" if flags == "blgp" else "b_lane",
         "b_turned": turned if flags == "blgp" else None,
-        "product": _nest([("block", intrinsic.blocks), i, j, k]),
     }
 
 
@@ -161,11 +173,20 @@ def _scaled(intrinsic: Intrinsic) -> dict[str, Any]:
     """What the template of scaled instructions takes besides: operands as bytes."""
     a, b = intrinsic.a, intrinsic.b
     scale_a, scale_b = (replace(scale, type=_BYTE) for scale in intrinsic.scales)
+    octets_a = replace(a, type=_BYTE, layout=a.layout.packed(a.type.bits))
+    octets_b = replace(b, type=_BYTE, layout=b.layout.packed(b.type.bits, along_rows=True))
     return {
-        "a": replace(a, type=_BYTE, layout=a.layout.packed(a.type.bits)),
-        "b": replace(b, type=_BYTE, layout=b.layout.packed(b.type.bits, along_rows=True)),
+        "a": octets_a,
+        "b": octets_b,
         "scale_a": scale_a,
         "scale_b": scale_b,
+        "loaded": [
+            Loaded(octets_a, transposed=False),
+            Loaded(octets_b, transposed=True),
+            Loaded(scale_a, transposed=False),
+            Loaded(scale_b, transposed=True),
+        ],
+        "own": ["GROUP", "A_BITS", "B_BITS", "SCALE_DTYPE", "compute_with", "matmul"],
         "group": intrinsic.k // scale_a.layout.columns,
         "types": [a.type, b.type],
         "bits": [a.type.bits, b.type.bits],
@@ -186,37 +207,39 @@ def _sparse(intrinsic: Intrinsic) -> dict[str, Any]:
         "a": a,
         "b": intrinsic.b,
         "index": octets,
+        "loaded": [
+            Loaded(a, transposed=False),
+            Loaded(octets, transposed=False),
+            Loaded(intrinsic.b, transposed=True),
+        ],
+        "own": ["INDEX_DTYPE", "compute_with", "matmul"],
         "places": word[count] if count == 4 else f'T.Cast("int32", {word[count]})',
         "bfloat": register_type(intrinsic, a).element == "bfloat",
     }
 
 
 class _Nest(NamedTuple):
-    """A loop nest over a tile, as text. `value` is the index for each axis within its block."""
+    """A loop nest over a tile, as text."""
 
     names: str
     extents: str
     values: str
     kinds: str
     kept: str
-    value: dict[str, str]
 
 
-def _nest(axes: list[tuple[str, int]]) -> _Nest:
+def _nest(loops: list[tuple[str, int]]) -> _Nest:
     """Loops over all axes, with a block that has none for an axis of one value.
 
     TVM drops those from a block, but not their loops, before it compares with a description.
     """
-    loops = [(name, extent) for name, extent in axes if name != "block" or extent > 1]
     kept = [name for name, extent in loops if extent > 1]
-    reduced = "k" if len(axes) == 4 else ""
     return _Nest(
         names=", ".join(name for name, _ in loops),
         extents=", ".join(str(extent) for _, extent in loops),
         values=", ".join(f"v{name}" for name in kept),
-        kinds="".join("R" if name == reduced else "S" for name in kept),
+        kinds="".join("R" if name == "k" else "S" for name in kept),
         kept=", ".join(kept),
-        value={name: f"v{name}" if extent > 1 else "0" for name, extent in axes},
     )
 
 

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mfmadsl.codegen.module import MARKER
+from mfmadsl.codegen.package import package_text
+from mfmadsl.codegen.runtime import RUNTIME, RUNTIME_MARKER, runtime_text
 from mfmadsl.output import OutputError, write_file
-
-_PACKAGE = f'''"""Matrix-core intrinsics for TVM: each module is imported when it is first used.
-
-{MARKER}
-"""
-
-from importlib import import_module
-from pkgutil import iter_modules
-
-
-def __getattr__(name):
-    if name not in __dir__():
-        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
-    return import_module(f"{{__name__}}.{{name}}")
-
-
-def __dir__():
-    return [module.name for module in iter_modules(__path__)]
-'''
 
 
 def write_modules(texts: Mapping[str, str], folder: Path) -> list[Path]:
     """Write each text to `folder/NAME.py`, making the folder if need be; the paths.
 
-    The folder becomes a package that imports its modules on demand, unless it has an `__init__.py`
-    of its own, which stays. Raises OutputError, before anything is written, if a module there is
-    not one of ours.
+    The runtime that they share is written beside them. The folder becomes a package that imports
+    on demand all modules of ours that lie there, unless it has an `__init__.py` of its own, which
+    stays. Raises OutputError, before anything is written, if a module there, or what has the
+    runtime's name, is not one of ours.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,25 +25,41 @@ def write_modules(texts: Mapping[str, str], folder: Path) -> list[Path]:
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(f"{folder}: cannot be made a folder: {reason}") from None
     paths = {folder / f"{name}.py": text for name, text in texts.items()}
+    runtime = folder / f"{RUNTIME}.py"
     for path in paths:
-        _refuse_foreign(path)
-    for path, text in paths.items():
+        _refuse_foreign(path, MARKER)
+    _refuse_foreign(runtime, RUNTIME_MARKER)
+    for path, text in [*paths.items(), (runtime, runtime_text())]:
         write_file(path, text.encode("utf-8"))
     package = folder / "__init__.py"
-    if not package.exists() and not package.is_symlink():
-        write_file(package, _PACKAGE.encode("utf-8"))
+    if not _is_there(package) or _is_ours(package, MARKER):
+        write_file(package, package_text(_modules(folder, texts)).encode("utf-8"))
     return list(paths)
 
 
-def _refuse_foreign(path: Path) -> None:
-    if not path.exists() and not path.is_symlink():
-        return
-    try:
-        # A pipe would wait for somebody to write, and a device may never end.
-        ours = path.is_file() and MARKER.encode() in path.read_bytes()
-    except OSError:
-        ours = False
-    if not ours:
+def _modules(folder: Path, written: Iterable[str]) -> list[str]:
+    """The names of the modules of ours in a folder: those just written, and earlier ones."""
+    found = {path.stem for path in folder.glob("[a-z]*.py") if path.stem.isidentifier()}
+    earlier = {
+        name for name in found.difference(written) if _is_ours(folder / f"{name}.py", MARKER)
+    }
+    return sorted({*written, *earlier})
+
+
+def _refuse_foreign(path: Path, marker: str) -> None:
+    if _is_there(path) and not _is_ours(path, marker):
         raise OutputError(
             f"{path}: exists and was not written by mfmadsl; move it or choose another folder"
         )
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
+
+
+def _is_ours(path: Path, marker: str) -> bool:
+    try:
+        # A pipe would wait for somebody to write, and a device may never end.
+        return path.is_file() and marker.encode() in path.read_bytes()
+    except OSError:
+        return False

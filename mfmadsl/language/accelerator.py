@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from mfmadsl.language.checker import check_shape, repeated
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span
+from mfmadsl.language.element import element_type, other_kind
 from mfmadsl.language.naming import check_name
 from mfmadsl.language.syntax import AcceleratorItem, BufferField, CallField
 from mfmadsl.model import ELEMENT_TYPES, Accelerator, TileBuffer
@@ -41,10 +42,7 @@ def check_accelerator(item: AcceleratorItem) -> Accelerator:
 
 def _buffer(field: BufferField, found: list[Diagnostic]) -> TileBuffer:
     name = field.name.text
-    if field.type.text not in ELEMENT_TYPES:
-        hint = did_you_mean(field.type.text, list(ELEMENT_TYPES))
-        message = f"`{field.type.text}` is no element type"
-        found.append(Diagnostic("type", message, field.type.span, hint))
+    dtype = element_type(field.type, found)
     first, second = field.indices
     indices = first.name.text, second.name.text
     if indices not in _INDICES.get(name, ()) or first.group * second.group > 1:
@@ -56,8 +54,8 @@ def _buffer(field: BufferField, found: list[Diagnostic]) -> TileBuffer:
         message = f'"{field.scope}" is no memory scope'
         hint = 'a scope of memory that the host allocates: "global" or "global.name"'
         found.append(Diagnostic("scope", message, field.scope_span, hint))
-    dtype = ELEMENT_TYPES.get(field.type.text, next(iter(ELEMENT_TYPES.values())))
-    return TileBuffer(name, dtype, indices, field.scope)
+    any_type = next(iter(ELEMENT_TYPES.values()))  # of what is wrong nothing is made
+    return TileBuffer(name, dtype or any_type, indices, field.scope)
 
 
 def _mismatches(item: AcceleratorItem, buffers: dict[str, TileBuffer]) -> list[Diagnostic]:
@@ -66,13 +64,13 @@ def _mismatches(item: AcceleratorItem, buffers: dict[str, TileBuffer]) -> list[D
     for field in item.fields:
         if not isinstance(field, BufferField) or field.type.text not in ELEMENT_TYPES:
             continue
-        dtype, a = ELEMENT_TYPES[field.type.text], buffers.get("a")
+        dtype, a = ELEMENT_TYPES[field.type.text], [buffers["a"].type] if "a" in buffers else []
         if dtype.bits < 8:
-            message = f"{dtype} has {dtype.bits} bits: an array in memory holds whole bytes"
-            found.append(Diagnostic("type", message, field.type.span))
-        elif a is not None and a.type.kind != dtype.kind:
-            message = f"`a` holds {a.type.kind}s, but `{field.name.text}` is {dtype}"
-            found.append(Diagnostic("type", message, field.type.span))
+            problem = f"{dtype} has {dtype.bits} bits: an array in memory holds whole bytes"
+        else:
+            problem = other_kind(field.name.text, dtype, a)
+        if problem:
+            found.append(Diagnostic("type", problem, field.type.span))
     return found
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span
+from mfmadsl.language.element import element_type, other_kind
 from mfmadsl.language.placement import BLOCK, place
 from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Name, OperandField
 from mfmadsl.language.wave import Wave
@@ -55,12 +56,8 @@ def check_operand(
 
 
 def _type(name: Name, field: OperandField, found: Found) -> ElementType | None:
-    dtype = ELEMENT_TYPES.get(name.text)
-    if dtype is None:
-        hint = did_you_mean(name.text, list(ELEMENT_TYPES))
-        message = f"`{name.text}` is no element type"
-        found.append(Diagnostic("type", message, name.span, hint))
-    elif (dtype.name == _SCALE) != field.name.text.startswith("scale"):
+    dtype = element_type(name, found)
+    if dtype is not None and (dtype.name == _SCALE) != field.name.text.startswith("scale"):
         message = f"`{field.name.text}` cannot be {dtype}"
         hint = f"`{_SCALE}` is the type of scales, and of nothing else"
         found.append(Diagnostic("type", message, name.span, hint))
@@ -112,12 +109,10 @@ def check_types(
 
 def _mismatch(operand: str, dtype: ElementType, types: Mapping[str, Sequence[ElementType]]) -> str:
     a = types.get("a", ())
-    if operand == "b" and any(t.kind != dtype.kind for t in a):
-        return f"`a` holds {a[0].kind}s, but `b` is {dtype}"
+    if operand in ("b", "c") and (problem := other_kind(operand, dtype, a)):
+        return problem
     if operand == "b" and len(a) == 1 and len(types.get("b", ())) == 1 and a[0].bits != dtype.bits:
         return f"`a` has elements of {a[0].bits} bits, `b` of {dtype.bits}"
-    if operand == "c" and any(t.kind != dtype.kind for t in a):
-        return f"`a` holds {a[0].kind}s, but `c` is {dtype}"
     if operand == "c" and any(dtype.bits < max(t.bits, REGISTER_BITS) for t in a):
         return f"{dtype} cannot accumulate products of {a[0]}"
     return ""

@@ -9,7 +9,7 @@ from mfmadsl.model import Intrinsic, Operand
 
 
 def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:
-    """What `list --json` says of one intrinsic."""
+    """What `list --format json` says of one intrinsic."""
     return {
         "name": intrinsic.name,
         "m": intrinsic.m,

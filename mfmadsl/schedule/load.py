@@ -11,7 +11,8 @@ from mfmadsl.codegen import module_name, module_text
 from mfmadsl.language import find
 from mfmadsl.model import Accelerator, Intrinsic
 
-_PREFIX = "mfmadsl.generated."
+_PACKAGE = "mfmadsl.generated"
+"""The package of the runtime, which modules find beside themselves."""
 
 
 def load_intrinsic(intrinsic: Intrinsic | Accelerator | str, k_pack: int = 1) -> ModuleType:
@@ -27,12 +28,12 @@ def load_intrinsic(intrinsic: Intrinsic | Accelerator | str, k_pack: int = 1) ->
     if isinstance(intrinsic, str):
         intrinsic = find(intrinsic)
     text = module_text(intrinsic, k_pack)
-    name = _PREFIX + module_name(intrinsic, k_pack)
+    name = f"{_PACKAGE}.{module_name(intrinsic, k_pack)}"
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__dict__.get("__source__") == text:
         return loaded
     module = ModuleType(name)
-    module.__file__ = f"<{name}>"
+    module.__file__, module.__package__ = f"<{name}>", _PACKAGE
     module.__dict__["__source__"] = text
     # The TVMScript parser reads functions back through `inspect`, which asks linecache.
     lines = text.splitlines(keepends=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from mfmadsl.codegen import RUNTIME
 from mfmadsl.emulator import Run
 from mfmadsl.language import library, library_files, reads
 from tests.cli.command import GEMM, SMALL, run, spec
@@ -86,8 +87,10 @@ def test_list_shows_the_library_or_what_a_chip_has() -> None:
     everything, one = run("list").output, run("list", "--arch", "gfx942").output
     assert "mfma_i32_16x16x16_i8" in everything
     assert "mfma_i32_16x16x16_i8" not in one
-    entries = json.loads(run("list", "--json").output)
+    entries = json.loads(run("list", "--format", "json").output)
     assert [entry["name"] for entry in entries] == list(library())
+    assert json.loads(run("list", "--json").output) == entries
+    assert run("list", "--format", "table").output == everything
 
 
 def test_show_prints_a_table_or_json() -> None:
@@ -275,7 +278,7 @@ def test_what_is_printed_as_json_keeps_to_the_schema(tmp_path: Path) -> None:
         ["show", "mfma_f32_4x4x1_16b_f32", "--format", "json"],
         ["show", "smfmac_f32_16x16x32_f16", "--format", "json", "--operand", "index"],
         ["show", "mfma_scale_f32_32x32x64_f8f6f4", "--format", "json", "--operand", "scale_b"],
-        ["list", "--json"],
+        ["list", "--format", "json"],
         ["check", "--format", "json"],
         ["check", str(bad), "--format", "json"],
     ):
@@ -323,4 +326,4 @@ def test_show_takes_modifiers_into_account() -> None:
 def test_compile_takes_the_whole_library(tmp_path: Path) -> None:
     result = run("compile", *library_files(), "-o", tmp_path)
     assert result.exit_code == 0
-    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(["__init__", *library()])
+    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(["__init__", RUNTIME, *library()])

@@ -1,0 +1,130 @@
+"""The runtime that generated modules share: found wherever they lie, and nothing but TVM in it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mfmadsl.codegen import RUNTIME, module_text, runtime_text
+from mfmadsl.language import library
+from mfmadsl.model import Intrinsic
+from tests.cli.command import run, spec
+from tests.language.entries import HALF
+
+NAME = "mfma_f32_16x16x16_f16"
+OTHER = HALF.replace(NAME, "mfma_f32_16x16x16_f16_twin").replace(
+    "alias   v_mfma_f32_16x16x16f16", ""
+)
+EVERY = pytest.mark.parametrize("intrinsic", library().values(), ids=lambda i: i.name)
+
+
+def imported(text: str) -> set[str]:
+    """The first words of all that a module imports, the runtime beside it among them."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= (
+                {node.module.partition(".")[0]} if node.module else {x.name for x in node.names}
+            )
+    return found - sys.stdlib_module_names
+
+
+@EVERY
+def test_a_module_imports_tvm_and_the_runtime_beside_it(intrinsic: Intrinsic) -> None:
+    assert imported(module_text(intrinsic)) == {"tvm", RUNTIME}
+
+
+def test_the_runtime_imports_tvm_and_nothing_else() -> None:
+    assert imported(runtime_text()) == {"tvm"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `mfmadsl compile` writes of one instruction."""
+    there = tmp_path_factory.mktemp("compiled")
+    assert run("compile", spec(there), "-o", there / "generated").exit_code == 0
+    return there / "generated"
+
+
+LOADED = (
+    "print(tile.COMPUTE, tile.M); assert tile.register() == list(tile.NAMES.values());"
+    "import sys; assert not any(name.startswith('mfmadsl') for name in sys.modules)"
+)
+
+
+def printed(program: str, place: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=place, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_module_of_the_package_is_imported(folder: Path) -> None:
+    program = f"from generated import {NAME} as tile; {LOADED}"
+    assert printed(program, folder.parent) == f"{NAME}_compute 16\n"
+
+
+def test_a_module_of_a_folder_that_is_searched_is_imported(folder: Path) -> None:
+    assert printed(f"import {NAME} as tile; {LOADED}", folder) == f"{NAME}_compute 16\n"
+
+
+def test_a_module_is_loaded_by_its_path(folder: Path, tmp_path: Path) -> None:
+    program = (
+        "from importlib.util import module_from_spec, spec_from_file_location as at;"
+        f"spec = at('some.name', {str(folder / NAME)!r} + '.py'); tile = module_from_spec(spec);"
+        f"spec.loader.exec_module(tile); {LOADED}"
+    )
+    assert printed(program, tmp_path) == f"{NAME}_compute 16\n"
+
+
+@pytest.mark.parametrize("program", [f"import generated.{NAME}", f"import {NAME}"])
+def test_a_runtime_that_is_missing_is_told(tmp_path: Path, program: str) -> None:
+    assert run("compile", spec(tmp_path), "-o", tmp_path / "generated").exit_code == 0
+    runtime = tmp_path / "generated" / f"{RUNTIME}.py"
+    runtime.unlink()
+    place = tmp_path if "generated" in program else tmp_path / "generated"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=place, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    told = f"ImportError: {runtime} is missing: `mfmadsl compile` writes it"
+    assert done.stderr.splitlines()[-1] == told
+
+
+def test_it_is_the_same_for_all_and_written_once(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.mfma"
+    other.write_text(OTHER)
+    out = tmp_path / "out"
+    for path in (spec(tmp_path), other):
+        assert run("compile", path, "-o", out).exit_code == 0
+    written = [f"{NAME}.py", f"{NAME}_twin.py", f"{RUNTIME}.py", "__init__.py"]
+    assert sorted(path.name for path in out.iterdir()) == sorted(written)
+    assert (out / f"{RUNTIME}.py").read_text() == runtime_text()
+    assert (folder / f"{RUNTIME}.py").read_bytes() == (out / f"{RUNTIME}.py").read_bytes()
+
+
+def test_one_of_an_earlier_release_is_replaced(tmp_path: Path) -> None:
+    runtime = tmp_path / f"{RUNTIME}.py"
+    runtime.write_text("\n".join([*runtime_text().splitlines()[:6], "outdated = 1"]))
+    assert run("compile", spec(tmp_path), "-o", tmp_path).exit_code == 0
+    assert runtime.read_text() == runtime_text()
+
+
+@pytest.mark.parametrize("content", ["precious = 1\n", ""])
+def test_a_file_of_its_name_that_is_not_ours_is_refused(tmp_path: Path, content: str) -> None:
+    runtime = tmp_path / "out" / f"{RUNTIME}.py"
+    runtime.parent.mkdir()
+    runtime.write_text(content)
+    result = run("compile", spec(tmp_path), "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    told = "exists and was not written by mfmadsl; move it or choose another folder"
+    assert result.output == f"error: {runtime}: {told}\n"
+    assert [path.name for path in runtime.parent.iterdir()] == [runtime.name]
+    assert runtime.read_text() == content
