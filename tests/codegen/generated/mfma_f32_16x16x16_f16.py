@@ -91,11 +91,10 @@ def index_map_C(i: mfma.Index, j: mfma.Index) -> mfma.Place:
 
 def _source_lane(lane: mfma.Index, blgp: int) -> mfma.Index:
     """The lane from which B is read in place of `lane`."""
-    source = (
+    return (
         lane, lane % 32, lane % 32 + 32, (lane + 16) % 64,
         lane % 16, lane % 16 + 16, lane % 16 + 32, lane % 16 + 48,
     )[blgp]  # fmt: skip
-    return source
 
 
 _a = mfma.Operand("float16", (16, 16), (64, 4), a_slot)
