@@ -69,6 +69,14 @@ def test_a_block_gets_its_true_size(waves: int) -> None:
     assert gemm.check(kernel).agrees
 
 
+def test_only_where_a_pass_places_tiles_llvm_may_join_accesses_of_the_lds() -> None:
+    told = '"target-features"="-unaligned-access-mode"'
+    assert told in build(lds_kernel(64)).llvm_ir
+    placed = build(half_schedule(4))
+    assert not placed.remarks
+    assert told not in placed.llvm_ir
+
+
 @pytest.mark.parametrize("arch", NEWER)
 def test_no_lds_access_is_in_flight_when_a_barrier_is_passed(arch: str) -> None:
     kernel = build(half_schedule(4), arch)
