@@ -80,6 +80,7 @@ def test_the_tiling_is_changed_field_by_field() -> None:
         (["--tiling", "block"], 2, "'block' is not FIELD=VALUE"),
         (["--tiling", "block=64"], 2, "'64' is not two positive numbers such as 128x64"),
         (["--tiling", "k_step=0"], 2, "'0' is not a positive number"),
+        (["--tiling", "k_step=1000000000"], 2, "is not a positive number"),
         (["--tiling", "k_step=99999999999999999999"], 2, "is not a positive number"),
         (["--tiling", "swizzle=maybe"], 2, "'maybe' is neither yes nor no"),
         (["--tiling", "instruction=x"], 2, "give --intrinsic instead"),
