@@ -127,6 +127,20 @@ def test_an_instruction_of_a_file_uses_what_is_included(tmp_path: Path) -> None:
     assert "there is no `own.mfma`" in run("show", name, *options[:2]).output
 
 
+def test_an_instruction_of_a_file_that_the_chip_lacks(tmp_path: Path) -> None:
+    options = ["--spec", spec(tmp_path), "--intrinsic", "mfma_f32_16x16x16_f16"]
+    result = run("gemm", "--arch", "gfx950", *SMALL[3:], *options)
+    assert result.exit_code == 1
+    assert "gfx950 has no mfma_f32_16x16x16_f16: it is an instruction of gfx90a, gfx942" in (
+        result.output
+    )
+
+
+def test_several_launches_of_one_kind_are_numbered(tmp_path: Path) -> None:
+    assert run(*SPLIT, "--emit", "asm", "-o", tmp_path / "k.s").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["k.1.s", "k.s"]
+
+
 def test_several_launches_are_described_written_and_run(tmp_path: Path) -> None:
     told = run(*SPLIT)
     assert re.search(r"workspace  \S+: float32\[", told.output)

@@ -96,6 +96,14 @@ def test_words_of_scratch_memory_are_aligned_to_words() -> None:
         run(waves, "scratch_load_dwordx2 v[10:11], v3, off")
 
 
+def test_flat_accesses_of_several_words_are_aligned_to_words() -> None:
+    waves = with_memory()
+    run(waves, "flat_load_dwordx4 v[8:11], v[0:1] offset:4")
+    expected = content(waves).copy().view(np.uint32)
+    for word in range(4):
+        assert (vector(waves, 8 + word) == expected[4 * LANES + 1 + word]).all()
+
+
 def test_an_address_is_told_by_the_argument_before_it() -> None:
     far = 1 << 20
     put(waves := with_memory(), {"v2": 0 * LANES + far})
