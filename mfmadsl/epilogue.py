@@ -112,6 +112,6 @@ def model(
         slope = np.abs(operand) if name == "scale" else step.slope
         before = np.abs(values)
         values = step.model(values, operand)
-        size = before * slope + np.abs(values) + (np.abs(operand) if name == "residual" else 0)
+        size = before * slope + np.abs(values)  # of a sum, no less than what is added
         errors = errors * slope + _STEP_ROUNDINGS * rounding * size
     return values, errors

@@ -135,13 +135,61 @@ def test_the_tolerance_is_named(name: str, rule: str) -> None:
 
 def test_a_chip_that_takes_denormals_for_zero_is_not_blamed() -> None:
     half = find("mfma_f32_16x16x16_f16")
-    for arch, expected in (("gfx90a", 0), ("gfx942", 16 * 2.0**-20)):
+    smallest_normal = 2.0**-14
+    for arch, number, expected in (
+        ("gfx90a", 2.0**-20, 0),
+        ("gfx942", 2.0**-20, 16 * 2.0**-20),
+        ("gfx90a", smallest_normal, 16 * smallest_normal),
+    ):
         gemm = Gemm(half, arch, 16, 16, 16)
-        a, b = np.full((16, 16), 2.0**-20, np.float16), np.ones((16, 16), np.float16)
+        a, b = np.full((16, 16), number, np.float16), np.ones((16, 16), np.float16)
         c = np.zeros((16, 16), np.float32)
         emulate(gemm.build(), [a, b, c])
         assert c[0, 0] == expected
         assert gemm.compare(a, b, c).agrees
+
+
+def test_each_part_of_a_split_k_is_rounded_once_more() -> None:
+    shape = None, "gfx942", 64, 64, 1024
+    for parts in (1, 4):
+        rule = Gemm(*shape, tiling={"split_k": parts}).tolerance_rule
+        assert rule == f"{1024 // 4 + 9 + parts - 1} * 2^-24 * sum |a||b|"
+
+
+def test_a_result_too_small_for_its_type_may_be_zero() -> None:
+    gemm = Gemm(None, "gfx942", 16, 16, 16, dtypes=(None, None, "float16"))
+    a, b = (np.zeros((16, 16), np.float16) for _ in range(2))
+    a[0, 0] = b[0, 0] = 2.0**-13  # half of the smallest half is 2^-25
+    c = np.zeros((16, 16), np.float16)
+    assert gemm.compare(a, b, c).agrees
+    c[0, 0] = 2.0**-22
+    assert not gemm.compare(a, b, c).agrees
+
+
+def test_the_type_of_b_is_that_of_a_where_only_that_is_said() -> None:
+    intrinsic = find("mfma_f32_16x16x32_fp8_bf8")
+    shape = intrinsic, "gfx942", 64, 64, 64
+    assert Gemm(*shape).types == ("float8_e4m3fnuz", "float8_e5m2fnuz", "float32")
+    said = Gemm(*shape, dtypes=("float8_e4m3fnuz", None, None))
+    assert said.types == ("float8_e4m3fnuz", "float8_e4m3fnuz", "float32")
+    with pytest.raises(ScheduleError, match="float8_e5m2fnuz, not float8_e4m3fnuz by float8_e4m3"):
+        said.schedule()
+
+
+def test_what_is_added_to_a_sum_of_integers_does_not_overflow() -> None:
+    a, b, bias, _ = Gemm(
+        None, "gfx942", 64, 4096, 64, dtypes=("int8", None, None), epilogue=("bias",)
+    ).operands()
+    assert (a.min(), a.max(), b.min(), b.max()) == (-128, 127, -128, 127)
+    assert 2**19 < np.abs(bias).max() <= 2**20 + 1
+
+
+def test_matrices_are_counted_as_they_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float64, all of them and what the steps read."""
+    sizes: list[int] = []
+    monkeypatch.setattr("mfmadsl.gemm.check_size", lambda size, _: sizes.append(size))
+    Gemm(None, "gfx942", 8, 16, 32, batch=3, epilogue=("bias", "residual")).operands()
+    assert sizes == [8 * (3 * (8 * 32 + 32 * 16 + 8 * 16 + 8 * 16) + 16)]
 
 
 def filled(gemm: Gemm) -> list[Any]:

@@ -139,6 +139,29 @@ def test_a_file_keeps_its_mode_and_its_owner(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
+@pytest.mark.parametrize(("mask", "mode"), [(0o007, 0o660), (0o022, 0o644), (0o077, 0o600)])
+def test_a_new_file_has_the_mode_that_the_user_wants(tmp_path: Path, mask: int, mode: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_file(tmp_path / "new", b"content")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode
+
+
+def test_a_file_that_another_process_has_open_is_written_anew(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("much more than there will be\n")
+    waiting = [sys.executable, "-c", "input()"]
+    with (
+        log.open("a") as file,
+        subprocess.Popen(waiting, stdin=subprocess.PIPE, stdout=file) as other,
+    ):
+        write_file(Path(f"/proc/{other.pid}/fd/1"), b"new\n")
+        other.communicate(b"\n")
+    assert log.read_text() == "new\n"
+
+
 def test_a_private_file_is_its_users_whatever_was_there(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")

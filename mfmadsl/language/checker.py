@@ -106,7 +106,7 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
         stated = call_field if isinstance(call_field, CallField) else None
         found += check_agreement(item, aliases, stated, shape, operands)
     scales = tuple(o for name in ("scale_a", "scale_b") for o in operands.get(name, ()))
-    if len(scales) == 1:
+    if ("scale_a" in fields) != ("scale_b" in fields):
         message = f"intrinsic `{item.name.text}` scales only one of its operands"
         found.append(_at(item.name, "field", message, "give both `scale_a` and `scale_b`"))
     if found or shape is None:

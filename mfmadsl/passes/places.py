@@ -120,7 +120,7 @@ class Places:
         change = fixed & bits
         # In units that TVM and LLVM see to be aligned: of an XOR they could not tell. What changes
         # is of bits that either move or are swizzled, so it is of whole units, too.
-        low = min(_low(multiple_of(moving)), *(min(t.left, t.right) for t in swizzle))
+        low = min(_low(multiple_of(moving)), *(t.left for t in swizzle))
         # Made where it is used of another address, or kept for itself.
         apart, change = (change, 0) if self.lean else (0, change)
         key = buffer.__chandle__(), str(moving), change

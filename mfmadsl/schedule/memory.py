@@ -78,11 +78,11 @@ def _difference(offset: Expr, variable: Var, variables: set[Var]) -> Extent | No
 
 
 def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
-    strides: list[Extent] = list(buffer.strides)
-    if not strides:
-        extents: list[Extent] = [*buffer.shape[1:], 1]
-        for extent in reversed(extents):
-            strides.insert(0, extent * strides[0] if strides else extent)
+    """The number of an element in its argument, of which `check_compact` refuses other strides."""
+    strides: list[Extent] = []
+    extents: list[Extent] = [*buffer.shape[1:], 1]
+    for extent in reversed(extents):
+        strides.insert(0, extent * strides[0] if strides else extent)
     terms = (index * stride for index, stride in zip(indices, strides, strict=True))
     return sum(terms, tirx.const(0, "int32"))
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -17,6 +18,7 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.backend import CodegenError, Kernel, LoweringError, build
+from mfmadsl.emulator.text.registers import Registers
 from mfmadsl.language import find
 from mfmadsl.schedule import load_intrinsic, matmul, mfma_schedule
 
@@ -65,6 +67,14 @@ def test_a_block_gets_its_true_size(waves: int) -> None:
     assert f".max_flat_workgroup_size: {threads}\n" in kernel.assembly
     gemm = mfmadsl.Gemm(HALF, "gfx942", 256, 256, 64, shared_scope="shared")
     assert gemm.check(kernel).agrees
+
+
+def test_only_where_a_pass_places_tiles_llvm_may_join_accesses_of_the_lds() -> None:
+    told = '"target-features"="-unaligned-access-mode"'
+    assert told in build(lds_kernel(64)).llvm_ir
+    placed = build(half_schedule(4))
+    assert not placed.remarks
+    assert told not in placed.llvm_ir
 
 
 @pytest.mark.parametrize("arch", NEWER)
@@ -214,6 +224,42 @@ def test_too_many_threads_are_refused_before_llvm_sees_them() -> None:
         build(threads_kernel(2048), "gfx942")
 
 
+@pytest.mark.parametrize(("arch", "most"), [("gfx942", 64 * 1024), ("gfx950", 160 * 1024)])
+def test_a_workgroup_may_take_all_of_the_lds(arch: str, most: int) -> None:
+    assert build(lds_kernel(most // 4), arch).lds_bytes == most
+    more = most + 4
+    with pytest.raises(LoweringError, match=f"{more} bytes of LDS, more than the {most} of {arch}"):
+        build(lds_kernel(more // 4), arch)
+
+
+def lds_kernel(words: int) -> PrimFunc:
+    """A wave that takes so many words of LDS."""
+
+    @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
+    def turned(first: T.handle, second: T.handle) -> None:
+        a = T.match_buffer(first, (64,), "float32")
+        b = T.match_buffer(second, (64,), "float32")
+        lane = T.launch_thread("threadIdx.x", 64)
+        held = T.alloc_buffer((words,), "float32", scope="shared")
+        held[lane] = a[lane]
+        held[words - 1 - lane] = a[lane]
+        b[lane] = held[63 - lane] + held[words - 64 + lane]
+
+    function: PrimFunc = turned
+    return function
+
+
+@pytest.mark.parametrize(("scratch", "kept"), [(0, 3), (16, 2)])
+def test_only_what_is_spilled_to_memory_makes_a_kernel_lean(
+    scratch: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scalar registers that go to lanes of others cost little."""
+    found = iter([Registers(32, 0, 100, 3, scratch), Registers(40, 0, 90, 2, scratch)])
+    module = sys.modules[build.__module__]
+    monkeypatch.setattr(module, "used_registers", lambda *_: next(found))
+    assert build(threads_kernel(64), "gfx942").registers.spilled == kept
+
+
 def threads_kernel(threads: int) -> PrimFunc:
     a = te.placeholder((threads,), name="a", dtype="float32")
     sch = Schedule(te.create_prim_func([a, te.compute((threads,), lambda i: a[i] + 1, name="b")]))
@@ -301,3 +347,14 @@ def test_an_extent_of_nothing_is_said_by_its_name() -> None:
     args = [np.zeros(shape, np.float16) for shape in ((0, 64), (32, 64))]
     with pytest.raises(mfmadsl.ArgumentError, match="argument A: m is 0, so nothing is to do"):
         kernel.launches([*args, np.zeros((0, 32), np.float32)])
+
+
+@pytest.mark.parametrize(("rows", "fits"), [((1 << 31) - 1, True), (1 << 31, False)])
+def test_a_tile_spans_less_than_offsets_of_31_bits_can_tell(rows: int, fits: bool) -> None:
+    kernel = replace(build(threads_kernel(64)), spans=(("a", rows),))
+    args = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
+    if fits:
+        assert len(kernel.launches(args)) == 1
+    else:
+        with pytest.raises(mfmadsl.ArgumentError, match=f"argument a: a tile spans {rows} bytes"):
+            kernel.launches(args)

@@ -264,3 +264,12 @@ def test_cycles_agree_with_the_waits_that_llvm_inserts(intrinsic: Intrinsic, chi
     single = intrinsic.a.type.short == "f32" and chip != "gfx90a"
     more = 2 if single else 4 if chip == "gfx950" and passes > 2 else 3
     assert waits_before_use(build_instruction(intrinsic, chip).assembly) == passes + more
+
+
+def test_registers_are_loaded_and_stored_at_any_word() -> None:
+    """A lane has six words of a six-bit operand: they are no multiple of sixteen bytes."""
+    intrinsic = find("mfma_scale_f32_16x16x128_f8f6f4_fp6_fp6")
+    lines = build_instruction(intrinsic, "gfx950").llvm_ir.splitlines()
+    accesses = [line for line in lines if " load " in line or line.strip().startswith("store ")]
+    assert len(accesses) == len(intrinsic.operands) + 1
+    assert all(line.endswith(", align 4") for line in accesses)

@@ -80,6 +80,7 @@ def test_the_tiling_is_changed_field_by_field() -> None:
         (["--tiling", "block"], 2, "'block' is not FIELD=VALUE"),
         (["--tiling", "block=64"], 2, "'64' is not two positive numbers such as 128x64"),
         (["--tiling", "k_step=0"], 2, "'0' is not a positive number"),
+        (["--tiling", "k_step=1000000000"], 2, "is not a positive number"),
         (["--tiling", "k_step=99999999999999999999"], 2, "is not a positive number"),
         (["--tiling", "swizzle=maybe"], 2, "'maybe' is neither yes nor no"),
         (["--tiling", "instruction=x"], 2, "give --intrinsic instead"),
@@ -124,6 +125,20 @@ def test_an_instruction_of_a_file_uses_what_is_included(tmp_path: Path) -> None:
     table = shown.output.partition("A, each element")[2]
     assert table == run("show", name).output.partition("A, each element")[2]
     assert "there is no `own.mfma`" in run("show", name, *options[:2]).output
+
+
+def test_an_instruction_of_a_file_that_the_chip_lacks(tmp_path: Path) -> None:
+    options = ["--spec", spec(tmp_path), "--intrinsic", "mfma_f32_16x16x16_f16"]
+    result = run("gemm", "--arch", "gfx950", *SMALL[3:], *options)
+    assert result.exit_code == 1
+    assert "gfx950 has no mfma_f32_16x16x16_f16: it is an instruction of gfx90a, gfx942" in (
+        result.output
+    )
+
+
+def test_several_launches_of_one_kind_are_numbered(tmp_path: Path) -> None:
+    assert run(*SPLIT, "--emit", "asm", "-o", tmp_path / "k.s").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["k.1.s", "k.s"]
 
 
 def test_several_launches_are_described_written_and_run(tmp_path: Path) -> None:

@@ -107,6 +107,15 @@ def test_faults_are_told_with_their_place(text: Path) -> None:
     )
 
 
+def test_a_kernel_may_take_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.s"
+    path.write_text(kernel("	v_mov_b32_e32 v1, 1", arguments=0))
+    launch = ("--grid", "1", "--block", "64")
+    assert run("emulate", path, *launch).output == "1 waves, 2 instructions\n"
+    assert run("sanitize", path, *launch).output == "1 waves, no faults\n"
+    assert run("sanitize", path, *launch, "--unwritten", "1").exit_code == 2
+
+
 def test_all_faults_can_be_collected_as_json(text: Path) -> None:
     text.write_text(
         text.read_text().replace("	s_barrier\n", "").replace("v2, 4, v1", "v2, 0x100, v1")

@@ -35,6 +35,11 @@ def test_check_shows_every_mistake_of_every_file(tmp_path: Path) -> None:
     assert result.output.endswith("3 mistakes\n")
 
 
+def test_one_mistake_is_one(tmp_path: Path) -> None:
+    result = run("check", spec(tmp_path, spoiled("gfx942", "gfx924")))
+    assert result.output.endswith("\n1 mistake\n")
+
+
 def test_compile_writes_modules_and_names_them(tmp_path: Path) -> None:
     result = run("compile", spec(tmp_path), "-o", tmp_path / "out")
     assert result.exit_code == 0

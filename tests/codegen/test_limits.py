@@ -21,9 +21,23 @@ SKEW = "layout skew(x, k) { lane = (x + k) % 16 + 16 * (k / 4)  register = k % 4
 SPLIT = "layout split(x, k) { lane = x + X * (k % 4)  register = k / 4 }\n"
 
 
+WIDE_INDEX = """\
+use layouts
+intrinsic example {
+  shape   m=32 n=32 k=128
+  a       int8[i, k / 2]  at  operand(i, k, pack=32)
+  b       int8[k, j]      at  operand(j, k, pack=64)
+  c       int32[i, j]     at  accumulator(i, j)
+  call    "llvm.amdgcn.smfmac.i32.32x32x128.i8" unknown
+  cycles  gfx950=32
+}
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (WIDE_INDEX, "the indices that a lane holds are not 8, 16 or 32 bits side by side"),
         (SKEW + HALF.replace("operand(i, k, pack=4)", "skew(i, k)"), "is no sum of digits"),
         (SPLIT + SPARSE.replace("operand(i, k, pack=4)", "split(i, k)"), "8, 16 or 32 bits side"),
         (

@@ -155,3 +155,38 @@ def test_the_mode_holds_for_what_follows(saturate: int, expected: int) -> None:
     result = np.zeros(64, np.uint32)
     emulate(code, [result], (1,), (64,))
     assert (result == expected).all()
+
+
+@pytest.mark.parametrize(("budget", "enough"), [(4, True), (3, False)])
+def test_a_wave_may_execute_as_many_instructions_as_its_budget(budget: int, enough: bool) -> None:
+    text = kernel("	s_nop 0\n	s_nop 0\n	s_nop 0", arguments=0)
+    if enough:
+        assert emulate(text, [], (1,), (64,), budget=budget).total == 4
+    else:
+        with pytest.raises(EmulationError, match="executed 3 instructions without reaching"):
+            emulate(text, [], (1,), (64,), budget=budget)
+
+
+@pytest.mark.parametrize("branch", ["s_cbranch_scc0", "s_cbranch_scc1"])
+def test_waves_that_meet_again_have_executed_what_the_longer_way_took(branch: str) -> None:
+    """One of two waves goes through a loop 50 times, four instructions each, the other past it."""
+    after = "\n".join(["	s_nop 0"] * 40)
+    text = kernel(
+        f"""
+	v_readfirstlane_b32 s6, v0
+	s_mov_b32 s7, 0
+	s_cmp_lg_u32 s6, 0
+	{branch} .LMEET
+.LLOOP:
+	s_add_i32 s7, s7, 1
+	s_nop 0
+	s_cmp_lt_u32 s7, 50
+	s_cbranch_scc1 .LLOOP
+.LMEET:
+{after}""",
+        arguments=0,
+    )
+    longest = 4 + 4 * 50 + 40 + 1
+    assert emulate(text, [], (1,), (128,), budget=longest).waves == 2
+    with pytest.raises(EmulationError, match=f"executed {longest - 1} instructions without"):
+        emulate(text, [], (1,), (128,), budget=longest - 1)

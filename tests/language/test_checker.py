@@ -55,6 +55,8 @@ A, B = "float16[i, k]", "float16[k, j]"
         ("intrinsic mfma_f32_16x16x16_f16", "intrinsic numpy", "name", "another module", ""),
         ("mfma_f32_16x16x16_f16 {", "mfma_f32_16x16x8_f16 {", "name", "another shape", ""),
         ("mfma_f32_16x16x16_f16 {", "mfma_f32_16x16x16_bf16 {", "name", "`a` is bf16", ""),
+        ("mfma_f32_16x16x16_f16 {", "mfma_f32_16x16x16_4b_f16 {", "name", "4 blocks, the entry 1",
+         ""),
         ("  alias", "  shape m=16 n=16 k=16\n  alias", "field", "`shape` is given twice", ""),
         ("  cycles  gfx90a=32 gfx942=16\n", "", "field", "has no `cycles`", "add a line"),
     ],
@@ -64,6 +66,65 @@ def test_a_rule_that_is_broken(old: str, new: str, code: str, message: str, hint
     assert found.code == code
     assert message in found.message
     assert hint in found.hint
+
+
+SCALED = """\
+use layouts
+
+intrinsic mfma_scale_f32_16x16x128_f8f6f4 {
+  shape    m=16 n=16 k=128
+  a        float8_e4m3fn[i, k]          at  chunks(i, k, chunk=16)
+  b        float8_e4m3fn[k, j]          at  chunks(j, k, chunk=16)
+  c        float32[i, j]                at  accumulator(i, j)
+  scale_a  float8_e8m0fnu[i, k / 32]    at  scale(i, k)
+  scale_b  float8_e8m0fnu[k / 32, j]    at  scale(j, k)
+  call     "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4"
+  cycles   gfx950=32
+}
+"""
+
+
+@pytest.mark.parametrize("alone", ["scale_a", "scale_b"])
+def test_a_scale_needs_the_other_one(alone: str) -> None:
+    assert load_source(Source("spec.mfma", SCALED))
+    kept = [
+        line for line in SCALED.splitlines() if not line.startswith("  scale_") or alone in line
+    ]
+    found = only("\n".join(kept))
+    assert found.code == "field"
+    assert found.message.endswith("scales only one of its operands")
+    assert found.hint == "give both `scale_a` and `scale_b`"
+
+
+@pytest.mark.parametrize("group", [0, 48])
+def test_scales_are_of_whole_groups(group: int) -> None:
+    found = only(SCALED.replace("[i, k / 32]", f"[i, k / {group}]"))
+    assert (found.code, found.message) == ("indices", f"k=128 is no multiple of {group}")
+
+
+@pytest.mark.parametrize(("k", "pack", "sets"), [(64, 8, 2), (128, 16, 1)])
+def test_of_one_set_of_the_index_there_is_nothing_to_choose(k: int, pack: int, sets: int) -> None:
+    """A lane's elements of A have two bits each in a register of 32 (CDNA4 ISA, section 7.5.1)."""
+    b = "operand(j, k, pack=16)" if sets > 1 else "chunks(j, k, chunk=16)"
+    text = f"""\
+use layouts
+
+intrinsic smfmac_i32_16x16x{k}_i8 {{
+  shape      m=16 n=16 k={k}
+  a          int8[i, k / 2]  at  operand(i, k, pack={pack})
+  b          int8[k, j]      at  {b}
+  c          int32[i, j]     at  accumulator(i, j)
+  call       "llvm.amdgcn.smfmac.i32.16x16x{k}.i8"
+  cycles     gfx950=16
+  modifiers  cbsz_abid
+}}
+"""
+    if sets > 1:
+        assert load_source(Source("spec.mfma", text))
+    else:
+        assert only(text).message == (
+            "cbsz and abid choose among sets of the index, and the instruction has one"
+        )
 
 
 def test_an_accumulator_must_hold_the_products() -> None:

@@ -160,6 +160,18 @@ def test_elements_fill_its_lanes() -> None:
 def test_a_lane_has_the_registers_of_its_chip() -> None:
     text = INVENTED.replace("m=16 n=16 k=16", "m=128 n=128 k=16").replace("16x16x16", "128x128x16")
     assert ("registers", "a lane would hold 512 elements of C, more than 256") in mistakes(text)
+    half = text.replace("n=128", "n=64").replace("128x128", "128x64")
+    assert not any("more than 256" in message for _, message in mistakes(half))
+
+
+def test_a_lane_has_the_registers_that_all_of_its_chips_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    larger = replace(ARCHITECTURES["invented32"], name="larger32", registers=512)
+    monkeypatch.setitem(ARCHITECTURES, "larger32", larger)
+    text = INVENTED.replace("m=16 n=16 k=16", "m=128 n=128 k=16").replace("16x16x16", "128x128x16")
+    both = text.replace("cycles  ", "cycles  larger32=16 ")
+    assert ("registers", "a lane would hold 512 elements of C, more than 256") in mistakes(both)
 
 
 def test_chips_of_one_entry_have_waves_of_one_size() -> None:

@@ -25,6 +25,17 @@ def test_gfx950_has_more_lds() -> None:
     assert architecture("gfx950").lds_bytes == 160 * 1024
 
 
+@pytest.mark.parametrize(
+    ("arch", "asked", "granted"),
+    [("gfx908", 0, 4), ("gfx908", 5, 8), ("gfx942", 0, 8), ("gfx942", 8, 8), ("gfx942", 9, 16)],
+)
+def test_registers_are_granted_in_whole_granules_and_at_least_one(
+    arch: str, asked: int, granted: int
+) -> None:
+    """LLVM's guide, COMPUTE_PGM_RSRC1: max(0, ceil(vgprs_used / granule) - 1)."""
+    assert architecture(arch).granted(asked) == granted
+
+
 def test_an_unknown_chip_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"'gfx1100' is an RDNA chip.*gfx908.*gfx950"):
         architecture("gfx1100")

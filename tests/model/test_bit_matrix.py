@@ -51,7 +51,7 @@ def test_a_table_of_a_linear_map_gives_its_matrix(matrix: BitMatrix) -> None:
     assert found.columns == matrix.columns
 
 
-@pytest.mark.parametrize("values", [[0, 1, 2], [1, 0], [0, 1, 2, 4]])
+@pytest.mark.parametrize("values", [[0, 1, 2], [1, 0], [0, 1, 2, 4], [0, 1, 2, 3, 0, 1]])
 def test_other_tables_have_none(values: list[int]) -> None:
     assert bit_matrix(values) is None
 

@@ -143,6 +143,10 @@ def test_what_is_no_deeper_tile(name: str, count: int, message: str) -> None:
         packed(library()[name], count)
 
 
+def test_an_operand_may_fill_all_registers_of_a_lane() -> None:
+    assert packed(library()["mfma_f32_16x16x16_f16"], 128).a.layout.elements_per_lane == 512
+
+
 def test_a_number_of_instructions_is_an_integer() -> None:
     with pytest.raises(ArgumentTypeError, match="k_pack: is an integer, not True"):
         packed(HALF, True)

@@ -69,6 +69,15 @@ def test_a_span_that_would_wrap_around() -> None:
         fetch(N * 2145, place + 400, blocks=1 << 26)
 
 
+def test_a_tile_spans_less_than_31_bits() -> None:
+    """Of lanes far apart: 536870911 words, and one more."""
+    apart = LANE * ((1 << 29) // 63)
+    most = (1 << 29) - 63 * ((1 << 29) // 63) - 1
+    assert fetch(LARGEST, apart + (most - 1), dtype="float32").offset is not None
+    with pytest.raises(NotUnderstoodError, match="a tile of `A` spans 2147483648 bytes, which"):
+        fetch(LARGEST, apart + most, dtype="float32")
+
+
 @pytest.mark.parametrize(
     ("row", "elements", "shifted"),
     [(64, 4096, False), (64, 4095, True), (66, 4096, False), (64, 4098, False)],

@@ -102,6 +102,15 @@ def test_roundings_and_roots_are_exact(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(computed(function, x, out=dtype), expected)
 
 
+@pytest.mark.parametrize("exponent", [2, 3, 4, 5, 2.5])
+def test_small_whole_exponents_are_products(exponent: float) -> None:
+    """They take a few instructions, where any other takes more than a hundred."""
+    power = schedule(lambda x: tirx.pow(x, tirx.const(exponent, "float32")), [("float32", 1024)])
+    lines = mfmadsl.build(power).assembly.partition("s_endpgm")[0].splitlines()
+    count = sum(line.startswith("\tv_") for line in lines)
+    assert (count < 25) == (exponent in (2, 3, 4)), count
+
+
 def test_the_classes_of_numbers() -> None:
     x = spread()
     for function, exact in ((tirx.isnan, np.isnan), (tirx.isinf, np.isinf),

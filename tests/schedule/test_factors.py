@@ -28,6 +28,15 @@ def test_products_are_the_tiles_and_no_limit_is_passed(
     assert rows * depth * intrinsic.a.type.bits // 8 <= 65536
 
 
+@pytest.mark.parametrize("intrinsic", PLAIN, ids=lambda i: i.name)
+def test_a_step_holds_64_bytes_of_each_row(intrinsic: Intrinsic) -> None:
+    """Of each row of A and of each column of B, or what one instruction takes if that is more."""
+    whole = 64 * intrinsic.k
+    factors = default_factors(intrinsic, 64 * intrinsic.m, 64 * intrinsic.n, whole)
+    row_bytes = intrinsic.a.type.bits * intrinsic.k // 8
+    assert prod(factors.k[1:]) * row_bytes == max(64, row_bytes)
+
+
 @pytest.mark.parametrize(("shape", "named"), [((8, 16, 16), "M=8"), ((16, 24, 16), "N=24")])
 def test_a_shape_that_the_instruction_does_not_divide(
     shape: tuple[int, int, int], named: str

@@ -235,15 +235,26 @@ def test_a_factor_that_is_a_result_or_a_sum() -> None:
         normalised(te.create_prim_func([a, b, twice, c]))
 
 
-def test_arguments_that_are_parts() -> None:
-    a = tirx.decl_buffer((M, K), "float16", "A", strides=[2 * K, 1])
+def with_strides(*strides: int) -> PrimFunc:
+    """A product whose A says by itself how far its rows and columns are apart."""
+    a = tirx.decl_buffer((M, K), "float16", "A", strides=list(strides))
     plain = matrices()
     body = tvm_ffi.structural_map(
         plain.body, (tirx.Var, lambda v: a if v.same_as(plain.params[0]) else v)
     )
-    strided = PrimFunc([a, *plain.params[1:]], body, plain.ret_type, plain.attrs)
+    return PrimFunc([a, *plain.params[1:]], body, plain.ret_type, plain.attrs)
+
+
+@pytest.mark.parametrize("strides", [(2 * K, 1), (1, M), (K, 2)])
+def test_arguments_that_are_parts_or_lie_otherwise(strides: tuple[int, int]) -> None:
     with pytest.raises(ScheduleError, match="argument `A` has strides or an offset of its own"):
-        normalised(strided)
+        normalised(with_strides(*strides))
+
+
+def test_strides_that_are_those_of_the_shape() -> None:
+    _, product = normalised(with_strides(K, 1))
+    a, _, _ = product.memory
+    assert (a.axis, a.distance, a.run) == ("k", K, K)
 
 
 @pytest.mark.parametrize("seed", [*range(40), 211, 573, 743])

@@ -8,12 +8,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tvm.s_tir import Schedule
 
 import mfmadsl
 from mfmadsl.backend import Kernel
 from mfmadsl.language import library
 from mfmadsl.model import ElementType, Intrinsic
 from mfmadsl.schedule import load_intrinsic
+from mfmadsl.schedule.epilogue import element_kernel
 from tests.registers import Array, codes, dtype_of
 from tests.schedule.tiles import tile_schedule
 
@@ -110,6 +112,28 @@ def test_scaled(intrinsic: Intrinsic, scope: str, b_transposed: bool) -> None:
     packed_a, packed_b = octets(a, intrinsic.a.type, 1), octets(b, intrinsic.b.type, 0)
     of_b = [x.T.copy() if b_transposed else x for x in (packed_b, scale_b)]
     mfmadsl.emulate(kernel, [packed_a, of_b[0], scale_a, of_b[1], c])
+    powers_a, powers_b = (np.ldexp(1.0, s.astype(int) - 127) for s in (scale_a, scale_b))
+    left, right = a * np.repeat(powers_a, 32, axis=1), b * np.repeat(powers_b, 32, axis=0)
+    assert (c == left @ right).all()
+
+
+@pytest.mark.parametrize("kind", ["fp8", "bf8", "fp6", "bf6", "fp4"])
+def test_the_workload_of_scaled_elements_knows_each_of_their_codes(kind: str) -> None:
+    """Without a matrix instruction: A holds all finite numbers of its type, B picks of each row."""
+    intrinsic = library()[f"mfma_scale_f32_16x16x128_f8f6f4_{kind}_{kind}"]
+    m, n, k = 16, 128, 128
+    schedule = Schedule(load_intrinsic(intrinsic).matmul(m, n, k))
+    element_kernel(schedule, schedule.get_sblock("C"))
+    dtype = dtype_of(intrinsic.a.type)
+    every = np.resize(np.arange(1 << intrinsic.a.type.bits).astype(np.uint8), (m, k)).view(dtype)
+    a = np.where(np.isfinite(every.astype(np.float64)), every.astype(np.float64), 0)
+    place = np.random.default_rng(4).permutation(n)
+    b = (np.arange(k)[:, None] == place) * 1.5
+    scale_a = np.resize(np.arange(120, 136).astype(np.uint8), (m, k // 32))
+    scale_b = np.resize(np.arange(123, 132).astype(np.uint8), (k // 32, n))
+    c = np.full((m, n), 99, np.float32)
+    packed = octets(a, intrinsic.a.type, 1), octets(b, intrinsic.b.type, 0)
+    mfmadsl.emulate(mfmadsl.build(schedule, "gfx950"), [*packed, scale_a, scale_b, c])
     powers_a, powers_b = (np.ldexp(1.0, s.astype(int) - 127) for s in (scale_a, scale_b))
     left, right = a * np.repeat(powers_a, 32, axis=1), b * np.repeat(powers_b, 32, axis=0)
     assert (c == left @ right).all()

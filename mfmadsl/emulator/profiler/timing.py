@@ -193,7 +193,8 @@ class _Unit:
             self._free["lds", -1] = start + busy
             wave.lgkmcnt.append(max([start + busy + self._chip.lds_latency, *wave.lgkmcnt]))
         elif step.kind == "smem":
-            wave.lgkmcnt.append(now + self._chip.scalar_latency)
+            # What waits for a scalar load waits for all that the counter counts.
+            wave.lgkmcnt.append(max([now + self._chip.scalar_latency, *wave.lgkmcnt]))
         elif step.kind == "vmem":
             start, simd = max(now, self._free["vmem", -1]), -1
             busy = max(SLOT, cost // self._chip.l1_bytes_per_cycle)

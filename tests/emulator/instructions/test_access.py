@@ -85,6 +85,33 @@ def test_accesses_that_the_chip_would_not_survive(code: str, message: str) -> No
         run(with_memory(), code)
 
 
+def test_words_of_scratch_memory_are_aligned_to_words() -> None:
+    waves = with_memory()
+    put(waves, {"v3": 0 * LANES + 4, "v[8:9]": LANES.astype(np.uint64) * 3 + (7 << 32)})
+    run(waves, "scratch_store_dwordx2 v3, v[8:9], off")
+    run(waves, "scratch_load_dwordx2 v[10:11], v3, off")
+    assert (vector(waves, 10) == LANES * 3).all()
+    assert (vector(waves, 11) == 7).all()
+    put(waves, {"v3": 0 * LANES + 2})
+    with pytest.raises(EmulationError, match="not aligned to 4"):
+        run(waves, "scratch_load_dwordx2 v[10:11], v3, off")
+
+
+def test_flat_accesses_of_several_words_are_aligned_to_words() -> None:
+    waves = with_memory()
+    run(waves, "flat_load_dwordx4 v[8:11], v[0:1] offset:4")
+    expected = content(waves).copy().view(np.uint32)
+    for word in range(4):
+        assert (vector(waves, 8 + word) == expected[4 * LANES + 1 + word]).all()
+
+
+def test_an_address_is_told_by_the_argument_before_it() -> None:
+    far = 1 << 20
+    put(waves := with_memory(), {"v2": 0 * LANES + far})
+    with pytest.raises(EmulationError, match=f"offset {far} of `data`, which has 4096 bytes"):
+        run(waves, "global_load_dword v8, v2, s[2:3]")
+
+
 @pytest.mark.parametrize("by", [1, 2, 3])
 def test_global_memory_is_accessed_at_any_byte(by: int) -> None:
     waves = with_memory()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mfmadsl.emulator import emulate
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine.wave import Waves
-from tests.emulator.waves import put, run, vector, wave
+from tests.emulator.waves import kernel, put, run, vector, wave
 
 LANE = np.arange(64, dtype=np.uint32)
 WORDS = np.arange(1024, dtype=np.uint32) * 3 + 1
@@ -55,6 +56,48 @@ def test_records_are_counted_where_there_is_an_index() -> None:
     assert (vector(waves, 0) == np.where(LANE < 20, WORDS[3 * LANE + 1], 0)).all()
 
 
+def test_without_a_stride_the_size_counts_bytes_beside_an_index_too() -> None:
+    waves = with_buffer(8)
+    put(waves, {"v1": LANE})
+    run(waves, "buffer_load_dword v0, v1, s[4:7], 0 idxen offset:4")
+    assert (vector(waves, 0) == WORDS[1]).all()
+
+
+def test_scratch_memory_through_its_descriptor_is_at_an_offset() -> None:
+    """Each lane's own: two words of a lane lie apart, also where registers say the offset."""
+    code = """
+	v_mov_b32_e32 v1, 5
+	v_mov_b32_e32 v2, v0
+	v_mov_b32_e32 v3, 4
+	buffer_store_dword v1, off, s[0:3], 0
+	buffer_store_dword v2, off, s[0:3], 0 offset:4
+	buffer_load_dword v6, off, s[0:3], 0
+	buffer_load_dword v7, v3, s[0:3], 0 offen
+	s_load_dwordx2 s[6:7], s[4:5], 0x0
+	v_lshlrev_b32_e32 v8, 2, v0
+	s_waitcnt vmcnt(0) lgkmcnt(0)
+	v_lshl_add_u32 v6, v7, 8, v6
+	global_store_dword v8, v6, s[6:7]"""
+    text = kernel(code).replace(
+        ".amdhsa_user_sgpr_kernarg_segment_ptr 1",
+        ".amdhsa_user_sgpr_private_segment_buffer 1\n\t\t.amdhsa_user_sgpr_kernarg_segment_ptr 1"
+        "\n\t\t.amdhsa_private_segment_fixed_size 16",
+    )
+    result = np.zeros(64, np.uint32)
+    emulate(text, [result], (1,), (64,))
+    assert (result == LANE * 256 + 5).all()
+
+
+@pytest.mark.parametrize("by", [1, 2])
+def test_what_goes_straight_to_lds_is_aligned_to_words(by: int) -> None:
+    waves = with_buffer(4096)
+    address = waves.memory.segments[0].address
+    put(waves, {"m0": np.uint32(0), "s[8:9]": np.uint64(address), "v1": LANE * 4 + by})
+    for code in ("global_load_lds_dword v1, s[8:9]", "buffer_load_dword v1, s[4:7], 0 offen lds"):
+        with pytest.raises(EmulationError, match="is not aligned to 4"):
+            run(waves, code)
+
+
 def test_a_buffer_larger_than_its_memory_is_no_excuse() -> None:
     waves = with_buffer(0x7FFFFFFE)
     put(waves, {"v1": LANE * 4 + 4000})
@@ -92,5 +135,6 @@ def test_global_memory_straight_to_lds() -> None:
 
 def test_scalar_loads_through_a_buffer() -> None:
     waves = with_buffer(12)
-    run(waves, "s_buffer_load_dwordx4 s[8:11], s[4:7], 0x4")
-    assert waves.scalar[8:12, 0].tolist() == [*WORDS[1:3].tolist(), 0, 0]
+    for offset in (4, 5, 7):  # the two lowest bits are not looked at
+        run(waves, f"s_buffer_load_dwordx4 s[8:11], s[4:7], {offset:#x}")
+        assert waves.scalar[8:12, 0].tolist() == [*WORDS[1:3].tolist(), 0, 0]

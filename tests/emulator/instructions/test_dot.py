@@ -84,3 +84,14 @@ def test_elements_of_dot_products_are_negated() -> None:
 def test_what_has_no_meaning_is_refused(code: str) -> None:
     with pytest.raises(EmulationError, match="unknown instruction"):
         executed(code, {})
+
+
+@pytest.mark.parametrize(("added", "total"), [(-10, -14), (-(2**31) + 2, -(2**31)), (7, 3)])
+def test_a_sum_of_signed_integers_saturates_at_both_ends(added: int, total: int) -> None:
+    values = {
+        "v1": np.full(64, 0xFFFFFFFF, np.uint32),  # four times -1
+        "v2": np.full(64, 0x01010101, np.uint32),
+        "v3": np.full(64, added, np.int32),
+    }
+    waves = executed("v_dot4_i32_i8 v0, v1, v2, v3 clamp", values)
+    assert (vector(waves, 0, np.int32) == total).all()

@@ -38,6 +38,14 @@ def words() -> np.ndarray[Any, np.dtype[np.uint32]]:
     return np.zeros(64, np.uint32)
 
 
+def test_an_axis_of_one_element_overlaps_nothing() -> None:
+    """NumPy gives it any stride."""
+    result = words()
+    seen = np.lib.stride_tricks.as_strided(result, (64, 1), (4, 0))
+    emulate(COPYING, [WORDS, seen], *LAUNCH)
+    assert (result == WORDS).all()
+
+
 @pytest.fixture(scope="module")
 def half() -> tuple[Kernel, list[Any]]:
     gemm = Gemm(find("mfma_f32_16x16x16_f16"), "gfx942", 16, 32, 48)

@@ -69,3 +69,20 @@ def test_comparisons_flush_denormals() -> None:
         line = parse_instruction("v_cmp_lt_f32_e32 vcc, 0, v1")
         compile_instruction(line, machine).execute(waves)
         assert waves.scalar[106, 0] == expected
+
+
+@pytest.mark.parametrize(("factor", "scale"), [("mul:2", 2), ("mul:4", 4), ("div:2", 0.5)])
+def test_what_is_scaled_has_no_negative_zero(factor: str, scale: float) -> None:
+    """Where denormals are flushed and the mode is not that of IEEE 754; elsewhere nothing is."""
+    numbers = np.resize(np.array([3, -3, 0, -0.0, 2.0**-126], np.float32), 64)
+    line = parse_instruction(f"v_add_f32_e64 v0, v1, v1 {factor}")
+    for machine in (Machine("gfx942", ("f32",), ieee=False), Machine("gfx942", ("f32",))):
+        waves = wave()
+        put(waves, {"v1": numbers})
+        compile_instruction(line, machine).execute(waves)
+        found = vector(waves, 0, np.float32)
+        if machine.ieee:
+            np.testing.assert_array_equal(found.view(np.uint32), (numbers * 2).view(np.uint32))
+        else:
+            expected = numbers * 2 * np.float32(scale) + np.float32(0)
+            np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))

@@ -29,6 +29,7 @@ MOST_WORKGROUPS = 16  # with a barrier: LLVM's getMaxWorkGroupsPerCU
         ("gfx942", 256, 0, 8, (2, 1, "registers")),
         ("gfx942", 64, 40000, 4, (1, 1, "LDS")),
         ("gfx950", 64, 40000, 4, (4, 4, "LDS")),
+        ("gfx950", 64, 54000, 4, (2, 2, "LDS")),  # three of 53760 would fit: LDS comes in 1280
         ("gfx942", 64, 16384, 4, (4, 4, "LDS")),
         ("gfx908", 128, 0, 4, (2, 2, "registers")),
         ("gfx908", 24, 0, 4, (10, 10, "waves")),

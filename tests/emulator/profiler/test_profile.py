@@ -166,3 +166,11 @@ def test_the_loop_with_most_of_the_work_is_the_main_one() -> None:
     assert whole == range(1, 9)  # without matrix instructions, the one with more to execute
     assert names[whole[-1]] == "s_cbranch_scc1"
     assert main_loop(program, [0] * len(names)) is None
+
+
+def test_of_nested_loops_with_the_same_matrix_work_the_innermost_is_the_main_one() -> None:
+    multiplying = LOOPS.replace(
+        "v_add_u32_e32 v1, v1, v0", "v_mfma_f32_16x16x16_f16 v[4:7], v[0:1], v[2:3], v[4:7]"
+    )
+    executed = [1, 5, *[45] * 4, *[5] * 3, 1]
+    assert main_loop(parse_assembly(kernel(multiplying)), executed) == range(2, 6)

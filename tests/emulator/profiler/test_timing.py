@@ -140,5 +140,48 @@ def test_priority_goes_before_age() -> None:
     assert timing(eager, waves=8, group=8).cycles >= timing(code, waves=8, group=8).cycles
 
 
+def test_a_wave_of_higher_priority_issues_before_an_older_one() -> None:
+    """Two waves of a SIMD that add; the younger one may ask for priority before."""
+    lines = ["s_setprio 3", "s_nop 0", *["v_add_u32 v0, v1, v2"] * 8]
+    program = [parse_instruction(line, i) for i, line in enumerate(lines)]
+    operations = {
+        place: compile_instruction(each, Machine("gfx942"))
+        for place, each in enumerate(program)
+        if each.name not in PASSED and each.name != "s_setprio"
+    }
+    simds = chip_of("gfx942").simds
+    last: dict[int, int] = {}
+    for first, winner in ((1, 0), (0, simds)):
+        places = [[1, *range(2, 10)], *[[1]] * (simds - 1), [first, *range(2, 10)]]
+        traces = [Trace(0, each, [0] * len(each)) for each in places]
+        for event in simulate(chip_of("gfx942"), program, operations, traces, 1).events:
+            last[event.wave] = event.issued
+        assert min((last[wave], wave) for wave in (0, simds))[1] == winner
+        assert last[0] != last[simds]
+
+
+def test_a_wait_that_leaves_some_ends_with_the_others() -> None:
+    reads = "ds_read_b32 v0, v1\nds_read_b32 v2, v1\n"
+    ends = []
+    for left in (1, 0):
+        code = f"{reads}s_waitcnt lgkmcnt({left})\nv_mov_b32 v3, v4"
+        ends.append(timing(code, cost=500).events[-1].issued)
+    assert 500 <= ends[0] < 1000 <= ends[1]
+
+
 def test_nops_take_their_time() -> None:
-    assert timing("s_nop 7\nv_mov_b32 v0, v1").cycles >= 8 * SLOT
+    alone = timing("v_mov_b32 v0, v1").cycles
+    for count in (0, 1, 7):  # a nop of n waits for n more than one without a number would
+        found = timing(f"s_nop {count}\nv_mov_b32 v0, v1").cycles
+        assert found == alone + (count + 1) * SLOT
+
+
+LDS_READ, SCALAR_LOAD = "ds_read_b32 v0, v1", "s_load_dwordx2 s[4:5], s[0:1], 0x0"
+
+
+@pytest.mark.parametrize("code", [f"{LDS_READ}\n{SCALAR_LOAD}", f"{SCALAR_LOAD}\n{LDS_READ}"])
+@pytest.mark.parametrize(("lds", "scalar"), [(1000, 64), (64, 1000)])
+def test_a_wait_for_all_waits_for_the_slowest(code: str, lds: int, scalar: int) -> None:
+    chip = replace(chip_of("gfx942"), lds_latency=lds, scalar_latency=scalar)
+    found = timing(f"{code}\ns_waitcnt lgkmcnt(0)\nv_mov_b32 v2, v3", chip=chip)
+    assert 1000 <= found.cycles <= 1000 + 8 * SLOT

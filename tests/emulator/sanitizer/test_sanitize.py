@@ -85,6 +85,37 @@ def test_undefined_bits_may_be_moved_but_not_used() -> None:
     assert found.message == "stores v9, which nobody wrote"
 
 
+@pytest.mark.parametrize(
+    ("store", "accused"),
+    [("global_store_short", False), ("global_store_short_d16_hi", True),
+     ("global_store_byte", False), ("global_store_byte_d16_hi", True)],
+)  # fmt: skip
+def test_of_a_register_only_the_half_that_is_stored_counts(store: str, accused: bool) -> None:
+    """What nobody wrote of v8 is moved to the upper half of v9, zeros below it."""
+    code = EXCHANGE.replace(
+        "	global_store_dword v1, v3", f"	v_lshlrev_b32_e32 v9, 16, v8\n	{store} v1, v9"
+    )
+    if accused:
+        assert fault(code).message == "stores v9, which nobody wrote"
+    else:
+        assert run(code).faults == ()
+
+
+@pytest.mark.parametrize(("arch", "registers"), [("gfx908", 3), ("gfx90a", 1), ("gfx942", 1)])
+@pytest.mark.parametrize("register", range(4))
+def test_a_wave_starts_with_the_coordinates_of_its_threads(
+    arch: str, registers: int, register: int
+) -> None:
+    """In v0 to v2 or packed in v0 (LLVM's guide, "Initial Kernel Execution State")."""
+    code = f"	s_load_dwordx2 s[4:5], s[0:1], 0x0\n	v_cmp_eq_u32_e32 vcc, 0, v{register}\n"
+    text = kernel(code).replace("gfx942", arch)
+    if register < registers:
+        assert sanitize(text, [np.zeros(64, np.uint32)], (1,), (64,)).faults == ()
+    else:
+        with pytest.raises(EmulationError, match=f"reads v{register}, which nobody wrote"):
+            sanitize(text, [np.zeros(64, np.uint32)], (1,), (64,))
+
+
 def test_lds_that_nobody_wrote() -> None:
     found = fault(EXCHANGE.replace("	ds_write_b32 v1, v0\n", ""))
     assert found.kind == "uninitialized"
@@ -168,6 +199,59 @@ def test_scalar_loads_come_in_any_order() -> None:
         "	s_waitcnt lgkmcnt(0)\n	s_barrier", "	s_waitcnt lgkmcnt(1)\n	s_barrier"
     )
     assert fault(code).kind == "no-wait"
+
+
+SCALAR = "	s_load_dwordx2 s[6:7], s[0:1], 0x0\n"
+
+
+def reading(before: str, wait: str) -> str:
+    """EXCHANGE with something under way beside its last read of LDS, and a wait for that."""
+    return EXCHANGE.replace(
+        "	ds_read_b32 v3, v2\n	s_waitcnt lgkmcnt(0)",
+        before.replace("READ", "	ds_read_b32 v3, v2") + f"\n	s_waitcnt {wait}",
+    )
+
+
+@pytest.mark.parametrize(
+    "beside", [SCALAR + "READ", "READ\n" + SCALAR.rstrip(), "READ\n	flat_load_dword v7, v[8:9]"]
+)
+def test_beside_what_comes_in_any_order_only_a_wait_for_all_counts(beside: str) -> None:
+    """CDNA3 ISA, section 4.4: scalar and flat loads return out of order."""
+    code = reading(beside, "lgkmcnt(1)").replace(
+        "	ds_write_b32 v1, v0",
+        "	s_waitcnt lgkmcnt(0)\n	v_mov_b32_e32 v8, s4\n	v_mov_b32_e32 v9, s5\n"
+        "	ds_write_b32 v1, v0",
+    )
+    found = fault(code)
+    assert found.message == (
+        "reads v3, which a load still in flight will write: it needs `s_waitcnt lgkmcnt(0)` before"
+    )
+    assert run(code.replace("lgkmcnt(1)", "lgkmcnt(0)")).faults == ()
+
+
+def test_after_a_wait_for_all_the_lds_is_in_order_again() -> None:
+    two = reading(f"{SCALAR}	s_waitcnt lgkmcnt(0)\nREAD\n	ds_read_b32 v6, v2", "lgkmcnt(1)")
+    assert run(two).faults == ()
+
+
+@pytest.mark.parametrize(("scalar", "accused"), [("", False), (SCALAR, True)])
+def test_a_counter_that_is_full_says_nothing_where_a_scalar_load_is_under_way(
+    scalar: str, accused: bool
+) -> None:
+    """It counts to 15: of 17 reads in order the first two are over, else nobody knows which."""
+    reads = "\n".join(["READ", *(f"	ds_read_b32 v{n}, v2" for n in range(6, 22))])
+    code = reading(scalar + reads, "vmcnt(0)")
+    if accused:
+        assert "reads v3, which a load still in flight will write" in fault(code).message
+    else:
+        assert run(code).faults == ()
+
+
+def test_scalar_loads_into_one_register_may_come_in_either_order() -> None:
+    code = reading(f"{SCALAR}{SCALAR}READ", "lgkmcnt(0)")
+    assert fault(code).message.startswith("writes s6, which a load still in flight will write")
+    apart = reading(f"{SCALAR}	s_waitcnt lgkmcnt(0)\n{SCALAR}READ", "lgkmcnt(0)")
+    assert run(apart).faults == ()
 
 
 @pytest.mark.parametrize(("kind", "accused"), [("global_load_dword v5, v1, s[4:5]", False),

@@ -39,6 +39,21 @@ def test_what_is_no_operand(text: str) -> None:
         parse_operand(text)
 
 
+@pytest.mark.parametrize("text", ["s102", "s[100:103]"])
+def test_scalar_registers_end_where_those_with_names_begin(text: str) -> None:
+    with pytest.raises(EmulationError, match=r"there is no .*: the last scalar register is s101"):
+        parse_operand(text)
+    assert parse_operand("s101") == Register("s", 101, 1)
+
+
+@pytest.mark.parametrize(("value", "inline"), [(-17, False), (-16, True), (64, True), (65, False)])
+def test_inline_integers_end_at_64(value: int, inline: bool) -> None:
+    """CDNA3 ISA, section 5.2: codes 128 to 208 are 0 to 64 and -1 to -16."""
+    literal = Literal(str(value))
+    assert literal.is_inline == inline
+    assert literal.bits(64, floating=True) == (value % 2**64 if inline else value % 2**32 << 32)
+
+
 @given(st.integers(-(2**31), 2**32 - 1), st.sampled_from([16, 32]))
 def test_an_integer_fits_or_is_refused(value: int, width: int) -> None:
     for text in (str(value), hex(value)):
@@ -70,6 +85,13 @@ def test_an_inline_constant_has_the_width_of_its_use(value: float) -> None:
     for floating in (True, False):
         found = Literal(str(value)).bits(64, floating)
         assert found == struct.unpack("<Q", struct.pack("<d", value))[0]
+
+
+@pytest.mark.parametrize("value", [0.1, -0.1, 3.0, 1e300, 0.15])
+def test_another_float_of_64_bits_has_its_high_word(value: float) -> None:
+    """A literal has 32 bits (CDNA3 ISA, section 5.2)."""
+    exact = struct.unpack("<Q", struct.pack("<d", value))[0]
+    assert Literal(repr(value)).bits(64, True) == exact >> 32 << 32
 
 
 def test_modifiers_of_constants() -> None:

@@ -65,10 +65,15 @@ def test_large_products_take_the_largest_tile() -> None:
     assert gemm_tiling(LARGE.function()) == GOOD
 
 
-def test_few_rows_take_a_small_instruction() -> None:
-    tiling = gemm_tiling(Workload(4, 4096, 4096).function())
+@pytest.mark.parametrize("m", [4, 16])
+def test_few_rows_take_a_small_instruction(m: int) -> None:
+    tiling = gemm_tiling(Workload(m, 4096, 4096).function())
     assert tiling.instruction == "mfma_f32_16x16x16_f16"
     assert tiling.block[0] == 16
+
+
+def test_a_row_more_takes_a_large_one() -> None:
+    assert gemm_tiling(Workload(17, 4096, 4096).function()).instruction == GOOD.instruction
 
 
 def test_an_unknown_m_has_a_tiling_too() -> None:

@@ -1,0 +1,54 @@
+"""Arguments of a kernel as text: what they stand for, and what is too much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from mfmadsl.report import argument_text
+from mfmadsl.report.argument_text import values_of
+from mfmadsl.report.error import KernelFileError
+
+
+def test_the_forms_of_arguments(tmp_path: Path) -> None:
+    kept = np.arange(6, dtype=np.float64).reshape(2, 3)
+    np.save(tmp_path / "kept.npy", kept)
+    ones, number, nothing, stored = values_of(
+        ["bfloat16[2,3]=1.5", "int32=-7", "null", f"{tmp_path}/kept.npy"]
+    )
+    assert (ones.dtype, ones.shape) == (ml_dtypes.bfloat16, (2, 3))
+    assert (ones == 1.5).all()
+    assert (type(number), number) == (np.int32, -7)
+    assert nothing is None
+    assert (stored == kept).all()
+
+
+def test_random_integers_are_all_that_there_are() -> None:
+    octets, again = values_of(["int8[100000]", "int8[100000]"])
+    assert (octets.min(), octets.max()) == (-128, 127)
+    assert (octets != again).any()
+    assert (values_of(["int8[100000]"])[0] == octets).all()
+
+
+@pytest.mark.parametrize(("count", "fits"), [(256, True), (257, False)])
+def test_an_array_has_as_many_bytes_as_may_be(
+    count: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(argument_text, "_LARGEST_ARRAY", 1024)
+    if fits:
+        assert values_of([f"float32[{count}]=0"])[0].nbytes == 1024
+    else:
+        with pytest.raises(KernelFileError, match="has more than"):
+            values_of([f"float32[{count}]=0"])
+
+
+def test_a_file_that_ends_before_its_array(tmp_path: Path) -> None:
+    """Also where it has as many bytes as the array has elements."""
+    path = tmp_path / "cut.npy"
+    np.save(path, np.zeros(1000))
+    path.write_bytes(path.read_bytes()[:4000])
+    with pytest.raises(KernelFileError, match=r"cut\.npy: is shorter than its header says"):
+        values_of([str(path)])
