@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import sys
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -11,12 +10,13 @@ from typing import Any, NoReturn
 import click
 
 from mfmadsl.error import MfmadslError
+from mfmadsl.report.formats import as_json
 
 _INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2))
+    click.echo(as_json(value))
 
 
 def fail(message: str) -> NoReturn:

@@ -16,6 +16,7 @@ from mfmadsl.cli.specs import OUTPUT, format_option, load_all
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import Intrinsic
 from mfmadsl.report.error import KernelFileError
+from mfmadsl.report.formats import PROFILE
 from mfmadsl.report.kernel_file import StoredKernel, read_kernel
 from mfmadsl.report.run import caveats
 
@@ -162,7 +163,7 @@ def _save(path: Path, value: Any) -> None:
     metavar="N",
     help="An argument, counted from 0, that holds nothing until the kernel writes it.",
 )
-@format_option("text")
+@format_option(("text", "json"))
 def sanitize(
     budget: int | None, keep_going: bool, unwritten: tuple[int, ...], form: str, **options: Any
 ) -> None:
@@ -201,7 +202,7 @@ def sanitize(
 
 @click.command()
 @_launch_options
-@format_option("table")
+@format_option(PROFILE)
 @click.option(
     "--timeline",
     type=OUTPUT,
@@ -227,7 +228,6 @@ def profile(
     kernel, values = _read(**options)
     from mfmadsl.emulator.profiler import profile as run_it
     from mfmadsl.output import OutputError, write_file
-    from mfmadsl.report.profile import profile_json, profile_table
     from mfmadsl.report.timeline import timeline_json
 
     try:
@@ -242,7 +242,4 @@ def profile(
             write_file(timeline, timeline_json(found).encode())
         except OutputError as error:
             fail(str(error))
-    if form == "json":
-        print_json(profile_json(found))
-    else:
-        click.echo(profile_table(found))
+    click.echo(PROFILE[form](found))

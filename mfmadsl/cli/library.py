@@ -26,15 +26,11 @@ from mfmadsl.language import LanguageError, SpecFileError, library_files, read_s
 from mfmadsl.language import library as library_intrinsics
 from mfmadsl.model import Intrinsic, Modifiers, Read, check_modifiers
 from mfmadsl.report import (
-    intrinsic_json,
-    intrinsic_summary,
-    intrinsic_table,
     json_schema,
-    layout_json,
-    layout_table,
     read_summary,
     read_table,
 )
+from mfmadsl.report.formats import LAYOUT, LIBRARY
 
 _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
 
@@ -42,7 +38,7 @@ _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
 @click.command()
 @_SPECS
 @SEARCH
-@format_option("text")
+@format_option(("text", "json"))
 def check(specs: tuple[Path, ...], search: tuple[Path, ...], form: str) -> None:
     """Check .mfma files (without any: the library) and tell every mistake."""
     if form == "json":
@@ -143,15 +139,12 @@ def compile_command(
 
 @click.command("list")
 @click.option("--arch", type=ARCH, help="Only what this chip has.")
-@format_option("table")
+@format_option(LIBRARY)
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 def list_command(arch: str | None, form: str) -> None:
     """List the library."""
     chosen = [i for i in library_intrinsics().values() if arch is None or arch in i.chips]
-    if form == "json":
-        print_json([intrinsic_json(i) for i in chosen])
-    else:
-        click.echo(intrinsic_table(chosen))
+    click.echo(LIBRARY[form](chosen))
 
 
 @click.command()
@@ -164,7 +157,7 @@ def list_command(arch: str | None, form: str) -> None:
     default="a",
     show_default=True,
 )
-@format_option("table")
+@format_option(LAYOUT)
 @click.option("--arch", type=ARCH, help="Which one, where chips differ in what NAME means.")
 @click.option("--cbsz", type=click.IntRange(0, 7), default=0, help="log2 of the blocks that share.")
 @click.option("--abid", type=click.IntRange(0, 15), default=0, help="The block of A they share.")
@@ -183,7 +176,7 @@ def show(
     """Show an intrinsic and where the elements of one operand lie, or a read of the LDS."""
     read = find_read(name, spec, search)
     if read is not None:
-        if form == "json":
+        if form != "table":
             fail(f"{name} is a read, which is shown as a table only")
         click.echo(f"{read_summary(read)}\n\nEach register as lane:element it comes from\n")
         click.echo(read_table(read))
@@ -195,10 +188,4 @@ def show(
         check_modifiers(intrinsic, modifiers)
     except ArgumentError as error:
         fail(str(error))
-    if form == "json":
-        print_json(layout_json(intrinsic, chosen, modifiers))
-        return
-    packed = "[bits]" if chosen.sparse or chosen.type.bits < 32 else ""
-    click.echo(intrinsic_summary(intrinsic))
-    click.echo(f"\n{operand.upper()}, each element as lane:register{packed}\n")
-    click.echo(layout_table(chosen, modifiers))
+    click.echo(LAYOUT[form](intrinsic, chosen, modifiers))

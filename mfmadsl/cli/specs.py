@@ -44,10 +44,11 @@ class _Chip(click.Choice[str]):
 ARCH = _Chip(list(ARCHITECTURES))
 
 
-def format_option(plain: str) -> Callable[[_Command], _Command]:
-    """`--format`, which is JSON or what people read, called `plain`."""
+def format_option(formats: Iterable[str]) -> Callable[[_Command], _Command]:
+    """`--format`, which is one of these, and the first one if nobody says."""
+    choices = list(formats)
     return click.option(
-        "--format", "form", type=click.Choice([plain, "json"]), default=plain, show_default=True
+        "--format", "form", type=click.Choice(choices), default=choices[0], show_default=True
     )
 
 

@@ -13,6 +13,7 @@ from mfmadsl.model import (
     source_block,
     source_lane,
 )
+from mfmadsl.report.intrinsic import intrinsic_summary
 
 PLAIN = Modifiers()
 
@@ -68,6 +69,14 @@ def layout_json(
         "wave": operand.layout.lanes,
         "elements": elements,
     }
+
+
+def layout_text(intrinsic: Intrinsic, operand: Operand, modifiers: Modifiers = PLAIN) -> str:
+    """The instruction in a few lines, and where the elements of one operand lie."""
+    packed = "[bits]" if operand.sparse or operand.type.bits < REGISTER_BITS else ""
+    head = f"{operand.name.upper()}, each element as lane:register{packed}"
+    table = layout_table(operand, modifiers)
+    return f"{intrinsic_summary(intrinsic)}\n\n{head}\n\n{table}"
 
 
 def layout_table(operand: Operand, modifiers: Modifiers = PLAIN) -> str:
