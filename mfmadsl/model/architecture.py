@@ -55,8 +55,6 @@ class Architecture:
       multiple of this (B, `.amdhsa_accum_offset`).
     - `waves_by_scalars`: (the most scalar registers, waves of a SIMD that they leave room for), the
       last of them for any more (B, getOccupancyWithNumSGPRs).
-    - `always_flat_scratch`: registers for FLAT_SCRATCH are set aside whether a kernel asks for
-      them or not (B, getNumExtraSGPRs).
 
     The LDS:
 
@@ -106,7 +104,6 @@ class Architecture:
     separate_files: bool
     accumulation_granule: int
     waves_by_scalars: tuple[tuple[int, int], ...]
-    always_flat_scratch: bool
     lds_bytes: int
     lds_granule: int
     lds_latency: int

@@ -31,7 +31,6 @@ CDNA = Architecture(
     separate_files=False,
     accumulation_granule=4,
     waves_by_scalars=((80, 10), (88, 9), (100, 8), (102, 7)),
-    always_flat_scratch=False,
     lds_bytes=64 * 1024,
     lds_granule=512,
     lds_latency=64,
@@ -78,7 +77,6 @@ GFX942 = replace(
     family="CDNA3",
     compute_units=304,
     dies=8,
-    always_flat_scratch=True,
     formats=("xf32", "fnuz", "index"),
     negates=True,
 )

@@ -21,6 +21,7 @@ from mfmadsl.passes.expression import (
     constant,
     is_zero,
     loads_of,
+    scope_of,
 )
 
 Item = TypeVar("Item")
@@ -85,6 +86,9 @@ def element(statement: BufferStore | IfThenElse) -> Element:
         guards += tuple(conjuncts_of(store.condition))
         store = store.then_case
     assert isinstance(store, BufferStore)
+    for said in (*guards, *store.indices):
+        if any(scope_of(load.source) != "global" for load in loads_of(said)):
+            raise NotUnderstoodError(f"`{said}` reads registers or the LDS, which a copy must not")
     value, conditions = _unwrapped(store.value)
     inner: tuple[Expr, ...] = ()
     while (unwrapped := _unwrapped(value))[1]:

@@ -84,7 +84,7 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
         done: list[Stmt] = []
         for number, statement in enumerate(statements):
             before = len(fast)
-            taken = not chip.separate_files and _surely_turns(statement)
+            taken = not chip.separate_files and _turns_again(statement)
             fills = fills_at_end(done) if taken else []
             rewritten = rewrite(statement, again, fills)
             if len(fast) > before:
@@ -97,11 +97,15 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
     return Pipelined(function.with_body(body), tuple(remarks), len(fast), tuple(spans.values()))
 
 
-def _surely_turns(statement: Stmt) -> bool:
-    """Whether it is an annotated loop, and not one that may turn no time at all."""
+def _turns_again(statement: Stmt) -> bool:
+    """Whether it is an annotated loop of more turns than one.
+
+    Where it may turn no time at all, its sums are needed all the same; of one turn alone, LLVM
+    needs no registers for zeros.
+    """
     if not isinstance(statement, For) or PIPELINE not in (statement.annotations or {}):
         return False
-    return constant(statement.extent) is not None
+    return (constant(statement.extent) or 0) > 1
 
 
 def _with_inner(statement: Stmt, rewrite: Callable[[Stmt], Stmt]) -> Stmt:

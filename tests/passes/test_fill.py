@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tvm import te, tirx
+from tvm.script import from_source
 from tvm.tirx import BufferStore
 
 import mfmadsl
 from mfmadsl.passes.fill import filled_here, fills_at_end
+from tests.passes.own_product import own_product
 from tests.schedule.gemm.workloads import Workload
 
 SUMS = tirx.decl_buffer((8,), "float32", "C", scope="local")
@@ -86,6 +88,14 @@ def test_sums_of_a_loop_that_may_not_turn_are_filled_all_the_same() -> None:
     assert not [line for line in _assembly(function) if line.split()[:1] == ["s_setprio"]]
 
 
+def test_sums_of_one_turn_take_no_registers_of_zeros() -> None:
+    """LLVM gives a matrix instruction that adds to zeros the constant."""
+    function = mfmadsl.matmul(64, 64, 16, "float16", "float32")
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function))
+    assert "s_setprio" not in kernel.assembly
+    assert re.search(r"v_mfma_\w+ v\[[\d:]+\], v\[[\d:]+\], v\[[\d:]+\], 0$", kernel.assembly, re.M)
+
+
 def test_the_last_statements_are_taken() -> None:
     other = _fill(MEMORY, 0)
     first, second = _fill(SUMS, 1), _fill(WHOLE, 2)
@@ -101,6 +111,11 @@ def test_the_last_statements_are_taken() -> None:
         _fill(DOUBLE, 0),
         _fill(SUMS, 0, 1.0),
         _fill(SUMS, 0, -0.0),
+        BufferStore(
+            SUMS,
+            tirx.Broadcast(tirx.const(0.0, "float32"), 2),
+            [tirx.Ramp(tirx.const(0, "int32"), tirx.const(2, "int32"), 2)],
+        ),
         _fill(SUMS, tirx.Var("i", "int32")),
         BufferStore(SUMS, tirx.BufferLoad(SUMS, [1]), [0]),
         tirx.Evaluate(0),
@@ -137,3 +152,29 @@ def test_sums_start_anew_in_each_tile_of_a_persistent_kernel() -> None:
     c = np.full((64, 192), 9, np.int32)
     mfmadsl.sanitize(kernel, [a.astype(np.int8), b.astype(np.int8), c])
     np.testing.assert_array_equal(c, a @ b.T)
+
+
+def test_what_a_copy_asks_for_is_not_filled_after_it() -> None:
+    """A register that is zeroed ahead of the loop need not be a sum: here it guards the copies."""
+    text = own_product(32).mod.script()
+    sums = '        C_warp = T.sblock_alloc_buffer((4, 4, 64, 16), scope="warp")\n'
+    loop = "                for k_0_0 in T.serial(4,"
+    assert sums in text
+    assert loop in text
+    text = text.replace(
+        sums, f'{sums}        skip = T.sblock_alloc_buffer((1,), "int32", scope="local")\n'
+    )
+    block = ['with T.sblock("skip"):', "    T.reads()", "    T.writes(skip[0])", "    skip[0] = 0"]
+    text = text.replace(loop, "".join(f"{' ' * 16}{line}\n" for line in block) + loop, 1)
+    for name in "AB":
+        copied = f"{name}_shared[v0, v1] = {name}[v0, v1]\n"
+        assert copied in text
+        text = text.replace(f"T.reads({name}[v0, v1])", f"T.reads({name}[v0, v1], skip[0])", 1)
+        text = text.replace(copied, f"if skip[0] == 0:\n{' ' * 44}{copied}", 1)
+    kernel = mfmadsl.build(from_source(text))
+    assert "reads registers or the LDS" in kernel.remarks[0]
+    generator = np.random.default_rng(0)
+    a, b = (generator.integers(-4, 5, (128, 128)).astype(np.float16) for _ in "ab")
+    c = np.full((128, 128), 9, np.float32)
+    mfmadsl.sanitize(kernel, [a, b, c])
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.T.astype(np.float32))

@@ -109,7 +109,7 @@ def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
     """A load straight to LDS, at M0 and the offset: one lane's data after the other."""
     address, base = instruction.taking(2)
     place = _place(instruction, address, base)
-    in_lds = instruction.number("offset")
+    in_lds = instruction.signed_number("offset") & 0xFFFF_FFFF
 
     def execute(waves: Waves) -> None:
         lanes = waves.exec_mask()

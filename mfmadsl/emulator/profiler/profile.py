@@ -149,7 +149,7 @@ def _profile(
     chip = chip_of(program.arch)
     registers = program.registers
     asked = asked_vector_registers(program.directives, registers, chip.name)
-    scalar = asked_scalar_registers(program.directives, chip.name)
+    scalar = asked_scalar_registers(program.directives)
     held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
     groups = np.arange(_resident(chip, held, launch, full))
     recorder = Recorder(chip)

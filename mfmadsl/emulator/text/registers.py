@@ -95,14 +95,14 @@ def asked_vector_registers(directives: Mapping[str, int], registers: Registers, 
     return -(-vector // granule) * granule + accumulation
 
 
-def asked_scalar_registers(directives: Mapping[str, int], arch: str) -> int:
+def asked_scalar_registers(directives: Mapping[str, int]) -> int:
     """What the descriptor asks for, with those that VCC, XNACK_MASK and FLAT_SCRATCH take."""
     extra = 0
     if directives.get("reserve_vcc", 1):
         extra = 2
     if directives.get("reserve_xnack_mask", 1):
         extra = 4
-    if directives.get("reserve_flat_scratch", 1) or assumed(arch).always_flat_scratch:
+    if directives.get("reserve_flat_scratch", 1):
         extra = 6  # LLVM, AMDGPUBaseInfo: getNumExtraSGPRs
     return directives.get("next_free_sgpr", 0) + extra
 

@@ -124,13 +124,15 @@ def test_straight_to_lds_lane_by_lane(suffix: str, words: int) -> None:
         assert (found[lane] == expected).all()
 
 
-def test_global_memory_straight_to_lds() -> None:
+@pytest.mark.parametrize("offset", [8, -8])
+def test_global_memory_straight_to_lds(offset: int) -> None:
+    """The offset, which may be negative, is that of both places."""
     waves = with_buffer(0)
     address = waves.memory.segments[0].address
-    put(waves, {"m0": np.uint32(64), "s[8:9]": np.uint64(address), "v1": (63 - LANE) * 4})
-    run(waves, "global_load_lds_dword v1, s[8:9] offset:8")
-    found = waves.lds.load_words(64 + 8 + 4 * np.arange(64), 1)[0]
-    assert (found == WORDS[63 - LANE + 2]).all()
+    put(waves, {"m0": np.uint32(64), "s[8:9]": np.uint64(address), "v1": (65 - LANE) * 4})
+    run(waves, f"global_load_lds_dword v1, s[8:9] offset:{offset}")
+    found = waves.lds.load_words(64 + offset + 4 * np.arange(64), 1)[0]
+    assert (found == WORDS[65 + offset // 4 - LANE]).all()
 
 
 def test_scalar_loads_through_a_buffer() -> None:

@@ -95,7 +95,7 @@ def test_the_waves_are_those_that_llvm_prints(
     text = assembly(arch, wanted)
     program = parse_assembly(text)
     asked = asked_vector_registers(program.directives, program.registers, arch)
-    scalars = asked_scalar_registers(program.directives, arch)
+    scalars = asked_scalar_registers(program.directives)
     found = occupancy(chip_of(arch), asked, wanted.lds_bytes, waves, scalars)
     printed = said(text, "Occupancy")
     if waves != 3:
@@ -108,7 +108,7 @@ def test_the_waves_are_those_that_llvm_prints(
 def test_scalar_registers_keep_waves_away_as_llvm_prints(arch: str) -> None:
     for scalar in range(72, 103):
         text = assembly(arch, Resources(1, scalar=scalar))
-        scalars = asked_scalar_registers(parse_assembly(text).directives, arch)
+        scalars = asked_scalar_registers(parse_assembly(text).directives)
         found = occupancy(chip_of(arch), 1, 0, 1, scalars)
         assert found.waves_per_simd == said(text, "Occupancy")
 

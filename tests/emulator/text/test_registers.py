@@ -41,7 +41,7 @@ def test_the_counts_are_llvms(arch: str, wanted: Resources, features: str) -> No
     assert program.registers == found
     asked = asked_vector_registers(program.directives, found, arch)
     assert asked == said(text, "NumVGPRsForWavesPerEU")
-    scalars = asked_scalar_registers(program.directives, arch)
+    scalars = asked_scalar_registers(program.directives)
     assert scalars == said(text, "NumSGPRsForWavesPerEU")
 
 
