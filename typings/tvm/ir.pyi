@@ -36,7 +36,7 @@ class Expr(tvm_ffi.Object):
 
 class Var(Expr):
     name: str
-    def __init__(self, name: str, dtype: str | PrimType) -> None: ...
+    def __init__(self, name: str, ty: str | PrimType) -> None: ...
 
 class GlobalVar(Expr):
     name_hint: str
@@ -74,7 +74,7 @@ class Range(tvm_ffi.Object):
     extent: Expr
     def __init__(self, begin: Expr | int, end: Expr | int) -> None: ...
     @staticmethod
-    def from_min_extent(begin: Expr | int, extent: Expr | int) -> Range: ...
+    def from_min_extent(min_value: Expr | int, extent: Expr | int) -> Range: ...
 
 class IRModule(tvm_ffi.Object):
     functions: Mapping[Any, PrimFunc]
