@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mfmadsl.schedule import load_intrinsic as load_intrinsic
     from mfmadsl.schedule import matmul as matmul
     from mfmadsl.schedule import mfma_schedule as mfma_schedule
+    from mfmadsl.schedule import schedule_gemm as schedule_gemm
     from mfmadsl.schedule.toolchain import ToolchainError as ToolchainError
 
 __version__ = "0.1.0"
@@ -72,6 +73,7 @@ _HOME = {
     "mfma_schedule": "schedule",
     "profile": "emulator.profiler",
     "sanitize": "emulator.sanitizer",
+    "schedule_gemm": "schedule",
 }
 __all__ = list(_HOME)
 

@@ -40,8 +40,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     "--epilogue",
     type=Steps(),
     default=(),
-    help="What follows the product, in order: bias, scale (a vector each), residual (a matrix), "
-    "relu, gelu, silu.",
+    help="What follows the product, in order, such as bias,gelu; an unknown step lists all.",
 )
 @click.option(
     "--intrinsic",

@@ -12,7 +12,6 @@ DTYPES = (
     "float8_e4m3fn", "float8_e5m2",
 )  # fmt: skip
 SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
-STEPS = ("bias", "scale", "residual", "relu", "gelu", "silu")
 
 # Fields of `Tiling`, whose module imports TVM; `instruction` is --intrinsic.
 _PAIRS = ("block", "waves")
@@ -34,6 +33,8 @@ class Steps(click.ParamType[tuple[str, ...]]):
     ) -> tuple[str, ...]:
         if isinstance(value, tuple):  # the default
             return value
+        from mfmadsl.epilogue import STEPS  # it imports TVM
+
         names = tuple(part.strip() for part in str(value).split(","))
         for name in names:
             if name not in STEPS:

@@ -128,3 +128,13 @@ def test_a_file_of_its_name_that_is_not_ours_is_refused(tmp_path: Path, content:
     assert result.output == f"error: {runtime}: {told}\n"
     assert [path.name for path in runtime.parent.iterdir()] == [runtime.name]
     assert runtime.read_text() == content
+
+
+def test_a_type_checker_of_the_user_has_nothing_to_say(folder: Path) -> None:
+    user = folder.parent / "user.py"
+    user.write_text(
+        f"from generated import {NAME} as tile\n\nprint(tile.FILL, tile.a_slot(1, 2))\n"
+    )
+    call = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--config-file=", str(user)]
+    done = subprocess.run(call, cwd=folder.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -39,7 +39,7 @@ def lines(text: str) -> list[str]:
     exports = {
         line
         for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.Try | ast.AnnAssign)
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.If | ast.AnnAssign)
         or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
@@ -72,7 +72,7 @@ def test_modules_of_a_kind_are_not_a_template_with_numbers(kind: str, most: floa
 def test_a_module_is_short_and_its_lines_are(intrinsic: Intrinsic) -> None:
     text = TEXTS[intrinsic].splitlines()
     assert max(map(len, text)) <= 100
-    assert len(text) <= (210 if dense(intrinsic) else 215 if intrinsic.sparse else 285)
+    assert len(text) <= (215 if dense(intrinsic) else 220 if intrinsic.sparse else 290)
 
 
 def test_modules_and_runtime_pass_the_linter_and_the_formatter(tmp_path: Path) -> None:

@@ -12,24 +12,29 @@ One wave of 64 lanes runs it, on gfx908, gfx90a, gfx942, gfx950.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tvm.script import tirx as T
 
-try:
+if TYPE_CHECKING:
     from . import _mfma_runtime as mfma
-except ImportError:  # in no package: it lies beside this file, on sys.path or not
-    from importlib.util import module_from_spec, spec_from_file_location
-    from pathlib import Path
-    from sys import modules
+else:
+    try:
+        from . import _mfma_runtime as mfma
+    except ImportError:  # in no package: it lies beside this file, on sys.path or not
+        from importlib.util import module_from_spec, spec_from_file_location
+        from pathlib import Path
+        from sys import modules
 
-    _path = Path(__file__).with_name("_mfma_runtime.py")
-    if not _path.is_file():
-        raise ImportError(f"{_path} is missing: `mfmadsl compile` writes it") from None
-    if str(_path) not in modules:
-        _spec = spec_from_file_location(str(_path), _path)
-        mfma = module_from_spec(_spec)
-        _spec.loader.exec_module(mfma)
-        modules[str(_path)] = mfma
-    mfma = modules[str(_path)]
+        _path = Path(__file__).with_name("_mfma_runtime.py")
+        if not _path.is_file():
+            raise ImportError(f"{_path} is missing: `mfmadsl compile` writes it") from None
+        if str(_path) not in modules:
+            _spec = spec_from_file_location(str(_path), _path)
+            mfma = module_from_spec(_spec)
+            _spec.loader.exec_module(mfma)
+            modules[str(_path)] = mfma
+        mfma = modules[str(_path)]
 
 __all__ = [
     "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "IN_DTYPE", "LLVM_INTRINSIC", "LOAD_A_SHARED",
