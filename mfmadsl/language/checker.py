@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import product
 
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
@@ -32,7 +32,7 @@ from mfmadsl.model import (
     Operand,
     negation_chips,
 )
-from mfmadsl.model.chips import unknown_chip
+from mfmadsl.model.chips import unknown_chip, with_followers
 
 _DIMENSIONS = ("m", "n", "k")
 _LARGEST_DIMENSION = 128
@@ -197,7 +197,13 @@ def _cycles(field: Field | None, found: Found) -> tuple[tuple[str, int], ...]:
         if not value.value:
             found.append(Diagnostic("cycles", "an instruction takes a cycle or more", value.span))
     found += check_waves([setting.name for setting in field.settings])
-    return tuple((s.name.text, s.value.value) for s in field.settings)
+    stated = {s.name.text: s.value.value for s in field.settings}
+    return tuple((chip, stated[_leader(chip, stated)]) for chip in with_followers(stated))
+
+
+def _leader(chip: str, stated: Container[str]) -> str:
+    """The chip whose cycles are meant: itself, or the one whose instructions it has."""
+    return chip if chip in stated else ARCHITECTURES[chip].instructions_of
 
 
 def check_chip(chip: Name) -> Found:

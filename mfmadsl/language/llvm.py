@@ -17,6 +17,7 @@ from typing import NamedTuple
 from mfmadsl.language.diagnostic import Diagnostic
 from mfmadsl.language.syntax import CallField, Name
 from mfmadsl.model import ARCHITECTURES, Intrinsic, Operand
+from mfmadsl.model.chips import with_followers
 from mfmadsl.model.signature import register_type
 
 _VERSION = 22
@@ -34,7 +35,9 @@ def llvm_intrinsics() -> Mapping[str, LlvmIntrinsic]:
     """The matrix intrinsics of LLVM on the chips that mfmadsl knows, by name."""
     text = (files("mfmadsl.language") / "llvm_intrinsics.json").read_text()
     return {
-        name: LlvmIntrinsic(tuple(found["chips"]), tuple(tuple(x) for x in found["operands"]))
+        name: LlvmIntrinsic(
+            with_followers(found["chips"]), tuple(tuple(x) for x in found["operands"])
+        )
         for name, found in json.loads(text).items()
     }
 

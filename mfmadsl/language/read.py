@@ -22,6 +22,7 @@ from mfmadsl.language.syntax import (
 )
 from mfmadsl.language.wave import check_waves, wave_of
 from mfmadsl.model import Read
+from mfmadsl.model.chips import with_followers
 
 _REQUIRED = ("shape", "from_lane", "from_element", "call", "chips")
 _WIDTHS = (32, 64, 128)
@@ -55,7 +56,7 @@ def check_read_item(item: ReadItem) -> Read:
     if found:
         raise LanguageError(sorted(found, key=lambda d: d.span.start))
     assert isinstance(call, CallField)
-    names = tuple(chip.text for chip in chips)
+    names = with_followers(chip.text for chip in chips)
     return Read(item.name.text, item.doc, **shape, source=source, call=call.text, chips=names)
 
 

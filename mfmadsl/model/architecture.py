@@ -29,6 +29,8 @@ class Architecture:
     What it is called, and how waves run:
 
     - `name`: LLVM's processor name (B); `family`: the name of the ISA manual.
+    - `instructions_of`: the chip whose matrix instructions it has, with their cycles: what the
+      library says of that one holds of this one, too. Empty where the library says it by itself.
     - `wave_size`: lanes of a wave (A, section 2.1).
     - `max_threads`: the most threads of a workgroup (B, `.max_flat_workgroup_size`).
     - `simds`: SIMDs of a compute unit (A, section 2).
@@ -89,6 +91,7 @@ class Architecture:
 
     name: str
     family: str
+    instructions_of: str
     wave_size: int
     max_threads: int
     simds: int

@@ -6,6 +6,7 @@ What each field means, in what unit it is and where it is from, `Architecture` s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from mfmadsl.argument import check_type, described
@@ -16,6 +17,7 @@ from mfmadsl.model.wait import WaitCounter
 CDNA = Architecture(
     name="",
     family="",
+    instructions_of="",
     wave_size=64,
     max_threads=1024,
     simds=4,
@@ -122,6 +124,13 @@ def architecture(name: str) -> Architecture:
 def assumed(name: str) -> Architecture:
     """The chip called `name`, and for one that is not known what the emulator takes it for."""
     return ARCHITECTURES.get(name) or replace(_UNKNOWN, name=name)
+
+
+def with_followers(chips: Iterable[str]) -> tuple[str, ...]:
+    """The chips, and those that have the instructions of one of them."""
+    named = tuple(chips)
+    followers = (a.name for a in ARCHITECTURES.values() if a.instructions_of in named)
+    return (*named, *(name for name in followers if name not in named))
 
 
 def unknown_chip(name: str) -> str:
