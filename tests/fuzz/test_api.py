@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tvm.s_tir import Schedule
 
 import mfmadsl
 from mfmadsl import MfmadslError
@@ -125,6 +126,12 @@ def schedule_arguments() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def among_others() -> dict[str, Any]:
+    sch = Schedule(workload())
+    return {"sch": sch, "block": sch.get_sblock("C"), "intrinsic": NAME, "arch": "gfx942",
+            "tiling": tiling()}  # fmt: skip
+
+
 def running() -> dict[str, Any]:
     """What `emulate` and its siblings take."""
     return {"kernel": built(), "args": arrays(), "grid": None, "block": None, "lds_bytes": None,
@@ -142,6 +149,7 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "gemm_schedule": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942",
                               "tiling": tiling()},
     "mfma_schedule": lambda: dict(schedule_arguments()),
+    "schedule_gemm": among_others,
     "build": lambda: {"mod": scheduled(), "arch": "gfx942"},
     "emulate": lambda: {**running(), "trusted": [mfmadsl.find(NAME)]},
     "sanitize": lambda: {**running(), "unwritten": (), "keep_going": False},
