@@ -77,7 +77,6 @@ GFX942 = replace(
     CDNA,
     name="gfx942",
     family="CDNA3",
-    compute_units=304,
     dies=8,
     formats=("xf32", "fnuz", "index"),
     negates=True,

@@ -247,13 +247,13 @@ class Turns:
         return [*out, *self._finish(self.turn(self.last) if self.last_first else self.last)]
 
     def _turn(self, t: Expr) -> list[Stmt]:
-        now, following = t, self.turn(t + 1)
-        products = self.computing(len(self.traffic.steps) - 1, now)
+        following = self.turn(t + 1)
+        products = self.computing(len(self.traffic.steps) - 1, t)
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), {})
         reads = self.reads_of(0, following, {})
         cut = split(products, reads)
         return [
-            *self._inner(now, {}),
+            *self._inner(t, {}),
             device.wait_for_lds(self.chip), device.barrier(), device.wait_for_memory(self.chip),
             *spread(products[:cut], moves, 0),
             device.barrier(),
@@ -294,14 +294,14 @@ class Turns:
         return [*out, *(rest if count % 2 else [])]
 
     def _turn_of_two(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
-        now, following = t, self.turn(tirx.min(t + 1, self.last))
+        following = self.turn(tirx.min(t + 1, self.last))
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
         reads = self.reads_of(0, following, others)
         return [
             device.wait_for_memory(self.chip),
-            *self._inner(now, tiles, moves),
+            *self._inner(t, tiles, moves),
             device.wait_for_lds(self.chip), device.barrier(),
-            *spread(self.computing(len(self.traffic.steps) - 1, now), reads),
+            *spread(self.computing(len(self.traffic.steps) - 1, t), reads),
         ]  # fmt: skip
 
     def _start_direct(self, odd: Tiles) -> list[Stmt]:
@@ -324,14 +324,14 @@ class Turns:
 
     def _direct_turn(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
         assert self.traffic.direct is not None
-        now, following = t, self.turn(tirx.min(t + 1, self.last))
+        following = self.turn(tirx.min(t + 1, self.last))
         ahead = self.turn(tirx.min(t + 2, self.last))
         pieces = [
             *self.reads_of(0, following, others),
             *(Piece((load.move(ahead, tiles),), 2) for load in self.traffic.direct),
         ]
         return [
-            *self._inner(now, tiles),
+            *self._inner(t, tiles),
             device.wait_for_lds(self.chip), device.wait_for_memory(self.chip), device.barrier(),
-            *spread(self.computing(len(self.traffic.steps) - 1, now), pieces),
+            *spread(self.computing(len(self.traffic.steps) - 1, t), pieces),
         ]  # fmt: skip
