@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from mfmadsl.codegen import RUNTIME
+
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "mfmadsl").rglob("*.py"))
 LINE = ["error", "text", "machine", "instructions", "request", "run", "sanitizer", "profiler"]
@@ -41,10 +43,14 @@ def imported(module: str, within_functions: bool = False) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None
-            assert node.level == 0, f"{module} imports by a relative name"
+            source = f"{'.' * node.level}{node.module}"
+            if source.startswith("."):
+                # Only the runtime, which lies in any package, knows its own by a relative name.
+                assert MODULES[module].parent.name == RUNTIME, f"{module} imports {source}"
+                source = f"mfmadsl.generated.{RUNTIME}{source}"
             for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                found.add(name if name in MODULES else node.module)
+                name = f"{source}.{alias.name}"
+                found.add(name if name in MODULES else source)
     return found
 
 

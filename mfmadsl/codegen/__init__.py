@@ -2,7 +2,7 @@
 
 from mfmadsl.codegen.limits import ModuleError
 from mfmadsl.codegen.module import MARKER, module_name, module_text
-from mfmadsl.codegen.runtime import RUNTIME, runtime_text
+from mfmadsl.codegen.runtime import RUNTIME, runtime_texts
 from mfmadsl.codegen.write import write_modules
 
 __all__ = [
@@ -11,6 +11,6 @@ __all__ = [
     "ModuleError",
     "module_name",
     "module_text",
-    "runtime_text",
+    "runtime_texts",
     "write_modules",
 ]

@@ -11,6 +11,8 @@ _TEXT = '''"""Matrix-core intrinsics for TVM: each module is imported when it is
 {marker}
 """
 
+# ruff: noqa: I001, RUF022 (names are in the order of their letters)
+
 from __future__ import annotations
 
 from importlib import import_module

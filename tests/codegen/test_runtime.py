@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from mfmadsl.codegen import RUNTIME, module_text, runtime_text
+from mfmadsl.codegen import RUNTIME, module_text, runtime_texts
 from mfmadsl.language import library
 from mfmadsl.model import Intrinsic
 from tests.cli.command import run, spec
@@ -23,25 +24,31 @@ EVERY = pytest.mark.parametrize("intrinsic", library().values(), ids=lambda i: i
 
 
 def imported(text: str) -> set[str]:
-    """The first words of all that a module imports, the runtime beside it among them."""
+    """The first words of all that a module imports; of what lies beside it, with a dot."""
     found = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= (
-                {node.module.partition(".")[0]} if node.module else {x.name for x in node.names}
-            )
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            found |= {"." * node.level + name.partition(".")[0] for name in names}
     return found - sys.stdlib_module_names
 
 
 @EVERY
 def test_a_module_imports_tvm_and_the_runtime_beside_it(intrinsic: Intrinsic) -> None:
-    assert imported(module_text(intrinsic)) == {"tvm", RUNTIME}
+    assert imported(module_text(intrinsic)) == {"tvm", f".{RUNTIME}"}
 
 
 def test_the_runtime_imports_tvm_and_nothing_else() -> None:
-    assert imported(runtime_text()) == {"tvm"}
+    beside = {f".{Path(name).stem}" for name in runtime_texts()}
+    for text in runtime_texts().values():
+        assert imported(text) <= {"tvm", *beside}
+
+
+def test_the_runtime_is_a_package_of_one_concept_a_file() -> None:
+    assert "__init__.py" in runtime_texts()
+    assert max(text.count("\n") for text in runtime_texts().values()) < 200
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +94,8 @@ def test_a_module_is_loaded_by_its_path(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("program", [f"import generated.{NAME}", f"import {NAME}"])
 def test_a_runtime_that_is_missing_is_told(tmp_path: Path, program: str) -> None:
     assert run("compile", spec(tmp_path), "-o", tmp_path / "generated").exit_code == 0
-    runtime = tmp_path / "generated" / f"{RUNTIME}.py"
-    runtime.unlink()
+    runtime = tmp_path / "generated" / RUNTIME
+    shutil.rmtree(runtime)
     place = tmp_path if "generated" in program else tmp_path / "generated"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=place, capture_output=True, text=True, check=False
@@ -104,30 +111,67 @@ def test_it_is_the_same_for_all_and_written_once(folder: Path, tmp_path: Path) -
     out = tmp_path / "out"
     for path in (spec(tmp_path), other):
         assert run("compile", path, "-o", out).exit_code == 0
-    written = [f"{NAME}.py", f"{NAME}_twin.py", f"{RUNTIME}.py", "__init__.py"]
+    written = [f"{NAME}.py", f"{NAME}_twin.py", RUNTIME, "__init__.py"]
     assert sorted(path.name for path in out.iterdir()) == sorted(written)
-    assert (out / f"{RUNTIME}.py").read_text() == runtime_text()
-    assert (folder / f"{RUNTIME}.py").read_bytes() == (out / f"{RUNTIME}.py").read_bytes()
+    for there in (out, folder):
+        files = {path.name: path.read_text() for path in (there / RUNTIME).glob("*.py")}
+        assert files == runtime_texts()
 
 
 def test_one_of_an_earlier_release_is_replaced(tmp_path: Path) -> None:
-    runtime = tmp_path / f"{RUNTIME}.py"
-    runtime.write_text("\n".join([*runtime_text().splitlines()[:6], "outdated = 1"]))
+    for name, text in runtime_texts().items():
+        (tmp_path / RUNTIME).mkdir(exist_ok=True)
+        (tmp_path / RUNTIME / name).write_text(f"{text}outdated = 1")
     assert run("compile", spec(tmp_path), "-o", tmp_path).exit_code == 0
-    assert runtime.read_text() == runtime_text()
+    for name, text in runtime_texts().items():
+        assert (tmp_path / RUNTIME / name).read_text() == text
 
 
 @pytest.mark.parametrize("content", ["precious = 1\n", ""])
-def test_a_file_of_its_name_that_is_not_ours_is_refused(tmp_path: Path, content: str) -> None:
-    runtime = tmp_path / "out" / f"{RUNTIME}.py"
-    runtime.parent.mkdir()
-    runtime.write_text(content)
+@pytest.mark.parametrize("name", runtime_texts())
+def test_a_file_of_its_names_that_is_not_ours_is_refused(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    file = tmp_path / "out" / RUNTIME / name
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
     result = run("compile", spec(tmp_path), "-o", tmp_path / "out")
     assert result.exit_code == 1
     told = "exists and was not written by mfmadsl; move it or choose another folder"
-    assert result.output == f"error: {runtime}: {told}\n"
-    assert [path.name for path in runtime.parent.iterdir()] == [runtime.name]
-    assert runtime.read_text() == content
+    assert result.output == f"error: {file}: {told}\n"
+    assert sorted((tmp_path / "out").rglob("*")) == [file.parent, file]
+    assert file.read_text() == content
+
+
+def test_a_file_in_place_of_its_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / RUNTIME).write_text("precious = 1\n")
+    result = run("compile", spec(tmp_path), "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    told = f"error: {tmp_path / 'out' / RUNTIME}: cannot be made a folder: File exists\n"
+    assert result.output == told
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [RUNTIME]
+
+
+def test_the_users_files_in_its_folder_stay(tmp_path: Path) -> None:
+    (tmp_path / RUNTIME).mkdir()
+    (tmp_path / RUNTIME / "mine.py").write_text("precious = 1\n")
+    assert run("compile", spec(tmp_path), "-o", tmp_path).exit_code == 0
+    assert (tmp_path / RUNTIME / "mine.py").read_text() == "precious = 1\n"
+
+
+def test_two_folders_have_each_their_own_runtime(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.mfma"
+    other.write_text(OTHER)
+    assert run("compile", other, "-o", tmp_path).exit_code == 0
+    program = (
+        f"import sys; sys.path.append({str(tmp_path)!r});"
+        f"import {NAME} as tile, {NAME}_twin as twin;"
+        f"{LOADED}; assert twin.register() == list(twin.NAMES.values());"
+        "from pathlib import Path; print(*(Path(x.mfma.__file__).parent for x in (tile, twin)))"
+    )
+    told = f"{NAME}_compute 16\n{folder / RUNTIME} {tmp_path / RUNTIME}\n"
+    assert printed(program, folder) == told
 
 
 def test_a_type_checker_of_the_user_has_nothing_to_say(folder: Path) -> None:

@@ -13,7 +13,7 @@ from statistics import median
 
 import pytest
 
-from mfmadsl.codegen import RUNTIME, module_text, runtime_text
+from mfmadsl.codegen import module_text, write_modules
 from mfmadsl.language import library
 from mfmadsl.model import Intrinsic
 from tests.codegen.snapshots import FOLDER, ROOT, snapshots
@@ -77,11 +77,8 @@ def test_a_module_is_short_and_its_lines_are(intrinsic: Intrinsic) -> None:
 
 def test_modules_and_runtime_pass_the_linter_and_the_formatter(tmp_path: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for intrinsic, text in TEXTS.items():
-        (tmp_path / f"{intrinsic.name}.py").write_text(text)
-    for path, text in snapshots().items():
-        (tmp_path / path.name).write_text(text)
-    (tmp_path / f"{RUNTIME}.py").write_text(runtime_text())
+    texts = {intrinsic.name: text for intrinsic, text in TEXTS.items()}
+    write_modules(texts | {path.stem: text for path, text in snapshots().items()}, tmp_path)
     for command in (["check"], ["format", "--check"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", "."]
         done = subprocess.run(ruff, cwd=tmp_path, check=False, capture_output=True, text=True)

@@ -74,8 +74,8 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written() -> None:
-    # Permissions do not keep root out, but nobody makes files in /proc.
-    with pytest.raises(OutputError, match=r"/proc/one\.py: cannot be written: "):
+    # Permissions do not keep root out, but nobody makes a folder in /proc.
+    with pytest.raises(OutputError, match=r"/proc/_mfma_runtime: cannot be made a folder: "):
         write_modules({"one": OURS}, Path("/proc"))
 
 

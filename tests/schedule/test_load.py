@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tvm.s_tir import TensorIntrin
 
-from mfmadsl.codegen import RUNTIME, module_text, runtime_text
+from mfmadsl.codegen import module_text, write_modules
 from mfmadsl.language import Source, find, library, load_source
 from mfmadsl.model import Intrinsic
 from mfmadsl.schedule import load_intrinsic
@@ -73,8 +73,7 @@ def test_an_intrinsic_is_loaded_once_and_anew_when_its_text_changes() -> None:
 def test_a_written_module_imports_without_us_and_registers_under_the_same_names(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "half.py").write_text(module_text(HALF))
-    (tmp_path / f"{RUNTIME}.py").write_text(runtime_text())
+    write_modules({"half": module_text(HALF)}, tmp_path)
     program = (
         "import sys, half; print(half.COMPUTE, half.M, half.IN_DTYPE);"
         "assert not any(name.startswith('mfmadsl') for name in sys.modules)"

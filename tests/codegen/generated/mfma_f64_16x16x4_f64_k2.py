@@ -25,19 +25,17 @@ else:
     try:
         from . import _mfma_runtime as mfma
     except ImportError:  # in no package: it lies beside this file, on sys.path or not
-        from importlib.util import module_from_spec, spec_from_file_location
+        from importlib import import_module
         from pathlib import Path
         from sys import modules
+        from types import ModuleType
 
-        _path = Path(__file__).with_name("_mfma_runtime.py")
-        if not _path.is_file():
-            raise ImportError(f"{_path} is missing: `mfmadsl compile` writes it") from None
-        if str(_path) not in modules:
-            _spec = spec_from_file_location(str(_path), _path)
-            mfma = module_from_spec(_spec)
-            _spec.loader.exec_module(mfma)
-            modules[str(_path)] = mfma
-        mfma = modules[str(_path)]
+        _folder = Path(__file__).parent
+        if not (_folder / "_mfma_runtime").is_dir():
+            _missing = f"{_folder / '_mfma_runtime'} is missing: `mfmadsl compile` writes it"
+            raise ImportError(_missing) from None
+        modules.setdefault(str(_folder), ModuleType(str(_folder))).__path__ = [str(_folder)]
+        mfma = import_module("._mfma_runtime", str(_folder))
 
 __all__ = [
     "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "IN_DTYPE", "LLVM_INTRINSIC", "LOAD_A_SHARED",
