@@ -14,7 +14,7 @@ from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, format_option, load_all
 from mfmadsl.error import MfmadslError
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import PRODUCTS, Intrinsic
 from mfmadsl.report.error import KernelFileError
 from mfmadsl.report.formats import PROFILE
 from mfmadsl.report.kernel_file import StoredKernel, read_kernel
@@ -221,10 +221,17 @@ def sanitize(
     metavar="N",
     help="Which launch, counted from 0, where the work takes several.",
 )
+@click.option(
+    "--product",
+    type=click.Choice(list(PRODUCTS), case_sensitive=False),
+    help="The product that has the chip, of which the time is told.",
+)
 def profile(
-    budget: int | None, form: str, timeline: Path | None, full: bool, launch: int, **options: Any
-) -> None:
-    """Tell what a kernel executes, moves and waits for on one compute unit."""
+    budget: int | None, form: str, timeline: Path | None, full: bool, launch: int,
+    product: str | None, **options: Any,
+) -> None:  # fmt: skip
+    """Tell what a kernel executes, moves and waits for on one compute unit, and for how long on a
+    whole chip."""
     kernel, values = _read(**options)
     from mfmadsl.emulator.profiler import profile as run_it
     from mfmadsl.output import OutputError, write_file
@@ -233,8 +240,9 @@ def profile(
     try:
         with shown("profiling") as progress:
             found = run_it(
-                kernel, values, full=full, launch=launch, progress=progress, **_budget(budget)
-            )
+                kernel, values, full=full, launch=launch, product=product, progress=progress,
+                **_budget(budget),
+            )  # fmt: skip
     except MfmadslError as error:
         fail(str(error))
     if timeline is not None:

@@ -24,6 +24,8 @@ from mfmadsl.model.modifier import (
     source_lane,
 )
 from mfmadsl.model.pack import Packed, packed
+from mfmadsl.model.product import Product
+from mfmadsl.model.products import PRODUCTS, product_of
 from mfmadsl.model.read import Read
 from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
 from mfmadsl.model.unscaled import unscaled
@@ -36,6 +38,7 @@ __all__ = [
     "ELEMENT_TYPES",
     "INDEX",
     "MODIFIERS",
+    "PRODUCTS",
     "REGISTER_BITS",
     "SPARSE_GROUP",
     "SPARSE_STORED",
@@ -52,6 +55,7 @@ __all__ = [
     "NoClosedFormError",
     "Operand",
     "Packed",
+    "Product",
     "Read",
     "TileBuffer",
     "architecture",
@@ -63,6 +67,7 @@ __all__ = [
     "negation_chips",
     "numbered_up",
     "packed",
+    "product_of",
     "source_block",
     "source_lane",
     "unscaled",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from mfmadsl.report.chip import chip_json, chip_lines
 from mfmadsl.report.registers import registers_json, registers_line
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def profile_json(profile: Profile) -> dict[str, Any]:
             "stalls": dict(sorted(timing.stalls.items())),
         },
         "limits": list(profile.limits),
+        "chip": chip_json(profile.on_chip),
     }
 
 
@@ -78,6 +80,7 @@ def profile_table(profile: Profile) -> str:
         f"model       {timing.cycles} cycles for {_several(profile.waves, 'wave')} of "
         f"{_several(profile.workgroups, 'workgroup')}; matrix cores in use "
         f"{profile.matrix_use:.0%} (bound {profile.matrix_bound})",
+        *chip_lines(profile.on_chip),
         "",
         *_columns(profile),
         "",

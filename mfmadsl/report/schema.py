@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES, INDEX, MODIFIERS
+from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES, INDEX, MODIFIERS, PRODUCTS
 
 
 def json_schema() -> dict[str, Any]:
@@ -91,6 +91,20 @@ def json_schema() -> dict[str, Any]:
                 stalls=_COUNTS,
             ),
             limits={"type": "array", "items": _STRING},
+            chip=_object(
+                product={"enum": list(PRODUCTS)},
+                clock_mhz=_POSITIVE,
+                cycles=_NATURAL,
+                seconds=_SHARE,
+                tflops=_SHARE,
+                limit=_STRING,
+                shares={"type": "object", "additionalProperties": _SHARE},
+                rounds=_POSITIVE,
+                launches=_POSITIVE,
+                bytes=_object(
+                    from_l2=_NATURAL, into_l2=_NATURAL, from_hbm=_NATURAL, stored=_NATURAL
+                ),
+            ),
         ),
         "section": _object(
             lines={"type": "array", "items": _POSITIVE, "minItems": 2, "maxItems": 2},
@@ -169,6 +183,7 @@ def _kernel() -> dict[str, Any]:
 _STRING = {"type": "string"}
 _NATURAL = {"type": "integer", "minimum": 0}
 _POSITIVE = {"type": "integer", "minimum": 1}
+_SHARE = {"type": "number", "minimum": 0}
 _COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 
 

@@ -12,7 +12,7 @@ import mfmadsl
 from mfmadsl.model import ARCHITECTURES, Architecture, architecture
 
 PACKAGE = Path(mfmadsl.__file__).parent
-RECORD = {"model/architecture.py", "model/chips.py"}
+RECORD = {"model/architecture.py", "model/chips.py", "model/products.py"}
 OTHERS = [
     path for path in sorted(PACKAGE.rglob("*.py"))
     if path.relative_to(PACKAGE).as_posix() not in RECORD

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mfmadsl.argument import check_flag, check_integer, described
+from mfmadsl.emulator.instructions.matrix import work_of
 from mfmadsl.emulator.machine.launch import Launch
+from mfmadsl.emulator.profiler.chip import ChipTime, Work, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
+from mfmadsl.emulator.profiler.sharing import shared_lines
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.request import check_progress
 from mfmadsl.emulator.run import (
@@ -33,7 +37,8 @@ from mfmadsl.emulator.text.registers import (
     asked_vector_registers,
 )
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import Architecture
+from mfmadsl.model import Architecture, Product, product_of
+from mfmadsl.model.traffic import Path
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class Profile:
     lds: tuple[LdsAccess, ...]
     timing: Timing
     limits: tuple[str, ...]
+    on_chip: ChipTime
     launch: tuple[int, int] = (0, 1)
 
     @property
@@ -116,6 +122,7 @@ def profile(
     budget: int = BUDGET,
     full: bool = False,
     launch: int = 0,
+    product: str | None = None,
     progress: Progress | None = None,
 ) -> Profile:
     """Run the workgroups that share one compute unit, and model how long they take.
@@ -126,8 +133,11 @@ def profile(
     grid are dealt out to all compute units of the chip; with `full` one of them gets as many as it
     can hold, as it would of a larger grid.
 
-    Raises ArgumentError for a chip that is not known, a launch that there is not, and a workgroup
-    that does not fit on the chip, and what `emulate` raises.
+    `on_chip` is the time of all launches on a whole product, such as "MI300X" or "MI325X"; without
+    a name, on the first that has the chip.
+
+    Raises ArgumentError for a chip or product that is not known, a launch that there is not, and a
+    workgroup that does not fit on the chip, and what `emulate` raises.
     """
     started = launches_of(kernel, args)
     check_flag("full", full)
@@ -136,17 +146,23 @@ def profile(
         raise ArgumentError(
             f"launch: is a number from 0 to {len(started) - 1}, not {described(launch)}"
         )
-    one, args = started[launch]
-    number = launch, len(started)
-    return _profile(launch_of(one, grid, block, lds_bytes), args, budget, full, number, progress)
+    found = [
+        _profile(
+            launch_of(one, grid, block, lds_bytes), args, budget, full, (number, len(started)),
+            product, progress,
+        )
+        for number, (one, args) in enumerate(started)
+    ]  # fmt: skip
+    return replace(found[launch], on_chip=together([each.on_chip for each in found]))
 
 
 def _profile(
     launch: Launch, args: Sequence[Any], budget: int, full: bool, number: tuple[int, int],
-    progress: Progress | None,
+    product: str | None, progress: Progress | None,
 ) -> Profile:  # fmt: skip
     program = launch.program
     chip = chip_of(program.arch)
+    sold = product_of(chip.name, product)
     registers = program.registers
     asked = asked_vector_registers(program.directives, registers, chip.name)
     scalar = asked_scalar_registers(program.directives)
@@ -171,11 +187,60 @@ def _profile(
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
+    work = _work(launch, args, sold, held, recorder, timing, body, budget)
+    simulated = partial(_simulated, chip, launch, recorder)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,
         len(groups), waves, whole, loop, tuple(accesses), timing, _limits(chip, timing, waves),
-        number,
+        chip_time(sold, chip, work, simulated), number,
     )  # fmt: skip
+
+
+def _simulated(
+    chip: Architecture, launch: Launch, recorder: Recorder, groups: int, path: Path
+) -> Timing:
+    """Some of the recorded workgroups on one compute unit, with a way to memory."""
+    traces = recorder.traces[: groups * launch.waves_per_group]
+    instructions = launch.program.instructions
+    return simulate(chip, instructions, recorder.operations, traces, launch.waves_per_group, path)
+
+
+def _work(
+    launch: Launch, args: Sequence[Any], product: Product, held: Occupancy, recorder: Recorder,
+    timing: Timing, body: range | None, budget: int,
+) -> Work:  # fmt: skip
+    """What of a launch counts on the whole chip."""
+    program = launch.program
+    recorded = len(recorder.traces) // launch.waves_per_group
+    resident = min(recorded, held.groups)
+    first_round = min(launch.groups, product.compute_units * resident)
+    chip = chip_of(program.arch)
+    sharing, footprint = shared_lines(
+        launch, args, first_round, product.dies, chip.line_bytes, body[-1] if body else None, budget
+    )
+    read = stored = 0.0
+    for place, traffic in recorder.traffic.items():
+        if traffic.least_cycles:  # of the LDS
+            continue
+        if "_store" in program.instructions[place].name:
+            stored += traffic.line_bytes
+        else:
+            read += traffic.line_bytes
+    flops: Counter[str] = Counter()
+    for trace in recorder.traces:
+        for place, count in Counter(trace.places).items():
+            if (done := work_of(program.instructions[place].name, chip.name)) is not None:
+                flops[done[0]] += 2 * done[1] * count
+    return Work(
+        launch.groups,
+        resident,
+        read / recorded,
+        stored / recorded,
+        footprint,
+        sharing,
+        {kind: count / recorded * launch.groups for kind, count in flops.items()},
+        {unit: cycles / recorded for unit, cycles in timing.busy.items()},
+    )
 
 
 def _resident(chip: Architecture, held: Occupancy, launch: Launch, full: bool) -> int:

@@ -20,6 +20,7 @@ from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
+from mfmadsl.model.traffic import Path
 
 _FAR = 1 << 60
 
@@ -57,10 +58,11 @@ class _Step:
     kind: str  # valu, matrix, salu, lds, vmem, smem, wait, barrier, end
     issue: int
     busy: int
-    reads: tuple[tuple[str, int], ...] = ()
+    touches: tuple[tuple[str, int], ...] = ()
     writes: tuple[tuple[str, int], ...] = ()
     waits: Mapping[WaitCounter, int] = field(default_factory=dict)
     priority: int | None = None
+    stores: bool = False
 
 
 @dataclass
@@ -72,7 +74,10 @@ class _Wave:
     at: int = 0
     ready: int = 0
     priority: int = 0
+    blocked: int = 0
+    reason: str = ""
     results: dict[tuple[str, int], int] = field(default_factory=dict)
+    last_result: int = 0
     vmcnt: deque[int] = field(default_factory=deque)
     lgkmcnt: deque[int] = field(default_factory=deque)
     waiting: bool = False
@@ -88,9 +93,13 @@ def simulate(
     operations: Mapping[int, Operation],
     traces: Sequence[Trace],
     waves_per_group: int,
+    path: Path | None = None,
 ) -> Timing:
-    """Run the waves of resident workgroups through the model."""
-    return _Unit(chip, program, operations, traces, waves_per_group).run()
+    """Run the waves of resident workgroups through the model.
+
+    Without a path to memory beyond the L2, all that is loaded is in the L2.
+    """
+    return _Unit(chip, program, operations, traces, waves_per_group, path).run()
 
 
 class _Unit:
@@ -101,8 +110,10 @@ class _Unit:
         operations: Mapping[int, Operation],
         traces: Sequence[Trace],
         waves_per_group: int,
+        path: Path | None,
     ) -> None:
-        self._chip = chip
+        self._chip, self._path = chip, path
+        self._beyond = 0.0  # when the path beyond the L2 is free
         self._steps = {
             place: _step(instruction, operations.get(place))
             for place, instruction in enumerate(program)
@@ -114,6 +125,7 @@ class _Unit:
         self._busy: Counter[str] = Counter()
         self._stalls: Counter[str] = Counter()
         self._events: list[Event] = []
+        self._reordered = self._ended = False
 
     def run(self) -> Timing:
         now, running = 0, list(self._waves)
@@ -121,19 +133,24 @@ class _Unit:
             next_time = _FAR
             taken: set[tuple[str, int]] = set()
             blocked: list[str] = []
-            running.sort(key=lambda wave: (-wave.priority, wave.number))
+            if self._reordered:
+                running.sort(key=lambda wave: (-wave.priority, wave.number))
+                self._reordered = False
             for wave in running:
-                until, reason = self._try(wave, now, taken)
-                next_time = min(next_time, until)
-                if reason:
-                    blocked.append(reason)
+                if wave.blocked <= now:
+                    wave.blocked, wave.reason = self._try(wave, now, taken)
+                next_time = min(next_time, wave.blocked)
+                if wave.reason:
+                    blocked.append(wave.reason)
             step = max(SLOT, -(-(next_time - now) // SLOT) * SLOT) if next_time < _FAR else SLOT
             for reason in blocked:
                 self._stalls[reason] += step
             now += step
-            running = [wave for wave in running if not wave.ended]
+            if self._ended:
+                running = [wave for wave in running if not wave.ended]
+                self._ended = False
         last = max(
-            [now]
+            [now, round(self._beyond)]
             + [event.start + event.busy for event in self._events]
             + [time for wave in self._waves for time in wave.vmcnt]
         )
@@ -164,9 +181,10 @@ class _Unit:
                 queue.popleft()
             if len(queue) > count:
                 return queue[len(queue) - count - 1], "memory" if name == "vmcnt" else "LDS"
-        late = max((wave.results.get(r, 0) for r in (*step.reads, *step.writes)), default=0)
-        if late > now:
-            return late, "matrix result"
+        if wave.last_result > now:
+            late = max([wave.results.get(register, 0) for register in step.touches], default=0)
+            if late > now:
+                return late, "matrix result"
         unit = self._unit_of(step, wave)
         if unit is not None and self._free[unit] > now:
             return self._free[unit], f"busy {unit[0]}"
@@ -178,16 +196,16 @@ class _Unit:
 
     def _issue(self, wave: _Wave, step: _Step, place: int, now: int) -> None:
         cost = wave.trace.costs[wave.at]
-        wave.at += 1
         wave.ready = now + step.issue
+        self._advance(wave)
         start, busy, simd = now, step.busy, wave.simd
         if step.priority is not None:
-            wave.priority = step.priority
+            wave.priority, self._reordered = step.priority, True
         if step.kind in ("matrix", "valu"):
             self._free[step.kind, wave.simd] = now + busy
             if step.kind == "matrix":
-                for register in step.writes:
-                    wave.results[register] = now + busy
+                wave.results |= dict.fromkeys(step.writes, now + busy)
+                wave.last_result = max(wave.last_result, now + busy)
         elif step.kind == "lds":
             start, busy, simd = max(now, self._free["lds", -1]), max(1, cost), -1
             self._free["lds", -1] = start + busy
@@ -199,9 +217,18 @@ class _Unit:
             start, simd = max(now, self._free["vmem", -1]), -1
             busy = max(SLOT, cost // self._chip.l1_bytes_per_cycle)
             self._free["vmem", -1] = start + busy
-            wave.vmcnt.append(start + busy + self._chip.l2_latency)  # the path is in order
+            done = start + busy + self._chip.l2_latency
+            if self._path is not None:
+                done = max(done, self._arrival(self._path, step, cost, start))
+            wave.vmcnt.append(max(done, wave.vmcnt[-1] if wave.vmcnt else 0))  # it is in order
         self._busy[step.kind] += busy
         self._events.append(Event(now, start, busy, step.kind, simd, wave.number, place))
+
+    def _arrival(self, path: Path, step: _Step, line_bytes: int, start: int) -> int:
+        """When lines come that are asked for at `start`, behind those asked for before."""
+        each = path.written if step.stores else path.read
+        self._beyond = max(self._beyond, start) + line_bytes * each
+        return 0 if step.stores else round(self._beyond + path.latency)
 
     def _wait_at_barrier(self, wave: _Wave, now: int) -> tuple[int, str]:
         wave.waiting = True
@@ -210,9 +237,18 @@ class _Unit:
             return _FAR, "barrier"
         for each in group:
             each.waiting = False
-            each.at += 1
-            each.ready = now + SLOT
+            each.ready = each.blocked = now + SLOT
+            each.reason = ""
+            self._advance(each)
         return now + SLOT, ""
+
+    def _advance(self, wave: _Wave) -> None:
+        wave.at += 1
+        if wave.ended:
+            self._ended = True
+            for other in self._waves:  # which may have been the last that a barrier waited for
+                if other.group == wave.group and other.waiting:
+                    other.blocked = 0
 
 
 def _step(instruction: Instruction, operation: Operation | None) -> _Step:
@@ -230,4 +266,8 @@ def _step(instruction: Instruction, operation: Operation | None) -> _Step:
     kind = "vmem" if operation.unit == "flat" else operation.unit
     reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
     writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
-    return _Step(kind, issue_cycles(operation), busy_cycles(operation), reads, writes)
+    touches = tuple(dict.fromkeys((*reads, *writes)))
+    return _Step(
+        kind, issue_cycles(operation), busy_cycles(operation), touches, writes,
+        stores="_store" in name,
+    )  # fmt: skip

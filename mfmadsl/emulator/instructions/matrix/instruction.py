@@ -77,6 +77,16 @@ def is_modelled(mnemonic: str, arch: str) -> bool:
     return name is None or name.arithmetic(arch).known
 
 
+def work_of(mnemonic: str, arch: str) -> tuple[str, int] | None:
+    """The type of A and the multiply-adds of a wave's instruction; None of other ones."""
+    name = _parse(mnemonic)
+    tile = name.tile(arch) if name else None
+    if name is None or tile is None:
+        return None
+    shape = tile.shape
+    return name.kinds[0], shape.m * shape.n * shape.k * shape.blocks
+
+
 def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a matrix instruction does on a chip, or None if it is not one that is known."""
     if instruction.name in machine.described:

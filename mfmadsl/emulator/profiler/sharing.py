@@ -1,0 +1,146 @@
+"""Which lines workgroups share that a whole chip has at once: a look at their first steps.
+
+All workgroups of the first round are started, and stopped when they have gone twice through the
+loop that the kernel spends its time in: neighbours share in each step what they share in all.
+Matrix instructions, of which no address comes, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.machine.launch import Launch, load_arguments, start_waves
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore, Segment
+from mfmadsl.emulator.machine.mode import machine_of
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Register
+from mfmadsl.model.traffic import Sharing
+
+_TURNS = 2
+_LANES_AT_ONCE = 1 << 14
+_LINE_BITS = 40  # of a number that is a line's, with that of a workgroup or a die above it
+
+_Numbers = npt.NDArray[np.int64]
+
+
+def shared_lines(
+    launch: Launch,
+    args: Sequence[Any],
+    groups: int,
+    dies: int,
+    line_bytes: int,
+    loop_end: int | None,
+    budget: int,
+) -> tuple[Sharing, int]:
+    """What the first `groups` workgroups share, and how many bytes those arguments have that are
+    read.
+
+    Workgroups go to the dies in turn. `loop_end` is the place of the branch that ends the main
+    loop; without it the workgroups run to their ends.
+    """
+    loaded = load_arguments(launch, args, kept=True)
+    machine = machine_of(launch.program, launch.trusted)
+    lines = _Lines(line_bytes, loop_end)
+    at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
+    for first in range(0, groups, at_once):
+        chosen = np.arange(first, min(groups, first + at_once))
+        scheduler = Scheduler(launch.program, budget, partial(_compile_addresses, machine=machine))
+        waves, _ = start_waves(launch, loaded, chosen)
+        waves.watch = lines
+        lines.start(waves.count)
+        try:
+            with np.errstate(all="ignore"):
+                scheduler.run(waves, lines)
+        except _EnoughTurns:
+            pass
+        lines.end()
+    asked = np.concatenate([np.zeros(0, np.int64), *lines.asked])
+    line = asked & (1 << _LINE_BITS) - 1
+    total = max(1, len(asked))
+    of_dies = np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line)
+    used = np.unique(line) * line_bytes
+    read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
+    return Sharing(len(of_dies) / total, len(used) / total), read
+
+
+def _size_if_used(segment: Segment, start: int, used: _Numbers) -> int:
+    low, high = np.searchsorted(used, [start, start + segment.size])
+    return segment.size if high > low else 0
+
+
+def _compile_addresses(instruction: Instruction, machine: Any) -> Operation:
+    operation = compile_instruction(instruction, machine=machine)
+    return replace(operation, execute=_nothing) if operation.unit == "matrix" else operation
+
+
+def _nothing(waves: Waves) -> None:
+    """No address depends on what a matrix instruction would compute."""
+
+
+class _EnoughTurns(Exception):  # noqa: N818 (no error)
+    """All waves have gone through the loop so often as they have to."""
+
+
+class _Lines:
+    """Watches waves and collects the lines of global memory that each workgroup reads."""
+
+    def __init__(self, line_bytes: int, loop_end: int | None) -> None:
+        self.asked: list[_Numbers] = []
+        self._line_bytes, self._loop_end = line_bytes, loop_end
+        self._new: list[_Numbers] = []
+        self._left = 0
+
+    def start(self, waves: int) -> None:
+        self._new, self._left = [], _TURNS * waves
+
+    def end(self) -> None:
+        if self._new:
+            self.asked.append(np.unique(np.concatenate(self._new)))
+
+    def _read(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
+        lanes = waves.lanes_of(mask)
+        owners = waves.position.groups[waves.workgroup]
+        group = np.broadcast_to(owners[:, None], lanes.shape)[lanes] << _LINE_BITS
+        first = offsets.reshape(-1)
+        for byte in (first, first + size - 1):
+            self._new.append(np.unique(group | byte // self._line_bytes))
+
+    def passes(self, waves: Waves, instruction: Instruction) -> None:
+        if waves.pc - 1 == self._loop_end:
+            self._left -= waves.count
+            if self._left <= 0:
+                raise _EnoughTurns
+
+    def loads(
+        self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
+        mask: Mask | None,
+    ) -> None:  # fmt: skip
+        if store is waves.memory:
+            self._read(waves, offsets, width.size, mask)
+
+    def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
+        self._read(waves, offsets, width.size, mask)
+
+    def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None: ...
+    def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None: ...
+    def barrier(self, groups: Sequence[Waves]) -> None: ...
+    def stores(self, *_: Any) -> None: ...
+    def updates(self, *_: Any) -> None: ...
+    def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None: ...
+    def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None: ...
+    def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None: ...
+    def collects(self, waves: Waves, fault: Fault) -> bool:
+        return False

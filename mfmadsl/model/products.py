@@ -1,0 +1,103 @@
+"""The products that have matrix cores: a record of each.
+
+What each field means, in what unit it is and where it is from, `Product` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from mfmadsl.argument import check_type, described
+from mfmadsl.error import ArgumentError
+from mfmadsl.model.chips import GFX90A, GFX908, GFX942, GFX950
+from mfmadsl.model.product import Product
+
+_MIB = 1024 * 1024
+
+MI300X = Product(
+    name="MI300X",
+    arch=GFX942.name,
+    compute_units=304,
+    dies=8,
+    clock=2100,
+    l2_bytes=4 * _MIB,
+    l2_bandwidth=17_000,
+    mall_bytes=256 * _MIB,
+    mall_bandwidth=7_310,
+    memory_bandwidth=5_300,
+    memory_share=0.81,
+    unit_share=0.015,
+    mall_latency=300,
+    memory_latency=500,
+    launch=1_500,
+    sustained=MappingProxyType({"f16": 654, "bf16": 708, "fp8": 1273}),
+)
+MI325X = replace(
+    MI300X,
+    name="MI325X",
+    memory_bandwidth=6_000,
+    sustained=MappingProxyType({"f16": 787, "bf16": 831, "fp8": 1408}),
+)
+MI355X = replace(
+    MI300X,
+    name="MI355X",
+    arch=GFX950.name,
+    compute_units=256,
+    clock=2400,
+    mall_bandwidth=8_530,
+    memory_bandwidth=8_000,
+    unit_share=0.008,
+    sustained=MappingProxyType({"f16": 1515, "bf16": 1600, "fp8": 2710}),
+)
+MI250X = replace(
+    MI300X,
+    name="MI250X",  # one of its two dies, which are a device each
+    arch=GFX90A.name,
+    compute_units=110,
+    dies=1,
+    clock=1700,
+    l2_bytes=8 * _MIB,
+    l2_bandwidth=5_500,
+    mall_bytes=0,
+    mall_bandwidth=0,
+    memory_bandwidth=1_638,
+    unit_share=0.03,
+    sustained=MappingProxyType({}),
+)
+MI100 = replace(
+    MI250X,
+    name="MI100",
+    arch=GFX908.name,
+    compute_units=120,
+    clock=1502,
+    l2_bandwidth=2_530,
+    memory_bandwidth=1_229,
+)
+
+PRODUCTS: dict[str, Product] = {p.name: p for p in (MI100, MI250X, MI300X, MI325X, MI355X)}
+
+
+def products_of(arch: str) -> tuple[Product, ...]:
+    """The products with a chip, that which is meant if nobody says which first; maybe none."""
+    return tuple(p for p in PRODUCTS.values() if p.arch == arch)
+
+
+def product_of(arch: str, name: str | None = None) -> Product:
+    """The product called `name`, or the first with a chip.
+
+    Raises ArgumentError if there is none of that name with that chip.
+    """
+    found = products_of(arch)
+    if name is None:
+        if not found:
+            raise ArgumentError(f"product: none is known with {described(arch)}")
+        return found[0]
+    check_type("product", name, str, f"a product's name such as '{MI300X.name}'")
+    named = {p.name.lower(): p for p in found}
+    if name.lower() not in named:
+        known = ", ".join(f"{p.name} ({p.arch})" for p in PRODUCTS.values())
+        raise ArgumentError(
+            f"product: {described(name)} is none with {arch}: mfmadsl knows {known}"
+        )
+    return named[name.lower()]
