@@ -5,6 +5,7 @@ What each field means, in what unit it is and where it is from, `Product` says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -14,6 +15,12 @@ from mfmadsl.model.chips import GFX90A, GFX908, GFX942, GFX950
 from mfmadsl.model.product import Product
 
 _MIB = 1024 * 1024
+
+
+def _sustained(f16: float, bf16: float, octets: float) -> Mapping[str, float]:
+    kinds = dict.fromkeys(("fp8", "bf8", "i8", "f8f6f4"), octets)
+    return MappingProxyType({"f16": f16, "bf16": bf16, **kinds})
+
 
 MI300X = Product(
     name="MI300X",
@@ -31,13 +38,13 @@ MI300X = Product(
     mall_latency=300,
     memory_latency=500,
     launch=1_500,
-    sustained=MappingProxyType({"f16": 654, "bf16": 708, "fp8": 1273}),
+    sustained=_sustained(654, 708, 1273),
 )
 MI325X = replace(
     MI300X,
     name="MI325X",
     memory_bandwidth=6_000,
-    sustained=MappingProxyType({"f16": 787, "bf16": 831, "fp8": 1408}),
+    sustained=_sustained(787, 831, 1408),
 )
 MI355X = replace(
     MI300X,
@@ -48,7 +55,7 @@ MI355X = replace(
     mall_bandwidth=8_530,
     memory_bandwidth=8_000,
     unit_share=0.008,
-    sustained=MappingProxyType({"f16": 1515, "bf16": 1600, "fp8": 2710}),
+    sustained=_sustained(1515, 1600, 2710),
 )
 MI250X = replace(
     MI300X,
