@@ -37,7 +37,7 @@ MI300X = Product(
     unit_share=0.015,
     mall_latency=300,
     memory_latency=500,
-    launch=1_500,
+    launch=4_760,
     sustained=_sustained(654, 708, 1273),
 )
 MI325X = replace(

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.argument import check_flag, check_integer, described
-from mfmadsl.emulator.instructions.matrix import work_of
 from mfmadsl.emulator.machine.launch import Launch
-from mfmadsl.emulator.profiler.chip import ChipTime, Work, chip_time, together
+from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
-from mfmadsl.emulator.profiler.sharing import shared_lines
 from mfmadsl.emulator.profiler.timing import Timing, simulate
+from mfmadsl.emulator.profiler.work import simulate_some, work_of_launch
 from mfmadsl.emulator.request import check_progress
 from mfmadsl.emulator.run import (
     BUDGET,
@@ -37,8 +36,7 @@ from mfmadsl.emulator.text.registers import (
     asked_vector_registers,
 )
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import Architecture, Product, product_of
-from mfmadsl.model.traffic import Path
+from mfmadsl.model import Architecture, product_of
 
 
 @dataclass(frozen=True)
@@ -187,60 +185,13 @@ def _profile(
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
-    work = _work(launch, args, sold, held, recorder, timing, body, budget)
-    simulated = partial(_simulated, chip, launch, recorder)
+    work = work_of_launch(launch, args, sold, held, recorder, timing, body, budget)
+    simulated = partial(simulate_some, chip, launch, recorder)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,
         len(groups), waves, whole, loop, tuple(accesses), timing, _limits(chip, timing, waves),
         chip_time(sold, chip, work, simulated), number,
     )  # fmt: skip
-
-
-def _simulated(
-    chip: Architecture, launch: Launch, recorder: Recorder, groups: int, path: Path
-) -> Timing:
-    """Some of the recorded workgroups on one compute unit, with a way to memory."""
-    traces = recorder.traces[: groups * launch.waves_per_group]
-    instructions = launch.program.instructions
-    return simulate(chip, instructions, recorder.operations, traces, launch.waves_per_group, path)
-
-
-def _work(
-    launch: Launch, args: Sequence[Any], product: Product, held: Occupancy, recorder: Recorder,
-    timing: Timing, body: range | None, budget: int,
-) -> Work:  # fmt: skip
-    """What of a launch counts on the whole chip."""
-    program = launch.program
-    recorded = len(recorder.traces) // launch.waves_per_group
-    resident = min(recorded, held.groups)
-    first_round = min(launch.groups, product.compute_units * resident)
-    chip = chip_of(program.arch)
-    sharing, footprint = shared_lines(
-        launch, args, first_round, product.dies, chip.line_bytes, body[-1] if body else None, budget
-    )
-    read = stored = 0.0
-    for place, traffic in recorder.traffic.items():
-        if traffic.least_cycles:  # of the LDS
-            continue
-        if "_store" in program.instructions[place].name:
-            stored += traffic.line_bytes
-        else:
-            read += traffic.line_bytes
-    flops: Counter[str] = Counter()
-    for trace in recorder.traces:
-        for place, count in Counter(trace.places).items():
-            if (done := work_of(program.instructions[place].name, chip.name)) is not None:
-                flops[done[0]] += 2 * done[1] * count
-    return Work(
-        launch.groups,
-        resident,
-        read / recorded,
-        stored / recorded,
-        footprint,
-        sharing,
-        {kind: count / recorded * launch.groups for kind, count in flops.items()},
-        {unit: cycles / recorded for unit, cycles in timing.busy.items()},
-    )
 
 
 def _resident(chip: Architecture, held: Occupancy, launch: Launch, full: bool) -> int:

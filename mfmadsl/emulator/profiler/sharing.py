@@ -8,7 +8,7 @@ Matrix instructions, of which no address comes, are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -36,17 +36,30 @@ _LINE_BITS = 40  # of a number that is a line's, with that of a workgroup or a d
 _Numbers = npt.NDArray[np.int64]
 
 
-def shared_lines(
+@dataclass(frozen=True)
+class FirstSteps:
+    """What the first steps of the first round tell.
+
+    `footprint` are the bytes of those arguments that are read. `average` is what a workgroup reads
+    on the average, of what the first ones do: those at an edge read less.
+    """
+
+    sharing: Sharing
+    footprint: int
+    average: float
+
+
+def first_steps(
     launch: Launch,
     args: Sequence[Any],
     groups: int,
+    profiled: int,
     dies: int,
     line_bytes: int,
     loop_end: int | None,
     budget: int,
-) -> tuple[Sharing, int]:
-    """What the first `groups` workgroups share, and how many bytes those arguments have that are
-    read.
+) -> FirstSteps:
+    """Look at the first `groups` workgroups, of which the first `profiled` are known in full.
 
     Workgroups go to the dies in turn. `loop_end` is the place of the branch that ends the main
     loop; without it the workgroups run to their ends.
@@ -73,7 +86,9 @@ def shared_lines(
     of_dies = np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line)
     used = np.unique(line) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
-    return Sharing(len(of_dies) / total, len(used) / total), read
+    own = np.count_nonzero(asked >> _LINE_BITS < profiled)
+    average = len(asked) / groups / (own / profiled) if own else 1.0
+    return FirstSteps(Sharing(len(of_dies) / total, len(used) / total), read, average)
 
 
 def _size_if_used(segment: Segment, start: int, used: _Numbers) -> int:

@@ -1,0 +1,65 @@
+"""What of a launch counts on a whole chip, of what a few of its workgroups were seen to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from mfmadsl.emulator.instructions.matrix import work_of
+from mfmadsl.emulator.machine.launch import Launch
+from mfmadsl.emulator.profiler.chip import Work
+from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of
+from mfmadsl.emulator.profiler.record import Recorder
+from mfmadsl.emulator.profiler.sharing import first_steps
+from mfmadsl.emulator.profiler.timing import Timing, simulate
+from mfmadsl.model import Architecture, Product
+from mfmadsl.model.traffic import Path
+
+
+def simulate_some(
+    chip: Architecture, launch: Launch, recorder: Recorder, groups: int, path: Path
+) -> Timing:
+    """Some of the recorded workgroups on one compute unit, with a way to memory."""
+    traces = recorder.traces[: groups * launch.waves_per_group]
+    instructions = launch.program.instructions
+    return simulate(chip, instructions, recorder.operations, traces, launch.waves_per_group, path)
+
+
+def work_of_launch(
+    launch: Launch, args: Sequence[Any], product: Product, held: Occupancy, recorder: Recorder,
+    timing: Timing, body: range | None, budget: int,
+) -> Work:  # fmt: skip
+    """What of a launch counts on the whole chip."""
+    program = launch.program
+    recorded = len(recorder.traces) // launch.waves_per_group
+    resident = min(recorded, held.groups)
+    first_round = min(launch.groups, product.compute_units * resident)
+    chip = chip_of(program.arch)
+    seen = first_steps(
+        launch, args, first_round, recorded, product.dies, chip.line_bytes,
+        body[-1] if body else None, budget,
+    )  # fmt: skip
+    read = stored = 0.0
+    for place, traffic in recorder.traffic.items():
+        if traffic.least_cycles:  # of the LDS
+            continue
+        if "_store" in program.instructions[place].name:
+            stored += traffic.line_bytes
+        else:
+            read += traffic.line_bytes
+    flops: Counter[str] = Counter()
+    for trace in recorder.traces:
+        for place, count in Counter(trace.places).items():
+            if (done := work_of(program.instructions[place].name, chip.name)) is not None:
+                flops[done[0]] += 2 * done[1] * count
+    return Work(
+        launch.groups,
+        resident,
+        read / recorded * seen.average,
+        stored / recorded,
+        seen.footprint,
+        seen.sharing,
+        {kind: count / recorded * launch.groups for kind, count in flops.items()},
+        {unit: cycles / recorded for unit, cycles in timing.busy.items()},
+    )

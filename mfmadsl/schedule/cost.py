@@ -1,0 +1,163 @@
+"""What a GEMM with some tiling should take on a whole chip, in a formula.
+
+It is the profiler's model without a kernel: the same caches, bandwidths, rounds and power, but in
+place of instructions what a step needs of each unit. A step takes as long as the busiest unit
+works for all workgroups of a compute unit, but no less than one workgroup needs by itself: its own
+work, its barriers, and until what it has asked for has come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from mfmadsl.model import Architecture, Intrinsic, Product
+from mfmadsl.model.traffic import Sharing, path_of, traffic_of
+from mfmadsl.schedule.tiling import Loads, Tiling
+
+_BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
+_START = 500  # cycles from a workgroup's start to its first load
+_FILL = 500  # cycles in which the first fragments come, and the last sums go
+_FIRST_STEPS = 1  # that are asked for before the first is needed
+_SCALAR_BYTES = 4  # of an element of a workspace
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """A product of matrices: extents, bytes of an element of A and B, and of C, and where it runs.
+
+    An instruction of several blocks counts as many of `batches` at once.
+    """
+
+    m: int
+    n: int
+    k: int
+    batches: int
+    element_bytes: int
+    result_bytes: int
+    intrinsic: Intrinsic
+    chip: Architecture
+    product: Product
+    loads: Loads
+    turned: tuple[bool, bool] = (False, False)
+    """Whether A lies as K x M, and B as K x N, and not by rows of K."""
+
+
+def seconds(gemm: Gemm, tiling: Tiling) -> float:
+    """The time from the start of the first launch to the end of the last one."""
+    return _Estimate(gemm, tiling).seconds
+
+
+class _Estimate:
+    """The terms of one tiling, in cycles of the highest clock and bytes."""
+
+    def __init__(self, gemm: Gemm, tiling: Tiling) -> None:
+        self.gemm, self.tiling = gemm, tiling
+        product, blocks = gemm.product, gemm.intrinsic.blocks
+        self.rows = ceil(gemm.m / tiling.block[0])
+        self.columns = ceil(gemm.n / tiling.block[1])
+        self.steps = ceil(ceil(gemm.k / tiling.k_step) / tiling.split_k)
+        self.layers = ceil(gemm.batches / blocks) * tiling.split_k
+        self.tiles = self.rows * self.columns * self.layers
+        self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
+        self.resident = min(self.most, 1 if tiling.persistent else self._held())
+        self.lines = self._line_bytes(gemm.m, 0), self._line_bytes(gemm.n, 1)
+        self.step_bytes = sum(self.lines) * blocks
+        stored = gemm.result_bytes if tiling.split_k == 1 else _SCALAR_BYTES
+        self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * stored
+        sharing = self._sharing()
+        footprint = (gemm.m + gemm.n) * gemm.k * gemm.element_bytes * gemm.batches
+        requested = self.step_bytes * self.steps * self.tiles
+        traffic = traffic_of(product, requested, self.tile_bytes * self.tiles, sharing, footprint)
+        units = min(self.tiles, product.compute_units)
+        self.path = path_of(product, traffic, sharing, units, gemm.chip.l2_latency)
+
+    @property
+    def seconds(self) -> float:
+        product, intrinsic = self.gemm.product, self.gemm.intrinsic
+        full, rest = divmod(self.most, self.resident)
+        cycles = full * self._round(self.resident) + (self._round(rest) if rest else 0)
+        tile = self.tiling.block[0] * self.tiling.block[1] * intrinsic.blocks
+        flops = 2 * self.tiles * tile * self.steps * self.tiling.k_step
+        kind = intrinsic.a.type.short
+        power = flops / product.sustained[kind] / 1e12 if kind in product.sustained else 0.0
+        return max(cycles / product.clock / 1e6, power) + self._adding_up()
+
+    def _line_bytes(self, extent: int, side: int) -> float:
+        """Of lines of one block of A or B that a step of a tile asks for, edges left out."""
+        gemm, tiling, line = self.gemm, self.tiling, self.gemm.chip.line_bytes
+        rows = extent / ceil(extent / tiling.block[side])
+        depth = min(tiling.k_step, gemm.k)
+        long, many = (rows, depth) if gemm.turned[side] else (depth, rows)
+        return many * max(line, long * gemm.element_bytes)
+
+    def _held(self) -> int:
+        """How many workgroups a compute unit holds at once."""
+        gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
+        registers = tiling.registers(gemm.intrinsic, gemm.element_bytes, gemm.loads)
+        waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
+        held = chip.simds * waves // tiling.wave_count
+        lds = tiling.lds_bytes(gemm.element_bytes, gemm.intrinsic.blocks)
+        return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
+
+    def _sharing(self) -> Sharing:
+        """What of the tiles that are worked on at once lies in the same rows and columns."""
+        product, tiling = self.gemm.product, self.tiling
+        at_once = ceil(min(self.tiles / product.dies, product.units_of_die * self.resident))
+        layers = max(1, ceil(at_once / (self.rows * self.columns)))
+        each = ceil(at_once / layers)
+        high = min(tiling.group, self.rows, each)
+        wide = min(ceil(each / high), self.columns)
+        m, n = self.lines
+        of_die = layers * (high * m + wide * n)
+        dies = min(product.dies, ceil(self.tiles / at_once))
+        all_layers = min(self.layers, dies * layers)
+        dies_of_layer = ceil(dies * layers / all_layers)
+        of_chip = all_layers * min(
+            dies_of_layer * (high * m + wide * n),
+            min(self.rows, dies_of_layer * high) * m + min(self.columns, dies_of_layer * wide) * n,
+        )
+        asked = at_once * (m + n)
+        return Sharing(min(1.0, of_die / asked), min(1.0, of_chip / (asked * dies)))
+
+    def _round(self, groups: int) -> float:
+        """Cycles of so many workgroups of one compute unit, for one tile each."""
+        gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
+        own = self._matrix() / min(chip.simds, tiling.wave_count)
+        all_of_them = self._matrix() * groups / min(chip.simds, tiling.wave_count * groups)
+        read = sum(tiling.wave_tile) * tiling.wave_count * gemm.intrinsic.blocks
+        read *= tiling.k_step * gemm.element_bytes
+        written = sum(tiling.block) * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks
+        lds = (read + written) / chip.lds_bytes_per_cycle
+        l1 = self.step_bytes / chip.l1_bytes_per_cycle
+        beyond = self.step_bytes * self.path.read
+        shared = max(all_of_them, groups * lds, groups * l1, groups * beyond)
+        coming = self.path.latency + max(l1, beyond)
+        busy = max(own, lds / 2) + _BARRIER / tiling.stages
+        alone = max(busy, coming / self._ahead())
+        stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
+        # What is first asked for comes at once, and nobody waits for it again.
+        waiting = max(0, self.steps - _FIRST_STEPS)
+        ends = _START + coming + _FILL + groups * stores
+        return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
+
+    def _matrix(self) -> float:
+        """Cycles of all matrix instructions of a step, on one matrix core."""
+        tiling, intrinsic = self.tiling, self.gemm.intrinsic
+        cycles = dict(intrinsic.cycles)[self.gemm.chip.name]
+        each = intrinsic.m * intrinsic.n * intrinsic.k
+        return tiling.block[0] * tiling.block[1] * tiling.k_step / each * cycles
+
+    def _ahead(self) -> float:
+        """Steps between asking for a tile and needing it."""
+        return 1.0
+
+    def _adding_up(self) -> float:
+        """The launch that adds up the parts of a split K."""
+        if self.tiling.split_k == 1:
+            return 0.0
+        gemm, product = self.gemm, self.gemm.product
+        elements = gemm.m * gemm.n * gemm.batches
+        read = elements * self.tiling.split_k * _SCALAR_BYTES
+        moved = read / product.beyond_l2 + elements * gemm.result_bytes / product.reached_bandwidth
+        return (product.launch + moved + 2 * product.mall_latency) / 1e9

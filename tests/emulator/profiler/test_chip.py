@@ -1,0 +1,179 @@
+"""The time on a whole chip: rounds, limits, power, and several launches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from mfmadsl.backend import build
+from mfmadsl.emulator.profiler import Profile, profile
+from mfmadsl.emulator.profiler.chip import ChipTime, Work, chip_time, together
+from mfmadsl.emulator.profiler.timing import Timing
+from mfmadsl.error import ArgumentError
+from mfmadsl.gemm import Gemm
+from mfmadsl.model import PRODUCTS, architecture
+from mfmadsl.model.traffic import Path, Sharing
+from mfmadsl.report.profile import profile_json, profile_table
+from mfmadsl.report.schema import json_schema
+from mfmadsl.schedule import Tiling, gemm_schedule, matmul
+from tests.emulator.waves import kernel
+
+CHIP, PRODUCT = architecture("gfx942"), PRODUCTS["MI300X"]
+ALONE = Sharing(1, 1)
+
+
+def work(groups: int = 304, resident: int = 1, **changed: Any) -> Work:
+    """Workgroups that read and write next to nothing."""
+    return replace(Work(groups, resident, 1, 0, 1 << 40, ALONE, {}, {}), **changed)
+
+
+def taking(cycles: Mapping[int, int]) -> Any:
+    """A compute unit that needs so many cycles for so many workgroups at once."""
+
+    def simulate(groups: int, path: Path) -> Timing:
+        return Timing(cycles[groups], {}, {}, ())
+
+    return simulate
+
+
+def time_of(done: Work, cycles: Mapping[int, int]) -> ChipTime:
+    return chip_time(PRODUCT, CHIP, done, taking(cycles))
+
+
+@pytest.mark.parametrize(
+    ("groups", "resident", "cycles"),
+    [
+        (1, 1, 100),
+        (304, 1, 100),
+        (305, 1, 200),  # a die has 38 compute units, and one of the dies 39 workgroups
+        (608, 1, 200),
+        (304, 2, 100),
+        (608, 2, 150),
+        (912, 2, 250),
+        (912, 3, 210),
+    ],
+)
+def test_workgroups_come_in_rounds(groups: int, resident: int, cycles: int) -> None:
+    found = time_of(work(groups, resident), {1: 100, 2: 150, 3: 210})
+    assert found.cycles == cycles
+    assert found.seconds == pytest.approx(cycles / 2.1e9)
+
+
+def test_idle_compute_units_of_the_last_round_are_told() -> None:
+    found = time_of(work(305), {1: 100})
+    assert found.rounds == 2
+    assert found.shares["idle compute units"] == pytest.approx(303 / 608)
+
+
+def test_the_clock_falls_when_the_matrix_cores_do_more_than_power_allows() -> None:
+    """708 TFLOP in a second are what an MI300X does of bf16: here they would take half of it."""
+    found = time_of(work(flops={"bf16": 708e12}), {1: 1_050_000_000})
+    assert found.seconds == pytest.approx(1)
+    assert found.clock == pytest.approx(1050)
+    assert found.tflops == pytest.approx(708)
+    assert (found.limit, found.shares["power"]) == ("power", pytest.approx(1))
+
+
+def test_power_changes_nothing_where_there_is_enough() -> None:
+    found = time_of(work(flops={"bf16": 708e12}), {1: 4_200_000_000})
+    assert (found.seconds, found.clock, found.shares["power"]) == pytest.approx((2, 2100, 0.5))
+
+
+def test_types_whose_power_nobody_has_measured_keep_the_highest_clock() -> None:
+    assert time_of(work(flops={"f64": 1e18}), {1: 100}).clock == 2100
+
+
+def test_shares_are_parts_of_the_time_and_the_largest_is_the_limit() -> None:
+    """4.293 GB take HBM a millisecond, which is as long as the workgroups need."""
+    done = work(requested=4.293e9 / 304, busy={"matrix": 4 * 2_100_000 * 0.25, "lds": 210_000})
+    found = time_of(done, {1: 2_100_000})
+    assert found.limit == "HBM"
+    told = {name: round(share, 3) for name, share in found.shares.items() if share}
+    assert told == {
+        "matrix cores": 0.25,
+        "LDS": 0.1,
+        "L2": pytest.approx(4.293 / 17, abs=1e-3),
+        "MALL": pytest.approx(4.293 / 7.31, abs=1e-3),
+        "HBM": 1.0,
+    }
+
+
+def test_who_keeps_nothing_busy_waits_for_latencies() -> None:
+    assert time_of(work(), {1: 100}).limit == "latency"
+
+
+def test_launches_follow_each_other() -> None:
+    first = time_of(work(flops={"bf16": 1e9}), {1: 21_000})
+    both = together([first, replace(first, shares={**first.shares, "LDS": 0.5})])
+    assert both.seconds == pytest.approx(2 * 10e-6 + PRODUCT.launch * 1e-9)
+    assert both.flops == 2e9
+    assert (both.launches, both.rounds) == (2, 2)
+    assert both.clock == pytest.approx(2100)
+    assert both.shares["launches"] == pytest.approx(PRODUCT.launch * 1e-9 / both.seconds)
+    assert both.shares["LDS"] == pytest.approx(0.5 * 10e-6 / both.seconds)
+
+
+def test_one_launch_is_its_own_time() -> None:
+    one = time_of(work(), {1: 100})
+    assert together([one]) == replace(one, shares={**one.shares, "launches": 0.0})
+
+
+@pytest.fixture(scope="module")
+def gemm() -> Profile:
+    done = Gemm(None, "gfx942", 512, 512, 512, b_transposed=True, tiling={"split_k": 2})
+    return profile(done.build(), list(done.operands()), product="MI325X")
+
+
+def test_all_launches_count_whichever_is_looked_at(gemm: Profile) -> None:
+    assert gemm.on_chip.launches == 2
+    assert gemm.on_chip.flops == pytest.approx(2 * 512**3)
+    assert gemm.on_chip.seconds > PRODUCT.launch * 1e-9
+
+
+def test_bytes_are_those_of_the_matrices(gemm: Profile) -> None:
+    """A, B, the parts of C and C: what is read from HBM and what is written."""
+    parts = 2 * 512 * 512 * 4
+    assert gemm.on_chip.traffic.memory == pytest.approx(2 * 512 * 512 * 2 + parts, rel=0.01)
+    assert gemm.on_chip.traffic.stored == parts + 512 * 512 * 4
+
+
+def test_json_and_table_tell_of_the_chip(gemm: Profile) -> None:
+    found = json.loads(json.dumps(profile_json(gemm)))
+    jsonschema.validate(found, json_schema())
+    assert found["chip"]["product"] == "MI325X"
+    assert found["chip"]["seconds"] == gemm.on_chip.seconds
+    assert found["chip"]["cycles"] == gemm.on_chip.cycles
+    assert found["chip"]["limit"] in (*found["chip"]["shares"], "latency")
+    assert f"MI325X: {gemm.on_chip.seconds * 1e6:.1f} us" in profile_table(gemm)
+
+
+def test_a_product_that_has_another_chip_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="product: 'MI355X' is none with gfx942"):
+        profile(kernel(""), [np.zeros(1, np.uint8)], (1,), (64,), product="MI355X")
+
+
+def test_a_kernel_that_reads_nothing_has_a_time() -> None:
+    found = profile(kernel("\n\ts_nop 0"), [np.zeros(1, np.uint8)], (1000,), (64,)).on_chip
+    assert found.traffic.requested == 0
+    assert 0 < found.seconds < 1e-6
+    assert found.tflops == 0
+
+
+@pytest.mark.parametrize("block", [(64, 64), (128, 128)])
+def test_more_sharing_reads_less_from_behind_the_l2(block: tuple[int, int]) -> None:
+    """Of 1024 cubed, each die gets 32 or 8 neighbouring tiles, which ask for whole rows of tiles
+    and columns: 8 rows by 4 columns, and 8 by 1."""
+    workload = matmul(1024, 1024, 128, "float16", "float32", True)
+    tiling = Tiling(block, 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
+    built = build(gemm_schedule(workload, arch="gfx942", tiling=tiling), "gfx942")
+    operands = [np.ones((1024, 128), np.float16)] * 2
+    found = profile(built, [*operands, np.zeros((1024, 1024), np.float32)]).on_chip.traffic
+    tiles = (1024 // block[0]) ** 2 // 8
+    distinct = {32: 8 + 4, 8: 8 + 1}[tiles]
+    assert found.beyond / found.requested == pytest.approx(distinct / (2 * tiles), rel=0.01)
