@@ -169,13 +169,16 @@ def _profile(
     recorder = Recorder(chip)
     run_launch(launch, args, budget, recorder, groups, True, progress)
     instructions, operations = program.instructions, recorder.operations
-    timing = simulate(chip, instructions, operations, recorder.traces, launch.waves_per_group)
     waves = len(recorder.traces)
     executed = [0] * len(instructions)
     for trace in recorder.traces:
         for place in trace.places:
             executed[place] += 1
     body = main_loop(program, executed)
+    loop_end = body[-1] if body else None
+    timing = simulate(
+        chip, instructions, operations, recorder.traces, launch.waves_per_group, loop_end
+    )
     whole = _section(program, recorder, range(len(instructions)), executed, waves)
     loop = None
     if body is not None:
@@ -185,8 +188,8 @@ def _profile(
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
-    work = work_of_launch(launch, args, sold, held, recorder, timing, body, budget)
-    simulated = partial(simulate_some, chip, launch, recorder)
+    work = work_of_launch(launch, args, sold, held, recorder, timing, loop_end, budget)
+    simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,
         len(groups), waves, whole, loop, tuple(accesses), timing, _limits(chip, timing, waves),

@@ -9,24 +9,26 @@ shared by the SIMDs; LDS instructions and loads complete in order.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wait import Counter as WaitCounter
 from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.profiler.record import Trace
+from mfmadsl.emulator.profiler.steady_state import FAR, SteadyState, WaveState
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
 from mfmadsl.model.traffic import Path
 
-_FAR = 1 << 60
+_PARTS = 1 << 10
+"""Of a cycle, in which the path beyond the L2 is counted: whole numbers recur, fractions do not."""
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One instruction in time: issued, then `busy` cycles from `start` on a unit of a SIMD.
 
     The SIMD is -1 for units that all share.
@@ -65,41 +67,22 @@ class _Step:
     stores: bool = False
 
 
-@dataclass
-class _Wave:
-    number: int
-    group: int
-    simd: int
-    trace: Trace
-    at: int = 0
-    ready: int = 0
-    priority: int = 0
-    blocked: int = 0
-    reason: str = ""
-    results: dict[tuple[str, int], int] = field(default_factory=dict)
-    last_result: int = 0
-    vmcnt: deque[int] = field(default_factory=deque)
-    lgkmcnt: deque[int] = field(default_factory=deque)
-    waiting: bool = False
-
-    @property
-    def ended(self) -> bool:
-        return self.at >= len(self.trace.places)
-
-
 def simulate(
     chip: Architecture,
     program: Sequence[Instruction],
     operations: Mapping[int, Operation],
     traces: Sequence[Trace],
     waves_per_group: int,
+    loop_end: int | None = None,
     path: Path | None = None,
 ) -> Timing:
     """Run the waves of resident workgroups through the model.
 
-    Without a path to memory beyond the L2, all that is loaded is in the L2.
+    With the place of the branch that ends a loop, turns that would be like those before them are
+    not gone through one by one. Without a path to memory beyond the L2, all that is loaded is in
+    the L2.
     """
-    return _Unit(chip, program, operations, traces, waves_per_group, path).run()
+    return _Unit(chip, program, operations, traces, waves_per_group, loop_end, path).run()
 
 
 class _Unit:
@@ -110,16 +93,19 @@ class _Unit:
         operations: Mapping[int, Operation],
         traces: Sequence[Trace],
         waves_per_group: int,
+        loop_end: int | None,
         path: Path | None,
     ) -> None:
         self._chip, self._path = chip, path
-        self._beyond = 0.0  # when the path beyond the L2 is free
+        self._beyond = 0  # when the path beyond the L2 is free, in parts of a cycle
+        self._steady = SteadyState(loop_end)
         self._steps = {
             place: _step(instruction, operations.get(place))
             for place, instruction in enumerate(program)
         }
         self._waves = [
-            _Wave(i, i // waves_per_group, i % chip.simds, trace) for i, trace in enumerate(traces)
+            WaveState(i, i // waves_per_group, i % chip.simds, trace)
+            for i, trace in enumerate(traces)
         ]
         self._free: Counter[tuple[str, int]] = Counter()
         self._busy: Counter[str] = Counter()
@@ -130,7 +116,8 @@ class _Unit:
     def run(self) -> Timing:
         now, running = 0, list(self._waves)
         while running:
-            next_time = _FAR
+            now += self._repeat(now, running)
+            next_time = FAR
             taken: set[tuple[str, int]] = set()
             blocked: list[str] = []
             if self._reordered:
@@ -142,7 +129,7 @@ class _Unit:
                 next_time = min(next_time, wave.blocked)
                 if wave.reason:
                     blocked.append(wave.reason)
-            step = max(SLOT, -(-(next_time - now) // SLOT) * SLOT) if next_time < _FAR else SLOT
+            step = max(SLOT, -(-(next_time - now) // SLOT) * SLOT) if next_time < FAR else SLOT
             for reason in blocked:
                 self._stalls[reason] += step
             now += step
@@ -150,13 +137,33 @@ class _Unit:
                 running = [wave for wave in running if not wave.ended]
                 self._ended = False
         last = max(
-            [now, round(self._beyond)]
+            [now, self._beyond // _PARTS]
             + [event.start + event.busy for event in self._events]
             + [time for wave in self._waves for time in wave.vmcnt]
         )
         return Timing(last, dict(self._busy), dict(self._stalls), tuple(self._events))
 
-    def _try(self, wave: _Wave, now: int, taken: set[tuple[str, int]]) -> tuple[int, str]:
+    def _repeat(self, now: int, running: Sequence[WaveState]) -> int:
+        """Let what has just happened happen again as often as it would; how many cycles it took."""
+        ahead = [(unit, time - now) for unit, time in sorted(self._free.items()) if time > now]
+        shared = (tuple(ahead), max(0, self._beyond - now * _PARTS), self._reordered)
+        counters = (self._busy, self._stalls)
+        found = self._steady.repetition(now, running, shared, len(self._events), counters)
+        if found is None:
+            return 0
+        cycles = found.times * found.cycles
+        self._free = Counter({unit: time + cycles for unit, time in self._free.items()})
+        self._beyond += cycles * _PARTS
+        for counter, new in zip(counters, found.counted, strict=True):
+            for name, count in new.items():
+                counter[name] += found.times * count
+        again = self._events[found.first :]
+        for turn in range(1, found.times + 1):
+            late = turn * found.cycles
+            self._events += [Event(x[0] + late, x[1] + late, *x[2:]) for x in again]
+        return cycles
+
+    def _try(self, wave: WaveState, now: int, taken: set[tuple[str, int]]) -> tuple[int, str]:
         """Issue the next instruction of a wave if it can: when it can go on, and what it lacks."""
         if wave.ready > now:
             return wave.ready, ""
@@ -174,7 +181,7 @@ class _Unit:
         self._issue(wave, step, place, now)
         return wave.ready, ""
 
-    def _needs(self, wave: _Wave, step: _Step, now: int) -> tuple[int, str]:
+    def _needs(self, wave: WaveState, step: _Step, now: int) -> tuple[int, str]:
         for name, count in step.waits.items():
             queue = wave.vmcnt if name == "vmcnt" else wave.lgkmcnt
             while queue and queue[0] <= now:
@@ -191,10 +198,10 @@ class _Unit:
         return now, ""
 
     @staticmethod
-    def _unit_of(step: _Step, wave: _Wave) -> tuple[str, int] | None:
+    def _unit_of(step: _Step, wave: WaveState) -> tuple[str, int] | None:
         return (step.kind, wave.simd) if step.kind in ("matrix", "valu") else None
 
-    def _issue(self, wave: _Wave, step: _Step, place: int, now: int) -> None:
+    def _issue(self, wave: WaveState, step: _Step, place: int, now: int) -> None:
         cost = wave.trace.costs[wave.at]
         wave.ready = now + step.issue
         self._advance(wave)
@@ -227,14 +234,14 @@ class _Unit:
     def _arrival(self, path: Path, step: _Step, line_bytes: int, start: int) -> int:
         """When lines come that are asked for at `start`, behind those asked for before."""
         each = path.written if step.stores else path.read
-        self._beyond = max(self._beyond, start) + line_bytes * each
-        return 0 if step.stores else round(self._beyond + path.latency)
+        self._beyond = max(self._beyond, start * _PARTS) + round(line_bytes * each * _PARTS)
+        return 0 if step.stores else round(self._beyond / _PARTS + path.latency)
 
-    def _wait_at_barrier(self, wave: _Wave, now: int) -> tuple[int, str]:
+    def _wait_at_barrier(self, wave: WaveState, now: int) -> tuple[int, str]:
         wave.waiting = True
         group = [w for w in self._waves if w.group == wave.group and not w.ended]
         if not all(w.waiting for w in group):
-            return _FAR, "barrier"
+            return FAR, "barrier"
         for each in group:
             each.waiting = False
             each.ready = each.blocked = now + SLOT
@@ -242,7 +249,7 @@ class _Unit:
             self._advance(each)
         return now + SLOT, ""
 
-    def _advance(self, wave: _Wave) -> None:
+    def _advance(self, wave: WaveState) -> None:
         wave.at += 1
         if wave.ended:
             self._ended = True

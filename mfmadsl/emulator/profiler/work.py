@@ -18,17 +18,19 @@ from mfmadsl.model.traffic import Path
 
 
 def simulate_some(
-    chip: Architecture, launch: Launch, recorder: Recorder, groups: int, path: Path
-) -> Timing:
+    chip: Architecture, launch: Launch, recorder: Recorder, loop_end: int | None, groups: int,
+    path: Path,
+) -> Timing:  # fmt: skip
     """Some of the recorded workgroups on one compute unit, with a way to memory."""
     traces = recorder.traces[: groups * launch.waves_per_group]
     instructions = launch.program.instructions
-    return simulate(chip, instructions, recorder.operations, traces, launch.waves_per_group, path)
+    per_group = launch.waves_per_group
+    return simulate(chip, instructions, recorder.operations, traces, per_group, loop_end, path)
 
 
 def work_of_launch(
     launch: Launch, args: Sequence[Any], product: Product, held: Occupancy, recorder: Recorder,
-    timing: Timing, body: range | None, budget: int,
+    timing: Timing, loop_end: int | None, budget: int,
 ) -> Work:  # fmt: skip
     """What of a launch counts on the whole chip."""
     program = launch.program
@@ -38,7 +40,7 @@ def work_of_launch(
     chip = chip_of(program.arch)
     seen = first_steps(
         launch, args, first_round, recorded, product.dies, chip.line_bytes,
-        body[-1] if body else None, budget,
+        loop_end, budget,
     )  # fmt: skip
     read = stored = 0.0
     for place, traffic in recorder.traffic.items():

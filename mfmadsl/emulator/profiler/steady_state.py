@@ -1,0 +1,143 @@
+"""Letting time pass at once where waves do again what they have done.
+
+A loop soon goes on in the same way, turn after turn: when all that the model knows of the waves
+is as it was a while ago, but for the time, and the waves will execute the same once more, so will
+the model do. The result is that of going through all turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.profiler.record import Trace
+
+FAR = 1 << 60
+"""A time that never comes."""
+
+
+@dataclass
+class WaveState:
+    """What the model knows of a wave; times are absolute. `blocked` is until when it need not be
+    asked again, for `reason`."""
+
+    number: int
+    group: int
+    simd: int
+    trace: Trace
+    at: int = 0
+    ready: int = 0
+    priority: int = 0
+    blocked: int = 0
+    reason: str = ""
+    results: dict[tuple[str, int], int] = field(default_factory=dict)
+    last_result: int = 0
+    vmcnt: deque[int] = field(default_factory=deque)
+    lgkmcnt: deque[int] = field(default_factory=deque)
+    waiting: bool = False
+
+    @property
+    def ended(self) -> bool:
+        return self.at >= len(self.trace.places)
+
+    def relative(self, now: int) -> Hashable:
+        """All of it that counts for what comes, with times from now on."""
+        return (
+            self.number, self.trace.places[self.at], max(0, self.ready - now), self.priority,
+            FAR if self.blocked == FAR else max(0, self.blocked - now), self.reason, self.waiting,
+            tuple(sorted((r, t - now) for r, t in self.results.items() if t > now)),
+            tuple(t - now for t in self.vmcnt if t > now),
+            tuple(t - now for t in self.lgkmcnt if t > now),
+        )  # fmt: skip
+
+    def shift(self, steps: int, cycles: int) -> None:
+        """Be so many steps and cycles later."""
+        self.at += steps
+        self.ready += cycles
+        self.last_result += cycles
+        if self.blocked != FAR:
+            self.blocked += cycles
+        self.results = {register: time + cycles for register, time in self.results.items()}
+        self.vmcnt = deque(time + cycles for time in self.vmcnt)
+        self.lgkmcnt = deque(time + cycles for time in self.lgkmcnt)
+
+
+@dataclass(frozen=True)
+class _Moment:
+    now: int
+    steps: tuple[int, ...]
+    events: int
+    counted: tuple[Counter[str], ...]
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How often what happened since the event `first` happens again, and how long it took."""
+
+    times: int
+    cycles: int
+    first: int
+    counted: tuple[Counter[str], ...]
+    """What was counted in that time, by each of the counters."""
+
+
+class SteadyState:
+    """Compares moments at which the first wave is at the end of a turn of the loop."""
+
+    def __init__(self, loop_end: int | None) -> None:
+        self._loop_end = loop_end
+        self._seen: dict[Hashable, _Moment] = {}
+        self._last = -1
+
+    def repetition(
+        self,
+        now: int,
+        waves: Sequence[WaveState],
+        shared: Hashable,
+        events: int,
+        counters: Sequence[Counter[str]],
+    ) -> Repetition | None:
+        """What may be repeated from now on; the waves are then as they were before.
+
+        `waves` are those that run, in their order; `shared` is what else counts for what comes,
+        with times from now on, and `events` how many there were.
+        """
+        first = waves[0]
+        if first.at == self._last or first.trace.places[first.at] != self._loop_end:
+            return None
+        self._last = first.at
+        state = (shared, tuple(wave.relative(now) for wave in waves))
+        steps, counted = tuple(wave.at for wave in waves), tuple(Counter(c) for c in counters)
+        before = self._seen.get(state)
+        self._seen[state] = _Moment(now, steps, events, counted)
+        if before is None:
+            return None
+        lengths = [late - early for early, late in zip(before.steps, steps, strict=True)]
+        times = min(
+            _repeats(wave.trace, early, length)
+            for wave, early, length in zip(waves, before.steps, lengths, strict=True)
+        )
+        if not times:
+            return None
+        cycles = now - before.now
+        for wave, length in zip(waves, lengths, strict=True):
+            wave.shift(times * length, times * cycles)
+        self._seen.clear()
+        new = tuple(late - early for late, early in zip(counted, before.counted, strict=True))
+        return Repetition(times, cycles, before.events, new)
+
+
+def _repeats(trace: Trace, start: int, length: int) -> int:
+    """How often a wave goes on to execute what it did in `length` steps from `start` on."""
+    if not length:
+        return FAR
+    least = FAR
+    for steps in (trace.places, trace.costs):
+        array: npt.NDArray[np.int64] = np.asarray(steps[start:], np.int64)
+        differ = np.flatnonzero(array[length:] != array[:-length])
+        least = min(least, (differ[0] if len(differ) else len(array) - length) // length)
+    return int(least)
