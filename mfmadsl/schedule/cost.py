@@ -61,8 +61,11 @@ class _Estimate:
         self.tiles = self.rows * self.columns * self.layers
         self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
         self.resident = min(self.most, 1 if tiling.persistent else self._held())
-        self.lines = self._line_bytes(gemm.m, 0), self._line_bytes(gemm.n, 1)
+        # On the average, and of a workgroup at no edge.
+        self.lines = self._lines(gemm.m / self.rows, gemm.n / self.columns)
         self.step_bytes = sum(self.lines) * blocks
+        whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
+        self.whole_bytes = sum(self._lines(*whole)) * blocks
         stored = gemm.result_bytes if tiling.split_k == 1 else _SCALAR_BYTES
         self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * stored
         sharing = self._sharing()
@@ -83,13 +86,15 @@ class _Estimate:
         power = flops / product.sustained[kind] / 1e12 if kind in product.sustained else 0.0
         return max(cycles / product.clock / 1e6, power) + self._adding_up()
 
-    def _line_bytes(self, extent: int, side: int) -> float:
-        """Of lines of one block of A or B that a step of a tile asks for, edges left out."""
-        gemm, tiling, line = self.gemm, self.tiling, self.gemm.chip.line_bytes
-        rows = extent / ceil(extent / tiling.block[side])
-        depth = min(tiling.k_step, gemm.k)
-        long, many = (rows, depth) if gemm.turned[side] else (depth, rows)
-        return many * max(line, long * gemm.element_bytes)
+    def _lines(self, *rows: float) -> tuple[float, ...]:
+        """Bytes of lines that a step asks for, of so many rows of A and of B."""
+        gemm, line = self.gemm, self.gemm.chip.line_bytes
+        depth = min(self.tiling.k_step, gemm.k)
+        shapes = [
+            (own, depth) if turned else (depth, own)
+            for own, turned in zip(rows, gemm.turned, strict=True)
+        ]
+        return tuple(many * max(line, long * gemm.element_bytes) for long, many in shapes)
 
     def _held(self) -> int:
         """How many workgroups a compute unit holds at once."""
@@ -129,8 +134,8 @@ class _Estimate:
         read *= tiling.k_step * gemm.element_bytes
         written = sum(tiling.block) * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks
         lds = (read + written) / chip.lds_bytes_per_cycle
-        l1 = self.step_bytes / chip.l1_bytes_per_cycle
-        beyond = self.step_bytes * self.path.read
+        l1 = self.whole_bytes / chip.l1_bytes_per_cycle
+        beyond = self.whole_bytes * self.path.read
         shared = max(all_of_them, groups * lds, groups * l1, groups * beyond)
         coming = self.path.latency + max(l1, beyond)
         busy = max(own, lds / 2) + _BARRIER / tiling.stages
