@@ -72,7 +72,7 @@ def span(access: Access, element_bytes: int) -> int:
 
 def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
     """The swizzles that keep elements of an aligned `widest` together: one term, then two."""
-    bits = length.bit_length() - 1
+    bits = (length & -length).bit_length() - 1
     low = max(widest, 1).bit_length() - 1
     singles = [
         Term(right, (1 << width) - 1, left)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 from types import ModuleType
 
 import tvm
@@ -25,6 +25,7 @@ from mfmadsl.tvm_refusal import tvm_refusal
 
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
 _GROUP = 16  # bytes of rows that it takes together
+_TOGETHER = 8  # groups of rows whose halves of a chunk are put at a time
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,20 @@ def _along_k(
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all."""
     width = max(CHUNK // size, 1)
-    while width > 1 and (counts[1] % width or blocks * prod(counts) < width * threads):
+    while width > 1 and (counts[1] % width or _leaves_idle(blocks * prod(counts), width, threads)):
         width //= 2
     chunk, inside = sch.split(k, [None, width])
     return [sch.fuse(rows, chunk), inside]
+
+
+def _leaves_idle(pieces: int, width: int, threads: int) -> bool:
+    """Whether some of the threads would take so many pieces at once and others none, though all of
+    them were done sooner with half as many at once."""
+
+    def most(each: int) -> int:
+        return ceil(pieces / (each * threads)) * each
+
+    return pieces < width * threads and most(width) > most(width // 2)
 
 
 def _turning(
@@ -125,16 +136,22 @@ def _turning(
     """[units, what a thread copies of each]: a few k of a few rows.
 
     Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
-    conflicts, and fetch whole cache lines.
+    conflicts, and fetch whole cache lines. Where the groups of rows are no power of two, they take
+    as many rows as are one, then K: where a lane writes is told by bits of its number all the same.
     """
     of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
-    while of_rows > 1 and (counts[0] % of_rows or blocks * prod(counts) < of_k * of_rows * threads):
+    pieces = blocks * prod(counts) // of_k
+    while of_rows > 1 and (counts[0] % of_rows or _leaves_idle(pieces, of_rows, threads)):
         of_rows //= 2
     halves = min(max(1, CHUNK // _PIECE), counts[1] // of_k)
     k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])
     group, rows_inside = sch.split(rows, [None, of_rows])
-    sch.reorder(k_chunk, group, half, k_inside, rows_inside)
-    return [sch.fuse(k_chunk, group, half), k_inside, rows_inside]
+    groups, chunks = counts[0] // of_rows, counts[1] // (of_k * halves)
+    several, group = sch.split(group, [None, groups & -groups])
+    apart = min(max(1, _TOGETHER // (groups & -groups)), chunks & -chunks)
+    far, k_chunk = sch.split(k_chunk, [apart, None])
+    sch.reorder(several, k_chunk, far, group, half, k_inside, rows_inside)
+    return [sch.fuse(several, k_chunk, far, group, half), k_inside, rows_inside]
 
 
 def load_fragments(

@@ -180,10 +180,10 @@ def check_tiling(
 def check_values(tiling: Tiling) -> None:
     """Raise ScheduleError for values that are wrong whatever the instruction and the chip."""
     _check_types(tiling)
-    numbers = {
-        "block": tiling.block, "waves": tiling.waves, "k_step": (tiling.k_step,),
-        "k_pack": (tiling.k_pack,),
-    }  # fmt: skip
+    for size in tiling.block:
+        if size < 1:
+            raise _illegal(f"block: {size} is no positive number")
+    numbers = {"waves": tiling.waves, "k_step": (tiling.k_step,), "k_pack": (tiling.k_pack,)}
     for name, values in numbers.items():
         for value in values:
             if value < 1 or value & (value - 1):
