@@ -25,7 +25,7 @@ GOOD = Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)
          "4 x 8 waves of 64 lanes are 2048 threads, more than the 1024 of a workgroup"),
         ({"waves": (1, 2), "k_step": 32},
          "needs about 696 registers a lane, more than the 512 that 128 threads leave it on gfx942"),
-        ({"block": (96, 256)}, "block: 96 is no power of two"),
+        ({"block": (96, 256)}, "96 of M for 2 waves are no whole tiles of mfma_f32_32x32x8_f16"),
         ({"block": (32, 256)}, "32 of M for 2 waves are no whole tiles of mfma_f32_32x32x8_f16"),
         ({"k_pack": 4}, "k_pack=4 makes LDS reads of 32 bytes, but the widest have 16"),
         ({"k_step": 16}, "k_step=16 is 32 bytes; mfma_f32_32x32x8_f16 needs a multiple of 64"),
