@@ -135,7 +135,7 @@ def _chosen(
 
 def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
     """How the operands come from memory, as far as their strides tell."""
-    shifted, direct = [], chip.wide_loads_to_lds
+    shifted, turned, direct = [], [], chip.wide_loads_to_lds
     for memory, dtype in zip(product.memory[:2], product.types[:2], strict=True):
         size, distance = _bytes(dtype), memory.distance
         odd = not isinstance(distance, int) or distance * size % 4 != 0
@@ -144,7 +144,8 @@ def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
         whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
         direct = direct and memory.axis is not None and not shifted[-1]
         direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
-    return Loads(direct, (shifted[0], shifted[1]))
+        turned.append(along_rows and not (reads_turned(chip, size) and blocks == 1))
+    return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]))
 
 
 @dataclass(frozen=True)

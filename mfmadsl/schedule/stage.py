@@ -25,6 +25,7 @@ from mfmadsl.tvm_refusal import tvm_refusal
 
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
 _GROUP = 16  # bytes of rows that it takes together
+_LINE = 128  # bytes that are fetched at once
 _TOGETHER = 8  # groups of rows whose halves of a chunk are put at a time
 
 
@@ -136,8 +137,8 @@ def _turning(
     """[units, what a thread copies of each]: a few k of a few rows.
 
     Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
-    conflicts, and fetch whole cache lines. Where the groups of rows are no power of two, they take
-    as many rows as are one, then K: where a lane writes is told by bits of its number all the same.
+    conflicts, and fetch whole cache lines. Of groups of rows that are no power of two they take a
+    part that is one: so bits of a lane's number tell where it writes.
     """
     of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
     pieces = blocks * prod(counts) // of_k
@@ -147,11 +148,27 @@ def _turning(
     k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])
     group, rows_inside = sch.split(rows, [None, of_rows])
     groups, chunks = counts[0] // of_rows, counts[1] // (of_k * halves)
-    several, group = sch.split(group, [None, groups & -groups])
-    apart = min(max(1, _TOGETHER // (groups & -groups)), chunks & -chunks)
+    side = _side(groups, chunks * halves * blocks, of_rows * size, threads)
+    several, group = sch.split(group, [None, side])
+    apart = min(max(1, _TOGETHER // side), chunks & -chunks)
     far, k_chunk = sch.split(k_chunk, [apart, None])
     sch.reorder(several, k_chunk, far, group, half, k_inside, rows_inside)
     return [sch.fuse(several, k_chunk, far, group, half), k_inside, rows_inside]
+
+
+def _side(groups: int, others: int, group_bytes: int, threads: int) -> int:
+    """How many groups of rows neighbouring threads take, each of so many others: a power of two.
+
+    Some threads may find no group there, as long as others have no more to do for it.
+    """
+    if not groups & (groups - 1):
+        return groups
+    side = _LINE // group_bytes
+    while side > groups & -groups and (
+        ceil(ceil(groups / side) * side * others / threads) > ceil(groups * others / threads)
+    ):
+        side //= 2
+    return side
 
 
 def load_fragments(

@@ -21,10 +21,12 @@ _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to nee
 @dataclass(frozen=True)
 class Loads:
     """How A and B come from memory: `direct` if all of it may go straight into the LDS, `shifted`
-    for each whether its rows start anywhere, so that words are to be moved into place."""
+    for each whether its rows start anywhere, so that words are to be moved into place, and `turned`
+    for each whether rows are turned around on the way."""
 
     direct: bool = False
     shifted: tuple[bool, bool] = (False, False)
+    turned: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,10 @@ class Tiling:
         fetched = 0 if straight else ceil(sum(self.block) * row_bytes / threads / _WORD)
         shifted = sum(rows for rows, odd in zip(self.block, loads.shifted, strict=True) if odd)
         fetched += ceil(shifted * row_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
+        # What was turned around is swizzled by more bits of a row: reads have more addresses.
+        turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
         sums = tiles[0] * tiles[1] * intrinsic.c.register_count
-        return sums + 2 * fragments + fetched + _OTHER_REGISTERS * self.stages
+        return sums + 2 * fragments + fetched + turned + _OTHER_REGISTERS * self.stages
 
 
 def lane_bytes(operand: Operand) -> int:

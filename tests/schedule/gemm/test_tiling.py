@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tvm import te
 
 from mfmadsl.backend import build
+from mfmadsl.model import ARCHITECTURES
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
 from tests.schedule.gemm.workloads import FP8, Workload
 
@@ -61,8 +63,20 @@ def test_there_is_a_legal_default_for_every_chip_and_type(arch: str, kind: str, 
     gemm_schedule(workload, arch=arch, tiling=tiling)  # raises nothing
 
 
-def test_large_products_take_the_largest_tile() -> None:
-    assert gemm_tiling(LARGE.function()) == GOOD
+def test_products_that_fill_the_chip_with_it_take_the_largest_tile() -> None:
+    assert gemm_tiling(Workload(4096, 4864, 4096).function()) == GOOD
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("size", [4096, 5120, 8192])
+def test_large_products_use_the_chip(arch: str, kind: str, size: int) -> None:
+    """Of what its compute units multiply in so many rounds, nearly all belongs to the product."""
+    tiling = gemm_tiling(Workload(size, size, size, kind, kind).function(), arch=arch)
+    tiles = ceil(size / tiling.block[0]) * ceil(size / tiling.block[1])
+    units = ARCHITECTURES[arch].compute_units
+    taken = ceil(tiles / units) * units * tiling.block[0] * tiling.block[1]
+    assert size * size / taken >= 0.95
 
 
 @pytest.mark.parametrize("m", [4, 16])
