@@ -63,9 +63,7 @@ def pace_of(computing: Sequence[BufferStore], chip: Architecture) -> Pace:
     return Pace(max(1, min(2, _LONG // max(found, default=_LONG))))
 
 
-def spread(
-    computing: Sequence[BufferStore], others: Sequence[Piece], slack: int
-) -> list[Stmt]:
+def spread(computing: Sequence[BufferStore], others: Sequence[Piece], slack: int) -> list[Stmt]:
     """The others evenly before the computing; none before its last `slack`, if there is room."""
     found: list[Stmt] = []
     waiting, spent = list(others), 0.0

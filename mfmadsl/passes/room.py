@@ -1,13 +1,14 @@
-"""Room in the LDS for what threads copy that have nothing to copy.
+"""Room in the LDS for threads that have nothing to copy.
 
-Where a tile is no whole number of copies for all threads, the last ones stand in a branch. Such a
-branch is in the way: LLVM moves into it what it can. So all threads copy, of memory that is not
-there, and their zeros go behind the tile, where nobody reads them.
+Where a tile is no whole number of copies for all threads, the last copy stands in a branch. That is
+in the way: LLVM moves the loads into it, too, where others wait for them. So all threads copy: what
+some of them load lies past the end of memory, and their zeros go behind the tile, where nobody
+reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -25,12 +26,11 @@ from mfmadsl.passes.expression import (
     constant,
     numbers,
     scope_of,
-    variables_of,
 )
 from mfmadsl.passes.main_loop import MainLoop
 from mfmadsl.passes.register_step import RegisterStep
 
-_GROUP = 128  # elements, of which a tile with room has a multiple: swizzles stay within
+_GROUP = 2048  # elements, of which a tile with room has a multiple, for swizzles to stay within it
 
 
 def tiles_with_room(
@@ -97,7 +97,7 @@ def _shared(function: PrimFunc) -> list[Buffer]:
     return [a.buffer for a in found if scope_of(a.buffer) == "shared"]
 
 
-def _bytes(buffers) -> int:
+def _bytes(buffers: Iterable[Buffer]) -> int:
     return sum(
         prod(constant(extent) or 0 for extent in b.shape) * bits_of(b.dtype) // 8 for b in buffers
     )

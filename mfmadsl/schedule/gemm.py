@@ -129,8 +129,9 @@ def _chosen(
     found = default_tiling(
         Shape(m, n, k, s), intrinsic, chip, size, _loads(product, chip, intrinsic.blocks), smaller
     )
-    taken = smaller is not None and found.instruction == smaller.name
-    return (smaller if taken else intrinsic), found
+    if smaller is not None and found.instruction == smaller.name:
+        return smaller, found
+    return intrinsic, found
 
 
 def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
