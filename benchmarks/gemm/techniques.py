@@ -43,7 +43,7 @@ def in_a_burst(computing: Sequence[Any], others: Sequence[Piece], slack: int = 0
     return [*(s for piece in others for s in piece.statements), *computing]
 
 
-def nothing() -> Evaluate:
+def nothing(*_: Any) -> Evaluate:
     """In place of a hint to LLVM, or of a wait."""
     return Evaluate(tirx.const(0, "int32"))
 

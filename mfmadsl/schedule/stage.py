@@ -63,7 +63,9 @@ def copy_to_lds(
         sch.reorder(k, rows)
         inner = _along_k(sch, k, rows, counts[::-1], size, threads)
     elif memory.axis in ("i", "j"):
-        inner = _turning(sch, rows, k, counts, size, threads, blocks)
+        # TVM tells how long a tile is, of which a part stands behind a matrix, for numbers only.
+        known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
+        inner = _turning(sch, rows, k, counts, size, threads, blocks, known)
     else:
         inner = _along_k(sch, rows, k, counts, size, threads, blocks)
     if blocks > 1:
@@ -132,9 +134,10 @@ def _leaves_idle(pieces: int, width: int, threads: int) -> bool:
 
 def _turning(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    blocks: int,
+    blocks: int, known: bool,
 ) -> list[LoopRV]:  # fmt: skip
-    """[units, what a thread copies of each]: a few k of a few rows.
+    """[units, what a thread copies of each]: a few k of a few rows, of which the matrix has a
+    `known` number or not.
 
     Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
     conflicts, and fetch whole cache lines. Of groups of rows that are no power of two they take a
@@ -148,7 +151,9 @@ def _turning(
     k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])
     group, rows_inside = sch.split(rows, [None, of_rows])
     groups, chunks = counts[0] // of_rows, counts[1] // (of_k * halves)
-    side = _side(groups, chunks * halves * blocks, of_rows * size, threads)
+    side = groups & -groups
+    if known:
+        side = _side(groups, chunks * halves * blocks, of_rows * size, threads)
     several, group = sch.split(group, [None, side])
     apart = min(max(1, _TOGETHER // side), chunks & -chunks)
     far, k_chunk = sch.split(k_chunk, [apart, None])

@@ -11,7 +11,7 @@ from tvm import te
 
 import mfmadsl
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule
-from tests.schedule.gemm.test_edges import is_right, plain
+from tests.schedule.gemm.test_edges import is_right, plain, product
 from tests.schedule.gemm.workloads import FP8, Workload, with_epilogue
 
 F16 = {16: "mfma_f32_16x16x16_f16", 32: "mfma_f32_32x32x8_f16"}
@@ -118,6 +118,25 @@ def test_other_fields(arch: str, change: dict[str, Any]) -> None:
 @pytest.mark.parametrize("m", [1, 47, 100])
 def test_an_extent_known_at_the_launch(arch: str, m: int) -> None:
     assert is_right(plain(te.var("m"), 170, 200), arch, SMALL, m=m)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("n", [1, 79, 100])
+def test_rows_known_at_the_launch_that_are_turned(arch: str, n: int) -> None:
+    columns = te.var("n")
+    function = product(
+        (50, 200), (200, columns), (50, columns), 200, "int8",
+        lambda x, i, j, r: x[i, r], lambda x, i, j, r: x[r, j],
+    )  # fmt: skip
+    tiling = Tiling((48, 80), 128, (1, 1), I8[16], 2)
+    assert is_right(function, arch, tiling, n=n)
+
+
+@pytest.mark.parametrize("n", [33, 34, 40, 65])
+def test_rows_that_end_within_what_a_thread_copies(n: int) -> None:
+    """A thread has two parts of a row, and past the end of one lies the start of the next row."""
+    tiling = Tiling((32, 96), 32, (1, 1), "mfma_f32_32x32x2_f32", 4)
+    check(Workload(5, n, 65, "float32", "float32", b_rows=False), "gfx942", tiling)
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
