@@ -19,7 +19,7 @@ from tvm import tirx
 from tvm.tirx import Evaluate
 
 import mfmadsl
-from benchmarks.gemm.compare import ORDER_NAMES, Case
+from benchmarks.gemm.compare import ORDER_NAMES, SIZES, Case
 from benchmarks.gemm.loop import measure
 from mfmadsl.passes import device, pipeline, turns
 from mfmadsl.passes.order import Piece
@@ -43,7 +43,7 @@ def in_a_burst(computing: Sequence[Any], others: Sequence[Piece], slack: int = 0
     return [*(s for piece in others for s in piece.statements), *computing]
 
 
-def nothing() -> Evaluate:
+def nothing(*_: Any) -> Evaluate:
     """In place of a hint to LLVM, or of a wait."""
     return Evaluate(tirx.const(0, "int32"))
 
@@ -87,7 +87,7 @@ OF_CASE = {
 
 
 def row(case: Case, variant: Variant) -> str:
-    tiling = variant.tiling(mfmadsl.gemm_tiling(case.workload(4096, 4096, 4096), arch=case.arch))
+    tiling = variant.tiling(mfmadsl.gemm_tiling(case.workload(*SIZES[case.arch]), arch=case.arch))
     shape = (*tiling.block, STEPS * tiling.k_step)
     with variant.patched():
         schedule = mfmadsl.gemm_schedule(case.workload(*shape), arch=case.arch, tiling=tiling)

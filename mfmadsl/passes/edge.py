@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tvm import tirx
+from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
 from mfmadsl.passes.element import Source
-from mfmadsl.passes.expression import depends, substitute
-from mfmadsl.passes.linear import largest
+from mfmadsl.passes.expression import constant, depends, substitute
+from mfmadsl.passes.linear import bounded, largest
 from mfmadsl.passes.loop import Loop
 
 
@@ -51,8 +52,13 @@ def edges_of(
     k, first = loop.variable, run[0]
     shared = [c for c in first.conditions if all(_among(c, s.conditions) for s in run)]
     loose = set() if exact else {str(c) for s in run for c in s.edges if not depends(c, k)}
-    # One that differs along the run is taken from the first: no one looks at the others.
-    asked = [c for c in first.conditions if str(c) in loose or _among(c, shared)]
+    # One that differs along the run is taken from the first: where it fails, no one looks at the
+    # others. Past the end of a row there may be elements of the next one that someone wants.
+    asked = [
+        c
+        for c in first.conditions
+        if _among(c, shared) or (str(c) in loose and all(_fails_with(s, c) for s in run))
+    ]
     moving = [c for c in asked if depends(c, k)]
     masks = tuple(
         tuple(c for c in s.conditions if str(c) not in loose and not _among(c, shared)) for s in run
@@ -75,6 +81,19 @@ def _starts_inside(first: Source, conditions: Sequence[Expr], loop: Loop) -> boo
     """
     before = largest(loop.analyzer.simplify(-first.place), conditions, loop.analyzer)
     return before is not None and before <= 0
+
+
+def _fails_with(source: Source, condition: Expr) -> bool:
+    """Whether a source is not wanted where a bound fails: it has the same one of no less."""
+    whole = bounded(condition)
+    if whole is None:
+        return _among(condition, source.edges)
+    for own in filter(None, map(bounded, source.edges)):
+        if str(own[1]) == str(whole[1]):
+            more = constant(Analyzer().simplify(own[0] - whole[0]))
+            if more is not None and more >= 0:
+                return True
+    return False
 
 
 def _among(condition: Expr, others: Sequence[Expr]) -> bool:

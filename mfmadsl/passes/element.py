@@ -83,7 +83,7 @@ def element(statement: BufferStore | IfThenElse) -> Element:
     guards: tuple[Expr, ...] = ()
     store: Stmt = statement
     while isinstance(store, IfThenElse):
-        guards += tuple(conjuncts_of(store.condition))
+        guards += tuple(c for c in conjuncts_of(store.condition) if constant(c) is None)
         store = store.then_case
     assert isinstance(store, BufferStore)
     for said in (*guards, *store.indices):

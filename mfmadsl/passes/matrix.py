@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TypeGuard
 
 from tvm import ir, tirx
@@ -10,9 +11,12 @@ from tvm.ir import Call
 from tvm.target.codegen import llvm_get_intrinsic_name
 from tvm.tirx import BufferStore, Expr
 
+from mfmadsl.language import library
+from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.passes.expression import constant, elements_of, loads_of, name_of
 
 _MATRIX = (".mfma.", ".smfmac.")
+_USUAL = 32  # cycles of an instruction that the library does not have
 
 
 def is_matrix(value: Expr) -> TypeGuard[Call]:
@@ -29,6 +33,20 @@ def called(call: Call) -> str:
         return "" if number is None else str(llvm_get_intrinsic_name(number))
     first = call.args[0]
     return str(first.value) if isinstance(first, ir.StringImm) else ""
+
+
+def cycles(value: Call, chip: Architecture) -> int:
+    """How long a matrix core works on an instruction, at most, of those that are called alike."""
+    return _cycles_on(chip.name).get(called(value), _USUAL)
+
+
+@cache
+def _cycles_on(chip: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in library().values():
+        if isinstance(each, Intrinsic) and chip in each.chips:
+            found[each.call] = max(found.get(each.call, 0), dict(each.cycles)[chip])
+    return found
 
 
 def dealt(computing: Sequence[BufferStore]) -> Iterator[BufferStore]:

@@ -11,12 +11,11 @@ from math import ceil
 
 from tvm.tirx import BufferStore, Stmt
 
+from mfmadsl.model import Architecture
 from mfmadsl.passes import device
-from mfmadsl.passes.matrix import is_matrix
+from mfmadsl.passes.matrix import cycles, is_matrix
 
-SLACK = 2
-"""Matrix instructions between the last read of fragments and their first use, where there are so
-many: an LDS read takes about as long as two of 32x32."""
+_LONG = 32  # cycles of a matrix instruction of which two take about as long as a read of the LDS
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,39 @@ def one(statement: Stmt) -> Piece:
     return Piece((statement,))
 
 
-def spread(
-    computing: Sequence[BufferStore], others: Sequence[Piece], slack: int = SLACK
-) -> list[Stmt]:
+@dataclass(frozen=True)
+class Pace:
+    """How many matrix instructions take the time of one long one, of 32 cycles on most chips."""
+
+    short: int = 1
+
+    @property
+    def slack(self) -> int:
+        """Matrix instructions between the last read of fragments and their first use, where there
+        are so many."""
+        return 2 * self.short
+
+    @property
+    def put_slack(self) -> int:
+        """Those between the last put and the barrier that waits for it."""
+        return 2 * self.short - 1
+
+    def split(self, computing: Sequence[BufferStore], reads: Sequence[Piece]) -> int:
+        """Where the reads of the next turn may begin: so many of the computing stand before them.
+
+        A long instruction has room for two reads.
+        """
+        tail = min(len(computing) // 2, ceil(len(reads) * self.short / 2) + self.slack)
+        return len(computing) - tail
+
+
+def pace_of(computing: Sequence[BufferStore], chip: Architecture) -> Pace:
+    """The pace of what a register step computes."""
+    found = [cycles(s.value, chip) for s in computing if is_matrix(s.value)]
+    return Pace(max(1, min(2, _LONG // max(found, default=_LONG))))
+
+
+def spread(computing: Sequence[BufferStore], others: Sequence[Piece], slack: int) -> list[Stmt]:
     """The others evenly before the computing; none before its last `slack`, if there is room."""
     found: list[Stmt] = []
     waiting, spent = list(others), 0.0
@@ -48,9 +77,3 @@ def spread(
         if is_matrix(statement.value):
             found.append(device.keep_order())
     return found + [statement for piece in waiting for statement in piece.statements]
-
-
-def split(computing: Sequence[BufferStore], reads: Sequence[Piece]) -> int:
-    """Where the reads of the next turn may begin: so many of the computing stand before them."""
-    tail = min(len(computing) // 2, ceil(len(reads) / 2) + SLACK)
-    return len(computing) - tail

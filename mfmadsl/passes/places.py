@@ -110,10 +110,13 @@ class Places:
         swizzle = self.of(buffer)
         if not swizzle:
             return place
+        # Swizzles leave what lies above `top` as it is: there sums may carry.
+        top = 1 << max((t.mask << t.right).bit_length() for t in swizzle)
         moving, fixed = parted(place)
         bits = known_bits(moving, self.threads)
-        if bits is None or bits & fixed:
+        if bits is None or fixed < 0 or bits & fixed & (top - 1):
             moving, fixed, bits = place, 0, 0
+        above, fixed, bits = fixed & -top, fixed & (top - 1), bits & (top - 1)
         for term in swizzle:
             bits |= term.mask << term.left
         fixed ^= swizzled(fixed, swizzle)
@@ -130,7 +133,7 @@ class Places:
             narrow = [Term(t.right - low, t.mask, t.left - low) for t in swizzle]
             value = unit ^ swizzled(unit, tuple(narrow)) ^ i32(change >> low)
             self.binds.append(Bind(self._found[key], Analyzer().simplify(value)))
-        found, rest = self._found[key], fixed & ~bits
+        found, rest = self._found[key], above + (fixed & ~bits)
         unit = device.renewed(found) ^ i32(apart >> low) if apart else found
         whole = unit * i32(1 << low)
         return whole + i32(rest) if rest else whole

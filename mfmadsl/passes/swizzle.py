@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +38,12 @@ def choose(
 
     Of equally good ones the first, and the simplest comes first.
     """
-    # Those that only start elsewhere, as in other tiles of a wave, behave alike.
+    # Those that only start elsewhere, as in other tiles of a wave, behave alike; but where rows are
+    # no power of two, only if they start at the same bits.
+    within = length & -length
+    within = 1 if within == length else within
     alike = {
-        (tuple(x - min(a.places) for x in a.places), a.size, a.is_read): a
+        (tuple(x - min(a.places) for x in a.places), min(a.places) % within, a.size, a.is_read): a
         for a in reversed(accesses)
     }
     distinct = list(alike.values())
@@ -52,7 +56,7 @@ def choose(
     if least == floor:
         return ()
     for swizzle in _candidates(widest, length):
-        cycles = _cycles(distinct, swizzle, element_bytes, chip)
+        cycles = _cycles(distinct, swizzle, element_bytes, chip, least)
         if cycles < least:
             best, least = swizzle, cycles
             if least == floor:
@@ -72,7 +76,7 @@ def span(access: Access, element_bytes: int) -> int:
 
 def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
     """The swizzles that keep elements of an aligned `widest` together: one term, then two."""
-    bits = length.bit_length() - 1
+    bits = (length & -length).bit_length() - 1
     low = max(widest, 1).bit_length() - 1
     singles = [
         Term(right, (1 << width) - 1, left)
@@ -88,12 +92,24 @@ def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
             for apart in (width, width + 1, width - 1):
                 if term.right + apart < bits:
                     yield term, Term(term.right + apart, term.mask, term.left)
+    if length != length & -length:
+        # Of rows that are no power of two, two bits may be far apart.
+        bit = [term for term in singles if term.mask == 1]
+        yield from ((one, two) for one in bit for two in bit if one.left < two.left < one.right)
 
 
-def _cycles(accesses: Iterable[Access], swizzle: Swizzle, size: int, chip: Architecture) -> int:
-    """Cycles that all accesses take together: the most words of one bank, phase by phase."""
+def _cycles(
+    accesses: Iterable[Access], swizzle: Swizzle, size: int, chip: Architecture,
+    enough: float = inf,
+) -> int:  # fmt: skip
+    """Cycles that all accesses take together: the most words of one bank, phase by phase.
+
+    Those after `enough` of them are not counted.
+    """
     total = 0
     for access in accesses:
+        if total >= enough:
+            break
         places = np.asarray(access.places, np.int64)
         moved = places ^ swizzled(places, swizzle) if swizzle else places
         seen = _banks(access.is_read, chip)

@@ -49,6 +49,7 @@ from mfmadsl.passes.loop import Loop
 from mfmadsl.passes.main_loop import MainLoop, main_loop
 from mfmadsl.passes.places import Places, Swizzle
 from mfmadsl.passes.put import Home, Put
+from mfmadsl.passes.room import copied_by_all, reading_from, tiles_with_room
 from mfmadsl.passes.swizzle import Access, choose, span
 from mfmadsl.passes.unrolled import store_of
 
@@ -107,6 +108,11 @@ class Traffic:
         self.facts = self._facts(analyzer)
         elements = [element(s) for s in self.main.copies]
         self._check_places(elements)
+        tiles = tiles_with_room(
+            elements, self.main, kernel.function, threads.counts, stages, kernel.chip
+        )
+        elements = [copied_by_all(each, tiles) for each in elements]
+        self.main = reading_from(self.main, tiles)
         # With one turn nothing tells the end of K from the other edges.
         loose = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""
         self.loose = {
@@ -201,7 +207,7 @@ class Traffic:
         for handle, tile in tiles.items():
             length, size = constant(tile.shape[0]), bits_of(tile.dtype) // 8
             known = [access for access in accesses[handle] if access is not None]
-            if length and not length & (length - 1) and len(known) == len(accesses[handle]):
+            if length and len(known) == len(accesses[handle]):
                 swizzles[handle] = choose(known, size, length, self.kernel.chip)
         return swizzles
 

@@ -45,7 +45,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes import device
 from mfmadsl.passes.expression import Node, constant, substitute
 from mfmadsl.passes.fill import filled_here
-from mfmadsl.passes.order import Piece, one, split, spread
+from mfmadsl.passes.order import Pace, Piece, one, pace_of, spread
 from mfmadsl.passes.traffic import Traffic
 
 Tiles = dict[int, Buffer]
@@ -90,6 +90,15 @@ class Turns:
     def dtype(self) -> str:
         """The type of the loop's variable."""
         return str(self.traffic.main.variable.ty.dtype)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """That of the last register step, in which there is most to do besides."""
+        return pace_of(self.traffic.steps[-1][1], self.chip)
+
+    def spread(self, computing: Sequence[BufferStore], others: Sequence[Piece]) -> list[Stmt]:
+        """The others under the computing, such that what is read is there when it is needed."""
+        return spread(computing, others, self.pace.slack)
 
     def number(self, x: int) -> Expr:
         """A constant of that type."""
@@ -217,7 +226,7 @@ class Turns:
         out: list[Stmt] = []
         for s in range(len(self.traffic.steps) - 1):
             others = [*self.reads_of(s + 1, k, tiles), *(moves if s == 0 else ())]
-            out += [device.wait_for_lds(self.chip), *spread(self.computing(s, k), others)]
+            out += [device.wait_for_lds(self.chip), *self.spread(self.computing(s, k), others)]
         return out
 
     def _start(self) -> list[Stmt]:
@@ -251,13 +260,13 @@ class Turns:
         products = self.computing(len(self.traffic.steps) - 1, t)
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), {})
         reads = self.reads_of(0, following, {})
-        cut = split(products, reads)
+        cut = self.pace.split(products, reads)
         return [
             *self._inner(t, {}),
             device.wait_for_lds(self.chip), device.barrier(), device.wait_for_memory(self.chip),
-            *spread(products[:cut], moves, 0),
+            *spread(products[:cut], moves, self.pace.put_slack),
             device.barrier(),
-            *spread(products[cut:], reads),
+            *self.spread(products[cut:], reads),
         ]  # fmt: skip
 
     def _two_tiles(self) -> list[Stmt]:
@@ -301,7 +310,7 @@ class Turns:
             device.wait_for_memory(self.chip),
             *self._inner(t, tiles, moves),
             device.wait_for_lds(self.chip), device.barrier(),
-            *spread(self.computing(len(self.traffic.steps) - 1, t), reads),
+            *self.spread(self.computing(len(self.traffic.steps) - 1, t), reads),
         ]  # fmt: skip
 
     def _start_direct(self, odd: Tiles) -> list[Stmt]:
@@ -333,5 +342,5 @@ class Turns:
         return [
             *self._inner(t, tiles),
             device.wait_for_lds(self.chip), device.wait_for_memory(self.chip), device.barrier(),
-            *spread(self.computing(len(self.traffic.steps) - 1, t), pieces),
+            *self.spread(self.computing(len(self.traffic.steps) - 1, t), pieces),
         ]  # fmt: skip

@@ -19,6 +19,14 @@ _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken 
 _ROW_BYTES = (256, 128)  # two cache lines of K a step, or one
 _LONG_SHARE = 0.6  # of the LDS that a tile of two may take
 _BLOCKS = (256, 128, 64, 32, 16, 8, 4)
+_UNEVEN = {
+    ((256, 224), 1): (8, 1), ((224, 256), 1): (1, 8), ((256, 192), 1): (4, 2),
+    ((192, 256), 1): (2, 4), ((256, 176), 1): (8, 1), ((176, 256), 1): (1, 8),
+    ((320, 160), 2): (2, 2), ((160, 320), 2): (2, 2), ((256, 192), 2): (2, 2),
+    ((192, 256), 2): (2, 2), ((224, 224), 2): (2, 2), ((192, 192), 2): (2, 2),
+}  # fmt: skip
+"""Large tiles that are no powers of two, and how many there are in the LDS: waves."""
+
 _STEP_OVERHEAD = 64  # cycles of a step that two barriers cost
 _TILE_OVERHEAD = 3000  # cycles of a tile in which nothing is multiplied: first fetch, last store
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
@@ -77,10 +85,26 @@ def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) ->
     return found[0]
 
 
+def smaller_one(intrinsic: Intrinsic, arch: str) -> Intrinsic | None:
+    """An instruction that is as fast for the same types and sums, and has a smaller tile."""
+    alike = candidates(intrinsic.a.type.name, intrinsic.b.type.name, arch)
+    for other in alike:
+        if (
+            other.m < intrinsic.m
+            and other.c.type == intrinsic.c.type
+            and throughput(other, arch) == throughput(intrinsic, arch)
+        ):
+            return other
+    return None
+
+
 def default_tiling(
-    shape: Shape, intrinsic: Intrinsic, chip: Architecture, element_bytes: int, loads: Loads
-) -> Tiling:
+    shape: Shape, intrinsic: Intrinsic, chip: Architecture, element_bytes: int, loads: Loads,
+    smaller: Intrinsic | None = None,
+) -> Tiling:  # fmt: skip
     """The legal tiling that should take the fewest cycles, by a simple model of the chip.
+
+    It is one of `intrinsic`, or of `smaller` where a tile is no whole number of the other's.
 
     A step of a workgroup takes as long as the slowest of its matrix instructions, its LDS accesses
     and its bytes from memory, and something for the barriers. A tile is its steps and something for
@@ -93,9 +117,13 @@ def default_tiling(
     m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
     batches = ceil((shape.batches or 1) / intrinsic.blocks)
     best: tuple[float, int, Tiling] | None = None
-    for tiling in _legal(intrinsic, chip, element_bytes, k, loads):
+    for tiling in (
+        *_legal(intrinsic, chip, element_bytes, k, loads),
+        *_uneven(intrinsic, smaller, chip, element_bytes, k, loads),
+    ):
         tiles = ceil(m / tiling.block[0]) * ceil(n / tiling.block[1]) * batches
-        cycles = _cycles(tiling, intrinsic, chip, element_bytes, k)
+        of = intrinsic if tiling.instruction == intrinsic.name or smaller is None else smaller
+        cycles = _cycles(tiling, of, chip, element_bytes, k)
         total = ceil(tiles / chip.compute_units) * cycles
         # Of equally fast ones that which reads the least from memory.
         found = total, sum(tiling.block), tiling
@@ -115,18 +143,41 @@ def default_tiling(
 def _legal(
     intrinsic: Intrinsic, chip: Architecture, element_bytes: int, k: int, loads: Loads
 ) -> Iterator[Tiling]:
+    stages = (2, 1) if chip.wide_loads_to_lds else (1,)
+    for block_m, block_n, stage in product(_BLOCKS, _BLOCKS, stages):
+        waves = _waves(block_m, block_n, intrinsic)
+        if waves is not None:
+            yield from _steps((block_m, block_n), waves, stage, intrinsic, chip, element_bytes, k,
+                              loads)  # fmt: skip
+
+
+def _uneven(
+    intrinsic: Intrinsic, smaller: Intrinsic | None, chip: Architecture, element_bytes: int, k: int,
+    loads: Loads,
+) -> Iterator[Tiling]:  # fmt: skip
+    """The legal ones of large tiles that are no powers of two."""
+    for (block, stages), waves in _UNEVEN.items():
+        if (stages == 2) != chip.wide_loads_to_lds or intrinsic.blocks > 1:
+            continue
+        found = list(_steps(block, waves, stages, intrinsic, chip, element_bytes, k, loads))
+        if not found and smaller is not None:
+            found += _steps(block, waves, stages, smaller, chip, element_bytes, k, loads)
+        yield from found
+
+
+def _steps(
+    block: tuple[int, int], waves: tuple[int, int], stages: int, intrinsic: Intrinsic,
+    chip: Architecture, element_bytes: int, k: int, loads: Loads,
+) -> Iterator[Tiling]:  # fmt: skip
+    """The legal tilings of a block, with one cache line of K a step or two."""
     k_pack = natural_k_pack(intrinsic)
     least = 2 * k_pack * intrinsic.k * element_bytes
-    stages = (2, 1) if chip.wide_loads_to_lds else (1,)
-    for block_m, block_n, wanted, stage in product(_BLOCKS, _BLOCKS, _ROW_BYTES, stages):
+    for wanted in _ROW_BYTES:
         row_bytes = max(wanted, least)
         while row_bytes > least and row_bytes // 2 >= k * element_bytes:
             row_bytes //= 2
-        waves = _waves(block_m, block_n, intrinsic)
-        if waves is None:
-            continue
         k_step = row_bytes // element_bytes
-        tiling = Tiling((block_m, block_n), k_step, waves, intrinsic.name, k_pack, stages=stage)
+        tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
         share = tiling.lds_bytes(element_bytes, intrinsic.blocks) / chip.lds_bytes
         if wanted > _ROW_BYTES[1] and share > _LONG_SHARE:
             continue

@@ -16,7 +16,7 @@ from mfmadsl.argument import check_type
 from mfmadsl.model import DEFAULT_ARCH, Architecture, Intrinsic, architecture, unscaled
 from mfmadsl.passes.annotation import DIES, EDGES, GROUP, PIPELINE, SWIZZLE, WORKGROUPS
 from mfmadsl.prim_func import prim_func
-from mfmadsl.schedule.choice import Shape, default_tiling
+from mfmadsl.schedule.choice import Shape, default_tiling, smaller_one
 from mfmadsl.schedule.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
@@ -87,8 +87,8 @@ def schedule_gemm(
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
         product = normalise(sch, block)
-        chosen = instruction_of(product, intrinsic, tiling, chip)
-        _Builder(sch, product, chosen, _tiling(product, chosen, chip, tiling), chip).build()
+        chosen, taken = _chosen(product, intrinsic, tiling, chip)
+        _Builder(sch, product, chosen, taken, chip).build()
 
 
 def gemm_tiling(
@@ -101,7 +101,7 @@ def gemm_tiling(
     function = prepared(prim_func("workload", workload, ScheduleError))
     sch = s_tir.Schedule(function)
     product = normalise(sch, sch.get_sblock(product_nest(function).name))
-    return _tiling(product, instruction_of(product, intrinsic, None, chip), chip, None)
+    return _chosen(product, intrinsic, None, chip)[1]
 
 
 def is_multiple(extent: Extent, tile: int) -> bool:
@@ -113,24 +113,30 @@ def _bytes(dtype: str) -> int:
     return int(tvm.DataType(dtype).bits) // 8
 
 
-def _tiling(
-    product: Product, intrinsic: Intrinsic, chip: Architecture, tiling: Tiling | None
-) -> Tiling:
+def _chosen(
+    product: Product, asked: Intrinsic | str | None, tiling: Tiling | None, chip: Architecture
+) -> tuple[Intrinsic, Tiling]:
+    """The instruction and the tiling that are asked for, or chosen."""
+    intrinsic = instruction_of(product, asked, tiling, chip)
     size = max(_bytes(dtype) for dtype in product.types[:2])
     s, m, n, k = (number(extent) for extent in product.extents)
-    if tiling is None:
-        return default_tiling(
-            Shape(m, n, k, s), intrinsic, chip, size, _loads(product, chip, intrinsic.blocks)
-        )
-    check_values(tiling)
-    steps = None if k is None else -(-k // tiling.k_step)
-    check_tiling(tiling, intrinsic, chip, size, steps)
-    return tiling
+    if tiling is not None:
+        check_values(tiling)
+        steps = None if k is None else -(-k // tiling.k_step)
+        check_tiling(tiling, intrinsic, chip, size, steps)
+        return intrinsic, tiling
+    smaller = smaller_one(intrinsic, chip.name) if asked is None else None
+    found = default_tiling(
+        Shape(m, n, k, s), intrinsic, chip, size, _loads(product, chip, intrinsic.blocks), smaller
+    )
+    if smaller is not None and found.instruction == smaller.name:
+        return smaller, found
+    return intrinsic, found
 
 
 def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
     """How the operands come from memory, as far as their strides tell."""
-    shifted, direct = [], chip.wide_loads_to_lds
+    shifted, turned, direct = [], [], chip.wide_loads_to_lds
     for memory, dtype in zip(product.memory[:2], product.types[:2], strict=True):
         size, distance = _bytes(dtype), memory.distance
         odd = not isinstance(distance, int) or distance * size % 4 != 0
@@ -139,7 +145,8 @@ def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
         whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
         direct = direct and memory.axis is not None and not shifted[-1]
         direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
-    return Loads(direct, (shifted[0], shifted[1]))
+        turned.append(along_rows and not (reads_turned(chip, size) and blocks == 1))
+    return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]))
 
 
 @dataclass(frozen=True)

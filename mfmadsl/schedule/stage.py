@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 from types import ModuleType
 
 import tvm
@@ -25,6 +25,8 @@ from mfmadsl.tvm_refusal import tvm_refusal
 
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
 _GROUP = 16  # bytes of rows that it takes together
+_LINE = 128  # bytes that are fetched at once
+_TOGETHER = 8  # groups of rows whose halves of a chunk are put at a time
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ def copy_to_lds(
         sch.reorder(k, rows)
         inner = _along_k(sch, k, rows, counts[::-1], size, threads)
     elif memory.axis in ("i", "j"):
-        inner = _turning(sch, rows, k, counts, size, threads, blocks)
+        # TVM tells how long a tile is, of which a part stands behind a matrix, for numbers only.
+        known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
+        inner = _turning(sch, rows, k, counts, size, threads, blocks, known)
     else:
         inner = _along_k(sch, rows, k, counts, size, threads, blocks)
     if blocks > 1:
@@ -112,29 +116,64 @@ def _along_k(
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all."""
     width = max(CHUNK // size, 1)
-    while width > 1 and (counts[1] % width or blocks * prod(counts) < width * threads):
+    while width > 1 and (counts[1] % width or _leaves_idle(blocks * prod(counts), width, threads)):
         width //= 2
     chunk, inside = sch.split(k, [None, width])
     return [sch.fuse(rows, chunk), inside]
 
 
+def _leaves_idle(pieces: int, width: int, threads: int) -> bool:
+    """Whether some of the threads would take so many pieces at once and others none, though all of
+    them were done sooner with half as many at once."""
+
+    def most(each: int) -> int:
+        return ceil(pieces / (each * threads)) * each
+
+    return pieces < width * threads and most(width) > most(width // 2)
+
+
 def _turning(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    blocks: int,
+    blocks: int, known: bool,
 ) -> list[LoopRV]:  # fmt: skip
-    """[units, what a thread copies of each]: a few k of a few rows.
+    """[units, what a thread copies of each]: a few k of a few rows, of which the matrix has a
+    `known` number or not.
 
     Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
-    conflicts, and fetch whole cache lines.
+    conflicts, and fetch whole cache lines. Of groups of rows that are no power of two they take a
+    part that is one: so bits of a lane's number tell where it writes.
     """
     of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
-    while of_rows > 1 and (counts[0] % of_rows or blocks * prod(counts) < of_k * of_rows * threads):
+    pieces = blocks * prod(counts) // of_k
+    while of_rows > 1 and (counts[0] % of_rows or _leaves_idle(pieces, of_rows, threads)):
         of_rows //= 2
     halves = min(max(1, CHUNK // _PIECE), counts[1] // of_k)
     k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])
     group, rows_inside = sch.split(rows, [None, of_rows])
-    sch.reorder(k_chunk, group, half, k_inside, rows_inside)
-    return [sch.fuse(k_chunk, group, half), k_inside, rows_inside]
+    groups, chunks = counts[0] // of_rows, counts[1] // (of_k * halves)
+    side = groups & -groups
+    if known:
+        side = _side(groups, chunks * halves * blocks, of_rows * size, threads)
+    several, group = sch.split(group, [None, side])
+    apart = min(max(1, _TOGETHER // side), chunks & -chunks)
+    far, k_chunk = sch.split(k_chunk, [apart, None])
+    sch.reorder(several, k_chunk, far, group, half, k_inside, rows_inside)
+    return [sch.fuse(several, k_chunk, far, group, half), k_inside, rows_inside]
+
+
+def _side(groups: int, others: int, group_bytes: int, threads: int) -> int:
+    """How many groups of rows neighbouring threads take, each of so many others: a power of two.
+
+    Some threads may find no group there, as long as others have no more to do for it.
+    """
+    if not groups & (groups - 1):
+        return groups
+    side = _LINE // group_bytes
+    while side > groups & -groups and (
+        ceil(ceil(groups / side) * side * others / threads) > ceil(groups * others / threads)
+    ):
+        side //= 2
+    return side
 
 
 def load_fragments(

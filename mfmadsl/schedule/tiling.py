@@ -21,10 +21,12 @@ _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to nee
 @dataclass(frozen=True)
 class Loads:
     """How A and B come from memory: `direct` if all of it may go straight into the LDS, `shifted`
-    for each whether its rows start anywhere, so that words are to be moved into place."""
+    for each whether its rows start anywhere, so that words are to be moved into place, and `turned`
+    for each whether rows are turned around on the way."""
 
     direct: bool = False
     shifted: tuple[bool, bool] = (False, False)
+    turned: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,10 @@ class Tiling:
         fetched = 0 if straight else ceil(sum(self.block) * row_bytes / threads / _WORD)
         shifted = sum(rows for rows, odd in zip(self.block, loads.shifted, strict=True) if odd)
         fetched += ceil(shifted * row_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
+        # What was turned around is swizzled by more bits of a row: reads have more addresses.
+        turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
         sums = tiles[0] * tiles[1] * intrinsic.c.register_count
-        return sums + 2 * fragments + fetched + _OTHER_REGISTERS * self.stages
+        return sums + 2 * fragments + fetched + turned + _OTHER_REGISTERS * self.stages
 
 
 def lane_bytes(operand: Operand) -> int:
@@ -180,10 +184,10 @@ def check_tiling(
 def check_values(tiling: Tiling) -> None:
     """Raise ScheduleError for values that are wrong whatever the instruction and the chip."""
     _check_types(tiling)
-    numbers = {
-        "block": tiling.block, "waves": tiling.waves, "k_step": (tiling.k_step,),
-        "k_pack": (tiling.k_pack,),
-    }  # fmt: skip
+    for size in tiling.block:
+        if size < 1:
+            raise _illegal(f"block: {size} is no positive number")
+    numbers = {"waves": tiling.waves, "k_step": (tiling.k_step,), "k_pack": (tiling.k_pack,)}
     for name, values in numbers.items():
         for value in values:
             if value < 1 or value & (value - 1):

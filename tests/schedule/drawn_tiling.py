@@ -51,7 +51,7 @@ def _tried(generator: np.random.Generator, intrinsic: Intrinsic, size: int) -> T
     least = max(2 * k_pack * intrinsic.k, 16 // size)
     split_k = one_of(1, 1, 1, 2, 3)
     return Tiling(
-        block=(one_of(16, 32, 32), one_of(16, 32, 32)),
+        block=(one_of(16, 32, 32, 48, 80, 96), one_of(16, 32, 32, 48, 80, 96)),
         k_step=least * one_of(1, 1, 2),
         waves=(one_of(1, 1, 2), one_of(1, 1, 2)),
         instruction=intrinsic.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tvm import te
 
 from mfmadsl.backend import build
+from mfmadsl.model import ARCHITECTURES
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
 from tests.schedule.gemm.workloads import FP8, Workload
 
@@ -25,7 +27,7 @@ GOOD = Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)
          "4 x 8 waves of 64 lanes are 2048 threads, more than the 1024 of a workgroup"),
         ({"waves": (1, 2), "k_step": 32},
          "needs about 696 registers a lane, more than the 512 that 128 threads leave it on gfx942"),
-        ({"block": (96, 256)}, "block: 96 is no power of two"),
+        ({"block": (96, 256)}, "96 of M for 2 waves are no whole tiles of mfma_f32_32x32x8_f16"),
         ({"block": (32, 256)}, "32 of M for 2 waves are no whole tiles of mfma_f32_32x32x8_f16"),
         ({"k_pack": 4}, "k_pack=4 makes LDS reads of 32 bytes, but the widest have 16"),
         ({"k_step": 16}, "k_step=16 is 32 bytes; mfma_f32_32x32x8_f16 needs a multiple of 64"),
@@ -61,8 +63,20 @@ def test_there_is_a_legal_default_for_every_chip_and_type(arch: str, kind: str, 
     gemm_schedule(workload, arch=arch, tiling=tiling)  # raises nothing
 
 
-def test_large_products_take_the_largest_tile() -> None:
-    assert gemm_tiling(LARGE.function()) == GOOD
+def test_products_that_fill_the_chip_with_it_take_the_largest_tile() -> None:
+    assert gemm_tiling(Workload(4096, 4864, 4096).function()) == GOOD
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("size", [4096, 5120, 8192])
+def test_large_products_use_the_chip(arch: str, kind: str, size: int) -> None:
+    """Of what its compute units multiply in so many rounds, nearly all belongs to the product."""
+    tiling = gemm_tiling(Workload(size, size, size, kind, kind).function(), arch=arch)
+    tiles = ceil(size / tiling.block[0]) * ceil(size / tiling.block[1])
+    units = ARCHITECTURES[arch].compute_units
+    taken = ceil(tiles / units) * units * tiling.block[0] * tiling.block[1]
+    assert size * size / taken >= 0.95
 
 
 @pytest.mark.parametrize("m", [4, 16])
