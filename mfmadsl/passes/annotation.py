@@ -24,7 +24,7 @@ GROUP, DIES, WORKGROUPS = (f"mfmadsl.grid.{name}" for name in ("group", "dies", 
 
 _MOST = (1 << 31) - 1
 _NUMBERS = {
-    PIPELINE: (1, 2), SWIZZLE: (0, 1), GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
+    PIPELINE: (1, 4), SWIZZLE: (0, 1), GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
 }  # fmt: skip
 
 

@@ -43,6 +43,7 @@ from tvm.tirx import (
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes import device
+from mfmadsl.passes.direct_turns import direct_turns
 from mfmadsl.passes.expression import Node, constant, substitute
 from mfmadsl.passes.fill import filled_here
 from mfmadsl.passes.order import Piece, one, split, spread
@@ -156,7 +157,9 @@ class Turns:
         """The statements that stand in place of the loop."""
         if len(self.traffic.steps) == 1:
             body = self._in_turn()
-        elif self.stages == 2:
+        elif self.traffic.direct and self.traffic.landing and not self.always:
+            body = direct_turns(self, self.traffic.landing, self.traffic.direct)
+        elif self.stages > 1:
             body = self._two_tiles()
         else:
             body = self._one_tile()
@@ -166,6 +169,14 @@ class Turns:
             guarded = IfThenElse(self.loop.extent > 0, SeqStmt(body), None)
             return SeqStmt([*self._allocations(), guarded])
         return SeqStmt([*self._allocations(), *body])
+
+    def another(self, name: str) -> Tiles:
+        """A place more for each tile, called after the tile and `name`."""
+        tiles = {p.buffer.__chandle__(): p.buffer for p in self.traffic.puts}
+        return {
+            handle: tirx.decl_buffer(b.shape, b.dtype, f"{b.name}_{name}", scope="shared")
+            for handle, b in tiles.items()
+        }
 
     def _allocations(self) -> list[AllocBuffer]:
         own = list(self.traffic.main.allocations)
@@ -177,7 +188,7 @@ class Turns:
         own += [f.allocation() for f in self.traffic.fetches]
         return own
 
-    def _entry(self) -> list[Stmt]:
+    def entry(self) -> list[Stmt]:
         """Values that stay the same; and nobody still reads a tile of the loop's last run."""
         binds: list[Stmt] = [
             *self.traffic.places.binds,
@@ -189,7 +200,7 @@ class Turns:
         first: list[Stmt] = [device.priority(1), device.keep_order()] if self.fills else []
         return [*first, *binds, *([device.barrier()] if self.again else [])]
 
-    def _filled(self) -> list[Stmt]:
+    def filled(self) -> list[Stmt]:
         """The fills, under the first fetch."""
         if not self.fills:
             return []
@@ -205,7 +216,7 @@ class Turns:
 
         zero, t = self.number(0), Var("turn", self.dtype)
         fetched = self.fetched(self.turn(zero), True)
-        out = [*self._entry(), *fetched, *self._filled(), *worked(zero, True)]
+        out = [*self.entry(), *fetched, *self.filled(), *worked(zero, True)]
         if constant(self.last) != 0:
             fetched = self.fetched(self.turn(t + 1), False)
             body = SeqStmt([*fetched, device.barrier(), *worked(t + 1, False)])
@@ -223,7 +234,7 @@ class Turns:
     def _start(self) -> list[Stmt]:
         """Turn 0 in the LDS, its first fragments in registers, and turn 1 on its way to them."""
         zero = self.turn(self.number(0))
-        out = [*self._entry(), *self.fetched(zero, True), *self._filled(), *self.stored(zero, True)]
+        out = [*self.entry(), *self.fetched(zero, True), *self.filled(), *self.stored(zero, True)]
         if constant(self.last) != 0:
             # LLVM would fetch both at once, and so each wave its second turn before others' first.
             out += [device.keep_order(), *self.fetched(self._second(), False)]
@@ -261,30 +272,21 @@ class Turns:
         ]  # fmt: skip
 
     def _two_tiles(self) -> list[Stmt]:
-        tiles = {p.buffer.__chandle__(): p.buffer for p in self.traffic.puts}
-        odd = {
-            handle: tirx.decl_buffer(b.shape, b.dtype, f"{b.name}_odd", scope="shared")
-            for handle, b in tiles.items()
-        }
+        odd = self.another("odd")
         stages: tuple[Tiles, Tiles] = ({}, odd)
-        out: list[Stmt] = [AllocBuffer(b) for b in odd.values()]
-        out += self._start_direct(odd) if self.traffic.direct else self._start()
-        step = self._direct_turn if self.traffic.direct else self._turn_of_two
+        out: list[Stmt] = [*(AllocBuffer(b) for b in odd.values()), *self._start()]
         count = constant(self.loop.extent)
         if count is None or count > 1:
             pair = Var("pair", self.dtype)
             body = []
             for stage in (0, 1):
-                body += step(pair * 2 + stage, stages[stage], stages[1 - stage])
+                body += self._turn_of_two(pair * 2 + stage, stages[stage], stages[1 - stage])
             pairs = (
                 tirx.floordiv(self.loop.extent, self.number(2))
                 if count is None
                 else self.number(count // 2)
             )
             out.append(For(pair, self.number(0), pairs, ForKind.SERIAL, SeqStmt(body)))
-        if self.traffic.direct:
-            # Nothing may land after this tile is done.
-            out.append(device.wait_for_memory(self.chip))
         # Of an even number of turns the last has fetched and read once more than it had to:
         # cheaper than the code of another one.
         rest = self._finish(self.last)
@@ -302,36 +304,4 @@ class Turns:
             *self._inner(t, tiles, moves),
             device.wait_for_lds(self.chip), device.barrier(),
             *spread(self.computing(len(self.traffic.steps) - 1, t), reads),
-        ]  # fmt: skip
-
-    def _start_direct(self, odd: Tiles) -> list[Stmt]:
-        assert self.traffic.direct is not None
-        zero = self.turn(self.number(0))
-        out = self._entry()
-        if self.last_first or self.always:  # elements past an edge are cleared in registers
-            out += [*self.fetched(zero, True), *self._filled(), *self.stored(zero, True)]
-        else:
-            out += [
-                *(load.move(zero, {}) for load in self.traffic.direct),
-                *self._filled(),
-                device.wait_for_memory(self.chip),
-            ]
-        out.append(device.barrier())
-        if constant(self.last) != 0:
-            ahead = self._second()
-            out += [load.move(ahead, odd) for load in self.traffic.direct]
-        return [*out, *(s for p in self.reads_of(0, zero, {}) for s in p.statements)]
-
-    def _direct_turn(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
-        assert self.traffic.direct is not None
-        following = self.turn(tirx.min(t + 1, self.last))
-        ahead = self.turn(tirx.min(t + 2, self.last))
-        pieces = [
-            *self.reads_of(0, following, others),
-            *(Piece((load.move(ahead, tiles),), 2) for load in self.traffic.direct),
-        ]
-        return [
-            *self._inner(t, tiles),
-            device.wait_for_lds(self.chip), device.wait_for_memory(self.chip), device.barrier(),
-            *spread(self.computing(len(self.traffic.steps) - 1, t), pieces),
         ]  # fmt: skip

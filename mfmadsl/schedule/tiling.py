@@ -13,6 +13,9 @@ from mfmadsl.schedule.limits import check_lds, check_threads
 CHUNK = 16
 """Bytes of the widest LDS access of a lane."""
 
+MOST_STAGES = 4
+"""Of tiles in the LDS; more is more than an LDS of today holds of any that are worth it."""
+
 _WORD = 4
 _SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
 _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
@@ -188,8 +191,8 @@ def check_values(tiling: Tiling) -> None:
         for value in values:
             if value < 1 or value & (value - 1):
                 raise _illegal(f"{name}: {value} is no power of two")
-    if tiling.stages not in (1, 2):
-        raise _illegal(f"stages: there are 1 and 2, not {tiling.stages}")
+    if not 1 <= tiling.stages <= MOST_STAGES:
+        raise _illegal(f"stages: there are 1 to {MOST_STAGES}, not {tiling.stages}")
     if tiling.stages == 2 and tiling.split_k > 1:
         raise _illegal("stages: two of them need to know the number of steps, which split_k hides")
     for name, value in (("split_k", tiling.split_k), ("group", tiling.group)):
