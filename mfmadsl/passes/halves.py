@@ -8,7 +8,7 @@ the turn, and so is all that both halves share, which stays in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tvm.tirx import BufferStore
 
@@ -23,13 +23,14 @@ Element = tuple[int, int]
 """A register: the handle of its array, and its number there."""
 
 
-def in_halves(steps: Sequence[RegisterStep]) -> list[RegisterStep] | None:
-    """The register steps of the first half of the sums, then those of the second.
+def in_halves(steps: Sequence[RegisterStep]) -> Iterator[list[RegisterStep]]:
+    """Ways to take the register steps of the first half of the sums, then those of the second.
 
-    None for steps that are too short for it, or that compute anything but sums.
+    The first has two steps in one, which are as long as those that were halved; the second takes
+    fewer registers. There is none of steps that are too short, or compute anything but sums.
     """
     if any(not is_matrix(s.value) for step in steps for s in step.computing):
-        return None
+        return
     sums = list(dict.fromkeys(_sum(s) for s in steps[0].computing))
     first = set(sums[: len(sums) // 2])
     computing = [
@@ -37,15 +38,26 @@ def in_halves(steps: Sequence[RegisterStep]) -> list[RegisterStep] | None:
         for half in (True, False)
         for step in steps
     ]
+    pairs = [[*a, *b] for a, b in zip(computing[::2], computing[1::2], strict=True)]
+    for products in (pairs, computing) if len(steps) % 2 == 0 else (computing,):
+        made = _with_reads(products, [read for step in steps for read in step.reads])
+        if made is not None:
+            yield made
+
+
+def _with_reads(
+    computing: Sequence[list[BufferStore]], reads: Sequence[BufferStore]
+) -> list[RegisterStep] | None:
+    """Steps that read what they are the first to use; None if they cannot follow each other."""
     if any(len(products) < LEAST for products in computing):
         return None
-    waiting = [(read, set(_written(read))) for step in steps for read in step.reads]
+    waiting = [(read, set(_written(read))) for read in reads]
     found = []
     for products in computing:
         used = {element for s in products for element in _used(s)}
-        reads = [read for read, brings in waiting if brings & used]
+        own = tuple(read for read, brings in waiting if brings & used)
         waiting = [(read, brings) for read, brings in waiting if not brings & used]
-        found.append(RegisterStep(tuple(reads), tuple(products)))
+        found.append(RegisterStep(own, tuple(products)))
     last = {element for s in computing[-1] for element in _used(s)}
     if waiting or any(last.intersection(_written(read)) for read in found[0].reads):
         return None  # the next turn's first fragments come under the last step of this one

@@ -290,12 +290,12 @@ class Traffic:
 
     def _order(self) -> tuple[Sequence[RegisterStep], bool]:
         """The register steps, and whether they take the sums by halves, if registers do."""
-        halves = in_halves(self.main.steps) if self.direct and not self.kernel.lean else None
-        if halves is None:
-            return self.main.steps, False
-        needed = sum_words(halves) + words(halves) + _OTHER_REGISTERS
-        fits = words(halves) <= words(self.main.steps) or needed <= self.kernel.registers
-        return (halves, True) if fits else (self.main.steps, False)
+        if self.direct and not self.kernel.lean:
+            for halves in in_halves(self.main.steps):
+                needed = sum_words(halves) + words(halves) + _OTHER_REGISTERS
+                if needed <= self.kernel.registers:
+                    return halves, True
+        return self.main.steps, False
 
     def _landing(self, steps: Sequence[RegisterStep], halves: bool, stages: int) -> Landing | None:
         if not self.direct:
