@@ -15,7 +15,6 @@ tile again, which is waited for in the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tvm import tirx
 from tvm.tirx import AllocBuffer, Expr, For, ForKind, IfThenElse, SeqStmt, Stmt, Var
@@ -25,18 +24,16 @@ from mfmadsl.passes.direct import DirectLoad
 from mfmadsl.passes.expression import constant
 from mfmadsl.passes.landing import Landing
 from mfmadsl.passes.order import Piece, spread
-
-if TYPE_CHECKING:
-    from mfmadsl.passes.turns import Tiles, Turns
+from mfmadsl.passes.parts import Parts, Tiles
 
 
-def direct_turns(turns: Turns, landing: Landing, loads: Sequence[DirectLoad]) -> list[Stmt]:
+def direct_turns(turns: Parts, landing: Landing, loads: Sequence[DirectLoad]) -> list[Stmt]:
     """The statements that stand in place of the loop."""
     return _DirectTurns(turns, landing, loads).emit()
 
 
 class _DirectTurns:
-    def __init__(self, turns: Turns, landing: Landing, loads: Sequence[DirectLoad]) -> None:
+    def __init__(self, turns: Parts, landing: Landing, loads: Sequence[DirectLoad]) -> None:
         self.turns, self.landing, self.loads = turns, landing, loads
         self.places: list[Tiles] = [{}]
         self.places += [turns.another(f"stage_{n}") for n in range(1, landing.stages)]

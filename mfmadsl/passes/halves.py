@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tvm.tirx import BufferStore
 
 from mfmadsl.passes.expression import bits_of, elements_of, loads_of
-from mfmadsl.passes.matrix import is_matrix
+from mfmadsl.passes.matrix import are_apart, is_matrix
 from mfmadsl.passes.register_step import RegisterStep
 
 LEAST = 4
@@ -29,7 +29,8 @@ def in_halves(steps: Sequence[RegisterStep]) -> Iterator[list[RegisterStep]]:
     The first has two steps in one, which are as long as those that were halved; the second takes
     fewer registers. There is none of steps that are too short, or compute anything but sums.
     """
-    if any(not is_matrix(s.value) for step in steps for s in step.computing):
+    products = [s for step in steps for s in step.computing]
+    if not all(is_matrix(s.value) for s in products) or not are_apart(products):
         return
     sums = list(dict.fromkeys(_sum(s) for s in steps[0].computing))
     first = set(sums[: len(sums) // 2])
@@ -39,8 +40,8 @@ def in_halves(steps: Sequence[RegisterStep]) -> Iterator[list[RegisterStep]]:
         for step in steps
     ]
     pairs = [[*a, *b] for a, b in zip(computing[::2], computing[1::2], strict=True)]
-    for products in (pairs, computing) if len(steps) % 2 == 0 else (computing,):
-        made = _with_reads(products, [read for step in steps for read in step.reads])
+    for cut in (pairs, computing) if len(steps) % 2 == 0 else (computing,):
+        made = _with_reads(cut, [read for step in steps for read in step.reads])
         if made is not None:
             yield made
 
