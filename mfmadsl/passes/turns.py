@@ -11,8 +11,8 @@ of the next turn's first, under this turn's last:
                                           barrier: turn t + 1 is there
                                           read fragments 0 of turn t + 1
 
-With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn; loads
-may then go straight into it.
+With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn. Loads
+that go straight into it have turns of their own (`direct_turns`).
 
 If the last turn has edges to take care of it comes first, so that the loop has none; a loop that is
 no sum, whose turns have an order, takes care of them in each.
