@@ -10,7 +10,7 @@ unit, and knows both (docs/emulator.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
@@ -21,7 +21,7 @@ from tvm.tirx import Evaluate
 import mfmadsl
 from benchmarks.gemm.compare import ORDER_NAMES, SIZES, Case
 from benchmarks.gemm.loop import measure
-from mfmadsl.passes import device, pipeline, turns
+from mfmadsl.passes import device, landing, parts, pipeline, traffic, turns
 from mfmadsl.passes.order import Piece
 from mfmadsl.schedule import Tiling, stage
 
@@ -58,24 +58,53 @@ def never(*_: Any) -> bool:
     return False
 
 
+def burst() -> ExitStack:
+    """Moves in a burst, in all of the loops that there are."""
+    stack = ExitStack()
+    for module in (turns, parts):
+        stack.enter_context(patch.object(module, "spread", in_a_burst))
+    return stack
+
+
+def waits_of_llvm(straight: bool) -> Any:
+    """No waits of ours; but LLVM does not wait for what goes straight into the LDS."""
+    waits: dict[str, Any] = {"wait_for_lds": nothing} if straight else {
+        "wait_for_lds": nothing, "wait_for_memory": nothing
+    }  # fmt: skip
+    return patch.multiple(device, **waits)
+
+
+def waits_for_all() -> Any:
+    """Each wait for memory is one for all that is under way."""
+    return patch.object(landing.Landing, "under_way", lambda *_: 0)
+
+
+def no_halves() -> Any:
+    """Register steps follow K, of all sums."""
+    return patch.object(traffic, "in_halves", none)
+
+
 FULL = Variant("the kernel")
 COMMON = [
     Variant("LLVM orders the loop", patched=lambda: patch.object(device, "keep_order", nothing)),
-    Variant("reads and moves in a burst",
-            patched=lambda: patch.object(turns, "spread", in_a_burst)),
-    Variant("LLVM waits before each use",
-            patched=lambda: patch.multiple(device, wait_for_lds=nothing, wait_for_memory=nothing)),
+    Variant("reads and moves in a burst", patched=burst),
     Variant("LLVM fills the sums", patched=lambda: patch.object(pipeline, "fills_at_end", none)),
     Variant("no swizzle", lambda t: replace(t, swizzle=False)),
     Variant("64 bytes of K a step", lambda t: replace(t, k_step=t.k_step // 2)),
 ]  # fmt: skip
 OF_CASE = {
     "gfx942.f16.bt": [
+        Variant("LLVM waits before each use", patched=lambda: waits_of_llvm(False)),
         Variant("no k-packing", lambda t: replace(t, k_pack=1)),
         Variant("128x128 tiles", lambda t: replace(t, block=(128, 128), waves=(2, 2))),
     ],
-    "gfx942.f16.kn": [],
+    "gfx942.f16.kn": [
+        Variant("LLVM waits before each use", patched=lambda: waits_of_llvm(False)),
+    ],
     "gfx950.f16.kn": [
+        Variant("LLVM waits for fragments", patched=lambda: waits_of_llvm(True)),
+        Variant("waits for all loads", patched=waits_for_all),
+        Variant("all sums in each register step", patched=no_halves),
         Variant("one tile in the LDS, through registers", lambda t: replace(t, stages=1)),
         Variant(
             "that, and no transposing reads",

@@ -132,6 +132,15 @@ define i32 @mfmadsl.buffer.to.lds(ptr addrspace(1) %base, i64 %origin, i64 %size
   ret i32 0
 }
 
+; A barrier for waves that have waited for themselves: at one that releases LDS, LLVM waits for all loads straight into it.
+
+define i32 @mfmadsl.meet() alwaysinline {
+  fence syncscope("wavefront") release
+  call void @llvm.amdgcn.s.barrier()
+  fence syncscope("wavefront") acquire
+  ret i32 0
+}
+
 ; For blocks of 16 lanes: each has eight bytes of rows of 16 elements at its address, and gets its column (gfx950).
 
 define <2 x i32> @mfmadsl.read.transposed.16(ptr addrspace(3) %base, i32 %offset) alwaysinline {
@@ -200,6 +209,7 @@ define float @mfmadsl.value.float8_e5m2(i32 %bits) alwaysinline {
   ret float %value
 }
 
+declare void @llvm.amdgcn.s.barrier()
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
 declare ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1), i16, i64, i32)

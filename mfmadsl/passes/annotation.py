@@ -24,7 +24,7 @@ GROUP, DIES, WORKGROUPS = (f"mfmadsl.grid.{name}" for name in ("group", "dies", 
 
 _MOST = (1 << 31) - 1
 _NUMBERS = {
-    PIPELINE: (1, 2), SWIZZLE: (0, 1), GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
+    PIPELINE: (1, 4), SWIZZLE: (0, 1), GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
 }  # fmt: skip
 
 
@@ -44,7 +44,9 @@ def check_annotations(function: PrimFunc) -> None:
             least, most = _NUMBERS[name]
             number = value if isinstance(value, int) else getattr(value, "value", None)
             if not isinstance(number, int) or not least <= number <= most:
-                limit = f"{least} or {most}" if most <= 2 else f"a number from {least} to 2^31 - 1"
+                highest = "2^31 - 1" if most == _MOST else str(most)
+                few = most - least < 2
+                limit = f"{least} or {most}" if few else f"a number from {least} to {highest}"
                 raise LoweringError(f"annotation {name}: is {limit}, not {value}")
         elif name.startswith("mfmadsl."):
             known = ", ".join([*_NUMBERS, EDGES])

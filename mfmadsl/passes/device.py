@@ -70,6 +70,11 @@ def barrier() -> Evaluate:
     return _effect("llvm.amdgcn.s.barrier")
 
 
+def meeting() -> Evaluate:
+    """All waves of the workgroup are here; each has waited for its own accesses of the LDS."""
+    return Evaluate(call("int32", "meet"))
+
+
 def keep_order() -> Evaluate:
     """LLVM's scheduler moves nothing across this."""
     return _effect("llvm.amdgcn.sched.barrier", i32(0))
@@ -80,9 +85,13 @@ def wait_for_lds(chip: Architecture) -> Evaluate:
     return _wait(chip.waits(lgkmcnt=0))
 
 
-def wait_for_memory(chip: Architecture) -> Evaluate:
-    """All loads from memory of this wave are done."""
-    return _wait(chip.waits(vmcnt=0))
+def wait_for_memory(chip: Architecture, under_way: int = 0) -> Evaluate:
+    """All loads from memory of this wave are done, but for so many of the youngest.
+
+    More than the counter can count are never under way: the chip does not issue them.
+    """
+    largest = next(c.largest for c in chip.wait_counters if c.name == "vmcnt")
+    return _wait(chip.waits(vmcnt=min(under_way, largest)))
 
 
 def priority(level: int) -> Evaluate:

@@ -86,8 +86,19 @@ def _by_turns(products: Sequence[BufferStore]) -> Iterator[BufferStore]:
     for statement in products:
         key = statement.buffer.__chandle__(), elements_of(statement.indices[0])[0]
         chains.setdefault(key, []).append(statement)
+    if not are_apart(products):
+        yield from products
+        return
+    for turn in range(max(map(len, chains.values()), default=0)):
+        for chain in chains.values():
+            if turn < len(chain):
+                yield chain[turn]
+
+
+def are_apart(products: Sequence[BufferStore]) -> bool:
+    """Whether no matrix instruction takes the sums of another one as its factor."""
     targets = {s.buffer.__chandle__() for s in products}
-    independent = all(
+    return all(
         load.source.__chandle__() not in targets
         or (
             load.source.same_as(s.buffer)
@@ -96,10 +107,3 @@ def _by_turns(products: Sequence[BufferStore]) -> Iterator[BufferStore]:
         for s in products
         for load in loads_of(s.value)
     )
-    if not independent:
-        yield from products
-        return
-    for turn in range(max(map(len, chains.values()), default=0)):
-        for chain in chains.values():
-            if turn < len(chain):
-                yield chain[turn]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -45,15 +46,20 @@ from mfmadsl.passes.expression import (
     variables_of,
 )
 from mfmadsl.passes.fetch import Fetch, inside, loadable
+from mfmadsl.passes.halves import in_halves, sum_words, words
+from mfmadsl.passes.landing import Landing, landing
 from mfmadsl.passes.loop import Loop
 from mfmadsl.passes.main_loop import MainLoop, main_loop
+from mfmadsl.passes.pieces import reads_of_pieces
 from mfmadsl.passes.places import Places, Swizzle
 from mfmadsl.passes.put import Home, Put
+from mfmadsl.passes.register_step import RegisterStep
 from mfmadsl.passes.room import copied_by_all, reading_from, tiles_with_room
 from mfmadsl.passes.swizzle import Access, choose, span
 from mfmadsl.passes.unrolled import store_of
 
 _WIDEST = 16  # bytes of an access
+_OTHER_REGISTERS = 48  # a lane's, beside sums and fragments
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,13 @@ class Kernel:
     analyzer: Analyzer
     chip: Architecture
     lean: bool = False
+
+    @property
+    def registers(self) -> int:
+        """How many a lane has, if a compute unit has but one workgroup."""
+        threads = prod(self.threads.extents.values())
+        waves = ceil(threads / self.chip.wave_size)
+        return self.chip.registers // max(1, ceil(waves / self.chip.simds))
 
 
 class Traffic:
@@ -124,11 +137,12 @@ class Traffic:
         )
         self.fetches, home = self._fetches(elements)
         self.puts = self._puts(elements, home)
+        self.direct = self._direct() if stages > 1 else None
+        steps, halves = self._order()
         self.steps = [
-            ([self._placed(r) for r in step.reads], list(step.computing))
-            for step in self.main.steps
+            ([self._placed(r) for r in step.reads], list(step.computing)) for step in steps
         ]
-        self.direct = self._direct() if stages == 2 else None
+        self.landing = self._landing(steps, halves, stages)
 
     @property
     def spans(self) -> list[tuple[str, Expr]]:
@@ -279,6 +293,23 @@ class Traffic:
 
         value = tvm_ffi.structural_map(read.value, (TensorLoad, load))
         return BufferStore(read.buffer, value, list(read.indices))
+
+    def _order(self) -> tuple[Sequence[RegisterStep], bool]:
+        """The register steps, and whether they take the sums by halves, if registers do."""
+        if self.direct and not self.kernel.lean:
+            for halves in in_halves(self.main.steps):
+                needed = sum_words(halves) + words(halves) + _OTHER_REGISTERS
+                if needed <= self.kernel.registers:
+                    return halves, True
+        return self.main.steps, False
+
+    def _landing(self, steps: Sequence[RegisterStep], halves: bool, stages: int) -> Landing | None:
+        if not self.direct:
+            return None
+        threads = self.kernel.threads
+        lane = threads.variables["threadIdx.x"]
+        reads = reads_of_pieces(self.puts, steps, lane, threads.counts)
+        return landing(reads, len(steps), halves, stages)
 
     def _direct(self) -> list[DirectLoad] | None:
         """One for each put, or None where one of them cannot."""

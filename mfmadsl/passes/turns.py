@@ -11,8 +11,8 @@ of the next turn's first, under this turn's last:
                                           barrier: turn t + 1 is there
                                           read fragments 0 of turn t + 1
 
-With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn; loads
-may then go straight into it.
+With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn. Loads
+that go straight into it have turns of their own (`direct_turns`).
 
 If the last turn has edges to take care of it comes first, so that the loop has none; a loop that is
 no sum, whose turns have an order, takes care of them in each.
@@ -22,16 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
 from tvm.tirx import (
     AllocBuffer,
     Bind,
-    Buffer,
-    BufferStore,
     Expr,
     For,
     ForKind,
@@ -41,131 +36,24 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.model import Architecture
 from mfmadsl.passes import device
-from mfmadsl.passes.expression import Node, constant, substitute
-from mfmadsl.passes.fill import filled_here
-from mfmadsl.passes.order import Pace, Piece, one, pace_of, spread
-from mfmadsl.passes.traffic import Traffic
-
-Tiles = dict[int, Buffer]
-"""For each tile by its handle, the one that stands for it in a stage."""
+from mfmadsl.passes.direct_turns import direct_turns
+from mfmadsl.passes.expression import constant
+from mfmadsl.passes.order import Piece, spread
+from mfmadsl.passes.parts import Parts, Tiles
 
 
 @dataclass(frozen=True)
-class Turns:
-    """The statements of a loop. `again`: the kernel may come by several times.
-
-    `fills` are the stores ahead of it that put zeros into sums.
-    """
-
-    traffic: Traffic
-    stages: int
-    again: bool
-    fills: tuple[BufferStore, ...] = ()
-
-    @property
-    def loop(self) -> For:
-        return self.traffic.loop
-
-    @property
-    def chip(self) -> Architecture:
-        return self.traffic.kernel.chip
-
-    @cached_property
-    def last_first(self) -> bool:
-        """Whether the last turn is done first."""
-        return self._has_edges and self.traffic.main.is_sum
-
-    @cached_property
-    def always(self) -> bool:
-        """Whether each turn takes care of the last one's edges."""
-        return self._has_edges and not self.traffic.main.is_sum
-
-    @property
-    def _has_edges(self) -> bool:
-        return any(fetch.needs_last_first for fetch in self.traffic.fetches)
-
-    @cached_property
-    def dtype(self) -> str:
-        """The type of the loop's variable."""
-        return str(self.traffic.main.variable.ty.dtype)
-
-    @cached_property
-    def pace(self) -> Pace:
-        """That of the last register step, in which there is most to do besides."""
-        return pace_of(self.traffic.steps[-1][1], self.chip)
-
-    def spread(self, computing: Sequence[BufferStore], others: Sequence[Piece]) -> list[Stmt]:
-        """The others under the computing, such that what is read is there when it is needed."""
-        return spread(computing, others, self.pace.slack)
-
-    def number(self, x: int) -> Expr:
-        """A constant of that type."""
-        return tirx.const(x, self.dtype)
-
-    @cached_property
-    def last(self) -> Expr:
-        """The number of the last turn, by a name if it is not known."""
-        count = constant(self.loop.extent)
-        return self.number(count - 1) if count is not None else Var("last", self.dtype)
-
-    def turn(self, t: Expr) -> Expr:
-        """The turn of the loop that is done as number `t`."""
-        if not self.last_first:
-            return t
-        number = constant(t)
-        if number is None:
-            return tirx.max(t - 1, self.number(0))
-        return self.number(number - 1) if number else self.last
-
-    def at(self, statements: Sequence[Node], k: Expr) -> list[Node]:
-        return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
-
-    def fetched(self, k: Expr, is_last: bool) -> list[Stmt]:
-        return [s for f in self.traffic.fetches for s in f.fetch(k, is_last or self.always)]
-
-    def stored(self, k: Expr, is_last: bool) -> list[Stmt]:
-        return [s for p in self.traffic.puts for s in p.statements(k, is_last or self.always)]
-
-    def moves(self, k: Expr, ahead: Expr, tiles: Tiles) -> list[Piece]:
-        """Every put of turn k, and every fetch of a later one, once what it brought is put."""
-        left = {
-            id(f): sum(any(f is g for g in p.fetches) for p in self.traffic.puts)
-            for f in self.traffic.fetches
-        }
-        found: list[Piece] = []
-        for put in self.traffic.puts:
-            target = tiles.get(put.buffer.__chandle__(), put.buffer)
-            found.append(Piece(tuple(put.statements(k, self.always, target)), put.cost))
-            for fetch in put.fetches:
-                left[id(fetch)] -= 1
-                if not left[id(fetch)]:
-                    loads = fetch.fetch(ahead, self.always)
-                    found.append(Piece(tuple(loads), len(loads)))
-        return found
-
-    def reads_of(self, step: int, k: Expr, tiles: Tiles) -> list[Piece]:
-        def load(node: TensorLoad) -> Expr:
-            target = tiles.get(node.source.__chandle__())
-            return node if target is None else tirx.BufferLoad(target, list(node.indices))
-
-        placed = [
-            BufferStore(r.buffer, tvm_ffi.structural_map(r.value, (TensorLoad, load)),
-                        list(r.indices))
-            for r in self.traffic.steps[step][0]
-        ]  # fmt: skip
-        return [one(s) for s in self.at(placed, k)]
-
-    def computing(self, step: int, k: Expr) -> list[BufferStore]:
-        """What a register step of turn `k` computes; of a sum, all turns compute alike."""
-        return self.at(self.traffic.steps[step][1], k)
+class Turns(Parts):
+    """The statements of a loop, in one order or another."""
 
     def emit(self) -> SeqStmt:
         """The statements that stand in place of the loop."""
         if len(self.traffic.steps) == 1:
             body = self._in_turn()
-        elif self.stages == 2:
+        elif self.traffic.direct and self.traffic.landing and not self.always:
+            body = direct_turns(self, self.traffic.landing, self.traffic.direct)
+        elif self.stages > 1:
             body = self._two_tiles()
         else:
             body = self._one_tile()
@@ -186,24 +74,6 @@ class Turns:
         own += [f.allocation() for f in self.traffic.fetches]
         return own
 
-    def _entry(self) -> list[Stmt]:
-        """Values that stay the same; and nobody still reads a tile of the loop's last run."""
-        binds: list[Stmt] = [
-            *self.traffic.places.binds,
-            *(b for f in self.traffic.fetches for b in f.binds),
-        ]
-        if self.traffic.direct:
-            binds += [b for load in self.traffic.direct for b in load.binds]
-        # No wave fills its sums while another one's addresses wait for the same SIMD.
-        first: list[Stmt] = [device.priority(1), device.keep_order()] if self.fills else []
-        return [*first, *binds, *([device.barrier()] if self.again else [])]
-
-    def _filled(self) -> list[Stmt]:
-        """The fills, under the first fetch."""
-        if not self.fills:
-            return []
-        return [device.priority(0), *filled_here(self.fills)]
-
     def _in_turn(self) -> list[Stmt]:
         """A loop of one register step, too little to read ahead."""
 
@@ -214,7 +84,7 @@ class Turns:
 
         zero, t = self.number(0), Var("turn", self.dtype)
         fetched = self.fetched(self.turn(zero), True)
-        out = [*self._entry(), *fetched, *self._filled(), *worked(zero, True)]
+        out = [*self.entry(), *fetched, *self.filled(), *worked(zero, True)]
         if constant(self.last) != 0:
             fetched = self.fetched(self.turn(t + 1), False)
             body = SeqStmt([*fetched, device.barrier(), *worked(t + 1, False)])
@@ -232,7 +102,7 @@ class Turns:
     def _start(self) -> list[Stmt]:
         """Turn 0 in the LDS, its first fragments in registers, and turn 1 on its way to them."""
         zero = self.turn(self.number(0))
-        out = [*self._entry(), *self.fetched(zero, True), *self._filled(), *self.stored(zero, True)]
+        out = [*self.entry(), *self.fetched(zero, True), *self.filled(), *self.stored(zero, True)]
         if constant(self.last) != 0:
             # LLVM would fetch both at once, and so each wave its second turn before others' first.
             out += [device.keep_order(), *self.fetched(self._second(), False)]
@@ -270,30 +140,21 @@ class Turns:
         ]  # fmt: skip
 
     def _two_tiles(self) -> list[Stmt]:
-        tiles = {p.buffer.__chandle__(): p.buffer for p in self.traffic.puts}
-        odd = {
-            handle: tirx.decl_buffer(b.shape, b.dtype, f"{b.name}_odd", scope="shared")
-            for handle, b in tiles.items()
-        }
+        odd = self.another("odd")
         stages: tuple[Tiles, Tiles] = ({}, odd)
-        out: list[Stmt] = [AllocBuffer(b) for b in odd.values()]
-        out += self._start_direct(odd) if self.traffic.direct else self._start()
-        step = self._direct_turn if self.traffic.direct else self._turn_of_two
+        out: list[Stmt] = [*(AllocBuffer(b) for b in odd.values()), *self._start()]
         count = constant(self.loop.extent)
         if count is None or count > 1:
             pair = Var("pair", self.dtype)
             body = []
             for stage in (0, 1):
-                body += step(pair * 2 + stage, stages[stage], stages[1 - stage])
+                body += self._turn_of_two(pair * 2 + stage, stages[stage], stages[1 - stage])
             pairs = (
                 tirx.floordiv(self.loop.extent, self.number(2))
                 if count is None
                 else self.number(count // 2)
             )
             out.append(For(pair, self.number(0), pairs, ForKind.SERIAL, SeqStmt(body)))
-        if self.traffic.direct:
-            # Nothing may land after this tile is done.
-            out.append(device.wait_for_memory(self.chip))
         # Of an even number of turns the last has fetched and read once more than it had to:
         # cheaper than the code of another one.
         rest = self._finish(self.last)
@@ -311,36 +172,4 @@ class Turns:
             *self._inner(t, tiles, moves),
             device.wait_for_lds(self.chip), device.barrier(),
             *self.spread(self.computing(len(self.traffic.steps) - 1, t), reads),
-        ]  # fmt: skip
-
-    def _start_direct(self, odd: Tiles) -> list[Stmt]:
-        assert self.traffic.direct is not None
-        zero = self.turn(self.number(0))
-        out = self._entry()
-        if self.last_first or self.always:  # elements past an edge are cleared in registers
-            out += [*self.fetched(zero, True), *self._filled(), *self.stored(zero, True)]
-        else:
-            out += [
-                *(load.move(zero, {}) for load in self.traffic.direct),
-                *self._filled(),
-                device.wait_for_memory(self.chip),
-            ]
-        out.append(device.barrier())
-        if constant(self.last) != 0:
-            ahead = self._second()
-            out += [load.move(ahead, odd) for load in self.traffic.direct]
-        return [*out, *(s for p in self.reads_of(0, zero, {}) for s in p.statements)]
-
-    def _direct_turn(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
-        assert self.traffic.direct is not None
-        following = self.turn(tirx.min(t + 1, self.last))
-        ahead = self.turn(tirx.min(t + 2, self.last))
-        pieces = [
-            *self.reads_of(0, following, others),
-            *(Piece((load.move(ahead, tiles),), 2) for load in self.traffic.direct),
-        ]
-        return [
-            *self._inner(t, tiles),
-            device.wait_for_lds(self.chip), device.wait_for_memory(self.chip), device.barrier(),
-            *self.spread(self.computing(len(self.traffic.steps) - 1, t), pieces),
         ]  # fmt: skip

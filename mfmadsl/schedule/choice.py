@@ -13,7 +13,14 @@ from math import ceil
 from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.tiling import Loads, Tiling, check_tiling, makes_gemm, natural_k_pack
+from mfmadsl.schedule.tiling import (
+    MOST_STAGES,
+    Loads,
+    Tiling,
+    check_tiling,
+    makes_gemm,
+    natural_k_pack,
+)
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
 _ROW_BYTES = (256, 128)  # two cache lines of K a step, or one
@@ -29,6 +36,7 @@ _UNEVEN = {
 
 _STEP_OVERHEAD = 64  # cycles of a step that two barriers cost
 _TILE_OVERHEAD = 3000  # cycles of a tile in which nothing is multiplied: first fetch, last store
+_LOADED_LATENCY = 2500  # cycles from a load to its data, with its transfer, of a busy HBM
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
 _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
 
@@ -136,8 +144,37 @@ def default_tiling(
     steps = ceil(k / tiling.k_step)
     split = max(1, min(chip.compute_units // tiles, steps // _LEAST_STEPS)) if shape.k else 1
     persistent = split == 1 and tiles >= _ROUNDS * chip.compute_units and steps >= _LEAST_STEPS
-    stages = tiling.stages if split == 1 else 1
-    return replace(tiling, stages=stages, split_k=split, persistent=persistent)
+    tiling = replace(tiling, split_k=split, persistent=persistent)
+    sharing = ceil(tiles * split / chip.compute_units)
+    return _deepened(tiling, intrinsic, chip, element_bytes, loads, sharing)
+
+
+def _deepened(
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: int, loads: Loads,
+    sharing: int,
+) -> Tiling:  # fmt: skip
+    """The tiling with as many stages as it takes to hide the memory of a chip under load.
+
+    More stages must not keep away any of so many workgroups that share a compute unit.
+    """
+    if tiling.stages == 1 or not loads.direct:
+        return tiling
+    step = _cycles(tiling, intrinsic, chip, element_bytes, tiling.k_step) - _TILE_OVERHEAD
+    found = tiling
+    while found.stages < MOST_STAGES and (found.stages - 1) * step < _LOADED_LATENCY:
+        deeper = replace(found, stages=found.stages + 1)
+        held = [
+            chip.lds_bytes // each.lds_bytes(element_bytes, intrinsic.blocks)
+            for each in (tiling, deeper)
+        ]
+        if held[1] < min(sharing, held[0]):
+            break
+        try:
+            check_tiling(deeper, intrinsic, chip, element_bytes, tiling.split_k, loads)
+        except ScheduleError:
+            break
+        found = deeper
+    return found
 
 
 def _legal(
@@ -179,7 +216,7 @@ def _steps(
         k_step = row_bytes // element_bytes
         tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
         share = tiling.lds_bytes(element_bytes, intrinsic.blocks) / chip.lds_bytes
-        if wanted > _ROW_BYTES[1] and share > _LONG_SHARE:
+        if wanted > _ROW_BYTES[1] and (share > _LONG_SHARE or (stages == 1 and loads.direct)):
             continue
         try:
             check_tiling(tiling, intrinsic, chip, element_bytes, 1, loads)

@@ -143,7 +143,7 @@ def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
         shifted.append(odd and memory.axis is not None and size < 4)
         along_rows = memory.axis in ("i", "j")
         whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
-        direct = direct and memory.axis is not None and not shifted[-1]
+        direct = direct and memory.axis is not None and not shifted[-1] and not memory.computed
         direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
         turned.append(along_rows and not (reads_turned(chip, size) and blocks == 1))
     return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]))

@@ -26,12 +26,13 @@ class Memory:
     Neighbours along `axis` ("i", "j" or "k") are neighbours in memory, `run` of them at a stretch:
     fewer than the axis has where several loops make it up that do not lie one after the other.
     `distance` is from one such line to the next, in elements. None is what is not the same
-    everywhere, or not known.
+    everywhere, or not known. `computed` says that an element is made of what lies there.
     """
 
     axis: str | None
     distance: Extent | None
     run: Extent
+    computed: bool = False
 
 
 UNKNOWN = Memory(None, None, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm import tirx
 from tvm.s_tir import Schedule
@@ -99,14 +99,17 @@ def _check_form(product: SumOfProducts) -> None:
 
 def _memory(sch: Schedule, product: SumOfProducts) -> tuple[Memory, Memory, Memory]:
     function = function_of(sch)
-    ends = (
-        (argument_load(function, product.first), "ik"),
-        (argument_load(function, product.second), "jk"),
-        (final_store(function, product.store), "ij"),
-    )
+    factors = product.first, product.second
+    uses = [argument_load(function, factor) for factor in factors]
     a, b, c = (
         memory(use, {kind: product.axes(kind) for kind in kinds}) if use is not None else UNKNOWN
-        for use, kinds in ends
+        for use, kinds in zip(
+            (*uses, final_store(function, product.store)), ("ik", "jk", "ij"), strict=True
+        )
+    )
+    a, b = (
+        replace(lies, computed=use is not factor)
+        for lies, use, factor in zip((a, b), uses, factors, strict=True)
     )
     return a, b, c
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
 from mfmadsl.argument import check_flag, check_integer, check_list
 from mfmadsl.model import Architecture, Intrinsic, Operand
+from mfmadsl.passes.halves import LEAST
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.limits import check_lds, check_threads
 
 CHUNK = 16
 """Bytes of the widest LDS access of a lane."""
+
+MOST_STAGES = 4
+"""Of tiles in the LDS; more is more than an LDS of today holds of any that are worth it."""
 
 _WORD = 4
 _SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
@@ -35,11 +39,11 @@ class Tiling:
 
     `block` is a workgroup's tile of C, shared by `waves`, and `k_step` the elements of K that it
     holds in the LDS at a time. `instruction` names the matrix instruction, and `k_pack` says how
-    many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. With two
-    `stages` there are two tiles in the LDS, and one barrier a step. `split_k` workgroups share a
-    tile's K; `persistent` workgroups walk over the tiles, which follow each other in blocks of
-    `group` rows. An instruction of several blocks multiplies as many matrices of a batch: `block`,
-    `waves` and `k_step` are those of each of them.
+    many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. `stages` is how
+    many tiles of each operand there are in the LDS: while one is multiplied, the others are on
+    their way. `split_k` workgroups share a tile's K; `persistent` workgroups walk over the tiles,
+    which follow each other in blocks of `group` rows. An instruction of several blocks multiplies
+    as many matrices of a batch: `block`, `waves` and `k_step` are those of each of them.
     """
 
     block: tuple[int, int]
@@ -68,18 +72,22 @@ class Tiling:
         return blocks * sum(self.block) * self.k_step * element_bytes * self.stages
 
     def registers(self, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
-        """What a lane needs: accumulators, fragments of two register steps, and fetched data, if
-        that does not go into the LDS directly."""
+        """What a lane needs: accumulators, fragments of two register steps, and fetched data.
+
+        What goes into the LDS directly is not fetched, and turns may take the sums by halves: that
+        needs the fragments of two steps of half of A, and of all steps of B.
+        """
         tiles = [
             ceil(size / of_one)
             for size, of_one in zip(self.wave_tile, (intrinsic.m, intrinsic.n), strict=True)
         ]
-        fragments = sum(
+        of_a, of_b = (
             count * ceil(self.k_pack * lane_bytes(operand) / _WORD)
             for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
         )
+        fragments = 2 * (of_a + of_b)
         row_bytes = self.k_step * element_bytes * intrinsic.blocks
-        straight = loads.direct and self.stages == 2
+        straight = loads.direct and self.stages > 1
         threads = self.wave_count * intrinsic.wave_size
         fetched = 0 if straight else ceil(sum(self.block) * row_bytes / threads / _WORD)
         shifted = sum(rows for rows, odd in zip(self.block, loads.shifted, strict=True) if odd)
@@ -87,7 +95,11 @@ class Tiling:
         # What was turned around is swizzled by more bits of a row: reads have more addresses.
         turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
         sums = tiles[0] * tiles[1] * intrinsic.c.register_count
-        return sums + 2 * fragments + fetched + turned + _OTHER_REGISTERS * self.stages
+        others = _OTHER_REGISTERS * min(self.stages, 2)
+        if straight and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST:
+            steps = self.k_step // (self.k_pack * intrinsic.k)
+            fragments = min(fragments, of_a + steps * of_b)
+        return sums + fragments + fetched + turned + others
 
 
 def lane_bytes(operand: Operand) -> int:
@@ -162,7 +174,12 @@ def check_tiling(
     check_threads("tiling", tiling.waves, chip.wave_size, chip)
     tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes} bytes"
     many = f"{intrinsic.blocks} times " if intrinsic.blocks > 1 else ""
-    twice = "two times " if tiling.stages == 2 else ""
+    if tiling.stages > 2 and not chip.wide_loads_to_lds:
+        raise _illegal(
+            f"stages={tiling.stages}: {chip.name} has no loads straight into the LDS, which more"
+            " than two are for"
+        )
+    twice = ("", "", "two times ", "three times ", "four times ")[tiling.stages]
     size = tiling.lds_bytes(element_bytes, intrinsic.blocks)
     check_lds("tiling", twice + many + tiles, size, chip)
     budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
@@ -192,10 +209,8 @@ def check_values(tiling: Tiling) -> None:
         for value in values:
             if value < 1 or value & (value - 1):
                 raise _illegal(f"{name}: {value} is no power of two")
-    if tiling.stages not in (1, 2):
-        raise _illegal(f"stages: there are 1 and 2, not {tiling.stages}")
-    if tiling.stages == 2 and tiling.split_k > 1:
-        raise _illegal("stages: two of them need to know the number of steps, which split_k hides")
+    if not 1 <= tiling.stages <= MOST_STAGES:
+        raise _illegal(f"stages: there are 1 to {MOST_STAGES}, not {tiling.stages}")
     for name, value in (("split_k", tiling.split_k), ("group", tiling.group)):
         if value < 1:
             raise _illegal(f"{name}: {value} is no positive number")

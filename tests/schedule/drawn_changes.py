@@ -151,7 +151,7 @@ def _double_buffer(sch: Schedule, generator: Generator) -> None:
 
 
 CHANGES: dict[str, Callable[[Schedule, Generator], None]] = {
-    "stages": _annotated(PIPELINE, 1, 2, 3),
+    "stages": _annotated(PIPELINE, 1, 2, 3, 4, 5),
     "no pipeline": _annotated(PIPELINE, None),
     "no edges": _annotated("mfmadsl.edges", None),
     "swizzle": _annotated("mfmadsl.swizzle", 0, 1, None),

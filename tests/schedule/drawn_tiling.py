@@ -57,7 +57,7 @@ def _tried(generator: np.random.Generator, intrinsic: Intrinsic, size: int) -> T
         instruction=intrinsic.name,
         k_pack=k_pack,
         swizzle=one_of(True, True, False),
-        stages=one_of(1, 2) if split_k == 1 else 1,
+        stages=one_of(1, 1, 2, 2, 3, 4),
         split_k=split_k,
         persistent=one_of(False, False, True),
         group=one_of(1, 2, 8),

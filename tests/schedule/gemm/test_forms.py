@@ -10,7 +10,7 @@ from tvm import te
 from tvm.script import tirx as T  # noqa: N812
 
 import mfmadsl
-from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
+from mfmadsl.schedule import Tiling, gemm_schedule, gemm_tiling
 from tests.schedule.gemm.workloads import Workload, random
 
 HALF = Tiling((64, 64), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
@@ -131,10 +131,67 @@ def test_two_tiles_in_the_lds_of_persistent_workgroups() -> None:
     assert kernel.grid == (256, 1, 1)
 
 
-def test_two_tiles_in_the_lds_need_the_number_of_steps() -> None:
-    tiling = replace(HALF, stages=2, split_k=2)
-    with pytest.raises(ScheduleError, match="need to know the number of steps"):
-        gemm_schedule(Workload(64, 64, 640).function(), tiling=tiling)
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("k", [10 * 32, 8 * 32 + 8, 3 * 32, 10 * 32 + 13])
+def test_several_tiles_of_a_part_of_k(stages: int, k: int) -> None:
+    tiling = Tiling((64, 64), 32, (2, 2), "mfma_f32_32x32x16_f16", 1, stages=stages, split_k=2)
+    run(Workload(70, 50, k), tiling, "gfx950")
+
+
+SHORT = [32 * turns for turns in range(1, 10)] + [8, 40, 3 * 32 + 8, 7 * 32 + 6, 8 * 32 + 2]
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("k", SHORT)
+def test_fewer_turns_than_stages_and_more(stages: int, k: int) -> None:
+    """Two halves of the sums, in one wave or in four; the short step goes through registers."""
+    waves = (1, 1) if k % 64 else (2, 1)
+    block = (128, 64) if k % 64 else (256, 64)
+    tiling = Tiling(block, 32, waves, "mfma_f32_32x32x16_f16", 1, stages=stages)
+    kernel = run(Workload(260, 72, k), tiling, "gfx950")
+    straight = any("offen lds" in line for line in kernel.assembly.splitlines())
+    assert straight == (stages > 1)
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("b_rows", [True, False])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "int8", "float8_e4m3fn", "float32"])
+def test_stages_of_every_type(stages: int, b_rows: bool, kind: str) -> None:
+    size = {"float32": 4, "int8": 1, "float8_e4m3fn": 1}.get(kind, 2)
+    shape = Workload(200, 136, 1024 // size + 48, kind, kind, b_rows=b_rows)
+    tiling = gemm_tiling(shape.function(), arch="gfx950")
+    tiling = replace(tiling, block=(128, 128), waves=(2, 2), k_step=128 // size, stages=stages,
+                     split_k=1)  # fmt: skip
+    run(shape, tiling, "gfx950")
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_several_tiles_of_a_sum_of_unknown_length(stages: int) -> None:
+    k = te.var("k")
+    a = te.placeholder((128, k), name="A", dtype="float16")
+    b = te.placeholder((k, 64), name="B", dtype="float16")
+    r = te.reduce_axis((0, k), name="r")
+    c = te.compute(
+        (128, 64),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[r, j].astype("float32"), axis=[r]),
+        name="C",
+    )
+    tiling = Tiling((128, 64), 32, (2, 1), "mfma_f32_32x32x16_f16", 1, stages=stages)
+    schedule = gemm_schedule(te.create_prim_func([a, b, c]), arch="gfx950", tiling=tiling)
+    kernel = mfmadsl.build(schedule, "gfx950")
+    for turns in range(1, 10):
+        workload = Workload(128, 64, 32 * turns, b_rows=False)
+        x, y, z = workload.operands()
+        mfmadsl.sanitize(kernel, [x, y, z])
+        assert workload.error(x, y, z) <= 1
+
+
+@pytest.mark.parametrize("stages", [3, 4])
+@pytest.mark.parametrize("k", [64, 192 + 8, 384])
+def test_several_tiles_of_persistent_workgroups(stages: int, k: int) -> None:
+    tiling = Tiling((64, 64), 32, (2, 2), "mfma_f32_32x32x16_f16", 1, stages=stages,
+                    persistent=True)  # fmt: skip
+    run(Workload(64 * 20, 64 * 16, k), tiling, "gfx950")
 
 
 def test_an_instruction_of_your_own_choice() -> None:

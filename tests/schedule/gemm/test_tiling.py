@@ -35,7 +35,9 @@ GOOD = Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)
         ({"split_k": 0}, "split_k: 0 is no positive number"),
         ({"group": 0}, "group: 0 is no positive number"),
         ({"stages": 2}, "two times tiles of 256 and 256 rows of 128 bytes take 131072 bytes"),
-        ({"stages": 3}, "stages: there are 1 and 2, not 3"),
+        ({"stages": 3}, "stages=3: gfx942 has no loads straight into the LDS"),
+        ({"stages": 0}, "stages: there are 1 to 4, not 0"),
+        ({"stages": 5}, "stages: there are 1 to 4, not 5"),
     ],
     ids=str,
 )  # fmt: skip
@@ -43,6 +45,40 @@ def test_a_limit_that_is_broken_is_named(change: dict[str, Any], message: str) -
     with pytest.raises(ScheduleError) as caught:
         gemm_schedule(LARGE.function(), tiling=replace(GOOD, **change))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        (3, "three times tiles of 256 and 256 rows of 128 bytes take 196608 bytes of LDS"),
+        (4, "four times tiles of 256 and 256 rows of 128 bytes take 262144 bytes of LDS"),
+    ],
+)
+def test_more_stages_than_the_lds_has_room_for(stages: int, message: str) -> None:
+    tiling = replace(GOOD, instruction="mfma_f32_32x32x16_f16", k_pack=1, stages=stages)
+    with pytest.raises(ScheduleError, match=message):
+        gemm_schedule(LARGE.function(), arch="gfx950", tiling=tiling)
+
+
+@pytest.mark.parametrize(
+    ("shape", "block", "stages"),
+    [
+        ((4096, 4096, 4096), (256, 256), 2),
+        ((2048, 2048, 2048), (128, 128), 4),
+        ((512, 512, 2048), (32, 32), 4),
+        ((32, 2048, 65536), (32, 32), 4),
+    ],
+)
+def test_stages_hide_the_memory(
+    shape: tuple[int, int, int], block: tuple[int, int], stages: int
+) -> None:
+    tiling = gemm_tiling(Workload(*shape).function(), arch="gfx950")
+    assert (tiling.block, tiling.stages) == (block, stages)
+
+
+def test_what_goes_through_registers_is_not_deepened() -> None:
+    """Rows of an odd length are moved into place on their way."""
+    assert gemm_tiling(Workload(512, 512, 2049).function(), arch="gfx950").stages <= 2
 
 
 def test_gfx950_has_more_lds() -> None:

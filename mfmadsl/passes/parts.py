@@ -1,0 +1,158 @@
+"""What the turns of a main loop are made of: the statements of each thing that a turn does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
+
+from mfmadsl.model import Architecture
+from mfmadsl.passes import device
+from mfmadsl.passes.expression import Node, constant, substitute
+from mfmadsl.passes.fill import filled_here
+from mfmadsl.passes.order import Pace, Piece, one, pace_of, spread
+from mfmadsl.passes.traffic import Traffic
+
+Tiles = dict[int, Buffer]
+"""For each tile by its handle, the one that stands for it in a stage."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a loop. `again`: the kernel may come by several times.
+
+    `fills` are the stores ahead of it that put zeros into sums.
+    """
+
+    traffic: Traffic
+    stages: int
+    again: bool
+    fills: tuple[BufferStore, ...] = ()
+
+    @property
+    def loop(self) -> For:
+        return self.traffic.loop
+
+    @property
+    def chip(self) -> Architecture:
+        return self.traffic.kernel.chip
+
+    @cached_property
+    def last_first(self) -> bool:
+        """Whether the last turn is done first."""
+        return self._has_edges and self.traffic.main.is_sum
+
+    @cached_property
+    def always(self) -> bool:
+        """Whether each turn takes care of the last one's edges."""
+        return self._has_edges and not self.traffic.main.is_sum
+
+    @property
+    def _has_edges(self) -> bool:
+        return any(fetch.needs_last_first for fetch in self.traffic.fetches)
+
+    @cached_property
+    def dtype(self) -> str:
+        """The type of the loop's variable."""
+        return str(self.traffic.main.variable.ty.dtype)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """That of the last register step, in which there is most to do besides."""
+        return pace_of(self.traffic.steps[-1][1], self.chip)
+
+    def spread(self, computing: Sequence[BufferStore], others: Sequence[Piece]) -> list[Stmt]:
+        """The others under the computing, such that what is read is there when it is needed."""
+        return spread(computing, others, self.pace.slack)
+
+    def number(self, x: int) -> Expr:
+        """A constant of that type."""
+        return tirx.const(x, self.dtype)
+
+    @cached_property
+    def last(self) -> Expr:
+        """The number of the last turn, by a name if it is not known."""
+        count = constant(self.loop.extent)
+        return self.number(count - 1) if count is not None else Var("last", self.dtype)
+
+    def turn(self, t: Expr) -> Expr:
+        """The turn of the loop that is done as number `t`."""
+        if not self.last_first:
+            return t
+        number = constant(t)
+        if number is None:
+            return tirx.max(t - 1, self.number(0))
+        return self.number(number - 1) if number else self.last
+
+    def at(self, statements: Sequence[Node], k: Expr) -> list[Node]:
+        return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
+
+    def fetched(self, k: Expr, is_last: bool) -> list[Stmt]:
+        return [s for f in self.traffic.fetches for s in f.fetch(k, is_last or self.always)]
+
+    def stored(self, k: Expr, is_last: bool) -> list[Stmt]:
+        return [s for p in self.traffic.puts for s in p.statements(k, is_last or self.always)]
+
+    def moves(self, k: Expr, ahead: Expr, tiles: Tiles) -> list[Piece]:
+        """Every put of turn k, and every fetch of a later one, once what it brought is put."""
+        left = {
+            id(f): sum(any(f is g for g in p.fetches) for p in self.traffic.puts)
+            for f in self.traffic.fetches
+        }
+        found: list[Piece] = []
+        for put in self.traffic.puts:
+            target = tiles.get(put.buffer.__chandle__(), put.buffer)
+            found.append(Piece(tuple(put.statements(k, self.always, target)), put.cost))
+            for fetch in put.fetches:
+                left[id(fetch)] -= 1
+                if not left[id(fetch)]:
+                    loads = fetch.fetch(ahead, self.always)
+                    found.append(Piece(tuple(loads), len(loads)))
+        return found
+
+    def reads_of(self, step: int, k: Expr, tiles: Tiles) -> list[Piece]:
+        def load(node: TensorLoad) -> Expr:
+            target = tiles.get(node.source.__chandle__())
+            return node if target is None else tirx.BufferLoad(target, list(node.indices))
+
+        placed = [
+            BufferStore(r.buffer, tvm_ffi.structural_map(r.value, (TensorLoad, load)),
+                        list(r.indices))
+            for r in self.traffic.steps[step][0]
+        ]  # fmt: skip
+        return [one(s) for s in self.at(placed, k)]
+
+    def computing(self, step: int, k: Expr) -> list[BufferStore]:
+        """What a register step of turn `k` computes; of a sum, all turns compute alike."""
+        return self.at(self.traffic.steps[step][1], k)
+
+    def another(self, name: str) -> Tiles:
+        """A place more for each tile, called after the tile and `name`."""
+        tiles = {p.buffer.__chandle__(): p.buffer for p in self.traffic.puts}
+        return {
+            handle: tirx.decl_buffer(b.shape, b.dtype, f"{b.name}_{name}", scope="shared")
+            for handle, b in tiles.items()
+        }
+
+    def entry(self) -> list[Stmt]:
+        """Values that stay the same; and nobody still reads a tile of the loop's last run."""
+        binds: list[Stmt] = [
+            *self.traffic.places.binds,
+            *(b for f in self.traffic.fetches for b in f.binds),
+        ]
+        if self.traffic.direct:
+            binds += [b for load in self.traffic.direct for b in load.binds]
+        # No wave fills its sums while another one's addresses wait for the same SIMD.
+        first: list[Stmt] = [device.priority(1), device.keep_order()] if self.fills else []
+        return [*first, *binds, *([device.barrier()] if self.again else [])]
+
+    def filled(self) -> list[Stmt]:
+        """The fills, under the first fetch."""
+        if not self.fills:
+            return []
+        return [device.priority(0), *filled_here(self.fills)]
