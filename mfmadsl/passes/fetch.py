@@ -92,6 +92,11 @@ class Fetch:
         return self.shift is not None
 
     @property
+    def loads(self) -> int:
+        """How many instructions it takes."""
+        return 2 if self.is_shifted else 1
+
+    @property
     def is_plain(self) -> bool:
         """Whether its registers hold just what is wanted, in all turns but the last."""
         return not self.is_shifted and not (self.edges.always and any(self.edges.masks))

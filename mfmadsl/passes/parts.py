@@ -14,6 +14,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 from mfmadsl.model import Architecture
 from mfmadsl.passes import device
 from mfmadsl.passes.expression import Node, constant, substitute
+from mfmadsl.passes.fetch import Fetch
 from mfmadsl.passes.fill import filled_here
 from mfmadsl.passes.order import Pace, Piece, one, pace_of, spread
 from mfmadsl.passes.traffic import Traffic
@@ -93,26 +94,42 @@ class Parts:
         return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
 
     def fetched(self, k: Expr, is_last: bool) -> list[Stmt]:
-        return [s for f in self.traffic.fetches for s in f.fetch(k, is_last or self.always)]
+        fetches = [f for each in self.done for f in each]
+        return [s for f in fetches for s in f.fetch(k, is_last or self.always)]
 
     def stored(self, k: Expr, is_last: bool) -> list[Stmt]:
         return [s for p in self.traffic.puts for s in p.statements(k, is_last or self.always)]
 
+    @cached_property
+    def done(self) -> list[list[Fetch]]:
+        """For each put the fetches of which nothing is left to put after it."""
+        last = {id(f): n for n, put in enumerate(self.traffic.puts) for f in put.fetches}
+        return [
+            [f for f in put.fetches if last[id(f)] == n] for n, put in enumerate(self.traffic.puts)
+        ]
+
     def moves(self, k: Expr, ahead: Expr, tiles: Tiles) -> list[Piece]:
-        """Every put of turn k, and every fetch of a later one, once what it brought is put."""
-        left = {
-            id(f): sum(any(f is g for g in p.fetches) for p in self.traffic.puts)
-            for f in self.traffic.fetches
-        }
+        """Every put of turn k, and every fetch of a later one, once what it brought is put.
+
+        The first half of the puts waits for what it needs, and the second half for the rest: the
+        memory is never waited for as a whole.
+        """
+        puts = self.traffic.puts
+        order = [f for fetches in self.done for f in fetches]
+        half, started = len(puts) // 2, 0
         found: list[Piece] = []
-        for put in self.traffic.puts:
+        for number, put in enumerate(puts):
             target = tiles.get(put.buffer.__chandle__(), put.buffer)
-            found.append(Piece(tuple(put.statements(k, self.always, target)), put.cost))
-            for fetch in put.fetches:
-                left[id(fetch)] -= 1
-                if not left[id(fetch)]:
-                    loads = fetch.fetch(ahead, self.always)
-                    found.append(Piece(tuple(loads), len(loads)))
+            statements = list(put.statements(k, self.always, target))
+            if number in (0, half):
+                needed = {id(f) for p in puts[: half if number < half else None] for f in p.fetches}
+                newest = max(n for n, f in enumerate(order) if id(f) in needed)
+                younger = sum(f.loads for f in order[newest + 1 :]) + started
+                statements.insert(0, device.wait_for_memory(self.chip, younger))
+            found.append(Piece(tuple(statements), put.cost))
+            for fetch in self.done[number]:
+                started += fetch.loads
+                found.append(Piece(tuple(fetch.fetch(ahead, self.always)), fetch.loads))
         return found
 
     def reads_of(self, step: int, k: Expr, tiles: Tiles) -> list[Piece]:

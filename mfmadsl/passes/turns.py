@@ -133,7 +133,8 @@ class Turns(Parts):
         cut = self.pace.split(products, reads)
         return [
             *self._inner(t, {}),
-            device.wait_for_lds(self.chip), device.barrier(), device.wait_for_memory(self.chip),
+            device.wait_for_lds(self.chip),
+            device.barrier(),
             *spread(products[:cut], moves, self.pace.put_slack),
             device.barrier(),
             *self.spread(products[cut:], reads),
@@ -168,7 +169,6 @@ class Turns(Parts):
         moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
         reads = self.reads_of(0, following, others)
         return [
-            device.wait_for_memory(self.chip),
             *self._inner(t, tiles, moves),
             device.wait_for_lds(self.chip), device.barrier(),
             *self.spread(self.computing(len(self.traffic.steps) - 1, t), reads),
