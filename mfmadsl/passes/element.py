@@ -83,7 +83,7 @@ def element(statement: BufferStore | IfThenElse) -> Element:
     guards: tuple[Expr, ...] = ()
     store: Stmt = statement
     while isinstance(store, IfThenElse):
-        guards += tuple(c for c in conjuncts_of(store.condition) if constant(c) is None)
+        guards += tuple(c for c in conjuncts_of(store.condition) if constant(c) != 1)
         store = store.then_case
     assert isinstance(store, BufferStore)
     for said in (*guards, *store.indices):
