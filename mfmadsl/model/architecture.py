@@ -41,6 +41,8 @@ class Architecture:
     - `dies`: those with an L2 each (D).
     - `issue_slot`: cycles between two turns of a SIMD to issue: a wave issues once in so many at
       most (A, C).
+    - `wide_slots`: turns of issuing that a vector instruction on 64 bits takes: 1 where the chip
+      multiplies as many doubles as floats in a cycle, 64 a compute unit (D; B: full-rate-64-ops).
     - `packs_coordinates`: a wave starts with the thread's coordinates in ten bits each of v0, and
       not with one of them in each of v0 to v2 (B, "Initial Kernel Execution State").
 
@@ -100,6 +102,7 @@ class Architecture:
     compute_units: int
     dies: int
     issue_slot: int
+    wide_slots: int
     packs_coordinates: bool
     registers: int
     simd_registers: int

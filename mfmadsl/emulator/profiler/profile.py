@@ -162,10 +162,10 @@ def _profile(
         for place in trace.places:
             executed[place] += 1
     body = main_loop(program, executed)
-    whole = _section(program, recorder, range(len(instructions)), executed, waves)
+    whole = _section(chip, program, recorder, range(len(instructions)), executed, waves)
     loop = None
     if body is not None:
-        loop = _section(program, recorder, body, executed, max(1, executed[body[-1]]))
+        loop = _section(chip, program, recorder, body, executed, max(1, executed[body[-1]]))
     accesses = [
         _lds_access(program, place, traffic, executed[place])
         for place, traffic in sorted(recorder.traffic.items())
@@ -185,6 +185,7 @@ def _resident(chip: Architecture, held: Occupancy, launch: Launch, full: bool) -
 
 
 def _section(
+    chip: Architecture,
     program: Program,
     recorder: Recorder,
     body: range,
@@ -203,7 +204,7 @@ def _section(
         kind = operation.unit if operation else _control(instruction.name)
         kinds[kind] += count
         if operation is not None and kind == "matrix":
-            matrix += count * busy_cycles(operation)
+            matrix += count * busy_cycles(chip, operation)
         if (one := recorder.traffic.get(place)) is not None:
             traffic.cycles += one.cycles
             traffic.least_cycles += one.least_cycles

@@ -22,6 +22,8 @@ from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
 
 _FAR = 1 << 60
+SLEEP, _SLEEP_BITS = 64, 0x7F
+"""Cycles of each unit that a wave sleeps, and the bits that count them (CDNA3 ISA, S_SLEEP)."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class _Unit:
     ) -> None:
         self._chip = chip
         self._steps = {
-            place: _step(instruction, operations.get(place))
+            place: _step(chip, instruction, operations.get(place))
             for place, instruction in enumerate(program)
         }
         self._waves = [
@@ -215,7 +217,7 @@ class _Unit:
         return now + SLOT, ""
 
 
-def _step(instruction: Instruction, operation: Operation | None) -> _Step:
+def _step(chip: Architecture, instruction: Instruction, operation: Operation | None) -> _Step:
     name = instruction.name
     if name == "s_waitcnt":
         return _Step("wait", SLOT, 0, waits=wait_counts(instruction.modifiers["argument"]))
@@ -223,6 +225,9 @@ def _step(instruction: Instruction, operation: Operation | None) -> _Step:
         return _Step("barrier", SLOT, 0)
     if name == "s_nop":
         return _Step("wait", SLOT * (int(instruction.modifiers["argument"], 0) + 1), 0)
+    if name == "s_sleep":
+        asked = int(instruction.modifiers["argument"], 0) & _SLEEP_BITS
+        return _Step("wait", max(SLOT, asked * SLEEP), 0)
     if name == "s_setprio":
         return _Step("wait", SLOT, 0, priority=int(instruction.modifiers["argument"], 0))
     if operation is None:
@@ -230,4 +235,4 @@ def _step(instruction: Instruction, operation: Operation | None) -> _Step:
     kind = "vmem" if operation.unit == "flat" else operation.unit
     reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
     writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
-    return _Step(kind, issue_cycles(operation), busy_cycles(operation), reads, writes)
+    return _Step(kind, issue_cycles(chip, operation), busy_cycles(chip, operation), reads, writes)
