@@ -73,6 +73,7 @@ class Architecture:
     Memory:
 
     - `line_bytes`: a cache line of the vector L1 cache (C).
+    - `l1_bytes`: all of the vector L1 cache of a compute unit (D).
     - `l1_bytes_per_cycle`, `l1_latency`: of a hit in the vector L1 cache (C; E).
     - `l2_bytes_per_cycle`: from the L2 to a compute unit (D); `l2_latency`: of a hit in it (E).
     - `scalar_latency`: of a hit in the scalar cache (B, E).
@@ -117,6 +118,7 @@ class Architecture:
     lds_read_banks: int
     lds_bytes_per_cycle: int
     line_bytes: int
+    l1_bytes: int
     l1_bytes_per_cycle: int
     l1_latency: int
     l2_bytes_per_cycle: int

@@ -41,6 +41,7 @@ CDNA = Architecture(
     lds_read_banks=32,
     lds_bytes_per_cycle=128,
     line_bytes=128,
+    l1_bytes=32 * 1024,
     l1_bytes_per_cycle=64,
     l1_latency=144,
     l2_bytes_per_cycle=64,
@@ -71,9 +72,16 @@ GFX908 = replace(
     separate_files=True,
     packs_coordinates=False,
     line_bytes=64,
+    l1_bytes=16 * 1024,
 )
 GFX90A = replace(
-    CDNA, name="gfx90a", family="CDNA2", compute_units=110, line_bytes=64, flushes_halves=True
+    CDNA,
+    name="gfx90a",
+    family="CDNA2",
+    compute_units=110,
+    line_bytes=64,
+    l1_bytes=16 * 1024,
+    flushes_halves=True,
 )
 GFX942 = replace(
     CDNA,

@@ -52,7 +52,8 @@ class Section:
     """Some part of a kernel, counted over one wave, in instructions, cycles and bytes.
 
     `lines` are those of the assembly text. `line_bytes` is what the lanes' accesses touch, in
-    whole cache lines.
+    whole cache lines; `l2_bytes` those of them that the vector L1 cache does not have, and those
+    that are stored.
     """
 
     lines: tuple[int, int]
@@ -63,6 +64,7 @@ class Section:
     lds_conflict_cycles: int
     memory_bytes: int
     line_bytes: int
+    l2_bytes: int
 
     @property
     def total(self) -> int:
@@ -162,10 +164,11 @@ def _profile(
         for place in trace.places:
             executed[place] += 1
     body = main_loop(program, executed)
-    whole = _section(chip, program, recorder, range(len(instructions)), executed, waves)
+    whole = _section(chip, program, recorder, timing, range(len(instructions)), executed, waves)
     loop = None
     if body is not None:
-        loop = _section(chip, program, recorder, body, executed, max(1, executed[body[-1]]))
+        times = max(1, executed[body[-1]])
+        loop = _section(chip, program, recorder, timing, body, executed, times)
     accesses = [
         _lds_access(program, place, traffic, executed[place])
         for place, traffic in sorted(recorder.traffic.items())
@@ -188,6 +191,7 @@ def _section(
     chip: Architecture,
     program: Program,
     recorder: Recorder,
+    timing: Timing,
     body: range,
     executed: Sequence[int],
     times: int,
@@ -221,6 +225,7 @@ def _section(
         (traffic.cycles - traffic.least_cycles) // times,
         traffic.bytes // times,
         traffic.line_bytes // times,
+        sum(timing.l2_bytes.get(place, 0) for place in body) // times,
     )
 
 

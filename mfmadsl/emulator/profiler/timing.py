@@ -4,7 +4,9 @@ Every SIMD has a turn to issue each four cycles, and in it one instruction of ea
 different waves, the oldest first and those with a higher `s_setprio` before them. An instruction
 waits for its unit, for the result of a matrix instruction that it reads, for the counter that an
 `s_waitcnt` names, and at a barrier for the waves of its workgroup. LDS and the path to memory are
-shared by the SIMDs; LDS instructions and loads complete in order.
+shared by the SIMDs; LDS instructions and a wave's loads and stores complete in order. What is in
+the vector L1 cache when a load is sent comes from there: in the model's time, not in the order in
+which the emulator has run the waves.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from mfmadsl.emulator.machine.wait import Counter as WaitCounter
 from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.profiler.record import Trace
+from mfmadsl.emulator.profiler.vector_cache import Policy, VectorCache, clears_cache, policy_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
 
@@ -44,12 +47,17 @@ class Event:
 
 @dataclass(frozen=True)
 class Timing:
-    """What the model gives. `busy` and `stalls` are in cycles, summed over SIMDs and waves."""
+    """What the model gives. `busy` and `stalls` are in cycles, summed over SIMDs and waves.
+
+    `l2_bytes` are those of the cache lines that go between the L2 and the compute unit, by the
+    place of the instruction: of loads what the vector L1 cache has not, of stores all.
+    """
 
     cycles: int
     busy: Mapping[str, int]
     stalls: Mapping[str, int]
     events: tuple[Event, ...]
+    l2_bytes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ class _Step:
     writes: tuple[tuple[str, int], ...] = ()
     waits: Mapping[WaitCounter, int] = field(default_factory=dict)
     priority: int | None = None
+    policy: Policy = "keep"
+    clears: bool = False
 
 
 @dataclass
@@ -116,6 +126,8 @@ class _Unit:
         self._busy: Counter[str] = Counter()
         self._stalls: Counter[str] = Counter()
         self._events: list[Event] = []
+        self._cache = VectorCache(chip)
+        self._l2_bytes: Counter[int] = Counter()
 
     def run(self) -> Timing:
         now, running = 0, list(self._waves)
@@ -139,7 +151,8 @@ class _Unit:
             + [event.start + event.busy for event in self._events]
             + [time for wave in self._waves for time in wave.vmcnt]
         )
-        return Timing(last, dict(self._busy), dict(self._stalls), tuple(self._events))
+        events = tuple(self._events)
+        return Timing(last, dict(self._busy), dict(self._stalls), events, dict(self._l2_bytes))
 
     def _try(self, wave: _Wave, now: int, taken: set[tuple[str, int]]) -> tuple[int, str]:
         """Issue the next instruction of a wave if it can: when it can go on, and what it lacks."""
@@ -179,7 +192,7 @@ class _Unit:
         return (step.kind, wave.simd) if step.kind in ("matrix", "valu") else None
 
     def _issue(self, wave: _Wave, step: _Step, place: int, now: int) -> None:
-        cost = wave.trace.costs[wave.at]
+        cost, lines = wave.trace.costs[wave.at], wave.trace.lines.get(wave.at)
         wave.at += 1
         wave.ready = now + step.issue
         start, busy, simd = now, step.busy, wave.simd
@@ -200,8 +213,15 @@ class _Unit:
         elif step.kind == "vmem":
             start, simd = max(now, self._free["vmem", -1]), -1
             busy = max(SLOT, cost // self._chip.l1_bytes_per_cycle)
-            self._free["vmem", -1] = start + busy
-            wave.vmcnt.append(start + busy + self._chip.l2_latency)  # the path is in order
+            sent = self._free["vmem", -1] = start + busy
+            done = sent + self._chip.l2_latency
+            if lines is not None:
+                done, missed = self._cache.load(lines, step.policy, sent)
+                cost = missed * self._chip.line_bytes
+            self._l2_bytes[place] += cost
+            wave.vmcnt.append(max(done, wave.vmcnt[-1] if wave.vmcnt else 0))
+        elif step.clears:
+            self._cache.clear()
         self._busy[step.kind] += busy
         self._events.append(Event(now, start, busy, step.kind, simd, wave.number, place))
 
@@ -231,8 +251,9 @@ def _step(chip: Architecture, instruction: Instruction, operation: Operation | N
     if name == "s_setprio":
         return _Step("wait", SLOT, 0, priority=int(instruction.modifiers["argument"], 0))
     if operation is None:
-        return _Step("salu", SLOT, SLOT)
+        return _Step("salu", SLOT, SLOT, clears=clears_cache(instruction))
     kind = "vmem" if operation.unit == "flat" else operation.unit
     reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
     writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
-    return _Step(kind, issue_cycles(chip, operation), busy_cycles(chip, operation), reads, writes)
+    issue, busy = issue_cycles(chip, operation), busy_cycles(chip, operation)
+    return _Step(kind, issue, busy, reads, writes, policy=policy_of(instruction))
