@@ -82,6 +82,10 @@ class Architecture:
     - `wait_counters`: memory instructions under way, and where `s_waitcnt` says how many may be
       left (A, section 4.4).
 
+    Vector ALUs:
+
+    - `rounds_to_bfloat`: an instruction rounds floats to bfloat16 (A, CDNA4: V_CVT_PK_BF16_F32).
+
     Matrix cores:
 
     - `formats`: the number formats that they read, of those that not all do: `xf32`; `fnuz` or
@@ -127,6 +131,7 @@ class Architecture:
     wide_loads_to_lds: bool
     transposing_reads: bool
     wait_counters: tuple[WaitCounter, ...]
+    rounds_to_bfloat: bool
     formats: tuple[NumberFormat, ...]
     negates: bool
     flushes_halves: bool

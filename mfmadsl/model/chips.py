@@ -54,6 +54,7 @@ CDNA = Architecture(
         WaitCounter("expcnt", ((4, 3),)),
         WaitCounter("lgkmcnt", ((8, 4),)),
     ),
+    rounds_to_bfloat=False,
     formats=(),
     negates=False,
     flushes_halves=False,
@@ -101,6 +102,7 @@ GFX950 = replace(
     lds_read_banks=64,
     wide_loads_to_lds=True,
     transposing_reads=True,
+    rounds_to_bfloat=True,
     formats=("ocp", "mx", "index"),
 )
 
