@@ -31,25 +31,26 @@ class Columns:
     count: int
 
     @property
+    def _whole(self) -> int:
+        """Columns of the tiles that take turns."""
+        return self.width * self.count
+
+    @property
     def in_turn(self) -> bool:
         """Whether it is another order than that of the matrix."""
         return self.count > 1
 
     def place(self, column: Expr) -> Expr:
         """Where a column of C is in the order of the tiles."""
-        whole = self.width * self.count
-        inside = tirx.floormod(column, whole)
-        first = tirx.floordiv(column, whole) * whole
-        turn, lane = tirx.floormod(inside, self.count), tirx.floordiv(inside, self.count)
-        return first + turn * self.width + lane
+        first = tirx.floordiv(column, self._whole) * self._whole
+        lane = tirx.floormod(tirx.floordiv(column, self.count), self.width)
+        return first + tirx.floormod(column, self.count) * self.width + lane
 
     def column(self, place: Expr) -> Expr:
         """The column of C at a place in the order of the tiles."""
-        whole = self.width * self.count
-        inside = tirx.floormod(place, whole)
-        first = tirx.floordiv(place, whole) * whole
-        turn, lane = tirx.floordiv(inside, self.width), tirx.floormod(inside, self.width)
-        return first + lane * self.count + turn
+        first = tirx.floordiv(place, self._whole) * self._whole
+        turn = tirx.floormod(tirx.floordiv(place, self.width), self.count)
+        return first + tirx.floormod(place, self.width) * self.count + turn
 
 
 def columns_of(

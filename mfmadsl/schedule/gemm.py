@@ -195,10 +195,13 @@ class _Builder:
         )
         if total is not None or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
             return Columns(tile.N, 1)
-        return columns_of(
-            own[2], number(self.product.extents[2]), tiling.wave_tile[1] // tile.N, tile.N,
-            self.chip.line_bytes,
-        )  # fmt: skip
+        columns = number(self.product.extents[2])
+        order = columns_of(
+            own[2], columns, tiling.wave_tile[1] // tile.N, tile.N, self.chip.line_bytes
+        )
+        # TVM does not see that places of a single group are those of its columns in turn.
+        alone = columns is not None and columns <= order.width * order.count
+        return Columns(tile.N, 1) if alone else order
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
         """The block to tensorize; and with split K the one that adds up what it leaves."""
