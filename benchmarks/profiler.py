@@ -1,6 +1,6 @@
 """The profiler's cycle model beside llvm-mca, on straight-line machine code of one wave.
 
-    python benchmarks/profiler.py
+    python -m benchmarks.profiler
 
 needs `llvm-mca-19` (Debian's package llvm-19), which knows gfx90a and gfx942. llvm-mca knows no
 bank conflicts, no cache lines and no other waves; so the model runs twice, once with LLVM's
@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.gemm.loop import for_mca
 from mfmadsl import Gemm, Kernel, find
 from mfmadsl.emulator.profiler import chip_of
 from mfmadsl.emulator.profiler.cost import SLOT
@@ -49,13 +50,14 @@ def modelled(
     run_launch(launch, [a.copy() for a in args], BUDGET, recorder, np.arange(1))
     program, trace = launch.program.instructions, recorder.traces[0]
     steps = [
-        (place, 0 if free else cost)
-        for place, cost in zip(trace.places, trace.costs, strict=True)
+        (place, 0 if free else cost, trace.lines.get(step))
+        for step, (place, cost) in enumerate(zip(trace.places, trace.costs, strict=True))
         if program[place].name not in LEFT_OUT
     ]
-    alone = Trace(0, [place for place, _ in steps], [cost for _, cost in steps])
+    lines = {} if free else {at: touched for at, (*_, touched) in enumerate(steps) if touched}
+    alone = Trace(0, [place for place, *_ in steps], [cost for _, cost, _ in steps], lines)
     timing = simulate(chip, program, recorder.operations, [alone], 1)
-    return timing, "\n".join(program[place].text for place, _ in steps)
+    return timing, "\n".join(for_mca(program[place].text) for place, *_ in steps)
 
 
 def mca_cycles(text: str, arch: str) -> int:

@@ -66,7 +66,7 @@ def _metadata(assembly: str, key: str) -> int:
 
 def mca_cycles(body: list[str], arch: str) -> float | None:
     """Cycles of a turn by llvm-mca 19; None where it fails or takes too long, as it may."""
-    text = "\n".join(_for_mca(line) for line in body if "branch" not in line)
+    text = "\n".join(for_mca(line) for line in body if "branch" not in line)
     try:
         done = subprocess.run(
             [*MCA, f"-mcpu={arch}"], input=text + "\n", capture_output=True, text=True,
@@ -78,7 +78,7 @@ def mca_cycles(body: list[str], arch: str) -> float | None:
     return int(found[1]) / 100 if found else None
 
 
-def _for_mca(line: str) -> str:
+def for_mca(line: str) -> str:
     """llvm-mca 19 crashes on every untyped buffer load. A typed one has the same latency and counts
     in `vmcnt` alike, which a global load does not: llvm-mca counts that in `lgkmcnt` as well."""
     match = _BUFFER_LOAD.fullmatch(line)

@@ -1,7 +1,22 @@
-; Eight-bit floats on chips that do not convert them: what `device_functions.ll` has instructions for, by integers. A float
+; Narrow floats on chips that do not convert them: what `device_functions.ll` has instructions for, by integers. A float
 ; is rounded to nearest, ties to even. What is too large becomes infinite, or NaN where there is no infinity.
 
 target triple = "amdgcn-amd-amdhsa"
+
+; A bfloat16 is the upper half of a float. Where LLVM knows of a value that it is no NaN, as after a maximum with a number, it leaves
+; out what looks for one, which it does not where it rounds by itself.
+
+define i32 @mfmadsl.soft.bits.bfloat16(float %value) alwaysinline {
+  %whole = bitcast float %value to i32
+  %last = lshr i32 %whole, 16
+  %odd = and i32 %last, 1
+  %up = add i32 %odd, 32767
+  %carried = add i32 %whole, %up
+  %is.nan = fcmp uno float %value, 0.0
+  %chosen = select i1 %is.nan, i32 2143289344, i32 %carried
+  %bits = lshr i32 %chosen, 16
+  ret i32 %bits
+}
 
 ; The bits without the sign of a number's size in a type of `%fraction` bits of fraction, at most `%most`.
 

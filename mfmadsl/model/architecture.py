@@ -41,6 +41,8 @@ class Architecture:
     - `dies`: those with an L2 each (D).
     - `issue_slot`: cycles between two turns of a SIMD to issue: a wave issues once in so many at
       most (A, C).
+    - `wide_slots`: turns of issuing that a vector instruction on 64 bits takes: 1 where the chip
+      multiplies as many doubles as floats in a cycle, 64 a compute unit (D; B: full-rate-64-ops).
     - `packs_coordinates`: a wave starts with the thread's coordinates in ten bits each of v0, and
       not with one of them in each of v0 to v2 (B, "Initial Kernel Execution State").
 
@@ -71,6 +73,7 @@ class Architecture:
     Memory:
 
     - `line_bytes`: a cache line of the vector L1 cache (C).
+    - `l1_bytes`: all of the vector L1 cache of a compute unit (D).
     - `l1_bytes_per_cycle`, `l1_latency`: of a hit in the vector L1 cache (C; E).
     - `l2_bytes_per_cycle`: from the L2 to a compute unit (D); `l2_latency`: of a hit in it (E).
     - `scalar_latency`: of a hit in the scalar cache (B, E).
@@ -78,6 +81,10 @@ class Architecture:
     - `transposing_reads`: reads of the LDS exchange elements between lanes (A, CDNA4, section 11).
     - `wait_counters`: memory instructions under way, and where `s_waitcnt` says how many may be
       left (A, section 4.4).
+
+    Vector ALUs:
+
+    - `rounds_to_bfloat`: an instruction rounds floats to bfloat16 (A, CDNA4: V_CVT_PK_BF16_F32).
 
     Matrix cores:
 
@@ -100,6 +107,7 @@ class Architecture:
     compute_units: int
     dies: int
     issue_slot: int
+    wide_slots: int
     packs_coordinates: bool
     registers: int
     simd_registers: int
@@ -114,6 +122,7 @@ class Architecture:
     lds_read_banks: int
     lds_bytes_per_cycle: int
     line_bytes: int
+    l1_bytes: int
     l1_bytes_per_cycle: int
     l1_latency: int
     l2_bytes_per_cycle: int
@@ -122,6 +131,7 @@ class Architecture:
     wide_loads_to_lds: bool
     transposing_reads: bool
     wait_counters: tuple[WaitCounter, ...]
+    rounds_to_bfloat: bool
     formats: tuple[NumberFormat, ...]
     negates: bool
     flushes_halves: bool

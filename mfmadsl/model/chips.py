@@ -26,6 +26,7 @@ CDNA = Architecture(
     compute_units=304,
     dies=1,
     issue_slot=4,
+    wide_slots=1,
     packs_coordinates=True,
     registers=512,
     simd_registers=512,
@@ -40,6 +41,7 @@ CDNA = Architecture(
     lds_read_banks=32,
     lds_bytes_per_cycle=128,
     line_bytes=128,
+    l1_bytes=32 * 1024,
     l1_bytes_per_cycle=64,
     l1_latency=144,
     l2_bytes_per_cycle=64,
@@ -52,6 +54,7 @@ CDNA = Architecture(
         WaitCounter("expcnt", ((4, 3),)),
         WaitCounter("lgkmcnt", ((8, 4),)),
     ),
+    rounds_to_bfloat=False,
     formats=(),
     negates=False,
     flushes_halves=False,
@@ -63,15 +66,23 @@ GFX908 = replace(
     name="gfx908",
     family="CDNA1",
     compute_units=120,
+    wide_slots=2,
     waves_per_simd=10,
     simd_registers=256,
     register_granule=4,
     separate_files=True,
     packs_coordinates=False,
     line_bytes=64,
+    l1_bytes=16 * 1024,
 )
 GFX90A = replace(
-    CDNA, name="gfx90a", family="CDNA2", compute_units=110, line_bytes=64, flushes_halves=True
+    CDNA,
+    name="gfx90a",
+    family="CDNA2",
+    compute_units=110,
+    line_bytes=64,
+    l1_bytes=16 * 1024,
+    flushes_halves=True,
 )
 GFX942 = replace(
     CDNA,
@@ -91,6 +102,7 @@ GFX950 = replace(
     lds_read_banks=64,
     wide_loads_to_lds=True,
     transposing_reads=True,
+    rounds_to_bfloat=True,
     formats=("ocp", "mx", "index"),
 )
 

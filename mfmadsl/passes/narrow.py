@@ -94,6 +94,9 @@ def _conversion(call: Expr) -> str:
 
 def _convert(chip: Architecture | None, to: str, name: str, value: Expr) -> Expr:
     """A call of a device function that converts, by the chip's instruction if it has one."""
-    chips = ELEMENT_TYPES[name.partition(".")[2]].chips
-    soft = chip is not None and chips and chip.name not in chips
+    dtype = name.partition(".")[2]
+    chips = ELEMENT_TYPES[dtype].chips
+    soft = chip is not None and bool(chips) and chip.name not in chips
+    if chip is not None and dtype == "bfloat16":
+        soft = not chip.rounds_to_bfloat
     return device(to, f"soft.{name}" if soft else name, value)

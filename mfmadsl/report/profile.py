@@ -63,6 +63,7 @@ def _section_json(section: Section) -> dict[str, Any]:
         "lds_conflict_cycles": section.lds_conflict_cycles,
         "memory_bytes": section.memory_bytes,
         "line_bytes": section.line_bytes,
+        "l2_bytes": section.l2_bytes,
     }
 
 
@@ -118,6 +119,7 @@ def _columns(profile: Profile) -> list[str]:
         ("  of conflicts", _cells(s.lds_conflict_cycles for s in sections)),
         ("memory bytes", _cells(s.memory_bytes for s in sections)),
         ("  in lines of", _cells(s.line_bytes for s in sections)),
+        ("  past the L1", _cells(s.l2_bytes for s in sections)),
     ]
     header = ("one wave", ["main loop", "whole"][-len(sections) :])
     return [

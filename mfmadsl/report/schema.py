@@ -114,6 +114,7 @@ def json_schema() -> dict[str, Any]:
             lds_conflict_cycles=_NATURAL,
             memory_bytes=_NATURAL,
             line_bytes=_NATURAL,
+            l2_bytes=_NATURAL,
         ),
         "diagnostic": _object(
             file=_STRING,

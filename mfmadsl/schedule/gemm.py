@@ -17,6 +17,7 @@ from mfmadsl.model import DEFAULT_ARCH, Architecture, Intrinsic, architecture, u
 from mfmadsl.passes.annotation import DIES, EDGES, GROUP, PIPELINE, SWIZZLE, WORKGROUPS
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, default_tiling, smaller_one
+from mfmadsl.schedule.columns import Columns, columns_of, lies_across, take_in_turn
 from mfmadsl.schedule.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
@@ -163,20 +164,27 @@ class _Builder:
         sch, tiling, blocks = self.sch, self.tiling, self.intrinsic.blocks
         tile = load_intrinsic(counting_up(unscaled(self.intrinsic)), tiling.k_pack)
         total, main = self._parts()
+        columns = self._columns(total, tile)
+        if columns.in_turn:
+            take_in_turn(sch, main, columns)
         outer, loops = self._cut(main, tile)
         wave, k_step, register_step = loops
+        orders = Columns(tile.M, 1), columns
         tiles = [
             copy_to_lds(
-                sch, outer, operand, self.product.memory[operand], k_step, tiling, self.chip, blocks
+                sch, outer, operand, self.product.memory[operand], order, k_step, tiling, self.chip,
+                blocks,
             )
-            for operand in (0, 1)
-        ]
+            for operand, order in enumerate(orders)
+        ]  # fmt: skip
         for operand, staged in enumerate(tiles):
             load_fragments(sch, outer, operand, tile, register_step, staged.turned)
         sums = sch.cache_write(outer, 0, "warp")
+        if columns.in_turn:
+            sch.transform_layout(sums, ("write", 0), lambda s, i, j: (s, i, columns.column(j)))
         sch.reverse_compute_at(sums, wave, preserve_unit_loops=True)
         init = sch.decompose_reduction(outer, k_step)
-        store_by_lanes(sch, sums, tile)
+        store_by_lanes(sch, sums, tile, columns)
         extents = [*([blocks] if blocks > 1 else []), tile.M, tile.N]
         sch.tensorize(sch.get_loops(main)[-len(extents) - 1], tile.COMPUTE)
         sch.tensorize(init_loop(sch, sch.get_child_blocks(init)[0], extents), tile.FILL)
@@ -185,6 +193,22 @@ class _Builder:
         else:
             fold_into_total(sch, total)
         self._annotate(k_step, tiles)
+
+    def _columns(self, total: SBlockRV | None, tile: ModuleType) -> Columns:
+        """The order in which tiles take columns of C: in turn only what they store as it is."""
+        own, tiling = self.product.memory, self.tiling
+        turned = own[1].axis == "j" and reads_turned(
+            self.chip, _bytes(self.product.types[1]), tiling.block[1]
+        )
+        if total is not None or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
+            return Columns(tile.N, 1)
+        columns = number(self.product.extents[2])
+        order = columns_of(
+            own[2], columns, tiling.wave_tile[1] // tile.N, tile.N, self.chip.line_bytes
+        )
+        # TVM does not see that places of a single group are those of its columns in turn.
+        alone = columns is not None and columns <= order.width * order.count
+        return Columns(tile.N, 1) if alone else order
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
         """The block to tensorize; and with split K the one that adds up what it leaves."""

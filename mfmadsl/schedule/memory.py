@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
+import tvm
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
@@ -26,21 +27,24 @@ class Memory:
     Neighbours along `axis` ("i", "j" or "k") are neighbours in memory, `run` of them at a stretch:
     fewer than the axis has where several loops make it up that do not lie one after the other.
     `distance` is from one such line to the next, in elements. None is what is not the same
-    everywhere, or not known. `computed` says that an element is made of what lies there.
+    everywhere, or not known. An element has `size` bytes, or 0 where it lies nowhere. `computed`
+    says that an element is made of what lies there.
     """
 
     axis: str | None
     distance: Extent | None
     run: Extent
+    size: int
     computed: bool = False
 
 
-UNKNOWN = Memory(None, None, 1)
+UNKNOWN = Memory(None, None, 1, 0)
 
 
 def memory(use: TensorLoad | BufferStore, axes: Mapping[str, Sequence[IterVar]]) -> Memory:
     """How the elements that a load or store goes to lie, along each of two axes of a product."""
     buffer = use.source if isinstance(use, TensorLoad) else use.buffer
+    size = max(1, int(tvm.DataType(str(buffer.dtype)).bits) // 8)
     offset = _offset(buffer, use.indices)
     variables = {axis.var for several in axes.values() for axis in several}
     steps = {kind: _step(offset, several, variables) for kind, several in axes.items()}
@@ -48,8 +52,9 @@ def memory(use: TensorLoad | BufferStore, axes: Mapping[str, Sequence[IterVar]])
         if step == 1 and run != 1:
             (other,) = (found for name, found in steps.items() if name != kind)
             whole = prod_of(axis.dom.extent for axis in axes[kind])
-            return Memory(kind, other[0] if other[0] != 0 else None, run if run != whole else whole)
-    return UNKNOWN
+            distance = other[0] if other[0] != 0 else None
+            return Memory(kind, distance, run if run != whole else whole, size)
+    return replace(UNKNOWN, size=size)
 
 
 def _step(

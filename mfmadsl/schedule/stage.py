@@ -18,6 +18,7 @@ from tvm.tirx import Expr
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.passes.expression import choice_of, conjuncts_of
+from mfmadsl.schedule.columns import Columns
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import Memory
 from mfmadsl.schedule.tiling import CHUNK, Tiling
@@ -40,16 +41,19 @@ class Staged:
 
 
 def copy_to_lds(
-    sch: Schedule, block: SBlockRV, operand: int, memory: Memory, step: LoopRV, tiling: Tiling,
-    chip: Architecture, blocks: int,
+    sch: Schedule, block: SBlockRV, operand: int, memory: Memory, order: Columns, step: LoopRV,
+    tiling: Tiling, chip: Architecture, blocks: int,
 ) -> Staged:  # fmt: skip
     """Copy the tile of an operand, [s, rows, k], into the LDS in each step, of all blocks.
 
-    What computes the operand is inlined. Threads take what lies together in memory: chunks along
-    K, or where rows are neighbours a few k of a few rows, which they turn around. A chip with reads
-    that turn them around takes chunks of rows.
+    There its rows lie in the order of the tiles that read them. What computes the operand is
+    inlined. Threads take what lies together in memory: chunks along K, or where rows are neighbours
+    a few k of a few rows, which they turn around. A chip with reads that turn them around takes
+    chunks of rows.
     """
     shared = sch.cache_read(block, operand, "shared")
+    if order.in_turn:
+        sch.transform_layout(shared, ("read", 0), lambda s, row, k: (s, order.column(row), k))
     sch.compute_at(shared, step, preserve_unit_loops=True)
     inline_producers(sch, shared)
     masked = _is_masked(sch.get(shared).body.value)
@@ -63,6 +67,10 @@ def copy_to_lds(
         sch.reorder(k, rows)
         inner = _along_k(sch, k, rows, counts[::-1], size, threads)
     elif memory.axis in ("i", "j"):
+        if order.in_turn:  # as they lie in memory
+            several, turn, lane = sch.split(rows, [None, order.count, order.width])
+            sch.reorder(several, lane, turn)
+            rows = sch.fuse(several, lane, turn)
         # TVM tells how long a tile is, of which a part stands behind a matrix, for numbers only.
         known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
         inner = _turning(sch, rows, k, counts, size, threads, blocks, known)
@@ -191,14 +199,20 @@ def load_fragments(
     sch.tensorize(loops[0], getattr(tile, f"LOAD_{letter}{suffix}_SHARED"))
 
 
-def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType) -> None:
-    """Store C from registers, each lane the elements that it holds."""
+def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType, columns: Columns) -> None:
+    """Store C from registers, each lane the elements that it holds, neighbours together."""
     tiles, loops = _tiled(sch, sums, tile, tile.M, tile.N)
     axes = len(sch.get(sums).iter_vars)
     sch.transform_layout(sums, ("read", 0), _of_tile(tile.index_map_C, axes, blocks_of(tile) > 1))
     lane, register = _per_lane(sch, loops, tile.c_slot)
     sch.bind(lane, "threadIdx.x")
-    for loop in tiles if register is None else [*tiles, register]:
+    unrolled = tiles if register is None else [*tiles, register]
+    if columns.in_turn:
+        *_, column_tile = tiles
+        several, turn = sch.split(column_tile, [None, columns.count])
+        sch.reorder(several, *unrolled[len(tiles) :], turn)
+        unrolled = [*tiles[:-1], several, *unrolled[len(tiles) :], turn]
+    for loop in unrolled:
         sch.unroll(loop)
 
 

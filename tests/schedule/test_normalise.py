@@ -167,11 +167,11 @@ def test_rows_along_two_axes_are_fused_where_tvm_can(rows: tuple[Any, Any], kind
 
 def test_where_the_operands_lie() -> None:
     assert normalised(matrices())[1].memory == (
-        Memory("k", 16, 16), Memory("k", 16, 16), Memory("j", 9, 9)
+        Memory("k", 16, 16, 2), Memory("k", 16, 16, 2), Memory("j", 9, 9, 4)
     )  # fmt: skip
-    assert normalised(by_columns())[1].memory[2] == Memory("i", 8, 8)
-    assert normalised(prepared(by_columns()))[1].memory[2] == Memory("j", 8, 8)
-    assert normalised(dequantised())[1].memory[1] == Memory("k", 16, 16)
+    assert normalised(by_columns())[1].memory[2] == Memory("i", 8, 8, 4)
+    assert normalised(prepared(by_columns()))[1].memory[2] == Memory("j", 8, 8, 4)
+    assert normalised(dequantised())[1].memory[1] == Memory("k", 16, 16, 1)
     x, w = placeholders((2, 10, 11, 4), (5, 3, 3, 4))
     rs = [te.reduce_axis((0, e), name=n) for e, n in ((3, "rh"), (3, "rw"), (4, "rc"))]
     c = te.compute(
@@ -183,7 +183,7 @@ def test_where_the_operands_lie() -> None:
     )
     convolution = normalised(te.create_prim_func([x, w, c]))[1]
     assert convolution.extents == (1, 144, 5, 36)
-    assert convolution.memory[0] == Memory("k", None, 12)  # a row of the window at a stretch
+    assert convolution.memory[0] == Memory("k", None, 12, 2)  # a row of the window at a stretch
 
 
 def test_a_product_among_other_blocks_of_a_schedule() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mfmadsl.emulator.instructions.modifier import base_name
-from mfmadsl.emulator.instructions.row import HALF_RATE, Special, upward
+from mfmadsl.emulator.instructions.row import QUARTER_RATE, Special, upward
 from mfmadsl.emulator.instructions.source import Source, reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.bits import Array
@@ -72,7 +72,7 @@ def _multiply_add_wide(instruction: Instruction) -> Operation:
     if isinstance(addend, Register):
         reads = (*reads, Read(addend, moved=True))
     writes = (target, carry_out)
-    return Operation(execute, "valu", reads, writes, flow=flow, slots=HALF_RATE)
+    return Operation(execute, "valu", reads, writes, flow=flow, slots=QUARTER_RATE)
 
 
 def _bit_64(a: Array, b: Array, total: Array) -> Array:

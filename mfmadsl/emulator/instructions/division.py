@@ -8,7 +8,7 @@ import numpy as np
 
 from mfmadsl.emulator.instructions.floating import fused_f64, fused_through_f64
 from mfmadsl.emulator.instructions.modifier import base_name
-from mfmadsl.emulator.instructions.row import HALF_RATE, Special
+from mfmadsl.emulator.instructions.row import Special
 from mfmadsl.emulator.instructions.source import Source, reads_of_sources
 from mfmadsl.emulator.machine.bits import Array, Compute, Mask, dtype_of, width_of
 from mfmadsl.emulator.machine.operation import Operation, Read
@@ -88,7 +88,7 @@ def _division_scale(instruction: Instruction) -> Operation:
         waves.write_mask(flag, scaled)
 
     reads = reads_of_sources(sources)
-    return Operation(execute, "valu", reads, (target, flag), slots=_slots(kind))
+    return Operation(execute, "valu", reads, (target, flag), wide=kind == "f64")
 
 
 def _sources(operands: Sequence[Operand], kind: str) -> list[Source]:
@@ -110,11 +110,7 @@ def _division_step(instruction: Instruction) -> Operation:
         waves.write_vector(target, SCALED_MULTIPLY_ADD[name](*values, scale))
 
     reads = (*reads_of_sources(sources), Read(VCC_PAIR))
-    return Operation(execute, "valu", reads, (target,), slots=_slots(kind))
-
-
-def _slots(kind: str) -> int:
-    return HALF_RATE if kind == "f64" else 1
+    return Operation(execute, "valu", reads, (target,), wide=kind == "f64")
 
 
 DIVISION: dict[str, Special] = {

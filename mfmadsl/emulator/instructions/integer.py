@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.row import HALF_RATE, Row, row
+from mfmadsl.emulator.instructions.row import QUARTER_RATE, Row, row
 from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of, pair_of_words
 
 
@@ -222,17 +222,19 @@ INTEGER: dict[str, Row] = {
         moves=(0, 2), adds=True),
     "v_add_lshl_u32": row("u32 u32 u32", lambda a, b, c: (a + b) << _shift(c, 32)),
     "v_xad_u32": row("u32 u32 u32", lambda a, b, c: (a ^ b) + c),
-    "v_mul_lo_u32": row("u32 u32", lambda a, b: a * b, short=False, slots=HALF_RATE),
-    "v_mul_hi_u32": row("u32 u32", partial(multiply_high, np.uint64), short=False, slots=HALF_RATE),
-    "v_mul_hi_i32": row("i32 i32", partial(multiply_high, np.int64), short=False, slots=HALF_RATE),
+    "v_mul_lo_u32": row("u32 u32", lambda a, b: a * b, short=False, slots=QUARTER_RATE),
+    "v_mul_hi_u32": row(
+        "u32 u32", partial(multiply_high, np.uint64), short=False,
+        slots=QUARTER_RATE),
+    "v_mul_hi_i32": row(
+        "i32 i32", partial(multiply_high, np.int64), short=False,
+        slots=QUARTER_RATE),
     "v_mul_u32_u24": row("u32 u32", lambda a, b: _unsigned_24(a) * _unsigned_24(b)),
     "v_mul_i32_i24": row("i32 i32", lambda a, b: _signed_24(a) * _signed_24(b)),
     "v_mul_hi_u32_u24": row(
-        "u32 u32", lambda a, b: multiply_high(np.uint64, _unsigned_24(a), _unsigned_24(b)),
-        slots=HALF_RATE),
+        "u32 u32", lambda a, b: multiply_high(np.uint64, _unsigned_24(a), _unsigned_24(b))),
     "v_mul_hi_i32_i24": row(
-        "i32 i32", lambda a, b: multiply_high(np.int64, _signed_24(a), _signed_24(b)),
-        slots=HALF_RATE),
+        "i32 i32", lambda a, b: multiply_high(np.int64, _signed_24(a), _signed_24(b))),
     "v_mad_u32_u24": row("u32 u32 u32", lambda a, b, c: _unsigned_24(a) * _unsigned_24(b) + c),
     "v_mad_i32_i24": row("i32 i32 i32", lambda a, b, c: _signed_24(a) * _signed_24(b) + c),
     "v_mad_u32_u16": row("u16 u16 u32", lambda a, b, c: a.astype(np.uint32) * b + c),

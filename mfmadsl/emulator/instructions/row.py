@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -16,10 +16,16 @@ from mfmadsl.emulator.text.assembly import Instruction
 
 QUARTER_RATE = 4
 """Slots of the functions that the vector ALU approximates: exp, log, rcp, rsq, sqrt, sin and cos
-(ROCm Compute Profiler, "Performance model": a quarter of the lanes at once)."""
+(ROCm Compute Profiler, "Performance model": a quarter of the lanes at once), and of products of 32
+bits (LLVM's cost model and its scheduling class `WriteIntMul`)."""
 
-HALF_RATE = 2
-"""Slots of instructions on 64 bits, and of products of 32 bits (the same source)."""
+
+class Cost(TypedDict):
+    """What of an `Operation` says how long it takes."""
+
+    slots: int
+    wide: bool
+
 
 _HELD_AS = {"u8": "u32", "k16": "i32", "n16": "u32"}
 
@@ -45,7 +51,7 @@ class Row:
     one without `op_sel` not that one, though its operands are halves.
 
     What it costs: `unit` executes it, for so many turns of issuing as `slots` says; None is one, or
-    two where a source or the result has 64 bits.
+    where a source or the result has 64 bits, as many as the chip takes for that.
     """
 
     kinds: tuple[str, ...]
@@ -107,11 +113,9 @@ class Row:
         return self.op_sel and narrow and not self.has_short_form and not self.accumulates
 
     @property
-    def issue_slots(self) -> int:
-        """For how many turns of issuing its unit is busy with it."""
-        if self.slots is not None:
-            return self.slots
-        return HALF_RATE if self.is_wide else 1
+    def cost(self) -> Cost:
+        """For how many turns of issuing its unit is busy with it, as an `Operation` says it."""
+        return {"slots": self.slots or 1, "wide": self.slots is None and self.is_wide}
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
     ]
     return Operation(
         execute, row.unit, (*reads, *target.reads()), (target.register,), flow=flow,
-        slots=plain.issue_slots,
+        **plain.cost,
     )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def _compare(
 
     writes = (target, EXEC_PAIR) if to_exec else (target,)
     reads = reads_of_sources(sources)
-    return Operation(execute, row.unit, reads, writes, slots=row.issue_slots)
+    return Operation(execute, row.unit, reads, writes, **row.cost)
 
 
 SPECIAL: dict[str, Special] = {**LANE_INSTRUCTIONS, **CARRIES, **DIVISION, **SELECT}

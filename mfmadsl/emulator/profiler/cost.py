@@ -1,19 +1,20 @@
-"""How long an instruction keeps what executes it, of what its row says (see `Operation.slots`)."""
+"""How long an instruction keeps what executes it: of what its row says (see `Operation.slots`) and
+the chip."""
 
 from __future__ import annotations
 
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.model import CDNA
+from mfmadsl.model import CDNA, Architecture
 
 SLOT = CDNA.issue_slot
 """Cycles between two turns of a SIMD to issue, alike on all chips."""
 
 
-def busy_cycles(operation: Operation) -> int:
+def busy_cycles(chip: Architecture, operation: Operation) -> int:
     """Cycles that the unit of an instruction is busy with it."""
-    return operation.slots * SLOT
+    return (chip.wide_slots if operation.wide else operation.slots) * SLOT
 
 
-def issue_cycles(operation: Operation) -> int:
+def issue_cycles(chip: Architecture, operation: Operation) -> int:
     """Cycles until the wave goes on; a matrix core works while its wave does."""
-    return SLOT if operation.unit == "matrix" else busy_cycles(operation)
+    return SLOT if operation.unit == "matrix" else busy_cycles(chip, operation)

@@ -55,7 +55,8 @@ class Section:
     """Some part of a kernel, counted over one wave, in instructions, cycles and bytes.
 
     `lines` are those of the assembly text. `line_bytes` is what the lanes' accesses touch, in
-    whole cache lines.
+    whole cache lines; `l2_bytes` those of them that the vector L1 cache does not have, and those
+    that are stored.
     """
 
     lines: tuple[int, int]
@@ -66,6 +67,7 @@ class Section:
     lds_conflict_cycles: int
     memory_bytes: int
     line_bytes: int
+    l2_bytes: int
 
     @property
     def total(self) -> int:
@@ -179,10 +181,11 @@ def _profile(
     timing = simulate(
         chip, instructions, operations, recorder.traces, launch.waves_per_group, loop_end
     )
-    whole = _section(program, recorder, range(len(instructions)), executed, waves)
+    whole = _section(chip, program, recorder, timing, range(len(instructions)), executed, waves)
     loop = None
     if body is not None:
-        loop = _section(program, recorder, body, executed, max(1, executed[body[-1]]))
+        times = max(1, executed[body[-1]])
+        loop = _section(chip, program, recorder, timing, body, executed, times)
     accesses = [
         _lds_access(program, place, traffic, executed[place])
         for place, traffic in sorted(recorder.traffic.items())
@@ -204,8 +207,10 @@ def _resident(chip: Architecture, held: Occupancy, launch: Launch, full: bool) -
 
 
 def _section(
+    chip: Architecture,
     program: Program,
     recorder: Recorder,
+    timing: Timing,
     body: range,
     executed: Sequence[int],
     times: int,
@@ -222,7 +227,7 @@ def _section(
         kind = operation.unit if operation else _control(instruction.name)
         kinds[kind] += count
         if operation is not None and kind == "matrix":
-            matrix += count * busy_cycles(operation)
+            matrix += count * busy_cycles(chip, operation)
         if (one := recorder.traffic.get(place)) is not None:
             traffic.cycles += one.cycles
             traffic.least_cycles += one.least_cycles
@@ -239,6 +244,7 @@ def _section(
         (traffic.cycles - traffic.least_cycles) // times,
         traffic.bytes // times,
         traffic.line_bytes // times,
+        sum(timing.l2_bytes.get(place, 0) for place in body) // times,
     )
 
 

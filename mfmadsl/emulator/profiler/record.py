@@ -23,12 +23,14 @@ from mfmadsl.model import Architecture
 class Trace:
     """The steps of one wave: the place of each instruction in the program, and its cost.
 
-    The cost is in cycles of the LDS, or in bytes of cache lines that the lanes touch.
+    The cost is in cycles of the LDS, or in bytes of cache lines that the lanes touch. Which lines
+    those of a load are, `lines` says of its step, but not of scratch memory.
     """
 
     group: int
     places: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
+    lines: dict[int, list[int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -99,7 +101,8 @@ class Recording:
         if store is waves.lds:
             self._lds(waves, offsets, size, mask, reads)
         else:
-            self._global(waves, offsets, size, mask)
+            loads = reads and store is not waves.scratch
+            self._global(waves, offsets, size, mask, loads)
 
     def _lds(
         self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, reads: bool
@@ -114,14 +117,20 @@ class Recording:
         traffic.bytes += int(active.sum()) * size
         self._add(waves, cycles)
 
-    def _global(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
+    def _global(
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, loads: bool
+    ) -> None:
         addresses, active = _by_lane(waves, offsets, mask)
         line = self._chip.line_bytes
         touched = np.zeros(waves.count, np.int64)
         for wave in range(waves.count):
             first = addresses[wave][active[wave]]
-            lines = np.concatenate([first // line, (first + size - 1) // line])
-            touched[wave] = len(np.unique(lines)) * line
+            ends = np.concatenate([first // line, (first + size - 1) // line])
+            lines = np.unique(ends).tolist()
+            touched[wave] = len(lines) * line
+            if loads:
+                trace = self._traces[waves.index[wave]]
+                trace.lines.setdefault(len(trace.places) - 1, []).extend(lines)
         traffic = self._traffic.setdefault(waves.pc - 1, Traffic())
         traffic.bytes += int(active.sum()) * size
         traffic.line_bytes += int(touched.sum())
@@ -142,7 +151,7 @@ class Recording:
     updates = stores
 
     def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
-        self._global(waves, offsets, width.size, mask)
+        self._global(waves, offsets, width.size, mask, loads=True)
 
     def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
         """LDS is written when the data comes, beside what else it does."""

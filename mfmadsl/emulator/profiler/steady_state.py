@@ -8,8 +8,9 @@ the model do. The result is that of going through all turns.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,20 +70,29 @@ class WaveState:
 @dataclass(frozen=True)
 class _Moment:
     now: int
-    steps: tuple[int, ...]
-    events: int
-    counted: tuple[Counter[str], ...]
+    steps: Mapping[int, int]
+    reached: tuple[int, ...]
+    counted: tuple[Counter[Any], ...]
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """How often what happened since the event `first` happens again, and how long it took."""
+    """What happened in the last `cycles`, and up to how many `times` waves will do it again.
+
+    `lengths` are the steps of each wave by its number, `first` what was reached when it began, and
+    `counted` what was counted meanwhile, by each of the counters.
+    """
 
     times: int
     cycles: int
-    first: int
-    counted: tuple[Counter[str], ...]
-    """What was counted in that time, by each of the counters."""
+    lengths: Mapping[int, int]
+    first: tuple[int, ...]
+    counted: tuple[Counter[Any], ...]
+
+    def shift(self, waves: Sequence[WaveState], times: int) -> None:
+        """Let the waves have done it so many times more."""
+        for wave in waves:
+            wave.shift(times * self.lengths[wave.number], times * self.cycles)
 
 
 class SteadyState:
@@ -98,37 +108,32 @@ class SteadyState:
         now: int,
         waves: Sequence[WaveState],
         shared: Hashable,
-        events: int,
-        counters: Sequence[Counter[str]],
+        reached: tuple[int, ...],
+        counters: Sequence[Counter[Any]],
     ) -> Repetition | None:
-        """What may be repeated from now on; the waves are then as they were before.
+        """What may be repeated from now on.
 
         `waves` are those that run, in their order; `shared` is what else counts for what comes,
-        with times from now on, and `events` how many there were.
+        with times from now on, and `reached` how far lists have grown of what happens.
         """
         first = waves[0]
         if first.at == self._last or first.trace.places[first.at] != self._loop_end:
             return None
         self._last = first.at
         state = (shared, tuple(wave.relative(now) for wave in waves))
-        steps, counted = tuple(wave.at for wave in waves), tuple(Counter(c) for c in counters)
+        steps = {wave.number: wave.at for wave in waves}
+        counted = tuple(Counter(counter) for counter in counters)
         before = self._seen.get(state)
-        self._seen[state] = _Moment(now, steps, events, counted)
+        self._seen[state] = _Moment(now, steps, reached, counted)
         if before is None:
             return None
-        lengths = [late - early for early, late in zip(before.steps, steps, strict=True)]
-        times = min(
-            _repeats(wave.trace, early, length)
-            for wave, early, length in zip(waves, before.steps, lengths, strict=True)
-        )
+        lengths = {number: at - before.steps[number] for number, at in steps.items()}
+        times = min(_repeats(w.trace, before.steps[w.number], lengths[w.number]) for w in waves)
         if not times:
             return None
-        cycles = now - before.now
-        for wave, length in zip(waves, lengths, strict=True):
-            wave.shift(times * length, times * cycles)
         self._seen.clear()
         new = tuple(late - early for late, early in zip(counted, before.counted, strict=True))
-        return Repetition(times, cycles, before.events, new)
+        return Repetition(times, now - before.now, lengths, before.reached, new)
 
 
 def _repeats(trace: Trace, start: int, length: int) -> int:

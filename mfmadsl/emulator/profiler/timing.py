@@ -4,7 +4,9 @@ Every SIMD has a turn to issue each four cycles, and in it one instruction of ea
 different waves, the oldest first and those with a higher `s_setprio` before them. An instruction
 waits for its unit, for the result of a matrix instruction that it reads, for the counter that an
 `s_waitcnt` names, and at a barrier for the waves of its workgroup. LDS and the path to memory are
-shared by the SIMDs; LDS instructions and loads complete in order.
+shared by the SIMDs; LDS instructions and a wave's loads and stores complete in order. What is in
+the vector L1 cache when a load is sent comes from there: in the model's time, not in the order in
+which the emulator has run the waves.
 """
 
 from __future__ import annotations
@@ -12,20 +14,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wait import Counter as WaitCounter
 from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.profiler.record import Trace
-from mfmadsl.emulator.profiler.steady_state import FAR, SteadyState, WaveState
+from mfmadsl.emulator.profiler.steady_state import FAR, Repetition, SteadyState, WaveState
+from mfmadsl.emulator.profiler.vector_cache import Policy, VectorCache, clears_cache, policy_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
 from mfmadsl.model.traffic import Path
 
 _PARTS = 1 << 10
 """Of a cycle, in which the path beyond the L2 is counted: whole numbers recur, fractions do not."""
+
+SLEEP, _SLEEP_BITS = 64, 0x7F
+"""Cycles of each unit that a wave sleeps, and the bits that count them (CDNA3 ISA, S_SLEEP)."""
 
 
 class Event(NamedTuple):
@@ -43,14 +49,32 @@ class Event(NamedTuple):
     place: int
 
 
+class _Load(NamedTuple):
+    """A load through the vector L1 cache: who sent it when, when what it had not was fetched, when
+    all of it was there, and the bytes of lines that it had not."""
+
+    wave: int
+    at: int
+    policy: Policy
+    sent: int
+    fetched: int
+    done: int
+    missed: int
+
+
 @dataclass(frozen=True)
 class Timing:
-    """What the model gives. `busy` and `stalls` are in cycles, summed over SIMDs and waves."""
+    """What the model gives. `busy` and `stalls` are in cycles, summed over SIMDs and waves.
+
+    `l2_bytes` are those of the cache lines that go between the L2 and the compute unit, by the
+    place of the instruction: of loads what the vector L1 cache has not, of stores all.
+    """
 
     cycles: int
     busy: Mapping[str, int]
     stalls: Mapping[str, int]
     events: tuple[Event, ...]
+    l2_bytes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,6 +89,8 @@ class _Step:
     waits: Mapping[WaitCounter, int] = field(default_factory=dict)
     priority: int | None = None
     stores: bool = False
+    policy: Policy = "keep"
+    clears: bool = False
 
 
 def simulate(
@@ -100,7 +126,7 @@ class _Unit:
         self._beyond = 0  # when the path beyond the L2 is free, in parts of a cycle
         self._steady = SteadyState(loop_end)
         self._steps = {
-            place: _step(instruction, operations.get(place))
+            place: _step(chip, instruction, operations.get(place))
             for place, instruction in enumerate(program)
         }
         self._waves = [
@@ -112,6 +138,10 @@ class _Unit:
         self._stalls: Counter[str] = Counter()
         self._events: list[Event] = []
         self._reordered = self._ended = False
+        self._cache = VectorCache(chip)
+        self._l2_bytes: Counter[int] = Counter()
+        self._loads: list[_Load] = []
+        self._counters: tuple[Counter[Any], ...] = (self._busy, self._stalls, self._l2_bytes)
 
     def run(self) -> Timing:
         now, running = 0, list(self._waves)
@@ -141,27 +171,45 @@ class _Unit:
             + [event.start + event.busy for event in self._events]
             + [time for wave in self._waves for time in wave.vmcnt]
         )
-        return Timing(last, dict(self._busy), dict(self._stalls), tuple(self._events))
+        events = tuple(self._events)
+        return Timing(last, dict(self._busy), dict(self._stalls), events, dict(self._l2_bytes))
 
     def _repeat(self, now: int, running: Sequence[WaveState]) -> int:
         """Let what has just happened happen again as often as it would; how many cycles it took."""
         ahead = [(unit, time - now) for unit, time in sorted(self._free.items()) if time > now]
         shared = (tuple(ahead), max(0, self._beyond - now * _PARTS), self._reordered)
-        counters = (self._busy, self._stalls)
-        found = self._steady.repetition(now, running, shared, len(self._events), counters)
+        reached = (len(self._events), len(self._loads))
+        found = self._steady.repetition(now, running, shared, reached, self._counters)
         if found is None:
             return 0
-        cycles = found.times * found.cycles
+        times = self._loaded_again(found)
+        cycles = times * found.cycles
+        found.shift(running, times)
         self._free = Counter({unit: time + cycles for unit, time in self._free.items()})
         self._beyond += cycles * _PARTS
-        for counter, new in zip(counters, found.counted, strict=True):
+        for counter, new in zip(self._counters, found.counted, strict=True):
             for name, count in new.items():
-                counter[name] += found.times * count
-        again = self._events[found.first :]
-        for turn in range(1, found.times + 1):
+                counter[name] += times * count
+        again = self._events[found.first[0] :]
+        for turn in range(1, times + 1):
             late = turn * found.cycles
             self._events += [Event(x[0] + late, x[1] + late, *x[2:]) for x in again]
         return cycles
+
+    def _loaded_again(self, found: Repetition) -> int:
+        """How often the cache gives as much again, as late; it is left as it is after that."""
+        again = self._loads[found.first[1] :]
+        for turn in range(1, found.times + 1):
+            late, before = turn * found.cycles, self._cache.copy()
+            for load in again:
+                step = load.at + turn * found.lengths[load.wave]
+                lines = self._waves[load.wave].trace.lines.get(step, [])
+                missed = self._cache.missing(lines, load.policy) * self._chip.line_bytes
+                done = self._cache.load(lines, load.policy, load.sent + late, load.fetched + late)
+                if (missed, done) != (load.missed, load.done + late):
+                    self._cache = before
+                    return turn - 1
+        return found.times
 
     def _try(self, wave: WaveState, now: int, taken: set[tuple[str, int]]) -> tuple[int, str]:
         """Issue the next instruction of a wave if it can: when it can go on, and what it lacks."""
@@ -202,7 +250,8 @@ class _Unit:
         return (step.kind, wave.simd) if step.kind in ("matrix", "valu") else None
 
     def _issue(self, wave: WaveState, step: _Step, place: int, now: int) -> None:
-        cost = wave.trace.costs[wave.at]
+        at = wave.at
+        cost = wave.trace.costs[at]
         wave.ready = now + step.issue
         self._advance(wave)
         start, busy, simd = now, step.busy, wave.simd
@@ -223,13 +272,32 @@ class _Unit:
         elif step.kind == "vmem":
             start, simd = max(now, self._free["vmem", -1]), -1
             busy = max(SLOT, cost // self._chip.l1_bytes_per_cycle)
-            self._free["vmem", -1] = start + busy
-            done = start + busy + self._chip.l2_latency
-            if self._path is not None:
-                done = max(done, self._arrival(self._path, step, cost, start))
+            sent = self._free["vmem", -1] = start + busy
+            done = self._moved(wave, at, step, place, start, sent)
             wave.vmcnt.append(max(done, wave.vmcnt[-1] if wave.vmcnt else 0))  # it is in order
+        elif step.clears:
+            self._cache.clear()
         self._busy[step.kind] += busy
         self._events.append(Event(now, start, busy, step.kind, simd, wave.number, place))
+
+    def _moved(
+        self, wave: WaveState, at: int, step: _Step, place: int, start: int, sent: int
+    ) -> int:
+        """When lines are there that are asked for from `start` to `sent`, or have been written."""
+        lines, line = wave.trace.lines.get(at), self._chip.line_bytes
+        if lines is None:
+            line_bytes = wave.trace.costs[at]
+        else:
+            line_bytes = self._cache.missing(lines, step.policy) * line
+        self._l2_bytes[place] += line_bytes
+        fetched = sent + self._chip.l2_latency
+        if self._path is not None and line_bytes:
+            fetched = max(fetched, self._arrival(self._path, step, line_bytes, start))
+        if lines is None:
+            return fetched
+        done = self._cache.load(lines, step.policy, sent, fetched)
+        self._loads.append(_Load(wave.number, at, step.policy, sent, fetched, done, line_bytes))
+        return done
 
     def _arrival(self, path: Path, step: _Step, line_bytes: int, start: int) -> int:
         """When lines come that are asked for at `start`, behind those asked for before."""
@@ -258,7 +326,7 @@ class _Unit:
                     other.blocked = 0
 
 
-def _step(instruction: Instruction, operation: Operation | None) -> _Step:
+def _step(chip: Architecture, instruction: Instruction, operation: Operation | None) -> _Step:
     name = instruction.name
     if name == "s_waitcnt":
         return _Step("wait", SLOT, 0, waits=wait_counts(instruction.modifiers["argument"]))
@@ -266,15 +334,18 @@ def _step(instruction: Instruction, operation: Operation | None) -> _Step:
         return _Step("barrier", SLOT, 0)
     if name == "s_nop":
         return _Step("wait", SLOT * (int(instruction.modifiers["argument"], 0) + 1), 0)
+    if name == "s_sleep":
+        asked = int(instruction.modifiers["argument"], 0) & _SLEEP_BITS
+        return _Step("wait", max(SLOT, asked * SLEEP), 0)
     if name == "s_setprio":
         return _Step("wait", SLOT, 0, priority=int(instruction.modifiers["argument"], 0))
     if operation is None:
-        return _Step("salu", SLOT, SLOT)
+        return _Step("salu", SLOT, SLOT, clears=clears_cache(instruction))
     kind = "vmem" if operation.unit == "flat" else operation.unit
     reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
     writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
     touches = tuple(dict.fromkeys((*reads, *writes)))
     return _Step(
-        kind, issue_cycles(operation), busy_cycles(operation), touches, writes,
-        stores="_store" in name,
+        kind, issue_cycles(chip, operation), busy_cycles(chip, operation), touches, writes,
+        stores="_store" in name, policy=policy_of(instruction),
     )  # fmt: skip

@@ -43,13 +43,11 @@ def work_of_launch(
         loop_end, budget,
     )  # fmt: skip
     read = stored = 0.0
-    for place, traffic in recorder.traffic.items():
-        if traffic.least_cycles:  # of the LDS
-            continue
+    for place, line_bytes in timing.l2_bytes.items():
         if "_store" in program.instructions[place].name:
-            stored += traffic.line_bytes
+            stored += line_bytes
         else:
-            read += traffic.line_bytes
+            read += line_bytes
     flops: Counter[str] = Counter()
     for trace in recorder.traces:
         for place, count in Counter(trace.places).items():

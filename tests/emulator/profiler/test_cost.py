@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -15,7 +17,7 @@ from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.text.assembly import parse_instruction
 from mfmadsl.language import library
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import Intrinsic, architecture
 
 ENTRIES = [(i, arch) for i in library().values() for arch, _ in i.cycles]
 
@@ -30,36 +32,125 @@ def test_matrix_cycles_are_those_of_the_library(entry: Intrinsic, arch: str) -> 
     expected = dict(entry.cycles)[arch]
     operation = compile_instruction(parse_instruction(text.strip()), Machine(arch))
     assert operation.unit == "matrix"
-    assert busy_cycles(operation) == expected
-    assert issue_cycles(operation) == SLOT
+    assert busy_cycles(architecture(arch), operation) == expected
+    assert issue_cycles(architecture(arch), operation) == SLOT
 
 
 def test_cycles_of_all_rows() -> None:
-    """By their names: what is approximated takes four turns, 64 bits and wide products two."""
+    """By their names: what is approximated takes four turns, as do products of 32 bits."""
     rows = {**vector_rows("gfx950"), **COMPARE, **PAIRS_OF_F32, **PAIRS_OF_HALVES}
     for name, row in rows.items():
-        expected = 1
-        if re.match(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_", name):
-            expected = 4
-        elif re.search(r"_[fuib]64(_|$)|v_mul_(lo|hi)_[ui]32", name) and name != "v_mov_b64":
-            expected = 2
-        assert row.issue_slots == expected, name
+        slots, wide = 1, False
+        if re.match(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_|v_mul_(lo|hi)_[ui]32$", name):
+            slots = 4
+        elif re.search(r"_[fuib]64(_|$)", name) and name != "v_mov_b64":
+            wide = True
+        assert row.cost == {"slots": slots, "wide": wide}, name
 
 
+FULL_RATE = [
+    "v_add_f32 v0, v1, v2",
+    "v_pk_fma_f32 v[0:1], v[2:3], v[4:5], v[6:7]",
+    "v_mul_u32_u24 v0, v1, v2",
+    "v_mul_hi_u32_u24 v0, v1, v2",
+    "v_mad_u32_u24 v0, v1, v2, v3",
+    "v_mov_b64_e32 v[0:1], v[2:3]",
+    "v_div_fmas_f32 v0, v2, v4, v6",
+    "s_add_u32 s0, s1, s2",
+]
+QUARTER_RATE = [
+    "v_exp_f32 v0, v1",
+    "v_rcp_f64 v[0:1], v[2:3]",
+    "v_mul_lo_u32 v0, v1, v2",
+    "v_mul_hi_u32 v0, v1, v2",
+    "v_mul_hi_i32 v0, v1, v2",
+    "v_mad_u64_u32 v[0:1], vcc, v2, v3, v[4:5]",
+    "v_mad_i64_i32 v[0:1], vcc, v2, v3, v[4:5]",
+]
+WIDE = [
+    "v_fma_f64 v[0:1], v[2:3], v[4:5], v[6:7]",
+    "v_add_f64 v[0:1], v[2:3], v[4:5]",
+    "v_mul_f64 v[0:1], v[2:3], v[4:5]",
+    "v_max_f64 v[0:1], v[2:3], v[4:5]",
+    "v_cmp_lt_f64 vcc, v[0:1], v[2:3]",
+    "v_cvt_f64_f32 v[0:1], v2",
+    "v_cvt_i32_f64 v0, v[2:3]",
+    "v_lshlrev_b64 v[0:1], v2, v[4:5]",
+    "v_div_scale_f64 v[0:1], vcc, v[2:3], v[4:5], v[6:7]",
+    "v_div_fmas_f64 v[0:1], v[2:3], v[4:5], v[6:7]",
+]
+CHIPS = ["gfx908", "gfx90a", "gfx942", "gfx950"]
+
+
+@pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize(
     ("code", "cycles"),
-    [
-        ("v_add_f32 v0, v1, v2", 4),
-        ("v_exp_f32 v0, v1", 16),
-        ("v_fma_f64 v[0:1], v[2:3], v[4:5], v[6:7]", 8),
-        ("v_mul_lo_u32 v0, v1, v2", 8),
-        ("v_mov_b64_e32 v[0:1], v[2:3]", 4),
-        ("v_mad_u64_u32 v[0:1], vcc, v2, v3, v[4:5]", 8),
-        ("v_div_fmas_f64 v[0:1], v[2:3], v[4:5], v[6:7]", 8),
-        ("v_div_fmas_f32 v0, v2, v4, v6", 4),
-        ("s_add_u32 s0, s1, s2", 4),
-    ],
-)
-def test_cycles_to_issue(code: str, cycles: int) -> None:
-    operation = compile_instruction(parse_instruction(code), Machine("gfx942"))
-    assert issue_cycles(operation) == cycles
+    [*((code, 4) for code in FULL_RATE), *((code, 16) for code in QUARTER_RATE),
+     *((code, 0) for code in WIDE)],
+)  # fmt: skip
+def test_cycles_to_issue(code: str, cycles: int, arch: str) -> None:
+    """Of what works on 64 bits, the chip says how long it takes."""
+    chip = architecture(arch)
+    operation = compile_instruction(parse_instruction(code), Machine(arch))
+    expected = cycles or chip.wide_slots * SLOT
+    assert issue_cycles(chip, operation) == busy_cycles(chip, operation) == expected
+
+
+# Peak of f64 vector instructions, in TFLOP/s, compute units and MHz, by AMD's white papers and data
+# sheets of MI100, MI250X (two dies), MI300X and MI355X.
+F64_PEAKS = {
+    "gfx908": (11.5, 120, 1502),
+    "gfx90a": (47.9, 220, 1700),
+    "gfx942": (81.7, 304, 2100),
+    "gfx950": (78.6, 256, 2400),
+}
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_the_rate_of_doubles_is_that_of_the_data_sheet(arch: str) -> None:
+    """A fused multiply-add counts as two; four SIMDs issue one for 64 lanes each."""
+    chip = architecture(arch)
+    teraflops, units, megahertz = F64_PEAKS[arch]
+    cycles = busy_cycles(chip, compile_instruction(parse_instruction(WIDE[0]), Machine(arch)))
+    peak = 2 * chip.wave_size * chip.simds / cycles * units * megahertz * 1e6
+    assert peak / 1e12 == pytest.approx(teraflops, rel=0.01)
+
+
+# What LLVM 19's cost model says of the throughput of these (`opt -passes='print<cost-model>'`), in
+# turns, and the instructions that they become. It does not know gfx950.
+LLVM_COSTS = {
+    "fadd double %a, %b": ("v_add_f64 v[0:1], v[2:3], v[4:5]", {"gfx908": 2}, 1),
+    "fmul double %a, %b": ("v_mul_f64 v[0:1], v[2:3], v[4:5]", {"gfx908": 2}, 1),
+    "call double @llvm.fma.f64(double %a, double %b, double %a)": (WIDE[0], {"gfx908": 2}, 1),
+    "shl i64 %x, %y": ("v_lshlrev_b64 v[0:1], v2, v[4:5]", {"gfx908": 2}, 1),
+    "mul i32 %i, %j": ("v_mul_lo_u32 v0, v1, v2", {}, 4),
+    "fadd float %u, %u": ("v_add_f32 v0, v1, v2", {}, 1),
+}
+
+
+@pytest.mark.parametrize("arch", ["gfx908", "gfx90a", "gfx942"])
+def test_the_cost_model_of_llvm_agrees(arch: str) -> None:
+    chip = architecture(arch)
+    for code, of_chips, else_ in LLVM_COSTS.values():
+        operation = compile_instruction(parse_instruction(code), Machine(arch))
+        assert busy_cycles(chip, operation) == of_chips.get(arch, else_) * SLOT, code
+
+
+@pytest.mark.skipif(not shutil.which("opt-19"), reason="needs LLVM 19's opt")
+@pytest.mark.parametrize("arch", ["gfx908", "gfx90a", "gfx942"])
+def test_that_is_what_llvm_says(arch: str) -> None:
+    lines = "\n".join(f"  %r{i} = {text}" for i, text in enumerate(LLVM_COSTS))
+    module = f"""define void @f(double %a, double %b, i32 %i, i32 %j, i64 %x, i64 %y, float %u) {{
+{lines}
+  ret void
+}}
+declare double @llvm.fma.f64(double, double, double)
+"""
+    options = ["-mtriple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-passes=print<cost-model>"]
+    told = subprocess.run(
+        ["opt-19", *options, "-disable-output"],
+        input=module, capture_output=True, text=True, check=True, timeout=60,
+    ).stderr  # fmt: skip
+    found = re.findall(r"estimated cost of (\d+) for instruction:   %r", told)
+    expected = [of_chips.get(arch, else_) for _, of_chips, else_ in LLVM_COSTS.values()]
+    assert [int(cost) for cost in found] == expected

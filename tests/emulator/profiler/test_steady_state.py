@@ -66,7 +66,7 @@ def moments(trace: Trace, cycles: int, turns: int) -> tuple[SteadyState, WaveSta
         wave.at = 2 * turn + 1
         wave.ready = turn * cycles
         counted = [Counter({"valu": 3 * turn})]
-        found.append(steady.repetition(turn * cycles, [wave], (), 5 * turn, counted))
+        found.append(steady.repetition(turn * cycles, [wave], (), (5 * turn,), counted))
     return steady, wave, found
 
 
@@ -74,8 +74,10 @@ def test_what_recurs_is_repeated_as_often_as_the_wave_does_it() -> None:
     trace = Trace(0, [6, 7] * 10 + [8], [0, 0] * 10 + [0])
     _, wave, (first, second) = moments(trace, 40, 2)
     assert first is None
-    assert (second.times, second.cycles, second.first) == (8, 40, 0)
+    assert (second.times, second.cycles, second.first) == (8, 40, (0,))
+    assert second.lengths == {0: 2}
     assert second.counted == (Counter({"valu": 3}),)
+    second.shift([wave], 8)
     assert wave.at == 3 + 8 * 2
     assert wave.trace.places[wave.at :] == [7, 8]
     assert wave.ready == 40 + 8 * 40
@@ -85,16 +87,17 @@ def test_other_costs_end_the_repetition() -> None:
     trace = Trace(0, [6, 7] * 10, [1, 0] * 6 + [2, 0] * 4)
     _, wave, (_, second) = moments(trace, 40, 2)
     assert second.times == 4
+    second.shift([wave], 4)
     assert wave.trace.costs[wave.at + 1] == 2
 
 
 def test_a_wave_in_another_state_does_not_repeat() -> None:
     steady, wave = SteadyState(7), WaveState(0, 0, 0, Trace(0, [7] * 9, [0] * 9))
-    assert steady.repetition(0, [wave], (), 0, []) is None
+    assert steady.repetition(0, [wave], (), (), []) is None
     wave.at, wave.vmcnt = 1, type(wave.vmcnt)([90])
-    assert steady.repetition(40, [wave], (), 0, []) is None
+    assert steady.repetition(40, [wave], (), (), []) is None
     wave.at = 2
-    assert steady.repetition(80, [wave], ("other",), 0, []) is None
+    assert steady.repetition(80, [wave], ("other",), (), []) is None
 
 
 def test_times_that_have_passed_do_not_count() -> None:

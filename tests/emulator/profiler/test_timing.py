@@ -176,6 +176,13 @@ def test_nops_take_their_time() -> None:
         assert found == alone + (count + 1) * SLOT
 
 
+@pytest.mark.parametrize(("count", "cycles"), [("0", 4), ("1", 64), ("10", 640), ("0x7f", 8128)])
+def test_sleeping_takes_its_time(count: str, cycles: int) -> None:
+    """About 64 clocks for each of the number in bits 6:0 (CDNA3 ISA, S_SLEEP)."""
+    alone = timing("v_mov_b32 v0, v1").cycles
+    assert timing(f"s_sleep {count}\nv_mov_b32 v0, v1").cycles == alone + cycles
+
+
 LDS_READ, SCALAR_LOAD = "ds_read_b32 v0, v1", "s_load_dwordx2 s[4:5], s[0:1], 0x0"
 
 
