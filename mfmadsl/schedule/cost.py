@@ -18,8 +18,8 @@ from mfmadsl.schedule.tiling import Loads, Tiling
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
 _FILL = 500  # cycles in which the first fragments come, and the last sums go
+_AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
 _FIRST_STEPS = 1  # that are asked for before the first is needed
-_SCALAR_BYTES = 4  # of an element of a workspace
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,43 @@ class Gemm:
     chip: Architecture
     product: Product
     loads: Loads
-    turned: tuple[bool, bool] = (False, False)
-    """Whether A lies as K x M, and B as K x N, and not by rows of K."""
+    across: tuple[bool, bool] = (False, False)
+    """Whether A lies as K x M, and B as K x N, so that rows of K lie across the lines of memory."""
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes of a sum, of which a split K makes several for each element of C."""
+        return self.intrinsic.c.type.bits // 8
 
 
-def seconds(gemm: Gemm, tiling: Tiling) -> float:
-    """The time from the start of the first launch to the end of the last one."""
-    return _Estimate(gemm, tiling).seconds
+@dataclass(frozen=True)
+class Estimate:
+    """The seconds from the start of the first launch to the end of the last one; those that they
+    would be with all the power that the chip could take; and the bytes that are read."""
+
+    seconds: float
+    unlimited: float
+    read: float
 
 
-class _Estimate:
+def estimate(gemm: Gemm, tiling: Tiling) -> Estimate:
+    """What a GEMM with this tiling should take."""
+    terms = _Terms(gemm, tiling)
+    seconds = max(terms.fastest, terms.power) + terms.adding_up
+    return Estimate(seconds, terms.fastest + terms.adding_up, terms.requested)
+
+
+def resident(gemm: Gemm, tiling: Tiling) -> int:
+    """How many workgroups a compute unit holds at once."""
+    chip = gemm.chip
+    registers = tiling.registers(gemm.intrinsic, gemm.element_bytes, gemm.loads)
+    waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
+    held = chip.simds * waves // tiling.wave_count
+    lds = tiling.lds_bytes(gemm.element_bytes, gemm.intrinsic.blocks)
+    return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
+
+
+class _Terms:
     """The terms of one tiling, in cycles of the highest clock and bytes."""
 
     def __init__(self, gemm: Gemm, tiling: Tiling) -> None:
@@ -60,50 +87,47 @@ class _Estimate:
         self.layers = ceil(gemm.batches / blocks) * tiling.split_k
         self.tiles = self.rows * self.columns * self.layers
         self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
-        self.resident = min(self.most, 1 if tiling.persistent else self._held())
+        self.resident = min(self.most, 1 if tiling.persistent else resident(gemm, tiling))
         # On the average, and of a workgroup at no edge.
         self.lines = self._lines(gemm.m / self.rows, gemm.n / self.columns)
         self.step_bytes = sum(self.lines) * blocks
         whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
         self.whole_bytes = sum(self._lines(*whole)) * blocks
-        stored = gemm.result_bytes if tiling.split_k == 1 else _SCALAR_BYTES
-        self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * stored
+        element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
+        self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * element
         sharing = self._sharing()
         footprint = (gemm.m + gemm.n) * gemm.k * gemm.element_bytes * gemm.batches
-        requested = self.step_bytes * self.steps * self.tiles
-        traffic = traffic_of(product, requested, self.tile_bytes * self.tiles, sharing, footprint)
+        self.requested = self.step_bytes * self.steps * self.tiles
+        traffic = traffic_of(
+            product, self.requested, self.tile_bytes * self.tiles, sharing, footprint
+        )
         units = min(self.tiles, product.compute_units)
         self.path = path_of(product, traffic, sharing, units, gemm.chip.l2_latency)
 
     @property
-    def seconds(self) -> float:
-        product, intrinsic = self.gemm.product, self.gemm.intrinsic
+    def fastest(self) -> float:
+        """Seconds of the product itself at the highest clock."""
         full, rest = divmod(self.most, self.resident)
         cycles = full * self._round(self.resident) + (self._round(rest) if rest else 0)
-        tile = self.tiling.block[0] * self.tiling.block[1] * intrinsic.blocks
-        flops = 2 * self.tiles * tile * self.steps * self.tiling.k_step
-        kind = intrinsic.a.type.short
-        power = flops / product.sustained[kind] / 1e12 if kind in product.sustained else 0.0
-        return max(cycles / product.clock / 1e6, power) + self._adding_up()
+        return cycles / self.gemm.product.clock / 1e6
+
+    @property
+    def power(self) -> float:
+        """Seconds in which the power allows so many operations; zeros at an edge take next to
+        none."""
+        gemm = self.gemm
+        rate = gemm.product.sustained.get(gemm.intrinsic.a.type.short)
+        return 2 * gemm.m * gemm.n * gemm.k * gemm.batches / rate / 1e12 if rate else 0.0
 
     def _lines(self, *rows: float) -> tuple[float, ...]:
         """Bytes of lines that a step asks for, of so many rows of A and of B."""
         gemm, line = self.gemm, self.gemm.chip.line_bytes
         depth = min(self.tiling.k_step, gemm.k)
         shapes = [
-            (own, depth) if turned else (depth, own)
-            for own, turned in zip(rows, gemm.turned, strict=True)
+            (own, depth) if across else (depth, own)
+            for own, across in zip(rows, gemm.across, strict=True)
         ]
         return tuple(many * max(line, long * gemm.element_bytes) for long, many in shapes)
-
-    def _held(self) -> int:
-        """How many workgroups a compute unit holds at once."""
-        gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
-        registers = tiling.registers(gemm.intrinsic, gemm.element_bytes, gemm.loads)
-        waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
-        held = chip.simds * waves // tiling.wave_count
-        lds = tiling.lds_bytes(gemm.element_bytes, gemm.intrinsic.blocks)
-        return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
 
     def _sharing(self) -> Sharing:
         """What of the tiles that are worked on at once lies in the same rows and columns."""
@@ -155,14 +179,16 @@ class _Estimate:
 
     def _ahead(self) -> float:
         """Steps between asking for a tile and needing it."""
-        return 1.0
+        straight = self.gemm.loads.direct and self.tiling.stages > 1
+        return self.tiling.stages - 0.5 if straight else _AHEAD
 
-    def _adding_up(self) -> float:
-        """The launch that adds up the parts of a split K."""
+    @property
+    def adding_up(self) -> float:
+        """Seconds of the launch that adds up the parts of a split K."""
         if self.tiling.split_k == 1:
             return 0.0
         gemm, product = self.gemm, self.gemm.product
         elements = gemm.m * gemm.n * gemm.batches
-        read = elements * self.tiling.split_k * _SCALAR_BYTES
+        read = elements * self.tiling.split_k * gemm.sum_bytes
         moved = read / product.beyond_l2 + elements * gemm.result_bytes / product.reached_bandwidth
         return (product.launch + moved + 2 * product.mall_latency) / 1e9

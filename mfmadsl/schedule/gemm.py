@@ -16,7 +16,7 @@ from mfmadsl.argument import check_type
 from mfmadsl.model import DEFAULT_ARCH, Architecture, Intrinsic, architecture, unscaled
 from mfmadsl.passes.annotation import DIES, EDGES, GROUP, PIPELINE, SWIZZLE, WORKGROUPS
 from mfmadsl.prim_func import prim_func
-from mfmadsl.schedule.choice import Shape, default_tiling, smaller_one
+from mfmadsl.schedule.choice import Shape, default_tiling, equally_fast
 from mfmadsl.schedule.columns import Columns, columns_of, lies_across, take_in_turn
 from mfmadsl.schedule.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
@@ -126,13 +126,13 @@ def _chosen(
         steps = None if k is None else -(-k // tiling.k_step)
         check_tiling(tiling, intrinsic, chip, size, steps)
         return intrinsic, tiling
-    smaller = smaller_one(intrinsic, chip.name) if asked is None else None
+    alike = [intrinsic, *(equally_fast(intrinsic, chip.name) if asked is None else ())]
+    across = product.memory[0].axis == "i", product.memory[1].axis == "j"
     found = default_tiling(
-        Shape(m, n, k, s), intrinsic, chip, size, _loads(product, chip, intrinsic.blocks), smaller
-    )
-    if smaller is not None and found.instruction == smaller.name:
-        return smaller, found
-    return intrinsic, found
+        Shape(m, n, k, s), alike, chip, (size, _bytes(product.types[2])),
+        _loads(product, chip, intrinsic.blocks), across,
+    )  # fmt: skip
+    return next(each for each in alike if each.name == found.instruction), found
 
 
 def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
