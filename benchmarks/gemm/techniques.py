@@ -66,12 +66,12 @@ def burst() -> ExitStack:
     return stack
 
 
-def waits_of_llvm(straight: bool) -> Any:
+def waits_of_llvm(straight: bool) -> ExitStack:
     """No waits of ours; but LLVM does not wait for what goes straight into the LDS."""
-    waits: dict[str, Any] = {"wait_for_lds": nothing} if straight else {
-        "wait_for_lds": nothing, "wait_for_memory": nothing
-    }  # fmt: skip
-    return patch.multiple(device, **waits)
+    stack = ExitStack()
+    for name in ("wait_for_lds",) if straight else ("wait_for_lds", "wait_for_memory"):
+        stack.enter_context(patch.object(device, name, nothing))
+    return stack
 
 
 def waits_for_all() -> Any:
