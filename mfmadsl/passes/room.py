@@ -42,16 +42,15 @@ def tiles_with_room(
     There is none where the copies of other threads would meet the tile, and where fewer workgroups
     would fit into the LDS. `threads` says how many values each thread index has, by its name.
     """
-    guarded: dict[int, list[Element]] = {}
+    copied: dict[int, list[Element]] = {}
     for each in elements:
-        if each.guards:
-            guarded.setdefault(each.buffer.__chandle__(), []).append(each)
-    own = {a.buffer.__chandle__(): a.buffer for a in main.allocations}
+        copied.setdefault(each.buffer.__chandle__(), []).append(each)
     found: dict[int, Buffer] = {}
-    for handle, those in guarded.items():
-        tile = those[0].buffer
-        length = _length(those, tile, threads) if handle in own else None
+    for handle in (a.buffer.__chandle__() for a in main.allocations):
+        those = copied.get(handle, [])
+        length = _length(those, threads) if any(each.guards for each in those) else None
         if length is not None:
+            tile = those[0].buffer
             found[handle] = tirx.decl_buffer((length,), tile.dtype, tile.name, scope="shared")
     tiles = {each.buffer.__chandle__(): each.buffer for each in elements}
     before = _bytes(tiles.values())
@@ -61,14 +60,14 @@ def tiles_with_room(
     return found if (others + stages * after) * max(1, groups) <= chip.lds_bytes else {}
 
 
-def _length(elements: Sequence[Element], tile: Buffer, threads: Mapping[str, int]) -> int | None:
-    """How long a tile has to be for all threads to copy; None if it cannot be."""
-    old = constant(tile.shape[0])
+def _length(elements: Sequence[Element], threads: Mapping[str, int]) -> int | None:
+    """How long a tile has to be for all threads to copy; None if they would meet what is wanted."""
+    old = constant(elements[0].buffer.shape[0])
     if old is None:
         return None
     shape = tuple(threads.values())
     values = dict(zip(threads, np.indices(shape), strict=True))
-    most = old
+    filled, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for each in elements:
         try:
             place = np.broadcast_to(numbers(each.place, values), shape)
@@ -77,9 +76,11 @@ def _length(elements: Sequence[Element], tile: Buffer, threads: Mapping[str, int
                 wanted &= _holds(guard, values)
         except NotNumbersError:
             return None
-        if (place[~wanted] < old).any():
-            return None
-        most = max(most, int(place.max()) + 1)
+        filled.append(place[wanted])
+        others.append(place[~wanted])
+    if np.isin(np.concatenate(others), np.concatenate(filled)).any():
+        return None
+    most = max(old, int(np.concatenate([*filled, *others]).max()) + 1)
     return -(-most // _GROUP) * _GROUP
 
 
