@@ -59,7 +59,7 @@ KINDS = [("gfx942", "float16"), ("gfx942", "bfloat16"), ("gfx942", "int8"),
 @pytest.mark.parametrize("b_rows", [True, False])
 def test_large_tiles_keep_all_that_makes_them_fast(arch: str, kind: str, b_rows: bool) -> None:
     tiling = large(arch, kind)
-    depth = 4 * tiling.k_step
+    depth = 8 * tiling.k_step
     workload = Workload(*tiling.block, depth, kind, kind, b_rows=b_rows)
     kernel = check(workload, arch, tiling)
     assert kernel.registers.spilled == kernel.registers.scratch_bytes == 0
