@@ -5,13 +5,13 @@ What each field means, in what unit it is and where it is from, `Product` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from mfmadsl.argument import check_type, described
 from mfmadsl.error import ArgumentError
-from mfmadsl.model.chips import GFX90A, GFX908, GFX942, GFX950
+from mfmadsl.model.chips import ARCHITECTURES, GFX90A, GFX908, GFX942, GFX950
 from mfmadsl.model.product import Product
 
 _MIB = 1024 * 1024
@@ -90,12 +90,21 @@ def products_of(arch: str) -> tuple[Product, ...]:
     return tuple(p for p in PRODUCTS.values() if p.arch == arch)
 
 
+def _as_in_its_family(arch: str) -> Iterator[Product]:
+    chip = ARCHITECTURES.get(arch)
+    for product in PRODUCTS.values():
+        if chip is not None and ARCHITECTURES[product.arch].family == chip.family:
+            units, dies = chip.compute_units, chip.dies
+            yield replace(product, name=chip.name, arch=chip.name, compute_units=units, dies=dies)
+
+
 def product_of(arch: str, name: str | None = None) -> Product:
     """The product called `name`, or the first with a chip.
 
-    Raises ArgumentError if there is none of that name with that chip.
+    A chip of which no product is known is taken to be sold as those of its family are. Raises
+    ArgumentError if there is none of that name with that chip.
     """
-    found = products_of(arch)
+    found = products_of(arch) or tuple(_as_in_its_family(arch))
     if name is None:
         if not found:
             raise ArgumentError(f"product: none is known with {described(arch)}")

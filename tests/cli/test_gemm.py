@@ -22,7 +22,8 @@ from tests.language.entries import spoiled
 
 ARCH = ("gemm", "--arch", "gfx942")
 SMALL = (*ARCH, "-m", 48, "-n", 40, "-k", 64)
-SPLIT = (*SMALL, "--tiling", "split_k=2", "--tiling", "k_step=32")
+LARGE_TILE = (*SMALL, "--intrinsic", "mfma_f32_32x32x8_f16")
+SPLIT = (*LARGE_TILE, "--tiling", "split_k=2", "--tiling", "k_step=32")
 
 
 @pytest.mark.parametrize(
@@ -63,10 +64,10 @@ def test_the_names_of_options_are_those_of_the_code() -> None:
 
 
 def test_the_tiling_is_changed_field_by_field() -> None:
-    plain = json.loads(run(*SMALL, "--emit", "json").stdout)
+    plain = json.loads(run(*LARGE_TILE, "--emit", "json").stdout)
     changes = ["block=32x64", "waves=1x2", "k_step=32", "swizzle=no"]
     options = [part for change in changes for part in ("--tiling", change)]
-    changed = json.loads(run(*SMALL, *options, "--emit", "json").stdout)
+    changed = json.loads(run(*LARGE_TILE, *options, "--emit", "json").stdout)
     assert changed["block"] == [64, 2, 1]
     assert changed["grid"] == [2, 1, 1]
     assert plain["lds_bytes"] > changed["lds_bytes"] >= (32 + 64) * 32 * 2
@@ -83,7 +84,8 @@ def test_the_tiling_is_changed_field_by_field() -> None:
         (["--tiling", "k_step=99999999999999999999"], 2, "is not a positive number"),
         (["--tiling", "swizzle=maybe"], 2, "'maybe' is neither yes nor no"),
         (["--tiling", "instruction=x"], 2, "give --intrinsic instead"),
-        (["--tiling", "block=96x64"], 1, "tiling: block: 96 is no power of two"),
+        (["--tiling", "block=97x64"], 1, "tiling: 97 of M for"),
+        (["--tiling", "waves=3x1"], 1, "tiling: waves: 3 is no power of two"),
         (["--tiling", "split_k=99"], 1, "tiling: split_k=99 is more than the"),
         (["--epilogue", "bias,tanh"], 2, "there is no step 'tanh', but: bias, scale, residual"),
         (["--epilogue", "bias,bias"], 1, "epilogue: `bias` can stand there once only"),

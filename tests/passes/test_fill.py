@@ -35,8 +35,9 @@ def _product(dtype: str, out: str) -> tirx.PrimFunc:
     return mfmadsl.matmul(128, 128, 512, dtype, out, b_transposed=True)
 
 
-def _assembly(function: tirx.PrimFunc, arch: str = "gfx942") -> list[str]:
-    tiling = replace(mfmadsl.gemm_tiling(function, arch=arch), block=(128, 128), waves=(2, 2))
+def _assembly(function: tirx.PrimFunc, arch: str = "gfx942", size: int = 2) -> list[str]:
+    tiling = mfmadsl.gemm_tiling(function, arch=arch)
+    tiling = replace(tiling, block=(128, 128), waves=(2, 2), split_k=1, k_step=128 // size)
     schedule = mfmadsl.gemm_schedule(function, arch=arch, tiling=tiling)
     return mfmadsl.build(schedule, arch).assembly.splitlines()
 
@@ -57,7 +58,7 @@ def _first(lines: list[str], name: str) -> int:
 def test_all_sums_are_filled_between_the_first_fetch_and_the_first_write_to_the_lds(
     dtype: str, out: str, arch: str
 ) -> None:
-    lines = _assembly(_product(dtype, out), arch)
+    lines = _assembly(_product(dtype, out), arch, np.dtype(dtype).itemsize)
     zeros = list(_zeros(lines))
     assert len(zeros) == _SUMS_OF_A_LANE // 2
     assert _first(lines, "buffer_load_dwordx4") < zeros[0]
@@ -78,7 +79,7 @@ def test_sums_in_a_file_of_their_own_or_of_two_words_are_filled_as_ever(
     dtype: str, arch: str
 ) -> None:
     out = "float64" if dtype == "float64" else "float32"
-    lines = _assembly(_product(dtype, out), arch)
+    lines = _assembly(_product(dtype, out), arch, np.dtype(dtype).itemsize)
     assert not [line for line in lines if line.split()[:1] == ["s_setprio"]]
 
 

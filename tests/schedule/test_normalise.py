@@ -171,7 +171,7 @@ def test_where_the_operands_lie() -> None:
     )  # fmt: skip
     assert normalised(by_columns())[1].memory[2] == Memory("i", 8, 8, 4)
     assert normalised(prepared(by_columns()))[1].memory[2] == Memory("j", 8, 8, 4)
-    assert normalised(dequantised())[1].memory[1] == Memory("k", 16, 16, 1)
+    assert normalised(dequantised())[1].memory[1] == Memory("k", 16, 16, 1, computed=True)
     x, w = placeholders((2, 10, 11, 4), (5, 3, 3, 4))
     rs = [te.reduce_axis((0, e), name=n) for e, n in ((3, "rh"), (3, "rw"), (4, "rc"))]
     c = te.compute(

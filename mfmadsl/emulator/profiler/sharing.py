@@ -27,6 +27,7 @@ from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
+from mfmadsl.error import MfmadslError
 from mfmadsl.model.traffic import Sharing
 
 _TURNS = 2
@@ -105,7 +106,7 @@ def _nothing(waves: Waves) -> None:
     """No address depends on what a matrix instruction would compute."""
 
 
-class _EnoughTurns(Exception):  # noqa: N818 (no error)
+class _EnoughTurns(MfmadslError):  # noqa: N818 (no error)
     """All waves have gone through the loop so often as they have to."""
 
 

@@ -17,6 +17,7 @@ from mfmadsl.emulator.profiler.chip import ChipTime, Work, chip_time, together
 from mfmadsl.emulator.profiler.timing import Timing
 from mfmadsl.error import ArgumentError
 from mfmadsl.gemm import Gemm
+from mfmadsl.language import find
 from mfmadsl.model import PRODUCTS, architecture
 from mfmadsl.model.traffic import Path, Sharing
 from mfmadsl.report.profile import profile_json, profile_table
@@ -127,7 +128,9 @@ def test_one_launch_is_its_own_time() -> None:
 
 @pytest.fixture(scope="module")
 def gemm() -> Profile:
-    done = Gemm(None, "gfx942", 512, 512, 512, b_transposed=True, tiling={"split_k": 2})
+    instruction = find("mfma_f32_32x32x8_f16")
+    tiling = {"split_k": 2}
+    done = Gemm(instruction, "gfx942", 512, 512, 512, b_transposed=True, tiling=tiling)
     return profile(done.build(), list(done.operands()), product="MI325X")
 
 
