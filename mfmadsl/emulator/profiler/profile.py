@@ -167,7 +167,10 @@ def _profile(
     asked = asked_vector_registers(program.directives, registers, chip.name)
     scalar = asked_scalar_registers(program.directives)
     held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
-    groups = np.arange(_resident(chip, held, launch, full))
+    count = _resident(chip, held, launch, full)
+    # Neighbours go to other compute units, as long as there are so many workgroups.
+    stride = chip.compute_units if (count - 1) * chip.compute_units < launch.groups else 1
+    groups = np.arange(count) * stride
     recorder = Recorder(chip)
     run_launch(launch, args, budget, recorder, groups, True, progress)
     instructions, operations = program.instructions, recorder.operations

@@ -54,13 +54,13 @@ def first_steps(
     launch: Launch,
     args: Sequence[Any],
     groups: int,
-    profiled: int,
+    profiled: Sequence[int],
     dies: int,
     line_bytes: int,
     loop_end: int | None,
     budget: int,
 ) -> FirstSteps:
-    """Look at the first `groups` workgroups, of which the first `profiled` are known in full.
+    """Look at the first `groups` workgroups, of which those of `profiled` are known in full.
 
     Workgroups go to the dies in turn. `loop_end` is the place of the branch that ends the main
     loop; without it the workgroups run to their ends.
@@ -87,8 +87,8 @@ def first_steps(
     of_dies = np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line)
     used = np.unique(line) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
-    own = np.count_nonzero(asked >> _LINE_BITS < profiled)
-    average = len(asked) / groups / (own / profiled) if own else 1.0
+    own = np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled))
+    average = len(asked) / groups / (own / len(profiled)) if own else 1.0
     return FirstSteps(Sharing(len(of_dies) / total, len(used) / total), read, average)
 
 

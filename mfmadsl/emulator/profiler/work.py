@@ -14,7 +14,7 @@ from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.sharing import first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.model import Architecture, Product
-from mfmadsl.model.traffic import Path
+from mfmadsl.model.traffic import Path, Sharing
 
 
 def simulate_some(
@@ -38,8 +38,9 @@ def work_of_launch(
     resident = min(recorded, held.groups)
     first_round = min(launch.groups, product.compute_units * resident)
     chip = chip_of(program.arch)
+    profiled = sorted({trace.group for trace in recorder.traces})
     seen = first_steps(
-        launch, args, first_round, recorded, product.dies, chip.line_bytes,
+        launch, args, first_round, profiled, product.dies, chip.line_bytes,
         loop_end, budget,
     )  # fmt: skip
     read = stored = 0.0
@@ -59,7 +60,22 @@ def work_of_launch(
         read / recorded * seen.average,
         stored / recorded,
         seen.footprint,
-        seen.sharing,
+        _of_requests(seen.sharing, _distinct_bytes(recorder, chip.line_bytes), read),
         {kind: count / recorded * launch.groups for kind, count in flops.items()},
         {unit: cycles / recorded for unit, cycles in timing.busy.items()},
     )
+
+
+def _distinct_bytes(recorder: Recorder, line_bytes: int) -> int:
+    """Of the lines that each of the workgroups reads, however often, added up."""
+    lines: dict[int, set[int]] = {}
+    for trace in recorder.traces:
+        lines.setdefault(trace.group, set()).update(*trace.lines.values())
+    return sum(map(len, lines.values())) * line_bytes
+
+
+def _of_requests(sharing: Sharing, distinct: float, requested: float) -> Sharing:
+    """What is shared of the distinct lines of workgroups, as shares of what they ask of the L2:
+    the vector L1 cache answers for some, and for others it asks twice."""
+    scale = distinct / requested if requested else 1.0
+    return Sharing(min(1.0, sharing.die * scale), min(1.0, sharing.chip * scale))

@@ -181,3 +181,14 @@ def test_more_sharing_reads_less_from_behind_the_l2(block: tuple[int, int]) -> N
     tiles = (1024 // block[0]) ** 2 // 8
     distinct = {32: 8 + 4, 8: 8 + 1}[tiles]
     assert found.beyond / found.requested == pytest.approx(distinct / (2 * tiles), rel=0.01)
+
+
+def test_what_the_vector_cache_answers_does_not_count_twice() -> None:
+    """Workgroups of one compute unit share A there; all of B still comes from HBM, once."""
+    workload = matmul(16, 9728, 512, "float16", "float32", True)
+    tiling = Tiling((16, 16), 128, (1, 1), "mfma_f32_16x16x16_f16", 2)
+    built = build(gemm_schedule(workload, arch="gfx942", tiling=tiling), "gfx942")
+    a, b = np.ones((16, 512), np.float16), np.ones((9728, 512), np.float16)
+    found = profile(built, [a, b, np.zeros((16, 9728), np.float32)]).on_chip
+    assert found.traffic.memory == pytest.approx(a.nbytes + b.nbytes, rel=0.02)
+    assert found.shares["HBM"] <= 1

@@ -45,7 +45,7 @@ def of_tiles(order: Order, rows: int, columns: int, groups: int, dies: int = 8) 
     table = np.array([(row, rows + column) for row, column in places], np.int32) * LINE
     memory = np.zeros((rows + columns) * LINE, np.uint8)
     launch = launch_of(READS_TWO_LINES, (groups,), (64,), None)
-    return first_steps(launch, [table, memory], groups, 1, dies, LINE, None, BUDGET)
+    return first_steps(launch, [table, memory], groups, [0], dies, LINE, None, BUDGET)
 
 
 def by_rows(columns: int) -> Order:
