@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -196,6 +196,13 @@ def launch_of(
     return launch
 
 
+def portions(launch: Launch, groups: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """The workgroups that run together, some at a time."""
+    at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
+    for first in range(0, len(groups), at_once):
+        yield groups[first : first + at_once]
+
+
 def run_launch(
     launch: Launch,
     args: Sequence[Any],
@@ -220,12 +227,12 @@ def run_launch(
     loaded = load_arguments(launch, args, kept)
     compile_one = partial(compile_instruction, machine=machine_of(launch.program, launch.trusted))
     scheduler = Scheduler(launch.program, budget, compile_one)
-    at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
+    done = 0
     with np.errstate(all="ignore"):
-        for first in range(0, len(groups), at_once):
+        for chosen in portions(launch, groups):
             if progress is not None:
-                progress(first, len(groups))
-            chosen = groups[first : first + at_once]
+                progress(done, len(groups))
+            done += len(chosen)
             waves, scalars = start_waves(launch, loaded, chosen)
             watch = None if watcher is None else watcher.starts(waves, scalars)
             waves.watch = watch

@@ -23,15 +23,15 @@ from mfmadsl.emulator.machine.memory import Addresses, ByteStore, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.scheduler import Scheduler
-from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.run import portions
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 from mfmadsl.error import MfmadslError
 from mfmadsl.model.traffic import Sharing
 
 _TURNS = 2
-_LANES_AT_ONCE = 1 << 14
 _LINE_BITS = 40  # of a number that is a line's, with that of a workgroup or a die above it
 
 _Numbers = npt.NDArray[np.int64]
@@ -68,9 +68,7 @@ def first_steps(
     loaded = load_arguments(launch, args, kept=True)
     machine = machine_of(launch.program, launch.trusted)
     lines = _Lines(line_bytes, loop_end)
-    at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
-    for first in range(0, groups, at_once):
-        chosen = np.arange(first, min(groups, first + at_once))
+    for chosen in portions(launch, np.arange(groups)):
         scheduler = Scheduler(launch.program, budget, partial(_compile_addresses, machine=machine))
         waves, _ = start_waves(launch, loaded, chosen)
         waves.watch = lines
