@@ -194,7 +194,7 @@ def _profile(
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
-    work = work_of_launch(launch, args, sold, held, recorder, timing, loop_end, budget)
+    work = work_of_launch(launch, args, sold, recorder, timing, loop_end, budget)
     simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,

@@ -9,7 +9,7 @@ from typing import Any
 from mfmadsl.emulator.instructions.matrix import work_of
 from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.profiler.chip import Work
-from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of
+from mfmadsl.emulator.profiler.occupancy import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.sharing import first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate
@@ -29,16 +29,15 @@ def simulate_some(
 
 
 def work_of_launch(
-    launch: Launch, args: Sequence[Any], product: Product, held: Occupancy, recorder: Recorder,
+    launch: Launch, args: Sequence[Any], product: Product, recorder: Recorder,
     timing: Timing, loop_end: int | None, budget: int,
 ) -> Work:  # fmt: skip
     """What of a launch counts on the whole chip."""
     program = launch.program
-    recorded = len(recorder.traces) // launch.waves_per_group
-    resident = min(recorded, held.groups)
-    first_round = min(launch.groups, product.compute_units * resident)
     chip = chip_of(program.arch)
     profiled = sorted({trace.group for trace in recorder.traces})
+    recorded = len(profiled)  # as many as a compute unit has at once
+    first_round = min(launch.groups, product.compute_units * recorded)
     seen = first_steps(
         launch, args, first_round, profiled, product.dies, chip.line_bytes,
         loop_end, budget,
@@ -56,7 +55,7 @@ def work_of_launch(
                 flops[done[0]] += 2 * done[1] * count
     return Work(
         launch.groups,
-        resident,
+        recorded,
         read / recorded * seen.average,
         stored / recorded,
         seen.footprint,
