@@ -2,221 +2,221 @@
 
     python -m benchmarks.gemm.compare [--kernels FOLDER] [--output FILE]
 
-Triton compiles every setting of `triton_kernels.settings` for each case; its best counts: on gfx942
-by llvm-mca, on gfx950, which llvm-mca does not know, the fewest instructions without a spill. Needs
-`llvm-mca-19` (Debian's package llvm-19) and takes about an hour on two cores, most of it Triton's;
-what is in FOLDER already is taken from there.
+Triton compiles every setting of `triton_kernels.settings` for each case, and that which is the
+fastest in the chip model counts; of ours the one that nobody chose by hand. llvm-mca is a second
+witness of the main loops. Needs `llvm-mca-22` (Debian's package llvm-22) and takes an hour and a
+half on two cores; what Triton has compiled into FOLDER already is taken from there.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 import mfmadsl
+from benchmarks.gemm import peer
+from benchmarks.gemm.case import CHIPS, LARGE, LOW, SHAPES, TYPES, Case, Shape, cases
 from benchmarks.gemm.loop import Loop, measure
 from mfmadsl.backend import build
-from mfmadsl.model import ARCHITECTURES
-from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import gemm_schedule
 
-CHIPS, TYPES, ORDERS = ("gfx942", "gfx950"), ("f16", "bf16", "i8", "fp8"), ("bt", "kn")
-ORDER_NAMES = {"bt": "B transposed", "kn": "B as K x N"}
-SIZES = {"gfx942": (4096, 4864, 4096), "gfx950": (4096, 4096, 4096)}
-"""Products of which tiles of 256x256, that Triton has, too, fill a chip."""
-WORKERS = os.cpu_count() or 1
-ROOT = Path(__file__).parent.parent.parent
+WITNESSED = LARGE[1]
+"""The shape whose main loops llvm-mca is asked about, and whose building is timed."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A kernel's figures; `conflicts` are LDS cycles of the main loop beyond the least possible."""
+    """A kernel in the chip model, `unlimited` with all the power that it would take; and its main
+    loop, with the LDS cycles beyond the least possible."""
 
     setting: str
-    loop: Loop
+    seconds: float
+    unlimited: float
+    limit: str
     lds_bytes: int
-    conflicts: int = 0
-    seconds: float = 0.0
+    conflicts: int
+    loop: Loop
 
 
 @dataclass(frozen=True)
-class Case:
-    """One row of the table."""
+class Pair:
+    """Ours and Triton's, for one product."""
 
-    arch: str
-    kind: str
-    order: str
-
-    def __str__(self) -> str:
-        return f"{self.arch}.{self.kind}.{self.order}"
+    case: Case
+    shape: Shape
+    ours: Entry
+    peer: Entry
 
     @property
-    def dtype(self) -> str:
-        fp8 = "float8_e4m3fnuz" if self.arch == "gfx942" else "float8_e4m3fn"
-        return {"f16": "float16", "bf16": "bfloat16", "i8": "int8", "fp8": fp8}[self.kind]
+    def speed(self) -> float:
+        """Triton's time over ours."""
+        return self.peer.seconds / self.ours.seconds
 
     @property
-    def output(self) -> str:
-        return "int32" if self.kind == "i8" else "float32"
-
-    @property
-    def per_cycle(self) -> int:
-        """Multiply-adds of a gfx942 matrix core in a cycle of llvm-mca."""
-        return 2048 if self.kind in ("i8", "fp8") else 1024
-
-    def workload(self, m: int, n: int, k: int) -> Any:
-        return mfmadsl.matmul(m, n, k, self.dtype, self.output, self.order == "bt")
-
-    def arrays(self, m: int, n: int, k: int) -> list[Any]:
-        dtype = numpy_type(self.dtype)
-        b = (n, k) if self.order == "bt" else (k, n)
-        return [np.ones((m, k), dtype), np.ones(b, dtype), np.zeros((m, n), self.output)]
+    def unlimited(self) -> float:
+        """The same, if power were no limit."""
+        return self.peer.unlimited / self.ours.unlimited
 
 
-def cases() -> Iterator[Case]:
-    for arch in CHIPS:
-        for kind in TYPES:
-            for order in ORDERS:
-                yield Case(arch, kind, order)
-
-
-def ours(case: Case) -> Entry:
-    """The kernel that `gemm_schedule` makes of a large product, nothing chosen by hand."""
-    workload = case.workload(*SIZES[case.arch])
-    start = time.perf_counter()
-    kernel = build(gemm_schedule(workload, arch=case.arch), case.arch)
-    seconds = time.perf_counter() - start
+def ours(case: Case, shape: Shape) -> Entry:
+    """The kernel that `gemm_schedule` makes, nothing chosen by hand."""
+    workload = case.workload(*shape)
     tiling = mfmadsl.gemm_tiling(workload, arch=case.arch)
-    small = (*tiling.block, 6 * tiling.k_step)
-    tile = gemm_schedule(case.workload(*small), arch=case.arch, tiling=tiling)
-    profile = mfmadsl.profile(build(tile, case.arch), case.arrays(*small))
-    conflicts = profile.loop.lds_conflict_cycles if profile.loop else 0
-    name = (
-        f"{tiling.block[0]}x{tiling.block[1]}x{tiling.k_step}, "
-        f"{tiling.wave_count} waves, {tiling.instruction.removeprefix('mfma_')}"
+    kernel = build(gemm_schedule(workload, arch=case.arch), case.arch)
+    setting = (
+        f"{tiling.block[0]}x{tiling.block[1]}x{tiling.k_step * case.element_bytes}B"
+        f"-w{tiling.wave_count}-s{tiling.stages}-i{tiling.instruction.split('x')[1]}"
+        f"-k{tiling.k_pack}" + (f"-parts{tiling.split_k}" if tiling.split_k > 1 else "")
     )
-    loop = measure(kernel.assembly, case.arch)
-    return Entry(name, loop, kernel.lds_bytes, conflicts, seconds)
+    profile = mfmadsl.profile(kernel, case.arrays(*shape))
+    return entry(case, setting, profile, kernel.assembly, kernel.lds_bytes)
 
 
-def compile_triton(folder: Path) -> None:
-    """In processes of their own, for Triton brings an LLVM that TVM's must not meet."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = [str(case) for case in cases()]
-    command = [sys.executable, "-m", "benchmarks.gemm.triton_kernels", str(folder)]
-    environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache")}
-    processes = [
-        subprocess.Popen([*command, *names[worker::WORKERS]], cwd=ROOT, env=environment,
-                         stderr=subprocess.DEVNULL)
-        for worker in range(WORKERS)
-    ]  # fmt: skip
-    codes = [process.wait() for process in processes]
-    if any(codes):
-        raise SystemExit("Triton failed: is it installed? pip install '.[test]'")
+def triton(kernel: peer.Kernel, shape: Shape) -> Entry:
+    """A kernel of Triton's."""
+    profile = kernel.profile(shape)
+    assembly = kernel.path.read_text()
+    return entry(kernel.case, kernel.setting, profile, assembly, kernel.lds_bytes)
 
 
-def triton(case: Case, folder: Path) -> Entry:
-    """Its best of all settings that fit the chip."""
-    found = []
-    paths = sorted(folder.glob(f"{case}-*.s"))
-    facts = {path: json.loads(path.with_suffix(".json").read_text()) for path in paths}
-    limit = ARCHITECTURES[case.arch].lds_bytes
-    paths = [path for path in paths if facts[path]["lds_bytes"] <= limit]
-    with ThreadPoolExecutor(WORKERS) as pool:  # llvm-mca's processes do the work
-        loops = pool.map(lambda path: measure(path.read_text(), case.arch), paths)
-        for path, loop in zip(paths, loops, strict=True):
-            setting = path.stem.removeprefix(f"{case}-")
-            found.append((path, Entry(setting, loop, facts[path]["lds_bytes"])))
-    if case.arch == "gfx950":
-        found = [(path, entry) for path, entry in found if not entry.loop.spilled]
-        path, best = min(found, key=lambda item: item[1].loop.per_unit)
-    else:
-        path, best = max(found, key=lambda item: item[1].loop.efficiency(case.per_cycle))
-    rows, columns = (int(x) for x in best.setting.split("-")[0].split("x")[:2])
-    size = 1 if case.kind in ("i8", "fp8") else 2
-    k = 1024 // size
-    arrays = case.arrays(rows, columns, k)
-    integers = [rows, columns, k, k, k if case.order == "bt" else columns, columns]
-    profile = mfmadsl.profile(
-        path.read_text(), [*arrays, *map(np.int32, integers), None, None], (1,),
-        (64 * facts[path]["waves"],), lds_bytes=best.lds_bytes,
-    )  # fmt: skip
-    return replace(best, conflicts=profile.loop.lds_conflict_cycles if profile.loop else 0)
+def entry(
+    case: Case, setting: str, profile: mfmadsl.Profile, assembly: str, lds_bytes: int
+) -> Entry:
+    chip = profile.on_chip
+    conflicts = profile.loop.lds_conflict_cycles if profile.loop else 0
+    unlimited = chip.seconds * chip.clock / chip.product.clock
+    loop = measure(assembly, case.arch)
+    return Entry(setting, chip.seconds, unlimited, chip.limit, lds_bytes, conflicts, loop)
 
 
-def rows_of(case: Case, own: Entry, peer: Entry) -> list[str]:
-    rows = []
-    for name, entry in (("ours", own), ("Triton", peer)):
-        loop = entry.loop
-        efficiency = f"{loop.efficiency(case.per_cycle):.3f}" if loop.cycles else ""
-        cycles = f"{loop.cycles:.0f}" if loop.cycles else ""
-        bound = f"{loop.work / case.per_cycle:.0f}" if loop.cycles else ""
-        rows.append(
-            f"| {case.arch} {case.kind}, {ORDER_NAMES[case.order]} | {name} | {entry.setting} "
-            f"| {loop.per_unit:.2f} | {loop.registers} | {loop.spilled} | {entry.lds_bytes} "
-            f"| {entry.conflicts} | {cycles} | {bound} | {efficiency} |"
+def measured(folder: Path, pool: Executor) -> Iterator[Pair]:
+    """All pairs, ours first, for they take the least time."""
+    products = [(case, shape) for case in cases() for shape in SHAPES]
+    own = pool.map(ours, *zip(*products, strict=True))
+    kernels = {
+        (case, shape): kernel
+        for case in cases()
+        for shape, kernel in peer.fastest(case, folder, pool).items()
+    }
+    settings = [kernels[product] for product in products]
+    theirs = pool.map(triton, settings, [shape for _, shape in products])
+    for (case, shape), mine, other in zip(products, own, theirs, strict=True):
+        yield Pair(case, shape, mine, other)
+
+
+def chip_rows(pair: Pair) -> Iterator[str]:
+    m, n, k = pair.shape
+    for name, one in (("ours", pair.ours), ("Triton", pair.peer)):
+        speed = f"{pair.speed:.2f} | {pair.unlimited:.2f}" if name == "ours" else " | "
+        yield (
+            f"| {pair.case.title} | {m} x {n} x {k} | {name} | {one.setting} "
+            f"| {one.seconds * 1e6:.1f} | {2 * m * n * k / one.seconds / 1e12:.0f} | {one.limit} "
+            f"| {speed} |"
         )
-    return rows
 
 
-def summary(measured: Sequence[tuple[Case, Entry, Entry]]) -> list[str]:
-    """The ratios that the table comes to."""
-    ratios = [
-        own.loop.efficiency(case.per_cycle) / peer.loop.efficiency(case.per_cycle)
-        for case, own, peer in measured
-        if case.arch == "gfx942"
-    ]
-    fewer = [
-        own.loop.per_unit / peer.loop.per_unit
-        for case, own, peer in measured
-        if case.arch == "gfx950"
-    ]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    fewer_mean = math.exp(sum(map(math.log, fewer)) / len(fewer))
-    slowest = max(own.seconds for _, own, _ in measured)
-    return [
-        f"On gfx942, bound / cycles of ours over Triton's best: geometric mean {mean:.3f}, least "
-        f"{min(ratios):.3f}.",
-        f"On gfx950, instructions of ours over Triton's best: geometric mean {fewer_mean:.3f}, "
-        f"most {max(fewer):.3f}.",
-        f"Building one of ours for 4096 x 4096 and more: at most {slowest:.1f} s.",
-    ]
+def loop_rows(pair: Pair) -> Iterator[str]:
+    for name, one in (("ours", pair.ours), ("Triton", pair.peer)):
+        share = one.loop.efficiency(pair.case.per_cycle)
+        yield (
+            f"| {pair.case.title} | {name} | {one.setting} | {one.loop.per_unit:.2f} "
+            f"| {one.loop.registers} | {one.loop.spilled} | {one.lds_bytes} | {one.conflicts} "
+            f"| {'' if share is None else f'{share:.3f}'} |"
+        )
+
+
+def mean(ratios: Iterable[float]) -> float:
+    """The geometric one."""
+    logs = [math.log(ratio) for ratio in ratios]
+    return math.exp(sum(logs) / len(logs))
+
+
+def summary(pairs: Sequence[Pair]) -> Iterator[str]:
+    """What the ratios come to."""
+    least = min(pairs, key=lambda pair: pair.speed)
+    name = f"{least.case.title}, {' x '.join(map(str, least.shape))}"
+    yield (
+        f"Of all {len(pairs)} products: geometric mean {mean(p.speed for p in pairs):.2f}, least "
+        f"{least.speed:.2f} ({name}). Were power no limit: "
+        f"{mean(p.unlimited for p in pairs):.2f}, least {min(p.unlimited for p in pairs):.2f}."
+    )
+    yield ""
+    yield "| geometric mean | " + " | ".join(TYPES) + " | M = 16 | the large ones |"
+    yield "| --- | " + " | ".join("---" for _ in (*TYPES, *CHIPS)) + " |"
+    for arch in CHIPS:
+        own = [pair for pair in pairs if pair.case.arch == arch]
+        of_types = (mean(p.speed for p in own if p.case.kind == kind) for kind in TYPES)
+        of_low = mean(p.speed for p in own if p.shape == LOW)
+        of_large = mean(p.speed for p in own if p.shape != LOW)
+        cells = [f"{ratio:.2f}" for ratio in (*of_types, of_low, of_large)]
+        yield f"| {arch} | " + " | ".join(cells) + " |"
+
+
+def building(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
+    """Seconds of schedule and code generation, and of Triton for its kernel of the same product.
+
+    One after the other, in warm processes, nothing cached.
+    """
+    yield "| case | ours, s | Triton, s |"
+    yield "| --- | --- | --- |"
+    for pair in pairs:
+        workload = pair.case.workload(*pair.shape)
+        start = time.perf_counter()
+        build(gemm_schedule(workload, arch=pair.case.arch), pair.case.arch)
+        seconds = time.perf_counter() - start
+        kernel = next(
+            k for k in peer.kernels(pair.case, folder) if k.setting == pair.peer.setting
+        )
+        yield f"| {pair.case.title} | {seconds:.2f} | {peer.seconds_to_compile(kernel):.2f} |"
+
+
+def page(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
+    witnessed = [pair for pair in pairs if pair.shape == WITNESSED]
+    yield "# The GEMM beside Triton's"
+    yield ""
+    yield "Made by `make bench` (`python -m benchmarks.gemm.compare`), on a machine without a GPU."
+    yield "What the columns mean, and what they do not say, stands in [the GEMM](gemm.md)."
+    yield ""
+    yield from summary(pairs)
+    yield ""
+    yield "## In the model of the chip"
+    yield ""
+    yield "| case | M x N x K | kernel | setting | us | TFLOP/s | limit | speed | at full power |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for pair in pairs:
+        yield from chip_rows(pair)
+    yield ""
+    yield f"## Their main loops, of {' x '.join(map(str, WITNESSED))}"
+    yield ""
+    yield (
+        "| case | kernel | setting | instructions / 65536 multiply-adds | registers | spilled "
+        "| LDS bytes | LDS conflict cycles | bound / cycles by llvm-mca |"
+    )
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for pair in witnessed:
+        yield from loop_rows(pair)
+    yield ""
+    yield f"## Building them, of {' x '.join(map(str, WITNESSED))}"
+    yield ""
+    yield from building(witnessed, folder)
 
 
 def main() -> None:
-    """Measure, print the table, and write it."""
+    """Measure, print the page, and write it."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--kernels", type=Path, default=ROOT / "build" / "triton")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "gemm-benchmark.md")
+    parser.add_argument("--kernels", type=Path, default=peer.ROOT / "build" / "triton")
+    parser.add_argument("--output", type=Path, default=peer.ROOT / "docs" / "gemm-benchmark.md")
     options = parser.parse_args()
-    compile_triton(options.kernels)
-    measured = [(case, ours(case), triton(case, options.kernels)) for case in cases()]
-    lines = [
-        "# The GEMM beside Triton's",
-        "",
-        "Made by `make bench` (`python -m benchmarks.gemm.compare`), on a machine without a GPU.",
-        "What the columns mean, and what they do not say, stands in [the GEMM](gemm.md).",
-        "",
-        "| case | kernel | setting | instructions / 65536 multiply-adds | registers | spilled "
-        "| LDS bytes | LDS conflict cycles | cycles | bound | bound / cycles |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        *[row for entry in measured for row in rows_of(*entry)],
-        "",
-        *summary(measured),
-    ]
-    text = "\n".join(lines) + "\n"
+    peer.compile_all(options.kernels)
+    with ProcessPoolExecutor(peer.WORKERS, mp_context=get_context("spawn")) as pool:
+        pairs = list(measured(options.kernels, pool))
+    text = "".join(f"{line}\n" for line in page(pairs, options.kernels))
     print(text)
     options.output.write_text(text, encoding="utf-8")
 

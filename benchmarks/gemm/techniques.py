@@ -19,12 +19,13 @@ from tvm import tirx
 from tvm.tirx import Evaluate
 
 import mfmadsl
-from benchmarks.gemm.compare import ORDER_NAMES, SIZES, Case
+from benchmarks.gemm.case import ORDER_NAMES, Case
 from benchmarks.gemm.loop import measure
 from mfmadsl.passes import device, landing, parts, pipeline, traffic, turns
 from mfmadsl.passes.order import Piece
 from mfmadsl.schedule import Tiling, stage
 
+SHAPE = (4096, 4096, 4096)
 STEPS = 16
 
 
@@ -116,7 +117,7 @@ OF_CASE = {
 
 
 def row(case: Case, variant: Variant) -> str:
-    tiling = variant.tiling(mfmadsl.gemm_tiling(case.workload(*SIZES[case.arch]), arch=case.arch))
+    tiling = variant.tiling(mfmadsl.gemm_tiling(case.workload(*SHAPE), arch=case.arch))
     shape = (*tiling.block, STEPS * tiling.k_step)
     with variant.patched():
         schedule = mfmadsl.gemm_schedule(case.workload(*shape), arch=case.arch, tiling=tiling)

@@ -5,16 +5,23 @@ Run as a program, in a process of its own, for Triton brings an LLVM that TVM's 
     python -m benchmarks.gemm.triton_kernels FOLDER CASE...
 
 writes FOLDER/CASE-SETTING.s, and .json with LDS bytes and waves, for each setting of each CASE
-(CHIP.TYPE.ORDER). What lies there already is not compiled again.
+(CHIP.TYPE.ORDER). What lies there already is not compiled again. And
+
+    python -m benchmarks.gemm.triton_kernels --time CASE SETTING
+
+prints the seconds that one of them takes, nothing of it cached, after another has warmed it up.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +30,37 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+STAGES = (1, 2, 3)
+# Of large products: ROW_BYTES are those of A, along K, in a tile.
 TILES = ((256, 256), (256, 128), (128, 128))
 WAVES = (4, 8)
-STAGES = (1, 2, 3)
 INSTRUCTIONS = (16, 32)
 K_PACKS = (1, 2)
-ROW_BYTES = (128, 64)  # of A, along K, in a tile
+ROW_BYTES = (128, 64)
+# Of products with few rows.
+LOW_TILES = ((16, 16), (16, 32), (16, 64))
+LOW_WAVES = (1, 2, 4)
+LOW_ROW_BYTES = (128, 256, 512)
+ORDER = ("dies", "group")
 
 
 @triton.jit
 def matmul(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_bn, stride_cm,
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_bn, stride_cm, dies, group,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ACC: tl.constexpr, OUT: tl.constexpr,
 ):  # fmt: skip
-    """C = A x B, for a K that BK divides: without masks in the loop, which would cost it."""
-    tiles = tl.cdiv(N, BN)
-    row, column = tl.program_id(0) // tiles, tl.program_id(0) % tiles
+    """C = A x B, for a K that BK divides: without masks in the loop, which would cost it.
+
+    Each of `dies`, which divide the number of tiles, has tiles in a row, and `group` rows of tiles
+    are gone through together, column by column: what a user does for the L2 caches.
+    """
+    tile_rows, tile_columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    tile = tl.program_id(0)
+    tile = tile % dies * (tile_rows * tile_columns // dies) + tile // dies
+    first = tile // (group * tile_columns) * group
+    rows_here = min(tile_rows - first, group)
+    place = tile % (group * tile_columns)
+    row, column = first + place % rows_here, place // rows_here
     rows = (row * BM + tl.arange(0, BM)) % M
     columns = (column * BN + tl.arange(0, BN)) % N
     steps = tl.arange(0, BK)
@@ -58,7 +80,7 @@ def matmul(
 
 @dataclass(frozen=True)
 class Setting:
-    """What a user of Triton tunes; `row_bytes` is a tile's K in bytes."""
+    """What a user of Triton tunes; `row_bytes` is a tile's K in bytes, `instruction` its rows."""
 
     tile: tuple[int, int]
     row_bytes: int
@@ -74,12 +96,20 @@ class Setting:
         )
 
 
+    @classmethod
+    def read(cls, name: str) -> Setting:
+        """From its `str`."""
+        numbers = [int(number) for number in re.findall(r"\d+", name)]
+        return cls((numbers[0], numbers[1]), *numbers[2:])
+
+
 def settings(arch: str) -> Iterator[Setting]:
-    """The grid; gfx950 knows no k-packing."""
+    """The grids; gfx950 knows no k-packing."""
     packs = K_PACKS if arch == "gfx942" else (1,)
-    grid = itertools.product(ROW_BYTES, TILES, WAVES, STAGES, INSTRUCTIONS, packs)
-    for row_bytes, tile, waves, stages, instruction, k_pack in grid:
-        yield Setting(tile, row_bytes, waves, stages, instruction, k_pack)
+    large = itertools.product(TILES, ROW_BYTES, WAVES, STAGES, INSTRUCTIONS, packs)
+    low = itertools.product(LOW_TILES, LOW_ROW_BYTES, LOW_WAVES, STAGES, (16,), (1,))
+    for each in itertools.chain(large, low):
+        yield Setting(*each)
 
 
 def compile_gemm(arch: str, kind: str, b_transposed: bool, setting: Setting) -> Any:
@@ -96,14 +126,14 @@ def compile_gemm(arch: str, kind: str, b_transposed: bool, setting: Setting) -> 
     signature = {
         "a_ptr": f"*{dtype}", "b_ptr": f"*{dtype}", "c_ptr": f"*{out}",
         **dict.fromkeys(
-            ["M", "N", "K", "stride_am", "stride_bk", "stride_bn", "stride_cm"], "i32"),
+            ["M", "N", "K", "stride_am", "stride_bk", "stride_bn", "stride_cm", *ORDER], "i32"),
     }  # fmt: skip
     signature |= dict.fromkeys(constants, "constexpr")
     attributes = {
         (position,): [["tt.divisibility", 16]]
         + ([["tt.pointer_range", 32]] if name.endswith("ptr") else [])
         for position, name in enumerate(signature)
-        if name not in constants
+        if name not in (*constants, *ORDER)
     }
     options = {
         "num_warps": setting.waves, "num_stages": setting.stages,
@@ -113,7 +143,22 @@ def compile_gemm(arch: str, kind: str, b_transposed: bool, setting: Setting) -> 
     return triton.compile(source, GPUTarget("hip", arch, 64), options)
 
 
+def seconds(case: str, setting: str) -> float:
+    """What compiling takes a warm process, and nothing of it cached."""
+    arch, kind, order = case.split(".")
+    wanted = Setting.read(setting)
+    with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
+        triton.knobs.cache.dir = folder
+        compile_gemm(arch, kind, order == "bt", replace(wanted, tile=(64, 64)))
+        start = time.perf_counter()
+        compile_gemm(arch, kind, order == "bt", wanted)
+        return time.perf_counter() - start
+
+
 def main() -> None:
+    if sys.argv[1] == "--time":
+        print(seconds(*sys.argv[2:]))
+        return
     folder = Path(sys.argv[1])
     for case in sys.argv[2:]:
         arch, kind, order = case.split(".")

@@ -23,8 +23,9 @@ class Work:
 
     `resident` is how many a compute unit holds at once. `requested` and `stored` are the bytes of
     lines of one workgroup, `footprint` those of all arguments that are read. `flops` are the
-    floating-point operations of all matrix instructions by the type of A, and `busy` the cycles of
-    each kind of unit of one workgroup, summed over the SIMDs.
+    floating-point operations of all matrix instructions by the type of A, of which the share
+    `inside` is none of the zeros beyond an edge; and `busy` the cycles of each kind of unit of one
+    workgroup, summed over the SIMDs.
     """
 
     groups: int
@@ -34,6 +35,7 @@ class Work:
     footprint: float
     sharing: Sharing
     flops: Mapping[str, float]
+    inside: float
     busy: Mapping[str, float]
 
 
@@ -77,7 +79,8 @@ def chip_time(product: Product, chip: Architecture, work: Work, simulate: Simula
     Workgroups go to the dies in turn, and within one to its compute units; one that holds several
     gets as many as it can. They start and end together, so that a round takes as long as its
     workgroups do, and the last one may leave compute units idle. If the matrix cores would do more
-    than the power allows, the clock falls until they do as much.
+    than the power allows, the clock falls until they do as much; operations on the zeros beyond an
+    edge, that switch nothing, take none.
     """
     most = ceil(ceil(work.groups / product.dies) / product.units_of_die)
     full, rest = divmod(most, work.resident)
@@ -92,7 +95,7 @@ def chip_time(product: Product, chip: Architecture, work: Work, simulate: Simula
     cycles += simulate(rest, path).cycles if rest else 0
     fastest = cycles / product.clock / 1e6
     power = sum(
-        flops / product.sustained[kind] / 1e12
+        work.inside * flops / product.sustained[kind] / 1e12
         for kind, flops in work.flops.items()
         if kind in product.sustained
     )

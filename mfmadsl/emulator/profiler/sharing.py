@@ -1,7 +1,8 @@
 """Which lines workgroups share that a whole chip has at once: a look at their first steps.
 
 All workgroups of the first round are started, and stopped when they have gone twice through the
-loop that the kernel spends its time in: neighbours share in each step what they share in all.
+loop that the kernel spends its time in: neighbours share in each step what they share in all, and
+who is at an edge reads less in each.
 Matrix instructions, of which no address comes, are left out.
 """
 
@@ -42,12 +43,15 @@ class FirstSteps:
     """What the first steps of the first round tell.
 
     `footprint` are the bytes of those arguments that are read. `average` is what a workgroup reads
-    on the average, of what the first ones do: those at an edge read less.
+    on the average, of what the first ones do: those at an edge read less. `inside` is how much of
+    its tile lies within the matrices on the average: what it reads of an argument, of the most that
+    any reads of it, and that of the argument of which it is the least.
     """
 
     sharing: Sharing
     footprint: int
     average: float
+    inside: float
 
 
 def first_steps(
@@ -67,7 +71,8 @@ def first_steps(
     """
     loaded = load_arguments(launch, args, kept=True)
     machine = machine_of(launch.program, launch.trusted)
-    lines = _Lines(line_bytes, loop_end)
+    starts = [loaded.memory.offset_of(segment) for segment in loaded.memory.segments]
+    lines = _Lines(line_bytes, loop_end, np.array(starts), groups)
     for chosen in portions(launch, np.arange(groups)):
         scheduler = Scheduler(launch.program, budget, partial(_compile_addresses, machine=machine))
         waves, _ = start_waves(launch, loaded, chosen)
@@ -87,7 +92,14 @@ def first_steps(
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
     own = np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled))
     average = len(asked) / groups / (own / len(profiled)) if own else 1.0
-    return FirstSteps(Sharing(len(of_dies) / total, len(used) / total), read, average)
+    sharing = Sharing(len(of_dies) / total, len(used) / total)
+    return FirstSteps(sharing, read, average, _inside(lines.read_bytes))
+
+
+def _inside(read_bytes: _Numbers) -> float:
+    most = read_bytes.max(axis=1, initial=0, keepdims=True)
+    shares = (read_bytes / np.maximum(1, most))[most[:, 0] > 0]
+    return float(shares.min(axis=0).mean()) if len(shares) else 1.0
 
 
 def _size_if_used(segment: Segment, start: int, used: _Numbers) -> int:
@@ -109,10 +121,17 @@ class _EnoughTurns(MfmadslError):  # noqa: N818 (no error)
 
 
 class _Lines:
-    """Watches waves and collects the lines of global memory that each workgroup reads."""
+    """Watches waves and collects the lines of global memory that each workgroup reads.
 
-    def __init__(self, line_bytes: int, loop_end: int | None) -> None:
+    `read_bytes` are those that its lanes read of each argument; these start at `starts`.
+    """
+
+    def __init__(
+        self, line_bytes: int, loop_end: int | None, starts: _Numbers, groups: int
+    ) -> None:
         self.asked: list[_Numbers] = []
+        self.read_bytes = np.zeros((len(starts), groups), np.int64)
+        self._starts = starts
         self._line_bytes, self._loop_end = line_bytes, loop_end
         self._new: list[_Numbers] = []
         self._left = 0
@@ -127,10 +146,14 @@ class _Lines:
     def _read(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
         lanes = waves.lanes_of(mask)
         owners = waves.position.groups[waves.workgroup]
-        group = np.broadcast_to(owners[:, None], lanes.shape)[lanes] << _LINE_BITS
-        first = offsets.reshape(-1)
+        group = np.broadcast_to(owners[:, None], lanes.shape)[lanes]
+        first = offsets.reshape(-1).astype(np.int64)
         for byte in (first, first + size - 1):
-            self._new.append(np.unique(group | byte // self._line_bytes))
+            self._new.append(np.unique(group << _LINE_BITS | byte // self._line_bytes))
+        argument = np.searchsorted(self._starts, first, side="right") - 1
+        place = argument * self.read_bytes.shape[1] + group
+        counts = np.bincount(place, minlength=self.read_bytes.size)
+        self.read_bytes += counts.reshape(self.read_bytes.shape) * size
 
     def passes(self, waves: Waves, instruction: Instruction) -> None:
         if waves.pc - 1 == self._loop_end:

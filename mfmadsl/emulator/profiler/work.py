@@ -61,6 +61,7 @@ def work_of_launch(
         seen.footprint,
         _of_requests(seen.sharing, _distinct_bytes(recorder, chip.line_bytes), read),
         {kind: count / recorded * launch.groups for kind, count in flops.items()},
+        1 - (1 - seen.inside) * first_round / launch.groups,  # of the others nothing was seen
         {unit: cycles / recorded for unit, cycles in timing.busy.items()},
     )
 

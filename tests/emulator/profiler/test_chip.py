@@ -31,7 +31,7 @@ ALONE = Sharing(1, 1)
 
 def work(groups: int = 304, resident: int = 1, **changed: Any) -> Work:
     """Workgroups that read and write next to nothing."""
-    return replace(Work(groups, resident, 1, 0, 1 << 40, ALONE, {}, {}), **changed)
+    return replace(Work(groups, resident, 1, 0, 1 << 40, ALONE, {}, 1.0, {}), **changed)
 
 
 def taking(cycles: Mapping[int, int]) -> Any:
@@ -89,6 +89,26 @@ def test_power_changes_nothing_where_there_is_enough() -> None:
 
 def test_types_whose_power_nobody_has_measured_keep_the_highest_clock() -> None:
     assert time_of(work(flops={"f64": 1e18}), {1: 100}).clock == 2100
+
+
+def test_operations_on_zeros_beyond_an_edge_take_no_power() -> None:
+    found = time_of(work(flops={"bf16": 708e12}, inside=0.75), {1: 1_050_000_000})
+    assert (found.seconds, found.clock) == pytest.approx((0.75, 1400))
+
+
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize(("m", "n"), [(256, 256), (192, 256), (256, 160)])
+def test_power_is_for_what_lies_within_the_matrices(m: int, n: int, transposed: bool) -> None:
+    """Tiles of 128 x 128, of which some reach over an edge."""
+    k = 256
+    workload = matmul(m, n, k, "float16", "float32", transposed)
+    tiling = Tiling((128, 128), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
+    built = build(gemm_schedule(workload, arch="gfx942", tiling=tiling), "gfx942")
+    a, b = np.ones((m, k), np.float16), np.ones((n, k) if transposed else (k, n), np.float16)
+    found = profile(built, [a, b, np.zeros((m, n), np.float32)]).on_chip
+    seconds = found.shares["power"] * found.seconds
+    assert seconds * PRODUCT.sustained["f16"] * 1e12 == pytest.approx(2 * m * n * k)
+    assert found.flops == 2 * 256 * 256 * k
 
 
 def test_shares_are_parts_of_the_time_and_the_largest_is_the_limit() -> None:

@@ -123,3 +123,21 @@ def test_workgroups_at_an_edge_lower_the_average() -> None:
     """The first one reads two lines, the other nine read one twice."""
     found = of_tiles(lambda number: (1, 0) if number == 0 else (1, -1), 2, 1, 10, dies=1)
     assert found.average == pytest.approx((2 + 9) / 10 / 2)
+
+
+def test_who_reads_less_of_an_argument_than_others_reaches_over_its_edge() -> None:
+    """Half of the lanes of the last of four workgroups leave out one of two loads."""
+    reads = READS_TWO_LINES.replace(
+        "global_load_ushort v5, v3, s[8:9]",
+        """s_cmp_eq_u32 s2, 3
+	s_cselect_b32 s12, 32, 64
+	v_cmp_gt_u32_e32 vcc, s12, v0
+	s_and_saveexec_b64 s[14:15], vcc
+	global_load_ushort v5, v3, s[8:9]
+	s_mov_b64 exec, s[14:15]""",
+    )
+    table, memory = np.zeros((4, 2), np.int32), np.zeros(LINE, np.uint8)
+    found = first_steps(
+        launch_of(reads, (4,), (64,), None), [table, memory], 4, [0], 1, LINE, None, BUDGET
+    )
+    assert found.inside == pytest.approx((3 + (64 + 32) / 128) / 4)

@@ -1,0 +1,68 @@
+"""The products that `benchmarks/gemm` measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import mfmadsl
+from mfmadsl.model.numpy_type import numpy_type
+
+CHIPS, TYPES, ORDERS = ("gfx942", "gfx950"), ("f16", "bf16", "i8", "fp8"), ("bt", "kn")
+ORDER_NAMES = {"bt": "B transposed", "kn": "B as K x N"}
+Shape = tuple[int, int, int]
+LARGE: tuple[Shape, ...] = tuple((4096, 4096, k) for k in (1024, 4096, 8192))
+LOW: Shape = (16, 4096, 4096)
+SHAPES = (*LARGE, LOW)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A chip, a type and an order of B."""
+
+    arch: str
+    kind: str
+    order: str
+
+    def __str__(self) -> str:
+        return f"{self.arch}.{self.kind}.{self.order}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.arch} {self.kind}, {ORDER_NAMES[self.order]}"
+
+    @property
+    def dtype(self) -> str:
+        fp8 = "float8_e4m3fnuz" if self.arch == "gfx942" else "float8_e4m3fn"
+        return {"f16": "float16", "bf16": "bfloat16", "i8": "int8", "fp8": fp8}[self.kind]
+
+    @property
+    def output(self) -> str:
+        return "int32" if self.kind == "i8" else "float32"
+
+    @property
+    def element_bytes(self) -> int:
+        return 1 if self.kind in ("i8", "fp8") else 2
+
+    @property
+    def per_cycle(self) -> int:
+        """Multiply-adds of a matrix core in a cycle of llvm-mca, which is four of the clock."""
+        return (1024 if self.arch == "gfx942" else 2048) * 2 // self.element_bytes
+
+    def workload(self, m: int, n: int, k: int) -> Any:
+        return mfmadsl.matmul(m, n, k, self.dtype, self.output, self.order == "bt")
+
+    def arrays(self, m: int, n: int, k: int) -> list[Any]:
+        dtype = numpy_type(self.dtype)
+        b = (n, k) if self.order == "bt" else (k, n)
+        return [np.ones((m, k), dtype), np.ones(b, dtype), np.zeros((m, n), self.output)]
+
+
+def cases() -> Iterator[Case]:
+    for arch in CHIPS:
+        for kind in TYPES:
+            for order in ORDERS:
+                yield Case(arch, kind, order)
