@@ -238,10 +238,11 @@ class Gemm:
 
     @cached_property
     def _roundings(self) -> int:
-        """Units in the last place, those of adding up the parts of a split K among them."""
+        """Units in the last place, those of adding up the parts of K among them."""
         kind = self.intrinsic.a.type.short if self.intrinsic else _short(self.types[0])
         simple = self.intrinsic and (self.shared_scope or not makes_gemm(self.intrinsic))
-        parts = 1 if simple else self._tiling().split_k
+        tiling = None if simple else self._tiling()
+        parts = tiling.split_k * tiling.k_waves if tiling else 1
         return arithmetic(self.arch, True, kind).roundings(self.k) + parts - 1
 
     def _tiling(self) -> Tiling:

@@ -170,9 +170,7 @@ def building(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
         start = time.perf_counter()
         build(gemm_schedule(workload, arch=pair.case.arch), pair.case.arch)
         seconds = time.perf_counter() - start
-        kernel = next(
-            k for k in peer.kernels(pair.case, folder) if k.setting == pair.peer.setting
-        )
+        kernel = next(k for k in peer.kernels(pair.case, folder) if k.setting == pair.peer.setting)
         yield f"| {pair.case.title} | {seconds:.2f} | {peer.seconds_to_compile(kernel):.2f} |"
 
 

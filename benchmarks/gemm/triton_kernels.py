@@ -95,7 +95,6 @@ class Setting:
             f"-i{self.instruction}-k{self.k_pack}"
         )
 
-
     @classmethod
     def read(cls, name: str) -> Setting:
         """From its `str`."""

@@ -16,7 +16,7 @@ SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 # Fields of `Tiling`, whose module imports TVM; `instruction` is --intrinsic.
 _PAIRS = ("block", "waves")
 _FLAGS = ("swizzle", "persistent")
-_NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group")
+_NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
 TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS)
 
 EXTENT = click.IntRange(1, 2**31 - 1)

@@ -40,9 +40,10 @@ def direct_load(
     """The load that does what a put and its fetch do, or None if there is none.
 
     `lane` is that of a wave, which the loop's threads count; `exact` is that of the fetch, and
-    `number` in the names of its values.
+    `number` in the names of its values. It is of the put alone: where places in the LDS differ in
+    which lanes want the same memory, each has its load.
     """
-    if not put.is_straight or put.run[0].guards or not put.fetches[0].can_be_direct:
+    if not put.memory or put.run[0].guards:
         return None
     place, chunk = put.run[0].place, len(put.run)
     parts = detect_linear_equation(place, [lane])
@@ -56,7 +57,9 @@ def direct_load(
     exchanged = {}
     if swizzle:
         exchanged[lane] = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
-    fetch = fetch_of(put.fetches[0].run, loop, number, exact, exchanged)
+    fetch = fetch_of(put.memory, loop, number, exact, exchanged)
+    if not fetch.can_be_direct or not fetch.edges.starts_inside:
+        return None
     start = tirx.Var(f"start_{number}", "int32")
     # LLVM does not know that a wave has one threadIdx.y, and would ask before each load.
     uniform = device.uniform(parts[1] * (bits_of(put.buffer.dtype) // 8))

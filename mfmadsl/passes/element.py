@@ -115,6 +115,12 @@ def _unwrapped(value: Expr) -> tuple[Expr, tuple[Expr, ...]]:
     return chosen, tuple(c for c in conditions if not loads_of(c))
 
 
+def source_of(plain: Element) -> Source:
+    """The element of global memory that a plain copy takes."""
+    (load,) = loads_of(plain.value)
+    return Source(load.source, load.indices[0], plain.edges, (*plain.inner, *plain.guards))
+
+
 def sources(elements: Iterable[Element]) -> list[Source]:
     """All elements of memory that are needed, each once."""
     found: dict[tuple[int, str], list[Source]] = {}

@@ -8,11 +8,21 @@ from functools import cached_property
 
 from tvm import tirx
 from tvm.ir import TensorLoad
+from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, Bind, Buffer, BufferStore, Expr, IfThenElse, Stmt, Var
 
 from mfmadsl.passes import device
-from mfmadsl.passes.element import Element, sources, with_sources
-from mfmadsl.passes.expression import WORD, bits_of, i32, loads_of, of_length, ramp, substitute
+from mfmadsl.passes.element import Element, Source, source_of, sources, with_sources
+from mfmadsl.passes.expression import (
+    WORD,
+    bits_of,
+    constant,
+    i32,
+    loads_of,
+    of_length,
+    ramp,
+    substitute,
+)
 from mfmadsl.passes.fetch import Fetch
 
 Home = dict[tuple[int, int, str], tuple[Fetch, int]]
@@ -67,6 +77,17 @@ class Put:
         fetch = self._origins[0][0]
         numbers = [number for each, number in self._origins if each is fetch]
         return len(numbers) == len(self.run) and numbers == list(range(len(fetch.run)))
+
+    @cached_property
+    def memory(self) -> tuple[Source, ...]:
+        """What it copies, of neighbours in memory as they are; nothing if it is another."""
+        if not all(isinstance(each.value, TensorLoad) for each in self.run):
+            return ()
+        found = tuple(map(source_of, self.run))
+        first, analyzer = found[0], Analyzer()
+        distances = (analyzer.simplify(each.place - first.place) for each in found)
+        together = all(each.buffer.same_as(first.buffer) for each in found)
+        return found if together and list(map(constant, distances)) == [*range(len(found))] else ()
 
     @cached_property
     def cost(self) -> int:

@@ -39,8 +39,10 @@ def tiles_with_room(
 ) -> dict[int, Buffer]:  # fmt: skip
     """For each tile of the loop that can have room, by its handle, one that has it.
 
-    There is none where the copies of other threads would meet the tile, and where fewer workgroups
-    would fit into the LDS. `threads` says how many values each thread index has, by its name.
+    There is none where the copies of other threads would meet the tile; and of a loop of one stage
+    where fewer workgroups would fit into the LDS: those of several do not hide what a branch costs
+    them, for LLVM waits before it for all that is under way. `threads` says how many values each
+    thread index has, by its name.
     """
     copied: dict[int, list[Element]] = {}
     for each in elements:
@@ -56,7 +58,7 @@ def tiles_with_room(
     before = _bytes(tiles.values())
     after = _bytes(found.get(handle, tile) for handle, tile in tiles.items())
     others = _bytes(_shared(function)) - before
-    groups = chip.lds_bytes // max(1, others + stages * before)
+    groups = chip.lds_bytes // max(1, others + stages * before) if stages == 1 else 1
     return found if (others + stages * after) * max(1, groups) <= chip.lds_bytes else {}
 
 

@@ -26,6 +26,7 @@ _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken 
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
 _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
 _ABOUT = 1.03  # of a time, up to which another one is about the same
+_MOST_WAVES = 8  # of a workgroup whose waves share K
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
 
@@ -105,7 +106,8 @@ def default_tiling(
     `sizes` are the bytes of an element of A and B, and of C; `across` says of A and B whether rows
     of K lie across the lines of memory.
 
-    K is split, which has to be known for it, if that is faster and each part has four steps. From
+    K is split, which has to be known for it, if that is faster and each part has four steps. Of
+    workgroups that have a compute unit each, more waves share the steps of K. From
     four rounds of tiles of four steps on, workgroups are persistent where a compute unit holds no
     more than one of them.
     """
@@ -135,8 +137,8 @@ def _fits(block: tuple[int, int], extents: tuple[int, int], least: tuple[int, in
 
 
 def _variants(tiling: Tiling, gemm: Gemm, known: bool) -> Iterator[Tiling]:
-    """The tiling with more stages, and with K in several parts where that gives more of the compute
-    units something to do."""
+    """The tiling with more stages, and where compute units would idle with K in several parts: of
+    workgroups, or of waves where each of those has a compute unit for itself."""
     blocks = gemm.intrinsic.blocks
     tiles = ceil(gemm.m / tiling.block[0]) * ceil(gemm.n / tiling.block[1])
     tiles *= ceil(gemm.batches / blocks)
@@ -153,8 +155,21 @@ def _variants(tiling: Tiling, gemm: Gemm, known: bool) -> Iterator[Tiling]:
             variant = replace(tiling, split_k=parts, stages=stages)
             if not _is_legal(variant, gemm, steps):
                 break
+            if parts == 1 and tiles <= units:
+                yield from _with_more_waves(variant, gemm, steps)
             alone = resident(gemm, variant) == 1
             yield replace(variant, persistent=walks and alone)
+
+
+def _with_more_waves(tiling: Tiling, gemm: Gemm, steps: int) -> Iterator[Tiling]:
+    """The tiling with as many waves along K as it can have, if it can have several."""
+    k_waves = _MOST_WAVES // tiling.wave_count
+    while k_waves > 1:
+        found = replace(tiling, k_waves=k_waves)
+        if _is_legal(found, gemm, steps):
+            yield found
+            return
+        k_waves //= 2
 
 
 def _is_legal(tiling: Tiling, gemm: Gemm, steps: int) -> bool:

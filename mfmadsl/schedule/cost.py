@@ -9,7 +9,7 @@ work, its barriers, and until what it has asked for has come.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
 from mfmadsl.model import Architecture, Intrinsic, Product
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
@@ -71,7 +71,7 @@ def resident(gemm: Gemm, tiling: Tiling) -> int:
     registers = tiling.registers(gemm.intrinsic, gemm.element_bytes, gemm.loads)
     waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
     held = chip.simds * waves // tiling.wave_count
-    lds = tiling.lds_bytes(gemm.element_bytes, gemm.intrinsic.blocks)
+    lds = tiling.lds_bytes(gemm.element_bytes, gemm.intrinsic)
     return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
 
 
@@ -154,7 +154,7 @@ class _Terms:
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
         own = self._matrix() / min(chip.simds, tiling.wave_count)
         all_of_them = self._matrix() * groups / min(chip.simds, tiling.wave_count * groups)
-        read = sum(tiling.wave_tile) * tiling.wave_count * gemm.intrinsic.blocks
+        read = sum(tiling.wave_tile) * prod(tiling.waves) * gemm.intrinsic.blocks
         read *= tiling.k_step * gemm.element_bytes
         written = sum(tiling.block) * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks
         lds = (read + written) / chip.lds_bytes_per_cycle

@@ -19,7 +19,7 @@ from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, default_tiling, equally_fast
 from mfmadsl.schedule.columns import Columns, columns_of, lies_across, take_in_turn
 from mfmadsl.schedule.dataflow import check_bound, check_consumers, unrelated
-from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
+from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total, fold_into_workgroup
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.instruction import counting_up, instruction_of
 from mfmadsl.schedule.load import load_intrinsic
@@ -168,7 +168,9 @@ class _Builder:
         if columns.in_turn:
             take_in_turn(sch, main, columns)
         outer, loops = self._cut(main, tile)
-        wave, k_step, register_step = loops
+        workgroup, wave, k_step, register_step = loops
+        if tiling.k_waves > 1:
+            sch.set_scope(main, 0, "shared")
         orders = Columns(tile.M, 1), columns
         tiles = [
             copy_to_lds(
@@ -190,6 +192,9 @@ class _Builder:
         sch.tensorize(init_loop(sch, sch.get_child_blocks(init)[0], extents), tile.FILL)
         if total is None:
             fold_epilogue(sch, sums)
+        elif tiling.k_waves > 1:
+            threads = tiling.wave_count, self.chip.wave_size
+            fold_into_workgroup(sch, total, workgroup, threads)
         else:
             fold_into_total(sch, total)
         self._annotate(k_step, tiles)
@@ -211,7 +216,8 @@ class _Builder:
         return Columns(tile.N, 1) if alone else order
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
-        """The block to tensorize; and with split K the one that adds up what it leaves."""
+        """The block to tensorize; and where K is split, over workgroups or waves, the one that adds
+        up what it leaves."""
         sch, main, tiling = self.sch, self.product.block, self.tiling
         k = number(self.product.extents[3])
         parts, length = tiling.split_k, tiling.k_step
@@ -221,41 +227,52 @@ class _Builder:
             part = -(-steps // parts)
             parts, length = -(-steps // part), part * tiling.k_step
         sch.pad_einsum(main, [self.intrinsic.blocks, *tiling.block, length * parts])
-        if parts == 1:
+        *outer, k_loop = sch.get_loops(main)
+        if tiling.k_waves > 1:
+            inner = tiling.k_step // tiling.k_waves
+            step, share, k_loop = sch.split(k_loop, [None, tiling.k_waves, inner])
+            before = [step]
+        elif parts > 1:
+            share, k_loop = sch.split(k_loop, [parts, None])
+            before = []
+        else:
             return None, main
-        share, _ = sch.split(sch.get_loops(main)[3], [parts, None])
         total, main = main, sch.rfactor(share, 0)
-        s, i, j, share, k_loop = sch.get_loops(main)
-        sch.reorder(share, s, i, j, k_loop)
+        loops = sch.get_loops(main)
+        share = loops.pop(len(outer) + len(before))
+        sch.reorder(share, *loops)
         return total, main
 
     def _cut(
         self, main: SBlockRV, tile: ModuleType
-    ) -> tuple[SBlockRV, tuple[LoopRV, LoopRV, LoopRV]]:
+    ) -> tuple[SBlockRV, tuple[LoopRV, LoopRV, LoopRV, LoopRV]]:
         """The tiles of workgroups, waves and instructions; (a block of one instruction's tile, the
-        loops of a wave, of steps along K, and of register steps)."""
+        loops of a workgroup, of a wave, of steps along K, and of register steps)."""
         sch, tiling = self.sch, self.tiling
-        *lead, i, j, k = sch.get_loops(main)
+        loops = sch.get_loops(main)
+        shares = [loops.pop(0)] if tiling.k_waves > 1 else []
+        if not shares:
+            loops[-1:] = sch.split(loops[-1], [None, tiling.k_step])
+        *lead, i, j, k0, k = loops
         inner = []
         if self.intrinsic.blocks > 1:
             lead[-1], several = sch.split(lead[-1], [None, self.intrinsic.blocks])
             inner.append(several)
         i, i_tile = sch.split(i, [None, tile.M])
         j, j_tile = sch.split(j, [None, tile.N])
-        k, k_tile = sch.split(k, [None, tile.K])
+        k1, k_tile = sch.split(k, [None, tile.K])
         inner += [i_tile, j_tile, k_tile]
-        sch.reorder(i, j, k, *inner)
+        sch.reorder(*lead, *shares, i, j, k0, k1, *inner)
         outer = sch.blockize(inner[0])
         i0, i1, i2 = sch.split(i, [None, tiling.waves[0], tiling.wave_tile[0] // tile.M])
         j0, j1, j2 = sch.split(j, [None, tiling.waves[1], tiling.wave_tile[1] // tile.N])
-        k0, k1 = sch.split(k, [None, tiling.k_step // tile.K])
-        sch.reorder(i0, j0, i1, j1, k0, k1, i2, j2)
+        sch.reorder(i0, j0, *shares, i1, j1, k0, k1, i2, j2)
         sch.bind(sch.fuse(*lead) if len(lead) > 1 else lead[0], "blockIdx.z")
         sch.bind(i0, "blockIdx.y")
         sch.bind(j0, "blockIdx.x")
-        wave = sch.fuse(i1, j1)
+        wave = sch.fuse(*shares, i1, j1)
         sch.bind(wave, "threadIdx.y")
-        return outer, (wave, k0, k1)
+        return outer, (j0, wave, k0, k1)
 
     def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
         """What the passes are told."""

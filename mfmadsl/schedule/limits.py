@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from mfmadsl.model import Architecture
 from mfmadsl.schedule.error import ScheduleError
 
 
-def check_threads(where: str, waves: tuple[int, int], lanes: int, chip: Architecture) -> None:
-    """Raise ScheduleError, naming `where`, if so many waves along M and N are too many threads."""
-    threads = waves[0] * waves[1] * lanes
+def check_threads(where: str, waves: tuple[int, ...], lanes: int, chip: Architecture) -> None:
+    """Raise ScheduleError, naming `where`, if so many waves along M and N, and K, are too many."""
+    threads = prod(waves) * lanes
     if threads > chip.max_threads:
+        several = " x ".join(map(str, waves))
         raise ScheduleError(
-            f"{where}: {waves[0]} x {waves[1]} waves of {lanes} lanes are {threads} threads, "
+            f"{where}: {several} waves of {lanes} lanes are {threads} threads, "
             f"more than the {chip.max_threads} of a workgroup"
         )
 

@@ -26,9 +26,9 @@ class Memory:
 
     Neighbours along `axis` ("i", "j" or "k") are neighbours in memory, `run` of them at a stretch:
     fewer than the axis has where several loops make it up that do not lie one after the other.
-    `distance` is from one such line to the next, in elements. None is what is not the same
-    everywhere, or not known. An element has `size` bytes, or 0 where it lies nowhere. `computed`
-    says that an element is made of what lies there.
+    `distance` is from one such line to the next, in elements: 0 if there is but one. None is what
+    is not the same everywhere, or not known. An element has `size` bytes, or 0 where it lies
+    nowhere. `computed` says that an element is made of what lies there.
     """
 
     axis: str | None
@@ -52,8 +52,7 @@ def memory(use: TensorLoad | BufferStore, axes: Mapping[str, Sequence[IterVar]])
         if step == 1 and run != 1:
             (other,) = (found for name, found in steps.items() if name != kind)
             whole = prod_of(axis.dom.extent for axis in axes[kind])
-            distance = other[0] if other[0] != 0 else None
-            return Memory(kind, distance, run if run != whole else whole, size)
+            return Memory(kind, other[0], run if run != whole else whole, size)
     return replace(UNKNOWN, size=size)
 
 

@@ -50,7 +50,7 @@ def _steps(
             row_bytes //= 2
         k_step = row_bytes // element_bytes
         tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
-        share = tiling.lds_bytes(element_bytes, intrinsic.blocks) / chip.lds_bytes
+        share = tiling.lds_bytes(element_bytes, intrinsic) / chip.lds_bytes
         if wanted > _ROW_BYTES[-1] and (share > _LONG_SHARE or (stages == 1 and loads.direct)):
             continue
         try:

@@ -61,11 +61,12 @@ def copy_to_lds(
     counts = [int(sch.get(loop).extent) for loop in (rows, k)]
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
     threads = tiling.wave_count * chip.wave_size
+    straight = tiling.stages > 1 and chip.wide_loads_to_lds
     turned = memory.axis in ("i", "j") and blocks == 1 and reads_turned(chip, size, counts[0])
     if turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
-        inner = _along_k(sch, k, rows, counts[::-1], size, threads)
+        inner = _along_k(sch, k, rows, counts[::-1], size, threads, straight)
     elif memory.axis in ("i", "j"):
         if order.in_turn:  # as they lie in memory
             several, turn, lane = sch.split(rows, [None, order.count, order.width])
@@ -75,7 +76,7 @@ def copy_to_lds(
         known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
         inner = _turning(sch, rows, k, counts, size, threads, blocks, known)
     else:
-        inner = _along_k(sch, rows, k, counts, size, threads, blocks)
+        inner = _along_k(sch, rows, k, counts, size, threads, straight, blocks)
     if blocks > 1:
         inner[0] = sch.fuse(matrices, inner[0])
     _, wave, lane, own = sch.split(inner[0], [None, tiling.wave_count, chip.wave_size, 1])
@@ -120,11 +121,14 @@ def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
 
 def _along_k(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    blocks: int = 1,
+    straight: bool, blocks: int = 1,
 ) -> list[LoopRV]:  # fmt: skip
-    """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all."""
-    width = max(CHUNK // size, 1)
-    while width > 1 and (counts[1] % width or _leaves_idle(blocks * prod(counts), width, threads)):
+    """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all;
+    but what goes straight into the LDS is as wide as can be."""
+    width, pieces = max(CHUNK // size, 1), blocks * prod(counts)
+    while width > 1 and (
+        counts[1] % width or (not straight and _leaves_idle(pieces, width, threads))
+    ):
         width //= 2
     chunk, inside = sch.split(k, [None, width])
     return [sch.fuse(rows, chunk), inside]

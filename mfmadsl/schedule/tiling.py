@@ -42,8 +42,9 @@ class Tiling:
     many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. `stages` is how
     many tiles of each operand there are in the LDS: while one is multiplied, the others are on
     their way. `split_k` workgroups share a tile's K; `persistent` workgroups walk over the tiles,
-    which follow each other in blocks of `group` rows. An instruction of several blocks multiplies
-    as many matrices of a batch: `block`, `waves` and `k_step` are those of each of them.
+    which follow each other in blocks of `group` rows. Of each step of K `k_waves` times as many
+    waves take a part, and add up their sums in the LDS at the end. An instruction of several blocks
+    multiplies as many matrices of a batch: `block`, `waves` and `k_step` are those of each of them.
     """
 
     block: tuple[int, int]
@@ -56,20 +57,23 @@ class Tiling:
     split_k: int = 1
     persistent: bool = False
     group: int = 8
+    k_waves: int = 1
 
     @property
     def wave_count(self) -> int:
         """How many waves a workgroup has."""
-        return self.waves[0] * self.waves[1]
+        return self.waves[0] * self.waves[1] * self.k_waves
 
     @property
     def wave_tile(self) -> tuple[int, int]:
         """A wave's tile of C."""
         return self.block[0] // self.waves[0], self.block[1] // self.waves[1]
 
-    def lds_bytes(self, element_bytes: int, blocks: int = 1) -> int:
-        """What the tiles of A and B of so many matrices take at least."""
-        return blocks * sum(self.block) * self.k_step * element_bytes * self.stages
+    def lds_bytes(self, element_bytes: int, intrinsic: Intrinsic) -> int:
+        """What the tiles of A and B take at least, and the sums that waves share."""
+        tiles = intrinsic.blocks * sum(self.block) * self.k_step * element_bytes * self.stages
+        shared = self.k_waves if self.k_waves > 1 else 0
+        return tiles + shared * prod(self.block) * intrinsic.c.type.bits // 8
 
     def registers(self, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
         """What a lane needs: accumulators, fragments of two register steps, and fetched data.
@@ -166,12 +170,15 @@ def check_tiling(
             f"widest have {CHUNK}: at most {natural_k_pack(intrinsic)}"
         )
     row_bytes, least = tiling.k_step * element_bytes, tiling.k_pack * intrinsic.k * element_bytes
+    if tiling.k_waves > 1:
+        _check_k_waves(tiling, intrinsic, 2 * tiling.k_pack * intrinsic.k)
     if row_bytes % (2 * least) or row_bytes < CHUNK:
         raise _illegal(
             f"k_step={tiling.k_step} is {row_bytes} bytes; {intrinsic.name} needs a multiple of "
             f"{2 * least}: two register steps, one to be read while the other is multiplied"
         )
-    check_threads("tiling", tiling.waves, chip.wave_size, chip)
+    along_k = (tiling.k_waves,) if tiling.k_waves > 1 else ()
+    check_threads("tiling", (*tiling.waves, *along_k), chip.wave_size, chip)
     tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes} bytes"
     many = f"{intrinsic.blocks} times " if intrinsic.blocks > 1 else ""
     if tiling.stages > 2 and not chip.wide_loads_to_lds:
@@ -180,7 +187,9 @@ def check_tiling(
             " than two are for"
         )
     twice = ("", "", "two times ", "three times ", "four times ")[tiling.stages]
-    size = tiling.lds_bytes(element_bytes, intrinsic.blocks)
+    if tiling.k_waves > 1:
+        tiles += f" and the sums of {tiling.k_waves} waves along K"
+    size = tiling.lds_bytes(element_bytes, intrinsic)
     check_lds("tiling", twice + many + tiles, size, chip)
     budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
     loads = loads or Loads(chip.wide_loads_to_lds)
@@ -198,13 +207,31 @@ def check_tiling(
         raise _illegal(f"split_k={tiling.split_k} is more than the {steps} steps that K has")
 
 
+def _check_k_waves(tiling: Tiling, intrinsic: Intrinsic, least: int) -> None:
+    """Raise ScheduleError where waves cannot share a step of K; each takes at least so much."""
+    others = {
+        f"split_k={tiling.split_k}": tiling.split_k > 1,
+        "persistent=True": tiling.persistent,
+        f"{intrinsic.name}, which multiplies {intrinsic.blocks} blocks": intrinsic.blocks > 1,
+    }
+    for name, is_so in others.items():
+        if is_so:
+            raise _illegal(f"k_waves={tiling.k_waves} does not go with {name}")
+    if tiling.k_step % (least * tiling.k_waves):
+        raise _illegal(
+            f"k_step={tiling.k_step} for k_waves={tiling.k_waves}: each of the waves takes a "
+            f"multiple of {least}, two register steps of {intrinsic.name}"
+        )
+
+
 def check_values(tiling: Tiling) -> None:
     """Raise ScheduleError for values that are wrong whatever the instruction and the chip."""
     _check_types(tiling)
     for size in tiling.block:
         if size < 1:
             raise _illegal(f"block: {size} is no positive number")
-    numbers = {"waves": tiling.waves, "k_step": (tiling.k_step,), "k_pack": (tiling.k_pack,)}
+    numbers = {"waves": tiling.waves, "k_waves": (tiling.k_waves,)}
+    numbers |= {"k_step": (tiling.k_step,), "k_pack": (tiling.k_pack,)}
     for name, values in numbers.items():
         for value in values:
             if value < 1 or value & (value - 1):
@@ -226,7 +253,7 @@ def _check_types(tiling: Tiling) -> None:
             check_integer(f"tiling: {name}", value)
     for name in ("swizzle", "persistent"):
         check_flag(f"tiling: {name}", getattr(tiling, name))
-    for name in ("k_step", "k_pack", "stages", "split_k", "group"):
+    for name in ("k_step", "k_pack", "stages", "split_k", "group", "k_waves"):
         check_integer(f"tiling: {name}", getattr(tiling, name))
 
 

@@ -104,8 +104,8 @@ def odd_values() -> list[Any]:
 def odd_tilings() -> list[mfmadsl.Tiling]:
     """Tilings with a field that is wrong, or at least unusual."""
     fields = [
-        "block", "waves", "k_step", "k_pack", "stages", "split_k", "group", "instruction",
-        "swizzle", "persistent",
+        "block", "waves", "k_step", "k_pack", "stages", "split_k", "group", "k_waves",
+        "instruction", "swizzle", "persistent",
     ]  # fmt: skip
     values = [None, 0, -1, 3, 2**40, 1.5, "x", (), (16,), (0, 0), ("a", "b"), (1, 2, 3), Odd()]
     spoiled: list[dict[str, Any]] = [{field: value} for field in fields for value in values]

@@ -49,10 +49,10 @@ def _tried(generator: np.random.Generator, intrinsic: Intrinsic, size: int) -> T
 
     k_pack = one_of(1, 1, natural_k_pack(intrinsic))
     least = max(2 * k_pack * intrinsic.k, 16 // size)
-    split_k = one_of(1, 1, 1, 2, 3)
+    split_k, k_waves = one_of(1, 1, 1, 2, 3), one_of(1, 1, 1, 2, 4)
     return Tiling(
         block=(one_of(16, 32, 32, 48, 80, 96), one_of(16, 32, 32, 48, 80, 96)),
-        k_step=least * one_of(1, 1, 2),
+        k_step=least * one_of(1, 1, 2) * k_waves,
         waves=(one_of(1, 1, 2), one_of(1, 1, 2)),
         instruction=intrinsic.name,
         k_pack=k_pack,
@@ -61,4 +61,5 @@ def _tried(generator: np.random.Generator, intrinsic: Intrinsic, size: int) -> T
         split_k=split_k,
         persistent=one_of(False, False, True),
         group=one_of(1, 2, 8),
+        k_waves=k_waves,
     )

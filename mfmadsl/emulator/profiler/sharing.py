@@ -90,7 +90,7 @@ def first_steps(
     of_dies = np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line)
     used = np.unique(line) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
-    own = np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled))
+    own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
     average = len(asked) / groups / (own / len(profiled)) if own else 1.0
     sharing = Sharing(len(of_dies) / total, len(used) / total)
     return FirstSteps(sharing, read, average, _inside(lines.read_bytes))
