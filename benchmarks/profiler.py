@@ -2,9 +2,9 @@
 
     python -m benchmarks.profiler
 
-needs `llvm-mca-19` (Debian's package llvm-19), which knows gfx90a and gfx942. llvm-mca knows no
-bank conflicts, no cache lines and no other waves; so the model runs twice, once with LLVM's
-latencies and free memory, once with its own.
+needs `llvm-mca-22` (Debian's package llvm-22). llvm-mca knows no bank conflicts, no cache lines and
+no other waves; so the model runs twice, once with LLVM's latencies and free memory, once with its
+own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.gemm.loop import for_mca
 from mfmadsl import Gemm, Kernel, find
 from mfmadsl.emulator.profiler import chip_of
 from mfmadsl.emulator.profiler.cost import SLOT
@@ -30,8 +29,10 @@ CASES = [
     ("mfma_i32_32x32x16_i8", "gfx942"),
     ("mfma_f32_16x16x16_f16", "gfx90a"),
     ("mfma_f32_32x32x8_f16", "gfx90a"),
+    ("mfma_f32_16x16x32_f16", "gfx950"),
+    ("mfma_f32_32x32x16_f16", "gfx950"),
 ]
-MCA = ["llvm-mca-19", "-mtriple=amdgcn", "-iterations=1", "-instruction-info=0",
+MCA = ["llvm-mca-22", "-mtriple=amdgcn", "-iterations=1", "-instruction-info=0",
        "-resource-pressure=0"]  # fmt: skip
 LEFT_OUT = ("s_barrier", "s_endpgm")
 
@@ -57,7 +58,7 @@ def modelled(
     lines = {} if free else {at: touched for at, (*_, touched) in enumerate(steps) if touched}
     alone = Trace(0, [place for place, *_ in steps], [cost for _, cost, _ in steps], lines)
     timing = simulate(chip, program, recorder.operations, [alone], 1)
-    return timing, "\n".join(for_mca(program[place].text) for place, *_ in steps)
+    return timing, "\n".join(program[place].text for place, *_ in steps)
 
 
 def mca_cycles(text: str, arch: str) -> int:

@@ -16,7 +16,6 @@ ORDER_NAMES = {"bt": "B transposed", "kn": "B as K x N"}
 Shape = tuple[int, int, int]
 LARGE: tuple[Shape, ...] = tuple((4096, 4096, k) for k in (1024, 4096, 8192))
 LOW: Shape = (16, 4096, 4096)
-SHAPES = (*LARGE, LOW)
 
 
 @dataclass(frozen=True)

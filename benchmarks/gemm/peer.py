@@ -60,7 +60,7 @@ class Kernel:
 
     def seconds(self, shape: Shape) -> float:
         """What it takes on the chip."""
-        return self.profile(shape).on_chip.seconds
+        return float(self.profile(shape).on_chip.seconds)
 
 
 def compile_all(folder: Path) -> None:
