@@ -43,6 +43,7 @@ _SEED = 20240229
 _FLUSHED = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # by gfx90a, where denormal
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
 _ROUNDINGS = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
+_SHAPING = ("block", "waves", "k_step", "k_pack")  # fields of a tiling
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,10 @@ class Gemm:
         return arithmetic(self.arch, True, kind).roundings(self.k) + parts - 1
 
     def _tiling(self) -> Tiling:
-        return replace(gemm_tiling(self.workload(), self.intrinsic, self.arch), **self.tiling)
+        default = gemm_tiling(self.workload(), self.intrinsic, self.arch)
+        if not self.tiling.keys().isdisjoint(_SHAPING):  # waves along K are chosen to go with these
+            default = replace(default, k_waves=1)
+        return replace(default, **self.tiling)
 
     def build(self) -> Kernel:
         """The kernel of the schedule."""

@@ -130,7 +130,8 @@ def test_a_chip_without_the_instruction() -> None:
     ],
 )
 def test_the_tolerance_is_named(name: str, rule: str) -> None:
-    assert Gemm(library()[name], "gfx942", 32, 32, 32).tolerance_rule == rule
+    gemm = Gemm(library()[name], "gfx942", 32, 32, 32, tiling={"k_waves": 1})
+    assert gemm.tolerance_rule == rule
 
 
 def test_a_chip_that_takes_denormals_for_zero_is_not_blamed() -> None:
@@ -149,11 +150,20 @@ def test_a_chip_that_takes_denormals_for_zero_is_not_blamed() -> None:
         assert gemm.compare(a, b, c).agrees
 
 
-def test_each_part_of_a_split_k_is_rounded_once_more() -> None:
-    shape = None, "gfx942", 64, 64, 1024
-    for parts in (1, 4):
-        rule = Gemm(*shape, tiling={"split_k": parts}).tolerance_rule
-        assert rule == f"{1024 // 4 + 9 + parts - 1} * 2^-24 * sum |a||b|"
+@pytest.mark.parametrize(("split_k", "k_waves"), [(1, 1), (4, 1), (1, 4), (2, 2)])
+def test_each_part_of_k_is_rounded_once_more(split_k: int, k_waves: int) -> None:
+    gemm = Gemm(None, "gfx942", 64, 64, 1024, tiling={"split_k": split_k, "k_waves": k_waves})
+    roundings = 1024 // 4 + 9 + split_k * k_waves - 1
+    assert gemm.tolerance_rule == f"{roundings} * 2^-24 * sum |a||b|"
+
+
+def test_waves_along_k_are_chosen_to_go_with_the_tile() -> None:
+    """Who changes one gets one wave along K, if none are asked for."""
+    shape = None, "gfx942", 16, 4096, 4096
+    chosen = Gemm(*shape)
+    assert chosen.build().block[1] > 1
+    assert Gemm(*shape, tiling={"block": (16, 64), "waves": (1, 4)}).build().block == (64, 4, 1)
+    assert Gemm(*shape, tiling={"k_waves": 2, "k_step": 512}).build().block[1] >= 2
 
 
 def test_a_result_too_small_for_its_type_may_be_zero() -> None:

@@ -62,24 +62,20 @@ def fold_into_total(sch: Schedule, total: SBlockRV) -> tuple[SBlockRV, ...]:
     return (total, *last)
 
 
-def fold_into_workgroup(
+def add_up_waves(
     sch: Schedule, total: SBlockRV, workgroup: LoopRV, threads: tuple[int, int]
-) -> tuple[SBlockRV, ...]:
-    """The blocks after a product of which the waves of a workgroup have a part each: `total` adds
-    up the parts, of a whole tile under the loop of its workgroup of so many waves and lanes.
-
-    What cannot be folded into it becomes kernels, which are given back.
-    """
-    stored = sch.cache_write(total, 0, "local")
+) -> SBlockRV:
+    """The block that stores the sums of a tile of which waves have a part each, in the LDS: `total`
+    adds them up, by all threads of the loop of a workgroup of so many waves and lanes."""
+    stored: SBlockRV = sch.cache_write(total, 0, "local")
     for block in (total, stored):
         sch.reverse_compute_at(block, workgroup, preserve_unit_loops=True)
-    rest = fold_epilogue(sch, stored)
     *_, rows, columns = sch.get_loops(stored)
     _, wave, lane = sch.split(sch.fuse(rows, columns), [None, *threads])
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
     sch.compute_at(total, lane, preserve_unit_loops=True)
-    return rest
+    return stored
 
 
 def fold_forward(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:

@@ -19,7 +19,7 @@ from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, default_tiling, equally_fast
 from mfmadsl.schedule.columns import Columns, columns_of, lies_across, take_in_turn
 from mfmadsl.schedule.dataflow import check_bound, check_consumers, unrelated
-from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total, fold_into_workgroup
+from mfmadsl.schedule.epilogue import add_up_waves, fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.instruction import counting_up, instruction_of
 from mfmadsl.schedule.load import load_intrinsic
@@ -163,13 +163,13 @@ class _Builder:
     def build(self) -> None:
         sch, tiling, blocks = self.sch, self.tiling, self.intrinsic.blocks
         tile = load_intrinsic(counting_up(unscaled(self.intrinsic)), tiling.k_pack)
-        total, main = self._parts()
-        columns = self._columns(total, tile)
+        total, of_waves, main = self._parts()
+        columns = self._columns(total or of_waves, tile)
         if columns.in_turn:
             take_in_turn(sch, main, columns)
         outer, loops = self._cut(main, tile)
         workgroup, wave, k_step, register_step = loops
-        if tiling.k_waves > 1:
+        if of_waves is not None:
             sch.set_scope(main, 0, "shared")
         orders = Columns(tile.M, 1), columns
         tiles = [
@@ -190,11 +190,12 @@ class _Builder:
         extents = [*([blocks] if blocks > 1 else []), tile.M, tile.N]
         sch.tensorize(sch.get_loops(main)[-len(extents) - 1], tile.COMPUTE)
         sch.tensorize(init_loop(sch, sch.get_child_blocks(init)[0], extents), tile.FILL)
-        if total is None:
-            fold_epilogue(sch, sums)
-        elif tiling.k_waves > 1:
+        result = sums
+        if of_waves is not None:
             threads = tiling.wave_count, self.chip.wave_size
-            fold_into_workgroup(sch, total, workgroup, threads)
+            result = add_up_waves(sch, of_waves, workgroup, threads)
+        if total is None:
+            fold_epilogue(sch, result)
         else:
             fold_into_total(sch, total)
         self._annotate(k_step, tiles)
@@ -215,9 +216,9 @@ class _Builder:
         alone = columns is not None and columns <= order.width * order.count
         return Columns(tile.N, 1) if alone else order
 
-    def _parts(self) -> tuple[SBlockRV | None, SBlockRV]:
-        """The block to tensorize; and where K is split, over workgroups or waves, the one that adds
-        up what it leaves."""
+    def _parts(self) -> tuple[SBlockRV | None, SBlockRV | None, SBlockRV]:
+        """(the block that adds up the parts of K of workgroups, that which adds up those of their
+        waves, the block to tensorize); None where K is not split."""
         sch, main, tiling = self.sch, self.product.block, self.tiling
         k = number(self.product.extents[3])
         parts, length = tiling.split_k, tiling.k_step
@@ -227,21 +228,20 @@ class _Builder:
             part = -(-steps // parts)
             parts, length = -(-steps // part), part * tiling.k_step
         sch.pad_einsum(main, [self.intrinsic.blocks, *tiling.block, length * parts])
-        *outer, k_loop = sch.get_loops(main)
+        total = of_waves = None
+        if parts > 1:
+            share, _ = sch.split(sch.get_loops(main)[3], [parts, None])
+            total, main = main, sch.rfactor(share, 0)
+            s, i, j, share, k_loop = sch.get_loops(main)
+            sch.reorder(share, s, i, j, k_loop)
         if tiling.k_waves > 1:
-            inner = tiling.k_step // tiling.k_waves
-            step, share, k_loop = sch.split(k_loop, [None, tiling.k_waves, inner])
-            before = [step]
-        elif parts > 1:
-            share, k_loop = sch.split(k_loop, [parts, None])
-            before = []
-        else:
-            return None, main
-        total, main = main, sch.rfactor(share, 0)
-        loops = sch.get_loops(main)
-        share = loops.pop(len(outer) + len(before))
-        sch.reorder(share, *loops)
-        return total, main
+            *outer, k_loop = sch.get_loops(main)
+            of_wave = tiling.k_step // tiling.k_waves
+            _, share, _ = sch.split(k_loop, [None, tiling.k_waves, of_wave])
+            of_waves, main = main, sch.rfactor(share, 0)
+            *outer, step, share, k_loop = sch.get_loops(main)
+            sch.reorder(share, *outer, step, k_loop)
+        return total, of_waves, main
 
     def _cut(
         self, main: SBlockRV, tile: ModuleType

@@ -244,7 +244,11 @@ def _of_tile(
     def of_four(p: Expr, s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
         return at(p, s, i, j)
 
-    return of_three if axes == 3 else of_four  # TVM counts their parameters
+    def of_five(w: Expr, p: Expr, s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
+        return at(w, p, s, i, j)
+
+    found: dict[int, Callable[..., tuple[Expr, ...]]] = {3: of_three, 4: of_four, 5: of_five}
+    return found[axes]  # TVM counts their parameters
 
 
 def _tiled(

@@ -209,18 +209,19 @@ def check_tiling(
 
 def _check_k_waves(tiling: Tiling, intrinsic: Intrinsic, least: int) -> None:
     """Raise ScheduleError where waves cannot share a step of K; each takes at least so much."""
-    others = {
-        f"split_k={tiling.split_k}": tiling.split_k > 1,
-        "persistent=True": tiling.persistent,
-        f"{intrinsic.name}, which multiplies {intrinsic.blocks} blocks": intrinsic.blocks > 1,
-    }
-    for name, is_so in others.items():
-        if is_so:
-            raise _illegal(f"k_waves={tiling.k_waves} does not go with {name}")
+    said = f"k_waves={tiling.k_waves}"
+    if intrinsic.blocks > 1:
+        raise _illegal(f"{said}: {intrinsic.name} multiplies {intrinsic.blocks} blocks at once")
     if tiling.k_step % (least * tiling.k_waves):
         raise _illegal(
-            f"k_step={tiling.k_step} for k_waves={tiling.k_waves}: each of the waves takes a "
-            f"multiple of {least}, two register steps of {intrinsic.name}"
+            f"k_step={tiling.k_step} for {said}: each of the waves takes a multiple of {least}, "
+            f"two register steps of {intrinsic.name}"
+        )
+    threads = tiling.wave_count * intrinsic.wave_size
+    if prod(tiling.block) % threads:
+        raise _illegal(
+            f"{said} makes {threads} threads, which {tiling.block[0]} x {tiling.block[1]} sums "
+            "are no whole number for each of"
         )
 
 

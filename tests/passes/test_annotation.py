@@ -15,7 +15,7 @@ from tests.schedule.gemm.workloads import Workload
 def built(name: str, value: Any) -> mfmadsl.Kernel:
     """A product, with an annotation of the loop over tiles of N besides its own."""
     sch = gemm_schedule(Workload(65, 33, 100).function())
-    main = next(b for b in ("C_update", "C_o_update") if _has(sch, b))
+    main = next(b for b in ("C_update", "C_o_update", "C_rf_o_update") if _has(sch, b))
     loop = sch.get_loops(sch.get_sblock(main))[0]
     sch.annotate(loop, name, value)
     return mfmadsl.build(sch)

@@ -37,7 +37,9 @@ def _product(dtype: str, out: str) -> tirx.PrimFunc:
 
 def _assembly(function: tirx.PrimFunc, arch: str = "gfx942", size: int = 2) -> list[str]:
     tiling = mfmadsl.gemm_tiling(function, arch=arch)
-    tiling = replace(tiling, block=(128, 128), waves=(2, 2), split_k=1, k_step=128 // size)
+    tiling = replace(
+        tiling, block=(128, 128), waves=(2, 2), split_k=1, k_waves=1, k_step=128 // size
+    )
     schedule = mfmadsl.gemm_schedule(function, arch=arch, tiling=tiling)
     return mfmadsl.build(schedule, arch).assembly.splitlines()
 
@@ -146,7 +148,7 @@ def test_a_vector_of_zeros_is_filled_whole() -> None:
 
 def test_sums_start_anew_in_each_tile_of_a_persistent_kernel() -> None:
     function = mfmadsl.matmul(64, 192, 128, "int8", "int32", b_transposed=True)
-    tiling = replace(mfmadsl.gemm_tiling(function), block=(32, 32), persistent=True)
+    tiling = replace(mfmadsl.gemm_tiling(function), block=(32, 32), k_waves=1, persistent=True)
     kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, tiling=tiling))
     a = np.arange(64 * 128, dtype=np.int32).reshape(64, 128) % 7 - 3
     b = np.arange(192 * 128, dtype=np.int32).reshape(192, 128) % 5 - 2

@@ -62,6 +62,19 @@ def test_extents_of_unknown_length(b_rows: bool) -> None:
         assert replace(shape, m=m).error(a, b, c) <= 1
 
 
+@pytest.mark.parametrize("split_k", [2, 3])
+def test_parts_of_workgroups_and_of_waves(split_k: int) -> None:
+    kernel = run(Workload(33, 70, 5 * 256 + 3), replace(SMALL, split_k=split_k))
+    assert kernel.next is not None
+
+
+@pytest.mark.parametrize("k", [256, 3 * 256 + 5])
+def test_persistent_workgroups(k: int) -> None:
+    """More tiles than compute units, so that some workgroups have two."""
+    kernel = run(Workload(32 * 20, 32 * 16, k), replace(SMALL, persistent=True))
+    assert kernel.grid == (304, 1, 1)
+
+
 def test_the_sum_is_the_same_every_time() -> None:
     workload = Workload(30, 70, 1000)
     kernel = run(workload, SMALL)
@@ -118,8 +131,8 @@ def test_an_epilogue() -> None:
         ({"k_waves": 3}, "k_waves: 3 is no power of two"),
         ({"k_waves": 0}, "k_waves: 0 is no power of two"),
         ({"k_waves": 8}, "k_step=256 for k_waves=8: each of the waves takes a multiple of 64"),
-        ({"split_k": 2}, "k_waves=4 does not go with split_k=2"),
-        ({"persistent": True}, "k_waves=4 does not go with persistent=True"),
+        ({"block": (16, 48), "waves": (1, 1), "k_waves": 8, "k_step": 512},
+         "k_waves=8 makes 512 threads, which 16 x 48 sums are no whole number for each of"),
         ({"block": (32, 64), "waves": (2, 4)}, "2 x 4 x 4 waves of 64 lanes are 2048 threads"),
         ({"block": (64, 32)}, "and the sums of 4 waves along K take 81920 bytes of LDS"),
     ],
@@ -133,5 +146,7 @@ def test_what_is_not_legal_is_refused(change: dict[str, Any], message: str) -> N
 
 def test_instructions_of_several_blocks_are_refused() -> None:
     tiling = Tiling((16, 16), 16, (1, 1), "mfma_f32_16x16x4_4b_f16", 1, k_waves=2)
-    with pytest.raises(ScheduleError, match="which multiplies 4 blocks"):
+    with pytest.raises(
+        ScheduleError, match="k_waves=2: mfma_f32_16x16x4_4b_f16 multiplies 4 blocks at once"
+    ):
         gemm_schedule(batch(4, 16, 16, 64), tiling=tiling)

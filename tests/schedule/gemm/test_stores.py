@@ -84,7 +84,8 @@ class Stored:
 def built(stored: Stored, instruction: str, arch: str) -> Kernel:
     function = stored.function()
     tiling = gemm_tiling(function, instruction, arch)
-    tiling = replace(tiling, block=(BLOCK, BLOCK), waves=(2, 2), split_k=1, persistent=False)
+    tiling = replace(tiling, block=(BLOCK, BLOCK), waves=(2, 2), split_k=1, persistent=False,
+                     k_waves=1)  # fmt: skip
     return build(gemm_schedule(function, instruction, arch, tiling), arch=arch)
 
 
