@@ -20,6 +20,7 @@ _START = 500  # cycles from a workgroup's start to its first load
 _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
 _FIRST_STEPS = 1  # that are asked for before the first is needed
+_TURNING = {1: 8.0, 2: 2.5, 4: 1.0}  # cycles for a byte of a thread that turns rows around, by size
 
 
 @dataclass(frozen=True)
@@ -137,17 +138,31 @@ class _Terms:
         each = ceil(at_once / layers)
         high = min(tiling.group, self.rows, each)
         wide = min(ceil(each / high), self.columns)
-        m, n = self.lines
-        of_die = layers * (high * m + wide * n)
+        of_die = layers * self._distinct(high, wide)
         dies = min(product.dies, ceil(self.tiles / at_once))
         all_layers = min(self.layers, dies * layers)
         dies_of_layer = ceil(dies * layers / all_layers)
-        of_chip = all_layers * min(
-            dies_of_layer * (high * m + wide * n),
-            min(self.rows, dies_of_layer * high) * m + min(self.columns, dies_of_layer * wide) * n,
+        rows, columns = (
+            min(self.rows, dies_of_layer * high),
+            min(self.columns, dies_of_layer * wide),
         )
-        asked = at_once * (m + n)
+        of_chip = all_layers * min(
+            dies_of_layer * self._distinct(high, wide), self._distinct(rows, columns)
+        )
+        asked = at_once * sum(self.lines)
         return Sharing(min(1.0, of_die / asked), min(1.0, of_chip / (asked * dies)))
+
+    def _distinct(self, rows: int, columns: int) -> float:
+        """Bytes of the lines of a step of so many rows and columns of tiles, each counted once:
+        where rows of K lie across the lines, neighbours share lines."""
+        gemm, counts = self.gemm, (rows, columns)
+        together = self._lines(gemm.m / self.rows * rows, gemm.n / self.columns * columns)
+        return sum(
+            whole if across else one * count
+            for whole, across, one, count in zip(
+                together, gemm.across, self.lines, counts, strict=True
+            )
+        )
 
     def _round(self, groups: int) -> float:
         """Cycles of so many workgroups of one compute unit, for one tile each."""
@@ -162,13 +177,21 @@ class _Terms:
         beyond = self.whole_bytes * self.path.read
         shared = max(all_of_them, groups * lds, groups * l1, groups * beyond)
         coming = self.path.latency + max(l1, beyond)
+        turning = self._turned_bytes() * _TURNING.get(gemm.element_bytes, 0.0)
         busy = max(own, lds / 2) + _BARRIER / tiling.stages
-        alone = max(busy, coming / self._ahead())
+        alone = max(busy, coming / self._ahead() + turning)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
         ends = _START + coming + _FILL + groups * stores
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
+
+    def _turned_bytes(self) -> float:
+        """Of a thread in a step: what lies across its tile in memory, and has to be turned."""
+        gemm, tiling = self.gemm, self.tiling
+        rows = sum(r for r, so in zip(tiling.block, gemm.loads.turned, strict=True) if so)
+        threads = tiling.wave_count * gemm.chip.wave_size
+        return rows * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks / threads
 
     def _matrix(self) -> float:
         """Cycles of all matrix instructions of a step, on one matrix core."""
