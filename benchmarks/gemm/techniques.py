@@ -25,7 +25,8 @@ from mfmadsl.passes import device, landing, parts, pipeline, traffic, turns
 from mfmadsl.passes.order import Piece
 from mfmadsl.schedule import Tiling, stage
 
-SHAPE = (4096, 4096, 4096)
+SIZES = {"gfx942": (4096, 4864, 4096), "gfx950": (4096, 4096, 4096)}
+"""Products of which tiles of 256x256 fill a chip."""
 STEPS = 16
 
 
@@ -117,7 +118,7 @@ OF_CASE = {
 
 
 def row(case: Case, variant: Variant) -> str:
-    tiling = variant.tiling(mfmadsl.gemm_tiling(case.workload(*SHAPE), arch=case.arch))
+    tiling = variant.tiling(mfmadsl.gemm_tiling(case.workload(*SIZES[case.arch]), arch=case.arch))
     shape = (*tiling.block, STEPS * tiling.k_step)
     with variant.patched():
         schedule = mfmadsl.gemm_schedule(case.workload(*shape), arch=case.arch, tiling=tiling)
