@@ -183,7 +183,7 @@ class _Terms:
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
-        ends = _START + coming + _FILL + groups * stores
+        ends = _START + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
 
     def _turned_bytes(self) -> float:
@@ -192,6 +192,14 @@ class _Terms:
         rows = sum(r for r, so in zip(tiling.block, gemm.loads.turned, strict=True) if so)
         threads = tiling.wave_count * gemm.chip.wave_size
         return rows * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks / threads
+
+    def _shared_sums(self) -> float:
+        """Cycles of the LDS in which waves along K leave their sums, and others fetch them."""
+        tiling = self.tiling
+        if tiling.k_waves == 1:
+            return 0.0
+        sums = prod(tiling.block) * tiling.k_waves * self.gemm.sum_bytes
+        return 2 * sums / self.gemm.chip.lds_bytes_per_cycle
 
     def _matrix(self) -> float:
         """Cycles of all matrix instructions of a step, on one matrix core."""

@@ -36,6 +36,7 @@ from mfmadsl.schedule.tiling import (
     Tiling,
     check_tiling,
     check_values,
+    of_plain_numbers,
 )
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -123,6 +124,7 @@ def _chosen(
     s, m, n, k = (number(extent) for extent in product.extents)
     if tiling is not None:
         check_values(tiling)
+        tiling = of_plain_numbers(tiling)
         steps = None if k is None else -(-k // tiling.k_step)
         check_tiling(tiling, intrinsic, chip, size, steps)
         return intrinsic, tiling

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
+from typing import Any
 
 from mfmadsl.argument import check_flag, check_integer, check_list
 from mfmadsl.model import Architecture, Intrinsic, Operand
@@ -17,6 +18,7 @@ CHUNK = 16
 MOST_STAGES = 4
 """Of tiles in the LDS; more is more than an LDS of today holds of any that are worth it."""
 
+_NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
 _WORD = 4
 _SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
 _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
@@ -244,6 +246,14 @@ def check_values(tiling: Tiling) -> None:
             raise _illegal(f"{name}: {value} is no positive number")
 
 
+def of_plain_numbers(tiling: Tiling) -> Tiling:
+    """The tiling with Python's own integers, which are all that TVM takes."""
+    numbers: dict[str, Any] = {name: int(getattr(tiling, name)) for name in _NUMBERS}
+    (m, n), (along_m, along_n) = tiling.block, tiling.waves
+    block, waves = (int(m), int(n)), (int(along_m), int(along_n))
+    return replace(tiling, block=block, waves=waves, **numbers)
+
+
 def _check_types(tiling: Tiling) -> None:
     for name in ("block", "waves"):
         pair = getattr(tiling, name)
@@ -254,7 +264,7 @@ def _check_types(tiling: Tiling) -> None:
             check_integer(f"tiling: {name}", value)
     for name in ("swizzle", "persistent"):
         check_flag(f"tiling: {name}", getattr(tiling, name))
-    for name in ("k_step", "k_pack", "stages", "split_k", "group", "k_waves"):
+    for name in _NUMBERS:
         check_integer(f"tiling: {name}", getattr(tiling, name))
 
 

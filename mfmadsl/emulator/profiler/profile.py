@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -87,7 +87,7 @@ class Profile:
 
     symbol: str
     chip: Architecture
-    program: Program
+    program: Program = field(repr=False)
     registers: Registers
     allocated: int
     lds_bytes: int
@@ -96,8 +96,8 @@ class Profile:
     waves: int
     whole: Section
     loop: Section | None
-    lds: tuple[LdsAccess, ...]
-    timing: Timing
+    lds: tuple[LdsAccess, ...] = field(repr=False)
+    timing: Timing = field(repr=False)
     limits: tuple[str, ...]
     on_chip: ChipTime
     launch: tuple[int, int] = (0, 1)

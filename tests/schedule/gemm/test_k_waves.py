@@ -10,7 +10,7 @@ import pytest
 from tvm import te, tirx
 
 import mfmadsl
-from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule
+from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
 from tests.schedule.gemm.test_epilogue import element_wise, f32
 from tests.schedule.gemm.test_forms import run
 from tests.schedule.gemm.workloads import FP8, Workload, random, with_epilogue
@@ -150,3 +150,16 @@ def test_instructions_of_several_blocks_are_refused() -> None:
         ScheduleError, match="k_waves=2: mfma_f32_16x16x4_4b_f16 multiplies 4 blocks at once"
     ):
         gemm_schedule(batch(4, 16, 16, 64), tiling=tiling)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """As a loop over numbers of NumPy has them."""
+    tiling = replace(SMALL, block=tuple(np.array(SMALL.block)), k_step=np.int64(256),
+                     k_waves=np.int64(2))  # fmt: skip
+    run(Workload(20, 40, 300), tiling)
+
+
+def test_waves_along_k_are_chosen_where_they_hide_more_than_their_sums_cost() -> None:
+    assert gemm_tiling(Workload(16, 4096, 4096).function()).k_waves == 4
+    assert gemm_tiling(Workload(1024, 1024, 1024).function(), arch="gfx950").k_waves == 1
+    assert gemm_tiling(Workload(4096, 4096, 4096).function()).k_waves == 1
