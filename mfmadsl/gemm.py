@@ -43,7 +43,7 @@ _SEED = 20240229
 _FLUSHED = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # by gfx90a, where denormal
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
 _ROUNDINGS = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
-_SHAPING = ("block", "waves", "k_step", "k_pack")  # fields of a tiling
+_SHAPING = ("block", "waves", "k_step", "k_pack", "stages")  # fields of a tiling
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,9 @@ class Fetch:
             return value
         _, step = self.address.at(k, True)
         place = self.offset + step + i32(self.address.ahead + index * WORD)
+        for condition in self.edges.moving:  # where one fails, the load was sent past the end
+            now = substitute(condition, {self.loop.variable: k})
+            place = device.select(now, place, i32(device.PAST_THE_END))
         return device.select(place.equal(self.tail.place), self.tail.value, value)
 
     def _mask(self, index: int, k: Expr) -> Expr | None:

@@ -123,7 +123,7 @@ class Parts:
             statements = list(put.statements(k, self.always, target))
             if number in (0, half):
                 needed = {id(f) for p in puts[: half if number < half else None] for f in p.fetches}
-                newest = max(n for n, f in enumerate(order) if id(f) in needed)
+                newest = max((n for n, f in enumerate(order) if id(f) in needed), default=-1)
                 younger = sum(f.loads for f in order[newest + 1 :]) + started
                 statements.insert(0, device.wait_for_memory(self.chip, younger))
             found.append(Piece(tuple(statements), put.cost))

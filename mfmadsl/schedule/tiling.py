@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil, prod
-from typing import Any
 
 from mfmadsl.argument import check_flag, check_integer, check_list
 from mfmadsl.model import Architecture, Intrinsic, Operand
@@ -18,7 +17,6 @@ CHUNK = 16
 MOST_STAGES = 4
 """Of tiles in the LDS; more is more than an LDS of today holds of any that are worth it."""
 
-_NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
 _WORD = 4
 _SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
 _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
@@ -248,10 +246,12 @@ def check_values(tiling: Tiling) -> None:
 
 def of_plain_numbers(tiling: Tiling) -> Tiling:
     """The tiling with Python's own integers, which are all that TVM takes."""
-    numbers: dict[str, Any] = {name: int(getattr(tiling, name)) for name in _NUMBERS}
     (m, n), (along_m, along_n) = tiling.block, tiling.waves
-    block, waves = (int(m), int(n)), (int(along_m), int(along_n))
-    return replace(tiling, block=block, waves=waves, **numbers)
+    return replace(
+        tiling, block=(int(m), int(n)), waves=(int(along_m), int(along_n)),
+        k_step=int(tiling.k_step), k_pack=int(tiling.k_pack), stages=int(tiling.stages),
+        split_k=int(tiling.split_k), group=int(tiling.group), k_waves=int(tiling.k_waves),
+    )  # fmt: skip
 
 
 def _check_types(tiling: Tiling) -> None:
@@ -264,7 +264,7 @@ def _check_types(tiling: Tiling) -> None:
             check_integer(f"tiling: {name}", value)
     for name in ("swizzle", "persistent"):
         check_flag(f"tiling: {name}", getattr(tiling, name))
-    for name in _NUMBERS:
+    for name in ("k_step", "k_pack", "stages", "split_k", "group", "k_waves"):
         check_integer(f"tiling: {name}", getattr(tiling, name))
 
 

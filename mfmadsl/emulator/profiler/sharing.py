@@ -33,6 +33,7 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.model.traffic import Sharing
 
 _TURNS = 2
+_OPERANDS = 16  # at most, of which each is read about as often
 _LINE_BITS = 40  # of a number that is a line's, with that of a workgroup or a die above it
 
 _Numbers = npt.NDArray[np.int64]
@@ -45,7 +46,8 @@ class FirstSteps:
     `footprint` are the bytes of those arguments that are read. `average` is what a workgroup reads
     on the average, of what the first ones do: those at an edge read less. `inside` is how much of
     its tile lies within the matrices on the average: what it reads of an argument, of the most that
-    any reads of it, and that of the argument of which it is the least.
+    any reads of it, and that of the argument of which it is the least. Of an edge that all of them
+    reach over nothing is seen, nor of that of K.
     """
 
     sharing: Sharing
@@ -93,13 +95,24 @@ def first_steps(
     own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
     average = len(asked) / groups / (own / len(profiled)) if own else 1.0
     sharing = Sharing(len(of_dies) / total, len(used) / total)
-    return FirstSteps(sharing, read, average, _inside(lines.read_bytes))
+    return FirstSteps(sharing, read, average, _inside(lines.read_bytes, lines.loads_of))
 
 
-def _inside(read_bytes: _Numbers) -> float:
-    most = read_bytes.max(axis=1, initial=0, keepdims=True)
-    shares = (read_bytes / np.maximum(1, most))[most[:, 0] > 0]
-    return float(shares.min(axis=0).mean()) if len(shares) else 1.0
+def _inside(read_bytes: _Numbers, loads: _Numbers) -> float:
+    """The mean of how much of their tiles workgroups read.
+
+    Those that execute another number of loads than most do something else, and what not all of the
+    others read is no operand of a tile, nor what is little: they count in full.
+    """
+    if not loads.any():
+        return 1.0
+    alike = loads == np.bincount(loads).argmax()
+    own = read_bytes[:, alike]
+    of_all = own.sum(axis=1)
+    own = own[(own > 0).all(axis=1) & (of_all * _OPERANDS >= of_all.sum())]
+    shares = own / own.max(axis=1, keepdims=True)
+    less = (1 - shares.min(axis=0, initial=1.0)).sum()
+    return float(1 - less / len(loads))
 
 
 def _size_if_used(segment: Segment, start: int, used: _Numbers) -> int:
@@ -123,7 +136,8 @@ class _EnoughTurns(MfmadslError):  # noqa: N818 (no error)
 class _Lines:
     """Watches waves and collects the lines of global memory that each workgroup reads.
 
-    `read_bytes` are those that its lanes read of each argument; these start at `starts`.
+    `read_bytes` are those that its lanes read of each argument, which start at `starts`, and
+    `loads_of` counts the loads of its waves.
     """
 
     def __init__(
@@ -131,6 +145,7 @@ class _Lines:
     ) -> None:
         self.asked: list[_Numbers] = []
         self.read_bytes = np.zeros((len(starts), groups), np.int64)
+        self.loads_of = np.zeros(groups, np.int64)
         self._starts = starts
         self._line_bytes, self._loop_end = line_bytes, loop_end
         self._new: list[_Numbers] = []
@@ -146,6 +161,7 @@ class _Lines:
     def _read(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
         lanes = waves.lanes_of(mask)
         owners = waves.position.groups[waves.workgroup]
+        np.add.at(self.loads_of, owners, 1)
         group = np.broadcast_to(owners[:, None], lanes.shape)[lanes]
         first = offsets.reshape(-1).astype(np.int64)
         for byte in (first, first + size - 1):

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from tvm import te, tirx
 
 from mfmadsl.backend import build
 from mfmadsl.emulator.profiler import Profile, profile
@@ -96,19 +97,52 @@ def test_operations_on_zeros_beyond_an_edge_take_no_power() -> None:
     assert (found.seconds, found.clock) == pytest.approx((0.75, 1400))
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("transposed", [True, False])
 @pytest.mark.parametrize(("m", "n"), [(256, 256), (192, 256), (256, 160)])
-def test_power_is_for_what_lies_within_the_matrices(m: int, n: int, transposed: bool) -> None:
-    """Tiles of 128 x 128, of which some reach over an edge."""
+def test_power_is_for_what_lies_within_the_matrices(
+    m: int, n: int, transposed: bool, arch: str
+) -> None:
+    """Tiles of 128 x 128, of which some reach over an edge; on gfx950 loads go into the LDS."""
     k = 256
     workload = matmul(m, n, k, "float16", "float32", transposed)
     tiling = Tiling((128, 128), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
-    built = build(gemm_schedule(workload, arch="gfx942", tiling=tiling), "gfx942")
+    if arch == "gfx950":
+        tiling = replace(tiling, instruction="mfma_f32_32x32x16_f16", k_pack=1, stages=2)
+    built = build(gemm_schedule(workload, arch=arch, tiling=tiling), arch)
     a, b = np.ones((m, k), np.float16), np.ones((n, k) if transposed else (k, n), np.float16)
     found = profile(built, [a, b, np.zeros((m, n), np.float32)]).on_chip
     seconds = found.shares["power"] * found.seconds
-    assert seconds * PRODUCT.sustained["f16"] * 1e12 == pytest.approx(2 * m * n * k)
+    assert seconds * found.product.sustained["f16"] * 1e12 == pytest.approx(2 * m * n * k)
     assert found.flops == 2 * 256 * 256 * k
+
+
+def test_parts_of_an_operand_that_only_some_read_are_no_edges() -> None:
+    """A is made of two arguments, one for the upper and one for the lower workgroups."""
+    m, n, k = 256, 256, 128
+    upper = te.placeholder((m // 2, k), name="upper", dtype="float16")
+    lower = te.placeholder((m // 2, k), name="lower", dtype="float16")
+    b = te.placeholder((n, k), name="B", dtype="float16")
+
+    def either(i: Any, r: Any) -> Any:
+        above = tirx.min(i, m // 2 - 1), tirx.max(i - m // 2, 0)
+        return tirx.if_then_else(i < m // 2, upper[above[0], r], lower[above[1], r])
+
+    a = te.compute((m, k), either, name="A")
+    r = te.reduce_axis((0, k), name="r")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    tiling = Tiling((128, 128), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
+    function = te.create_prim_func([upper, lower, b, c])
+    built = build(gemm_schedule(function, arch="gfx942", tiling=tiling), "gfx942")
+    halves = [np.ones((m // 2, k), np.float16)] * 2
+    operands = [*halves, np.ones((n, k), np.float16), np.zeros((m, n), np.float32)]
+    found = profile(built, operands).on_chip
+    seconds = found.shares["power"] * found.seconds
+    assert seconds * PRODUCT.sustained["f16"] * 1e12 == pytest.approx(2 * m * n * k)
 
 
 def test_shares_are_parts_of_the_time_and_the_largest_is_the_limit() -> None:

@@ -125,19 +125,36 @@ def test_workgroups_at_an_edge_lower_the_average() -> None:
     assert found.average == pytest.approx((2 + 9) / 10 / 2)
 
 
+def with_lanes_of_the_last(reads: str) -> FirstSteps:
+    """Four workgroups; the last one, in scc, has other loads."""
+    table, memory = np.zeros((4, 2), np.int32), np.zeros(LINE, np.uint8)
+    other = READS_TWO_LINES.replace(
+        "global_load_ushort v5, v3, s[8:9]", f"s_cmp_eq_u32 s2, 3\n{reads}"
+    )
+    launch = launch_of(other, (4,), (64,), None)
+    return first_steps(launch, [table, memory], 4, [0], 1, LINE, None, BUDGET)
+
+
 def test_who_reads_less_of_an_argument_than_others_reaches_over_its_edge() -> None:
     """Half of the lanes of the last of four workgroups leave out one of two loads."""
-    reads = READS_TWO_LINES.replace(
-        "global_load_ushort v5, v3, s[8:9]",
-        """s_cmp_eq_u32 s2, 3
-	s_cselect_b32 s12, 32, 64
+    found = with_lanes_of_the_last(
+        """	s_cselect_b32 s12, 32, 64
 	v_cmp_gt_u32_e32 vcc, s12, v0
 	s_and_saveexec_b64 s[14:15], vcc
 	global_load_ushort v5, v3, s[8:9]
-	s_mov_b64 exec, s[14:15]""",
-    )
-    table, memory = np.zeros((4, 2), np.int32), np.zeros(LINE, np.uint8)
-    found = first_steps(
-        launch_of(reads, (4,), (64,), None), [table, memory], 4, [0], 1, LINE, None, BUDGET
+	s_mov_b64 exec, s[14:15]"""
     )
     assert found.inside == pytest.approx((3 + (64 + 32) / 128) / 4)
+
+
+@pytest.mark.parametrize("more", [0, 1, 3])
+def test_a_workgroup_that_does_something_else_counts_in_full(more: int) -> None:
+    """It executes fewer loads, or more, than the others."""
+    load = "	global_load_ushort v5, v3, s[8:9]\n"
+    found = with_lanes_of_the_last(
+        f"""	s_cbranch_scc1 .Lother
+	{load}	s_branch .Ltogether
+.Lother:
+{more * load}.Ltogether:"""
+    )
+    assert found.inside == 1

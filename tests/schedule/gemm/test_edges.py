@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from tvm import te, tirx
 from tvm.tirx import PrimFunc
@@ -245,3 +246,37 @@ def test_rows_gathered_by_what_is_read(dtype: str) -> None:
         name="C",
     )
     assert is_right(te.create_prim_func([a, index, b, c]))
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize(("rows", "k"), [(129, 1032), (33, 144)])
+def test_what_lies_behind_a_shorter_k_at_the_end_of_memory(arch: str, rows: int, k: int) -> None:
+    """Rows are longer than K, and the last word of the buffer is only half one: a chunk of K that
+    is wholly past K, and ends there, is no part of the sum."""
+    function = product(
+        (rows, k), (rows, k + 3), (rows, rows), k, "float16",
+        lambda x, i, j, r: x[i, r], lambda x, i, j, r: x[j, r],
+    )  # fmt: skip
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch=arch), arch)
+    b = np.ones((rows, k + 3), np.float16)
+    b[:, k:] = np.nan
+    result = np.full((rows, rows), 99, np.float32)
+    mfmadsl.sanitize(kernel, [np.ones((rows, k), np.float16), b, result])
+    np.testing.assert_array_equal(result, k)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_a_matrix_of_zeros_is_multiplied(arch: str) -> None:
+    """Its one row is that before the first: nothing of it is fetched."""
+    x, b = (
+        te.placeholder((n, 520), name=name, dtype="float16") for n, name in ((1, "X"), (40, "B"))
+    )
+    zero = tirx.const(0, "float16")
+    a = te.compute((1, 520), lambda i, j: tirx.if_then_else(i >= 1, x[i - 1, j], zero), name="A")
+    r = te.reduce_axis((0, 520), name="k")
+    c = te.compute(
+        (1, 40),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    assert is_right(te.create_prim_func([x, b, c]), arch)

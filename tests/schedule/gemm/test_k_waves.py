@@ -83,7 +83,8 @@ def test_the_sum_is_the_same_every_time() -> None:
         a, b, c = workload.operands()
         mfmadsl.emulate(kernel, [a, b, c])
         results.append(c)
-    np.testing.assert_array_equal(*results)
+    first, second = results
+    np.testing.assert_array_equal(first, second)
 
 
 def batch(count: int, m: int, n: int, k: int) -> Any:
@@ -154,8 +155,8 @@ def test_instructions_of_several_blocks_are_refused() -> None:
 
 def test_numbers_of_numpy_are_numbers() -> None:
     """As a loop over numbers of NumPy has them."""
-    tiling = replace(SMALL, block=tuple(np.array(SMALL.block)), k_step=np.int64(256),
-                     k_waves=np.int64(2))  # fmt: skip
+    numbers: dict[str, Any] = {"block": tuple(np.array(SMALL.block)), "k_step": np.int64(256)}
+    tiling = replace(SMALL, **numbers)
     run(Workload(20, 40, 300), tiling)
 
 
@@ -163,3 +164,48 @@ def test_waves_along_k_are_chosen_where_they_hide_more_than_their_sums_cost() ->
     assert gemm_tiling(Workload(16, 4096, 4096).function()).k_waves == 4
     assert gemm_tiling(Workload(1024, 1024, 1024).function(), arch="gfx950").k_waves == 1
     assert gemm_tiling(Workload(4096, 4096, 4096).function()).k_waves == 1
+
+
+@pytest.mark.parametrize("m", [1, 17])
+@pytest.mark.parametrize(
+    ("columns", "place"),
+    [
+        (2 * 520, lambda r: 2 * r),
+        (520, lambda r: 519 - r),
+        (520, lambda r: r // 8 * 8 + (r % 8 + 4) % 8),
+        (520, lambda r: r // 2),
+    ],
+    ids=["every second", "backwards", "halves of a chunk swapped", "each twice"],
+)
+def test_what_is_no_neighbour_in_memory_goes_through_registers(
+    m: int, columns: int, place: Any
+) -> None:
+    """A chunk of the LDS is loaded straight only if it lies in memory as it is."""
+    n, k = 40, 520
+    x = te.placeholder((m, columns), name="X", dtype="float16")
+    b = te.placeholder((n, k), name="B", dtype="float16")
+    a = te.compute((m, k), lambda i, j: x[i, place(j)], name="A")
+    r = te.reduce_axis((0, k), name="k")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    tiling = replace(DIRECT, stages=2, k_waves=2)
+    schedule = gemm_schedule(te.create_prim_func([x, b, c]), arch="gfx950", tiling=tiling)
+    generator = np.random.default_rng(3)
+    left, right = (
+        generator.integers(-8, 9, shape).astype(np.float16) for shape in ((m, columns), (n, k))
+    )
+    result = np.full((m, n), 99, np.float32)
+    mfmadsl.sanitize(mfmadsl.build(schedule, "gfx950"), [left, right, result])
+    wanted = left[:, place(np.arange(k))].astype(np.float64) @ right.astype(np.float64).T
+    np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("m", [1, 16])
+def test_tiles_with_fewer_chunks_than_threads_go_straight_into_the_lds(m: int) -> None:
+    """16 rows of 128 bytes for 256 threads: half of them load what lies past the end."""
+    tiling = Tiling((16, 64), 64, (1, 4), "mfma_f32_16x16x32_f16", 1, stages=4)
+    kernel = run(Workload(m, 128, 640), tiling, "gfx950")
+    assert "ds_write" not in kernel.assembly
