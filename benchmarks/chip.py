@@ -42,7 +42,7 @@ def tflops(path: Path, size: int) -> float:
     """What a kernel of Triton's does of a cube, in the model."""
     facts = json.loads(path.with_suffix(".json").read_text())
     operand = np.ones((size, size), ml_dtypes.bfloat16)
-    integers = [np.int32(size)] * 6
+    integers = [np.int32(size)] * 6 + [np.int32(1)] * 2  # tile after tile, row by row
     found = mfmadsl.profile(
         path.read_text(),
         [operand, operand, np.zeros((size, size), np.float32), *integers, None, None],
