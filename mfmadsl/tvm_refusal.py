@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mfmadsl.error import MfmadslError
 
 _LONGEST = 300
+_TOO_LARGE = re.compile(r"Literal value (\d+) exceeds range of int32")
 
 
 @contextmanager
@@ -28,6 +30,11 @@ def tvm_refusal(argument: str, refusal: type[MfmadslError]) -> Iterator[None]:
 
 def _reason(message: str) -> str:
     """The reason alone: TVM shows the whole module before it."""
+    if (large := _TOO_LARGE.search(message)) is not None:
+        return (
+            f"an index of the kernel may reach {large[1]}, and 2147483647 is the largest of 32 "
+            "bits: make extents smaller, or give numbers for those that are not known"
+        )
     _, _, after = message.rpartition("Error message:")
     first = next((line.strip() for line in after.splitlines() if line.strip()), "no reason given")
     return first[:_LONGEST]

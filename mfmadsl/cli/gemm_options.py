@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from mfmadsl.argument import clipped
+
 DTYPES = (
     "float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fnuz", "float8_e5m2fnuz",
     "float8_e4m3fn", "float8_e5m2",
@@ -17,6 +19,7 @@ SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 _PAIRS = ("block", "waves")
 _FLAGS = ("swizzle", "persistent")
 _NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
+_DIGITS = 9  # of a number in a tiling: no chip has room for more
 TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS)
 
 EXTENT = click.IntRange(1, 2**31 - 1)
@@ -65,7 +68,12 @@ def _change(text: str) -> tuple[str, Any]:
         if value.lower() not in flags:
             raise click.UsageError(f"--tiling {name}: {value!r} is neither yes nor no")
         return name, flags[value.lower()]
-    numbers = [int(x) for x in value.split("x") if x.isascii() and x.isdigit() and len(x) < 10]
+    parts = [x for x in value.split("x") if x.isascii() and x.isdigit()]
+    if any(len(x.lstrip("0")) > _DIGITS for x in parts):
+        raise click.UsageError(
+            f"--tiling {name}: {clipped(value)!r} has more than {_DIGITS} digits"
+        )
+    numbers = [int(x) for x in parts]
     wanted = 2 if name in _PAIRS else 1
     if len(numbers) != wanted or len(value.split("x")) != wanted or 0 in numbers:
         form = "two positive numbers such as 128x64" if wanted == 2 else "a positive number"

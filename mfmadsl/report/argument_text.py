@@ -87,7 +87,10 @@ def _shape(extents: str, dtype: Any, argument: str) -> tuple[int, ...]:
     size = prod(shape) * dtype.itemsize
     if size > _LARGEST_ARRAY or re.search(r"\d{19}", extents):
         limit = f"{_LARGEST_ARRAY >> 30} GiB"
-        raise KernelFileError(f"argument `{clipped(argument)}` has more than {limit}")
+        raise KernelFileError(
+            f"argument `{clipped(argument)}` has more than {limit}; in Python `emulate` and "
+            "`profile` take arrays of any size"
+        )
     if len(shape) > _MOST_DIMENSIONS:
         raise KernelFileError(f"argument `{clipped(argument)}` has {len(shape)} dimensions")
     return shape

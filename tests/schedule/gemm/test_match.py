@@ -52,6 +52,12 @@ def test_what_tvm_refuses_is_told_in_a_line() -> None:
         raise KeyError("a mistake of ours stays one")
 
 
+def test_an_index_of_more_than_32_bits_is_refused_with_its_size() -> None:
+    workload = matmul(1, 150_000_000, 8, "float16", "float32", True)
+    with pytest.raises(MfmadslError, match=r"an index of the kernel may reach \d+, and 2147483647"):
+        build(gemm_schedule(workload))
+
+
 def error(*tensors: Any) -> str:
     with pytest.raises(ScheduleError) as caught:
         gemm_schedule(te.create_prim_func(list(tensors)))
