@@ -162,8 +162,10 @@ def test_waves_along_k_are_chosen_to_go_with_the_tile() -> None:
     shape = None, "gfx942", 16, 4096, 4096
     chosen = Gemm(*shape)
     assert chosen.build().block[1] > 1
-    assert Gemm(*shape, tiling={"block": (16, 64), "waves": (1, 4)}).build().block == (64, 4, 1)
-    assert Gemm(*shape, tiling={"k_waves": 2, "k_step": 512}).build().block[1] >= 2
+    wider = {"block": (16, 64), "waves": (1, 4), "k_step": 128}
+    assert Gemm(*shape, tiling=wider).build().block == (64, 4, 1)
+    asked = Gemm(*shape, tiling={**wider, "k_waves": 2})
+    assert asked.build().block == (64, 8, 1)
 
 
 def test_a_result_too_small_for_its_type_may_be_zero() -> None:
