@@ -221,5 +221,5 @@ class _Terms:
         gemm, product = self.gemm, self.gemm.product
         elements = gemm.m * gemm.n * gemm.batches
         read = elements * self.tiling.split_k * gemm.sum_bytes
-        moved = read / product.beyond_l2 + elements * gemm.result_bytes / product.reached_bandwidth
-        return (product.launch + moved + 2 * product.mall_latency) / 1e9
+        moved = (read + elements * gemm.result_bytes) / product.reached_bandwidth
+        return (product.launch + moved + 2 * product.memory_latency) / 1e9
