@@ -10,21 +10,16 @@ HipKittens' authors measured Triton's matmul and the hit rates of caches on an M
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import ml_dtypes
-import numpy as np
-
-import mfmadsl
-from mfmadsl.model import ARCHITECTURES
+from benchmarks.gemm.case import Case
+from benchmarks.gemm.peer import ROOT, Kernel, kernels
 from tests.emulator.profiler.test_sharing import LARGE, SMALL, by_dies, by_rows, hits, of_tiles
 
-ROOT = Path(__file__).parent.parent
-CASE, ARCH = "gfx950.bf16.bt", "gfx950"
+CASE = Case("gfx950", "bf16", "bt")
 TRITON = {4096: 994, 8192: 1144}
 """TFLOP/s of bfloat16 that were measured, by M = N = K."""
 
@@ -38,30 +33,15 @@ RATES = [
 ]
 
 
-def tflops(path: Path, size: int) -> float:
+def tflops(kernel: Kernel, size: int) -> float:
     """What a kernel of Triton's does of a cube, in the model."""
-    facts = json.loads(path.with_suffix(".json").read_text())
-    operand = np.ones((size, size), ml_dtypes.bfloat16)
-    integers = [np.int32(size)] * 6 + [np.int32(1)] * 2  # tile after tile, row by row
-    found = mfmadsl.profile(
-        path.read_text(),
-        [operand, operand, np.zeros((size, size), np.float32), *integers, None, None],
-        ((size // 256) ** 2,),
-        (64 * facts["waves"],),
-        lds_bytes=facts["lds_bytes"],
-    )
-    return 2 * size**3 / found.on_chip.seconds / 1e12
+    return 2 * size**3 / kernel.seconds((size, size, size)) / 1e12
 
 
 def triton(folder: Path) -> Iterator[str]:
-    paths = [
-        path
-        for path in sorted(folder.glob(f"{CASE}-256x256*.s"))
-        if json.loads(path.with_suffix(".json").read_text())["lds_bytes"]
-        <= ARCHITECTURES[ARCH].lds_bytes
-    ]
-    best = max(paths, key=lambda path: tflops(path, 4096))
-    yield f"Triton, {best.stem.removeprefix(f'{CASE}-')}:"
+    large = [kernel for kernel in kernels(CASE, folder) if kernel.tile == (256, 256)]
+    best = max(large, key=lambda kernel: tflops(kernel, 4096))
+    yield f"Triton, {best.setting}:"
     yield ""
     yield "| M = N = K | measured, TFLOP/s | model | off by |"
     yield "| --- | --- | --- | --- |"
@@ -85,7 +65,7 @@ def main() -> None:
     folder = parser.parse_args().kernels
     folder.mkdir(parents=True, exist_ok=True)
     # In a process of its own, for Triton brings an LLVM that TVM's must not meet.
-    program = [sys.executable, "-m", "benchmarks.gemm.triton_kernels", str(folder), CASE]
+    program = [sys.executable, "-m", "benchmarks.gemm.triton_kernels", str(folder), str(CASE)]
     subprocess.run(program, cwd=ROOT, check=True)
     for line in (*triton(folder), "", *rates()):
         print(line, flush=True)

@@ -23,7 +23,6 @@ import mfmadsl
 from benchmarks.gemm import peer
 from benchmarks.gemm.case import CHIPS, LARGE, LOW, TYPES, Case, Shape, cases
 from benchmarks.gemm.loop import Loop, measure
-from benchmarks.gemm.timed import RUNS
 from mfmadsl.backend import build
 from mfmadsl.schedule import gemm_schedule
 
@@ -181,7 +180,7 @@ def building(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
     yield "| --- | --- | --- |"
     for pair in pairs:
         seconds = []
-        for shape in ((256, 256, 1024), *RUNS * (pair.shape,)):
+        for shape in ((256, 256, 1024), *peer.RUNS * (pair.shape,)):
             workload = pair.case.workload(*shape)
             start = time.perf_counter()
             schedule = gemm_schedule(workload, instruction_of(pair.case), pair.case.arch)

@@ -7,10 +7,10 @@ Run as a program, in a process of its own, for Triton brings an LLVM that TVM's 
 writes FOLDER/CASE-SETTING.s, and .json with LDS bytes and waves, for each setting of each CASE
 (CHIP.TYPE.ORDER). What lies there already is not compiled again. And
 
-    python -m benchmarks.gemm.triton_kernels --time CASE SETTING
+    python -m benchmarks.gemm.triton_kernels --time CASE SETTING RUNS
 
-prints the seconds that one of them takes, the best of three, nothing of it cached, after another
-has warmed it up.
+prints the seconds that one of them takes, the best of some runs, nothing of it cached, after
+another has warmed it up.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-
-from benchmarks.gemm.timed import RUNS
 
 STAGES = (1, 2, 3)
 # Of large products: ROW_BYTES are those of A, along K, in a tile.
@@ -145,12 +143,12 @@ def compile_gemm(arch: str, kind: str, b_transposed: bool, setting: Setting) -> 
     return triton.compile(source, GPUTarget("hip", arch, 64), options)
 
 
-def seconds(case: str, setting: str) -> float:
+def seconds(case: str, setting: str, runs: int) -> float:
     """What compiling takes a warm process, and nothing of it cached."""
     arch, kind, order = case.split(".")
     wanted = Setting.read(setting)
     taken = []
-    for each in (replace(wanted, tile=(64, 64)), *RUNS * (wanted,)):
+    for each in (replace(wanted, tile=(64, 64)), *runs * (wanted,)):
         with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
             triton.knobs.cache.dir = folder
             start = time.perf_counter()
@@ -161,7 +159,8 @@ def seconds(case: str, setting: str) -> float:
 
 def main() -> None:
     if sys.argv[1] == "--time":
-        print(seconds(*sys.argv[2:]))
+        case, setting, runs = sys.argv[2:]
+        print(seconds(case, setting, int(runs)))
         return
     folder = Path(sys.argv[1])
     for case in sys.argv[2:]:
