@@ -159,8 +159,8 @@ def seconds(case: str, setting: str, runs: int) -> float:
 
 def main() -> None:
     if sys.argv[1] == "--time":
-        case, setting, runs = sys.argv[2:]
-        print(seconds(case, setting, int(runs)))
+        _, _, timed, name, runs = sys.argv
+        print(seconds(timed, name, int(runs)))
         return
     folder = Path(sys.argv[1])
     for case in sys.argv[2:]:
