@@ -20,11 +20,12 @@ from statistics import fmean
 from unittest.mock import patch
 
 import mfmadsl
-from benchmarks.gemm.case import CHIPS, Case, Shape
+from benchmarks.gemm.case import Case, Shape
 from benchmarks.gemm.peer import WORKERS
 from mfmadsl.backend import build
 from mfmadsl.schedule import Tiling, choice, gemm_schedule
 from mfmadsl.schedule.cost import Estimate, Gemm, estimate
+from tests.schedule.gemm.case import CHIPS
 
 LARGEST_WORK = 2**36  # multiply-adds of a shape: what more take is much the same
 

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import mfmadsl
 from mfmadsl.model.numpy_type import numpy_type
+from tests.schedule.gemm import case
+from tests.schedule.gemm.case import CHIPS, ORDERS, TYPES
 
-CHIPS, TYPES, ORDERS = ("gfx942", "gfx950"), ("f16", "bf16", "i8", "fp8"), ("bt", "kn")
 ORDER_NAMES = {"bt": "B transposed", "kn": "B as K x N"}
 Shape = tuple[int, int, int]
 LARGE: tuple[Shape, ...] = tuple((4096, 4096, k) for k in (1024, 4096, 8192))
 LOW: Shape = (16, 4096, 4096)
 
 
-@dataclass(frozen=True)
-class Case:
-    """A chip, a type and an order of B."""
-
-    arch: str
-    kind: str
-    order: str
-
-    def __str__(self) -> str:
-        return f"{self.arch}.{self.kind}.{self.order}"
+class Case(case.Case):
+    """One that is measured, with what a table says of it."""
 
     @property
     def title(self) -> str:
         return f"{self.arch} {self.kind}, {ORDER_NAMES[self.order]}"
-
-    @property
-    def dtype(self) -> str:
-        fp8 = "float8_e4m3fnuz" if self.arch == "gfx942" else "float8_e4m3fn"
-        return {"f16": "float16", "bf16": "bfloat16", "i8": "int8", "fp8": fp8}[self.kind]
 
     @property
     def output(self) -> str:

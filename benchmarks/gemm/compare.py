@@ -21,10 +21,11 @@ from pathlib import Path
 
 import mfmadsl
 from benchmarks.gemm import peer
-from benchmarks.gemm.case import CHIPS, LARGE, LOW, TYPES, Case, Shape, cases
+from benchmarks.gemm.case import LARGE, LOW, Case, Shape, cases
 from benchmarks.gemm.loop import Loop, measure
 from mfmadsl.backend import build
 from mfmadsl.schedule import gemm_schedule
+from tests.schedule.gemm.case import CHIPS, TYPES
 
 WITNESSED = LARGE[1]
 """The shape whose main loops llvm-mca is asked about, and whose building is timed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,38 +15,21 @@ from mfmadsl.emulator.profiler.main_loop import loop_instructions
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model.chips import ARCHITECTURES
 from mfmadsl.schedule import gemm_schedule, gemm_tiling
-from tests.schedule.gemm.workloads import FP8, Workload
+from tests.schedule.gemm.case import CHIPS, ORDERS, TYPES, Case
+from tests.schedule.gemm.workloads import Workload
 
-KINDS = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
-
-
-@dataclass(frozen=True)
-class Case:
-    """A chip, a type, and how B lies: as N x K (`bt`) or as K x N (`kn`)."""
-
-    arch: str
-    kind: str
-    order: str
-
-    def __str__(self) -> str:
-        return f"{self.arch}.{self.kind}.{self.order}"
-
-    def of(self, m: int, n: int, k: int) -> Workload:
-        dtype = KINDS.get(self.kind, FP8[self.arch])
-        return Workload(m, n, k, dtype, dtype, b_rows=self.order == "bt")
-
-    @property
-    def large(self) -> PrimFunc:
-        """A product of which tiles of 256x256 fill the chip."""
-        return self.of(4096, 4864 if self.arch == "gfx942" else 4096, 4096).function()
+CASES = [Case(arch, kind, order) for arch in CHIPS for kind in TYPES for order in ORDERS]
 
 
-CASES = [
-    Case(arch, kind, order)
-    for arch in ("gfx942", "gfx950")
-    for kind in ("f16", "bf16", "i8", "fp8")
-    for order in ("bt", "kn")
-]
+def of(case: Case, m: int, n: int, k: int) -> Workload:
+    return Workload(m, n, k, case.dtype, case.dtype, b_rows=case.order == "bt")
+
+
+def large(case: Case) -> PrimFunc:
+    """A product of which tiles of 256x256 fill the chip."""
+    return of(case, 4096, 4864 if case.arch == "gfx942" else 4096, 4096).function()
+
+
 # Instructions of ours for each case: a little more than they are, far less than they could be.
 MOST = {
     ("gfx942", "bt"): 2.0, ("gfx942", "kn"): 2.7, ("gfx950", "bt"): 5.1, ("gfx950", "kn"): 5.9,
@@ -55,7 +38,7 @@ MOST = {
 
 @cache
 def kernel_of(case: Case) -> mfmadsl.Kernel:
-    schedule = gemm_schedule(case.large, arch=case.arch)
+    schedule = gemm_schedule(large(case), arch=case.arch)
     return mfmadsl.build(schedule, case.arch)
 
 
@@ -66,7 +49,7 @@ def test_the_loop_is_dense(case: Case) -> None:
     products = sum(i.name.startswith("v_mfma") for i in body)
     assert len(body) / products <= MOST[case.arch, case.order]
     assert kernel.registers.spilled == kernel.registers.scratch_bytes == 0
-    stages = gemm_tiling(case.large, arch=case.arch).stages
+    stages = gemm_tiling(large(case), arch=case.arch).stages
     assert sum(i.name == "s_barrier" for i in body) == 2 * stages
 
 
@@ -90,7 +73,7 @@ def test_every_load_is_a_step_ahead(case: Case) -> None:
     kernel = kernel_of(case)
     turn = loop_instructions(kernel.assembly)
     products = sum(map(is_product, turn))
-    step = products // gemm_tiling(case.large, arch=case.arch).stages
+    step = products // gemm_tiling(large(case), arch=case.arch).stages
     loads = [place for place, i in enumerate(turn) if i.name.startswith("buffer_load")]
     assert loads
     body = turn * 3
@@ -128,7 +111,7 @@ def test_memory_is_never_waited_for_as_a_whole(case: Case) -> None:
     turn = loop_instructions(kernel_of(case).assembly)
     counts = [re.search(r"vmcnt\((\d+)\)", i.text) for i in turn if i.name == "s_waitcnt"]
     loads = sum(i.name.startswith("buffer_load") for i in turn)
-    stages = gemm_tiling(case.large, arch=case.arch).stages
+    stages = gemm_tiling(large(case), arch=case.arch).stages
     assert [int(count[1]) for count in counts if count] == [loads // stages] * 2 * stages
 
 
@@ -137,8 +120,8 @@ def test_the_latency_of_a_busy_memory_is_hidden(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 1700 cycles instead of 254 only the first load's and the last store's are seen."""
-    tiling = replace(gemm_tiling(case.large, arch=case.arch), persistent=False)
-    workload = case.of(*tiling.block, 16 * tiling.k_step)
+    tiling = replace(gemm_tiling(large(case), arch=case.arch), persistent=False)
+    workload = of(case, *tiling.block, 16 * tiling.k_step)
     schedule = gemm_schedule(workload.function(), arch=case.arch, tiling=tiling)
     kernel = mfmadsl.build(schedule, case.arch)
     chip, cycles = ARCHITECTURES[case.arch], []
@@ -181,7 +164,7 @@ def reads_any(instruction: Instruction, wanted: set[str]) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_memory_is_waited_for_twice_a_step(case: Case) -> None:
     turn = loop_instructions(kernel_of(case).assembly)
-    stages = gemm_tiling(case.large, arch=case.arch).stages
+    stages = gemm_tiling(large(case), arch=case.arch).stages
     waits = [i for i in turn if i.name == "s_waitcnt" and "vmcnt" in i.text]
     # LLVM moves some v_perm, and with them waits, across the barrier.
     assert len(waits) <= 2 * stages + (5 if case.order == "kn" else 0)
@@ -203,9 +186,9 @@ def registers(operand: object) -> set[str]:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_bank_conflicts(case: Case) -> None:
-    tiling = gemm_tiling(case.large, arch=case.arch)
+    tiling = gemm_tiling(large(case), arch=case.arch)
     shape = (*tiling.block, 6 * tiling.k_step)
-    tile = case.of(*shape)
+    tile = of(case, *shape)
     schedule = gemm_schedule(tile.function(), arch=case.arch, tiling=tiling)
     profile = mfmadsl.profile(mfmadsl.build(schedule, case.arch), list(tile.operands()))
     assert profile.loop is not None
