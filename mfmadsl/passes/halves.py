@@ -52,23 +52,23 @@ def _with_reads(
     """Steps that read what they are the first to use; None if they cannot follow each other."""
     if any(len(products) < LEAST for products in computing):
         return None
-    waiting = [(read, set(_written(read))) for read in reads]
+    waiting = [(read, set(written(read))) for read in reads]
     found = []
     for products in computing:
-        used = {element for s in products for element in _used(s)}
-        own = tuple(read for read, brings in waiting if brings & used)
-        waiting = [(read, brings) for read, brings in waiting if not brings & used]
+        needed = {element for s in products for element in used(s)}
+        own = tuple(read for read, brings in waiting if brings & needed)
+        waiting = [(read, brings) for read, brings in waiting if not brings & needed]
         found.append(RegisterStep(own, tuple(products)))
-    last = {element for s in computing[-1] for element in _used(s)}
-    if waiting or any(last.intersection(_written(read)) for read in found[0].reads):
+    last = {element for s in computing[-1] for element in used(s)}
+    if waiting or any(last.intersection(written(read)) for read in found[0].reads):
         return None  # the next turn's first fragments come under the last step of this one
     return found
 
 
 def words(steps: Sequence[RegisterStep]) -> int:
     """The most words of fragments that a lane holds at a time, the next step's among them."""
-    read = [{e: bits_of(r.buffer.dtype) for r in s.reads for e in _written(r)} for s in steps]
-    last_use = {e: n for n, step in enumerate(steps) for s in step.computing for e in _used(s)}
+    read = [{e: bits_of(r.buffer.dtype) for r in s.reads for e in written(r)} for s in steps]
+    last_use = {e: n for n, step in enumerate(steps) for s in step.computing for e in used(s)}
     held: dict[Element, int] = {}
     most = 0
     for number, here in enumerate(read):
@@ -81,19 +81,21 @@ def words(steps: Sequence[RegisterStep]) -> int:
 
 def sum_words(steps: Sequence[RegisterStep]) -> int:
     """The words of sums that a lane holds."""
-    found = {(e, bits_of(s.buffer.dtype)) for s in steps[0].computing for e in _written(s)}
+    found = {(e, bits_of(s.buffer.dtype)) for s in steps[0].computing for e in written(s)}
     return sum(bits for _, bits in found) // 32
 
 
 def _sum(statement: BufferStore) -> Element:
-    return next(iter(_written(statement)))
+    return next(iter(written(statement)))
 
 
-def _written(statement: BufferStore) -> Iterable[Element]:
+def written(statement: BufferStore) -> Iterable[Element]:
+    """The registers that it writes."""
     return ((statement.buffer.__chandle__(), n) for n in elements_of(statement.indices[0]))
 
 
-def _used(statement: BufferStore) -> Iterable[Element]:
+def used(statement: BufferStore) -> Iterable[Element]:
+    """Those that it reads, but for the array that it writes."""
     own = statement.buffer.__chandle__()
     return (
         (load.source.__chandle__(), n)

@@ -47,6 +47,7 @@ from mfmadsl.passes.expression import (
 )
 from mfmadsl.passes.fetch import Fetch, inside, loadable
 from mfmadsl.passes.halves import in_halves, sum_words, words
+from mfmadsl.passes.joined import joined
 from mfmadsl.passes.landing import Landing, landing
 from mfmadsl.passes.loop import Loop
 from mfmadsl.passes.main_loop import MainLoop, main_loop
@@ -301,7 +302,7 @@ class Traffic:
                 needed = sum_words(halves) + words(halves) + _OTHER_REGISTERS
                 if needed <= self.kernel.registers:
                     return halves, True
-        return self.main.steps, False
+        return joined(self.main.steps, self.kernel.chip), False
 
     def _landing(self, steps: Sequence[RegisterStep], halves: bool, stages: int) -> Landing | None:
         if not self.direct:

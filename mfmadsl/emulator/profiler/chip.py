@@ -93,7 +93,13 @@ def chip_time(product: Product, chip: Architecture, work: Work, simulate: Simula
     path = path_of(product, traffic, work.sharing, units, chip.l2_latency)
     cycles = full * simulate(work.resident, path).cycles if full else 0
     cycles += simulate(rest, path).cycles if rest else 0
-    fastest = cycles / product.clock / 1e6
+    moving = {
+        "L2": traffic.requested / product.l2_bandwidth / 1e9,
+        "MALL": traffic.beyond / product.beyond_l2 / 1e9 if product.mall_bytes else 0.0,
+        "HBM": (traffic.memory + traffic.stored) / product.reached_bandwidth / 1e9,
+    }
+    # What the vector L1s have depends on when waves ask: the way to memory knows an average of it.
+    fastest = max(cycles / product.clock / 1e6, *moving.values())
     power = sum(
         work.inside * flops / product.sustained[kind] / 1e12
         for kind, flops in work.flops.items()
@@ -107,13 +113,9 @@ def chip_time(product: Product, chip: Architecture, work: Work, simulate: Simula
         name: work.busy.get(unit, 0) * work.groups / rate / seconds
         for name, (unit, rate) in units_of.items()
     }
-    shares |= {
-        "power": power / seconds,
-        "L2": traffic.requested / product.l2_bandwidth / 1e9 / seconds,
-        "MALL": traffic.beyond / product.beyond_l2 / 1e9 / seconds if product.mall_bytes else 0.0,
-        "HBM": (traffic.memory + traffic.stored) / product.reached_bandwidth / 1e9 / seconds,
-        "idle compute units": 1 - work.groups / (product.compute_units * most),
-    }
+    shares |= {"power": power / seconds}
+    shares |= {name: time / seconds for name, time in moving.items()}
+    shares |= {"idle compute units": 1 - work.groups / (product.compute_units * most)}
     flops, clock = sum(work.flops.values()), product.clock * fastest / seconds
     return ChipTime(product, seconds, clock, flops, traffic, full + bool(rest), 1, shares)
 

@@ -73,6 +73,26 @@ def test_idle_compute_units_of_the_last_round_are_told() -> None:
     assert found.shares["idle compute units"] == pytest.approx(303 / 608)
 
 
+@pytest.mark.parametrize(
+    ("limit", "bytes_of", "sharing"),
+    [
+        ("L2", {"requested": 17e9}, Sharing(0.01, 0.001)),
+        ("MALL", {"requested": 7.31e9}, Sharing(1, 0.1)),
+        ("HBM", {"requested": 5.3e9 * 0.81}, Sharing(1, 1)),
+        ("HBM", {"stored": 5.3e9 * 0.81}, Sharing(1, 1)),
+    ],
+)
+def test_a_launch_takes_no_less_than_its_bytes_need(
+    limit: str, bytes_of: Mapping[str, Any], sharing: Sharing
+) -> None:
+    """A second of one path to memory, in a thousand workgroups that would be done in less."""
+    found = time_of(work(1000, footprint=1 << 60, sharing=sharing, **bytes_of), {1: 100})
+    assert found.seconds == pytest.approx(1)
+    assert found.shares[limit] == pytest.approx(1)
+    assert found.limit == limit
+    assert found.clock == PRODUCT.clock
+
+
 def test_the_clock_falls_when_the_matrix_cores_do_more_than_power_allows() -> None:
     """708 TFLOP in a second are what an MI300X does of bf16: here they would take half of it."""
     found = time_of(work(flops={"bf16": 708e12}), {1: 1_050_000_000})
