@@ -19,6 +19,7 @@ _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each oth
 _START = 500  # cycles from a workgroup's start to its first load
 _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
+_HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FIRST_STEPS = 1  # that are asked for before the first is needed
 _TURNING = {1: 8.0, 2: 2.5, 4: 1.0}  # cycles for a byte of a thread that turns rows around, by size
 
@@ -210,8 +211,10 @@ class _Terms:
 
     def _ahead(self) -> float:
         """Steps between asking for a tile and needing it."""
-        straight = self.gemm.loads.direct and self.tiling.stages > 1
-        return self.tiling.stages - 0.5 if straight else _AHEAD
+        tiling, gemm = self.tiling, self.gemm
+        if not gemm.loads.direct or tiling.stages == 1:
+            return _AHEAD
+        return tiling.stages - (_HALF if tiling.by_halves(gemm.intrinsic, gemm.loads) else _WHOLE)
 
     @property
     def adding_up(self) -> float:

@@ -75,16 +75,24 @@ class Tiling:
         shared = self.k_waves if self.k_waves > 1 else 0
         return tiles + shared * prod(self.block) * intrinsic.c.type.bits // 8
 
+    def _tiles(self, intrinsic: Intrinsic) -> tuple[int, int]:
+        """Tiles of the instruction in a wave's tile."""
+        rows, columns = self.wave_tile
+        return ceil(rows / intrinsic.m), ceil(columns / intrinsic.n)
+
+    def by_halves(self, intrinsic: Intrinsic, loads: Loads) -> bool:
+        """Whether turns may take the sums by halves, such that loads have half a turn more."""
+        tiles = self._tiles(intrinsic)
+        straight = loads.direct and self.stages > 1
+        return straight and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
+
     def registers(self, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
         """What a lane needs: accumulators, fragments of two register steps, and fetched data.
 
         What goes into the LDS directly is not fetched, and turns may take the sums by halves: that
         needs the fragments of two steps of half of A, and of all steps of B.
         """
-        tiles = [
-            ceil(size / of_one)
-            for size, of_one in zip(self.wave_tile, (intrinsic.m, intrinsic.n), strict=True)
-        ]
+        tiles = self._tiles(intrinsic)
         of_a, of_b = (
             count * ceil(self.k_pack * lane_bytes(operand) / _WORD)
             for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
@@ -100,7 +108,7 @@ class Tiling:
         turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
         sums = tiles[0] * tiles[1] * intrinsic.c.register_count
         others = _OTHER_REGISTERS * min(self.stages, 2)
-        if straight and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST:
+        if self.by_halves(intrinsic, loads):
             steps = self.k_step // (self.k_pack * intrinsic.k)
             fragments = min(fragments, of_a + steps * of_b)
         return sums + fragments + fetched + turned + others
