@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mfmadsl
-from examples.gpu_gemm import cuda, table
+from examples.gpu_gemm import cuda, table, tuned
 from examples.gpu_gemm.cuda_driver import Gpu, driver_library
 from examples.gpu_gemm.ladder import CLASSIC, FULL, LADDER
 from examples.gpu_gemm.measure import SMALL, Measured, OnGpu, Plan, measure, run_on_gpu
 from examples.gpu_gemm.plot import NoPlotError, svg
 from examples.gpu_gemm.predict import main_loop
 from examples.gpu_gemm.step import Size, Step
-from examples.gpu_gemm.tuned import schedule as tuned_schedule
-from examples.gpu_gemm.tuned import tune
 from mfmadsl import MfmadslError
 from mfmadsl.model import ARCHITECTURES, product_of
 from mfmadsl.output import OutputError, check_output, write_file
@@ -103,7 +101,9 @@ def _on_gpu(measured: Sequence[Measured], plan: Plan, notes: list[str]) -> OnGpu
 def _listing(step: Step, size: Size, arch: str) -> list[str]:
     """The main loop of a step's machine code, and what it is of."""
     sch = (
-        tuned_schedule(size, tune(size, arch)[0].tile) if step.tuned else step.schedule(size, arch)
+        tuned.schedule(size, tuned.tune(size, arch, tuned.trials_for(size))[0].tile)
+        if step.tuned
+        else step.schedule(size, arch)
     )
     return [
         f"; {step.name} of {size} on {arch}: the main loop",

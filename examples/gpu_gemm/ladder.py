@@ -20,7 +20,7 @@ from examples.gpu_gemm.step import Size, Step
 CLASSIC = Size(1024, 512, 2048)
 """That of the texts by which people learn this."""
 
-FULL = Size(4096, 4864, 256)
+FULL = Size(4096, 4864, 384)
 """Of 128 x 128 tiles four for each of the 304 compute units of an MI300X."""
 
 LADDER = (

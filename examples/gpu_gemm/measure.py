@@ -125,7 +125,7 @@ def _schedule(step: Step, size: Size, arch: str, tile: Tile | None) -> Schedule:
 
 def _at_size(question: tuple[Step, Size, str]) -> AtSize:
     step, size, arch = question
-    trials = tuple(tuned.tune(size, arch)) if step.tuned else ()
+    trials = tuple(tuned.tune(size, arch, tuned.trials_for(size))) if step.tuned else ()
     sch = _schedule(step, size, arch, trials[0].tile if trials else None)
     return AtSize(predict(sch, size, arch, step.dtype), trials)
 

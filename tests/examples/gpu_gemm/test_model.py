@@ -8,21 +8,24 @@ import pytest
 
 from examples.gpu_gemm.ladder import CLASSIC, FULL, LADDER
 from examples.gpu_gemm.predict import Prediction, predict
+from examples.gpu_gemm.step import Size
 from mfmadsl.model import product_of
 
 ARCH = "gfx942"
 UNITS = 304
 SHORT = replace(FULL, k=64)  # as many workgroups, in less of our time
+THREADS = ("naive", "two_dimensions", "coalesced", "shared_memory", "thread_tiles", "vectors")
+MATRIX = ("double_buffer", "mfma", "gemm")
+
+
+def predicted(names: tuple[str, ...], size: Size) -> dict[str, Prediction]:
+    steps = {step.name: step for step in LADDER}
+    return {name: predict(steps[name].schedule(size, ARCH), size, ARCH) for name in names}
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Prediction]:
-    names = (
-        "naive", "one_dimension", "two_dimensions", "coalesced", "shared_memory", "thread_tiles",
-        "vectors", "double_buffer", "mfma", "gemm",
-    )  # fmt: skip
-    steps = {step.name: step for step in LADDER}
-    return {name: predict(steps[name].schedule(SHORT, ARCH), SHORT, ARCH) for name in names}
+    return predicted(THREADS, SHORT) | predicted(MATRIX, FULL)
 
 
 def test_each_step_is_faster_than_the_one_before(found: dict[str, Prediction]) -> None:

@@ -62,8 +62,8 @@ def test_a_search_takes_neither_rpc_nor_xgboost_and_comes_out_the_same(
 
 
 def test_a_tile_without_a_kernel_is_told_and_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """128 x 128 elements of 4096 of K are more than a workgroup's shared memory."""
-    monkeypatch.setattr(tuned, "CHOICES", ((2,), (2,), (16,), (16,), (256,)))
-    found = tuned.tune(Size(128, 128, 2048), "gfx942", trials=1, seed=9)
+    """128 + 128 rows of 128 of K are more than a workgroup's shared memory."""
+    monkeypatch.setattr(tuned, "CHOICES", ((2,), (2,), (16,), (16,), (128,)))
+    found = tuned.tune(Size(128, 128, 128), "gfx942", trials=1, seed=9)
     assert [trial.microseconds is None for trial in found] == [False, True]
     assert found[0].tile == TILE
