@@ -100,11 +100,10 @@ def _on_gpu(measured: Sequence[Measured], plan: Plan, notes: list[str]) -> OnGpu
 
 def _listing(step: Step, size: Size, arch: str) -> list[str]:
     """The main loop of a step's machine code, and what it is of."""
-    sch = (
-        tuned.schedule(size, tuned.tune(size, arch, tuned.trials_for(size))[0].tile)
-        if step.tuned
-        else step.schedule(size, arch)
-    )
+    if step.tuned:
+        sch = tuned.schedule(size, tuned.tune(size, arch, tuned.trials_for(size))[0].tile)
+    else:
+        sch = step.schedule(size, arch)
     return [
         f"; {step.name} of {size} on {arch}: the main loop",
         *main_loop(mfmadsl.build(sch, arch)),
