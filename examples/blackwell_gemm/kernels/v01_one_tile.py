@@ -1,4 +1,4 @@
-"""Step 1: one tile of C by one tcgen05 MMA, everything in turn."""
+"""Step 1: one tile of C by one tcgen05 MMA, each thing after the other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from tvm.backend.cuda.lang.pipeline import TCGen05Bar
 from tvm.script import tirx as T
 from tvm.script.tirx import tile as Tx
 from tvm.tirx import PrimFunc
-from tvm.tirx.layout import S, TileLayout, tid_in_wg
+
+from examples.blackwell_gemm.kernels.fragment import Fragment
+from examples.blackwell_gemm.kernels.problem import TILE_K, TILE_M, TILE_N, check_one_tile
 
 
 def hgemm_v1(M: int, N: int, K: int) -> PrimFunc:
-    BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64
+    """C = A x B^T. M and N are 128, K is 64.
+
+    Raises:
+        ValueError: other sizes.
+    """
+    check_one_tile("hgemm_v1", M, N, K, whole_k=True)
 
     @T.prim_func
     def kernel(
@@ -23,23 +30,22 @@ def hgemm_v1(M: int, N: int, K: int) -> PrimFunc:
         T.warpgroup_id([1])
         warp = T.warp_id_in_wg([4])
         lane = T.lane_id([32])
-        thread = T.meta_var(warp * 32 + lane)
 
         pool = T.SMEMPool()
-        a_tile = pool.alloc_tcgen05_mma_AB((BLOCK_M, BLOCK_K), "float16")
-        b_tile = pool.alloc_tcgen05_mma_AB((BLOCK_N, BLOCK_K), "float16")
-        mma_done = TCGen05Bar(pool, 1)
-        tmem = T.TMEMPool(pool)
-        sums = tmem.alloc((BLOCK_M, BLOCK_N), "float32")
+        a_tile = pool.alloc_tcgen05_mma_AB((TILE_M, TILE_K), "float16")
+        b_tile = pool.alloc_tcgen05_mma_AB((TILE_N, TILE_K), "float16")
+        done = TCGen05Bar(pool, 1)
+        tensor_memory = T.TMEMPool(pool)
+        sums = tensor_memory.alloc((TILE_M, TILE_N), "float32")
         pool.commit()
-        mma_done.init(1)
-        tmem.commit()
+        done.init(1)
+        tensor_memory.commit()
         T.ptx.fence.mbarrier_init.release.cluster()
         T.cuda.cta_sync()
 
         Tx.cta.copy(a_tile[:, :], A[:, :])
         Tx.cta.copy(b_tile[:, :], B[:, :])
-        T.ptx.fence.proxy.async_.shared__cta()
+        T.ptx.fence.proxy.async_.shared__cta()  # the MMA reads through the async proxy
         T.cuda.cta_sync()
 
         if warp == 0:
@@ -47,21 +53,15 @@ def hgemm_v1(M: int, N: int, K: int) -> PrimFunc:
                 Tx.gemm_async(
                     sums[:, :], a_tile[:, :], b_tile[:, :], accum=False, dispatch="tcgen05"
                 )
-                mma_done.arrive(0)
-        mma_done.wait(0, 0)
+                done.arrive(0)
+        done.wait(0, 0)
         T.ptx.tcgen05.fence__after_thread_sync()
 
-        row = T.alloc_local((BLOCK_N,), "float32")
-        row_half = T.alloc_local((BLOCK_N,), "float16")
-        rows = row.view(
-            BLOCK_M, BLOCK_N, layout=TileLayout(S[(BLOCK_M, BLOCK_N) : (1 @ tid_in_wg, 1)])
-        )
-        Tx.wg.copy_async(rows[:, :], sums[:, :])
-        T.ptx.tcgen05.wait__ld.sync.aligned()
-        Tx.cast(row_half[:], row[:])
-        Tx.copy(C[thread, 0:BLOCK_N], row_half[:])
+        fragment = Fragment(TILE_N)
+        fragment.load(sums, 0, TILE_N)
+        Tx.copy(C[warp * 32 + lane, :], fragment.halves[:])
         T.ptx.tcgen05.fence__before_thread_sync()
         T.cuda.cta_sync()
-        tmem.dealloc()
+        tensor_memory.dealloc()
 
     return kernel

@@ -6,11 +6,18 @@ from tvm.backend.cuda.lang.pipeline import TCGen05Bar
 from tvm.script import tirx as T
 from tvm.script.tirx import tile as Tx
 from tvm.tirx import PrimFunc
-from tvm.tirx.layout import S, TileLayout, tid_in_wg
+
+from examples.blackwell_gemm.kernels.fragment import Fragment
+from examples.blackwell_gemm.kernels.problem import TILE_K, TILE_M, TILE_N, check_one_tile
 
 
 def hgemm_v2(M: int, N: int, K: int) -> PrimFunc:
-    BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64
+    """C = A x B^T. M and N are 128, K is a multiple of 64.
+
+    Raises:
+        ValueError: other sizes.
+    """
+    check_one_tile("hgemm_v2", M, N, K)
 
     @T.prim_func
     def kernel(
@@ -23,47 +30,40 @@ def hgemm_v2(M: int, N: int, K: int) -> PrimFunc:
         T.warpgroup_id([1])
         warp = T.warp_id_in_wg([4])
         lane = T.lane_id([32])
-        thread = T.meta_var(warp * 32 + lane)
 
         pool = T.SMEMPool()
-        a_tile = pool.alloc_tcgen05_mma_AB((BLOCK_M, BLOCK_K), "float16")
-        b_tile = pool.alloc_tcgen05_mma_AB((BLOCK_N, BLOCK_K), "float16")
-        mma_done = TCGen05Bar(pool, 1)
-        tmem = T.TMEMPool(pool)
-        sums = tmem.alloc((BLOCK_M, BLOCK_N), "float32")
+        a_tile = pool.alloc_tcgen05_mma_AB((TILE_M, TILE_K), "float16")
+        b_tile = pool.alloc_tcgen05_mma_AB((TILE_N, TILE_K), "float16")
+        done = TCGen05Bar(pool, 1)
+        tensor_memory = T.TMEMPool(pool)
+        sums = tensor_memory.alloc((TILE_M, TILE_N), "float32")
         pool.commit()
-        mma_done.init(1)
-        tmem.commit()
+        done.init(1)
+        tensor_memory.commit()
         T.ptx.fence.mbarrier_init.release.cluster()
         T.cuda.cta_sync()
 
-        for k in range(K // BLOCK_K):
-            Tx.cta.copy(a_tile[:, :], A[:, k * BLOCK_K : (k + 1) * BLOCK_K])
-            Tx.cta.copy(b_tile[:, :], B[:, k * BLOCK_K : (k + 1) * BLOCK_K])
+        for step in range(K // TILE_K):
+            Tx.cta.copy(a_tile[:, :], A[:, step * TILE_K : (step + 1) * TILE_K])
+            Tx.cta.copy(b_tile[:, :], B[:, step * TILE_K : (step + 1) * TILE_K])
             T.ptx.fence.proxy.async_.shared__cta()
             T.cuda.cta_sync()
             if warp == 0:
                 if T.cuda.elect_sync():
                     Tx.gemm_async(
-                        sums[:, :], a_tile[:, :], b_tile[:, :], accum=k != 0, dispatch="tcgen05"
+                        sums[:, :], a_tile[:, :], b_tile[:, :], accum=step != 0, dispatch="tcgen05"
                     )
-                    mma_done.arrive(0)
-            mma_done.wait(0, k % 2)
-            # The MMA read the tiles through another proxy than the one that writes them again.
+                    done.arrive(0)
+            done.wait(0, step % 2)
+            # The MMA read the tiles through another proxy than the threads that write them next.
             T.ptx.fence.proxy.async_.shared__cta()
         T.ptx.tcgen05.fence__after_thread_sync()
 
-        row = T.alloc_local((BLOCK_N,), "float32")
-        row_half = T.alloc_local((BLOCK_N,), "float16")
-        rows = row.view(
-            BLOCK_M, BLOCK_N, layout=TileLayout(S[(BLOCK_M, BLOCK_N) : (1 @ tid_in_wg, 1)])
-        )
-        Tx.wg.copy_async(rows[:, :], sums[:, :])
-        T.ptx.tcgen05.wait__ld.sync.aligned()
-        Tx.cast(row_half[:], row[:])
-        Tx.copy(C[thread, 0:BLOCK_N], row_half[:])
+        fragment = Fragment(TILE_N)
+        fragment.load(sums, 0, TILE_N)
+        Tx.copy(C[warp * 32 + lane, :], fragment.halves[:])
         T.ptx.tcgen05.fence__before_thread_sync()
         T.cuda.cta_sync()
-        tmem.dealloc()
+        tensor_memory.dealloc()
 
     return kernel
