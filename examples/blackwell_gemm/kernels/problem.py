@@ -11,6 +11,9 @@ HALF_BYTES = 2
 SMS = 148
 """Streaming multiprocessors of a B200: a persistent kernel has a CTA for each."""
 
+ROWS_IN_L2 = 8
+"""Tiles above each other that a persistent kernel takes before the next column of them."""
+
 LARGEST_INDEX = 2**31 - 1
 """Elements are counted in int32."""
 

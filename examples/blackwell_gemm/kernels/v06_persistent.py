@@ -10,11 +10,10 @@ from tvm.tirx import PrimFunc
 
 from examples.blackwell_gemm.kernels.fragment import Fragment
 from examples.blackwell_gemm.kernels.problem import (
-    HALF_BYTES, SMS, TILE_K, TILE_M, TILE_N, check, check_sms,
+    HALF_BYTES, ROWS_IN_L2, SMS, TILE_K, TILE_M, TILE_N, check, check_sms,
 )  # fmt: skip
 
 STAGES = 2
-ROWS_IN_L2 = 8  # tiles above each other that are taken before the next column of them
 
 
 def hgemm_v6(M: int, N: int, K: int, *, sms: int = SMS) -> PrimFunc:
