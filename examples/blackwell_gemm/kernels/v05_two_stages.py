@@ -107,9 +107,7 @@ def hgemm_v5(M: int, N: int, K: int) -> PrimFunc:
         T.cuda.cta_sync()
         if warp == 0:
             if T.cuda.elect_sync():
-                Tx.copy_async(
-                    C[m : m + TILE_M, n : n + TILE_N], c_tile[:, :], dispatch="tma_auto"
-                )
+                Tx.copy_async(C[m : m + TILE_M, n : n + TILE_N], c_tile[:, :], dispatch="tma_auto")
                 T.ptx.cp.async_.bulk.commit_group()
                 T.ptx.cp.async_.bulk.wait_group(0)
         T.cuda.cta_sync()

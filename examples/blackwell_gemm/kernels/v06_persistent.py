@@ -10,7 +10,14 @@ from tvm.tirx import PrimFunc
 
 from examples.blackwell_gemm.kernels.fragment import Fragment
 from examples.blackwell_gemm.kernels.problem import (
-    HALF_BYTES, ROWS_IN_L2, SMS, TILE_K, TILE_M, TILE_N, check, check_sms,
+    HALF_BYTES,
+    ROWS_IN_L2,
+    SMS,
+    TILE_K,
+    TILE_M,
+    TILE_N,
+    check,
+    check_sms,
 )  # fmt: skip
 
 STAGES = 2

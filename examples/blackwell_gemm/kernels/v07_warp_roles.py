@@ -1,9 +1,10 @@
 """Step 7: warps with roles, which wait for each other at four kinds of barrier.
 
-    tma2mma   the TMA warp has loaded a stage          -> the MMA warp may multiply it
-    mma2tma   the MMAs have read a stage               -> the TMA warp may load it again
-    mma2ld    the MMAs of a tile have ended            -> the warpgroup may read its sums
-    ld2mma    the warpgroup has read a tile's sums     -> the MMA warp may begin the next tile
+Barriers:
+    tma2mma: the TMA warp has loaded a stage; the MMA warp may multiply it.
+    mma2tma: the MMAs have read a stage; the TMA warp may load it again.
+    mma2ld: the MMAs of a tile have ended; the warpgroup may read its sums.
+    ld2mma: the warpgroup has read a tile's sums; the MMA warp may begin the next tile.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from tvm.tirx import PrimFunc
 
 from examples.blackwell_gemm.kernels.fragment import Fragment
 from examples.blackwell_gemm.kernels.problem import (
-    HALF_BYTES, ROWS_IN_L2, SMS, TILE_K, TILE_M, TILE_N, check, check_sms,
+    HALF_BYTES,
+    ROWS_IN_L2,
+    SMS,
+    TILE_K,
+    TILE_M,
+    TILE_N,
+    check,
+    check_sms,
 )  # fmt: skip
 
 WRITE_BACK = 0  # the warpgroup that writes back; the other one has the warps that follow

@@ -2,12 +2,13 @@
 
 Each CTA loads half of A's rows and half of B's, and keeps half of the sums' rows in its tensor
 memory; the leader, rank 0, issues the MMAs of both. So a byte of A and B that is loaded into shared
-memory is multiplied twice as often as before. The four barriers reach over the pair:
+memory is multiplied twice as often as before.
 
-    tma2mma   both CTAs' loads count bytes at the leader's barrier
-    mma2tma   the leader's commit arrives in both CTAs
-    mma2ld    likewise
-    ld2mma    the warpgroups of both CTAs arrive at the leader's barrier
+The barriers reach over the pair:
+    tma2mma: both CTAs' loads count their bytes at the leader's.
+    mma2tma: the leader's commit arrives in both CTAs.
+    mma2ld: likewise.
+    ld2mma: the warpgroups of both CTAs arrive at the leader's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from tvm.tirx import PrimFunc
 
 from examples.blackwell_gemm.kernels.fragment import Fragment
 from examples.blackwell_gemm.kernels.problem import (
-    HALF_BYTES, ROWS_IN_L2, SMS, TILE_K, TILE_M, TILE_N, check, check_sms,
+    HALF_BYTES,
+    ROWS_IN_L2,
+    SMS,
+    TILE_K,
+    TILE_M,
+    TILE_N,
+    check,
+    check_sms,
 )  # fmt: skip
 
 PAIR = 2  # CTAs in a cluster
