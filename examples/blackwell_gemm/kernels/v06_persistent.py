@@ -18,7 +18,7 @@ from examples.blackwell_gemm.kernels.problem import (
     TILE_N,
     check,
     check_sms,
-)  # fmt: skip
+)
 
 STAGES = 2
 

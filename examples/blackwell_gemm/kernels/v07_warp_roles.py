@@ -25,7 +25,7 @@ from examples.blackwell_gemm.kernels.problem import (
     TILE_N,
     check,
     check_sms,
-)  # fmt: skip
+)
 
 WRITE_BACK = 0  # the warpgroup that writes back; the other one has the warps that follow
 TMA_WARP, MMA_WARP = 0, 1

@@ -29,7 +29,7 @@ from examples.blackwell_gemm.kernels.problem import (
     TILE_N,
     check,
     check_sms,
-)  # fmt: skip
+)
 
 PAIR = 2  # CTAs in a cluster
 BOTH = 0b11  # a mask of them
