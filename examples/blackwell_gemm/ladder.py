@@ -30,7 +30,8 @@ class Step:
 
     `check` is the size at which its numbers are checked: all that is special in it happens there
     (stages wrap around, a CTA takes more than one tile). `compile` is the one that is compiled.
-    `cluster` CTAs make a product of `tile` = M, N, K elements in each step along K.
+    `cluster` CTAs make a product of `tile` = M, N, K elements in each step along K, for which there
+    is room `stages` times; with `roles`, warps of their own load, multiply and write back.
     """
 
     name: str
@@ -40,7 +41,14 @@ class Step:
     compile: Size
     tile: Size = (128, 128, 64)
     cluster: int = 1
+    stages: int = 1
+    roles: bool = False
     persistent: bool = False
+
+    @property
+    def steps(self) -> int:
+        """Along K, at the size that is compiled."""
+        return self.compile[2] // self.tile[2]
 
     def kernel(self, size: Size, sms: int = SMS) -> PrimFunc:
         """The kernel for a size; `sms` counts where it is persistent.
@@ -59,16 +67,25 @@ STEPS = (
     Step("v2", hgemm_v2, "the loop over K", (128, 128, 320), (128, 128, 4096)),
     Step("v3", hgemm_v3, "a grid of tiles", (256, 384, 128), LARGE),
     Step("v4", hgemm_v4, "TMA loads and stores", (256, 384, 192), LARGE),
-    Step("v5", hgemm_v5, "two stages", (256, 256, 320), LARGE),
-    Step("v6", hgemm_v6, "persistent CTAs", (384, 384, 192), LARGE, persistent=True),
-    Step("v7", hgemm_v7, "warps with roles", (384, 384, 192), LARGE, persistent=True),
-    Step("v8", hgemm_v8, "four stages", (384, 256, 448), LARGE, persistent=True),
+    Step("v5", hgemm_v5, "two stages", (256, 256, 320), LARGE, stages=2),
+    Step(
+        "v6", hgemm_v6, "persistent CTAs", (384, 384, 192), LARGE,
+        stages=2, persistent=True,
+    ),
+    Step(
+        "v7", hgemm_v7, "warps with roles", (384, 384, 192), LARGE,
+        stages=2, roles=True, persistent=True,
+    ),
+    Step(
+        "v8", hgemm_v8, "four stages", (384, 256, 448), LARGE,
+        stages=4, roles=True, persistent=True,
+    ),
     Step(
         "v9", hgemm_v9, "clusters of two CTAs", (512, 512, 320), LARGE,
-        tile=(256, 256, 64), cluster=2, persistent=True,
+        tile=(256, 256, 64), cluster=2, stages=4, roles=True, persistent=True,
     ),
     Step(
         "v10", hgemm_v10, "two consumers", (1024, 512, 320), LARGE,
-        tile=(512, 256, 64), cluster=2, persistent=True,
+        tile=(512, 256, 64), cluster=2, stages=4, roles=True, persistent=True,
     ),
 )  # fmt: skip
