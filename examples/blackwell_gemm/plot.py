@@ -72,4 +72,4 @@ def _draw_timelines(axes: Any, steps: Sequence[Step], latency: float) -> None:
     axes.set_xlabel(f"time, in MMAs of 128 x 128 x 64; a load and a write-back take {latency:g}")
     for engine, colour in COLOURS.items():
         axes.broken_barh([], (0, 0), facecolor=colour, label=engine)
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper right")

@@ -40,7 +40,7 @@ def check(
     """
     for name, size, tile in (("M", M, tile_m), ("N", N, tile_n), ("K", K, TILE_K)):
         if not isinstance(size, int) or size <= 0 or size % tile:
-            raise ValueError(f"{kernel} takes an {name} that is a multiple of {tile}, not {size!r}")
+            raise ValueError(f"{kernel} takes a multiple of {tile} for {name}, not {size!r}")
     for name, rows, columns in (("A", M, K), ("B", N, K), ("C", M, N)):
         if rows * columns > LARGEST_INDEX:
             raise ValueError(
@@ -55,5 +55,4 @@ def check_sms(kernel: str, sms: int, *, cluster: int = 1) -> None:
         ValueError: a number of SMs that the kernel does not handle.
     """
     if not isinstance(sms, int) or sms <= 0 or sms % cluster:
-        what = "a positive number" if cluster == 1 else f"a positive multiple of {cluster}"
-        raise ValueError(f"{kernel} takes {what} of SMs, not {sms!r}")
+        raise ValueError(f"{kernel} takes a positive multiple of {cluster} for `sms`, not {sms!r}")
