@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ LARGEST_SHARED = 227 * 1024  # bytes that a CTA may have
 TENSOR_LANES, TENSOR_COLUMNS = 128, 512  # of 32 bits each
 RANK_BIT = 24  # above it an address of shared memory tells the CTA's rank in the cluster
 MOST_FAULTS = 32
+WARP = r"CTA \d+( warp \d+)?"  # as faults name it
 
 Value = int | float | bool | NDArray[np.generic]
 """Of an expression: one for the whole warp, or one for each lane."""
@@ -78,9 +80,12 @@ class Machine:
         return len(self.events) - 1
 
     def fault(self, kind: Kind, message: str, place: Place | str) -> None:
-        """Enter a fault, once, and go on if that has a meaning."""
-        key = kind, message, str(place)
-        self.faults.setdefault(key, Fault(*key))
+        """Enter a fault, and go on if that has a meaning. By other warps it is entered once."""
+        fault = Fault(kind, message, str(place))
+        who = "" if kind is Kind.DEADLOCK else WARP
+        self.faults.setdefault(
+            (kind, re.sub(who, "", message), re.sub(who, "", fault.where)), fault
+        )
         if len(self.faults) >= MOST_FAULTS:
             raise HaltError
 

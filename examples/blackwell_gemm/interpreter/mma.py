@@ -114,7 +114,7 @@ def issue(warp: Warp, lane: int, product: Product, place: Place) -> None:
     def compute() -> None:
         b = np.concatenate([take_b() for _, take_b in parts])
         for cta, (take_a, _) in zip(ctas, parts, strict=True):
-            sums = take_a() @ b.T
+            sums = np.einsum("ik,jk->ij", take_a(), b)  # without threads, which start slowly
             cta.tensor[cells] = cta.tensor[cells] + sums if accumulate else sums
 
     warp.machine.asynchronous.submit(queue, compute)

@@ -91,8 +91,9 @@ def check_allocated(warp: Warp, cta: Cta, cells: Elements, place: Place) -> None
     Raises:
         HaltError: they do not.
     """
-    used = np.unique(cells % TENSOR_COLUMNS)
-    missing = set(used.tolist())
+    used = np.zeros(TENSOR_COLUMNS, np.bool_)
+    used[cells % TENSOR_COLUMNS] = True
+    missing = set(np.flatnonzero(used).tolist())
     for first, (count, event) in cta.allocated.items():
         if missing & set(range(first, first + count)):
             made = warp.machine.events[event]
