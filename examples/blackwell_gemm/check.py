@@ -37,13 +37,13 @@ def matrices(size: Size, seed: int = 0) -> list[Any]:
 
 
 def check(step: Step, sms: int) -> Check:
-    """Run a step's kernel in the interpreter at its small size, on `sms` SMs if it is persistent.
+    """Run a step's kernel in the interpreter at its small size, on `sms` SMs.
 
     Raises:
         ValueError: the kernel does not handle so many SMs.
     """
     arrays = matrices(step.check)
-    report = execute(step.kernel(step.check, sms), arrays)
+    report = execute(step.kernel(step.check, sms), arrays, sms=sms)
     return Check(step.check, worst_error(*arrays), report.faults, report.counts)
 
 
