@@ -37,25 +37,17 @@ def svg(steps: Sequence[Step], latency: float) -> str:
 
 def _draw_shares(axes: Any, steps: Sequence[Step], latency: float) -> None:
     latencies = [x / 4 for x in range(4 * LARGEST_LATENCY + 1)]
-    for number, group in enumerate(_alike(steps, latencies)):
-        step = group[0]
-        name = ", ".join(x.name for x in group)
-        shares = [share(step, x) for x in latencies]
-        axes.plot(latencies, shares, color=f"C{number}", label=name)
+    alike: dict[tuple[float, ...], list[str]] = {}  # steps that the model does not tell apart
+    for step in steps:
+        alike.setdefault(tuple(share(step, x) for x in latencies), []).append(step.name)
+    for number, (shares, names) in enumerate(alike.items()):
+        axes.plot(latencies, shares, color=f"C{number}", label=", ".join(names))
     axes.axvline(latency, color="gray", linestyle=":")
     axes.set_xlabel("latency of memory, in MMAs of 128 x 128 x 64")
     axes.set_ylabel("share of the time in which the tensor core works")
     axes.set_xlim(0, LARGEST_LATENCY)
     axes.set_ylim(0, 1)
     axes.legend()
-
-
-def _alike(steps: Sequence[Step], latencies: Sequence[float]) -> list[list[Step]]:
-    """Steps that the model does not tell apart, in one group each."""
-    groups: dict[tuple[float, ...], list[Step]] = {}
-    for step in steps:
-        groups.setdefault(tuple(share(step, x) for x in latencies), []).append(step)
-    return list(groups.values())
 
 
 def _draw_timelines(axes: Any, steps: Sequence[Step], latency: float) -> None:

@@ -11,6 +11,8 @@ import pytest
 from examples.blackwell_gemm.compile import SHARED_BYTES, Lowered, lower
 from examples.blackwell_gemm.ladder import STEPS, Step
 
+pytestmark = pytest.mark.xdist_group("blackwell_lower")  # one process keeps what is lowered
+
 BY_NAME = {step.name: step for step in STEPS}
 STAGE = (128 + 128) * 64 * 2  # bytes of a tile of A and one of B
 
