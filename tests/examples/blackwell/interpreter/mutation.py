@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tvm.ir import Call
+from tvm.ir import Call, Range, TensorRegion
 from tvm.tirx import Evaluate, PrimFunc, const
 
 Change = Callable[[Any], Any]
@@ -88,3 +88,30 @@ def argument(position: int, change: Change) -> Change:
         return node.replace(args=args)
 
     return apply
+
+
+def exchanged(one: int, other: int) -> Change:
+    """A tile operation with two arguments exchanged."""
+
+    def apply(node: Any) -> Any:
+        args = list(node.args)
+        args[one], args[other] = args[other], args[one]
+        return node.replace(args=args)
+
+    return apply
+
+
+def shifted(axis: int, by: int) -> Change:
+    """A part of a buffer that begins elsewhere along an axis."""
+
+    def apply(region: Any) -> Any:
+        ranges = list(region.region)
+        ranges[axis] = Range.from_min_extent(ranges[axis].min + by, ranges[axis].extent)
+        return TensorRegion(region.source, ranges, region.ty)
+
+    return apply
+
+
+def unconditional(node: Any) -> Any:
+    """What is done only if something holds is done anyhow."""
+    return node.then_case
