@@ -123,6 +123,84 @@ def columns_of_tensor_memory(columns: int, times: int) -> PrimFunc:
     return kernel
 
 
+def arrives_with_a_predicate(lanes: int, count: int) -> PrimFunc:
+    """Some lanes of each warp arrive, and all wait for `count` arrivals."""
+
+    @T.prim_func
+    def kernel(A: T.Buffer((ROWS, COLUMNS), "float16")):
+        T.device_entry()
+        T.cta_id([1])
+        T.warpgroup_id([1])
+        lane = T.lane_id([32])
+        pool = T.SMEMPool()
+        barrier = MBarrier(pool, 1)
+        pool.commit()
+        barrier.init(count)
+        T.cuda.cta_sync()
+        barrier.arrive(0, pred=lane < lanes)
+        barrier.wait(0, 0)
+
+    return kernel
+
+
+def asks_for_registers(registers: int) -> PrimFunc:
+    """`setmaxnreg`."""
+
+    @T.prim_func
+    def kernel(A: T.Buffer((ROWS, COLUMNS), "float16")):
+        T.device_entry()
+        T.cta_id([1])
+        T.warpgroup_id([1])
+        T.ptx.setmaxnreg.dec.sync.aligned.u32(T.uint32(registers))
+
+    return kernel
+
+
+def places() -> PrimFunc:
+    """Each thread writes where it is, as all the ways to ask for it tell: 6 CTAs of 256 threads."""
+
+    @T.prim_func
+    def kernel(C: T.Buffer((6, 256, 8), "float32")):
+        T.device_entry()
+        x, y = T.cta_id([2, 3])
+        warpgroup = T.warpgroup_id([2])
+        warp_of_group = T.warp_id_in_wg([4])
+        warp = T.warp_id([8])
+        lane = T.lane_id([32])
+        thread = T.thread_id([256])
+        thread_of_group = T.thread_id_in_wg([128])
+        found = T.alloc_local((8,), "float32")
+        found[0] = T.Cast("float32", x)
+        found[1] = T.Cast("float32", y)
+        found[2] = T.Cast("float32", warpgroup)
+        found[3] = T.Cast("float32", warp_of_group)
+        found[4] = T.Cast("float32", warp)
+        found[5] = T.Cast("float32", lane)
+        found[6] = T.Cast("float32", thread)
+        found[7] = T.Cast("float32", thread_of_group)
+        Tx.copy(C[y * 2 + x, thread, :], found[:])
+
+    return kernel
+
+
+def places_in_clusters() -> PrimFunc:
+    """Likewise for three clusters of two CTAs, of one warp of 32 threads each."""
+
+    @T.prim_func
+    def kernel(C: T.Buffer((6, 32, 2), "float32")):
+        T.device_entry()
+        cluster = T.cluster_id([3])
+        rank = T.cta_id_in_cluster([2])
+        T.warp_id([1])
+        lane = T.lane_id([32])
+        found = T.alloc_local((2,), "float32")
+        found[0] = T.Cast("float32", cluster)
+        found[1] = T.Cast("float32", rank)
+        Tx.copy(C[cluster * 2 + rank, lane, :], found[:])
+
+    return kernel
+
+
 def one_tile(*, barrier: bool = True, load: bool = True, swizzled: bool = True) -> PrimFunc:
     """A product of one tile, whose tensor memory is where `tcgen05.alloc` says.
 
@@ -202,6 +280,18 @@ def not_understood(what: str) -> PrimFunc:
             T.cuda.thread_fence()
 
     @T.prim_func
+    def modifier(A: T.Buffer((ROWS, COLUMNS), "float16")):
+        T.device_entry()
+        T.cta_id([1])
+        T.warpgroup_id([1])
+        lane = T.lane_id([32])
+        pool = T.SMEMPool()
+        barrier = MBarrier(pool, 1)
+        pool.commit()
+        if lane == 32:
+            T.ptx.mbarrier.arrive.relaxed.cluster.shared.b64(barrier.ptr_to([0]), T.uint32(1))
+
+    @T.prim_func
     def tile_operation(A: T.Buffer((ROWS, COLUMNS), "float16")):
         T.device_entry()
         T.cta_id([1])
@@ -279,6 +369,7 @@ def not_understood(what: str) -> PrimFunc:
 
     kernels = {
         "instruction": instruction,
+        "modifier": modifier,
         "tile operation": tile_operation,
         "kind of loop": kind_of_loop,
         "multicast": multicast,

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tvm.tirx import PrimFunc
+from tvm.tirx import PrimFunc, const
 
 from examples.blackwell_gemm.interpreter import Fault, Kind, NotUnderstood, execute
 from tests.examples.blackwell.interpreter import small_kernels as kernels
+from tests.examples.blackwell.interpreter.mutation import changed, operand
 from tests.examples.blackwell.interpreter.problems import values
 
 ROWS, COLUMNS = kernels.ROWS, kernels.COLUMNS
@@ -79,6 +80,39 @@ def test_all_threads_of_a_warp_may_wait_for_each_other() -> None:
     assert faults(kernels.synchronises_half_a_warp(32)) == ()
 
 
+@pytest.mark.parametrize("lanes", [1, 3, 32])
+def test_a_predicate_says_which_threads_arrive(lanes: int) -> None:
+    assert faults(kernels.arrives_with_a_predicate(lanes, 4 * lanes)) == ()
+    kinds = {fault.kind for fault in faults(kernels.arrives_with_a_predicate(lanes, 4 * lanes + 1))}
+    assert kinds == {Kind.DEADLOCK}
+
+
+def test_registers_are_asked_for_by_eights() -> None:
+    kernel = kernels.asks_for_registers(232)
+    assert faults(kernel) == ()
+    (fault,) = faults(changed(kernel, "setmaxnreg", 0, operand(0, lambda _: const(100, "uint32"))))
+    assert fault.kind is Kind.OUT_OF_BOUNDS
+    assert "not 100" in fault.message
+
+
+def test_a_thread_knows_where_it_is() -> None:
+    found = np.full((6, 256, 8), -1, np.float32)
+    assert execute(kernels.places(), [found]).faults == ()
+    cta, thread = np.indices((6, 256))
+    expected = [
+        cta % 2, cta // 2, thread // 128, thread // 32 % 4, thread // 32, thread % 32, thread,
+        thread % 128,
+    ]  # fmt: skip
+    np.testing.assert_array_equal(found, np.stack(expected, axis=-1))
+
+
+def test_a_cta_knows_where_it_is_in_its_cluster() -> None:
+    found = np.full((6, 32, 2), -1, np.float32)
+    assert execute(kernels.places_in_clusters(), [found], sms=2).faults == ()
+    cta = np.indices((6, 32))[0]
+    np.testing.assert_array_equal(found, np.stack([cta // 2, cta % 2], axis=-1))
+
+
 @LATE
 @pytest.mark.parametrize("seed", range(3))
 def test_tensor_memory_is_where_its_allocation_says(seed: int, late: bool) -> None:
@@ -108,6 +142,7 @@ def test_the_layout_of_operands_does_not_change_the_product(late: bool) -> None:
     ("what", "named"),
     [
         ("instruction", "cuda.thread_fence"),
+        ("modifier", "the modifiers .'relaxed'. of"),
         ("tile operation", "tile operation add"),
         ("kind of loop", "a loop of kind 2"),
         ("multicast", "cta_mask"),
