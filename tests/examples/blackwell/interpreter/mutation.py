@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm.ir import Call, Range, TensorRegion
-from tvm.tirx import Evaluate, PrimFunc, const
+from tvm.tirx import EQ, Evaluate, IfThenElse, PrimFunc, call_intrin, const, floormod
 
 Change = Callable[[Any], Any]
 
@@ -115,3 +115,9 @@ def shifted(axis: int, by: int) -> Change:
 def unconditional(node: Any) -> Any:
     """What is done only if something holds is done anyhow."""
     return node.then_case
+
+
+def by_lane_0(node: Any) -> Any:
+    """What is done under some condition is done by the first thread of the warp."""
+    rank = call_intrin("int32", "tirx.cuda.thread_rank")
+    return IfThenElse(EQ(floormod(rank, 32), const(0, "int32")), node.then_case, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from examples.blackwell_gemm.interpreter import Kind, Report, execute
 from tests.examples.blackwell.interpreter.mutation import (
     Change,
     argument,
+    by_lane_0,
     changed,
     exchanged,
     nothing,
@@ -175,3 +176,25 @@ def test_a_planted_fault_is_caught(what: str) -> None:
         else:
             assert not report.faults
             assert not right, (seed, late)
+
+
+def test_a_fault_between_tiles_shows_only_where_an_sm_computes_two() -> None:
+    """So a persistent kernel is executed with fewer SMs than it has tiles."""
+    for sms, found in ((2, False), (1, True)):
+        problem = replace(PROBLEMS[7], sms=sms)
+        kernel = changed(problem.kernel, "mbarrier_wait", 2, nothing)
+        assert bool(execute(kernel, problem.arrays()).faults) is found
+
+
+def test_the_thread_that_is_elected_may_be_any() -> None:
+    """The elected thread stores, and lane 0 waits: that is the same one only by chance."""
+    kernel = changed(PROBLEMS[7].kernel, "IfThenElse", 7, by_lane_0)
+    assert run(7, kernel, seed=0, late=True) == (execute_whole(7, seed=0), True)
+    for seed in (1, 2):
+        kinds = {fault.kind for fault in run(7, kernel, seed=seed, late=True)[0].faults}
+        assert Kind.RACE in kinds
+
+
+def execute_whole(step: int, seed: int) -> Report:
+    """The report of a kernel without a fault."""
+    return execute(PROBLEMS[step].kernel, PROBLEMS[step].arrays(), seed=seed)
