@@ -20,8 +20,9 @@ Besides, between threads' accesses to shared memory and those of MMAs and TMA st
 
 Where this is stricter than a chip: the elected lane is any, a TMA box that leaves its array is a
 fault, and so is a CTA that ends before what was issued is known to be over. Where it is coarser:
-threads of one warp are in order among themselves, the scopes of releases and acquires are those of
-the cluster, and a `copy` by a whole CTA gives each warp one part of the elements.
+threads of one warp are in order among themselves and take branches one after the other, the scopes
+of releases and acquires are those of the cluster, and a `copy` by a whole CTA gives each warp one
+part of the elements.
 """
 
 from examples.blackwell_gemm.interpreter.launch import execute

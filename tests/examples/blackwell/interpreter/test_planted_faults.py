@@ -198,3 +198,19 @@ def test_the_thread_that_is_elected_may_be_any() -> None:
 def execute_whole(step: int, seed: int) -> Report:
     """The report of a kernel without a fault."""
     return execute(PROBLEMS[step].kernel, PROBLEMS[step].arrays(), seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("step", "number"),
+    [
+        (1, 0),  # the next barrier orders as much
+        (6, 2),  # the commit of the next tile's MMAs tells that the store was waited for
+        (7, 1),  # the warpgroup met after its last read, before its first warp frees
+    ],
+)
+def test_a_barrier_that_orders_nothing_more_is_not_missed(step: int, number: int) -> None:
+    kernel = changed(PROBLEMS[step].kernel, "cta_sync", number, nothing)
+    for seed, late in ORDERS:
+        report, right = run(step, kernel, seed, late)
+        assert report.faults == ()
+        assert right
