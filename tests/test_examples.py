@@ -31,12 +31,6 @@ def test_the_demo_shows_every_stage_and_the_result_agrees(tmp_path: Path) -> Non
         assert shown in output
 
 
-def test_the_accelerator_multiplies_as_numpy_does(tmp_path: Path) -> None:
-    output = said("tmm16/run.py", tmp_path)
-    assert "1024x1024x1024 in" in output
-    assert ": agrees" in output
-
-
 def test_two_products_in_one_kernel_are_right_and_take_less_time(tmp_path: Path) -> None:
     output = said("fused_chain/run.py", tmp_path)
     assert ", 0 spilled," in output

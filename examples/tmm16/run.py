@@ -1,19 +1,21 @@
-"""An accelerator that is no matrix core: from its description to a matmul that runs on the CPU.
+"""An accelerator that is no matrix core: from its description to a matmul, step by step.
 
-    python examples/tmm16/run.py
+    python examples/tmm16/run.py [--spec FILE] [--size N] [--json FILE]
 
-The C micro-kernel is compiled by the clang that the pip package `ziglang` carries, and linked into
-the module as LLVM IR: no compiler of the system is asked for.
+The C function is compiled by the clang that the pip package `ziglang` carries: no compiler of the
+system is asked for. README.md beside this file tells what the steps do.
 """
 
 from __future__ import annotations
 
-import subprocess
+import argparse
+import json
 import sys
-import tempfile
 import time
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import tvm
@@ -21,65 +23,111 @@ from tvm.s_tir import Schedule
 from tvm.target import Target
 from tvm.target.codegen import llvm_get_system_cpu
 
-from mfmadsl.language import load_entries
-from mfmadsl.schedule import load_intrinsic, matmul
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `examples`
 
-HERE = Path(__file__).parent
-N = 1024
+from examples.tmm16.blocked import blocked
+from examples.tmm16.decomposed import decomposed
+from examples.tmm16.scopes import scoped
+from examples.tmm16.tensorized import tensorized
+from examples.tmm16.unit import SPEC, NoCompilerError, described, module
+from mfmadsl import MfmadslError
+from mfmadsl.output import OutputError, check_output, write_file
+from mfmadsl.schedule import matmul
 
+Change = Callable[[Schedule, ModuleType], object]
+STEPS: tuple[tuple[str, str, Change], ...] = (
+    ("blocked", "tiles of the unit", blocked),
+    ("scopes", "tiles in its memories", scoped),
+    ("decomposed", "zeros ahead of the sums", decomposed),
+    ("tensorized", "a call of its function", tensorized),
+)
 
-def micro_kernel() -> str:
-    """The C function as LLVM IR that is still to be optimized, together with its caller."""
-    if find_spec("ziglang") is None:
-        sys.exit("this example compiles C with ziglang: pip install 'mfmadsl[linker]'")
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder, "tmm16.ll")
-        options = ["-S", "-emit-llvm", "-O2", "-Xclang", "-disable-llvm-passes", "-ffast-math"]
-        compiler = [sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=all", "-g0", *options]
-        command = [*compiler, "-o", str(output), str(HERE / "tmm16.c")]
-        subprocess.run(command, check=True, capture_output=True)
-        return output.read_text()
-
-
-def tensorized(n: int) -> Schedule:
-    """C = A x B^T with tiles of A and B brought to the unit, and its accumulator written back."""
-    (description,) = load_entries(HERE / "tmm16.mfma").accelerators
-    unit = load_intrinsic(description)
-    sch = Schedule(matmul(n, n, n, unit.A_DTYPE, unit.OUT_DTYPE, b_transposed=True))
-    block = sch.get_sblock("C")
-    i, j, k = sch.get_loops(block)
-    i0, i1 = sch.split(i, [None, unit.M])
-    j0, j1 = sch.split(j, [None, unit.N])
-    k0, k1 = sch.split(k, [None, unit.K])
-    sch.reorder(i0, j0, k0, i1, j1, k1)
-    outer = sch.blockize(i1)
-    for operand, scope in enumerate((unit.A_SCOPE, unit.B_SCOPE)):
-        sch.compute_at(sch.cache_read(outer, operand, scope), k0)
-    sch.reverse_compute_at(sch.cache_write(outer, 0, unit.C_SCOPE), j0)
-    sch.decompose_reduction(outer, k0)
-    sch.tensorize(sch.get_loops(block)[-3], unit.COMPUTE)
-    sch.annotate(i0, "pragma_import_llvm", micro_kernel())
-    return sch
+RUNS = 3  # of which the fastest counts
 
 
-def main() -> int:
-    """Build, run, compare with NumPy; 1 if they differ."""
-    schedule = tensorized(N)
+@dataclass(frozen=True)
+class Timed:
+    """A step: the seconds of a product, and the largest error over what rounding allows."""
+
+    step: str
+    change: str
+    seconds: float
+    gflops: float
+    error: float
+
+    @property
+    def right(self) -> bool:
+        return self.error <= 1
+
+
+def timed(unit: ModuleType, size: int, step: tuple[str, str, Change]) -> Timed:
+    """Build a step for this CPU and run it: C = A x B^T of size x size floats."""
+    name, change, schedule = step
+    sch = Schedule(matmul(size, size, size, unit.A_DTYPE, unit.OUT_DTYPE, b_transposed=True))
+    schedule(sch, unit)
     target = Target({"kind": "llvm", "mcpu": llvm_get_system_cpu()})
-    module = tvm.compile(schedule.mod, target=target)
+    function = tvm.compile(sch.mod, target=target)["main"]
     generator = np.random.default_rng(0)
-    a, b = (generator.standard_normal((N, N)).astype(np.float32) for _ in "ab")
-    c = tvm.runtime.tensor(np.zeros((N, N), np.float32))
+    a, b = (generator.standard_normal((size, size)).astype(np.float32) for _ in "ab")
+    c = tvm.runtime.tensor(np.full((size, size), np.nan, np.float32))
     arguments = tvm.runtime.tensor(a), tvm.runtime.tensor(b), c
-    start = time.perf_counter()
-    module["main"](*arguments)
-    duration = time.perf_counter() - start
+    taken = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        function(*arguments)
+        taken.append(time.perf_counter() - start)
+    seconds = min(taken)
     error = np.abs(c.numpy() - a.astype(np.float64) @ b.T.astype(np.float64))
-    bound = np.abs(a) @ np.abs(b.T) * (N * 2.0**-24)
-    agrees = bool((error <= bound).all())
-    print(f"{N}x{N}x{N} in {duration:.2f} s, {2 * N**3 / duration / 1e9:.1f} GFLOP/s")
-    print(f"largest error against NumPy {error.max():.1e}: {'agrees' if agrees else 'DIFFERS'}")
-    return 0 if agrees else 1
+    bound = np.abs(a.astype(np.float64)) @ np.abs(b.T.astype(np.float64)) * (size * 2.0**-24)
+    worst = float((error / bound).max())
+    worst = worst if np.isfinite(worst) else float("inf")
+    return Timed(name, change, seconds, 2 * size**3 / seconds / 1e9, worst)
+
+
+def table(found: Sequence[Timed]) -> str:
+    """A line for each step."""
+    lines = [
+        f"{'step':<12}{'what is new':<26}{'seconds':>8}{'GFLOP/s':>9}{'speed-up':>10}  numbers"
+    ]
+    before: float | None = None
+    for each in found:
+        faster = f"{before / each.seconds:.2f}" if before else ""
+        lines.append(
+            f"{each.step:<12}{each.change:<26}{each.seconds:>8.2f}{each.gflops:>9.1f}{faster:>10}  "
+            f"{'agree' if each.right else 'DIFFER'}"
+        )
+        before = each.seconds
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build, run and compare each step; 1 if a number or the description is wrong."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--spec", type=Path, default=SPEC, help="the accelerator; tmm16.mfma")
+    parser.add_argument("--size", type=int, default=1024, help="of all three extents; 1024")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what is found as JSON")
+    asked = parser.parse_args(arguments)
+    if not 1 <= asked.size <= 4096:
+        parser.error(f"--size takes a number from 1 to 4096: {asked.size}")
+    try:
+        if asked.json is not None:
+            check_output(str(asked.json))
+        accelerator = described(asked.spec)
+        unit = module(accelerator)
+        tile = f"{unit.M}x{unit.N}x{unit.K}"
+        if any(asked.size % extent for extent in (unit.M, unit.N, unit.K)):
+            parser.error(f"--size {asked.size} is no multiple of the unit's {tile}")
+        found = [timed(unit, asked.size, step) for step in STEPS]
+        if asked.json is not None:
+            write_file(
+                asked.json, (json.dumps([asdict(t) for t in found], indent=2) + "\n").encode()
+            )
+    except (MfmadslError, OutputError, NoCompilerError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"C = A x B^T of {asked.size} cubed, on a unit of {tile}, on this CPU\n")
+    print(table(found))
+    return 0 if all(each.right for each in found) else 1
 
 
 if __name__ == "__main__":
