@@ -18,8 +18,8 @@ from examples.mfma_gemm import (
 )
 from examples.mfma_gemm.step import Size, Step, TilingOf
 
-FULL = {"gfx942": Size(8192, 9728, 1024), "gfx950": Size(8192, 8192, 1024)}
-"""Of tiles of 256 x 256 four for each compute unit of an MI300X or MI355X."""
+FULL = {"gfx942": Size(8192, 4864, 1024), "gfx950": Size(8192, 4096, 1024)}
+"""Of tiles of 256 x 256 two for each compute unit of an MI300X or MI355X."""
 
 _STEPS: tuple[tuple[str, str, TilingOf], ...] = (
     ("one_instruction", "16 x 16 elements, each thing in turn", one_instruction.tiling),
@@ -37,6 +37,9 @@ _STEPS: tuple[tuple[str, str, TilingOf], ...] = (
 )
 _ONLY_ON_GFX950 = ("transposing_reads", "direct_loads")
 CHIPS = tuple(FULL)
+
+
+NAMES = tuple(name for name, _, _ in _STEPS)
 
 
 def ladder(arch: str) -> tuple[Step, ...]:

@@ -41,10 +41,15 @@ class Step:
     arch: str
     tiling: Tiling
 
+    @property
+    def b_by_columns(self) -> bool:
+        """Whether B lies as N x K."""
+        return B_BY_COLUMNS[self.arch]
+
     def workload(self, size: Size) -> PrimFunc:
         """A, B of float16 and C of float32."""
         return mfmadsl.matmul(
-            size.m, size.n, size.k, "float16", "float32", b_transposed=B_BY_COLUMNS[self.arch]
+            size.m, size.n, size.k, "float16", "float32", b_transposed=self.b_by_columns
         )
 
     def schedule(self, size: Size) -> Schedule:
