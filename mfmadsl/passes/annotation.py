@@ -38,18 +38,13 @@ _NUMBERS = {
 
 def check_annotations(function: PrimFunc) -> None:
     """Raise LoweringError for an annotation of the project's that says nothing to a pass."""
-    found: list[tuple[str, Expr]] = []
+    loops: list[dict[str, Expr]] = []
 
     def loop(node: For) -> None:
-        own = {str(key): value for key, value in (node.annotations or {}).items()}
-        found.extend(own.items())
-        if OVERLAP in own and word(own[OVERLAP]) in OVERLAPS[:2] and own.get(PIPELINE) != 1:
-            raise LoweringError(
-                f'annotation {OVERLAP}: "{word(own[OVERLAP])}" needs {PIPELINE} of 1'
-            )
+        loops.append({str(key): value for key, value in (node.annotations or {}).items()})
 
     tvm_ffi.structural_walk(function.body, (For, loop))
-    for name, value in found:
+    for name, value in [each for own in loops for each in own.items()]:
         if name == OVERLAP:
             if word(value) not in OVERLAPS:
                 raise LoweringError(
@@ -69,6 +64,17 @@ def check_annotations(function: PrimFunc) -> None:
         elif name.startswith("mfmadsl."):
             known = ", ".join([*_NUMBERS, EDGES, OVERLAP])
             raise LoweringError(f"no annotation is called {name}: there are {known}")
+    for own in loops:
+        if OVERLAP in own:
+            _check_overlap(word(own[OVERLAP]), own.get(PIPELINE))
+
+
+def _check_overlap(overlap: str, stages: Expr | None) -> None:
+    """It goes with a pipeline; one of a single place, if no fragments are read ahead."""
+    if stages is None:
+        raise LoweringError(f"annotation {OVERLAP}: stands on the loop of {PIPELINE} only")
+    if overlap in OVERLAPS[:2] and int(stages) != 1:
+        raise LoweringError(f'annotation {OVERLAP}: "{overlap}" needs {PIPELINE} of 1')
 
 
 def word(value: Expr | str) -> str:

@@ -49,10 +49,10 @@ class Turns(Parts):
 
     def emit(self) -> SeqStmt:
         """The statements that stand in place of the loop."""
-        if len(self.traffic.steps) == 1 or self.overlap == "nothing":
-            body = self._in_turn()
-        elif self.overlap == "loads":
+        if self.overlap == "loads":
             body = self._loads_ahead()
+        elif len(self.traffic.steps) == 1 or self.overlap == "nothing":
+            body = self._in_turn()
         elif self.traffic.direct and self.traffic.landing and not self.always:
             body = direct_turns(self, self.traffic.landing, self.traffic.direct)
         elif self.stages > 1:
