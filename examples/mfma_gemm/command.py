@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from examples.mfma_gemm import sequence, table
@@ -13,9 +14,11 @@ from examples.mfma_gemm.check import SMALL
 from examples.mfma_gemm.ladder import CHIPS, FULL, NAMES, ladder
 from examples.mfma_gemm.measure import Measured, measure
 from examples.mfma_gemm.plot import NoPlotError, svg
-from examples.mfma_gemm.step import Step
+from examples.mfma_gemm.step import Size, Step
 from mfmadsl import MfmadslError
 from mfmadsl.output import OutputError, check_output, write_file
+
+_SIZE = re.compile(r"(\d{1,6})x(\d{1,6})x(\d{1,6})")
 
 
 def main(arguments: Sequence[str] | None = None, steps: Sequence[Step] | None = None) -> int:
@@ -34,15 +37,16 @@ def main(arguments: Sequence[str] | None = None, steps: Sequence[Step] | None = 
             parser.error(f"there is no step {name} on {' or '.join(chips)}")
     if asked.full and not asked.asm:
         parser.error("--full needs --asm")
+    sizes = FULL if asked.size is None else dict.fromkeys(chips, asked.size)
     try:
         if asked.asm:
-            print("\n\n".join(_listings(found, asked.asm, asked.full)))
+            print("\n\n".join(_listings(found, asked.asm, sizes, asked.full)))
             return 0
         for path in (asked.svg, asked.json):
             if path is not None:
                 check_output(str(path))
         chosen = [step for step in found if not wanted or step.name in wanted]
-        measured = measure(chosen, FULL, asked.jobs)
+        measured = measure(chosen, sizes, asked.jobs)
         return _report([[e for e in measured if e.step.arch == arch] for arch in chips], asked)
     except (MfmadslError, OutputError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -76,29 +80,29 @@ def _report(chips: Sequence[Sequence[Measured]], asked: argparse.Namespace) -> i
     return 1 if wrong else 0
 
 
-def _listings(steps: Sequence[Step], name: str, full: bool) -> list[str]:
+def _listings(steps: Sequence[Step], name: str, sizes: Mapping[str, Size], full: bool) -> list[str]:
     """For each chip the main loop of the step before, and beside it that of the step."""
     listings = []
     for number, step in enumerate(steps):
         if step.name == name:
             before = steps[number - 1] if number else None
             same = before is not None and before.arch == step.arch
-            listings.append(listing(before if same else None, step, full))
+            listings.append(listing(before if same else None, step, sizes[step.arch], full))
     return listings
 
 
-def listing(before: Step | None, step: Step, full: bool = False) -> str:
+def listing(before: Step | None, step: Step, size: Size, full: bool = False) -> str:
     """The main loops of two steps side by side; of the first step of a ladder, its own."""
-    size = FULL[step.arch]
-    after = _loop(step, full)
-    first = [] if before is None else _loop(before, full)
-    titles = ("before: " + (before.name if before else "nothing"), f"after: {step.name}")
-    lines = sequence.side_by_side(first, after, titles)
-    return "\n".join([f"; {step.name} of {size} on {step.arch}: a turn of the main loop", *lines])
+    title = f"; {step.name} of {size} on {step.arch}: a turn of the main loop"
+    after = _loop(step, size, full)
+    if before is None:
+        return "\n".join([title, *after])
+    titles = f"before: {before.name}", f"after: {step.name}"
+    return "\n".join([title, *sequence.side_by_side(_loop(before, size, full), after, titles)])
 
 
-def _loop(step: Step, full: bool) -> list[str]:
-    body = sequence.main_loop(step.kernel(FULL[step.arch]).assembly)
+def _loop(step: Step, size: Size, full: bool) -> list[str]:
+    body = sequence.main_loop(step.kernel(size).assembly)
     return [instruction.text for instruction in body] if full else sequence.short(body)
 
 
@@ -116,6 +120,10 @@ def _parser() -> argparse.ArgumentParser:
         help=f"only this one; may be repeated. Of {', '.join(NAMES)}",
     )  # fmt: skip
     parser.add_argument(
+        "--size", type=_size, metavar="MxNxK",
+        help=", ".join(f"{size} on {arch}" for arch, size in FULL.items()) + " if none is given",
+    )  # fmt: skip
+    parser.add_argument(
         "--asm", choices=NAMES, metavar="STEP",
         help="print the main loop before and after a step, and no more",
     )  # fmt: skip
@@ -130,3 +138,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
                         help="processes at once, 2")  # fmt: skip
     return parser
+
+
+def _size(text: str) -> Size:
+    """M x N x K, any: the steps have code for the edges of a matrix."""
+    found = _SIZE.fullmatch(text)
+    if found is None or not all(map(int, found.groups())):
+        raise argparse.ArgumentTypeError(f"`{text}` is no size such as 8192x4864x1024")
+    return Size(*map(int, found.groups()))

@@ -20,9 +20,9 @@ class Prediction:
     those of one compute unit whose loads all hit the L2. `limit` is the profiler's word for what
     takes most of the chip's time, `share` of it, and `waits` what it says of one compute unit, the
     most important first. Registers are those of a lane, `spilled` those of them that went to
-    memory, and `lds_bytes` is of a workgroup. `conflicts` are cycles in which the LDS answers a
-    wave later than without bank conflicts, of `lds_cycles` in all. `far_bytes` is what comes from
-    beyond the L2s.
+    memory, `lds_bytes` is of a workgroup, and `resident` workgroups fit into a compute unit at
+    once. `conflicts` are cycles in which the LDS answers a wave later than without bank conflicts,
+    of `lds_cycles` in all. `far_bytes` is what comes from beyond the L2s.
     """
 
     size: Size
@@ -35,6 +35,7 @@ class Prediction:
     waits: tuple[str, ...]
     workgroups: int
     threads: int
+    resident: int
     registers: int
     spilled: int
     lds_bytes: int
@@ -62,6 +63,7 @@ def predict(step: Step, size: Size) -> Prediction:
         waits=profile.limits,
         workgroups=groups,
         threads=prod(kernel.block),
+        resident=profile.occupancy.groups,
         registers=kernel.registers.vector + kernel.registers.accumulation,
         spilled=kernel.registers.spilled,
         lds_bytes=kernel.lds_bytes,

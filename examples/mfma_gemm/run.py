@@ -1,6 +1,6 @@
 """A product of matrices on matrix cores, from one instruction to nearly all that they can do.
 
-    python examples/mfma_gemm/run.py [--arch gfx942] [--json FILE] [--svg FILE]
+    python examples/mfma_gemm/run.py [--arch gfx942] [--step STEP] [--json FILE] [--svg FILE]
     python examples/mfma_gemm/run.py --asm swizzle
 
 Each step is a change of a `Tiling`; README.md beside this file tells what it does.

@@ -55,7 +55,7 @@ class Run:
     def __str__(self) -> str:
         if self.name == "s_waitcnt":
             return " ".join([self.name, *(f"{name}({_told(at)})" for name, at in self.counters)])
-        if self.name in ("s_barrier", "branch"):
+        if self.name == "s_barrier":
             return self.name
         count = f"{self.least}" if self.least == self.most else f"{self.least}-{self.most}"
         return f"{count} {self.name}"
@@ -88,11 +88,16 @@ def _runs(body: Sequence[Instruction]) -> list[Run]:
             found = _COUNTER.findall(instruction.text)
             counters = tuple((name, (int(number),)) for name, number in found)
             runs.append(Run(instruction.name, 1, 1, counters))
-        elif runs and runs[-1].name == instruction.name:
-            runs[-1] = Run(instruction.name, runs[-1].least + 1, runs[-1].most + 1)
+        elif runs and runs[-1].name == _name(instruction):
+            runs[-1] = Run(runs[-1].name, runs[-1].least + 1, runs[-1].most + 1)
         else:
-            runs.append(Run(instruction.name, 1, 1))
+            runs.append(Run(_name(instruction), 1, 1))
     return runs
+
+
+def _name(instruction: Instruction) -> str:
+    """That of a load into the LDS is not that of one into registers."""
+    return instruction.name + (" lds" if "lds" in instruction.modifiers else "")
 
 
 def _folded(runs: Sequence[Run]) -> list[str]:

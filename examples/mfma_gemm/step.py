@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
@@ -61,5 +62,5 @@ class Step:
         return mfmadsl.build(self.schedule(size), self.arch)
 
 
-TilingOf = Callable[[str], Tiling]
+TilingOf: TypeAlias = Callable[[str], Tiling]
 """The tiling of a step on a chip."""

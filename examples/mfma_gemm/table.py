@@ -12,7 +12,7 @@ from mfmadsl.model import product_of
 _WORDS = ("step", "what is new", "limited by")
 _HEADER = [
     "step", "what is new", "MAC/cycle/CU", "one CU", "TFLOP/s", "limited by", "registers",
-    "spilled", "LDS", "conflicts", "far MB",
+    "spilled", "LDS", "a CU", "conflicts", "far MB",
 ]  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def _row(each: Measured) -> list[str]:
     return [
         each.step.name, each.step.change, f"{found.rate:.1f}", f"{found.alone:.1f}",
         f"{found.tflops:.1f}", found.limit + (f" ({found.share:.0%})" if found.share else ""),
-        f"{found.registers}", f"{found.spilled}", f"{found.lds_bytes}",
+        f"{found.registers}", f"{found.spilled}", f"{found.lds_bytes}", f"{found.resident}",
         f"{found.conflicts / max(1, found.lds_cycles):.0%}", f"{found.far_bytes / 1e6:.0f}",
     ]  # fmt: skip
 
