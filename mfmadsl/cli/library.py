@@ -14,6 +14,7 @@ from mfmadsl.cli.specs import (
     SEARCH,
     Problem,
     find,
+    find_fragment,
     find_read,
     format_option,
     load_all,
@@ -24,7 +25,7 @@ from mfmadsl.cli.specs import (
 from mfmadsl.error import ArgumentError
 from mfmadsl.language import LanguageError, SpecFileError, library_files, read_source
 from mfmadsl.language import library as library_intrinsics
-from mfmadsl.model import Intrinsic, Modifiers, Read, check_modifiers
+from mfmadsl.model import Fragment, Intrinsic, Modifiers, Read, check_modifiers
 from mfmadsl.report import (
     json_schema,
     read_summary,
@@ -120,8 +121,8 @@ def compile_command(
     texts: dict[str, str] = {}
     names: set[str] = set()
     for described in load_all(specs, search):
-        if isinstance(described, Read):
-            continue  # it is no TensorIntrin: kernels call it themselves
+        if isinstance(described, Read | Fragment):
+            continue  # it is no TensorIntrin: kernels call a read themselves, and hold a fragment
         if described.name in names:
             fail(f"`{described.name}` is defined in more than one of the files")
         names.add(described.name)
@@ -154,8 +155,7 @@ def list_command(arch: str | None, form: str) -> None:
 @click.option(
     "--operand",
     type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
-    default="a",
-    show_default=True,
+    help="Of an instruction, a if not given; a fragment has but one.",
 )
 @format_option(LAYOUT)
 @click.option("--arch", type=ARCH, help="Which one, where chips differ in what NAME means.")
@@ -166,14 +166,14 @@ def show(
     name: str,
     spec: Path | None,
     search: tuple[Path, ...],
-    operand: str,
+    operand: str | None,
     form: str,
     arch: str | None,
     cbsz: int,
     abid: int,
     blgp: int,
 ) -> None:
-    """Show an intrinsic and where the elements of one operand lie, or a read of the LDS."""
+    """Show an intrinsic and where the elements of one operand lie, a fragment, or a read."""
     read = find_read(name, spec, search)
     if read is not None:
         if form != "table":
@@ -181,10 +181,23 @@ def show(
         click.echo(f"{read_summary(read)}\n\nEach register as lane:element it comes from\n")
         click.echo(read_table(read))
         return
-    intrinsic = find(name, spec, arch, search)
     modifiers = Modifiers(cbsz, abid, blgp)
+    fragment = find_fragment(name, spec, search)
+    if fragment is not None:
+        given = {
+            "--operand": operand,
+            "--arch": arch,
+            "--cbsz": cbsz,
+            "--abid": abid,
+            "--blgp": blgp,
+        }
+        if options := [option for option, value in given.items() if value]:
+            raise click.UsageError(f"{name} is a fragment, which has no {options[0]}")
+        click.echo(LAYOUT[form](fragment, fragment.operand, modifiers))
+        return
+    intrinsic = find(name, spec, arch, search)
     try:
-        chosen = intrinsic.operand(operand)
+        chosen = intrinsic.operand(operand or "a")
         check_modifiers(intrinsic, modifiers)
     except ArgumentError as error:
         fail(str(error))

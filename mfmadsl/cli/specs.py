@@ -13,12 +13,12 @@ from mfmadsl.cli.failure import fail
 from mfmadsl.error import ArgumentError
 from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries, reads
 from mfmadsl.language import find as find_intrinsic
-from mfmadsl.model import ARCHITECTURES, Accelerator, Intrinsic, Read
+from mfmadsl.model import ARCHITECTURES, Accelerator, Fragment, Intrinsic, Read
 from mfmadsl.model.chips import unknown_chip
 from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError
-Described = Intrinsic | Accelerator | Read
+Described = Intrinsic | Accelerator | Read | Fragment
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 SEARCH = click.option(
@@ -78,7 +78,9 @@ def loaded(
     for path in paths:
         try:
             entries = load_entries(path, search)
-            described += [*entries.intrinsics, *entries.accelerators, *entries.reads]
+            described += [
+                *entries.intrinsics, *entries.accelerators, *entries.reads, *entries.fragments,
+            ]  # fmt: skip
         except (LanguageError, SpecFileError) as error:
             problems += problems_of(error)
     # Files that use the same broken file find the same mistakes in it.
@@ -112,6 +114,14 @@ def find_read(name: str, spec: Path | None, search: tuple[Path, ...]) -> Read | 
         return reads().get(name)
     found = (entry for entry in load_all([spec], search) if isinstance(entry, Read))
     return next((read for read in found if read.name == name), None)
+
+
+def find_fragment(name: str, spec: Path | None, search: tuple[Path, ...]) -> Fragment | None:
+    """The fragment of a file that is called so, if there is one; the library has none."""
+    if spec is None:
+        return None
+    found = (entry for entry in load_all([spec], search) if isinstance(entry, Fragment))
+    return next((fragment for fragment in found if fragment.name == name), None)
 
 
 def find(

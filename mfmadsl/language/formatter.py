@@ -11,6 +11,7 @@ from mfmadsl.language.parser import parse
 from mfmadsl.language.syntax import (
     AcceleratorItem,
     BufferField,
+    FragmentItem,
     IntrinsicItem,
     Item,
     LayoutItem,
@@ -132,7 +133,7 @@ def _item(item: Item, tokens: list[_Token]) -> list[str]:
 
 
 def _lines(
-    item: LayoutItem | IntrinsicItem | ReadItem | AcceleratorItem,
+    item: LayoutItem | IntrinsicItem | ReadItem | FragmentItem | AcceleratorItem,
     tokens: list[_Token],
     starts: set[int],
 ) -> tuple[list[_Line], list[str]]:

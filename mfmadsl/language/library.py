@@ -22,10 +22,12 @@ from mfmadsl.language.diagnostic import (
     did_you_mean,
     stopped,
 )
+from mfmadsl.language.fragment import check_fragment
 from mfmadsl.language.parser import parse
 from mfmadsl.language.read import check_read_item
 from mfmadsl.language.syntax import (
     AcceleratorItem,
+    FragmentItem,
     IntrinsicItem,
     LayoutItem,
     Name,
@@ -33,7 +35,7 @@ from mfmadsl.language.syntax import (
     ReadItem,
     Use,
 )
-from mfmadsl.model import Accelerator, Intrinsic, Read, architecture
+from mfmadsl.model import Accelerator, Fragment, Intrinsic, Read, architecture
 from mfmadsl.resources import resource_folder
 
 SUFFIX = ".mfma"
@@ -64,6 +66,7 @@ class Entries(NamedTuple):
     intrinsics: list[Intrinsic]
     accelerators: list[Accelerator]
     reads: list[Read]
+    fragments: list[Fragment]
 
 
 def load(
@@ -102,10 +105,12 @@ def _check(document: _Document) -> Entries:
     intrinsics: list[Intrinsic] = []
     accelerators: list[Accelerator] = []
     reads: list[Read] = []
-    items: list[IntrinsicItem | AcceleratorItem | ReadItem] = [
+    fragments: list[Fragment] = []
+    items: list[IntrinsicItem | AcceleratorItem | ReadItem | FragmentItem] = [
         *document.intrinsics,
         *document.accelerators,
         *document.reads,
+        *document.fragments,
     ]
     for position, item in enumerate(items):
         if len(found) >= MAXIMUM_MISTAKES:
@@ -116,6 +121,8 @@ def _check(document: _Document) -> Entries:
                 accelerators.append(check_accelerator(item))
             elif isinstance(item, ReadItem):
                 reads.append(check_read_item(item))
+            elif isinstance(item, FragmentItem):
+                fragments.append(check_fragment(item, document.layouts))
             else:
                 intrinsics += check_intrinsic(item, document.layouts)
         except LanguageError as error:
@@ -124,7 +131,7 @@ def _check(document: _Document) -> Entries:
         # A layout that fails on its own is found once for every operand that uses it.
         unique = dict.fromkeys(found)
         raise LanguageError(sorted(unique, key=lambda d: (d.span.source.name, d.span.start)))
-    return Entries(intrinsics, accelerators, reads)
+    return Entries(intrinsics, accelerators, reads, fragments)
 
 
 def read_source(path: Path) -> Source:
@@ -198,6 +205,7 @@ class _Document:
     intrinsics: list[IntrinsicItem] = field(default_factory=list)
     accelerators: list[AcceleratorItem] = field(default_factory=list)
     reads: list[ReadItem] = field(default_factory=list)
+    fragments: list[FragmentItem] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
@@ -246,6 +254,8 @@ def _open(source: Source, place: _Place) -> _Document:
             document.accelerators.append(item)
         elif isinstance(item, ReadItem):
             document.reads.append(item)
+        elif isinstance(item, FragmentItem):
+            document.fragments.append(item)
         else:
             document.intrinsics.append(item)
             for field_ in item.fields:

@@ -9,18 +9,18 @@ from mfmadsl.language.element import element_type, other_kind
 from mfmadsl.language.placement import BLOCK, place
 from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Name, OperandField
 from mfmadsl.language.wave import Wave
-from mfmadsl.model import ELEMENT_TYPES, REGISTER_BITS, ElementType, Operand
+from mfmadsl.model import ELEMENT_TYPES, REGISTER_BITS, ElementType, Layout, Operand
 
 Found = list[Diagnostic]
 
-_INDICES = {
+INDICES = {
     "a": ("i", "k"),
     "b": ("k", "j"),
     "c": ("i", "j"),
     "scale_a": ("i", "k"),
     "scale_b": ("k", "j"),
 }
-_EXTENT_OF = {"i": "m", "j": "n", "k": "k"}
+EXTENT_OF = {"i": "m", "j": "n", "k": "k"}
 _SPARSITY = 2  # of `[i, k / 2]`: A stores half of its elements
 _SCALE = "float8_e8m0fnu"
 
@@ -38,7 +38,7 @@ def check_operand(
     _check_indices(field, shape, found)
     if len(found) > before or shape is None:
         return []
-    extents = {i.name.text: shape[_EXTENT_OF[i.name.text]] // i.group for i in field.indices}
+    extents = {i.name.text: shape[EXTENT_OF[i.name.text]] // i.group for i in field.indices}
     try:
         layout = place(field, {**extents, BLOCK: shape["blocks"]}, layouts, wave)
     except LanguageError as error:
@@ -46,13 +46,19 @@ def check_operand(
         return []
     name = field.name.text
     for dtype in types:
-        bits = layout.elements_per_lane * dtype.bits
-        if bits % REGISTER_BITS and dtype.name != _SCALE:
-            message = f"a lane holds {bits} bits of `{name}`, no whole number of registers"
-            hint = f"{layout.elements_per_lane} x {dtype.bits} bits must be a multiple of 32"
-            found.append(Diagnostic("registers", message, field.placement.span, hint))
+        found += whole_registers(field, layout, dtype)
     sparse = name == "a" and any(index.group > 1 for index in field.indices)
     return [Operand(name, dtype, layout, sparse) for dtype in types]
+
+
+def whole_registers(field: OperandField, layout: Layout, dtype: ElementType) -> Found:
+    """A mistake where what a lane holds is no whole number of registers; a scale is a byte."""
+    bits = layout.elements_per_lane * dtype.bits
+    if bits % REGISTER_BITS == 0 or dtype.name == _SCALE:
+        return []
+    message = f"a lane holds {bits} bits of `{field.name.text}`, no whole number of registers"
+    hint = f"{layout.elements_per_lane} x {dtype.bits} bits must be a multiple of 32"
+    return [Diagnostic("registers", message, field.placement.span, hint)]
 
 
 def _type(name: Name, field: OperandField, found: Found) -> ElementType | None:
@@ -65,7 +71,7 @@ def _type(name: Name, field: OperandField, found: Found) -> ElementType | None:
 
 
 def _check_indices(field: OperandField, shape: Mapping[str, int] | None, found: Found) -> None:
-    expected = _INDICES[field.name.text]
+    expected = INDICES[field.name.text]
     first, second = field.indices
     span = Span(field.span.source, first.span.start, second.span.end)
     if (first.name.text, second.name.text) != expected:
@@ -75,7 +81,7 @@ def _check_indices(field: OperandField, shape: Mapping[str, int] | None, found: 
     for index in field.indices:
         if index.group == 1:
             continue
-        extent = shape[_EXTENT_OF[index.name.text]] if shape else 0
+        extent = shape[EXTENT_OF[index.name.text]] if shape else 0
         scale = field.name.text.startswith("scale")
         if index.name.text != "k" or not (scale or field.name.text == "a"):
             message = f"`{field.name.text}` has a value for each `{index.name.text}`"

@@ -37,6 +37,7 @@ from mfmadsl.language.syntax import (
     Expression,
     Field,
     FormulaField,
+    FragmentItem,
     Index,
     IntrinsicItem,
     Item,
@@ -61,7 +62,7 @@ _LONGEST_NAME = 128  # of the library's the longest has 38; a file system takes 
 _MOST_WORDS = 1000  # of the library's items the longest has 134
 
 _LANDMARK = re.compile(
-    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic|read|accelerator)\b"
+    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic|read|fragment|accelerator)\b"
 )
 _WORD = re.compile(r"[a-z_]+")
 _SETTING = re.compile(r"([A-Za-z_]\w*)\s*=\s*\Z")
@@ -118,7 +119,9 @@ def _parse_item(source: Source, start: int, end: int) -> Item | Diagnostic | Non
             return None  # nothing but comments
         return _explain(source, start, end, error)
     item = _Builder(source, start).transform(tree)
-    assert isinstance(item, Use | LayoutItem | IntrinsicItem | ReadItem | AcceleratorItem)
+    assert isinstance(
+        item, Use | LayoutItem | IntrinsicItem | ReadItem | FragmentItem | AcceleratorItem
+    )
     return item
 
 
@@ -292,6 +295,11 @@ class _Builder(Transformer[Token, Item]):
     def formula(self, meta: Meta, children: list[Expression]) -> FormulaField:
         return FormulaField(self._keyword(meta), children[0])
 
+    def fragment(self, children: list[Token | Name | OperandField | SettingsField]) -> FragmentItem:
+        fields = tuple(c for c in children if not isinstance(c, Name | Token))
+        (name,) = (c for c in children if isinstance(c, Name))
+        return FragmentItem(name, _doc(children), fields)
+
     def accelerator(
         self, children: list[Token | Name | BufferField | SettingsField | CallField]
     ) -> AcceleratorItem:
@@ -337,6 +345,9 @@ class _Builder(Transformer[Token, Item]):
         placement = children[-1]
         assert isinstance(placement, Placement)
         return OperandField(name, tuple(types), (row, column), placement, self._span(meta))
+
+    def held(self, children: list[Token]) -> Name:
+        return self.operand_name(children)
 
     def operand_name(self, children: list[Token]) -> Name:
         return Name(str(children[0]), self._token_span(children[0]))

@@ -143,10 +143,16 @@ class ReadItem(NamedTuple):
     fields: tuple[ReadField, ...]
 
 
+class FragmentItem(NamedTuple):
+    name: Name
+    doc: str
+    fields: tuple[OperandField | SettingsField, ...]
+
+
 class AcceleratorItem(NamedTuple):
     name: Name
     doc: str
     fields: tuple[BufferField | SettingsField | CallField, ...]
 
 
-Item = Use | LayoutItem | IntrinsicItem | ReadItem | AcceleratorItem
+Item = Use | LayoutItem | IntrinsicItem | ReadItem | FragmentItem | AcceleratorItem

@@ -5,6 +5,7 @@ from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.chips import ARCHITECTURES, CDNA, DEFAULT_ARCH, architecture, assumed
 from mfmadsl.model.closed_form import ClosedForm, Digit, closed_form
+from mfmadsl.model.fragment import Fragment
 from mfmadsl.model.intrinsic import (
     REGISTER_BITS,
     SPARSE_GROUP,
@@ -48,6 +49,7 @@ __all__ = [
     "ClosedForm",
     "Digit",
     "ElementType",
+    "Fragment",
     "Intrinsic",
     "Layout",
     "Location",

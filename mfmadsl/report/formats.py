@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mfmadsl.model import Intrinsic, Modifiers, Operand
+from mfmadsl.model import Fragment, Intrinsic, Modifiers, Operand
 from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_table
 from mfmadsl.report.layout import layout_json, layout_text
 from mfmadsl.report.profile import profile_json, profile_table
@@ -28,7 +28,7 @@ LIBRARY: Mapping[str, Callable[[Sequence[Intrinsic]], str]] = {
     "table": intrinsic_table,
     "json": lambda intrinsics: as_json([intrinsic_json(each) for each in intrinsics]),
 }
-LAYOUT: Mapping[str, Callable[[Intrinsic, Operand, Modifiers], str]] = {
+LAYOUT: Mapping[str, Callable[[Intrinsic | Fragment, Operand, Modifiers], str]] = {
     "table": layout_text,
     "json": lambda *what: as_json(layout_json(*what)),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mfmadsl.model import Intrinsic, Operand
+from mfmadsl.model import Fragment, Intrinsic, Operand
 
 
 def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:
@@ -56,6 +56,20 @@ def intrinsic_summary(intrinsic: Intrinsic) -> str:
     return "\n".join(lines)
 
 
+def fragment_summary(fragment: Fragment) -> str:
+    """A fragment's entry in words: what it holds, and where."""
+    operand = fragment.operand
+    indices = _INDICES.get(operand.name, ("i", "k"))
+    extents = dict(zip(indices, operand.shape, strict=True))
+    shape = " ".join(f"{_EXTENT_OF[index]}={extent}" for index, extent in extents.items())
+    lines = [f"{fragment.name}: a tile that {fragment.lanes} lanes hold"]
+    if fragment.doc:
+        lines += ["", *fragment.doc.splitlines()]
+    lines += ["", f"shape   {shape} lanes={fragment.lanes}"]
+    return "\n".join([*lines, f"holds   {_held(operand, *indices)}"])
+
+
+_EXTENT_OF = {"i": "m", "j": "n", "k": "k"}
 _INDICES = {"b": ("k", "j"), "scale_b": ("k", "j"), "c": ("i", "j")}
 
 
@@ -68,11 +82,16 @@ def _operand_line(operand: Operand, intrinsic: Intrinsic) -> str:
         group = intrinsic.k // min(operand.shape)
         row, column = (x if x != "k" else "g" for x in (row, column))
         counted = f"; g counts groups of {group} k"
+    return f"{operand.name:<7} {_held(operand, row, column)}{counted}"
+
+
+def _held(operand: Operand, row: str, column: str) -> str:
+    """Its type and indices, and where an element lies."""
     lane, element = operand.layout.forward(row, column, "block")
     count = operand.register_count
     return (
-        f"{operand.name:<7} {operand.type}[{row}, {column}] in {count} "
-        f"register{'s' * (count > 1)} a lane: lane = {lane}, element = {element}{counted}"
+        f"{operand.type}[{row}, {column}] in {count} "
+        f"register{'s' * (count > 1)} a lane: lane = {lane}, element = {element}"
     )
 
 

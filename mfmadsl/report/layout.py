@@ -6,6 +6,7 @@ from typing import Any
 
 from mfmadsl.model import (
     REGISTER_BITS,
+    Fragment,
     Intrinsic,
     Location,
     Modifiers,
@@ -13,7 +14,7 @@ from mfmadsl.model import (
     source_block,
     source_lane,
 )
-from mfmadsl.report.intrinsic import intrinsic_summary
+from mfmadsl.report.intrinsic import fragment_summary, intrinsic_summary
 
 PLAIN = Modifiers()
 
@@ -38,7 +39,7 @@ def locate(
 
 
 def layout_json(
-    intrinsic: Intrinsic, operand: Operand, modifiers: Modifiers = PLAIN
+    entry: Intrinsic | Fragment, operand: Operand, modifiers: Modifiers = PLAIN
 ) -> dict[str, Any]:
     """Every element's place, in the order block, row, column.
 
@@ -62,21 +63,22 @@ def layout_json(
                     }
                 )
     return {
-        "name": intrinsic.name,
+        "name": entry.name,
         "operand": operand.name,
         "shape": [rows, columns],
-        "blocks": intrinsic.blocks,
+        "blocks": operand.layout.blocks,
         "wave": operand.layout.lanes,
         "elements": elements,
     }
 
 
-def layout_text(intrinsic: Intrinsic, operand: Operand, modifiers: Modifiers = PLAIN) -> str:
-    """The instruction in a few lines, and where the elements of one operand lie."""
+def layout_text(entry: Intrinsic | Fragment, operand: Operand, modifiers: Modifiers = PLAIN) -> str:
+    """The entry in a few lines, and where the elements of one operand lie."""
     packed = "[bits]" if operand.sparse or operand.type.bits < REGISTER_BITS else ""
     head = f"{operand.name.upper()}, each element as lane:register{packed}"
     table = layout_table(operand, modifiers)
-    return f"{intrinsic_summary(intrinsic)}\n\n{head}\n\n{table}"
+    told = fragment_summary(entry) if isinstance(entry, Fragment) else intrinsic_summary(entry)
+    return f"{told}\n\n{head}\n\n{table}"
 
 
 def layout_table(operand: Operand, modifiers: Modifiers = PLAIN) -> str:

@@ -1,0 +1,171 @@
+"""Ten GEMM kernels for B200, from one MMA to a pair of CTAs with roles; no B200 is needed.
+
+    python examples/blackwell_gemm/run.py [--sms 2] [--latency 4] [--json FILE] [--svg FILE]
+
+Every kernel is executed by the interpreter, which checks its numbers and its synchronisation, and
+is lowered for sm_100a and compiled where an nvcc is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+# Python put this script's folder here; what it imports is named from the root on.
+sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from examples.blackwell_gemm.check import Check, check
+from examples.blackwell_gemm.compile import (
+    TO_INSTALL,
+    CompileError,
+    Cubin,
+    Lowered,
+    compile_cubin,
+    find_nvcc,
+    lower,
+)
+from examples.blackwell_gemm.ladder import STEPS, Step
+from examples.blackwell_gemm.model import kib_distinct, kib_loaded, limit, share
+from examples.blackwell_gemm.plot import svg
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the run finds of a step; without an nvcc there is no cubin."""
+
+    step: Step
+    check: Check
+    lowered: Lowered
+    cubin: Cubin | None
+    latency: float
+
+    def text(self) -> str:
+        """A line of the table."""
+        held = self.cubin
+        registers = "-" if held is None else str(held.registers)
+        spills = "-" if held is None else f"{held.spill_stores}+{held.spill_loads}"
+        return (
+            f"{self.step.name:<5}{self.step.new:<22}{'right' if self.check.right else 'WRONG':<7}"
+            f"{self.lowered.threads:>5}{registers:>6}{spills:>7}{self.lowered.shared_bytes:>8}"
+            f"{kib_loaded(self.step):>7.1f}{kib_distinct(self.step):>6.1f}"
+            f"{share(self.step, self.latency):>7.0%}  {limit(self.step, self.latency)}"
+        )
+
+    def record(self) -> dict[str, object]:
+        """For programs."""
+        held = self.cubin
+        return {
+            "kernel": self.step.name,
+            "new": self.step.new,
+            "right": self.check.right,
+            "checked": list(self.check.size),
+            "error_of_allowed": self.check.worst,
+            "faults": [str(fault) for fault in self.check.faults],
+            "executed": asdict(self.check.counts),
+            "compiled": list(self.step.compile),
+            "threads": self.lowered.threads,
+            "shared_bytes": self.lowered.shared_bytes,
+            "registers": None if held is None else held.registers,
+            "spill_stores": None if held is None else held.spill_stores,
+            "spill_loads": None if held is None else held.spill_loads,
+            "kib_loaded": kib_loaded(self.step),
+            "kib_distinct": kib_distinct(self.step),
+            "share": share(self.step, self.latency),
+            "limit": limit(self.step, self.latency),
+        }
+
+
+HEAD = (
+    f"{'':<5}{'new':<22}{'':<7}{'thr.':>5}{'reg.':>6}{'spills':>7}{'shared':>8}"
+    f"{'loaded':>7}{'HBM':>6}{'MMA':>7}  limit"
+)
+LEGEND = """\
+spills: bytes of stores + loads. shared: bytes a CTA. loaded: KiB into shared memory for each
+128 x 128 x 64 of products. HBM: KiB of them that differ among all SMs' first tiles.
+MMA: of a CTA's time, what the tensor core works in, if a trip through memory takes as long as
+{latency:g} such products (a model; see README.md). limit: what it waits for otherwise."""
+
+
+def rows(sms: int, latency: float) -> Iterator[Row]:
+    """Of each step, as soon as it is known.
+
+    Raises:
+        CompileError: nvcc does not take a kernel.
+        ValueError: a kernel does not handle so many SMs.
+    """
+    nvcc = find_nvcc()
+    print(f"compiled by {nvcc}" if nvcc else f"no nvcc that knows sm_100a: {TO_INSTALL}")
+    with ThreadPoolExecutor(1) as beside:  # nvcc runs beside the interpreter
+        lowered = [lower(step.kernel(step.compile)) for step in STEPS]
+        cubins = [beside.submit(compile_cubin, x.source, nvcc) if nvcc else None for x in lowered]
+        for step, code, cubin in zip(STEPS, lowered, cubins, strict=True):
+            checked = check(step, sms)
+            yield Row(step, checked, code, cubin.result() if cubin else None, latency)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file beside its place, and rename it."""
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+def arguments() -> argparse.Namespace:
+    """Of the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--sms", type=int, default=2, help="SMs of the chip in the interpreter; 2 if not given"
+    )
+    parser.add_argument(
+        "--latency", type=float, default=4.0,
+        help="of memory in the model, in MMAs of 128 x 128 x 64; 4 if not given",
+    )  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what is printed as JSON")
+    parser.add_argument(
+        "--svg", type=Path, metavar="FILE", default=Path("blackwell_gemm.svg"),
+        help="where the plot goes; blackwell_gemm.svg if not given",
+    )  # fmt: skip
+    given = parser.parse_args()
+    if given.sms <= 0 or given.sms % 2:
+        parser.error(f"--sms takes an even number, since v9 and v10 take SMs in pairs: {given.sms}")
+    if not 0 <= given.latency <= 1000:
+        parser.error(f"--latency takes a number from 0 to 1000: {given.latency}")
+    for path in (given.json, given.svg):
+        if path is not None and not path.parent.is_dir():
+            parser.error(f"there is no folder {path.parent}")
+    return given
+
+
+def main() -> int:
+    """Execute, compile, print; 1 if a number is wrong or a kernel does not compile."""
+    given = arguments()
+    found: list[Row] = []
+    try:
+        for row in rows(given.sms, given.latency):
+            if not found:
+                print(HEAD)
+            found.append(row)
+            print(row.text(), flush=True)
+            for fault in row.check.faults:
+                print(f"     {fault}")
+    except CompileError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(LEGEND.format(latency=given.latency))
+    if given.json is not None:
+        write(given.json, json.dumps([row.record() for row in found], indent=2) + "\n")
+    try:
+        write(given.svg, svg(STEPS, given.latency))
+        print(f"the plot is in {given.svg}")
+    except ImportError:
+        print("no plot without matplotlib: pip install matplotlib")
+    return 0 if all(row.check.right for row in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
