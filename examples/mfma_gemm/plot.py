@@ -21,7 +21,7 @@ def svg(chips: Sequence[Sequence[Measured]]) -> bytes:
         import matplotlib as mpl
     except ImportError:
         raise NoPlotError(
-            "no plot: it takes matplotlib (pip install 'matplotlib>=3.10,<4')"
+            "no plot: it takes matplotlib (pip install 'matplotlib>=3.9,<4')"
         ) from None
     from matplotlib.figure import Figure
 
