@@ -20,18 +20,11 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from examples.blackwell_gemm.check import Check, check
-from examples.blackwell_gemm.compile import (
-    TO_INSTALL,
-    CompileError,
-    Cubin,
-    Lowered,
-    compile_cubin,
-    find_nvcc,
-    lower,
-)
 from examples.blackwell_gemm.ladder import STEPS, Step
+from examples.blackwell_gemm.lower import ARCH, Lowered, lower
 from examples.blackwell_gemm.model import kib_distinct, kib_loaded, limit, share
 from examples.blackwell_gemm.plot import svg
+from examples.nvcc import TO_INSTALL, Cubin, NvccError, compile_cubin, find_nvcc
 
 
 @dataclass(frozen=True)
@@ -95,14 +88,16 @@ def rows(sms: int, latency: float) -> Iterator[Row]:
     """Of each step, as soon as it is known.
 
     Raises:
-        CompileError: nvcc does not take a kernel.
+        NvccError: nvcc does not take a kernel.
         ValueError: a kernel does not handle so many SMs.
     """
     nvcc = find_nvcc()
     print(f"compiled by {nvcc}" if nvcc else f"no nvcc that knows sm_100a: {TO_INSTALL}")
     with ThreadPoolExecutor(1) as beside:  # nvcc runs beside the interpreter
         lowered = [lower(step.kernel(step.compile)) for step in STEPS]
-        cubins = [beside.submit(compile_cubin, x.source, nvcc) if nvcc else None for x in lowered]
+        cubins = [
+            beside.submit(compile_cubin, x.source, ARCH, nvcc) if nvcc else None for x in lowered
+        ]
         for step, code, cubin in zip(STEPS, lowered, cubins, strict=True):
             checked = check(step, sms)
             yield Row(step, checked, code, cubin.result() if cubin else None, latency)
@@ -153,7 +148,7 @@ def main() -> int:
             print(row.text(), flush=True)
             for fault in row.check.faults:
                 print(f"     {fault}")
-    except CompileError as error:
+    except NvccError as error:
         print(error, file=sys.stderr)
         return 1
     print(LEGEND.format(latency=given.latency))

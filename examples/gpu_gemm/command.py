@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mfmadsl
-from examples.gpu_gemm import cuda, table, tuned
+from examples.gpu_gemm import table, tuned
+from examples.gpu_gemm.cuda import CudaError
 from examples.gpu_gemm.cuda_driver import Gpu, driver_library
 from examples.gpu_gemm.ladder import CLASSIC, FULL, LADDER
 from examples.gpu_gemm.measure import SMALL, Measured, OnGpu, Plan, measure, run_on_gpu
 from examples.gpu_gemm.plot import NoPlotError, svg
 from examples.gpu_gemm.predict import main_loop
 from examples.gpu_gemm.step import Size, Step
+from examples.nvcc import TO_INSTALL, NvccError, find_nvcc
 from mfmadsl import MfmadslError
 from mfmadsl.model import ARCHITECTURES, product_of
 from mfmadsl.output import OutputError, check_output, write_file
@@ -37,8 +39,7 @@ def main(arguments: Sequence[str] | None = None, ladder: Sequence[Step] = LADDER
         for path in (asked.svg, asked.json):
             if path is not None:
                 check_output(str(path))
-        nvcc = cuda.compiler()
-        plan = Plan(asked.arch, sizes, asked.cuda_arch, nvcc, asked.jobs)
+        plan = Plan(asked.arch, sizes, asked.cuda_arch, find_nvcc(), asked.jobs)
         return _report(measure(steps, plan), plan, asked)
     except (MfmadslError, OutputError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -55,7 +56,7 @@ def _report(measured: Sequence[Measured], plan: Plan, asked: argparse.Namespace)
     gpu = None
     if any(each.source for each in measured):
         if plan.nvcc is None:
-            notes.append(f"no nvcc here, so no registers: {cuda.INSTALL}")
+            notes.append(f"no nvcc here, so no registers: {TO_INSTALL}")
         if asked.run:
             gpu = _on_gpu(measured, plan, notes)
         print(table.on_cuda(measured, plan.cuda_arch, gpu) + "\n")
@@ -90,7 +91,7 @@ def _on_gpu(measured: Sequence[Measured], plan: Plan, notes: list[str]) -> OnGpu
             notes.append("nothing is run on the GPU without nvcc")
             return None
         found = run_on_gpu(measured, plan.sizes[0], gpu, plan.nvcc)
-    except cuda.CudaError as error:
+    except (CudaError, NvccError) as error:
         notes.append(f"--run: {error}")
         return None
     if found.cublas is None:

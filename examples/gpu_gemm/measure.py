@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 from tvm.s_tir import Schedule
 
 from examples.gpu_gemm import cuda, tuned
 from examples.gpu_gemm.check import check
-from examples.gpu_gemm.cuda import Cubin, CudaError, Source
+from examples.gpu_gemm.cuda import Source
 from examples.gpu_gemm.cuda_driver import Gpu, Timed, cublas_library
 from examples.gpu_gemm.predict import Prediction, predict
 from examples.gpu_gemm.step import Size, Step
 from examples.gpu_gemm.tile import Tile
 from examples.gpu_gemm.tuned import Trial
+from examples.nvcc import Cubin, Nvcc, NvccError, compile_cubin
 
 SMALL = Size(128, 128, 64)
 """Where every step is run by the emulator."""
@@ -36,7 +36,7 @@ class Plan:
     arch: str
     sizes: tuple[Size, ...]
     cuda_arch: str = "sm_90"
-    nvcc: Path | None = None
+    nvcc: Nvcc | None = None
     jobs: int = 1
 
 
@@ -96,13 +96,13 @@ def measure(steps: Sequence[Step], plan: Plan) -> list[Measured]:
         return list(answers(_measured, looked_at))
 
 
-def run_on_gpu(measured: Sequence[Measured], size: Size, gpu: Gpu, nvcc: Path) -> OnGpu:
-    """Run and time the steps for threads. Raises CudaError for what nvcc or the driver refuses."""
+def run_on_gpu(measured: Sequence[Measured], size: Size, gpu: Gpu, nvcc: Nvcc) -> OnGpu:
+    """Run and time the steps for threads. Raises NvccError and CudaError for what is refused."""
     steps = {}
     for each in measured:
         if each.source is not None:
             made = cuda.source(_schedule(each.step, size, "", each.sizes[0].tile), gpu.arch)
-            steps[each.step.name] = gpu.run(made, cuda.compiled(made, gpu.arch, nvcc), size)
+            steps[each.step.name] = gpu.run(made, compile_cubin(made.text, gpu.arch, nvcc), size)
     library = cublas_library()
     reference = gpu.run_cublas(library, size) if library is not None else None
     return OnGpu(gpu.name, gpu.arch, size, steps, reference)
@@ -141,7 +141,7 @@ def _measured(question: tuple[Step, tuple[AtSize, ...], Plan]) -> Measured:
         return Measured(step, sizes, wrong, made, None, None)
     try:
         return Measured(
-            step, sizes, wrong, made, cuda.compiled(made, plan.cuda_arch, plan.nvcc), None
+            step, sizes, wrong, made, compile_cubin(made.text, plan.cuda_arch, plan.nvcc), None
         )
-    except CudaError as error:
+    except NvccError as error:
         return Measured(step, sizes, wrong, made, None, str(error))

@@ -46,7 +46,11 @@ def on_cuda(measured: Sequence[Measured], arch: str, gpu: OnGpu | None) -> str:
             continue
         made, cubin = each.source, each.cubin
         row = [each.step.name, _extents(made.grid), _extents(made.block)]
-        row += [f"{cubin.registers}", f"{cubin.spilled}", f"{cubin.shared}"] if cubin else ["-"] * 3
+        row += (
+            [f"{cubin.registers}", f"{cubin.spill_stores}", f"{cubin.shared}"]
+            if cubin
+            else ["-"] * 3
+        )
         if gpu:
             took = gpu.steps[each.step.name].microseconds
             share = f"{gpu.cublas.microseconds / took:.0%}" if gpu.cublas else "-"
@@ -110,7 +114,7 @@ def _step_json(each: Measured) -> dict[str, Any]:
         "cuda": None if each.source is None else {
             "grid": each.source.grid, "block": each.source.block, "refused": each.refused,
             "registers": cubin.registers if cubin else None,
-            "spilled_bytes": cubin.spilled if cubin else None,
+            "spilled_bytes": cubin.spill_stores if cubin else None,
             "shared_bytes": cubin.shared if cubin else None,
         },
     }  # fmt: skip

@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from examples.blackwell_gemm.compile import SHARED_BYTES, Lowered, lower
 from examples.blackwell_gemm.ladder import STEPS, Step
+from examples.blackwell_gemm.lower import SHARED_BYTES, Lowered, lower
 
 pytestmark = pytest.mark.xdist_group("blackwell_lower")  # one process keeps what is lowered
 

@@ -15,9 +15,10 @@ import pytest
 
 from examples.blackwell_gemm import plot, run
 from examples.blackwell_gemm.check import Check
-from examples.blackwell_gemm.compile import CompileError, Cubin, Lowered
 from examples.blackwell_gemm.interpreter import Counts, Fault, Kind
 from examples.blackwell_gemm.ladder import STEPS
+from examples.blackwell_gemm.lower import Lowered
+from examples.nvcc import Cubin, NvccError
 
 FOLDER = Path(__file__).parents[3] / "examples" / "blackwell_gemm"
 FEW = (STEPS[0], STEPS[3])
@@ -50,7 +51,7 @@ def test_without_an_nvcc_all_else_is_there(
 ) -> None:
     assert called(monkeypatch, "--json", few / "found.json") == 0
     said = capsys.readouterr().out
-    assert "no nvcc that knows sm_100a: pip install nvidia-cuda-nvcc nvidia-cuda-cccl" in said
+    assert "no nvcc that knows sm_100a: pip install '.[ladders]'" in said
     assert re.search(r"^v1 .* right +128 +- +- +32780 ", said, re.MULTILINE)
     assert "the plot is in blackwell_gemm.svg" in said
     found = json.loads((few / "found.json").read_text())
@@ -85,7 +86,7 @@ def test_a_kernel_that_does_not_compile_is_exit_1(
     few: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*_: object) -> Cubin:
-        raise CompileError("nvcc does not compile the kernel:\nso it says")
+        raise NvccError("nvcc does not compile the kernel:\nso it says")
 
     monkeypatch.setattr(run, "find_nvcc", object)
     monkeypatch.setattr(run, "lower", lambda _: LOWERED)
@@ -141,7 +142,7 @@ def test_the_readme_shows_the_table_of_the_run() -> None:
     shown = (FOLDER / "README.md").read_text()
     assert run.HEAD in shown
     for step in STEPS:
-        row = run.Row(step, RIGHT, replace(LOWERED, threads=0), Cubin(b"", 0, 0, 0), 4.0).text()
+        row = run.Row(step, RIGHT, replace(LOWERED, threads=0), Cubin(b"", 0, 0, 0, 0), 4.0).text()
         line = next(x for x in shown.splitlines() if x.startswith(f"{step.name:<5}{step.new}"))
         # Registers are the compiler's, threads and bytes the tests' of lowering.
         assert line[:34] == row[:34]

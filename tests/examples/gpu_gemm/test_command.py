@@ -12,7 +12,7 @@ import pytest
 from tvm import te
 from tvm.s_tir import Schedule
 
-from examples.gpu_gemm import coalesced, command, cuda, plot
+from examples.gpu_gemm import coalesced, command, plot
 from examples.gpu_gemm.command import main
 from examples.gpu_gemm.cuda import CudaError
 from examples.gpu_gemm.ladder import LADDER
@@ -137,12 +137,12 @@ def test_without_gpu_nvcc_and_matplotlib_it_says_so_and_goes_on(
         raise CudaError("there is no NVIDIA GPU here (libcuda.so.1 is not found)")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cuda, "compiler", lambda: None)
+    monkeypatch.setattr(command, "find_nvcc", lambda: None)
     monkeypatch.setattr(command, "driver_library", no_driver)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main([*SHORT, "--run"], [RIGHT]) == 0
     said = capsys.readouterr().out
-    assert "no nvcc here, so no registers: pip install 'nvidia-cuda-nvcc" in said
+    assert "no nvcc here, so no registers: pip install '.[ladders]'" in said
     assert "--run: there is no NVIDIA GPU here" in said
     assert "no plot: it takes matplotlib (pip install" in said
     assert "1 of 1 steps agree with NumPy" in said

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from examples.gpu_gemm.cuda import Cubin, CudaError, Source
+from examples.gpu_gemm.cuda import CudaError, Source
 from examples.gpu_gemm.cuda_driver import RUNS, WARM, Gpu
 from examples.gpu_gemm.step import Size
+from examples.nvcc import Cubin
 
 SIZE = Size(3, 4, 5)
 SOURCE = Source("", "main_kernel", ("B_ptr", "A_ptr", "C_ptr"), (2, 3, 1), (16, 8, 1))
-CUBIN = Cubin(b"\x7fELF with a \0 in it", 32, 0, 0)
+CUBIN = Cubin(b"\x7fELF with a \0 in it", 32, 0, 0, 0)
 
 
 class Driver:

@@ -1,4 +1,4 @@
-"""The cubins: what a thread of each kernel takes; and what is done without an nvcc."""
+"""nvcc: which one is taken, and what is read from what it says."""
 
 from __future__ import annotations
 
@@ -6,50 +6,38 @@ from pathlib import Path
 
 import pytest
 
-from examples.blackwell_gemm import compile as compiling
-from examples.blackwell_gemm.compile import (
-    CompileError,
-    Nvcc,
-    compile_cubin,
-    find_nvcc,
-    lower,
-    read_usage,
-)
-from examples.blackwell_gemm.ladder import STEPS, Step
-
-REGISTERS_OF_AN_SM = 65536
-SPILLING: dict[str, tuple[int, int]] = {}  # none
+from examples import nvcc as compiling
+from examples.nvcc import Nvcc, NvccError, compile_cubin, find_nvcc, read_usage
 
 NVCC = find_nvcc()
 with_nvcc = pytest.mark.skipif(NVCC is None, reason=f"no nvcc: {compiling.TO_INSTALL}")
+KERNEL = 'extern "C" __global__ void {}() {{{}}}\n'
 
 
 @with_nvcc
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_a_kernel_becomes_a_cubin_that_spills_nothing(step: Step) -> None:
+def test_a_kernel_becomes_machine_code() -> None:
     assert NVCC is not None
-    lowered = lower(step.kernel(step.compile))
-    cubin = compile_cubin(lowered.source, NVCC)
+    text = "__shared__ float a[256]; a[threadIdx.x] = 1; __syncthreads();"
+    text += "((volatile float*)0)[threadIdx.x] = a[threadIdx.x ^ 1];"
+    cubin = compile_cubin(KERNEL.format("kernel", text), "sm_90", NVCC)
     assert cubin.code.startswith(b"\x7fELF")
-    assert (cubin.spill_stores, cubin.spill_loads) == SPILLING.get(step.name, (0, 0))
-    # A fragment of 128 sums is held at once up to v8, one of 64 from v9 on.
-    assert cubin.registers <= (160 if step.cluster == 1 else 96)
-    assert cubin.registers * lowered.threads <= REGISTERS_OF_AN_SM
+    assert (cubin.spill_stores, cubin.spill_loads) == (0, 0)
+    assert 0 < cubin.registers < 32
+    assert cubin.shared == 1024
 
 
 @with_nvcc
 def test_what_nvcc_does_not_take_is_said() -> None:
     assert NVCC is not None
-    with pytest.raises(CompileError, match=r"(?s)does not compile the kernel:.*nonsense"):
-        compile_cubin('extern "C" __global__ void kernel() { nonsense; }', NVCC)
+    with pytest.raises(NvccError, match=r"(?s)does not compile the kernel for sm_90:.*nonsense"):
+        compile_cubin(KERNEL.format("kernel", "nonsense;"), "sm_90", NVCC)
 
 
 @with_nvcc
 def test_two_kernels_in_a_source_are_refused() -> None:
     assert NVCC is not None
-    one = 'extern "C" __global__ void {}() {{}}\n'
-    with pytest.raises(CompileError, match="what one kernel takes"):
-        compile_cubin(one.format("a") + one.format("b"), NVCC)
+    with pytest.raises(NvccError, match="what one kernel takes"):
+        compile_cubin(KERNEL.format("a", "") + KERNEL.format("b", ""), "sm_90", NVCC)
 
 
 def test_usage_is_read_from_what_ptxas_says() -> None:
@@ -58,12 +46,33 @@ def test_usage_is_read_from_what_ptxas_says() -> None:
         "    96 bytes stack frame, 80 bytes spill stores, 76 bytes spill loads\n"
         "ptxas info    : Used 168 registers, used 2 barriers, 96 bytes cumulative stack size\n"
     )
-    assert read_usage(said) == (168, 80, 76)
+    assert read_usage(said) == (168, 80, 76, 0)
+
+
+def test_static_shared_memory_is_told_where_there_is_some() -> None:
+    said = (
+        "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        "ptxas info    : Used 32 registers, used 1 barriers, 4096 bytes smem, 380 bytes cmem[0]\n"
+    )
+    assert read_usage(said) == (32, 0, 0, 4096)
 
 
 def test_silence_is_no_usage() -> None:
-    with pytest.raises(CompileError, match="does not say"):
+    with pytest.raises(NvccError, match="does not say"):
         read_usage("")
+
+
+@with_nvcc
+def test_an_architecture_that_it_does_not_know_is_said() -> None:
+    assert NVCC is not None
+    with pytest.raises(NvccError, match=r"(?s)does not compile the kernel for sm_11:.*sm_11"):
+        compile_cubin(KERNEL.format("kernel", ""), "sm_11", NVCC)
+
+
+def test_a_compiler_that_does_not_run_is_said() -> None:
+    nowhere = Nvcc(Path("/nowhere/nvcc"), (), (13, 0))
+    with pytest.raises(NvccError, match=r"nvcc 13\.0 did not run"):
+        compile_cubin(KERNEL.format("kernel", ""), "sm_90", nowhere)
 
 
 def script(folder: Path, version: str) -> Path:
