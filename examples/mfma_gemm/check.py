@@ -13,7 +13,7 @@ from mfmadsl import EmulationError, Kernel
 
 Array: TypeAlias = npt.NDArray[Any]
 
-SMALL = Size(272, 328, 200)
+SMALL = Size(270, 328, 200)
 """Where every step is run: several tiles along M and N, and edges of all three extents."""
 
 

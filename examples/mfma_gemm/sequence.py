@@ -88,7 +88,7 @@ def _runs(body: Sequence[Instruction]) -> list[Run]:
             found = _COUNTER.findall(instruction.text)
             counters = tuple((name, (int(number),)) for name, number in found)
             runs.append(Run(instruction.name, 1, 1, counters))
-        elif runs and runs[-1].name == _name(instruction):
+        elif runs and runs[-1].name == _name(instruction) != "s_barrier":
             runs[-1] = Run(runs[-1].name, runs[-1].least + 1, runs[-1].most + 1)
         else:
             runs.append(Run(_name(instruction), 1, 1))

@@ -14,6 +14,8 @@ FRAME = """
 kernel:
 {body}
 \ts_endpgm
+\t.amdhsa_kernel kernel
+\t.end_amdhsa_kernel
 """
 MFMA = "v_mfma_f32_32x32x8_f16 a[0:15], v[0:1], v[2:3], a[0:15]"
 READ = "ds_read_b128 v[0:3], v4"

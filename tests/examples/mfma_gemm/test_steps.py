@@ -1,9 +1,10 @@
-"""Each step is one change of a tiling, computes a product, and its main loop is what it promises."""
+"""Each step is one change of a tiling and computes a product; its main loop is what it says."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def loop_of(arch: str, name: str) -> list[str]:
 @pytest.mark.parametrize("arch", CHIPS)
 def test_each_step_changes_the_one_before_by_what_it_says(arch: str) -> None:
     steps = ladder(arch)
-    for before, step in zip(steps, steps[1:], strict=False):
+    for before, step in pairwise(steps):
         change = (ON_GFX950 if arch == "gfx950" else {}).get(step.name, CHANGES[step.name])
         assert step.tiling == replace(before.tiling, **change), step.name
         old = asdict(before.tiling)
@@ -88,7 +89,7 @@ def test_the_size_of_the_check_has_edges_and_several_tiles() -> None:
         rows, columns = step.tiling.block
         assert SMALL.m > rows
         assert SMALL.n > columns
-        assert SMALL.m % rows and SMALL.n % columns and SMALL.k % step.tiling.k_step
+        assert all((SMALL.m % rows, SMALL.n % columns, SMALL.k % step.tiling.k_step))
         assert SMALL.k > 2 * step.tiling.k_step
 
 
@@ -105,9 +106,7 @@ def test_persistent_workgroups_walk_over_more_tiles_than_there_are_of_them(arch:
     assert step.tiling.persistent
     instruction = {"gfx942": "mfma_f32_16x16x16_f16", "gfx950": "mfma_f32_16x16x32_f16"}[arch]
     pack = 2 if arch == "gfx942" else 1
-    small = replace(
-        step.tiling, block=(32, 32), waves=(2, 1), instruction=instruction, k_pack=pack
-    )
+    small = replace(step.tiling, block=(32, 32), waves=(2, 1), instruction=instruction, k_pack=pack)
     size = Size(32 * 20, 32 * 16, 136)
     kernel = replace(step, tiling=small).kernel(size)
     assert kernel.grid[0] < 20 * 16
