@@ -9,7 +9,7 @@ unit, and knows both (docs/emulator.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,9 +21,8 @@ from tvm.tirx import Evaluate
 import mfmadsl
 from benchmarks.gemm.case import ORDER_NAMES, Case
 from benchmarks.gemm.loop import measure
-from mfmadsl.passes import device, landing, parts, pipeline, traffic, turns
-from mfmadsl.passes.order import Piece
-from mfmadsl.schedule import Tiling, stage
+from mfmadsl.passes import device, landing, pipeline, traffic
+from mfmadsl.schedule import Tiling
 
 SIZES = {"gfx942": (4096, 4864, 4096), "gfx950": (4096, 4096, 4096)}
 """Products of which tiles of 256x256 fill a chip."""
@@ -39,12 +38,6 @@ class Variant:
     patched: Callable[[], Any] = nullcontext
 
 
-def in_a_burst(computing: Sequence[Any], others: Sequence[Piece], slack: int = 0) -> list[Any]:
-    """In place of `order.spread`: all others first."""
-    del slack
-    return [*(s for piece in others for s in piece.statements), *computing]
-
-
 def nothing(*_: Any) -> Evaluate:
     """In place of a hint to LLVM, or of a wait."""
     return Evaluate(tirx.const(0, "int32"))
@@ -53,19 +46,6 @@ def nothing(*_: Any) -> Evaluate:
 def none(*_: Any) -> list[Any]:
     """In place of the sums that are filled ahead of the loop."""
     return []
-
-
-def never(*_: Any) -> bool:
-    """In place of whether a chip has reads that turn rows around."""
-    return False
-
-
-def burst() -> ExitStack:
-    """Moves in a burst, in all of the loops that there are."""
-    stack = ExitStack()
-    for module in (turns, parts):
-        stack.enter_context(patch.object(module, "spread", in_a_burst))
-    return stack
 
 
 def waits_of_llvm(straight: bool) -> ExitStack:
@@ -88,8 +68,7 @@ def no_halves() -> Any:
 
 FULL = Variant("the kernel")
 COMMON = [
-    Variant("LLVM orders the loop", patched=lambda: patch.object(device, "keep_order", nothing)),
-    Variant("reads and moves in a burst", patched=burst),
+    Variant("LLVM orders the loop", lambda t: replace(t, overlap="fragments")),
     Variant("LLVM fills the sums", patched=lambda: patch.object(pipeline, "fills_at_end", none)),
     Variant("no swizzle", lambda t: replace(t, swizzle=False)),
     Variant("64 bytes of K a step", lambda t: replace(t, k_step=t.k_step // 2)),
@@ -98,6 +77,8 @@ OF_CASE = {
     "gfx942.f16.bt": [
         Variant("LLVM waits before each use", patched=lambda: waits_of_llvm(False)),
         Variant("no k-packing", lambda t: replace(t, k_pack=1)),
+        Variant("only loads ahead", lambda t: replace(t, overlap="loads")),
+        Variant("nothing ahead", lambda t: replace(t, overlap="nothing")),
         Variant("128x128 tiles", lambda t: replace(t, block=(128, 128), waves=(2, 2))),
     ],
     "gfx942.f16.kn": [
@@ -110,8 +91,7 @@ OF_CASE = {
         Variant("one tile in the LDS, through registers", lambda t: replace(t, stages=1)),
         Variant(
             "that, and no transposing reads",
-            lambda t: replace(t, stages=1),
-            lambda: patch.object(stage, "reads_turned", never),
+            lambda t: replace(t, stages=1, transposing_reads=False),
         ),
     ],
 }

@@ -17,10 +17,12 @@ SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 
 # Fields of `Tiling`, whose module imports TVM; `instruction` is --intrinsic.
 _PAIRS = ("block", "waves")
-_FLAGS = ("swizzle", "persistent")
+_FLAGS = ("swizzle", "persistent", "transposing_reads")
 _NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
 _DIGITS = 9  # of a number in a tiling: no chip has room for more
-TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS)
+WORDS = {"overlap": ("nothing", "loads", "fragments", "all")}
+"""Fields of a tiling that have one of some words, and which."""
+TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS, *WORDS)
 
 EXTENT = click.IntRange(1, 2**31 - 1)
 """M, N, K and the batch: beyond it no index of a kernel reaches."""
@@ -68,6 +70,12 @@ def _change(text: str) -> tuple[str, Any]:
         if value.lower() not in flags:
             raise click.UsageError(f"--tiling {name}: {value!r} is neither yes nor no")
         return name, flags[value.lower()]
+    if name in WORDS:
+        if value not in WORDS[name]:
+            raise click.UsageError(
+                f"--tiling {name}: {clipped(value)!r} is none of {', '.join(WORDS[name])}"
+            )
+        return name, value
     parts = [x for x in value.split("x") if x.isascii() and x.isdigit()]
     if any(len(x.lstrip("0")) > _DIGITS for x in parts):
         raise click.UsageError(

@@ -14,6 +14,14 @@ PIPELINE = "mfmadsl.pipeline"
 SWIZZLE = "mfmadsl.swizzle"
 """The annotation of a loop that says 0 if its tiles are to lie in the LDS as they are."""
 
+OVERLAP = "mfmadsl.overlap"
+"""The annotation of a loop that says what comes while the matrix cores work, one of `OVERLAPS`."""
+
+OVERLAPS = ("nothing", "loads", "fragments", "all")
+"""What comes while the matrix cores work, each with those before it: the next turn's loads from
+memory, the next register step's fragments from the LDS, and all of that among the matrix
+instructions, in an order that LLVM keeps. `all` is what a loop gets that says nothing."""
+
 EDGES = "mfmadsl.edges"
 """The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
 hold anything, because nobody looks at what becomes of them. The edge is the outermost condition of
@@ -30,14 +38,19 @@ _NUMBERS = {
 
 def check_annotations(function: PrimFunc) -> None:
     """Raise LoweringError for an annotation of the project's that says nothing to a pass."""
-    found: list[tuple[str, Expr]] = []
+    loops: list[dict[str, Expr]] = []
 
     def loop(node: For) -> None:
-        found.extend((str(key), value) for key, value in (node.annotations or {}).items())
+        loops.append({str(key): value for key, value in (node.annotations or {}).items()})
 
     tvm_ffi.structural_walk(function.body, (For, loop))
-    for name, value in found:
-        if name == EDGES:
+    for name, value in [each for own in loops for each in own.items()]:
+        if name == OVERLAP:
+            if word(value) not in OVERLAPS:
+                raise LoweringError(
+                    f"annotation {name}: is one of {', '.join(OVERLAPS)}, not {value}"
+                )
+        elif name == EDGES:
             if not isinstance(value, str | ir.StringImm):
                 raise LoweringError(f"annotation {name}: is names of tiles, not {value}")
         elif name in _NUMBERS:
@@ -49,5 +62,21 @@ def check_annotations(function: PrimFunc) -> None:
                 limit = f"{least} or {most}" if few else f"a number from {least} to {highest}"
                 raise LoweringError(f"annotation {name}: is {limit}, not {value}")
         elif name.startswith("mfmadsl."):
-            known = ", ".join([*_NUMBERS, EDGES])
+            known = ", ".join([*_NUMBERS, EDGES, OVERLAP])
             raise LoweringError(f"no annotation is called {name}: there are {known}")
+    for own in loops:
+        if OVERLAP in own:
+            _check_overlap(word(own[OVERLAP]), own.get(PIPELINE))
+
+
+def _check_overlap(overlap: str, stages: Expr | None) -> None:
+    """It goes with a pipeline; one of a single place, if no fragments are read ahead."""
+    if stages is None:
+        raise LoweringError(f"annotation {OVERLAP}: stands on the loop of {PIPELINE} only")
+    if overlap in OVERLAPS[:2] and int(stages) != 1:
+        raise LoweringError(f'annotation {OVERLAP}: "{overlap}" needs {PIPELINE} of 1')
+
+
+def word(value: Expr | str) -> str:
+    """The text of an annotation, if it is one."""
+    return str(value.value) if isinstance(value, ir.StringImm) else str(value)

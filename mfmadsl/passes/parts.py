@@ -13,6 +13,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes import device
+from mfmadsl.passes.annotation import OVERLAPS
 from mfmadsl.passes.expression import Node, constant, substitute
 from mfmadsl.passes.fetch import Fetch
 from mfmadsl.passes.fill import filled_here
@@ -27,13 +28,15 @@ Tiles = dict[int, Buffer]
 class Parts:
     """The parts of a loop. `again`: the kernel may come by several times.
 
-    `fills` are the stores ahead of it that put zeros into sums.
+    `fills` are the stores ahead of it that put zeros into sums, and `overlap` says what comes while
+    the matrix cores work.
     """
 
     traffic: Traffic
     stages: int
     again: bool
     fills: tuple[BufferStore, ...] = ()
+    overlap: str = OVERLAPS[-1]
 
     @property
     def loop(self) -> For:
@@ -67,9 +70,19 @@ class Parts:
         """That of the last register step, in which there is most to do besides."""
         return pace_of(self.traffic.steps[-1][1], self.chip)
 
-    def spread(self, computing: Sequence[BufferStore], others: Sequence[Piece]) -> list[Stmt]:
-        """The others under the computing, such that what is read is there when it is needed."""
-        return spread(computing, others, self.pace.slack)
+    @property
+    def ordered(self) -> bool:
+        """Whether LLVM is to keep our order."""
+        return self.overlap == "all"
+
+    def spread(
+        self, computing: Sequence[BufferStore], others: Sequence[Piece], slack: int | None = None
+    ) -> list[Stmt]:
+        """The others under the computing, such that what is read is there when it is needed; ahead
+        of it, for LLVM to order, where that is asked for."""
+        if not self.ordered:
+            return [*(s for piece in others for s in piece.statements), *computing]
+        return spread(computing, others, self.pace.slack if slack is None else slack)
 
     def number(self, x: int) -> Expr:
         """A constant of that type."""

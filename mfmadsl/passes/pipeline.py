@@ -22,7 +22,7 @@ from tvm.tirx import (
 )
 
 from mfmadsl.model import Architecture
-from mfmadsl.passes.annotation import PIPELINE
+from mfmadsl.passes.annotation import OVERLAP, OVERLAPS, PIPELINE, word
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import constant
 from mfmadsl.passes.fill import fills_at_end
@@ -63,9 +63,10 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
         if isinstance(statement, For):
             if PIPELINE in (statement.annotations or {}):
                 stages = int(statement.annotations[PIPELINE])
+                overlap = word(statement.annotations.get(OVERLAP, OVERLAPS[-1]))
                 try:
                     traffic = Traffic(kernel, statement, stages)
-                    rewritten = Turns(traffic, stages, again, tuple(fills)).emit()
+                    rewritten = Turns(traffic, stages, again, tuple(fills), overlap).emit()
                 except NotUnderstoodError as left:
                     remarks.append(f"loop `{statement.loop_var.name}` is left as it is: {left}")
                     return statement

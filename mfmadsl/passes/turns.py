@@ -39,7 +39,7 @@ from tvm.tirx import (
 from mfmadsl.passes import device
 from mfmadsl.passes.direct_turns import direct_turns
 from mfmadsl.passes.expression import constant
-from mfmadsl.passes.order import Piece, spread
+from mfmadsl.passes.order import Piece
 from mfmadsl.passes.parts import Parts, Tiles
 
 
@@ -49,7 +49,9 @@ class Turns(Parts):
 
     def emit(self) -> SeqStmt:
         """The statements that stand in place of the loop."""
-        if len(self.traffic.steps) == 1:
+        if self.overlap == "loads":
+            body = self._loads_ahead()
+        elif len(self.traffic.steps) == 1 or self.overlap == "nothing":
             body = self._in_turn()
         elif self.traffic.direct and self.traffic.landing and not self.always:
             body = direct_turns(self, self.traffic.landing, self.traffic.direct)
@@ -75,12 +77,15 @@ class Turns(Parts):
         return own
 
     def _in_turn(self) -> list[Stmt]:
-        """A loop of one register step, too little to read ahead."""
+        """Each thing after the other: of one register step, too little to read ahead, or because
+        that is asked for."""
 
         def worked(t: Expr, is_last: bool) -> list[Stmt]:
-            reads = [s for p in self.reads_of(0, self.turn(t), {}) for s in p.statements]
-            stored = self.stored(self.turn(t), is_last)
-            return [*stored, device.barrier(), *reads, *self.computing(0, self.turn(t))]
+            return [
+                *self.stored(self.turn(t), is_last),
+                device.barrier(),
+                *self._read_and_computed(self.turn(t)),
+            ]
 
         zero, t = self.number(0), Var("turn", self.dtype)
         fetched = self.fetched(self.turn(zero), True)
@@ -90,6 +95,37 @@ class Turns(Parts):
             body = SeqStmt([*fetched, device.barrier(), *worked(t + 1, False)])
             out.append(For(t, zero, self.last, ForKind.SERIAL, body))
         return out
+
+    def _read_and_computed(self, k: Expr) -> list[Stmt]:
+        """Each register step with the reads of its own fragments."""
+        return [
+            statement
+            for step in range(len(self.traffic.steps))
+            for statement in (
+                *(s for p in self.reads_of(step, k, {}) for s in p.statements),
+                *self.computing(step, k),
+            )
+        ]
+
+    def _loads_ahead(self) -> list[Stmt]:
+        """Turns with the next one's loads under way, and nothing else ahead."""
+        zero, t = self.number(0), Var("turn", self.dtype)
+        first = self.turn(zero)
+        out = [*self.entry(), *self.fetched(first, True), *self.filled(), *self.stored(first, True)]
+        if constant(self.last) != 0:
+            ahead = self.turn(tirx.min(t + 2, self.last))
+            turn = [
+                *self._read_and_computed(self.turn(t)),
+                device.barrier(),
+                *self.stored(self.turn(t + 1), False),
+                *self.fetched(ahead, False),
+                device.barrier(),
+            ]
+            out += [*self.fetched(self._second(), False), device.barrier()]
+            out.append(For(t, zero, self.last, ForKind.SERIAL, SeqStmt(turn)))
+        else:
+            out.append(device.barrier())
+        return [*out, *self._read_and_computed(self.turn(self.last))]
 
     def _inner(self, k: Expr, tiles: Tiles, moves: Sequence[Piece] = ()) -> list[Stmt]:
         """All register steps but the last."""
@@ -135,7 +171,7 @@ class Turns(Parts):
             *self._inner(t, {}),
             device.wait_for_lds(self.chip),
             device.barrier(),
-            *spread(products[:cut], moves, self.pace.put_slack),
+            *self.spread(products[:cut], moves, self.pace.put_slack),
             device.barrier(),
             *self.spread(products[cut:], reads),
         ]  # fmt: skip

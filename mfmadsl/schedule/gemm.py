@@ -14,7 +14,16 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_type
 from mfmadsl.model import DEFAULT_ARCH, Architecture, Intrinsic, architecture, unscaled
-from mfmadsl.passes.annotation import DIES, EDGES, GROUP, PIPELINE, SWIZZLE, WORKGROUPS
+from mfmadsl.passes.annotation import (
+    DIES,
+    EDGES,
+    GROUP,
+    OVERLAP,
+    OVERLAPS,
+    PIPELINE,
+    SWIZZLE,
+    WORKGROUPS,
+)
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.choice import Shape, default_tiling, equally_fast
 from mfmadsl.schedule.columns import Columns, columns_of, lies_across, take_in_turn
@@ -205,9 +214,8 @@ class _Builder:
     def _columns(self, total: SBlockRV | None, tile: ModuleType) -> Columns:
         """The order in which tiles take columns of C: in turn only what they store as it is."""
         own, tiling = self.product.memory, self.tiling
-        turned = own[1].axis == "j" and reads_turned(
-            self.chip, _bytes(self.product.types[1]), tiling.block[1]
-        )
+        turned = own[1].axis == "j" and tiling.transposing_reads
+        turned = turned and reads_turned(self.chip, _bytes(self.product.types[1]), tiling.block[1])
         if total is not None or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
             return Columns(tile.N, 1)
         columns = number(self.product.extents[2])
@@ -292,6 +300,8 @@ class _Builder:
             # Rows of C past the edge are not stored.
             sch.annotate(k_step, EDGES, " ".join(padded))
         sch.annotate(k_step, PIPELINE, tiling.stages)
+        if tiling.overlap != OVERLAPS[-1]:
+            sch.annotate(k_step, OVERLAP, tiling.overlap)
         if not tiling.swizzle:
             sch.annotate(k_step, SWIZZLE, 0)
         sch.annotate(k_step, GROUP, tiling.group)

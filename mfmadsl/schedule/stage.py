@@ -62,7 +62,8 @@ def copy_to_lds(
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
     threads = tiling.wave_count * chip.wave_size
     straight = tiling.stages > 1 and chip.wide_loads_to_lds
-    turned = memory.axis in ("i", "j") and blocks == 1 and reads_turned(chip, size, counts[0])
+    turned = memory.axis in ("i", "j") and blocks == 1 and tiling.transposing_reads
+    turned = turned and reads_turned(chip, size, counts[0])
     if turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)

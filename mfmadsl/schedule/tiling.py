@@ -7,6 +7,7 @@ from math import ceil, prod
 
 from mfmadsl.argument import check_flag, check_integer, check_list
 from mfmadsl.model import Architecture, Intrinsic, Operand
+from mfmadsl.passes.annotation import OVERLAPS
 from mfmadsl.passes.halves import LEAST
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.limits import check_lds, check_threads
@@ -43,8 +44,15 @@ class Tiling:
     many tiles of each operand there are in the LDS: while one is multiplied, the others are on
     their way. `split_k` workgroups share a tile's K; `persistent` workgroups walk over the tiles,
     which follow each other in blocks of `group` rows. Of each step of K `k_waves` times as many
-    waves take a part, and add up their sums in the LDS at the end. An instruction of several blocks
-    multiplies as many matrices of a batch: `block`, `waves` and `k_step` are those of each of them.
+    waves take a part, and add up their sums in the LDS at the end.
+
+    `overlap` says what comes while the matrix cores work: `nothing`; the next step's `loads` from
+    memory; with those the next register step's `fragments` from the LDS; or `all` of it, spread
+    among the matrix instructions. `transposing_reads` are those in which lanes exchange elements,
+    where the chip has them.
+
+    An instruction of several blocks multiplies as many matrices of a batch: `block`, `waves` and
+    `k_step` are those of each of them.
     """
 
     block: tuple[int, int]
@@ -58,6 +66,8 @@ class Tiling:
     persistent: bool = False
     group: int = 8
     k_waves: int = 1
+    overlap: str = "all"
+    transposing_reads: bool = True
 
     @property
     def wave_count(self) -> int:
@@ -236,6 +246,10 @@ def _check_k_waves(tiling: Tiling, intrinsic: Intrinsic, least: int) -> None:
 def check_values(tiling: Tiling) -> None:
     """Raise ScheduleError for values that are wrong whatever the instruction and the chip."""
     _check_types(tiling)
+    if tiling.overlap not in OVERLAPS:
+        raise _illegal(f"overlap: {tiling.overlap!r} is none of {', '.join(OVERLAPS)}")
+    if tiling.overlap in OVERLAPS[:2] and tiling.stages != 1:
+        raise _illegal(f"overlap={tiling.overlap} has one stage, not {tiling.stages}")
     for size in tiling.block:
         if size < 1:
             raise _illegal(f"block: {size} is no positive number")
@@ -270,7 +284,7 @@ def _check_types(tiling: Tiling) -> None:
             raise _illegal(f"{name}: is a pair of numbers, M before N, not {len(pair)}")
         for value in pair:
             check_integer(f"tiling: {name}", value)
-    for name in ("swizzle", "persistent"):
+    for name in ("swizzle", "persistent", "transposing_reads"):
         check_flag(f"tiling: {name}", getattr(tiling, name))
     for name in ("k_step", "k_pack", "stages", "split_k", "group", "k_waves"):
         check_integer(f"tiling: {name}", getattr(tiling, name))

@@ -11,10 +11,11 @@ import jsonschema
 import numpy as np
 import pytest
 
-from mfmadsl.cli.gemm_options import DTYPES, SUM_DTYPES, TILING_FIELDS
+from mfmadsl.cli.gemm_options import DTYPES, SUM_DTYPES, TILING_FIELDS, WORDS
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.epilogue import STEPS
 from mfmadsl.model import ELEMENT_TYPES
+from mfmadsl.passes.annotation import OVERLAPS
 from mfmadsl.report import json_schema
 from mfmadsl.schedule import Tiling
 from tests.cli.command import run, spec
@@ -73,6 +74,25 @@ def test_the_tiling_is_changed_field_by_field() -> None:
     assert plain["lds_bytes"] > changed["lds_bytes"] >= (32 + 64) * 32 * 2
 
 
+def test_the_words_of_overlap_are_those_of_the_code() -> None:
+    assert WORDS == {"overlap": OVERLAPS}
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS)
+def test_what_comes_meanwhile_is_chosen(overlap: str) -> None:
+    asked = [*LARGE_TILE, "-k", 200, "--tiling", "block=32x64", "--tiling", f"overlap={overlap}"]
+    result = run(*asked, "--emulate")
+    assert result.exit_code == 0, result.output
+    assert "agrees with NumPy in float64" in result.output
+
+
+def test_reads_transpose_unless_that_is_declined() -> None:
+    """On gfx950, of B as K x N, of 16-bit elements."""
+    asked = ["gemm", "--arch", "gfx950", "-m", 64, "-n", 64, "-k", 64, "--emit", "asm"]
+    assert "ds_read_b64_tr_b16" in run(*asked).stdout
+    assert "_tr_b" not in run(*asked, "--tiling", "transposing_reads=no").stdout
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -83,6 +103,10 @@ def test_the_tiling_is_changed_field_by_field() -> None:
         (["--tiling", "k_step=1000000000"], 2, "'1000000000' has more than 9 digits"),
         (["--tiling", "k_step=99999999999999999999"], 2, "has more than 9 digits"),
         (["--tiling", "swizzle=maybe"], 2, "'maybe' is neither yes nor no"),
+        (["--tiling", "transposing_reads=maybe"], 2, "'maybe' is neither yes nor no"),
+        (["--tiling", "overlap=some"], 2, "'some' is none of nothing, loads, fragments, all"),
+        (["--tiling", "overlap"], 2, "'overlap' is not FIELD=VALUE"),
+        (["--tiling", "overlap=loads", "--tiling", "stages=2"], 1, "overlap=loads has one stage"),
         (["--tiling", "instruction=x"], 2, "give --intrinsic instead"),
         (["--tiling", "block=97x64"], 1, "tiling: 97 of M for"),
         (["--tiling", "waves=3x1"], 1, "tiling: waves: 3 is no power of two"),
