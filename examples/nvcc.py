@@ -67,7 +67,12 @@ def compile_cubin(source: str, arch: str, nvcc: Nvcc) -> Cubin:
         ]  # fmt: skip
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_SECONDS, check=False
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_SECONDS,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NvccError(f"{nvcc} did not run: {error}") from None
@@ -108,8 +113,11 @@ def _of_path() -> list[tuple[Path, tuple[Path, ...]]]:
 def _version(path: Path) -> tuple[int, int] | None:
     """None if it does not run."""
     try:
-        done = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)
-    except OSError:
+        done = subprocess.run(
+            [str(path), "--version"],
+            capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(r"release (\d+)\.(\d+)", done.stdout)
     return None if found is None else (int(found[1]), int(found[2]))

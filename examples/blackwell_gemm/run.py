@@ -20,11 +20,14 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from examples.blackwell_gemm.check import Check, check
+from examples.blackwell_gemm.kernels.problem import SMS
 from examples.blackwell_gemm.ladder import STEPS, Step
 from examples.blackwell_gemm.lower import ARCH, Lowered, lower
 from examples.blackwell_gemm.model import kib_distinct, kib_loaded, limit, share
 from examples.blackwell_gemm.plot import svg
 from examples.nvcc import TO_INSTALL, Cubin, NvccError, compile_cubin, find_nvcc
+from examples.process import exit_code
+from mfmadsl.output import OutputError, check_output, write_file
 
 
 @dataclass(frozen=True)
@@ -98,16 +101,12 @@ def rows(sms: int, latency: float) -> Iterator[Row]:
         cubins = [
             beside.submit(compile_cubin, x.source, ARCH, nvcc) if nvcc else None for x in lowered
         ]
-        for step, code, cubin in zip(STEPS, lowered, cubins, strict=True):
-            checked = check(step, sms)
-            yield Row(step, checked, code, cubin.result() if cubin else None, latency)
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file beside its place, and rename it."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text)
-    beside.replace(path)
+        try:
+            for step, code, cubin in zip(STEPS, lowered, cubins, strict=True):
+                checked = check(step, sms)
+                yield Row(step, checked, code, cubin.result() if cubin else None, latency)
+        finally:
+            beside.shutdown(wait=False, cancel_futures=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -126,13 +125,17 @@ def arguments() -> argparse.Namespace:
         help="where the plot goes; blackwell_gemm.svg if not given",
     )  # fmt: skip
     given = parser.parse_args()
-    if given.sms <= 0 or given.sms % 2:
-        parser.error(f"--sms takes an even number, since v9 and v10 take SMs in pairs: {given.sms}")
+    if given.sms not in range(2, SMS + 1, 2):
+        parser.error(
+            f"--sms takes 2 to {SMS}, an even number, since v9 and v10 take pairs: {given.sms}"
+        )
     if not 0 <= given.latency <= 1000:
         parser.error(f"--latency takes a number from 0 to 1000: {given.latency}")
     for path in (given.json, given.svg):
         if path is not None and not path.parent.is_dir():
             parser.error(f"there is no folder {path.parent}")
+    if given.json == given.svg:
+        parser.error(f"--json and --svg are both {given.json}")
     return given
 
 
@@ -141,6 +144,9 @@ def main() -> int:
     given = arguments()
     found: list[Row] = []
     try:
+        for path in (given.json, given.svg):
+            if path is not None:
+                check_output(str(path))
         for row in rows(given.sms, given.latency):
             if not found:
                 print(HEAD)
@@ -148,14 +154,15 @@ def main() -> int:
             print(row.text(), flush=True)
             for fault in row.check.faults:
                 print(f"     {fault}")
-    except NvccError as error:
+    except (NvccError, OutputError) as error:
         print(error, file=sys.stderr)
         return 1
     print(LEGEND.format(latency=given.latency))
     if given.json is not None:
-        write(given.json, json.dumps([row.record() for row in found], indent=2) + "\n")
+        text = json.dumps([row.record() for row in found], indent=2) + "\n"
+        write_file(given.json, text.encode())
     try:
-        write(given.svg, svg(STEPS, given.latency))
+        write_file(given.svg, svg(STEPS, given.latency).encode())
         print(f"the plot is in {given.svg}")
     except ImportError:
         print("no plot without matplotlib: pip install matplotlib")
@@ -163,4 +170,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -44,6 +44,9 @@ def main(arguments: Sequence[str] | None = None, ladder: Sequence[Step] = LADDER
     except (MfmadslError, OutputError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except MemoryError:
+        print("error: the memory does not hold matrices of that size", file=sys.stderr)
+        return 1
 
 
 def _report(measured: Sequence[Measured], plan: Plan, asked: argparse.Namespace) -> int:

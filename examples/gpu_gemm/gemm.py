@@ -9,7 +9,7 @@ from examples.gpu_gemm.step import Size
 
 
 def schedule(size: Size, arch: str, dtype: str = "float32") -> Schedule:
-    """Swizzles, k-packing, loads under matrix instructions, split K, the dies' order."""
+    """Swizzles, k-packing, loads under matrix instructions, the dies' order."""
     workload = mfmadsl.matmul(size.m, size.n, size.k, dtype, "float32")
     return mfmadsl.gemm_schedule(workload, arch=arch)
 

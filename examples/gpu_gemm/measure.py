@@ -21,6 +21,7 @@ from examples.gpu_gemm.step import Size, Step
 from examples.gpu_gemm.tile import Tile
 from examples.gpu_gemm.tuned import Trial
 from examples.nvcc import Cubin, Nvcc, NvccError, compile_cubin
+from examples.process import leave_interrupts
 
 SMALL = Size(128, 128, 64)
 """Where every step is run by the emulator."""
@@ -115,7 +116,9 @@ def _answering(jobs: int) -> Iterator[Callable[..., Iterable[Any]]]:
         yield map
         return
     # A fork would share TVM's threads, so that each process starts anew.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=leave_interrupts
+    ) as pool:
         yield pool.map
 
 

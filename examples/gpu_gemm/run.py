@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `examples`, and mfmadsl beside it
 
 from examples.gpu_gemm.command import main
+from examples.process import exit_code
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -51,6 +51,9 @@ def main(arguments: Sequence[str] | None = None, steps: Sequence[Step] | None = 
     except (MfmadslError, OutputError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except MemoryError:
+        print("error: the memory does not hold matrices of that size", file=sys.stderr)
+        return 1
 
 
 def _report(chips: Sequence[Sequence[Measured]], asked: argparse.Namespace) -> int:

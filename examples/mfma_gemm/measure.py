@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from examples.mfma_gemm.check import SMALL, check
 from examples.mfma_gemm.predict import Prediction, predict
 from examples.mfma_gemm.step import Size, Step
+from examples.process import leave_interrupts
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ def measure(
     # Of a persistent kernel the profiler follows a workgroup over all of its tiles: first things.
     longest = sorted(questions, key=lambda each: not each.step.tiling.persistent)
     # A fork would share TVM's threads, so that each process starts anew.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=leave_interrupts
+    ) as pool:
         found = {each.step: each for each in pool.map(_measured, longest)}
     return [found[step] for step in steps]
 

@@ -16,8 +16,8 @@ class Prediction:
     """A step at a size.
 
     `microseconds` and `tflops` are of the whole chip, at the clock that its power allows. `rate` is
-    multiply-adds a cycle and compute unit of the whole chip, if it kept its highest clock; `alone`
-    those of one compute unit whose loads all hit the L2. `limit` is the profiler's word for what
+    multiply-adds a cycle of that clock and compute unit, and `alone` those of one compute unit
+    whose loads all hit the L2. `limit` is the profiler's word for what
     takes most of the chip's time, `share` of it, and `waits` what it says of one compute unit, the
     most important first. Registers are those of a lane, `spilled` those of them that went to
     memory, `lds_bytes` is of a workgroup, and `resident` workgroups fit into a compute unit at

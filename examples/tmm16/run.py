@@ -25,6 +25,7 @@ from tvm.target.codegen import llvm_get_system_cpu
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `examples`
 
+from examples.process import exit_code
 from examples.tmm16.blocked import blocked
 from examples.tmm16.decomposed import decomposed
 from examples.tmm16.scopes import scoped
@@ -131,4 +132,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

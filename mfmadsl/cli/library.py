@@ -136,6 +136,8 @@ def compile_command(
         fail(str(error))
     for path in paths:
         click.echo(bytes(path))  # as it is, even if it is no text
+    if not texts:
+        click.echo("no module is made: reads and fragments are described only", err=True)
 
 
 @click.command("list")

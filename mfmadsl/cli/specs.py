@@ -131,11 +131,16 @@ def find(
     if search and spec is None:
         raise click.UsageError("-I needs --spec: where is what `use` names looked for?")
     if spec is not None:
-        found = [entry for entry in load_all([spec], search) if isinstance(entry, Intrinsic)]
+        every = load_all([spec], search)
+        found = [entry for entry in every if isinstance(entry, Intrinsic)]
         named = [intrinsic for intrinsic in found if intrinsic.is_called(name)]
         for intrinsic in [i for i in named if arch is None or arch in i.chips] or named:
             return intrinsic
-        fail(f"{spec} has no `{name}`, but: {', '.join(i.name for i in found) or 'nothing'}")
+        if other := next((entry for entry in every if entry.name == name), None):
+            kind = type(other).__name__.lower()
+            fail(f"{spec}: `{name}` is a {kind}, and no instruction")
+        names = ", ".join(entry.name for entry in every) or "nothing"
+        fail(f"{spec} has no `{name}`, but: {names}")
     try:
         return find_intrinsic(name, arch)
     except ArgumentError as error:

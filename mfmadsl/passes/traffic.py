@@ -299,10 +299,15 @@ class Traffic:
         """The register steps, and whether they take the sums by halves, if registers do."""
         if self.direct and not self.kernel.lean:
             for halves in in_halves(self.main.steps):
-                needed = sum_words(halves) + words(halves) + _OTHER_REGISTERS
-                if needed <= self.kernel.registers:
+                if self._fits(halves):
                     return halves, True
-        return joined(self.main.steps, self.kernel.chip), False
+        longer = joined(self.main.steps, self.kernel.chip)
+        return (longer if self._fits(longer) else self.main.steps), False
+
+    def _fits(self, steps: Sequence[RegisterStep]) -> bool:
+        """Whether the registers of a lane hold what the steps need at a time."""
+        needed = sum_words(steps) + words(steps) + _OTHER_REGISTERS
+        return needed <= self.kernel.registers
 
     def _landing(self, steps: Sequence[RegisterStep], halves: bool, stages: int) -> Landing | None:
         if not self.direct:

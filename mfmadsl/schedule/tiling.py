@@ -249,7 +249,9 @@ def check_values(tiling: Tiling) -> None:
     if tiling.overlap not in OVERLAPS:
         raise _illegal(f"overlap: {tiling.overlap!r} is none of {', '.join(OVERLAPS)}")
     if tiling.overlap in OVERLAPS[:2] and tiling.stages != 1:
-        raise _illegal(f"overlap={tiling.overlap} has one stage, not {tiling.stages}")
+        raise _illegal(
+            f"overlap={tiling.overlap} has one stage, not {tiling.stages}: say stages=1, too"
+        )
     for size in tiling.block:
         if size < 1:
             raise _illegal(f"block: {size} is no positive number")

@@ -70,7 +70,9 @@ def hgemm_v4(M: int, N: int, K: int) -> PrimFunc:
                         sums[:, :], a_tile[:, :], b_tile[:, :], accum=step != 0, dispatch="tcgen05"
                     )
                     done.arrive(0)
-            done.wait(0, step % 2)
+                    done.wait(0, step % 2)  # others might miss a phase, and wait for the next one
+        T.ptx.tcgen05.fence__before_thread_sync()
+        T.cuda.cta_sync()
         T.ptx.tcgen05.fence__after_thread_sync()
 
         fragment = Fragment(TILE_N)

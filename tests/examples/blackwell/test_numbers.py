@@ -62,8 +62,10 @@ def test_the_tolerance_is_that_of_rounding() -> None:
     exact = a.astype(np.float64) @ b.T.astype(np.float64)
     c[:] = exact
     assert 0 < worst_error(a, b, c) <= 1
-    c[3, 5] = np.nextafter(np.nextafter(c[3, 5], np.float16(999)), np.float16(999))
-    assert worst_error(a, b, c) > 1
+    for beyond in (np.float16(999), np.float16(-999)):
+        off = c.copy()
+        off[3, 5] = np.nextafter(np.nextafter(c[3, 5], beyond), beyond)
+        assert worst_error(a, b, off) > 1
 
 
 def test_an_element_that_nobody_wrote_is_wrong() -> None:

@@ -111,8 +111,10 @@ def test_without_matplotlib_there_is_a_sentence(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--sms", "3"], "--sms takes an even number"),
-        (["--sms", "0"], "--sms takes an even number"),
+        (["--sms", "3"], "--sms takes 2 to 148, an even number"),
+        (["--sms", "0"], "--sms takes 2 to 148"),
+        (["--sms", "150"], "--sms takes 2 to 148"),
+        (["--json", "x", "--svg", "x"], "--json and --svg are both x"),
         (["--latency", "-1"], "--latency takes a number from 0 to 1000: -1.0"),
         (["--latency", "nan"], "--latency takes a number from 0 to 1000: nan"),
         (["--json", "nowhere/found.json"], "there is no folder nowhere"),

@@ -129,7 +129,7 @@ PLANTED = {
     # Barriers of threads.
     "no barrier between a copy and its MMA": Planted(1, "cta_sync", 1, nothing, RACE),
     "no barrier after the barriers' initialisation": Planted(
-        4, "cta_sync", 0, nothing, RACE | BARRIER
+        5, "cta_sync", 0, nothing, RACE | BARRIER
     ),
     "no barrier before shared memory is written again": Planted(
         7, "warpgroup_sync", 0, nothing, RACE
