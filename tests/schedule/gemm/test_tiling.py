@@ -11,8 +11,10 @@ import pytest
 from tvm import te
 
 from mfmadsl.backend import build
+from mfmadsl.language import find
 from mfmadsl.model import ARCHITECTURES
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
+from mfmadsl.schedule.tiling import Loads
 from tests.schedule.gemm.workloads import FP8, Workload
 
 LARGE = Workload(4096, 4096, 4096)
@@ -189,3 +191,21 @@ def test_an_instruction_that_is_not_the_tilings() -> None:
     with pytest.raises(ScheduleError, match="intrinsic: is mfma_f32_16x16x16_f16, but the tiling"):
         gemm_schedule(LARGE.function(), "mfma_f32_16x16x16_f16", tiling=GOOD)
     gemm_schedule(LARGE.function(), "v_mfma_f32_32x32x8_f16", tiling=GOOD)
+
+
+@pytest.mark.parametrize(
+    ("change", "halves"),
+    [
+        ({}, True),
+        ({"block": (64, 64)}, True),  # eight tiles of the instruction for each wave
+        ({"block": (64, 32)}, False),  # four are too few
+        ({"block": (96, 256), "waves": (2, 2)}, False),  # three rows of tiles have no half
+        ({"stages": 1}, False),  # what goes through registers is not loaded piece by piece
+    ],
+)
+def test_sums_are_taken_by_halves_where_there_are_two(change: dict[str, Any], halves: bool) -> None:
+    tiling = Tiling((256, 256), 64, (2, 1), "mfma_f32_16x16x32_f16", 1, stages=2)
+    intrinsic = find("mfma_f32_16x16x32_f16")
+    found = replace(tiling, **change)
+    assert found.by_halves(intrinsic, Loads(direct=True)) is halves
+    assert not found.by_halves(intrinsic, Loads(direct=False))
