@@ -168,4 +168,5 @@ def test_the_commands_on_files_take_it(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert refused.output == "error: ds_read_b64_tr_b16 is a read, which is shown as a table only\n"
     compiled = run("compile", path, "-o", tmp_path / "out")
-    assert (compiled.exit_code, compiled.output) == (0, "")
+    said = "no module is made: reads and fragments are described only\n"
+    assert (compiled.exit_code, compiled.output) == (0, said)
