@@ -62,7 +62,11 @@ def test_a_syntax_error_says_what_is_wrong_where_and_how_to_mend_it(
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("junk", "unexpected `junk`", "there are: accelerator, fragment, intrinsic, layout, read, use"),
+        (
+            "junk",
+            "unexpected `junk`",
+            "there are: accelerator, fragment, intrinsic, layout, read, use",
+        ),
         ("intrinsic", "the text ends too early", "expected a name"),
         ("/// lonely", "a doc comment with nothing to document", "ordinary comment"),
         ("layout l(i, j) { lane = i // 4 }", "this `{` is never closed", "division"),
