@@ -44,7 +44,10 @@ class Cubin:
 
 
 def find_nvcc() -> Nvcc | None:
-    """The nvcc that pip installed, or else the PATH's; none that is too old."""
+    """The nvcc that pip installed, or else the PATH's; none that is too old, and none without the
+    system's C++ compiler, which nvcc calls."""
+    if shutil.which("g++") is None:
+        return None
     for path, include in (*_of_pip(), *_of_path()):
         version = _version(path)
         if version is not None and version >= OLDEST:

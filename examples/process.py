@@ -1,11 +1,15 @@
-"""What the examples' commands do where a pipe is closed (`| head`) or Ctrl-C is pressed."""
+"""The processes of the examples' commands: how they end, and those that share the work."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any
 
 INTERRUPTED = 130
 
@@ -24,6 +28,17 @@ def exit_code(main: Callable[[], int]) -> int:
         return INTERRUPTED
 
 
-def leave_interrupts() -> None:
-    """For a process of a pool: the one that waits for it tells of an interrupt."""
+@contextmanager
+def answering(jobs: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """What asks a function all questions and gives the answers in order, of several processes."""
+    if jobs == 1:
+        yield map
+        return
+    # A fork would share TVM's threads, so that each process starts anew.
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_interrupts) as pool:
+        yield pool.map
+
+
+def _leave_interrupts() -> None:
+    """The process that waits for those of a pool tells of an interrupt."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

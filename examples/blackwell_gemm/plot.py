@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
+from examples import figure
 from examples.blackwell_gemm.ladder import Step
 from examples.blackwell_gemm.model import share, timeline
 
@@ -16,23 +16,15 @@ NEW_SCHEDULE = ("v4", "v5", "v7", "v8", "v9", "v10")  # the others differ elsewh
 LARGEST_LATENCY = 12
 
 
-def svg(steps: Sequence[Step], latency: float) -> str:
-    """Two plots of the model; the same text every time.
+def svg(steps: Sequence[Step], latency: float) -> bytes:
+    """Two plots of the model. Raises NoPlotError without matplotlib."""
 
-    Raises:
-        ImportError: there is no matplotlib.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "blackwell_gemm", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(13, 5.2), layout="constrained")
-        curves, lines = figure.subplots(1, 2)
+    def draw(canvas: Any) -> None:
+        curves, lines = canvas.subplots(1, 2)
         _draw_shares(curves, steps, latency)
         _draw_timelines(lines, [step for step in steps if step.name in NEW_SCHEDULE], latency)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()
+
+    return figure.svg("blackwell_gemm", (13, 5.2), draw)
 
 
 def _draw_shares(axes: Any, steps: Sequence[Step], latency: float) -> None:

@@ -25,6 +25,7 @@ from examples.blackwell_gemm.ladder import STEPS, Step
 from examples.blackwell_gemm.lower import ARCH, Lowered, lower
 from examples.blackwell_gemm.model import kib_distinct, kib_loaded, limit, share
 from examples.blackwell_gemm.plot import svg
+from examples.figure import NoPlotError
 from examples.nvcc import TO_INSTALL, Cubin, NvccError, compile_cubin, find_nvcc
 from examples.process import exit_code
 from mfmadsl.output import OutputError, check_output, write_file
@@ -162,9 +163,9 @@ def main() -> int:
         text = json.dumps([row.record() for row in found], indent=2) + "\n"
         write_file(given.json, text.encode())
     try:
-        write_file(given.svg, svg(STEPS, given.latency).encode())
+        write_file(given.svg, svg(STEPS, given.latency))
         print(f"the plot is in {given.svg}")
-    except ImportError:
+    except NoPlotError:
         print("no plot without matplotlib: pip install matplotlib")
     return 0 if all(row.check.right for row in found) else 1
 

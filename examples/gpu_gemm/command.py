@@ -7,23 +7,23 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import mfmadsl
+from examples.figure import NoPlotError
 from examples.gpu_gemm import table, tuned
 from examples.gpu_gemm.cuda import CudaError
 from examples.gpu_gemm.cuda_driver import Gpu, driver_library
 from examples.gpu_gemm.ladder import CLASSIC, FULL, LADDER
 from examples.gpu_gemm.measure import SMALL, Measured, OnGpu, Plan, measure, run_on_gpu
-from examples.gpu_gemm.plot import NoPlotError, svg
+from examples.gpu_gemm.plot import svg
 from examples.gpu_gemm.predict import main_loop
-from examples.gpu_gemm.step import Size, Step
+from examples.gpu_gemm.step import Step
 from examples.nvcc import TO_INSTALL, NvccError, find_nvcc
+from examples.options import add_outputs
+from examples.product import Size, parsed_size
 from mfmadsl import MfmadslError
 from mfmadsl.model import ARCHITECTURES, product_of
 from mfmadsl.output import OutputError, check_output, write_file
-
-_SIZE = re.compile(r"(\d{1,6})x(\d{1,6})x(\d{1,6})")
 
 
 def main(arguments: Sequence[str] | None = None, ladder: Sequence[Step] = LADDER) -> int:
@@ -141,22 +141,13 @@ def _parser(ladder: Sequence[Step]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--run", action="store_true", help="run on an NVIDIA GPU, and time beside cuBLAS"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all of it as JSON")
-    parser.add_argument(
-        "--svg", type=Path, metavar="FILE", default=Path("gpu_gemm.svg"),
-        help="where the plot goes, gpu_gemm.svg",
-    )  # fmt: skip
-    parser.add_argument("--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
-                        help="processes at once, 2")  # fmt: skip
+    add_outputs(parser, "gpu_gemm")
     return parser
 
 
 def _size(text: str) -> Size:
     """M x N x K, of whole tiles: no step has code for the edges of a matrix."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"`{text}` is no size such as 1024x512x2048")
-    size = Size(*map(int, found.groups()))
+    size = parsed_size(text, CLASSIC)
     if not all((size.m, size.n, size.k)) or size.m % 128 or size.n % 128 or size.k % 32:
         raise argparse.ArgumentTypeError(
             f"{text}: M and N have to be multiples of 128, and K of 32: the steps have whole tiles"

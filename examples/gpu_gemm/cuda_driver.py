@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from examples.gpu_gemm.check import Array, difference, matrices
 from examples.gpu_gemm.cuda import CudaError, Source
-from examples.gpu_gemm.step import Size
 from examples.nvcc import Cubin
+from examples.product import Array, Size, difference, matrices
 
 WARM, RUNS = 3, 10
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm.s_tir import Schedule
 
 import mfmadsl
-from examples.gpu_gemm.step import Size
+from examples.product import Size
 
 
 def schedule(size: Size, arch: str, dtype: str = "float32") -> Schedule:

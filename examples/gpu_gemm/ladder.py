@@ -15,7 +15,8 @@ from examples.gpu_gemm import (
     two_dimensions,
     vectors,
 )
-from examples.gpu_gemm.step import Size, Step
+from examples.gpu_gemm.step import Step
+from examples.product import Size
 
 CLASSIC = Size(1024, 512, 2048)
 """That of the texts by which people learn this."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from multiprocessing import get_context
-from typing import Any
 
 from tvm.s_tir import Schedule
 
@@ -17,11 +13,12 @@ from examples.gpu_gemm.check import check
 from examples.gpu_gemm.cuda import Source
 from examples.gpu_gemm.cuda_driver import Gpu, Timed, cublas_library
 from examples.gpu_gemm.predict import Prediction, predict
-from examples.gpu_gemm.step import Size, Step
+from examples.gpu_gemm.step import Step
 from examples.gpu_gemm.tile import Tile
 from examples.gpu_gemm.tuned import Trial
 from examples.nvcc import Cubin, Nvcc, NvccError, compile_cubin
-from examples.process import leave_interrupts
+from examples.process import answering
+from examples.product import Size
 
 SMALL = Size(128, 128, 64)
 """Where every step is run by the emulator."""
@@ -90,7 +87,7 @@ def measure(steps: Sequence[Step], plan: Plan) -> list[Measured]:
     """Find it all out. Raises what building and profiling raise."""
     questions = [(step, size, plan.arch) for step in steps for size in plan.sizes]
     questions.sort(key=lambda question: not question[0].tuned)  # a search takes longest
-    with _answering(plan.jobs) as answers:
+    with answering(plan.jobs) as answers:
         timed = dict(zip(questions, answers(_at_size, questions), strict=True))
         sizes = [tuple(timed[step, size, plan.arch] for size in plan.sizes) for step in steps]
         looked_at = zip(steps, sizes, repeat(plan), strict=False)
@@ -107,19 +104,6 @@ def run_on_gpu(measured: Sequence[Measured], size: Size, gpu: Gpu, nvcc: Nvcc) -
     library = cublas_library()
     reference = gpu.run_cublas(library, size) if library is not None else None
     return OnGpu(gpu.name, gpu.arch, size, steps, reference)
-
-
-@contextmanager
-def _answering(jobs: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """What asks a function all questions and gives the answers in order, of several processes."""
-    if jobs == 1:
-        yield map
-        return
-    # A fork would share TVM's threads, so that each process starts anew.
-    with ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=leave_interrupts
-    ) as pool:
-        yield pool.map
 
 
 def _schedule(step: Step, size: Size, arch: str, tile: Tile | None) -> Schedule:

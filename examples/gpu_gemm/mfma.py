@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm.s_tir import Schedule
 
 import mfmadsl
-from examples.gpu_gemm.step import Size
+from examples.product import Size
 
 INSTRUCTION = "mfma_f32_16x16x4_f32"
 

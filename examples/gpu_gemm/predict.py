@@ -8,7 +8,7 @@ import numpy as np
 from tvm.s_tir import Schedule
 
 import mfmadsl
-from examples.gpu_gemm.step import Size
+from examples.product import Size
 from mfmadsl import Kernel
 from mfmadsl.emulator.profiler.main_loop import loop_instructions
 

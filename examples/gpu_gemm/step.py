@@ -9,25 +9,10 @@ from typing import TypeAlias
 from tvm.s_tir import Schedule
 
 import mfmadsl
+from examples.product import Size
 
 ThreadSchedule: TypeAlias = Callable[[Schedule], object]
-MatrixSchedule: TypeAlias = Callable[["Size", str], Schedule]
-
-
-@dataclass(frozen=True)
-class Size:
-    """C[m, n] = A[m, k] x B[k, n]; m, n and k are numbers of elements."""
-
-    m: int
-    n: int
-    k: int
-
-    @property
-    def multiply_adds(self) -> int:
-        return self.m * self.n * self.k
-
-    def __str__(self) -> str:
-        return f"{self.m}x{self.n}x{self.k}"
+MatrixSchedule: TypeAlias = Callable[[Size, str], Schedule]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,10 @@ from typing import Any
 
 from examples.gpu_gemm.measure import Measured, OnGpu
 from examples.gpu_gemm.tile import Tile
+from examples.text_table import aligned
 from mfmadsl.model import product_of
+
+_WORDS = ("step",)
 
 
 def predicted(measured: Sequence[Measured], number: int, arch: str) -> str:
@@ -34,7 +37,7 @@ def predicted(measured: Sequence[Measured], number: int, arch: str) -> str:
         f"{size} (M x N x K), in the model of an {product.name} ({arch}, "
         f"{product.compute_units} compute units); `speed-up` is over the step before"
     )
-    return f"{title}\n{_aligned(rows)}"
+    return f"{title}\n{aligned(rows, _WORDS)}"
 
 
 def on_cuda(measured: Sequence[Measured], arch: str, gpu: OnGpu | None) -> str:
@@ -61,7 +64,7 @@ def on_cuda(measured: Sequence[Measured], arch: str, gpu: OnGpu | None) -> str:
         title += f"; times of {gpu.size} on {gpu.name}"
         if gpu.cublas:
             title += f", where cuBLAS takes {gpu.cublas.microseconds:,.1f} us"
-    return f"{title}\n{_aligned(rows)}"
+    return f"{title}\n{aligned(rows, _WORDS)}"
 
 
 def tried(measured: Sequence[Measured]) -> str:
@@ -122,16 +125,3 @@ def _step_json(each: Measured) -> dict[str, Any]:
 
 def _extents(extents: tuple[int, int, int]) -> str:
     return "x".join(map(str, extents[:2]))
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns, of which the first and the words are on the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    left = {0} | {i for i, name in enumerate(rows[0]) if name == "limited_by"}
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )

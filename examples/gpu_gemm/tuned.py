@@ -23,8 +23,9 @@ from tvm.target import Target
 from examples.gpu_gemm import double_buffer
 from examples.gpu_gemm.large_tiles import TILE
 from examples.gpu_gemm.predict import predict
-from examples.gpu_gemm.step import Size, plain, scheduled
+from examples.gpu_gemm.step import plain, scheduled
 from examples.gpu_gemm.tile import Tile
+from examples.product import Size
 from mfmadsl import MfmadslError
 
 derived_object = tvm.ir.utils.derived_object

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from examples.figure import NoPlotError
 from examples.mfma_gemm import sequence, table
 from examples.mfma_gemm.check import SMALL
 from examples.mfma_gemm.ladder import CHIPS, FULL, NAMES, ladder
 from examples.mfma_gemm.measure import Measured, measure
-from examples.mfma_gemm.plot import NoPlotError, svg
-from examples.mfma_gemm.step import Size, Step
+from examples.mfma_gemm.plot import svg
+from examples.mfma_gemm.step import Step
+from examples.options import add_outputs
+from examples.product import Size, parsed_size
 from mfmadsl import MfmadslError
 from mfmadsl.output import OutputError, check_output, write_file
-
-_SIZE = re.compile(r"(\d{1,6})x(\d{1,6})x(\d{1,6})")
 
 
 def main(arguments: Sequence[str] | None = None, steps: Sequence[Step] | None = None) -> int:
@@ -133,19 +132,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--full", action="store_true", help="with --asm: every instruction, as it is"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all of it as JSON")
-    parser.add_argument(
-        "--svg", type=Path, metavar="FILE", default=Path("mfma_gemm.svg"),
-        help="where the plot goes, mfma_gemm.svg",
-    )  # fmt: skip
-    parser.add_argument("--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
-                        help="processes at once, 2")  # fmt: skip
+    add_outputs(parser, "mfma_gemm")
     return parser
 
 
 def _size(text: str) -> Size:
     """M x N x K, any: the steps have code for the edges of a matrix."""
-    found = _SIZE.fullmatch(text)
-    if found is None or not all(map(int, found.groups())):
-        raise argparse.ArgumentTypeError(f"`{text}` is no size such as 8192x4864x1024")
-    return Size(*map(int, found.groups()))
+    size = parsed_size(text, FULL[CHIPS[0]])
+    if not size.multiply_adds:
+        raise argparse.ArgumentTypeError(f"`{text}` is no size such as {FULL[CHIPS[0]]}")
+    return size

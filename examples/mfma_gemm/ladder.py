@@ -16,7 +16,8 @@ from examples.mfma_gemm import (
     wave_tile,
     workgroup_tile,
 )
-from examples.mfma_gemm.step import Size, Step, TilingOf
+from examples.mfma_gemm.step import Step, TilingOf
+from examples.product import Size
 
 FULL = {"gfx942": Size(8192, 4864, 1024), "gfx950": Size(8192, 4096, 1024)}
 """Of tiles of 256 x 256 two for each compute unit of an MI300X or MI355X."""

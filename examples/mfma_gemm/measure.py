@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 from examples.mfma_gemm.check import SMALL, check
 from examples.mfma_gemm.predict import Prediction, predict
-from examples.mfma_gemm.step import Size, Step
-from examples.process import leave_interrupts
+from examples.mfma_gemm.step import Step
+from examples.process import answering
+from examples.product import Size
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,10 @@ def measure(
     Raises what building and profiling raise.
     """
     questions = [_Question(step, sizes[step.arch], small) for step in steps]
-    if jobs == 1:
-        return [_measured(each) for each in questions]
     # Of a persistent kernel the profiler follows a workgroup over all of its tiles: first things.
     longest = sorted(questions, key=lambda each: not each.step.tiling.persistent)
-    # A fork would share TVM's threads, so that each process starts anew.
-    with ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=leave_interrupts
-    ) as pool:
-        found = {each.step: each for each in pool.map(_measured, longest)}
+    with answering(jobs) as answers:
+        found = {each.step: each for each in answers(_measured, longest)}
     return [found[step] for step in steps]
 
 

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
+from typing import Any
 
+from examples import figure
 from examples.mfma_gemm.ladder import NAMES
 from examples.mfma_gemm.measure import Measured
 from mfmadsl.model import product_of
 
 
-class NoPlotError(Exception):
-    """What there is to install."""
-
-
 def svg(chips: Sequence[Sequence[Measured]]) -> bytes:
     """Two lines a chip, of the whole and of one compute unit. Raises NoPlotError without
     matplotlib."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise NoPlotError(
-            "no plot: it takes matplotlib (pip install 'matplotlib>=3.9,<4')"
-        ) from None
-    from matplotlib.figure import Figure
 
-    # The same bytes each time: names of elements from a fixed salt, no date, fonts as text.
-    with mpl.rc_context({"svg.hashsalt": "mfma_gemm", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(9, 5), layout="constrained")
-        axes = figure.subplots()
+    def draw(canvas: Any) -> None:
+        axes = canvas.subplots()
         there = {each.step.name for measured in chips for each in measured}
         names = [name for name in NAMES if name in there]
         names += sorted(there - set(names))
@@ -44,6 +32,5 @@ def svg(chips: Sequence[Sequence[Measured]]) -> bytes:
         axes.set_title("A product of float16 matrices on matrix cores, in the model")
         axes.grid(visible=True, axis="y", alpha=0.4)
         axes.legend()
-        picture = io.BytesIO()
-        figure.savefig(picture, format="svg", metadata={"Date": None})
-    return picture.getvalue()
+
+    return figure.svg("mfma_gemm", (9, 5), draw)

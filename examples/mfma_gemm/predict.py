@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 
 import mfmadsl
-from examples.mfma_gemm.step import Size, Step
+from examples.mfma_gemm.step import Step
+from examples.product import Size
 
 
 @dataclass(frozen=True)

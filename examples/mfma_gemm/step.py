@@ -10,27 +10,12 @@ from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
 import mfmadsl
+from examples.product import Size
 from mfmadsl import Kernel
 from mfmadsl.schedule import Tiling
 
 B_BY_COLUMNS = {"gfx942": True, "gfx950": False}
 """Whether B lies as N x K, so that a lane's K lies together in memory, or as K x N."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """C[m, n] = A[m, k] x B[k, n]; m, n and k are numbers of elements."""
-
-    m: int
-    n: int
-    k: int
-
-    @property
-    def multiply_adds(self) -> int:
-        return self.m * self.n * self.k
-
-    def __str__(self) -> str:
-        return f"{self.m}x{self.n}x{self.k}"
 
 
 @dataclass(frozen=True)

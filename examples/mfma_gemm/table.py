@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from examples.mfma_gemm.measure import Measured
+from examples.text_table import aligned
 from mfmadsl.model import product_of
 
 _WORDS = ("step", "what is new", "limited by")
@@ -25,7 +26,7 @@ def predicted(measured: Sequence[Measured]) -> str:
         f"{found.size} (M x N x K) of float16, B as {layout}, in the model of an {product.name} "
         f"({step.arch}, {product.compute_units} compute units)"
     )
-    return f"{title}\n{_aligned([_HEADER, *map(_row, measured)])}"
+    return f"{title}\n{aligned([_HEADER, *map(_row, measured)], _WORDS)}"
 
 
 def _row(each: Measured) -> list[str]:
@@ -61,16 +62,3 @@ def _chip_json(measured: Sequence[Measured]) -> dict[str, Any]:
             for each in measured
         ],
     }
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns, of which the words are on the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    left = {number for number, name in enumerate(rows[0]) if name in _WORDS}
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if number in left else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )

@@ -9,35 +9,27 @@ import pytest
 from examples import nvcc as compiling
 from examples.nvcc import Nvcc, NvccError, compile_cubin, find_nvcc, read_usage
 
-NVCC = find_nvcc()
-with_nvcc = pytest.mark.skipif(NVCC is None, reason=f"no nvcc: {compiling.TO_INSTALL}")
 KERNEL = 'extern "C" __global__ void {}() {{{}}}\n'
 
 
-@with_nvcc
-def test_a_kernel_becomes_machine_code() -> None:
-    assert NVCC is not None
+def test_a_kernel_becomes_machine_code(nvcc: Nvcc) -> None:
     text = "__shared__ float a[256]; a[threadIdx.x] = 1; __syncthreads();"
     text += "((volatile float*)0)[threadIdx.x] = a[threadIdx.x ^ 1];"
-    cubin = compile_cubin(KERNEL.format("kernel", text), "sm_90", NVCC)
+    cubin = compile_cubin(KERNEL.format("kernel", text), "sm_90", nvcc)
     assert cubin.code.startswith(b"\x7fELF")
     assert (cubin.spill_stores, cubin.spill_loads) == (0, 0)
     assert 0 < cubin.registers < 32
     assert cubin.shared == 1024
 
 
-@with_nvcc
-def test_what_nvcc_does_not_take_is_said() -> None:
-    assert NVCC is not None
+def test_what_nvcc_does_not_take_is_said(nvcc: Nvcc) -> None:
     with pytest.raises(NvccError, match=r"(?s)does not compile the kernel for sm_90:.*nonsense"):
-        compile_cubin(KERNEL.format("kernel", "nonsense;"), "sm_90", NVCC)
+        compile_cubin(KERNEL.format("kernel", "nonsense;"), "sm_90", nvcc)
 
 
-@with_nvcc
-def test_two_kernels_in_a_source_are_refused() -> None:
-    assert NVCC is not None
+def test_two_kernels_in_a_source_are_refused(nvcc: Nvcc) -> None:
     with pytest.raises(NvccError, match="what one kernel takes"):
-        compile_cubin(KERNEL.format("a", "") + KERNEL.format("b", ""), "sm_90", NVCC)
+        compile_cubin(KERNEL.format("a", "") + KERNEL.format("b", ""), "sm_90", nvcc)
 
 
 def test_usage_is_read_from_what_ptxas_says() -> None:
@@ -62,11 +54,9 @@ def test_silence_is_no_usage() -> None:
         read_usage("")
 
 
-@with_nvcc
-def test_an_architecture_that_it_does_not_know_is_said() -> None:
-    assert NVCC is not None
+def test_an_architecture_that_it_does_not_know_is_said(nvcc: Nvcc) -> None:
     with pytest.raises(NvccError, match=r"(?s)does not compile the kernel for sm_11:.*sm_11"):
-        compile_cubin(KERNEL.format("kernel", ""), "sm_11", NVCC)
+        compile_cubin(KERNEL.format("kernel", ""), "sm_11", nvcc)
 
 
 def test_a_compiler_that_does_not_run_is_said() -> None:
@@ -102,6 +92,15 @@ def test_pips_nvcc_comes_before_the_paths(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(compiling, "_of_pip", lambda: [(pip, (tmp_path,))])
     monkeypatch.setattr("shutil.which", lambda _: str(path))
     assert find_nvcc() == Nvcc(pip, (tmp_path,), (13, 1))
+
+
+def test_without_the_compiler_that_it_calls_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = script(tmp_path, "13.5")
+    monkeypatch.setattr(compiling, "_of_pip", lambda: [(path, ())])
+    monkeypatch.setattr("shutil.which", lambda name: None if name == "g++" else str(path))
+    assert find_nvcc() is None
 
 
 def test_without_an_nvcc_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

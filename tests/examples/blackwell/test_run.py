@@ -132,8 +132,8 @@ def test_a_wrong_call_is_exit_2(
 
 
 def test_the_plot_is_the_same_text_every_time_and_names_every_step() -> None:
-    text = plot.svg(STEPS, 4)
-    assert text == plot.svg(STEPS, 4)
+    text = plot.svg(STEPS, 4).decode()
+    assert text == plot.svg(STEPS, 4).decode()
     words = "".join(ElementTree.fromstring(text).itertext())
     for name in ("v1", "v2, v3, v4", "v5, v6", "v7", "v8", "v9", "v10"):
         assert name in words

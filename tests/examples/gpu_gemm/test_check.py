@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.gpu_gemm.check import difference, matrices
-from examples.gpu_gemm.step import Size
+from examples.product import Size, difference, matrices
 
 SIZE = Size(6, 5, 7)
 

@@ -12,11 +12,13 @@ import pytest
 from tvm import te
 from tvm.s_tir import Schedule
 
+from examples.figure import NoPlotError
 from examples.gpu_gemm import coalesced, command, plot
 from examples.gpu_gemm.command import main
 from examples.gpu_gemm.cuda import CudaError
 from examples.gpu_gemm.ladder import LADDER
-from examples.gpu_gemm.step import Size, Step
+from examples.gpu_gemm.step import Step
+from examples.product import Size
 
 RUN = Path(__file__).parents[3] / "examples" / "gpu_gemm" / "run.py"
 SHORT = ["--size", "128x128x32", "--jobs", "1"]
@@ -151,5 +153,5 @@ def test_without_gpu_nvcc_and_matplotlib_it_says_so_and_goes_on(
 
 def test_the_plot_needs_matplotlib_only_when_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(plot.NoPlotError, match="pip install"):
+    with pytest.raises(NoPlotError, match="pip install"):
         plot.svg([], "MI300X")

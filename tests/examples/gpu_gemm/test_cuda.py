@@ -7,8 +7,9 @@ import pytest
 import mfmadsl
 from examples.gpu_gemm.cuda import source
 from examples.gpu_gemm.ladder import LADDER
-from examples.gpu_gemm.step import Size, Step
-from examples.nvcc import compile_cubin, find_nvcc
+from examples.gpu_gemm.step import Step
+from examples.nvcc import Nvcc, compile_cubin
+from examples.product import Size
 
 SIZE = Size(256, 128, 64)
 THREADS = [step for step in LADDER if step.threads]
@@ -31,10 +32,7 @@ def test_vectors_are_vectors_in_cuda_too() -> None:
     assert "float4" not in source(NAMED["large_tiles"].schedule(SIZE, ""), "sm_90").text
 
 
-def test_nvcc_makes_machine_code_without_spills() -> None:
-    nvcc = find_nvcc()
-    if nvcc is None:
-        pytest.skip("no nvcc here: it is in the extra `ladders`")
+def test_nvcc_makes_machine_code_without_spills(nvcc: Nvcc) -> None:
     made = source(NAMED["double_buffer"].schedule(SIZE, ""), "sm_90")
     cubin = compile_cubin(made.text, "sm_90", nvcc)
     assert 64 < cubin.registers <= 255

@@ -10,8 +10,8 @@ import pytest
 
 from examples.gpu_gemm.cuda import CudaError, Source
 from examples.gpu_gemm.cuda_driver import RUNS, WARM, Gpu
-from examples.gpu_gemm.step import Size
 from examples.nvcc import Cubin
+from examples.product import Size
 
 SIZE = Size(3, 4, 5)
 SOURCE = Source("", "main_kernel", ("B_ptr", "A_ptr", "C_ptr"), (2, 3, 1), (16, 8, 1))

@@ -8,7 +8,7 @@ import pytest
 
 from examples.gpu_gemm.ladder import CLASSIC, FULL, LADDER
 from examples.gpu_gemm.predict import Prediction, predict
-from examples.gpu_gemm.step import Size
+from examples.product import Size
 from mfmadsl.model import product_of
 
 ARCH = "gfx942"

@@ -11,9 +11,10 @@ import mfmadsl
 from examples.gpu_gemm.ladder import CLASSIC, LADDER
 from examples.gpu_gemm.measure import SMALL
 from examples.gpu_gemm.predict import main_loop
-from examples.gpu_gemm.step import Size, Step
+from examples.gpu_gemm.step import Step
 from examples.gpu_gemm.tile import Tile
 from examples.gpu_gemm.tuned import schedule as tuned_schedule
+from examples.product import Size
 
 ARCH = "gfx942"
 STEPS = {step.name: step for step in LADDER}

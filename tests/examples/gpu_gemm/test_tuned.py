@@ -9,7 +9,7 @@ import pytest
 
 from examples.gpu_gemm import tuned
 from examples.gpu_gemm.large_tiles import TILE
-from examples.gpu_gemm.step import Size
+from examples.product import Size
 
 SIZE = Size(256, 128, 64)
 
@@ -53,7 +53,7 @@ def test_a_search_takes_neither_rpc_nor_xgboost_and_comes_out_the_same(
         "import sys\n"
         "for name in ('xgboost', 'tornado', 'psutil'): sys.modules[name] = None\n"
         "from examples.gpu_gemm import tuned\n"
-        "from examples.gpu_gemm.step import Size\n"
+        "from examples.product import Size\n"
         f"print(tuned.tune({SIZE!r}, 'gfx942', trials=3, seed=9) )\n"
         "print('tvm.s_tir.tensor_intrin' in sys.modules)\n"
     )

@@ -11,11 +11,13 @@ import pytest
 from tvm import te
 from tvm.tirx import PrimFunc
 
+from examples.figure import NoPlotError
 from examples.mfma_gemm import plot
 from examples.mfma_gemm.command import main
 from examples.mfma_gemm.ladder import ladder
 from examples.mfma_gemm.measure import measure
-from examples.mfma_gemm.step import Size, Step
+from examples.mfma_gemm.step import Step
+from examples.product import Size
 
 SHORT = ["--size", "200x180x100", "--jobs", "1"]
 RIGHT = next(step for step in ladder("gfx942") if step.name == "swizzle")
@@ -153,5 +155,5 @@ def test_without_matplotlib_it_says_so_and_goes_on(
 
 def test_the_plot_needs_matplotlib_only_when_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(plot.NoPlotError, match="pip install"):
+    with pytest.raises(NoPlotError, match="pip install"):
         plot.svg([])

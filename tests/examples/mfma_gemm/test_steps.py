@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import mfmadsl
-from examples.mfma_gemm.check import SMALL, difference, matrices, wrong_with
+from examples.mfma_gemm.check import SMALL, wrong_with
 from examples.mfma_gemm.ladder import CHIPS, FULL, NAMES, ladder
 from examples.mfma_gemm.sequence import main_loop
-from examples.mfma_gemm.step import Size, Step
+from examples.mfma_gemm.step import Step
+from examples.product import Size, difference, matrices
 
 STEPS = [step for arch in CHIPS for step in ladder(arch)]
 CHANGES: dict[str, dict[str, Any]] = {
@@ -114,7 +115,7 @@ def test_persistent_workgroups_walk_over_more_tiles_than_there_are_of_them(arch:
 
 
 def test_a_wrong_element_is_named() -> None:
-    a, b, _ = matrices(Size(20, 30, 40), b_by_columns=False)
+    a, b, _ = matrices(Size(20, 30, 40), "float16")
     c = (a.astype("float64") @ b.astype("float64")).astype("float32")
     assert difference(a, b, c) is None
     right = c[7, 11]

@@ -1,0 +1,19 @@
+"""The options that the ladders' commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_outputs(parser: argparse.ArgumentParser, name: str) -> None:
+    """--json, --svg and --jobs of the ladder of that name."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all of it as JSON")
+    parser.add_argument(
+        "--svg", type=Path, metavar="FILE", default=Path(f"{name}.svg"),
+        help=f"where the plot goes, {name}.svg",
+    )  # fmt: skip
+    parser.add_argument(
+        "--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
+        help="processes at once, 2",
+    )  # fmt: skip
