@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mfmadsl.argument import clipped
+from mfmadsl.model import OVERLAPS
 
 DTYPES = (
     "float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fnuz", "float8_e5m2fnuz",
@@ -20,7 +21,7 @@ _PAIRS = ("block", "waves")
 _FLAGS = ("swizzle", "persistent", "transposing_reads")
 _NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
 _DIGITS = 9  # of a number in a tiling: no chip has room for more
-WORDS = {"overlap": ("nothing", "loads", "fragments", "all")}
+WORDS = {"overlap": OVERLAPS}
 """Fields of a tiling that have one of some words, and which."""
 TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS, *WORDS)
 

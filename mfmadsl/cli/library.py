@@ -13,12 +13,11 @@ from mfmadsl.cli.specs import (
     ARCH,
     SEARCH,
     Problem,
-    find,
-    find_fragment,
-    find_read,
+    find_described,
     format_option,
     load_all,
     loaded,
+    no_instruction,
     problems_of,
     refuse,
 )
@@ -176,31 +175,24 @@ def show(
     blgp: int,
 ) -> None:
     """Show an intrinsic and where the elements of one operand lie, a fragment, or a read."""
-    read = find_read(name, spec, search)
-    if read is not None:
+    described = find_described(name, spec, arch, search)
+    modifiers = Modifiers(cbsz, abid, blgp)
+    if isinstance(described, Read):
         if form != "table":
             fail(f"{name} is a read, which is shown as a table only")
-        click.echo(f"{read_summary(read)}\n\nEach register as lane:element it comes from\n")
-        click.echo(read_table(read))
-        return
-    modifiers = Modifiers(cbsz, abid, blgp)
-    fragment = find_fragment(name, spec, search)
-    if fragment is not None:
-        given = {
-            "--operand": operand,
-            "--arch": arch,
-            "--cbsz": cbsz,
-            "--abid": abid,
-            "--blgp": blgp,
-        }
+        click.echo(f"{read_summary(described)}\n\nEach register as lane:element it comes from\n")
+        click.echo(read_table(described))
+    elif isinstance(described, Fragment):
+        given = {"operand": operand, "arch": arch, "cbsz": cbsz, "abid": abid, "blgp": blgp}
         if options := [option for option, value in given.items() if value]:
-            raise click.UsageError(f"{name} is a fragment, which has no {options[0]}")
-        click.echo(LAYOUT[form](fragment, fragment.operand, modifiers))
-        return
-    intrinsic = find(name, spec, arch, search)
-    try:
-        chosen = intrinsic.operand(operand or "a")
-        check_modifiers(intrinsic, modifiers)
-    except ArgumentError as error:
-        fail(str(error))
-    click.echo(LAYOUT[form](intrinsic, chosen, modifiers))
+            raise click.UsageError(f"{name} is a fragment, which has no --{options[0]}")
+        click.echo(LAYOUT[form](described, described.operand, modifiers))
+    elif isinstance(described, Intrinsic):
+        try:
+            chosen = described.operand(operand or "a")
+            check_modifiers(described, modifiers)
+        except ArgumentError as error:
+            fail(str(error))
+        click.echo(LAYOUT[form](described, chosen, modifiers))
+    else:
+        no_instruction(described, spec)

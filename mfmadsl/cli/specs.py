@@ -108,22 +108,6 @@ def refuse(problems: list[Problem]) -> NoReturn:
     sys.exit(1)
 
 
-def find_read(name: str, spec: Path | None, search: tuple[Path, ...]) -> Read | None:
-    """The read of a file, or of the library, that is called so, if there is one."""
-    if spec is None:
-        return reads().get(name)
-    found = (entry for entry in load_all([spec], search) if isinstance(entry, Read))
-    return next((read for read in found if read.name == name), None)
-
-
-def find_fragment(name: str, spec: Path | None, search: tuple[Path, ...]) -> Fragment | None:
-    """The fragment of a file that is called so, if there is one; the library has none."""
-    if spec is None:
-        return None
-    found = (entry for entry in load_all([spec], search) if isinstance(entry, Fragment))
-    return next((fragment for fragment in found if fragment.name == name), None)
-
-
 def find(
     name: str, spec: Path | None = None, arch: str | None = None, search: tuple[Path, ...] = ()
 ) -> Intrinsic:
@@ -131,17 +115,39 @@ def find(
     if search and spec is None:
         raise click.UsageError("-I needs --spec: where is what `use` names looked for?")
     if spec is not None:
-        every = load_all([spec], search)
-        found = [entry for entry in every if isinstance(entry, Intrinsic)]
-        named = [intrinsic for intrinsic in found if intrinsic.is_called(name)]
-        for intrinsic in [i for i in named if arch is None or arch in i.chips] or named:
-            return intrinsic
-        if other := next((entry for entry in every if entry.name == name), None):
-            kind = type(other).__name__.lower()
-            fail(f"{spec}: `{name}` is a {kind}, and no instruction")
-        names = ", ".join(entry.name for entry in every) or "nothing"
-        fail(f"{spec} has no `{name}`, but: {names}")
+        found = _of_file(name, spec, arch, search)
+        return found if isinstance(found, Intrinsic) else no_instruction(found, spec)
     try:
         return find_intrinsic(name, arch)
     except ArgumentError as error:
         fail(str(error))
+
+
+def find_described(
+    name: str, spec: Path | None, arch: str | None, search: tuple[Path, ...]
+) -> Described:
+    """Whatever is called so in a file, or in the library, where it may be a read."""
+    if spec is not None:
+        return _of_file(name, spec, arch, search)
+    return reads().get(name) or find(name, arch=arch, search=search)
+
+
+def no_instruction(found: Described, spec: Path | None) -> NoReturn:
+    """Say what it is instead."""
+    kind = type(found).__name__.lower()
+    article = "an" if kind[0] in "aeiou" else "a"
+    fail(f"{spec}: `{found.name}` is {article} {kind}, and no instruction")
+
+
+def _of_file(name: str, spec: Path, arch: str | None, search: tuple[Path, ...]) -> Described:
+    every = load_all([spec], search)
+    named = [
+        entry
+        for entry in every
+        if (entry.is_called(name) if isinstance(entry, Intrinsic) else entry.name == name)
+    ]
+    of_chip = [e for e in named if not isinstance(e, Intrinsic) or arch in (None, *e.chips)]
+    if not named:
+        names = ", ".join(entry.name for entry in every) or "nothing"
+        fail(f"{spec} has no `{name}`, but: {names}")
+    return (of_chip or named)[0]
