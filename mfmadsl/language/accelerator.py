@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mfmadsl.language.checker import check_shape, repeated
+from mfmadsl.language.checker import check_shape, lacking, repeated
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span
 from mfmadsl.language.element import element_type, other_kind
 from mfmadsl.language.naming import check_name
@@ -22,11 +22,7 @@ def check_accelerator(item: AcceleratorItem) -> Accelerator:
     found = check_name(item.name)
     found += repeated([field.name for field in item.fields], "field")
     fields = {field.name.text: field for field in item.fields}
-    for required in _REQUIRED:
-        if required not in fields:
-            message = f"accelerator `{item.name.text}` has no `{required}`"
-            hint = f"add a line `{required} ...`"
-            found.append(Diagnostic("field", message, item.name.span, hint))
+    found += lacking("accelerator", item.name, fields, _REQUIRED)
     shape = check_shape(fields.get("shape"), found)
     if shape and shape.pop("blocks") > 1:
         message = "an accelerator multiplies one tile: it has no blocks"

@@ -81,10 +81,7 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
     once = [f.name for f in item.fields if f.name.text not in _VARIED]
     found += repeated(once, "field")
     fields: dict[str, Field] = {field.name.text: field for field in item.fields}
-    for required in _REQUIRED:
-        if required not in fields:
-            message = f"intrinsic `{item.name.text}` has no `{required}`"
-            found.append(_at(item.name, "field", message, f"add a line `{required} ...`"))
+    found += lacking("intrinsic", item.name, fields, _REQUIRED)
     shape = check_shape(fields.get("shape"), found)
     cycles = _cycles(fields.get("cycles"), found)
     narrow_cycles = _cycles(fields.get("narrow_cycles"), found)
@@ -162,6 +159,15 @@ def _wide(a: Operand, b: Operand) -> bool:
 
 def _variant(name: str, a: Operand, b: Operand) -> str:
     return f"{name}_{a.type.short}_{b.type.short}"
+
+
+def lacking(kind: str, name: Name, fields: Container[str], required: Iterable[str]) -> Found:
+    """A mistake for each field that an entry has to have, and has not."""
+    return [
+        _at(name, "field", f"{kind} `{name.text}` has no `{field}`", f"add a line `{field} ...`")
+        for field in required
+        if field not in fields
+    ]
 
 
 def check_shape(field: object, found: Found) -> dict[str, int] | None:

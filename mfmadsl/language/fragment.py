@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mfmadsl.language.checker import repeated
+from mfmadsl.language.checker import lacking, repeated
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
 from mfmadsl.language.element import element_type
 from mfmadsl.language.naming import check_name
-from mfmadsl.language.operand import EXTENT_OF, INDICES, Found, whole_registers
+from mfmadsl.language.operand import Found, whole_registers
 from mfmadsl.language.placement import BLOCK, place
 from mfmadsl.language.syntax import FragmentItem, LayoutItem, OperandField, SettingsField
 from mfmadsl.language.wave import Wave
-from mfmadsl.model import Fragment, Operand
+from mfmadsl.model import EXTENT_OF, INDICES, Fragment, Operand
 
 _REQUIRED = ("shape", "holds")
 _EXTENTS = ("m", "n", "k", "lanes")
@@ -26,11 +26,7 @@ def check_fragment(item: FragmentItem, layouts: Mapping[str, LayoutItem]) -> Fra
     found = check_name(item.name)
     found += repeated([field.name for field in item.fields], "field")
     fields = {field.name.text: field for field in item.fields}
-    for required in _REQUIRED:
-        if required not in fields:
-            message = f"fragment `{item.name.text}` has no `{required}`"
-            hint = f"add a line `{required} ...`"
-            found.append(Diagnostic("field", message, item.name.span, hint))
+    found += lacking("fragment", item.name, fields, _REQUIRED)
     holds, shape = fields.get("holds"), _shape(fields.get("shape"), found)
     operand = _operand(holds, shape, layouts, found) if isinstance(holds, OperandField) else None
     if found or operand is None:
@@ -66,7 +62,7 @@ def _operand(
 ) -> Operand | None:  # fmt: skip
     """What the fragment holds; None if it is wrong."""
     before = len(found)
-    (dtype,) = [element_type(name, found) for name in field.types[:1]]
+    dtype = element_type(field.types[0], found)
     for other in field.types[1:]:
         message = "a fragment holds elements of one type"
         found.append(Diagnostic("type", message, other.span, "write a fragment for each"))

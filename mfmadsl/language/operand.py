@@ -9,18 +9,18 @@ from mfmadsl.language.element import element_type, other_kind
 from mfmadsl.language.placement import BLOCK, place
 from mfmadsl.language.syntax import IntrinsicItem, LayoutItem, Name, OperandField
 from mfmadsl.language.wave import Wave
-from mfmadsl.model import ELEMENT_TYPES, REGISTER_BITS, ElementType, Layout, Operand
+from mfmadsl.model import (
+    ELEMENT_TYPES,
+    EXTENT_OF,
+    INDICES,
+    REGISTER_BITS,
+    ElementType,
+    Layout,
+    Operand,
+)
 
 Found = list[Diagnostic]
 
-INDICES = {
-    "a": ("i", "k"),
-    "b": ("k", "j"),
-    "c": ("i", "j"),
-    "scale_a": ("i", "k"),
-    "scale_b": ("k", "j"),
-}
-EXTENT_OF = {"i": "m", "j": "n", "k": "k"}
 _SPARSITY = 2  # of `[i, k / 2]`: A stores half of its elements
 _SCALE = "float8_e8m0fnu"
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from io import BytesIO
 from itertools import pairwise
+from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 from lark import __version__ as version
@@ -119,9 +120,7 @@ def _parse_item(source: Source, start: int, end: int) -> Item | Diagnostic | Non
             return None  # nothing but comments
         return _explain(source, start, end, error)
     item = _Builder(source, start).transform(tree)
-    assert isinstance(
-        item, Use | LayoutItem | IntrinsicItem | ReadItem | FragmentItem | AcceleratorItem
-    )
+    assert isinstance(item, Item)
     return item
 
 
@@ -282,30 +281,22 @@ class _Builder(Transformer[Token, Item]):
         return Rule(children[0], children[1])
 
     def intrinsic(self, children: list[Token | Name | Field]) -> IntrinsicItem:
-        fields = tuple(c for c in children if not isinstance(c, Name | Token))
-        (name,) = (c for c in children if isinstance(c, Name))
-        return IntrinsicItem(name, _doc(children), fields)
+        return IntrinsicItem(*_body(children))
 
     def read(self, children: list[Token | Name | ReadField]) -> ReadItem:
-        fields = tuple(c for c in children if not isinstance(c, Name | Token))
-        (name,) = (c for c in children if isinstance(c, Name))
-        return ReadItem(name, _doc(children), fields)
+        return ReadItem(*_body(children))
 
     @v_args(meta=True)
     def formula(self, meta: Meta, children: list[Expression]) -> FormulaField:
         return FormulaField(self._keyword(meta), children[0])
 
     def fragment(self, children: list[Token | Name | OperandField | SettingsField]) -> FragmentItem:
-        fields = tuple(c for c in children if not isinstance(c, Name | Token))
-        (name,) = (c for c in children if isinstance(c, Name))
-        return FragmentItem(name, _doc(children), fields)
+        return FragmentItem(*_body(children))
 
     def accelerator(
         self, children: list[Token | Name | BufferField | SettingsField | CallField]
     ) -> AcceleratorItem:
-        fields = tuple(c for c in children if not isinstance(c, Name | Token))
-        (name,) = (c for c in children if isinstance(c, Name))
-        return AcceleratorItem(name, _doc(children), fields)
+        return AcceleratorItem(*_body(children))
 
     def buffer(self, children: list[Name | Index | Token]) -> BufferField:
         name, dtype, row, column, scope = children
@@ -391,6 +382,13 @@ class _Builder(Transformer[Token, Item]):
         word = _WORD.match(self._source.text, start)
         assert word is not None
         return Name(word[0], Span(self._source, start, word.end()))
+
+
+def _body(children: Sequence[Any]) -> tuple[Name, str, tuple[Any, ...]]:
+    """The name of an entry, its documentation and its fields."""
+    (name,) = (c for c in children if isinstance(c, Name))
+    fields = tuple(c for c in children if not isinstance(c, Name | Token))
+    return name, _doc(children), fields
 
 
 def _doc(children: Sequence[object]) -> str:

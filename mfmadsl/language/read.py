@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mfmadsl.language.checker import check_chip, repeated
+from mfmadsl.language.checker import check_chip, lacking, repeated
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
 from mfmadsl.language.expression import names_in, tabulate
 from mfmadsl.language.llvm import check_read
@@ -37,11 +37,7 @@ def check_read_item(item: ReadItem) -> Read:
     found = check_name(item.name)
     found += repeated([field.name for field in item.fields], "field")
     fields = {field.name.text: field for field in item.fields}
-    for required in _REQUIRED:
-        if required not in fields:
-            message = f"read `{item.name.text}` has no `{required}`"
-            hint = f"add a line `{required} ...`"
-            found.append(Diagnostic("field", message, item.name.span, hint))
+    found += lacking("read", item.name, fields, _REQUIRED)
     chips = _chips(fields.get("chips"))
     wave = wave_of([chip.text for chip in chips])
     shape = _shape(item, fields.get("shape"), wave.lanes, found)

@@ -7,6 +7,8 @@ from mfmadsl.model.chips import ARCHITECTURES, CDNA, DEFAULT_ARCH, architecture,
 from mfmadsl.model.closed_form import ClosedForm, Digit, closed_form
 from mfmadsl.model.fragment import Fragment
 from mfmadsl.model.intrinsic import (
+    EXTENT_OF,
+    INDICES,
     REGISTER_BITS,
     SPARSE_GROUP,
     SPARSE_STORED,
@@ -24,6 +26,7 @@ from mfmadsl.model.modifier import (
     source_block,
     source_lane,
 )
+from mfmadsl.model.overlap import OVERLAPS
 from mfmadsl.model.pack import Packed, packed
 from mfmadsl.model.product import Product
 from mfmadsl.model.products import PRODUCTS, product_of
@@ -37,8 +40,11 @@ __all__ = [
     "CDNA",
     "DEFAULT_ARCH",
     "ELEMENT_TYPES",
+    "EXTENT_OF",
     "INDEX",
+    "INDICES",
     "MODIFIERS",
+    "OVERLAPS",
     "PRODUCTS",
     "REGISTER_BITS",
     "SPARSE_GROUP",

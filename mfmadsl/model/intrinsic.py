@@ -11,6 +11,19 @@ from mfmadsl.model.types import INDEX, ElementType
 
 REGISTER_BITS = 32
 
+INDICES = {
+    "a": ("i", "k"),
+    "b": ("k", "j"),
+    "c": ("i", "j"),
+    "index": ("i", "k"),
+    "scale_a": ("i", "k"),
+    "scale_b": ("k", "j"),
+}
+"""What counts the rows and the columns of each operand: C[i, j] += A[i, k] * B[k, j]."""
+
+EXTENT_OF = {"i": "m", "j": "n", "k": "k"}
+"""What the extent of each of them is called."""
+
 SPARSE_GROUP, SPARSE_STORED = 4, 2
 """Of four neighbouring k, a sparse A stores two."""
 

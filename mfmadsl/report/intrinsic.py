@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mfmadsl.model import Fragment, Intrinsic, Operand
+from mfmadsl.model import EXTENT_OF, INDICES, Fragment, Intrinsic, Operand
 
 
 def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:
@@ -59,9 +59,9 @@ def intrinsic_summary(intrinsic: Intrinsic) -> str:
 def fragment_summary(fragment: Fragment) -> str:
     """A fragment's entry in words: what it holds, and where."""
     operand = fragment.operand
-    indices = _INDICES.get(operand.name, ("i", "k"))
+    indices = INDICES[operand.name]
     extents = dict(zip(indices, operand.shape, strict=True))
-    shape = " ".join(f"{_EXTENT_OF[index]}={extent}" for index, extent in extents.items())
+    shape = " ".join(f"{EXTENT_OF[index]}={extent}" for index, extent in extents.items())
     lines = [f"{fragment.name}: a tile that {fragment.lanes} lanes hold"]
     if fragment.doc:
         lines += ["", *fragment.doc.splitlines()]
@@ -69,12 +69,8 @@ def fragment_summary(fragment: Fragment) -> str:
     return "\n".join([*lines, f"holds   {_held(operand, *indices)}"])
 
 
-_EXTENT_OF = {"i": "m", "j": "n", "k": "k"}
-_INDICES = {"b": ("k", "j"), "scale_b": ("k", "j"), "c": ("i", "j")}
-
-
 def _operand_line(operand: Operand, intrinsic: Intrinsic) -> str:
-    row, column = _INDICES.get(operand.name, ("i", "k"))
+    row, column = INDICES[operand.name]
     counted = ""
     if operand.sparse:
         column, counted = "s", "; s counts the stored k"
