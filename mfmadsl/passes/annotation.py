@@ -6,6 +6,7 @@ import tvm_ffi
 from tvm import ir
 from tvm.tirx import Expr, For, PrimFunc
 
+from mfmadsl.model import OVERLAPS
 from mfmadsl.passes.error import LoweringError
 
 PIPELINE = "mfmadsl.pipeline"
@@ -16,11 +17,6 @@ SWIZZLE = "mfmadsl.swizzle"
 
 OVERLAP = "mfmadsl.overlap"
 """The annotation of a loop that says what comes while the matrix cores work, one of `OVERLAPS`."""
-
-OVERLAPS = ("nothing", "loads", "fragments", "all")
-"""What comes while the matrix cores work, each with those before it: the next turn's loads from
-memory, the next register step's fragments from the LDS, and all of that among the matrix
-instructions, in an order that LLVM keeps. `all` is what a loop gets that says nothing."""
 
 EDGES = "mfmadsl.edges"
 """The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may

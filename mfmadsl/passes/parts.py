@@ -11,9 +11,8 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 
-from mfmadsl.model import Architecture
+from mfmadsl.model import OVERLAPS, Architecture
 from mfmadsl.passes import device
-from mfmadsl.passes.annotation import OVERLAPS
 from mfmadsl.passes.expression import Node, constant, substitute
 from mfmadsl.passes.fetch import Fetch
 from mfmadsl.passes.fill import filled_here
@@ -70,17 +69,12 @@ class Parts:
         """That of the last register step, in which there is most to do besides."""
         return pace_of(self.traffic.steps[-1][1], self.chip)
 
-    @property
-    def ordered(self) -> bool:
-        """Whether LLVM is to keep our order."""
-        return self.overlap == "all"
-
     def spread(
         self, computing: Sequence[BufferStore], others: Sequence[Piece], slack: int | None = None
     ) -> list[Stmt]:
         """The others under the computing, such that what is read is there when it is needed; ahead
         of it, for LLVM to order, where that is asked for."""
-        if not self.ordered:
+        if self.overlap != "all":
             return [*(s for piece in others for s in piece.statements), *computing]
         return spread(computing, others, self.pace.slack if slack is None else slack)
 

@@ -21,8 +21,8 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.model import Architecture
-from mfmadsl.passes.annotation import OVERLAP, OVERLAPS, PIPELINE, word
+from mfmadsl.model import OVERLAPS, Architecture
+from mfmadsl.passes.annotation import OVERLAP, PIPELINE, word
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import constant
 from mfmadsl.passes.fill import fills_at_end

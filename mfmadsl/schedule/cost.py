@@ -212,7 +212,7 @@ class _Terms:
     def _ahead(self) -> float:
         """Steps between asking for a tile and needing it."""
         tiling, gemm = self.tiling, self.gemm
-        if not gemm.loads.direct or tiling.stages == 1:
+        if not tiling.straight(gemm.loads):
             return _AHEAD
         return tiling.stages - (_HALF if tiling.by_halves(gemm.intrinsic, gemm.loads) else _WHOLE)
 

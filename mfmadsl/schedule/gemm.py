@@ -13,13 +13,12 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_type
-from mfmadsl.model import DEFAULT_ARCH, Architecture, Intrinsic, architecture, unscaled
+from mfmadsl.model import DEFAULT_ARCH, OVERLAPS, Architecture, Intrinsic, architecture, unscaled
 from mfmadsl.passes.annotation import (
     DIES,
     EDGES,
     GROUP,
     OVERLAP,
-    OVERLAPS,
     PIPELINE,
     SWIZZLE,
     WORKGROUPS,
@@ -36,7 +35,14 @@ from mfmadsl.schedule.memory import Extent, number
 from mfmadsl.schedule.nest import function_of
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
-from mfmadsl.schedule.stage import Staged, copy_to_lds, load_fragments, reads_turned, store_by_lanes
+from mfmadsl.schedule.stage import (
+    Staged,
+    copy_to_lds,
+    lies_turned,
+    load_fragments,
+    reads_turned,
+    store_by_lanes,
+)
 from mfmadsl.schedule.sum_of_products import product_nest
 from mfmadsl.schedule.tile import init_loop
 from mfmadsl.schedule.tiling import (
@@ -214,8 +220,8 @@ class _Builder:
     def _columns(self, total: SBlockRV | None, tile: ModuleType) -> Columns:
         """The order in which tiles take columns of C: in turn only what they store as it is."""
         own, tiling = self.product.memory, self.tiling
-        turned = own[1].axis == "j" and tiling.transposing_reads
-        turned = turned and reads_turned(self.chip, _bytes(self.product.types[1]), tiling.block[1])
+        size, rows = _bytes(self.product.types[1]), tiling.block[1]
+        turned = lies_turned(own[1], tiling, self.chip, size, rows)
         if total is not None or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
             return Columns(tile.N, 1)
         columns = number(self.product.extents[2])

@@ -62,8 +62,7 @@ def copy_to_lds(
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
     threads = tiling.wave_count * chip.wave_size
     straight = tiling.stages > 1 and chip.wide_loads_to_lds
-    turned = memory.axis in ("i", "j") and blocks == 1 and tiling.transposing_reads
-    turned = turned and reads_turned(chip, size, counts[0])
+    turned = blocks == 1 and lies_turned(memory, tiling, chip, size, counts[0])
     if turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
@@ -110,6 +109,12 @@ def _is_masked(value: Expr) -> bool:
     conditions = [c for n in nodes if (choice := choice_of(n)) for c in conjuncts_of(choice[0])]
     bounded = [c.a for c in conditions if isinstance(c, tirx.LT) and isinstance(c.a, tirx.Var)]
     return len({v.__chandle__() for v in bounded}) < len(conditions)
+
+
+def lies_turned(memory: Memory, tiling: Tiling, chip: Architecture, size: int, rows: int) -> bool:
+    """Whether a tile of so many rows lies in the LDS as in memory, [k, rows]: reads turn it."""
+    across = memory.axis in ("i", "j") and tiling.transposing_reads
+    return across and reads_turned(chip, size, rows)
 
 
 def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from mfmadsl.argument import check_flag, check_integer, check_list
-from mfmadsl.model import Architecture, Intrinsic, Operand
-from mfmadsl.passes.annotation import OVERLAPS
+from mfmadsl.model import OVERLAPS, Architecture, Intrinsic, Operand
 from mfmadsl.passes.halves import LEAST
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.limits import check_lds, check_threads
@@ -90,11 +89,14 @@ class Tiling:
         rows, columns = self.wave_tile
         return ceil(rows / intrinsic.m), ceil(columns / intrinsic.n)
 
+    def straight(self, loads: Loads) -> bool:
+        """Whether loads go straight into the LDS."""
+        return loads.direct and self.stages > 1
+
     def by_halves(self, intrinsic: Intrinsic, loads: Loads) -> bool:
         """Whether turns may take the sums by halves, such that loads have half a turn more."""
         tiles = self._tiles(intrinsic)
-        straight = loads.direct and self.stages > 1
-        return straight and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
+        return self.straight(loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
 
     def registers(self, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
         """What a lane needs: accumulators, fragments of two register steps, and fetched data.
@@ -109,9 +111,8 @@ class Tiling:
         )
         fragments = 2 * (of_a + of_b)
         row_bytes = self.k_step * element_bytes * intrinsic.blocks
-        straight = loads.direct and self.stages > 1
         threads = self.wave_count * intrinsic.wave_size
-        fetched = 0 if straight else ceil(sum(self.block) * row_bytes / threads / _WORD)
+        fetched = 0 if self.straight(loads) else ceil(sum(self.block) * row_bytes / threads / _WORD)
         shifted = sum(rows for rows, odd in zip(self.block, loads.shifted, strict=True) if odd)
         fetched += ceil(shifted * row_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
         # What was turned around is swizzled by more bits of a row: reads have more addresses.

@@ -14,8 +14,7 @@ import pytest
 from mfmadsl.cli.gemm_options import DTYPES, SUM_DTYPES, TILING_FIELDS, WORDS
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.epilogue import STEPS
-from mfmadsl.model import ELEMENT_TYPES
-from mfmadsl.passes.annotation import OVERLAPS
+from mfmadsl.model import ELEMENT_TYPES, OVERLAPS
 from mfmadsl.report import json_schema
 from mfmadsl.schedule import Tiling
 from tests.cli.command import run, spec

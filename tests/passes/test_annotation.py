@@ -12,7 +12,7 @@ from tvm.s_tir.schedule import LoopRV
 import mfmadsl
 from examples.fused_chain.run import SCALE, SMALL, chain_schedule
 from mfmadsl.backend import LoweringError
-from mfmadsl.passes.annotation import OVERLAPS
+from mfmadsl.model import OVERLAPS
 from mfmadsl.schedule import gemm_schedule
 from tests.passes.own_product import assert_right, own_product
 from tests.schedule.gemm.workloads import Workload

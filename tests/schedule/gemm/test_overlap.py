@@ -12,8 +12,10 @@ from tvm import te
 
 import mfmadsl
 from mfmadsl.emulator.profiler.main_loop import loop_instructions
-from mfmadsl.passes.annotation import OVERLAPS
+from mfmadsl.model import OVERLAPS
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
+from mfmadsl.schedule.workload import product
+from tests.schedule.gemm.test_edges import plain
 from tests.schedule.gemm.workloads import Array, Workload, random
 
 CHIPS = ("gfx90a", "gfx942", "gfx950")
@@ -84,18 +86,7 @@ def test_where_k_is_shared(arch: str, change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("arch", CHIPS)
 def test_turns_whose_number_is_known_at_the_launch(arch: str) -> None:
-    k = te.var("k")
-    workload = Workload(70, 33, 0)
-    a, b = (
-        te.placeholder((n, k), name=name, dtype="float16") for n, name in ((70, "A"), (33, "B"))
-    )
-    r = te.reduce_axis((0, k), name="k")
-    c = te.compute(
-        (70, 33),
-        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
-        name="C",
-    )
-    function = te.create_prim_func([a, b, c])
+    workload, function = Workload(70, 33, 0), plain(70, 33, te.var("k"))
     kernels = [
         mfmadsl.build(gemm_schedule(function, arch=arch, tiling=replace(HALF, overlap=o)), arch)
         for o in OVERLAPS
@@ -113,23 +104,13 @@ def test_turns_whose_number_is_known_at_the_launch(arch: str) -> None:
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
 def test_batches(overlap: str) -> None:
-    a, b = (
-        te.placeholder(shape, name=name, dtype="float16")
-        for shape, name in (((3, 33, 200), "A"), ((3, 40, 200), "B"))
-    )
-    r = te.reduce_axis((0, 200), name="k")
-    c = te.compute(
-        (3, 33, 40),
-        lambda z, i, j: te.sum(
-            a[z, i, r].astype("float32") * b[z, j, r].astype("float32"), axis=[r]
-        ),
-        name="C",
-    )
+    half, full = "float16", "float32"
+    tensors = product((33, 40, 200), (half, half, full), (False, True), batch=3)
     generator = np.random.default_rng(7)
     left, right = (random(s, "float16", generator) for s in ((3, 33, 200), (3, 40, 200)))
     empty = np.full((3, 33, 40), 99, np.float32)
     tiling = replace(HALF, overlap=overlap)
-    _, found = result(te.create_prim_func([a, b, c]), "gfx942", tiling, [left, right, empty])
+    _, found = result(te.create_prim_func([*tensors]), "gfx942", tiling, [left, right, empty])
     wanted = left.astype(np.float64) @ right.astype(np.float64).transpose(0, 2, 1)
     np.testing.assert_allclose(found, wanted, atol=1e-4)
 
