@@ -1,0 +1,183 @@
+"""Vectorized loops that go past an edge, as vectors of which some lanes are masked.
+
+TVM takes a condition on the lane for a reason to make no vector at all: it computes the lanes one
+by one. Here such a condition becomes the mask of loads and of the store:
+
+    for lane in T.vectorized(16):                      bound = 0..16, how many lanes are inside
+        if j + lane < n:                          ->   b[0:16] = masked_load(B[j:j + 16])
+            C[j + lane] = f(B[j + lane])               for lane in T.vectorized(16): c[lane] = f(b[lane])
+                                                       masked_store(C[j:j + 16], c[0:16])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad
+from tvm.sym import Analyzer
+from tvm.tirx import (
+    AllocBuffer,
+    Buffer,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    Stmt,
+    Var,
+)
+
+from mfmadsl.passes.expression import constant, depends, name_of, scope_of, substitute
+from mfmadsl.passes.linear import bounded
+from mfmadsl.passes.rewrite import dtype_of
+
+
+def mask_edge_lanes(function: PrimFunc) -> PrimFunc:
+    """The function, whose buffers are flat, with such loops as vectors of masked lanes.
+
+    A loop is left as it is where its lanes do not lie side by side, or where a condition is no
+    upper bound of the lane.
+    """
+
+    def loop(node: For) -> Stmt:
+        lanes = constant(node.extent)
+        if node.kind != ForKind.VECTORIZED or lanes is None:
+            return node
+        return _Vector(node.loop_var, lanes).masked(node) or node
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
+
+
+class _Vector:
+    """A vectorized loop on its way; `loaded` are the statements that load its masked operands."""
+
+    def __init__(self, lane: Var, lanes: int) -> None:
+        self.lane, self.lanes = lane, lanes
+        self.loaded: list[Stmt] = []
+        self.understood = True
+
+    def masked(self, loop: For) -> Stmt | None:
+        """What does the same; None where there is nothing to do, or no way to do it."""
+        conditions, store = _conditions(loop.body)
+        if not isinstance(store, BufferStore) or len(store.indices) != 1:
+            return None
+        uniform = [each for each in conditions if not depends(each, self.lane)]
+        bound = self._bound([each for each in conditions if depends(each, self.lane)])
+        value = self._chosen(store.value, bound)
+        if bound is not None:
+            value = self._loads_masked(value, bound)
+        place = self._first(store.indices[0]) if bound is not None else None
+        if not self.understood or (bound is None and not self.loaded):
+            return None
+        stored: list[Stmt] = []
+        target, index = store.buffer, store.indices[0]
+        if bound is not None:
+            target, index = self._own(store.buffer), self.lane
+            whole = tirx.BufferLoad(target, [self._ramp(0)])
+            call = tirx.op.call_intrin(
+                "void", "tirx.masked_store", store.buffer, whole, self._ramp(place),
+                self._mask(bound),
+            )  # fmt: skip
+            self.loaded.append(AllocBuffer(target))
+            stored.append(tirx.Evaluate(call))
+        body = BufferStore(target, value, [index])
+        again = For(loop.loop_var, loop.min, loop.extent, loop.kind, body, None, loop.annotations)
+        made: Stmt = tirx.SeqStmt([*self.loaded, again, *stored])
+        for condition in uniform:
+            made = IfThenElse(condition, made, None)
+        return made
+
+    def _bound(self, conditions: Sequence[Expr]) -> Expr | None:
+        """How many lanes, from the first, meet conditions that depend on the lane."""
+        bound: Expr | None = None
+        for condition in conditions:
+            sides = bounded(condition)
+            first = None if sides is None else self._first(sides[0] - sides[1])
+            if first is None:
+                self.understood = False
+                return None
+            inside = Analyzer().simplify(0 - first)
+            bound = inside if bound is None else tirx.Min(bound, inside)
+        # A mask counts without a sign.
+        return None if bound is None else tirx.Max(bound, tirx.IntImm("int32", 0))
+
+    def _first(self, index: Expr) -> Expr | None:
+        """The place of lane 0, if the others follow it side by side; else nothing is understood."""
+        first, second = (substitute(index, {self.lane: tirx.IntImm("int32", n)}) for n in (0, 1))
+        step = Analyzer().simplify(substitute(index, {self.lane: self.lane + 1}) - index)
+        del second
+        if constant(step) != 1:
+            self.understood = False
+            return None
+        return Analyzer().simplify(first)
+
+    def _chosen(self, value: Expr, stored: Expr | None) -> Expr:
+        """The value, where a choice by the lane loads only the lanes that it takes."""
+
+        def choice(call: Call) -> Expr:
+            if name_of(call) != "if_then_else" or not depends(call.args[0], self.lane):
+                return call
+            parts = _conjuncts(call.args[0])
+            bound = self._bound([each for each in parts if depends(each, self.lane)])
+            if bound is None:
+                return call
+            for each in parts:
+                if not depends(each, self.lane):
+                    bound = tirx.Select(each, bound, tirx.IntImm("int32", 0))
+            if stored is not None:
+                bound = tirx.Min(bound, stored)
+            return tirx.Select(call.args[0], self._loads_masked(call.args[1], bound), call.args[2])
+
+        return tvm_ffi.structural_map(value, (Call, choice))
+
+    def _loads_masked(self, value: Expr, bound: Expr) -> Expr:
+        """The value of buffers of a vector's own, that are loaded before."""
+
+        def load(node: TensorLoad) -> Expr:
+            buffer = node.source
+            # What is local has all lanes.
+            if scope_of(buffer) == "local" or not any(depends(i, self.lane) for i in node.indices):
+                return node
+            place = self._first(node.indices[0])
+            if place is None:
+                return node
+            own, dtype = self._own(buffer), f"{dtype_of(node)}x{self.lanes}"
+            lanes = tirx.op.call_intrin(
+                dtype, "tirx.masked_load", buffer, self._ramp(place), self._mask(bound)
+            )
+            self.loaded += [AllocBuffer(own), BufferStore(own, lanes, [self._ramp(0)])]
+            return tirx.BufferLoad(own, [self.lane])
+
+        return tvm_ffi.structural_map(value, (TensorLoad, load))
+
+    def _own(self, buffer: Buffer) -> Buffer:
+        """A buffer of one vector."""
+        return tirx.decl_buffer([self.lanes], buffer.dtype, f"{buffer.name}_lanes", scope="local")
+
+    def _ramp(self, first: Expr | int) -> Expr:
+        first = tirx.IntImm("int32", first) if isinstance(first, int) else first
+        return tirx.Ramp(first, tirx.IntImm("int32", 1), self.lanes)
+
+    def _mask(self, bound: Expr) -> Expr:
+        zero = tirx.IntImm("int32", 0)
+        return tirx.op.call_intrin(
+            f"uint1x{self.lanes}", "tirx.get_active_lane_mask", zero, bound
+        )
+
+
+def _conditions(statement: Stmt) -> tuple[list[Expr], Stmt]:
+    """The conditions around a statement, and that statement."""
+    found: list[Expr] = []
+    while isinstance(statement, IfThenElse) and statement.else_case is None:
+        found += _conjuncts(statement.condition)
+        statement = statement.then_case
+    return found, statement
+
+
+def _conjuncts(condition: Expr) -> list[Expr]:
+    if isinstance(condition, tirx.And):
+        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
+    return [condition]

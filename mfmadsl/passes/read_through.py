@@ -1,0 +1,139 @@
+"""Copies that are only needed at an edge: elsewhere what they copy is read as it lies.
+
+A tile that is padded with zeros past the edge of a matrix is a copy, though most tiles have no edge:
+
+    copy[0:rows, 0:k] = choice(i + row < m, a[i + row, 0:k], 0)      if i + rows <= m:
+    use(copy)                                                   ->       use(a[i:i + rows, 0:k])
+                                                                     else: the copy, and use(copy)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad
+from tvm.sym import Analyzer
+from tvm.tirx import (
+    AllocBuffer,
+    Buffer,
+    BufferStore,
+    Expr,
+    For,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+)
+
+from mfmadsl.passes.expression import constant, depends, name_of, substitute, variables_of
+from mfmadsl.passes.linear import bounded
+
+
+def read_through_copies(function: PrimFunc) -> PrimFunc:
+    """The function, whose buffers are flat, with such copies made at edges only.
+
+    A copy stays everywhere where its elements do not lie as those of its source do, or where what
+    it is filled up with is not beyond an upper bound.
+    """
+    return function.with_body(tvm_ffi.structural_map(function.body, (SeqStmt, _sequence)))
+
+
+def _sequence(node: SeqStmt) -> Stmt:
+    statements = list(node.seq)
+    for position, allocated in enumerate(statements[:-2]):
+        if not isinstance(allocated, AllocBuffer):
+            continue
+        copy = _copy(allocated.buffer, statements[position + 1])
+        rest = statements[position + 2 :]
+        if copy is None or _stores(allocated.buffer, rest):
+            continue
+        through = SeqStmt([copy.through(each) for each in rest]) if len(rest) > 1 else copy.through(rest[0])
+        whole = SeqStmt(statements[position:])
+        chosen = IfThenElse(copy.inside, through, whole)
+        return SeqStmt([*statements[:position], chosen]) if position else chosen
+    return node
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """`buffer[x]` is `source[x + offset]` for each x, if `inside` holds."""
+
+    buffer: Buffer
+    source: Buffer
+    offset: Expr
+    inside: Expr
+
+    def through(self, statement: Stmt) -> Stmt:
+        """The statement with the source in place of the copy."""
+
+        def load(node: TensorLoad) -> TensorLoad:
+            if not node.source.same_as(self.buffer):
+                return node
+            index, = node.indices
+            return tirx.BufferLoad(self.source, [_moved(index, self.offset)])
+
+        return tvm_ffi.structural_map(statement, (TensorLoad, load))
+
+
+def _moved(index: Expr, offset: Expr) -> Expr:
+    if isinstance(index, tirx.Ramp):
+        return tirx.Ramp(index.base + offset, index.stride, index.lanes)
+    return index + offset
+
+
+def _copy(buffer: Buffer, statement: Stmt) -> _Copy | None:
+    """The copy that a statement makes into the buffer, if it is one that can be read through."""
+    loops: list[For] = []
+    while isinstance(statement, For | IfThenElse):
+        if isinstance(statement, For):
+            loops.append(statement)
+            statement = statement.body
+        elif statement.else_case is None:
+            statement = statement.then_case
+        else:
+            return None
+    if not isinstance(statement, BufferStore) or not statement.buffer.same_as(buffer):
+        return None
+    value = statement.value
+    if not isinstance(value, Call) or name_of(value) != "if_then_else":
+        return None
+    condition, taken, _ = value.args
+    if not isinstance(taken, TensorLoad) or len(taken.indices) != 1:
+        return None
+    offset = Analyzer().simplify(taken.indices[0] - statement.indices[0])
+    inside = _everywhere(condition, loops)
+    if inside is None or any(depends(offset, loop.loop_var) for loop in loops):
+        return None
+    return _Copy(buffer, taken.source, offset, inside)
+
+
+def _everywhere(condition: Expr, loops: Sequence[For]) -> Expr | None:
+    """The condition for all turns of the loops; None if their last ones are not the strictest."""
+    if isinstance(condition, tirx.And):
+        parts = [_everywhere(part, loops) for part in (condition.a, condition.b)]
+        return None if None in parts else tirx.And(*parts)
+    sides = bounded(condition)
+    if sides is None:
+        return None
+    difference = sides[0] - sides[1]
+    for loop in loops:
+        last = constant(loop.min), constant(loop.extent)
+        step = Analyzer().simplify(
+            substitute(difference, {loop.loop_var: loop.loop_var + 1}) - difference
+        )
+        grows = constant(step)
+        if None in last or grows is None or grows < 0:
+            return None
+        difference = substitute(difference, {loop.loop_var: tirx.IntImm("int32", sum(last) - 1)})
+    return Analyzer().simplify(difference < 0)
+
+
+def _stores(buffer: Buffer, statements: Sequence[Stmt]) -> bool:
+    found: list[BufferStore] = []
+    for statement in statements:
+        tvm_ffi.structural_walk(statement, (BufferStore, found.append))
+    return any(store.buffer.same_as(buffer) for store in found)
