@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mfmadsl.model.microkernel import Slot, Step, VectorOperand, group, products
 from mfmadsl.model.cpu import TILE_ROWS
+from mfmadsl.model.microkernel import Slot, Step, VectorOperand, group, products
 
 
 class WrongProduct(NamedTuple):

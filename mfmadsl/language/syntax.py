@@ -135,8 +135,8 @@ class IntrinsicItem(NamedTuple):
 
 
 class FormulaField(NamedTuple):
-    """`from_lane ...` or `from_element ...` of a read, `expression ...` of a micro-kernel; `name` is
-    the keyword."""
+    """`from_lane ...` or `from_element ...` of a read, `expression ...` of a micro-kernel; `name`
+    is the keyword."""
 
     name: Name
     expression: Expression
@@ -172,4 +172,6 @@ class AcceleratorItem(NamedTuple):
     fields: tuple[BufferField | SettingsField | CallField, ...]
 
 
-Item = Use | LayoutItem | IntrinsicItem | MicrokernelItem | ReadItem | FragmentItem | AcceleratorItem
+Item = (
+    Use | LayoutItem | IntrinsicItem | MicrokernelItem | ReadItem | FragmentItem | AcceleratorItem
+)

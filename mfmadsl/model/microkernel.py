@@ -163,4 +163,3 @@ def products(
 def available_registers(features: tuple[str, ...], bits: int, tiles: bool) -> int:
     """How many vector registers of so many bits, or tile registers, such a CPU has."""
     return TILES if tiles else vector_registers(features, bits)
-
