@@ -55,9 +55,14 @@ def check_layout(item: LayoutItem) -> Found:
     found += repeated(item.parameters, "parameter")
     found += repeated([rule.name for rule in item.rules], "rule")
     known = {*parameters, *(p.upper() for p in parameters), BLOCK, BLOCK.upper()}
+    wanted = ("register", "element") if item.of_vectors else ("lane", "register")
     for rule in item.rules:
-        if rule.name.text not in ("lane", "register"):
-            hint = did_you_mean(rule.name.text, ["lane", "register"])
+        if rule.name.text == "lane" and item.of_vectors:
+            message = "a layout is of lanes or of vector registers"
+            hint = "it says `lane` and `register`, or `register` and `element`"
+            found.append(_at(rule.name, "rule", message, hint))
+        elif rule.name.text not in wanted:
+            hint = did_you_mean(rule.name.text, ["lane", "register", "element"])
             found.append(_at(rule.name, "rule", f"a layout has no `{rule.name.text}`", hint))
         for name in names_in(rule.expression):
             if name.text not in known:
@@ -65,7 +70,7 @@ def check_layout(item: LayoutItem) -> Found:
                 found.append(
                     _at(name, "unknown-name", message, did_you_mean(name.text, parameters))
                 )
-    for required in ("lane", "register"):
+    for required in wanted:
         if required not in [rule.name.text for rule in item.rules]:
             message = f"layout `{item.name.text}` does not say the `{required}`"
             found.append(_at(item.name, "rule", message, f"add `{required} = ...`"))

@@ -15,6 +15,7 @@ from mfmadsl.language.syntax import (
     IntrinsicItem,
     Item,
     LayoutItem,
+    MicrokernelItem,
     OperandField,
     ReadItem,
     Use,
@@ -133,7 +134,7 @@ def _item(item: Item, tokens: list[_Token]) -> list[str]:
 
 
 def _lines(
-    item: LayoutItem | IntrinsicItem | ReadItem | FragmentItem | AcceleratorItem,
+    item: LayoutItem | IntrinsicItem | MicrokernelItem | ReadItem | FragmentItem | AcceleratorItem,
     tokens: list[_Token],
     starts: set[int],
 ) -> tuple[list[_Line], list[str]]:
@@ -187,7 +188,9 @@ def _cells(words: list[str], rule: bool, operand: bool) -> list[str]:
         return [words[0], "=", _spaced(words[2:])]
     if operand:
         at = max(i for i, word in enumerate(words) if word in ("at", "in"))
-        return [words[0], _spaced(words[1:at]), words[at], _spaced(words[at + 1 :])]
+        last = len(words) - (words[-1] == "broadcast")
+        place = [_spaced(words[at + 1 : last]), *words[last:]]
+        return [words[0], _spaced(words[1:at]), words[at], _INDENT.join(place)]
     return [words[0], _spaced(words[1:])]
 
 

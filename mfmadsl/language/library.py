@@ -23,6 +23,7 @@ from mfmadsl.language.diagnostic import (
     stopped,
 )
 from mfmadsl.language.fragment import check_fragment
+from mfmadsl.language.microkernel import check_microkernel
 from mfmadsl.language.parser import parse
 from mfmadsl.language.read import check_read_item
 from mfmadsl.language.syntax import (
@@ -30,12 +31,13 @@ from mfmadsl.language.syntax import (
     FragmentItem,
     IntrinsicItem,
     LayoutItem,
+    MicrokernelItem,
     Name,
     NamesField,
     ReadItem,
     Use,
 )
-from mfmadsl.model import Accelerator, Fragment, Intrinsic, Read, architecture
+from mfmadsl.model import Accelerator, Fragment, Intrinsic, Microkernel, Read, architecture
 from mfmadsl.resources import resource_folder
 
 SUFFIX = ".mfma"
@@ -67,6 +69,7 @@ class Entries(NamedTuple):
     accelerators: list[Accelerator]
     reads: list[Read]
     fragments: list[Fragment]
+    microkernels: list[Microkernel]
 
 
 def load(
@@ -106,11 +109,13 @@ def _check(document: _Document) -> Entries:
     accelerators: list[Accelerator] = []
     reads: list[Read] = []
     fragments: list[Fragment] = []
-    items: list[IntrinsicItem | AcceleratorItem | ReadItem | FragmentItem] = [
+    microkernels: list[Microkernel] = []
+    items: list[IntrinsicItem | AcceleratorItem | ReadItem | FragmentItem | MicrokernelItem] = [
         *document.intrinsics,
         *document.accelerators,
         *document.reads,
         *document.fragments,
+        *document.microkernels,
     ]
     for position, item in enumerate(items):
         if len(found) >= MAXIMUM_MISTAKES:
@@ -123,6 +128,8 @@ def _check(document: _Document) -> Entries:
                 reads.append(check_read_item(item))
             elif isinstance(item, FragmentItem):
                 fragments.append(check_fragment(item, document.layouts))
+            elif isinstance(item, MicrokernelItem):
+                microkernels.append(check_microkernel(item, document.layouts))
             else:
                 intrinsics += check_intrinsic(item, document.layouts)
         except LanguageError as error:
@@ -131,7 +138,7 @@ def _check(document: _Document) -> Entries:
         # A layout that fails on its own is found once for every operand that uses it.
         unique = dict.fromkeys(found)
         raise LanguageError(sorted(unique, key=lambda d: (d.span.source.name, d.span.start)))
-    return Entries(intrinsics, accelerators, reads, fragments)
+    return Entries(intrinsics, accelerators, reads, fragments, microkernels)
 
 
 def read_source(path: Path) -> Source:
@@ -160,24 +167,51 @@ def library_files() -> list[Path]:
 
 def library() -> dict[str, Intrinsic]:
     """Every intrinsic of the library, by name, in the order of the files."""
-    return _library()[0]
+    return _library().intrinsics
 
 
 def reads() -> dict[str, Read]:
     """Every read of the library in which lanes exchange elements, by name, in order."""
-    return _library()[1]
+    return _library().reads
+
+
+def microkernels() -> dict[str, Microkernel]:
+    """Every micro-kernel of the library, by name, in the order of the files."""
+    return _library().microkernels
+
+
+class _Library(NamedTuple):
+    intrinsics: dict[str, Intrinsic]
+    reads: dict[str, Read]
+    microkernels: dict[str, Microkernel]
 
 
 @cache
-def _library() -> tuple[dict[str, Intrinsic], dict[str, Read]]:
+def _library() -> _Library:
     files = library_files()
 
-    def checked() -> tuple[dict[str, Intrinsic], dict[str, Read]]:
+    def checked() -> _Library:
         entries = [load_entries(path) for path in files]
-        intrinsics = {i.name: i for described in entries for i in described.intrinsics}
-        return intrinsics, {read.name: read for described in entries for read in described.reads}
+        return _Library(
+            {i.name: i for described in entries for i in described.intrinsics},
+            {read.name: read for described in entries for read in described.reads},
+            {kernel.name: kernel for described in entries for kernel in described.microkernels},
+        )
 
     return cached("library", files, checked)
+
+
+def find_microkernel(name: str) -> Microkernel:
+    """The library's micro-kernel called `name`.
+
+    Raises ArgumentError, with the nearest name, if there is none.
+    """
+    check_type("name", name, str, "a micro-kernel's name")
+    known = microkernels()
+    if name not in known:
+        hint = did_you_mean(name, list(known))
+        raise ArgumentError(f"no micro-kernel is called `{clipped(name)}`: {hint}")
+    return known[name]
 
 
 def find(name: str, arch: str | None = None) -> Intrinsic:
@@ -191,6 +225,8 @@ def find(name: str, arch: str | None = None) -> Intrinsic:
         architecture(arch)
     intrinsics = library()
     called = [i for i in intrinsics.values() if i.is_called(name)]
+    if not called and name in microkernels():
+        raise ArgumentError(f"`{name}` is a micro-kernel of CPUs, and no matrix instruction")
     if not called:
         hint = did_you_mean(name, list(intrinsics))
         raise ArgumentError(f"no intrinsic is called `{clipped(name)}`: {hint}")
@@ -206,6 +242,7 @@ class _Document:
     accelerators: list[AcceleratorItem] = field(default_factory=list)
     reads: list[ReadItem] = field(default_factory=list)
     fragments: list[FragmentItem] = field(default_factory=list)
+    microkernels: list[MicrokernelItem] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
@@ -256,6 +293,8 @@ def _open(source: Source, place: _Place) -> _Document:
             document.reads.append(item)
         elif isinstance(item, FragmentItem):
             document.fragments.append(item)
+        elif isinstance(item, MicrokernelItem):
+            document.microkernels.append(item)
         else:
             document.intrinsics.append(item)
             for field_ in item.fields:

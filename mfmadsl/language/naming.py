@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mfmadsl.language.diagnostic import Diagnostic
 from mfmadsl.language.syntax import CallField, IntrinsicItem, Name
-from mfmadsl.model import Operand
+from mfmadsl.model import ELEMENT_TYPES, ElementType, Operand
 
 # A generated module lies on the user's import path: it must not hide somebody else's.
 _FOREIGN_MODULES = {"tvm", "tvm_ffi", "numpy", "mfmadsl", *sys.stdlib_module_names}
@@ -18,6 +18,8 @@ _ISA_NAME = re.compile(
     r"(?:v_)?(?:mfma|smfmac|mfma_scale)_(?P<c>[a-z]+\d+)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
     r"(?:_(?P<blocks>\d+)b)?_?(?P<a>[a-z]+\d+?)(?:_(?P<b>[a-z]+\d))?(?:_1k|_ocp)?"
 )
+_TILE = re.compile(r"(\d+)x(\d+)(?:x(\d+))?")
+_SHORT_TYPE = re.compile(r"[a-z]+\d+")
 _LLVM_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
 
 
@@ -65,6 +67,27 @@ def check_agreement(
         if found and found.group() != size:
             message = f"the LLVM intrinsic is for {found.group()}, the entry for {size}"
             yield Diagnostic("call", message, call.span)
+
+
+def check_microkernel_name(
+    name: Name, shape: Mapping[str, int], types: Mapping[str, ElementType]
+) -> Iterator[Diagnostic]:
+    """A word of the name that is a shape, or types of A and B, must be those of the entry."""
+    shorts = {t.short for t in ELEMENT_TYPES.values()}
+    for word in name.text.split("_"):
+        stated = _TILE.fullmatch(word)
+        size = [shape[d] for d in "mnk"]
+        if stated and [int(x) for x in stated.groups() if x] != size[: 3 if stated[3] else 2]:
+            message = f"the name says another shape than {'x'.join(map(str, size))}"
+            yield Diagnostic("name", message, name.span)
+        told = _SHORT_TYPE.findall(word)
+        if "".join(told) != word or not shorts.issuperset(told):
+            continue
+        entry = [types["a"].short, types["b"].short]
+        if (told * 2 if len(told) == 1 else told) != entry:
+            own = "".join(dict.fromkeys(entry))
+            message = f"the name says {word}, the entry {own}"
+            yield Diagnostic("name", message, name.span)
 
 
 def _listed(types: Iterable[object]) -> str:

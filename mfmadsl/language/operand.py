@@ -23,6 +23,7 @@ Found = list[Diagnostic]
 
 _SPARSITY = 2  # of `[i, k / 2]`: A stores half of its elements
 _SCALE = "float8_e8m0fnu"
+_OF_CPUS = "uint8"
 
 
 def check_operand(
@@ -67,6 +68,9 @@ def _type(name: Name, field: OperandField, found: Found) -> ElementType | None:
         message = f"`{field.name.text}` cannot be {dtype}"
         hint = f"`{_SCALE}` is the type of scales, and of nothing else"
         found.append(Diagnostic("type", message, name.span, hint))
+    if dtype is not None and dtype.name == _OF_CPUS:
+        message = f"`{field.name.text}` cannot be {dtype}: no matrix core reads it"
+        found.append(Diagnostic("type", message, name.span, "micro-kernels of CPUs may"))
     return dtype
 
 

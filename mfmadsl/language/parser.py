@@ -43,6 +43,8 @@ from mfmadsl.language.syntax import (
     IntrinsicItem,
     Item,
     LayoutItem,
+    MicrokernelField,
+    MicrokernelItem,
     Name,
     NamesField,
     Number,
@@ -63,7 +65,8 @@ _LONGEST_NAME = 128  # of the library's the longest has 38; a file system takes 
 _MOST_WORDS = 1000  # of the library's items the longest has 134
 
 _LANDMARK = re.compile(
-    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")|\b(?P<keyword>use|layout|intrinsic|read|fragment|accelerator)\b"
+    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")"
+    r"|\b(?P<keyword>use|layout|intrinsic|microkernel|read|fragment|accelerator)\b"
 )
 _WORD = re.compile(r"[a-z_]+")
 _SETTING = re.compile(r"([A-Za-z_]\w*)\s*=\s*\Z")
@@ -221,7 +224,7 @@ def _unfinished(source: Source, start: int, end: int, expected: set[str]) -> Dia
             "syntax",
             "a doc comment with nothing to document",
             Span(source, last, last + 1),
-            "`///` stands before a layout or an intrinsic; an ordinary comment begins with `//`",
+            "`///` stands before a layout or an entry; an ordinary comment begins with `//`",
         )
     return Diagnostic(
         "syntax", "the text ends too early", Span(source, last, last + 1), _expectation(expected)
@@ -283,6 +286,9 @@ class _Builder(Transformer[Token, Item]):
     def intrinsic(self, children: list[Token | Name | Field]) -> IntrinsicItem:
         return IntrinsicItem(*_body(children))
 
+    def microkernel(self, children: list[Token | Name | MicrokernelField]) -> MicrokernelItem:
+        return MicrokernelItem(*_body(children))
+
     def read(self, children: list[Token | Name | ReadField]) -> ReadItem:
         return ReadItem(*_body(children))
 
@@ -330,14 +336,18 @@ class _Builder(Transformer[Token, Item]):
         return Index(name, value, self._span(meta))
 
     @v_args(meta=True)
-    def operand(self, meta: Meta, children: list[Name | Index | Placement]) -> OperandField:
+    def operand(self, meta: Meta, children: list[Name | Index | Placement | Token]) -> OperandField:
         name, *types = [child for child in children if isinstance(child, Name)]
         row, column = [child for child in children if isinstance(child, Index)]
-        placement = children[-1]
-        assert isinstance(placement, Placement)
-        return OperandField(name, tuple(types), (row, column), placement, self._span(meta))
+        (placement,) = [child for child in children if isinstance(child, Placement)]
+        broadcast = isinstance(children[-1], Token)
+        indices = row, column
+        return OperandField(name, tuple(types), indices, placement, self._span(meta), broadcast)
 
     def held(self, children: list[Token]) -> Name:
+        return self.operand_name(children)
+
+    def matrix(self, children: list[Token]) -> Name:
         return self.operand_name(children)
 
     def operand_name(self, children: list[Token]) -> Name:

@@ -42,16 +42,8 @@ def place(
     Raises LanguageError with the first rule that the placement breaks.
     """
     placement = operand.placement
-    item = layouts.get(placement.layout.text)
-    if item is None:
-        hint = did_you_mean(placement.layout.text, list(layouts))
-        raise _error(
-            "unknown-layout",
-            f"there is no layout `{placement.layout.text}`",
-            placement.layout,
-            hint or "say `use layouts` at the top of the file to have the library's",
-        )
-    indices, constants = _bind(operand, item, extents)
+    item = layout_of(operand, layouts, of_vectors=False)
+    indices, constants = bind(operand, item, extents)
     axes = tuple((i.name.text, extents[i.name.text]) for i in operand.indices)
     try:
         arranged = _arrange(
@@ -67,7 +59,32 @@ def place(
     return arranged
 
 
-def _bind(
+def layout_of(
+    operand: OperandField, layouts: Mapping[str, LayoutItem], of_vectors: bool
+) -> LayoutItem:
+    """The layout that places an operand: of vector registers, or of lanes.
+
+    Raises LanguageError if there is none of that name, or if it is of the other kind.
+    """
+    name = operand.placement.layout
+    fitting = [known for known, item in layouts.items() if item.of_vectors == of_vectors]
+    if name.text not in layouts:
+        library = "vectors" if of_vectors else "layouts"
+        hint = did_you_mean(name.text, fitting)
+        hint = hint or f"say `use {library}` at the top of the file to have the library's"
+        raise _error("unknown-layout", f"there is no layout `{name.text}`", name, hint)
+    item = layouts[name.text]
+    if item.of_vectors != of_vectors:
+        kinds = (
+            ("lanes and their registers", "`lane = ...` and `register = ...`"),
+            ("vector registers and their elements", "`register = ...` and `element = ...`"),
+        )
+        message = f"layout `{name.text}` is of {kinds[item.of_vectors][0]}"
+        raise _error("layout-kind", message, name, f"one with {kinds[of_vectors][1]} is wanted")
+    return item
+
+
+def bind(
     operand: OperandField, item: LayoutItem, extents: Mapping[str, int]
 ) -> tuple[dict[str, str], dict[str, int]]:
     """(parameter -> index, parameter or extent -> number) of a use of a layout."""
@@ -137,7 +154,7 @@ def _arrange(
     """The layout that the rules give over all blocks and both axes, or why there is none."""
     lanes, most = wave
     rules = {rule.name.text: rule.expression for rule in item.rules}
-    renamed = [_rename(rules[name], dict(indices)) for name in ("lane", "register")]
+    renamed = [rename(rules[name], dict(indices)) for name in ("lane", "register")]
     (_, rows), (_, columns) = axes
     registers, rest = divmod(blocks * rows * columns, lanes)
     if rest:
@@ -181,13 +198,13 @@ def _outside(element: str, lane: int, register: int, lanes: int, registers: int)
     )
 
 
-def _rename(expression: Expression, indices: Mapping[str, str]) -> Expression:
+def rename(expression: Expression, indices: Mapping[str, str]) -> Expression:
     """A rule in terms of the operand's indices instead of the layout's parameters."""
     if isinstance(expression, Name):
         return expression._replace(text=indices.get(expression.text, expression.text))
     if isinstance(expression, Binary):
         return expression._replace(
-            left=_rename(expression.left, indices), right=_rename(expression.right, indices)
+            left=rename(expression.left, indices), right=rename(expression.right, indices)
         )
     return expression
 

@@ -35,7 +35,7 @@ class Use(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """`lane = ...` or `register = ...` of a layout."""
+    """`lane = ...`, `register = ...` or `element = ...` of a layout."""
 
     name: Name
     expression: Expression
@@ -46,6 +46,11 @@ class LayoutItem(NamedTuple):
     doc: str
     parameters: tuple[Name, ...]
     rules: tuple[Rule, ...]
+
+    @property
+    def of_vectors(self) -> bool:
+        """Whether it is of vector registers and their elements, and not of lanes."""
+        return any(rule.name.text == "element" for rule in self.rules)
 
 
 class Setting(NamedTuple):
@@ -75,13 +80,15 @@ class Index(NamedTuple):
 
 
 class OperandField(NamedTuple):
-    """`types` has several names where the instruction takes each of them."""
+    """`types` has several names where the instruction takes each of them; `broadcast` is whether
+    that word follows, in a micro-kernel."""
 
     name: Name
     types: tuple[Name, ...]
     indices: tuple[Index, Index]
     placement: Placement
     span: Span
+    broadcast: bool = False
 
 
 class SettingsField(NamedTuple):
@@ -102,7 +109,7 @@ class CallField(NamedTuple):
 
 
 class NamesField(NamedTuple):
-    """`alias ...` or `modifiers ...`; `name` is the keyword."""
+    """`alias ...`, `modifiers ...` or the like; `name` is the keyword."""
 
     name: Name
     names: tuple[Name, ...]
@@ -128,10 +135,20 @@ class IntrinsicItem(NamedTuple):
 
 
 class FormulaField(NamedTuple):
-    """`from_lane ...` or `from_element ...` of a read; `name` is the keyword."""
+    """`from_lane ...` or `from_element ...` of a read, `expression ...` of a micro-kernel; `name`
+    is the keyword."""
 
     name: Name
     expression: Expression
+
+
+MicrokernelField = OperandField | SettingsField | CallField | FormulaField | NamesField
+
+
+class MicrokernelItem(NamedTuple):
+    name: Name
+    doc: str
+    fields: tuple[MicrokernelField, ...]
 
 
 ReadField = SettingsField | FormulaField | CallField | NamesField
@@ -155,4 +172,6 @@ class AcceleratorItem(NamedTuple):
     fields: tuple[BufferField | SettingsField | CallField, ...]
 
 
-Item = Use | LayoutItem | IntrinsicItem | ReadItem | FragmentItem | AcceleratorItem
+Item = (
+    Use | LayoutItem | IntrinsicItem | MicrokernelItem | ReadItem | FragmentItem | AcceleratorItem
+)

@@ -5,6 +5,7 @@ from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.chips import ARCHITECTURES, CDNA, DEFAULT_ARCH, architecture, assumed
 from mfmadsl.model.closed_form import ClosedForm, Digit, closed_form
+from mfmadsl.model.cpu import CPUS, FEATURES, TILE_ROWS, Cpu, cpu
 from mfmadsl.model.fragment import Fragment
 from mfmadsl.model.intrinsic import (
     EXTENT_OF,
@@ -17,6 +18,7 @@ from mfmadsl.model.intrinsic import (
     Operand,
 )
 from mfmadsl.model.layout import Layout, NoClosedFormError
+from mfmadsl.model.microkernel import Microkernel, Step, VectorOperand
 from mfmadsl.model.modifier import (
     MODIFIERS,
     Modifiers,
@@ -38,9 +40,11 @@ from mfmadsl.model.upright import numbered_up, upright
 __all__ = [
     "ARCHITECTURES",
     "CDNA",
+    "CPUS",
     "DEFAULT_ARCH",
     "ELEMENT_TYPES",
     "EXTENT_OF",
+    "FEATURES",
     "INDEX",
     "INDICES",
     "MODIFIERS",
@@ -49,28 +53,34 @@ __all__ = [
     "REGISTER_BITS",
     "SPARSE_GROUP",
     "SPARSE_STORED",
+    "TILE_ROWS",
     "Accelerator",
     "Architecture",
     "BitMatrix",
     "ClosedForm",
+    "Cpu",
     "Digit",
     "ElementType",
     "Fragment",
     "Intrinsic",
     "Layout",
     "Location",
+    "Microkernel",
     "Modifiers",
     "NoClosedFormError",
     "Operand",
     "Packed",
     "Product",
     "Read",
+    "Step",
     "TileBuffer",
+    "VectorOperand",
     "architecture",
     "assumed",
     "bit_matrix",
     "check_modifiers",
     "closed_form",
+    "cpu",
     "lane_sources",
     "negation_chips",
     "numbered_up",

@@ -61,6 +61,7 @@ ELEMENT_TYPES: dict[str, ElementType] = {
         ElementType("float4_e2m1fn", "fp4", 4, "float", "mx"),
         ElementType("float8_e8m0fnu", "e8m0", 8, "float", "mx"),
         ElementType("int8", "i8", 8, "integer"),
+        ElementType("uint8", "u8", 8, "integer"),
         ElementType("int32", "i32", 32, "integer"),
     )
 }

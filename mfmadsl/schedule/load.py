@@ -8,14 +8,16 @@ from types import ModuleType
 
 from mfmadsl.argument import check_type
 from mfmadsl.codegen import module_name, module_text
-from mfmadsl.language import find
-from mfmadsl.model import Accelerator, Intrinsic
+from mfmadsl.language import find, microkernels
+from mfmadsl.model import Accelerator, Intrinsic, Microkernel
 
 _PACKAGE = "mfmadsl.generated"
 """The package of the runtime, which modules find beside themselves."""
 
 
-def load_intrinsic(intrinsic: Intrinsic | Accelerator | str, k_pack: int = 1) -> ModuleType:
+def load_intrinsic(
+    intrinsic: Intrinsic | Accelerator | Microkernel | str, k_pack: int = 1
+) -> ModuleType:
     """The module that `mfmadsl compile --k-pack` would write for an entry, imported.
 
     A string names an entry of the library (ArgumentError if there is none). With `k_pack`, it is
@@ -23,10 +25,10 @@ def load_intrinsic(intrinsic: Intrinsic | Accelerator | str, k_pack: int = 1) ->
     (ArgumentError if they make no tile). The module is made once for each intrinsic and `k_pack`,
     and found again in `sys.modules`. Raises ModuleError if there can be none.
     """
-    spoken = "an Intrinsic, an Accelerator, or the name of an intrinsic"
-    check_type("intrinsic", intrinsic, (Intrinsic, Accelerator, str), spoken)
+    spoken = "an Intrinsic, a Microkernel, an Accelerator, or a name of the library"
+    check_type("intrinsic", intrinsic, (Intrinsic, Accelerator, Microkernel, str), spoken)
     if isinstance(intrinsic, str):
-        intrinsic = find(intrinsic)
+        intrinsic = microkernels().get(intrinsic) or find(intrinsic)
     text = module_text(intrinsic, k_pack)
     name = f"{_PACKAGE}.{module_name(intrinsic, k_pack)}"
     loaded = sys.modules.get(name)

@@ -65,7 +65,7 @@ def test_a_syntax_error_says_what_is_wrong_where_and_how_to_mend_it(
         (
             "junk",
             "unexpected `junk`",
-            "there are: accelerator, fragment, intrinsic, layout, read, use",
+            "there are: accelerator, fragment, intrinsic, layout, microkernel, read, use",
         ),
         ("intrinsic", "the text ends too early", "expected a name"),
         ("/// lonely", "a doc comment with nothing to document", "ordinary comment"),

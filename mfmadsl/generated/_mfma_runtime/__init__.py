@@ -11,8 +11,20 @@ from .operand import Index, Operand, Place, Slot
 from .registration import Pair, named, register, tensor_intrins
 from .scaled import scaled, scaled_matmul
 from .sparse import sparse, sparse_matmul
+from .vectors import (
+    TILE_SHAPES,
+    fill_vectors,
+    load_tile,
+    multiply_tiles,
+    release_tiles,
+    repeated,
+    set_tile_shapes,
+    store_tile,
+    tile_shapes,
+)
 
 __all__ = [
+    "TILE_SHAPES",
     "Index",
     "Operand",
     "Pair",
@@ -20,13 +32,21 @@ __all__ = [
     "Slot",
     "dense",
     "fill",
+    "fill_vectors",
     "load",
+    "load_tile",
+    "multiply_tiles",
     "named",
     "register",
+    "release_tiles",
+    "repeated",
     "scaled",
     "scaled_matmul",
+    "set_tile_shapes",
     "sparse",
     "sparse_matmul",
     "store",
+    "store_tile",
     "tensor_intrins",
+    "tile_shapes",
 ]

@@ -16,16 +16,19 @@ from .block import block_axes, whole
 from .operand import Operand
 
 
-def dense(a: Operand, b: Operand, c: Operand, neg: int = 0) -> PrimFunc:
-    """The description of C += A x B in registers; neg negates A (1), B (2) and C (4)."""
+def dense(a: Operand, b: Operand, c: Operand, neg: int = 0, scope: str = "warp") -> PrimFunc:
+    """The description of C += A x B in registers; neg negates A (1), B (2) and C (4).
+
+    Those of a CPU lie in memory of the scope "global".
+    """
     *blocks, m, k = a.shape
     shape = (*blocks, m, b.shape[-1], k)
 
     @T.prim_func(s_tir=True)
     def desc(a_held: T.handle, b_held: T.handle, c_held: T.handle) -> None:
-        A = T.match_buffer(a_held, a.registers, a.dtype, offset_factor=1, scope="warp")
-        B = T.match_buffer(b_held, b.registers, b.dtype, offset_factor=1, scope="warp")
-        C = T.match_buffer(c_held, c.registers, c.dtype, offset_factor=1, scope="warp")
+        A = T.match_buffer(a_held, a.registers, a.dtype, offset_factor=1, scope=scope)
+        B = T.match_buffer(b_held, b.registers, b.dtype, offset_factor=1, scope=scope)
+        C = T.match_buffer(c_held, c.registers, c.dtype, offset_factor=1, scope=scope)
         with T.sblock("root"):
             T.reads(whole(C), whole(A), whole(B))
             T.writes(whole(C))
