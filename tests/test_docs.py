@@ -15,7 +15,7 @@ from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
 from tests.test_readme import ROOT, assert_shown, blocks
 
 DIAGNOSTICS = (ROOT / "docs/diagnostics.md").read_text()
-ITEMS = ("use", "layout", "intrinsic", "read", "fragment", "accelerator")
+ITEMS = ("use", "layout", "intrinsic", "microkernel", "read", "fragment", "accelerator")
 SECTIONS = [
     (found[1], found[2])
     for found in re.finditer(

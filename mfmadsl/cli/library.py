@@ -11,8 +11,10 @@ import click
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.specs import (
     ARCH,
+    MACHINE,
     SEARCH,
     Problem,
+    cpu_of,
     find_described,
     format_option,
     load_all,
@@ -22,15 +24,21 @@ from mfmadsl.cli.specs import (
     refuse,
 )
 from mfmadsl.error import ArgumentError
-from mfmadsl.language import LanguageError, SpecFileError, library_files, read_source
+from mfmadsl.language import (
+    LanguageError,
+    SpecFileError,
+    library_files,
+    microkernels,
+    read_source,
+)
 from mfmadsl.language import library as library_intrinsics
-from mfmadsl.model import Fragment, Intrinsic, Modifiers, Read, check_modifiers
+from mfmadsl.model import Fragment, Intrinsic, Microkernel, Modifiers, Read, check_modifiers
 from mfmadsl.report import (
     json_schema,
     read_summary,
     read_table,
 )
-from mfmadsl.report.formats import LAYOUT, LIBRARY
+from mfmadsl.report.formats import LAYOUT, LIBRARY, VECTORS
 
 _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
 
@@ -43,8 +51,11 @@ def check(specs: tuple[Path, ...], search: tuple[Path, ...], form: str) -> None:
     """Check .mfma files (without any: the library) and tell every mistake."""
     if form == "json":
         entries, problems = loaded(specs or library_files(), search)
-        count = sum(isinstance(entry, Intrinsic) for entry in entries)
-        print_json({"intrinsics": count, "diagnostics": [p.as_json() for p in problems]})
+        counts = {
+            f"{kind.__name__.lower()}s": sum(isinstance(entry, kind) for entry in entries)
+            for kind in (Intrinsic, Microkernel)
+        }
+        print_json({**counts, "diagnostics": [p.as_json() for p in problems]})
         sys.exit(1 if problems else 0)
     described = load_all(specs or library_files(), search)
     kinds = Counter(type(entry).__name__.lower() for entry in described)
@@ -113,7 +124,7 @@ def schema() -> None:
 def compile_command(
     specs: tuple[Path, ...], output: Path, k_pack: int, search: tuple[Path, ...]
 ) -> None:
-    """Write one importable Python module for each intrinsic of .mfma files."""
+    """Write one importable Python module for each entry of .mfma files."""
     from mfmadsl.codegen import ModuleError, module_name, module_text, write_modules
     from mfmadsl.output import OutputError
 
@@ -140,13 +151,19 @@ def compile_command(
 
 
 @click.command("list")
-@click.option("--arch", type=ARCH, help="Only what this chip has.")
+@click.option(
+    "--arch", type=MACHINE, help="Only what this chip or CPU has; `native` is this machine's CPU."
+)
 @format_option(LIBRARY)
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 def list_command(arch: str | None, form: str) -> None:
     """List the library."""
-    chosen = [i for i in library_intrinsics().values() if arch is None or arch in i.chips]
-    click.echo(LIBRARY[form](chosen))
+    cpu = cpu_of(arch) if arch else None
+    intrinsics = [i for i in library_intrinsics().values() if arch is None or arch in i.chips]
+    kernels = [
+        m for m in microkernels().values() if arch is None or (cpu and not cpu.missing(m.features))
+    ]
+    click.echo(LIBRARY[form](intrinsics, kernels))
 
 
 @click.command()
@@ -156,7 +173,7 @@ def list_command(arch: str | None, form: str) -> None:
 @click.option(
     "--operand",
     type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
-    help="Of an instruction, a if not given; a fragment has but one.",
+    help="Of an instruction or a micro-kernel, a if not given; a fragment has but one.",
 )
 @format_option(LAYOUT)
 @click.option("--arch", type=ARCH, help="Which one, where chips differ in what NAME means.")
@@ -174,7 +191,7 @@ def show(
     abid: int,
     blgp: int,
 ) -> None:
-    """Show an intrinsic and where the elements of one operand lie, a fragment, or a read."""
+    """Show an entry, and where the elements of one operand lie."""
     described = find_described(name, spec, arch, search)
     modifiers = Modifiers(cbsz, abid, blgp)
     if isinstance(described, Read):
@@ -183,10 +200,17 @@ def show(
         click.echo(f"{read_summary(described)}\n\nEach register as lane:element it comes from\n")
         click.echo(read_table(described))
     elif isinstance(described, Fragment):
-        given = {"operand": operand, "arch": arch, "cbsz": cbsz, "abid": abid, "blgp": blgp}
-        if options := [option for option, value in given.items() if value]:
-            raise click.UsageError(f"{name} is a fragment, which has no --{options[0]}")
+        _refuse_options(
+            f"{name} is a fragment", operand=operand, arch=arch, cbsz=cbsz, abid=abid, blgp=blgp
+        )
         click.echo(LAYOUT[form](described, described.operand, modifiers))
+    elif isinstance(described, Microkernel):
+        _refuse_options(f"{name} is a micro-kernel", arch=arch, cbsz=cbsz, abid=abid, blgp=blgp)
+        try:
+            held = described.operand(operand or "a")
+        except ArgumentError as error:
+            fail(str(error))
+        click.echo(VECTORS[form](described, held))
     elif isinstance(described, Intrinsic):
         try:
             chosen = described.operand(operand or "a")
@@ -196,3 +220,9 @@ def show(
         click.echo(LAYOUT[form](described, chosen, modifiers))
     else:
         no_instruction(described, spec)
+
+
+def _refuse_options(what: str, **given: object) -> None:
+    """End with a usage error if an option is given that such an entry has not."""
+    if options := [option for option, value in given.items() if value]:
+        raise click.UsageError(f"{what}, which has no --{options[0]}")

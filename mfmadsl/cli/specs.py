@@ -9,16 +9,35 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from mfmadsl.argument import clipped
 from mfmadsl.cli.failure import fail
 from mfmadsl.error import ArgumentError
-from mfmadsl.language import Diagnostic, LanguageError, SpecFileError, load_entries, reads
+from mfmadsl.language import (
+    Diagnostic,
+    LanguageError,
+    SpecFileError,
+    did_you_mean,
+    library,
+    load_entries,
+    microkernels,
+    reads,
+)
 from mfmadsl.language import find as find_intrinsic
-from mfmadsl.model import ARCHITECTURES, Accelerator, Fragment, Intrinsic, Read
+from mfmadsl.model import (
+    ARCHITECTURES,
+    CPUS,
+    Accelerator,
+    Cpu,
+    Fragment,
+    Intrinsic,
+    Microkernel,
+    Read,
+)
 from mfmadsl.model.chips import unknown_chip
 from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError
-Described = Intrinsic | Accelerator | Read | Fragment
+Described = Intrinsic | Accelerator | Read | Fragment | Microkernel
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 SEARCH = click.option(
@@ -42,6 +61,32 @@ class _Chip(click.Choice[str]):
 
 
 ARCH = _Chip(list(ARCHITECTURES))
+NATIVE = "native"
+
+
+class _Machine(click.Choice[str]):
+    """A chip with matrix cores, a CPU, or the CPU that this runs on."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if text not in self.choices:
+            why = unknown_chip(text)
+            if why.startswith("unknown"):
+                why = f"`{clipped(text)}` is no chip and no CPU: {did_you_mean(text, self.choices)}"
+            self.fail(why, param, ctx)
+        return text
+
+
+MACHINE = _Machine([*ARCHITECTURES, *CPUS, NATIVE])
+
+
+def cpu_of(machine: str) -> Cpu | None:
+    """The CPU of that name, or this one; None if it is a chip's name."""
+    if machine == NATIVE:
+        from mfmadsl.schedule.host_cpu import host_cpu  # TVM knows, and takes a second to import
+
+        return host_cpu()
+    return CPUS.get(machine)
 
 
 def format_option(formats: Iterable[str]) -> Callable[[_Command], _Command]:
@@ -80,6 +125,7 @@ def loaded(
             entries = load_entries(path, search)
             described += [
                 *entries.intrinsics, *entries.accelerators, *entries.reads, *entries.fragments,
+                *entries.microkernels,
             ]  # fmt: skip
         except (LanguageError, SpecFileError) as error:
             problems += problems_of(error)
@@ -126,10 +172,16 @@ def find(
 def find_described(
     name: str, spec: Path | None, arch: str | None, search: tuple[Path, ...]
 ) -> Described:
-    """Whatever is called so in a file, or in the library, where it may be a read."""
+    """Whatever is called so in a file, or in the library."""
     if spec is not None:
         return _of_file(name, spec, arch, search)
-    return reads().get(name) or find(name, arch=arch, search=search)
+    others: dict[str, Described] = {**reads(), **microkernels()}
+    if name in others:
+        return others[name]
+    if not any(each.is_called(name) for each in library().values()):
+        hint = did_you_mean(name, [*library(), *others])
+        fail(f"nothing in the library is called `{clipped(name)}`: {hint}")
+    return find(name, arch=arch, search=search)
 
 
 def no_instruction(found: Described, spec: Path | None) -> NoReturn:

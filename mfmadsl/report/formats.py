@@ -10,9 +10,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mfmadsl.model import Fragment, Intrinsic, Modifiers, Operand
+from mfmadsl.model import Fragment, Intrinsic, Microkernel, Modifiers, Operand, VectorOperand
 from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_table
 from mfmadsl.report.layout import layout_json, layout_text
+from mfmadsl.report.microkernel import (
+    microkernel_json,
+    microkernel_table,
+    vectors_json,
+    vectors_text,
+)
 from mfmadsl.report.profile import profile_json, profile_table
 
 if TYPE_CHECKING:
@@ -24,13 +30,27 @@ def as_json(value: object) -> str:
     return json.dumps(value, indent=2)
 
 
-LIBRARY: Mapping[str, Callable[[Sequence[Intrinsic]], str]] = {
-    "table": intrinsic_table,
-    "json": lambda intrinsics: as_json([intrinsic_json(each) for each in intrinsics]),
+def _library_table(intrinsics: Sequence[Intrinsic], microkernels: Sequence[Microkernel]) -> str:
+    """A table of each kind of which there are any; of nothing the head of the first."""
+    tables = [microkernel_table(microkernels)] if microkernels else []
+    if intrinsics or not tables:
+        tables.insert(0, intrinsic_table(intrinsics))
+    return "\n\n".join(tables)
+
+
+LIBRARY: Mapping[str, Callable[[Sequence[Intrinsic], Sequence[Microkernel]], str]] = {
+    "table": _library_table,
+    "json": lambda intrinsics, microkernels: as_json(
+        [*map(intrinsic_json, intrinsics), *map(microkernel_json, microkernels)]
+    ),
 }
 LAYOUT: Mapping[str, Callable[[Intrinsic | Fragment, Operand, Modifiers], str]] = {
     "table": layout_text,
     "json": lambda *what: as_json(layout_json(*what)),
+}
+VECTORS: Mapping[str, Callable[[Microkernel, VectorOperand], str]] = {
+    "table": vectors_text,
+    "json": lambda *what: as_json(vectors_json(*what)),
 }
 PROFILE: Mapping[str, Callable[[Profile], str]] = {
     "table": profile_table,

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from mfmadsl.model import EXTENT_OF, INDICES, Fragment, Intrinsic, Operand
+from mfmadsl.report.columns import columns
 
 
 def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:
     """What `list --format json` says of one intrinsic."""
     return {
+        "kind": "intrinsic",
         "name": intrinsic.name,
         "m": intrinsic.m,
         "n": intrinsic.n,
@@ -31,11 +33,7 @@ def intrinsic_table(intrinsics: Iterable[Intrinsic]) -> str:
     """One line an intrinsic: name, shape, types, chips."""
     rows = [("NAME", "M x N x K", "A, B", "C, D", "CHIPS")]
     rows += [(i.name, _shape(i), _inputs(i), str(i.c.type), " ".join(i.chips)) for i in intrinsics]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    return columns(rows)
 
 
 def intrinsic_summary(intrinsic: Intrinsic) -> str:

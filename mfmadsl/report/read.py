@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mfmadsl.model import Read, closed_form
+from mfmadsl.report.columns import columns
 
 
 def read_summary(read: Read) -> str:
@@ -29,8 +30,4 @@ def read_table(read: Read) -> str:
     for lane in range(read.lanes):
         origins = (read.origin(lane, register) for register in range(read.registers))
         rows.append([str(lane), *(f"{source}:{element}" for source, element in origins)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
-        for row in rows
-    )
+    return columns(rows, right=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES, INDEX, MODIFIERS, PRODUCTS
+from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES, FEATURES, INDEX, MODIFIERS, PRODUCTS
 
 
 def json_schema() -> dict[str, Any]:
@@ -12,6 +12,7 @@ def json_schema() -> dict[str, Any]:
     types = [*ELEMENT_TYPES, INDEX.name]
     definitions = {
         "intrinsic": _object(
+            kind={"const": "intrinsic"},
             name=_STRING,
             m=_POSITIVE,
             n=_POSITIVE,
@@ -47,8 +48,37 @@ def json_schema() -> dict[str, Any]:
             register=_NATURAL,
             bits={"type": "array", "items": _NATURAL, "minItems": 2, "maxItems": 2},
         ),
+        "microkernel": _object(
+            kind={"const": "microkernel"},
+            name=_STRING,
+            m=_POSITIVE,
+            n=_POSITIVE,
+            k=_POSITIVE,
+            types=_object(**{operand: {"enum": types} for operand in "abc"}),
+            call=_or_null(_STRING),
+            features={"type": "array", "items": {"enum": list(FEATURES)}, "minItems": 1},
+            register_bits=_POSITIVE,
+            registers=_POSITIVE,
+            tiles={"type": "boolean"},
+        ),
+        "vectors": _object(
+            kind={"const": "microkernel"},
+            name=_STRING,
+            operand={"enum": ["a", "b", "c"]},
+            shape={"type": "array", "items": _POSITIVE, "minItems": 2, "maxItems": 2},
+            registers=_POSITIVE,
+            elements_per_register=_POSITIVE,
+            broadcast={"type": "boolean"},
+            elements={
+                "type": "array",
+                "items": _object(
+                    row=_NATURAL, column=_NATURAL, register=_NATURAL, element=_NATURAL
+                ),
+            },
+        ),
         "check": _object(
             intrinsics=_NATURAL,
+            microkernels=_NATURAL,
             diagnostics={"type": "array", "items": {"$ref": "#/$defs/diagnostic"}},
         ),
         "fault": _object(
@@ -134,7 +164,13 @@ def json_schema() -> dict[str, Any]:
         "title": "What mfmadsl prints as JSON",
         "anyOf": [
             {"$ref": "#/$defs/layout"},
-            {"type": "array", "items": {"$ref": "#/$defs/intrinsic"}},
+            {"$ref": "#/$defs/vectors"},
+            {
+                "type": "array",
+                "items": {
+                    "anyOf": [{"$ref": "#/$defs/intrinsic"}, {"$ref": "#/$defs/microkernel"}]
+                },
+            },
             {"$ref": "#/$defs/check"},
             {"type": "array", "items": {"$ref": "#/$defs/fault"}},
             {"$ref": "#/$defs/profile"},

@@ -13,7 +13,7 @@ import pytest
 
 from mfmadsl.codegen import RUNTIME
 from mfmadsl.emulator import Run
-from mfmadsl.language import library, library_files, reads
+from mfmadsl.language import library, library_files, microkernels, reads
 from tests.cli.command import GEMM, SMALL, run, spec
 from tests.language.entries import HALF, spoiled
 
@@ -21,7 +21,9 @@ from tests.language.entries import HALF, spoiled
 def test_check_counts_what_is_right(tmp_path: Path) -> None:
     result = run("check", spec(tmp_path))
     assert (result.exit_code, result.output) == (0, "1 intrinsic, no mistakes\n")
-    counted = f"{len(library())} intrinsics, {len(reads())} reads"
+    counted = (
+        f"{len(library())} intrinsics, {len(reads())} reads, {len(microkernels())} microkernels"
+    )
     assert run("check").output == f"{counted}, no mistakes\n"
 
 
@@ -93,7 +95,9 @@ def test_list_shows_the_library_or_what_a_chip_has() -> None:
     assert "mfma_i32_16x16x16_i8" in everything
     assert "mfma_i32_16x16x16_i8" not in one
     entries = json.loads(run("list", "--format", "json").output)
-    assert [entry["name"] for entry in entries] == list(library())
+    assert [entry["name"] for entry in entries] == [*library(), *microkernels()]
+    kinds = [entry["kind"] for entry in entries]
+    assert kinds == ["intrinsic"] * len(library()) + ["microkernel"] * len(microkernels())
     assert json.loads(run("list", "--json").output) == entries
     assert run("list", "--format", "table").output == everything
 
@@ -239,7 +243,9 @@ def test_check_tells_mistakes_to_editors_as_json(tmp_path: Path) -> None:
     }  # fmt: skip
     assert (missing["code"], missing["line"]) == ("file", 1)
     good = run("check", spec(tmp_path), "--format", "json")
-    assert (good.exit_code, json.loads(good.output)) == (0, {"intrinsics": 1, "diagnostics": []})
+    assert (good.exit_code, json.loads(good.output)) == (
+        0, {"intrinsics": 1, "microkernels": 0, "diagnostics": []}
+    )  # fmt: skip
 
 
 def test_fmt_changes_a_file_once(tmp_path: Path) -> None:
@@ -331,4 +337,6 @@ def test_show_takes_modifiers_into_account() -> None:
 def test_compile_takes_the_whole_library(tmp_path: Path) -> None:
     result = run("compile", *library_files(), "-o", tmp_path)
     assert result.exit_code == 0
-    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(["__init__", RUNTIME, *library()])
+    assert sorted(p.stem for p in tmp_path.iterdir()) == sorted(
+        ["__init__", RUNTIME, *library(), *microkernels()]
+    )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Micro-kernels of CPUs, for people and programs to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mfmadsl.model import INDICES, TILE_ROWS, Microkernel, VectorOperand
+from mfmadsl.report.columns import columns
+
+
+def microkernel_json(microkernel: Microkernel) -> dict[str, Any]:
+    """What `list --format json` says of one micro-kernel."""
+    return {
+        "kind": "microkernel",
+        "name": microkernel.name,
+        "m": microkernel.m,
+        "n": microkernel.n,
+        "k": microkernel.k,
+        "types": {o.name: o.type.name for o in microkernel.operands.values()},
+        "call": microkernel.call or None,
+        "features": list(microkernel.features),
+        "register_bits": microkernel.bits,
+        "registers": microkernel.registers_needed,
+        "tiles": microkernel.tiles,
+    }
+
+
+def microkernel_table(microkernels: Iterable[Microkernel]) -> str:
+    """One line a micro-kernel: name, shape, types, features."""
+    rows = [("NAME", "M x N x K", "A, B", "C", "FEATURES")]
+    for x in microkernels:
+        a, b = x.a.type, x.b.type
+        inputs = str(a) if a == b else f"{a}, {b}"
+        rows.append(
+            (x.name, f"{x.m}x{x.n}x{x.k}", inputs, str(x.c.type), " ".join(x.features))
+        )  # fmt: skip
+    return columns(rows)
+
+
+def microkernel_summary(microkernel: Microkernel) -> str:
+    """A micro-kernel's entry in words: what it does, what it needs, and where elements lie."""
+    lines = [f"{microkernel.name}: C[i, j] += A[i, k] * B[k, j]"]
+    if microkernel.doc:
+        lines += ["", *microkernel.doc.splitlines()]
+    count = len(microkernel.steps)
+    times = f", {count} times" if count > 1 else ""
+    kind = "tile" if microkernel.tiles else "vector"
+    size = f"{TILE_ROWS} rows of " if microkernel.tiles else ""
+    lines += [
+        "",
+        f"shape      m={microkernel.m} n={microkernel.n} k={microkernel.k}",
+        f"call       {microkernel.call}{times}"
+        if microkernel.call
+        else f"expression c + a * b{times}",
+        f"features   {' '.join(microkernel.features)}",
+        f"registers  {microkernel.registers_needed} {kind} registers of {size}"
+        f"{microkernel.bits} bits",
+    ]
+    for operand in microkernel.operands.values():
+        row, column = INDICES[operand.name]
+        register, element = operand.layout.forward(row, column)
+        lines.append(
+            f"{operand.name:<10} {operand.type}[{row}, {column}] in {_held(operand, microkernel)}: "
+            f"register = {register}, element = {element}"
+        )
+    return "\n".join(lines)
+
+
+def vectors_json(microkernel: Microkernel, operand: VectorOperand) -> dict[str, Any]:
+    """Every element's register and its place in it, in the order row, column."""
+    rows, count = operand.shape
+    elements = []
+    for row in range(rows):
+        for column in range(count):
+            register, element = operand.slot(row, column)
+            elements.append(
+                {"row": row, "column": column, "register": register, "element": element}
+            )  # fmt: skip
+    return {
+        "kind": "microkernel",
+        "name": microkernel.name,
+        "operand": operand.name,
+        "shape": [rows, count],
+        "registers": operand.registers,
+        "elements_per_register": operand.elements,
+        "broadcast": operand.broadcast,
+        "elements": elements,
+    }
+
+
+def vectors_text(microkernel: Microkernel, operand: VectorOperand) -> str:
+    """The entry in a few lines, and what each register of one operand holds."""
+    row, column = INDICES[operand.name]
+    head = f"{operand.name.upper()}, a line for each register, with {row},{column} of each element"
+    if operand.broadcast:
+        head += ", which come again and again"
+    return f"{microkernel_summary(microkernel)}\n\n{head}\n\n{vectors_table(operand)}"
+
+
+def vectors_table(operand: VectorOperand) -> str:
+    """A line for each register: the row and the column of each of its elements."""
+    more = ["..."] if operand.broadcast else []
+    rows = [["", *map(str, range(operand.elements)), *more]]
+    for register in range(operand.registers):
+        places = (operand.place(register, element) for element in range(operand.elements))
+        rows.append([str(register), *(f"{row},{column}" for row, column in places), *more])
+    return columns(rows, right=True)
+
+
+def _held(operand: VectorOperand, microkernel: Microkernel) -> str:
+    count = operand.registers
+    if operand.broadcast:
+        return f"{count} broadcast register{'s' * (count > 1)} of {operand.elements}"
+    rows = "row" if microkernel.tiles else "register"
+    return f"{count} {rows}{'s' * (count > 1)} of {operand.elements}"
