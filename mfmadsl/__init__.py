@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mfmadsl.backend import LinkError as LinkError
     from mfmadsl.backend import LoweringError as LoweringError
     from mfmadsl.backend import build as build
+    from mfmadsl.backend.cpu_build import build_for_cpu as build_for_cpu
+    from mfmadsl.backend.cpu_kernel import CpuKernel as CpuKernel
     from mfmadsl.codegen import ModuleError as ModuleError
     from mfmadsl.emulator import EmulationError as EmulationError
     from mfmadsl.emulator import emulate as emulate
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from mfmadsl.schedule import matmul as matmul
     from mfmadsl.schedule import mfma_schedule as mfma_schedule
     from mfmadsl.schedule import schedule_gemm as schedule_gemm
+    from mfmadsl.schedule.cpu_gemm import cpu_gemm_schedule as cpu_gemm_schedule
+    from mfmadsl.schedule.cpu_gemm import cpu_gemm_tiling as cpu_gemm_tiling
+    from mfmadsl.schedule.cpu_gemm import schedule_cpu_gemm as schedule_cpu_gemm
+    from mfmadsl.schedule.cpu_tiling import CpuTiling as CpuTiling
     from mfmadsl.schedule.toolchain import ToolchainError as ToolchainError
 
 __version__ = "0.1.0"
@@ -47,6 +53,8 @@ _HOME = {
     "ArgumentError": "error",
     "ArgumentTypeError": "error",
     "CodegenError": "backend",
+    "CpuKernel": "backend.cpu_kernel",
+    "CpuTiling": "schedule.cpu_tiling",
     "EmulationError": "emulator",
     "Gemm": "gemm",
     "Kernel": "backend",
@@ -62,6 +70,9 @@ _HOME = {
     "Tiling": "schedule",
     "ToolchainError": "schedule.toolchain",
     "build": "backend",
+    "build_for_cpu": "backend.cpu_build",
+    "cpu_gemm_schedule": "schedule.cpu_gemm",
+    "cpu_gemm_tiling": "schedule.cpu_gemm",
     "emulate": "emulator",
     "find": "language",
     "gemm_schedule": "schedule",
@@ -73,6 +84,7 @@ _HOME = {
     "mfma_schedule": "schedule",
     "profile": "emulator.profiler",
     "sanitize": "emulator.sanitizer",
+    "schedule_cpu_gemm": "schedule.cpu_gemm",
     "schedule_gemm": "schedule",
 }
 __all__ = list(_HOME)

@@ -3,15 +3,21 @@
 TVM takes a condition on the lane for a reason to make no vector at all: it computes the lanes one
 by one. Here such a condition becomes the mask of loads and of the store:
 
-    for lane in T.vectorized(16):                      bound = 0..16, how many lanes are inside
-        if j + lane < n:                          ->   b[0:16] = masked_load(B[j:j + 16])
-            C[j + lane] = f(B[j + lane])               for lane in T.vectorized(16): c[lane] = f(b[lane])
-                                                       masked_store(C[j:j + 16], c[0:16])
+    for lane in T.vectorized(16):
+        if j + lane < n:
+            c[j + lane] = f(b[j + lane])
+
+becomes, with the mask of the lanes below n - j,
+
+    own_b[0:16] = masked_load(b[j:j + 16], mask)
+    for lane in T.vectorized(16):
+        own_c[lane] = f(own_b[lane])
+    masked_store(c[j:j + 16], own_c[0:16], mask)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import tvm_ffi
 from tvm import tirx
@@ -106,13 +112,11 @@ class _Vector:
 
     def _first(self, index: Expr) -> Expr | None:
         """The place of lane 0, if the others follow it side by side; else nothing is understood."""
-        first, second = (substitute(index, {self.lane: tirx.IntImm("int32", n)}) for n in (0, 1))
         step = Analyzer().simplify(substitute(index, {self.lane: self.lane + 1}) - index)
-        del second
         if constant(step) != 1:
             self.understood = False
             return None
-        return Analyzer().simplify(first)
+        return Analyzer().simplify(substitute(index, {self.lane: tirx.IntImm("int32", 0)}))
 
     def _chosen(self, value: Expr, stored: Expr | None) -> Expr:
         """The value, where a choice by the lane loads only the lanes that it takes."""
@@ -163,9 +167,7 @@ class _Vector:
 
     def _mask(self, bound: Expr) -> Expr:
         zero = tirx.IntImm("int32", 0)
-        return tirx.op.call_intrin(
-            f"uint1x{self.lanes}", "tirx.get_active_lane_mask", zero, bound
-        )
+        return tirx.op.call_intrin(f"uint1x{self.lanes}", "tirx.get_active_lane_mask", zero, bound)
 
 
 def _conditions(statement: Stmt) -> tuple[list[Expr], Stmt]:

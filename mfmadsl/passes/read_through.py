@@ -1,10 +1,15 @@
 """Copies that are only needed at an edge: elsewhere what they copy is read as it lies.
 
-A tile that is padded with zeros past the edge of a matrix is a copy, though most tiles have no edge:
+A tile that is padded with zeros past the edge of a matrix is a copy, though most tiles have none:
 
-    copy[0:rows, 0:k] = choice(i + row < m, a[i + row, 0:k], 0)      if i + rows <= m:
-    use(copy)                                                   ->       use(a[i:i + rows, 0:k])
-                                                                     else: the copy, and use(copy)
+    own[0:8, 0:k] = choice(i + row < m, a[i + row, 0:k], 0)
+    use(own)
+
+becomes
+
+    if i + 8 <= m:
+        use(a[i:i + 8, 0:k])
+    else: the copy, and use(own)
 """
 
 from __future__ import annotations
@@ -26,10 +31,9 @@ from tvm.tirx import (
     PrimFunc,
     SeqStmt,
     Stmt,
-    Var,
 )
 
-from mfmadsl.passes.expression import constant, depends, name_of, substitute, variables_of
+from mfmadsl.passes.expression import constant, depends, name_of, substitute
 from mfmadsl.passes.linear import bounded
 
 
@@ -51,7 +55,11 @@ def _sequence(node: SeqStmt) -> Stmt:
         rest = statements[position + 2 :]
         if copy is None or _stores(allocated.buffer, rest):
             continue
-        through = SeqStmt([copy.through(each) for each in rest]) if len(rest) > 1 else copy.through(rest[0])
+        through = (
+            SeqStmt([copy.through(each) for each in rest])
+            if len(rest) > 1
+            else copy.through(rest[0])
+        )
         whole = SeqStmt(statements[position:])
         chosen = IfThenElse(copy.inside, through, whole)
         return SeqStmt([*statements[:position], chosen]) if position else chosen
@@ -73,7 +81,7 @@ class _Copy:
         def load(node: TensorLoad) -> TensorLoad:
             if not node.source.same_as(self.buffer):
                 return node
-            index, = node.indices
+            (index,) = node.indices
             return tirx.BufferLoad(self.source, [_moved(index, self.offset)])
 
         return tvm_ffi.structural_map(statement, (TensorLoad, load))

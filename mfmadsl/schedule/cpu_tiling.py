@@ -2,19 +2,132 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
+
+from mfmadsl.argument import check_flag, check_integer, check_type
+from mfmadsl.model import Microkernel
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.host_cache import Caches
+
+_LATENCY = 8
+"""Cycles of a step along k at least: a sum waits four for the one before, and two run at once."""
+
+_TILE = 40
+"""Cycles that a tile costs besides its sums and its stores: loops, and the first loads."""
+
+_COPY = 3
+"""Instructions that bring one vector into a panel."""
+
+_START = 20_000
+"""Cycles of one thread below which no others are woken: that takes microseconds."""
+
+_WAYS = 8
+"""Cache lines of A that may share a set of the first cache before its lines displace each other."""
+
+_PAGE = 4096
+"""Bytes after which the sets of a first cache come again."""
 
 
 @dataclass(frozen=True)
 class CpuTiling:
-    """One register tile is that of `kernel`, the name of a micro-kernel.
+    """One register tile is that of `microkernel`, by its name.
 
-    A chunk is `rows` x `columns` such tiles of C. Its part of B is packed first, into one panel for
-    each column of tiles; where A cannot be read as it lies, a row of tiles is packed as well. With
-    `parallel`, threads share the chunks.
+    A chunk is `rows` x `columns` such tiles of C, computed by one thread. Its part of B is packed
+    first, into a panel for each column of tiles. Rows of A are read as they lie, but where they go
+    past the edge, are computed, or do not lie along k: those are packed, a row of tiles at a time.
+    `pack_a` packs all of them. With `parallel`, threads share the chunks.
     """
 
-    kernel: str
+    microkernel: str
     rows: int
     columns: int
     parallel: bool = True
+    pack_a: bool = False
+
+
+@dataclass(frozen=True)
+class CpuShape:
+    """A product of `batches` times m x n x k, and how A lies.
+
+    `row_bytes` are those from a row of A to the next, where a row lies along k and is not computed;
+    else None.
+    """
+
+    batches: int
+    m: int
+    n: int
+    k: int
+    row_bytes: int | None
+
+    def chunks(self, microkernel: Microkernel, tiling: CpuTiling) -> int:
+        rows = -(-self.m // (microkernel.m * tiling.rows))
+        return self.batches * rows * -(-self.n // (microkernel.n * tiling.columns))
+
+
+def check_cpu_tiling(tiling: CpuTiling) -> None:
+    """Raise ScheduleError for values that are none; ArgumentError for another type."""
+    check_type("tiling", tiling, CpuTiling, "a CpuTiling")
+    check_type("tiling.microkernel", tiling.microkernel, str, "the name of a micro-kernel")
+    for name in ("rows", "columns"):
+        value = check_integer(f"tiling.{name}", getattr(tiling, name))
+        if value < 1:
+            raise ScheduleError(f"tiling: {name}={value}, but a chunk has one tile or more")
+    check_flag("tiling.parallel", tiling.parallel)
+    check_flag("tiling.pack_a", tiling.pack_a)
+
+
+def default_cpu_tiling(
+    shape: CpuShape, microkernels: Sequence[Microkernel], caches: Caches, threads: int
+) -> CpuTiling:
+    """The tiling that should take the fewest cycles, of those whose panels fit the second cache."""
+    return min(
+        (tiling for each in microkernels for tiling in _offered(shape, each, caches, threads)),
+        key=lambda found: found[0],
+    )[1]
+
+
+def _offered(
+    shape: CpuShape, microkernel: Microkernel, caches: Caches, threads: int
+) -> Iterator[tuple[float, CpuTiling]]:
+    """(cycles, tiling) of each way to cut a product for a micro-kernel."""
+    rows, columns = -(-shape.m // microkernel.m), -(-shape.n // microkernel.n)
+    panel = shape.k * microkernel.n * microkernel.b.type.bits // 8
+    most = max(1, 2 * caches.second // panel)
+    packs = _displaces(shape, microkernel)
+    for row_parts in {min(parts, rows) for parts in (1, 2, threads, 2 * threads)}:
+        least = -(-columns // most)
+        for column_parts in {min(least * parts, columns) for parts in range(1, 2 * threads + 1)}:
+            cut = -(-rows // row_parts), -(-columns // column_parts)
+            for parallel in {False, threads > 1}:
+                tiling = CpuTiling(microkernel.name, *cut, parallel, packs)
+                yield _cycles(shape, microkernel, tiling, threads if parallel else 1), tiling
+
+
+def _displaces(shape: CpuShape, microkernel: Microkernel) -> bool:
+    """Whether the rows of a tile of A displace each other in the first cache, read as they lie."""
+    if shape.row_bytes is None:
+        return False
+    return microkernel.m * gcd(shape.row_bytes, _PAGE) > _WAYS * _PAGE
+
+
+def _cycles(shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling, threads: int) -> float:
+    """An estimate, of one thread, that ranks tilings."""
+    steps, vectors = len(microkernel.steps), microkernel.c.registers
+    loads = microkernel.a.registers + microkernel.b.registers
+    depth = -(-shape.k // microkernel.k)
+    tile = depth * max(steps, loads, _LATENCY) + 2 * vectors + _TILE
+    copied_b = _COPY * depth * microkernel.b.registers * tiling.columns
+    copied_a = _copied_a(shape, microkernel, tiling) * tiling.rows
+    chunk = tiling.rows * tiling.columns * tile + copied_a + copied_b
+    turns = -(-shape.chunks(microkernel, tiling) // threads)
+    return turns * chunk + (_START if threads > 1 else 0)
+
+
+def _copied_a(shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling) -> float:
+    """Cycles that packing a row of tiles takes; where it lies, it is loaded once a chunk."""
+    vectors = shape.k * microkernel.m * microkernel.a.type.bits / microkernel.bits
+    if shape.row_bytes is None:
+        return 2 * _COPY * vectors
+    return _COPY * vectors if tiling.pack_a else vectors / 2

@@ -1,0 +1,101 @@
+"""`build_for_cpu`: a scheduled TVM module to a function of this machine's CPU, or to its code."""
+
+from __future__ import annotations
+
+import ctypes
+
+import tvm
+import tvm_ffi
+from tvm.ir import Call
+from tvm.s_tir import SBlock, Schedule
+from tvm.target import Target, codegen
+from tvm.tirx import BufferStore, PrimFunc
+
+from mfmadsl.argument import check_type
+from mfmadsl.backend.build import CodegenError
+from mfmadsl.backend.cpu_kernel import CpuKernel
+from mfmadsl.backend.cpu_pipeline import CPU_PIPELINE
+from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
+from mfmadsl.backend.lower import arguments_of, symbols_of
+from mfmadsl.model import Cpu
+from mfmadsl.passes import LoweringError
+from mfmadsl.passes.expression import name_of
+from mfmadsl.prim_func import prim_func
+from mfmadsl.schedule.host_cpu import cpu_target, host_cpu
+from mfmadsl.tvm_refusal import tvm_refusal
+
+
+def build_for_cpu(mod: PrimFunc | tvm.IRModule | Schedule, cpu: Cpu | None = None) -> CpuKernel:
+    """Generate machine code for a CPU, this machine's if none is given.
+
+    `mod` is a Schedule, a PrimFunc, or an IRModule with one function or with `main`. What is made
+    for another CPU can be looked at, but runs only if this one has all that it has.
+
+    Raises LoweringError for a function that TVM cannot lower, or that calls one that is not there,
+    and CodegenError, with LLVM's message, where LLVM ends its process. Yours lives on.
+    """
+    function = prim_func("mod", mod.mod if isinstance(mod, Schedule) else mod, LoweringError)
+    cpu = host_cpu() if cpu is None else cpu
+    check_type("cpu", cpu, Cpu, "a Cpu")
+    arguments = arguments_of(function)
+    if symbols := symbols_of(function):
+        raise LoweringError(f"mod: extent `{symbols[0].name}` is a symbol: give it a number")
+    _check_calls(function)
+    symbol = str(function.attrs.get("global_symbol", "main")) if function.attrs else "main"
+    module = tvm.IRModule({symbol: function.with_attr("global_symbol", symbol)})
+    target = cpu_target(cpu)
+    try:
+        # LLVM answers an instruction that the CPU lacks by ending the process.
+        llvm_ir, assembly = run_isolated(lambda: _texts(module, target))
+    except ProcessEndedError as error:
+        raise CodegenError(f"{cpu.name}: {error}") from None
+    run = _compiled(module, target)[symbol] if _runs_here(target) else None
+    outputs = _written(function)
+    return CpuKernel(symbol, cpu.name, llvm_ir, assembly, arguments, outputs, run)
+
+
+def _compiled(module: tvm.IRModule, target: Target) -> tvm.runtime.Executable:
+    with tvm_refusal("mod", LoweringError):
+        return tvm.compile(module, target=target, tir_pipeline=CPU_PIPELINE)
+
+
+def _texts(module: tvm.IRModule, target: Target) -> tuple[str, str]:
+    code = _compiled(module, target).mod
+    return str(code.inspect_source("ll")), str(code.inspect_source("s"))
+
+
+def _runs_here(target: Target) -> bool:
+    """Whether this CPU has all that LLVM may use for the target."""
+    wanted, had = (
+        {str(feature) for feature in codegen.llvm_get_cpu_features(each)}
+        for each in (target, cpu_target())
+    )
+    return wanted <= had
+
+
+def _check_calls(function: PrimFunc) -> None:
+    """Refuse a call of what is not there: to look for it would end the process."""
+    here = ctypes.CDLL(None)
+    calls: list[Call] = []
+    tvm_ffi.structural_walk(function.body, (Call, calls.append))
+    for call in calls:
+        if name_of(call) in ("call_extern", "call_pure_extern"):
+            name = str(call.args[0].value)
+            if not hasattr(here, name):
+                raise LoweringError(
+                    f"mod: calls `{name}`, which no library of this process has: load it with"
+                    " ctypes.CDLL(..., mode=ctypes.RTLD_GLOBAL) first"
+                )
+
+
+def _written(function: PrimFunc) -> frozenset[str]:
+    """The arguments that the function writes."""
+    stores: list[BufferStore] = []
+    blocks: list[SBlock] = []
+    tvm_ffi.structural_walk(function.body, (BufferStore, stores.append))
+    tvm_ffi.structural_walk(function.body, (SBlock, blocks.append))
+    written = [store.buffer for store in stores]
+    written += [region.source for block in blocks for region in block.writes]
+    return frozenset(
+        p.name for p in function.params if any(p.same_as(buffer) for buffer in written)
+    )

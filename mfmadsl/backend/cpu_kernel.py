@@ -1,0 +1,124 @@
+"""What `build_for_cpu` returns: a function for arrays of this machine, and its code as text."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.backend.kernel import Argument
+from mfmadsl.error import ArgumentError, ArgumentTypeError
+
+_Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """Machine code for one CPU, which is called with arrays.
+
+    `arguments` are what a call takes, in their order, those in `outputs` are written. `cpu` is the
+    name that LLVM has for what the code is for.
+    """
+
+    symbol: str
+    cpu: str
+    llvm_ir: str = field(repr=False)
+    assembly: str = field(repr=False)
+    arguments: tuple[Argument, ...]
+    outputs: frozenset[str]
+    run: Callable[..., object] | None = field(repr=False)
+
+    def __call__(self, *arrays: object) -> None:
+        """Run it on arrays of NumPy, or on any that DLPack hands on without a copy.
+
+        Raises ArgumentError for another number of arrays, another shape or type, elements that do
+        not lie one after another, an output that shares memory with another argument or cannot be
+        written, and where the code is for another CPU than this machine's; ArgumentTypeError for
+        what is no array.
+        """
+        if self.run is None:
+            raise ArgumentError(f"{self.symbol}: is code for {self.cpu}, which this CPU cannot run")
+        # TVM checks what it is given, in a microsecond; to say what is wrong takes ten.
+        if self._are_apart(arrays):
+            try:
+                self.run(*arrays)
+                return
+            except (TypeError, ValueError, BufferError):
+                pass
+        given = self._checked(arrays)
+        self.run(*map(_writable, given))
+
+    def _are_apart(self, arrays: Sequence[object]) -> bool:
+        """Whether these are arrays of NumPy, and no output shares memory with another of them."""
+        return len(arrays) == len(self.arguments) and all(
+            isinstance(arrays[i], np.ndarray)
+            and isinstance(arrays[j], np.ndarray)
+            and not np.may_share_memory(arrays[i], arrays[j])
+            for i, j in self._pairs
+        )
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[int, int], ...]:
+        """The places of an output and of another argument."""
+        numbered = list(enumerate(self.arguments))
+        return tuple(
+            (i, j) for i, a in numbered if a.name in self.outputs for j, _ in numbered if i != j
+        )
+
+    def _checked(self, arrays: Sequence[object]) -> list[_Array]:
+        """The arrays, if they are what the arguments are."""
+        if len(arrays) != len(self.arguments):
+            names = ", ".join(argument.name for argument in self.arguments)
+            raise ArgumentError(f"{self.symbol}: takes {names}, not {len(arrays)} arrays")
+        given = [
+            _checked(argument, array, argument.name in self.outputs)
+            for argument, array in zip(self.arguments, arrays, strict=True)
+        ]
+        for i, j in self._pairs:
+            if np.may_share_memory(given[i], given[j]):
+                raise ArgumentError(
+                    f"{self.arguments[i].name}: is an output and shares memory with"
+                    f" {self.arguments[j].name}: give it an array of its own"
+                )
+        return given
+
+
+def _checked(argument: Argument, value: object, written: bool) -> _Array:
+    """The array that a value is, if it is one for the argument."""
+    array = _array(argument.name, value)
+    if array.dtype.name != argument.dtype:
+        raise ArgumentError(f"{argument.name}: has elements of {array.dtype}, not {argument.dtype}")
+    if array.shape != argument.shape:
+        raise ArgumentError(f"{argument.name}: has shape {array.shape}, not {argument.shape}")
+    if not array.flags.c_contiguous:
+        raise ArgumentError(
+            f"{argument.name}: its elements must lie one after another, but it has strides of"
+            f" {array.strides} bytes: np.ascontiguousarray makes a copy that does"
+        )
+    if not array.flags.aligned:
+        raise ArgumentError(f"{argument.name}: begins in the middle of an element: copy it")
+    if written and not array.flags.writeable:
+        raise ArgumentError(f"{argument.name}: is an output, but the array is read-only")
+    return array
+
+
+def _array(name: str, value: object) -> _Array:
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        return np.from_dlpack(value)  # type: ignore[arg-type]
+    except (AttributeError, TypeError, BufferError, RuntimeError, ValueError) as error:
+        raise ArgumentTypeError(f"{name}: is no array of this machine's memory: {error}") from None
+
+
+def _writable(array: _Array) -> _Array:
+    """The same memory, in an array that DLPack takes: it knows none that is read-only."""
+    if array.flags.writeable:
+        return array
+    memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
+    return np.frombuffer(memory, array.dtype).reshape(array.shape)

@@ -1,0 +1,96 @@
+"""The passes that make a function for a CPU of a PrimFunc: TVM's for S-TIR, and ours among them.
+
+What differs from `tvm/s_tir/pipeline.py`: passes that are for threads of a GPU only, or that an
+option of TVM's switches on, are left out.
+"""
+
+from __future__ import annotations
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import PrimType
+from tvm.s_tir.pipeline import finalize_device_passes, finalize_host_passes
+from tvm.tirx import Buffer, PrimFunc, Var
+from tvm.tirx.compilation_pipeline import register_tir_pipeline
+
+from mfmadsl.backend.pipeline import Pass, of_functions
+from mfmadsl.passes.edge_lanes import mask_edge_lanes
+from mfmadsl.passes.read_through import read_through_copies
+
+CPU_PIPELINE = "mfmadsl_cpu"
+"""What `tvm.compile(..., tir_pipeline=)` and `tvm.tirx.build` know the passes by."""
+
+
+def cpu_passes() -> list[Pass]:
+    """The passes, in their order."""
+    s, t = s_tir.transform, tirx.transform
+    return [
+        s.CanonicalizeLoop(),
+        s.LowerInitBlock(),
+        s.PlanAndUpdateBufferAllocationLocation(),
+        s.ConvertBlocksToOpaque(),
+        s.CompactBufferAllocation(),
+        s.LowerMatchBuffer(),
+        s.StmtSimplify(),
+        s.AnnotateIrregularLoop(),
+        s.LowerOpaqueBlock(),
+        of_functions(at_any_address),
+        t.FlattenBuffer(),
+        t.BF16ComputeLegalize(),
+        t.NarrowDataType(32),
+        s.LoopPartition(),
+        of_functions(read_through_copies),
+        t.ConvertSSA(),
+        of_functions(mask_edge_lanes),
+        t.VectorizeLoop(True),
+        t.StorageRewrite(),
+        s.HoistIfThenElse(),
+        t.UnrollLoop(),
+        s.RenormalizeSplitPattern(),
+        t.StmtSimplify(),
+        t.RemoveNoOp(),
+        s.RewriteUnsafeSelect(),
+        t.CommonSubexprElim(),
+        t.FP8ComputeLegalize(),
+        t.VerifyMemory(),
+        t.AnnotateEntryFunc(),
+        t.SplitHostDevice(),
+        t.MakePackedAPI(),
+        t.FP8StorageLegalize(),
+        t.BF16StorageLegalize(),
+    ]
+
+
+def at_any_address(function: PrimFunc) -> PrimFunc:
+    """The function, whose arguments may begin at any of their elements.
+
+    TVM takes them for multiples of 64 bytes, as its own arrays are; NumPy's are not, and a load
+    that wants it would end the process.
+    """
+    own: dict[object, Buffer] = {}
+    for parameter in function.params:
+        if not isinstance(parameter.ty, PrimType):
+            size = max(1, int(tvm.DataType(str(parameter.dtype)).bits) // 8)
+            own[parameter.__chandle__()] = tirx.decl_buffer(
+                parameter.shape, parameter.dtype, parameter.name, strides=parameter.strides,
+                data_alignment=size, offset_factor=parameter.offset_factor,
+            )  # fmt: skip
+    body = tvm_ffi.structural_map(function.body, (Var, lambda v: own.get(v.__chandle__(), v)))
+    parameters = [own.get(p.__chandle__(), p) for p in function.params]
+    return PrimFunc(parameters, body, function.ret_type, function.attrs)
+
+
+def _pipeline() -> tuple[tvm.transform.Pass, object, object]:
+    """In the form in which TVM wants it."""
+
+    @tvm.transform.module_pass(opt_level=0)
+    def lowered(module: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
+        for each in cpu_passes():
+            module = each(module)
+        return module
+
+    return lowered, finalize_host_passes, finalize_device_passes
+
+
+register_tir_pipeline(CPU_PIPELINE, _pipeline)
