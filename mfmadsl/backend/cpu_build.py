@@ -80,7 +80,7 @@ def _check_calls(function: PrimFunc) -> None:
     tvm_ffi.structural_walk(function.body, (Call, calls.append))
     for call in calls:
         if name_of(call) in ("call_extern", "call_pure_extern"):
-            name = str(call.args[0].value)
+            name = getattr(call.args[0], "value", "")
             if not hasattr(here, name):
                 raise LoweringError(
                     f"mod: calls `{name}`, which no library of this process has: load it with"
@@ -97,5 +97,7 @@ def _written(function: PrimFunc) -> frozenset[str]:
     written = [store.buffer for store in stores]
     written += [region.source for block in blocks for region in block.writes]
     return frozenset(
-        p.name for p in function.params if any(p.same_as(buffer) for buffer in written)
+        argument.name
+        for argument in function.params
+        if any(argument.same_as(buffer) for buffer in written)
     )

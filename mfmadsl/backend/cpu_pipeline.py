@@ -84,13 +84,13 @@ def at_any_address(function: PrimFunc) -> PrimFunc:
 def _pipeline() -> tuple[tvm.transform.Pass, object, object]:
     """In the form in which TVM wants it."""
 
-    @tvm.transform.module_pass(opt_level=0)
     def lowered(module: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
         for each in cpu_passes():
             module = each(module)
         return module
 
-    return lowered, finalize_host_passes, finalize_device_passes
+    whole = tvm.transform.module_pass(lowered, opt_level=0)
+    return whole, finalize_host_passes, finalize_device_passes
 
 
 register_tir_pipeline(CPU_PIPELINE, _pipeline)

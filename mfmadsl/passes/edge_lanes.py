@@ -80,7 +80,7 @@ class _Vector:
             return None
         stored: list[Stmt] = []
         target, index = store.buffer, store.indices[0]
-        if bound is not None:
+        if bound is not None and place is not None:
             target, index = self._own(store.buffer), self.lane
             whole = tirx.BufferLoad(target, [self._ramp(0)])
             call = tirx.op.call_intrin(
@@ -167,7 +167,9 @@ class _Vector:
 
     def _mask(self, bound: Expr) -> Expr:
         zero = tirx.IntImm("int32", 0)
-        return tirx.op.call_intrin(f"uint1x{self.lanes}", "tirx.get_active_lane_mask", zero, bound)
+        dtype = f"uint1x{self.lanes}"
+        mask: Expr = tirx.op.call_intrin(dtype, "tirx.get_active_lane_mask", zero, bound)
+        return mask
 
 
 def _conditions(statement: Stmt) -> tuple[list[Expr], Stmt]:

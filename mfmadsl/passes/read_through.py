@@ -122,21 +122,22 @@ def _copy(buffer: Buffer, statement: Stmt) -> _Copy | None:
 def _everywhere(condition: Expr, loops: Sequence[For]) -> Expr | None:
     """The condition for all turns of the loops; None if their last ones are not the strictest."""
     if isinstance(condition, tirx.And):
-        parts = [_everywhere(part, loops) for part in (condition.a, condition.b)]
-        return None if None in parts else tirx.And(*parts)
+        left, right = (_everywhere(part, loops) for part in (condition.a, condition.b))
+        return None if left is None or right is None else tirx.And(left, right)
     sides = bounded(condition)
     if sides is None:
         return None
     difference = sides[0] - sides[1]
     for loop in loops:
-        last = constant(loop.min), constant(loop.extent)
+        first, extent = constant(loop.min), constant(loop.extent)
         step = Analyzer().simplify(
             substitute(difference, {loop.loop_var: loop.loop_var + 1}) - difference
         )
         grows = constant(step)
-        if None in last or grows is None or grows < 0:
+        if first is None or extent is None or grows is None or grows < 0:
             return None
-        difference = substitute(difference, {loop.loop_var: tirx.IntImm("int32", sum(last) - 1)})
+        last = tirx.IntImm("int32", first + extent - 1)
+        difference = substitute(difference, {loop.loop_var: last})
     return Analyzer().simplify(difference < 0)
 
 
