@@ -43,7 +43,7 @@ class CpuKernel:
         """
         if self.run is None:
             raise ArgumentError(f"{self.symbol}: is code for {self.cpu}, which this CPU cannot run")
-        # The code checks all but what shares memory, in a microsecond; to say what is wrong takes ten.
+        # The code checks all but what shares memory, and fast; saying what is wrong takes longer.
         if self._are_apart(arrays):
             try:
                 self.run(*arrays)
@@ -59,10 +59,7 @@ class CpuKernel:
                 return False
         if len(arrays) != len(self.arguments):
             return False
-        for i, j in self._pairs:
-            if np.may_share_memory(arrays[i], arrays[j]):  # type: ignore[arg-type]
-                return False
-        return True
+        return all(not np.may_share_memory(arrays[i], arrays[j]) for i, j in self._pairs)
 
     @cached_property
     def _pairs(self) -> tuple[tuple[int, int], ...]:
