@@ -1,0 +1,62 @@
+"""float32 GEMMs on this CPU beside NumPy's OpenBLAS: `python -m benchmarks.cpu.gemm`.
+
+Random shapes, extents from 64 to 2048 log-uniformly, row-major. Both get the same arrays and the
+same number of threads; each result is compared with float64.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+
+from benchmarks.cpu.timing import fresh
+
+_ERROR = 2.0**-24
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--shapes", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    fresh(asked.threads)
+
+    from math import exp, log
+
+    import numpy as np
+
+    import mfmadsl
+    from benchmarks.cpu.timing import side_by_side
+
+    generator = random.Random(asked.seed)
+    numbers = np.random.default_rng(asked.seed)
+    ratios = []
+    print(f"{'M x N x K':<18}{'micro-kernel':<18}{'chunk':<12}{'GFLOP/s':>9}{'NumPy':>8}{'ratio':>8}")
+    for _ in range(asked.shapes):
+        m, n, k = (round(exp(generator.uniform(log(64), log(2048)))) for _ in "mnk")
+        workload = mfmadsl.matmul(m, n, k, "float32", "float32")
+        tiling = mfmadsl.cpu_gemm_tiling(workload, threads=asked.threads)
+        kernel = mfmadsl.build_for_cpu(mfmadsl.cpu_gemm_schedule(workload, tiling=tiling))
+        a = numbers.standard_normal((m, k), dtype=np.float32)
+        b = numbers.standard_normal((k, n), dtype=np.float32)
+        c, d = (np.full((m, n), np.nan, np.float32) for _ in "cd")
+        ours, theirs = side_by_side([lambda: kernel(a, b, c), lambda: np.matmul(a, b, out=d)])
+        error = np.abs(c - a.astype(np.float64) @ b)
+        bound = k * _ERROR * (np.abs(a).astype(np.float64) @ np.abs(b))
+        if not (error <= bound).all():
+            raise SystemExit(f"{m}x{n}x{k}: wrong numbers")
+        ratios.append(theirs.least / ours.least)
+        work = 2e-9 * m * n * k
+        print(
+            f"{f'{m}x{n}x{k}':<18}{tiling.microkernel[7:]:<18}"
+            f"{f'{tiling.rows}x{tiling.columns}' + (' p' if tiling.parallel else ''):<12}"
+            f"{work / ours.least:>9.1f}{work / theirs.least:>8.1f}{ratios[-1]:>8.2f}",
+            flush=True,
+        )
+    mean = exp(sum(map(log, ratios)) / len(ratios))
+    print(f"geometric mean {mean:.3f}, least {min(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()
