@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import struct
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tvm
+from tvm import tirx
+from tvm.sym import Analyzer
 
 from mfmadsl.codegen import ModuleError, module_text
 from mfmadsl.error import ArgumentError
+from mfmadsl.generated import _mfma_runtime as mfma
 from mfmadsl.language import microkernels
 from mfmadsl.model import Microkernel
 from mfmadsl.schedule import load_intrinsic
@@ -121,6 +125,12 @@ def test_products_of_bytes_are_exact_at_their_limits() -> None:
     c = tvm.runtime.tensor(np.zeros((8, 48), np.int32))
     built(kernel.name)(tvm.runtime.tensor(a), tvm.runtime.tensor(b), c)
     assert (c.numpy() == 20 * 255 * -128).all()
+
+
+def test_the_shapes_of_tile_registers_are_those_of_intels_manual() -> None:
+    """LDTILECFG: palette 1, then from byte 16 the bytes of a row, from byte 48 the rows."""
+    shapes = [int(Analyzer().simplify(mfma.tile_shapes(tirx.const(x, "int32")))) for x in range(64)]
+    assert bytes(shapes) == struct.pack("<BB14x8H16x8B8x", 1, 0, *[64] * 8, *[16] * 8)
 
 
 def test_the_module_says_what_it_needs() -> None:
