@@ -81,7 +81,7 @@ def check_microkernel_name(
             message = f"the name says another shape than {'x'.join(map(str, size))}"
             yield Diagnostic("name", message, name.span)
         told = _SHORT_TYPE.findall(word)
-        if "".join(told) != word or not shorts.issuperset(told):
+        if not told or "".join(told) != word or not shorts.issuperset(told):
             continue
         entry = [types["a"].short, types["b"].short]
         if (told * 2 if len(told) == 1 else told) != entry:

@@ -69,7 +69,8 @@ def vector_bits(features: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class Cpu:
-    """A CPU by LLVM's name of it (`mcpu`), with its `features` among `FEATURES`, in that order."""
+    """A CPU by LLVM's name of it (`mcpu`), with its `features` among `FEATURES`; it has those that
+    these imply, too."""
 
     name: str
     features: tuple[str, ...]
@@ -81,7 +82,8 @@ class Cpu:
 
     def missing(self, features: Iterable[str]) -> tuple[str, ...]:
         """Those of `features` that it lacks, in the order in which they are given."""
-        return tuple(feature for feature in features if feature not in self.features)
+        had = with_implied(self.features)
+        return tuple(feature for feature in features if feature not in had)
 
 
 _V3 = ("sse2", "avx", "avx2", "fma")

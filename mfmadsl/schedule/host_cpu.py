@@ -42,9 +42,9 @@ def cpu_target(cpu: Cpu | None = None) -> Target:
     """
     cpu = host_cpu() if cpu is None else cpu
     check_type("cpu", cpu, Cpu, "a Cpu")
-    known = llvm_features(cpu.name)
-    more = [f"+{llvm_feature(f)}" for f in cpu.features if f not in known]
-    less = [f"-{llvm_feature(f)}" for f in FEATURES if f in known and f not in cpu.features]
+    known, had = llvm_features(cpu.name), with_implied(cpu.features)
+    more = [f"+{llvm_feature(f)}" for f in FEATURES if f in had - known]
+    less = [f"-{llvm_feature(f)}" for f in FEATURES if f in known - had]
     attributes = {"mattr": [*more, *less]} if more or less else {}
     return Target({"kind": "llvm", "mcpu": cpu.name, **attributes})
 
