@@ -326,7 +326,7 @@ class _Builder:
         *_, j, k = sch.get_loops(packed)
         j0, j1 = sch.split(j, [None, n])
         k0, k1 = sch.split(k, [None, depth])
-        sch.reorder(j0, k0, j1, k1)
+        sch.reorder(k0, j0, j1, k1)
         _, lanes = sch.split(j1, [None, self._width])
         sch.vectorize(sch.fuse(lanes, k1))
 
