@@ -7,13 +7,10 @@ the same again each time.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 import tvm
 from tvm.s_tir import Schedule
@@ -25,6 +22,7 @@ from examples.gpu_gemm.large_tiles import TILE
 from examples.gpu_gemm.predict import predict
 from examples.gpu_gemm.step import plain, scheduled
 from examples.gpu_gemm.tile import Tile
+from examples.metaschedule import without_tensor_intrinsics
 from examples.product import Size
 from mfmadsl import MfmadslError
 
@@ -81,7 +79,7 @@ def space(sch: Schedule) -> None:
 
 def _searched(size: Size, arch: str, trials: int, seed: int) -> list[Trial]:
     """Have MetaSchedule draw schedules of the space, build them and time them."""
-    with tempfile.TemporaryDirectory() as folder, _without_tensor_intrinsics():
+    with tempfile.TemporaryDirectory() as folder, without_tensor_intrinsics():
         context = ms.TuneContext(
             plain(size).mod,
             target=Target({"kind": "llvm"}),  # the builder below knows the chip
@@ -106,15 +104,6 @@ def _searched(size: Size, arch: str, trials: int, seed: int) -> list[Trial]:
             task_scheduler="round-robin",
         )
     return [_trial(record) for record in database.get_all_tuning_records()]
-
-
-def _without_tensor_intrinsics() -> Any:
-    """Keep a TuneContext from parsing all TensorIntrins that come with TVM.
-
-    It imports them whatever the space, which takes half a minute; this space has none.
-    """
-    name = "tvm.s_tir.tensor_intrin"
-    return patch.dict(sys.modules, {} if name in sys.modules else {name: ModuleType(name)})
 
 
 @derived_object
