@@ -14,7 +14,6 @@ from examples.cpu_matmul_exp.chain import FULL, parsed_size
 from examples.cpu_matmul_exp.ladder import ladder
 from examples.cpu_matmul_exp.measure import Answer, MeasureError, Request, measured
 from examples.cpu_matmul_exp.plot import svg
-from examples.cpu_matmul_exp.step import this_cpu
 from examples.cpu_matmul_exp.tuned import TuningError, tune
 from examples.figure import NoPlotError
 from examples.options import add_files
@@ -34,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if path is not None:
                 check_output(str(path))
         if asked.tune is not None:
-            seconds = tune(asked.size, this_cpu(CPUS), asked.tune, asked.trace)
+            seconds = tune(asked.size, CPUS, asked.tune, asked.trace)
             print(f"trace       {asked.trace}: {seconds:.4f} s, the best of {asked.tune} trials\n")
         answers = []
         for count in threads:

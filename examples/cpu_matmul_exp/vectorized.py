@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-BLOCK, ROWS, COLUMNS = 256, 8, 32
-"""Rows of E at once, and a tile of registers: 16 of the 32 vectors that AVX-512 has."""
+BLOCK = 128
+"""Rows of E that are made and used at once."""
 
 
-def schedule(sch: Schedule) -> None:
+@dataclass(frozen=True)
+class Tile:
+    """What stays in registers: rows and columns of sums; and how many terms of them stand one after
+    the other in the code."""
+
+    rows: int
+    columns: int
+    terms: int
+
+
+TILE = Tile(8, 32, 1)
+"""16 vectors of sums, half of what AVX-512 has: two more are read of B, and A has none."""
+
+
+def schedule(sch: Schedule, block: int = BLOCK, first: Tile = TILE, second: Tile = TILE) -> None:
     """Products fused as before, in larger blocks of rows, since now the tile is the registers'."""
-    first, exp, second = (sch.get_sblock(name) for name in ("P", "E", "F"))
-    rows = sch.split(sch.get_loops(second)[0], [None, BLOCK])[0]
+    p, exp, f = (sch.get_sblock(name) for name in ("P", "E", "F"))
+    rows = sch.split(sch.get_loops(f)[0], [None, block])[0]
     sch.parallel(rows)
-    sch.compute_at(exp, rows)
-    sch.compute_at(first, rows)
-    columns = in_registers(sch, first)
-    sch.reverse_compute_at(exp, columns)
+    sch.compute_at(exp, rows, preserve_unit_loops=True)
+    sch.compute_at(p, rows, preserve_unit_loops=True)
+    columns = in_registers(sch, p, first)
+    sch.reverse_compute_at(exp, columns, preserve_unit_loops=True)
     sch.vectorize(sch.get_loops(exp)[-1])
-    in_registers(sch, second)
+    in_registers(sch, f, second)
 
 
-def in_registers(sch: Schedule, block: SBlockRV) -> LoopRV:
+def in_registers(sch: Schedule, block: SBlockRV, tile: Tile) -> LoopRV:
     """Keep a tile's sums in registers through all terms; returns the loop over columns of tiles."""
     store = sch.cache_write(block, 0, "local")
     row, column, k = sch.get_loops(block)[-3:]
-    rows, row = sch.split(row, [None, ROWS])
-    columns, column = sch.split(column, [None, COLUMNS])
-    sch.reorder(columns, rows, k, row, column)
-    sch.reverse_compute_at(store, rows)
+    rows, row = sch.split(row, [None, tile.rows])
+    columns, column = sch.split(column, [None, tile.columns])
+    k, term = sch.split(k, [None, tile.terms])
+    sch.reorder(columns, rows, k, term, row, column)
+    sch.reverse_compute_at(store, rows, preserve_unit_loops=True)
+    sch.unroll(term)
+    written_out(sch, block)
     written_out(sch, store)
-    sch.unroll(row)
-    sch.vectorize(column)
     written_out(sch, sch.decompose_reduction(block, k))
     return columns
 
