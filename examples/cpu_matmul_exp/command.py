@@ -32,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in (asked.svg, asked.json, asked.trace):
             if path is not None:
                 check_output(str(path))
+                if not path.parent.is_dir():  # said now, not after minutes
+                    raise OutputError(f"{path}: cannot be written: there is no such folder")
         if asked.tune is not None:
             seconds = tune(asked.size, CPUS, asked.tune, asked.trace)
             print(f"trace       {asked.trace}: {seconds:.4f} s, the best of {asked.tune} trials\n")

@@ -1,6 +1,6 @@
 """Tuned: MetaSchedule looks for better tiles than those that were chosen by hand.
 
-The space is the vectorized schedule with its numbers left open, 5184 schedules; 64 of them are
+The space is the vectorized schedule with its numbers left open, 2916 schedules; 64 of them are
 drawn, built and run. What was found is kept beside this file, a trace of primitives: a search takes
 minutes, and what it finds depends on how fast the machine was just then. So the ladder replays the
 trace, and `--tune` searches anew.
@@ -28,8 +28,8 @@ from mfmadsl.output import check_output, write_file
 TRACE = Path(__file__).with_name("tuned.json")
 SEED = 16
 BLOCKS = (64, 128, 256, 512)
-TILES = (4, 8, 12), (32, 48, 64), (1, 2, 4, 8)
-"""Rows, columns and terms, for each of the products."""
+TILES = (4, 8, 16), (16, 32, 64), (1, 2, 4)
+"""Rows, columns and terms, for each of the products. Rows divide each of BLOCKS."""
 
 RUNS = 4
 """Of each candidate, of which the fastest counts."""

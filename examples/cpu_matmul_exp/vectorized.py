@@ -26,7 +26,15 @@ TILE = Tile(8, 32, 1)
 
 
 def schedule(sch: Schedule, block: int = BLOCK, first: Tile = TILE, second: Tile = TILE) -> None:
-    """Products fused as before, in larger blocks of rows, since now the tile is the registers'."""
+    """Products fused as before, in larger blocks of rows, since now the tile is the registers'.
+
+    A tile's rows have to divide the block's: of a tile that reaches into the next block TVM drops
+    the condition where the sums are stored, and two threads write the same rows of F, one of them
+    wrongly. Raises ValueError for others, as far as they are numbers.
+    """
+    for tile in (first, second):
+        if isinstance(block, int) and isinstance(tile.rows, int) and block % tile.rows:
+            raise ValueError(f"tiles of {tile.rows} rows do not divide a block of {block}")
     p, exp, f = (sch.get_sblock(name) for name in ("P", "E", "F"))
     rows = sch.split(sch.get_loops(f)[0], [None, block])[0]
     sch.parallel(rows)

@@ -125,3 +125,20 @@ def test_vectorized_adds_up_in_registers() -> None:
     vectorized.schedule(sch)
     assert 'scope="local"' in sch.mod.script()
     assert sch.mod.script().count("T.vectorized(32)") == 7
+
+
+def test_tiles_that_reach_into_another_thread_s_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="tiles of 12 rows do not divide a block of 128"):
+        vectorized.schedule(loops(EVEN), 128, vectorized.TILE, vectorized.Tile(12, 32, 1))
+
+
+def test_no_block_of_rows_writes_another_s() -> None:
+    """What is in F past a block, of rows of its own, is what was there: only one block is run."""
+    size = Size(2 * vectorized.BLOCK, 16, 32, 32)
+    given = inputs(size)
+    module = next(step for step in STEPS if step.name == "vectorized").make(size)
+    script = module.script().replace("T.parallel(2)", "T.serial(1)")
+    assert script != module.script()
+    found = result(tvm.script.from_source(script), given)
+    assert np.isnan(found[vectorized.BLOCK :]).all()
+    assert not np.isnan(found[: vectorized.BLOCK]).any()

@@ -90,3 +90,7 @@ def test_a_space_of_its_own_has_the_schedule_that_was_chosen_by_hand() -> None:
 def test_a_place_that_no_file_can_have_is_refused_before_the_search(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="names a folder"):
         tune(SMALL, 1, 10_000, tmp_path / "..")
+
+
+def test_every_tile_of_the_space_divides_every_block() -> None:
+    assert not [(block, rows) for block in BLOCKS for rows in TILES[0] if block % rows]
