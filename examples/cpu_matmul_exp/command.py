@@ -14,7 +14,7 @@ from examples.cpu_matmul_exp.chain import FULL, parsed_size
 from examples.cpu_matmul_exp.ladder import ladder
 from examples.cpu_matmul_exp.measure import Answer, MeasureError, Request, measured
 from examples.cpu_matmul_exp.plot import svg
-from examples.cpu_matmul_exp.tuned import TuningError, tune
+from examples.cpu_matmul_exp.tuned import tuned_anew
 from examples.figure import NoPlotError
 from examples.options import add_files
 from mfmadsl.output import OutputError, check_output, write_file
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if not path.parent.is_dir():  # said now, not after minutes
                     raise OutputError(f"{path}: cannot be written: there is no such folder")
         if asked.tune is not None:
-            seconds = tune(asked.size, CPUS, asked.tune, asked.trace)
+            seconds = tuned_anew(asked.size, CPUS, asked.tune, asked.trace)
             print(f"trace       {asked.trace}: {seconds:.4f} s, the best of {asked.tune} trials\n")
         answers = []
         for count in threads:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             answers.append(measured(request))
             print(table.table(answers[-1], asked.size) + "\n", flush=True)
         return _report(answers, asked)
-    except (MeasureError, OutputError, TuningError) as error:
+    except (MeasureError, OutputError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
@@ -90,8 +90,8 @@ def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
         help=f"instead of 1 and all of them, {CPUS}; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--seconds", type=_seconds, default=1.0, metavar="S",
-        help="how long a step runs at a time, twice; 1",
+        "--seconds", type=_seconds, default=0.5, metavar="S",
+        help="how long a step runs at a time, four times; 0.5",
     )  # fmt: skip
     parser.add_argument(
         "--tune", type=_trials, metavar="TRIALS",

@@ -9,7 +9,7 @@ theirs when they start; it is started by `measured`, with what a fair measuremen
   (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) is taken out of the environment.
 - Threads of one pool that wait actively take time from the other's: OMP_WAIT_POLICY is passive, and
   there is a pause before each contender.
-- Each contender has its turn twice, so that a slow moment of the machine is not one contender's.
+- Each contender has four turns, so that a slow moment of the machine is not one contender's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from examples.cpu_matmul_exp.chain import Size
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMPY = "NumPy"
-TURNS = 2
+TURNS = 4
 PAUSE = 0.3
 """Seconds before each turn, in which threads of the one before go to sleep."""
 
@@ -90,18 +90,27 @@ def environment(threads: int, given: Mapping[str, str]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def measured(request: Request) -> Answer:
-    """Have a process of its own answer. Raises MeasureError if that ends otherwise."""
+def answered(module: str, threads: int, question: Mapping[str, Any]) -> Any:
+    """What a module of this ladder answers, run in a process of its own with so many threads.
+
+    It reads the question from stdin and prints the answer, both as JSON. Raises MeasureError if it
+    ends otherwise.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "examples.cpu_matmul_exp.measure"],
-        input=json.dumps(asdict(request)), stdout=subprocess.PIPE, text=True, check=False,
-        env=environment(request.threads, os.environ),
+        [sys.executable, "-m", f"examples.cpu_matmul_exp.{module}"],
+        input=json.dumps(question), stdout=subprocess.PIPE, text=True, check=False,
+        env=environment(threads, os.environ),
     )  # fmt: skip
     if done.returncode:
         raise MeasureError(
-            f"the process that measures with {request.threads} threads ended with {done.returncode}"
+            f"the process `{module}` with {threads} threads ended with {done.returncode}"
         )
-    found = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def measured(request: Request) -> Answer:
+    """Have a process of its own answer. Raises MeasureError if that ends otherwise."""
+    found = answered("measure", request.threads, asdict(request))
     steps = tuple(_timed(each) for each in found.pop("steps"))
     return Answer(**found | {"steps": steps, "numpy": _timed(found["numpy"])})
 

@@ -9,7 +9,9 @@ trace, and `--tune` searches anew.
 from __future__ import annotations
 
 import json
+import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from tvm.s_tir.schedule import Trace
 
 from examples.cpu_matmul_exp import vectorized
 from examples.cpu_matmul_exp.chain import Size, inputs, loops
+from examples.cpu_matmul_exp.measure import answered
 from examples.cpu_matmul_exp.step import compiled, this_cpu
 from examples.cpu_matmul_exp.vectorized import Tile
 from examples.metaschedule import drawn
@@ -33,9 +36,6 @@ TILES = (4, 8, 16), (16, 32, 64), (1, 2, 4)
 
 RUNS = 4
 """Of each candidate, of which the fastest counts."""
-
-
-_BIG_CORES_FIRST = 1
 
 
 class TuningError(Exception):
@@ -68,14 +68,19 @@ def space(sch: Schedule) -> None:
     vectorized.schedule(sch, block, Tile(*first), Tile(*second))
 
 
+def tuned_anew(size: Size, threads: int, trials: int, path: Path) -> float:
+    """`tune` in a process that has so many threads. Raises MeasureError if that fails."""
+    question = {"size": asdict(size), "threads": threads, "trials": trials, "path": str(path)}
+    return float(answered("tuned", threads, question))
+
+
 def tune(size: Size, threads: int, trials: int, path: Path, seed: int = SEED) -> float:
     """Search, and write the fastest that was found to a file; its seconds.
 
-    Candidates are run in this process, on so many threads, each RUNS times. Raises OutputError if
-    the file cannot be written.
+    Candidates are run in this process, each RUNS times; TVM_NUM_THREADS says on how many threads.
+    Raises OutputError if the file cannot be written.
     """
     check_output(str(path))
-    tvm.get_global_func("runtime.config_threadpool")(_BIG_CORES_FIRST, threads)
     target = this_cpu(threads)
     given = [tvm.runtime.tensor(each) for each in inputs(size)]
     f = tvm.runtime.empty((size.m, size.p), "float32")
@@ -112,3 +117,16 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return [plain(each) for each in value]
+
+
+def _main() -> int:
+    asked = json.load(sys.stdin)
+    path = Path(asked["path"])
+    print(tune(Size(**asked["size"]), asked["threads"], asked["trials"], path))
+    return 0
+
+
+if __name__ == "__main__":
+    from examples.process import exit_code
+
+    sys.exit(exit_code(_main))

@@ -96,5 +96,5 @@ def test_the_median_is_of_all_runs() -> None:
 
 def test_a_process_that_fails_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(MeasureError, match="that measures with 1 threads ended with 1"):
+    with pytest.raises(MeasureError, match="the process `measure` with 1 threads ended with 1"):
         measured(REQUEST)
