@@ -23,7 +23,7 @@ STEPS = [step.name for step in ladder()]
 TABLES = {
     threads: {line.split()[0]: line.split()[1:] for line in rows.splitlines()[1:]}
     for threads, rows in re.findall(
-        rf"^{FULL} \(M x K x N x P\), (\d+) threads? of a .*\n((?:\S.*\n)+)", README, re.MULTILINE
+        rf"^{FULL} \(M x K x N x P\), (\d+) threads? of a .*\n((?:\w.*\n)+)", README, re.MULTILINE
     )
 }
 
