@@ -40,7 +40,7 @@ from mfmadsl.schedule.host_cache import host_caches
 from mfmadsl.schedule.host_cpu import check_features, host_cpu
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.memory import number
-from mfmadsl.schedule.nest import nest_of
+from mfmadsl.schedule.nest import SCHEDULED, nest_of
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
 from mfmadsl.schedule.stage import inline_producers
@@ -218,6 +218,7 @@ class _Builder:
         sums = sch.cache_write(outer, 0, "global")
         sch.transform_layout(outer, ("write", 0), self._tile_of_c)
         sch.reverse_compute_at(sums, column, preserve_unit_loops=True)
+        sch.annotate(chunk, SCHEDULED, 1)
         if tiling.parallel:
             sch.parallel(chunk)
         init = sch.decompose_reduction(outer, step)
