@@ -7,6 +7,7 @@ from pathlib import Path
 from examples.cpu_matmul_exp import (
     exp_fused,
     naive,
+    packed,
     products_fused,
     reordered,
     tiled,
@@ -14,6 +15,7 @@ from examples.cpu_matmul_exp import (
     vectorized,
 )
 from examples.cpu_matmul_exp.step import Step, scheduled
+from mfmadsl.backend.cpu_pipeline import CPU_PIPELINE
 
 
 def ladder(trace: Path = tuned.TRACE) -> tuple[Step, ...]:
@@ -26,4 +28,5 @@ def ladder(trace: Path = tuned.TRACE) -> tuple[Step, ...]:
         Step("products_fused", "rows of E are used at once", scheduled(products_fused.schedule)),
         Step("vectorized", "8 x 32 sums in registers", scheduled(vectorized.schedule)),
         Step("tuned", "MetaSchedule", scheduled(lambda sch: tuned.schedule(sch, trace))),
+        Step("packed", "panels, a micro-kernel, a polynomial", packed.make, CPU_PIPELINE),
     )

@@ -151,7 +151,7 @@ def answer(request: Request) -> Answer:
         if step.name not in request.steps:
             continue
         try:
-            code = compiled(step.make(size), this_cpu(request.threads))
+            code = compiled(step.make(size), this_cpu(request.threads), step.pipeline)
         except TuningError as error:
             contenders.append(Timed(step.name, (), None, None, str(error)))
             continue

@@ -20,11 +20,15 @@ Called: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Step:
-    """A step: `make` gives the module for a size, whose function `main` takes A, B, C and F."""
+    """A step: `make` gives the module for a size, whose function `main` takes A, B, C and F.
+
+    `pipeline` is the name of the passes that lower it.
+    """
 
     name: str
     change: str
     make: Making
+    pipeline: str = "default"
 
 
 def scheduled(scheduling: Scheduling) -> Making:
@@ -46,7 +50,7 @@ def this_cpu(threads: int) -> Target:
     return Target({"kind": "llvm", "mcpu": llvm_get_system_cpu(), "num-cores": threads})
 
 
-def compiled(module: tvm.IRModule, target: Target) -> Called:
+def compiled(module: tvm.IRModule, target: Target, pipeline: str = "default") -> Called:
     """The machine code of a module: takes TVM's tensors, or what DLPack takes for one."""
-    code: Called = tvm.compile(module, target=target)["main"]
+    code: Called = tvm.compile(module, target=target, tir_pipeline=pipeline)["main"]
     return code

@@ -12,7 +12,6 @@ for chunk in T.parallel(...):            rows x columns tiles of C
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -126,7 +125,7 @@ def _chosen(
     """The micro-kernel and the tiling that are asked for, or chosen."""
     cpu = host_cpu() if cpu is None else cpu
     check_type("cpu", cpu, Cpu, "a Cpu, as `mfmadsl.model.cpu` gives it")
-    threads = os.cpu_count() or 1 if threads is None else check_integer("threads", threads)
+    threads = tvm.runtime.num_threads() if threads is None else check_integer("threads", threads)
     if threads < 1:
         raise ArgumentError(f"threads: {threads}, but there is one or more")
     if tiling is not None:

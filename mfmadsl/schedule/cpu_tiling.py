@@ -24,6 +24,12 @@ _COPY = 3
 _COPY_OUT = 9
 """Cycles where they do not."""
 
+_TURN = 6
+"""Cycles that bring one vector of an A that lies by columns, or is computed, into rows."""
+
+_LOAD, _LOAD_IN = 0.5, 2.0
+"""Cycles that a vector of A takes beside the sums, from the second cache, and from further away."""
+
 _CHUNKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Columns of tiles of a chunk that are tried, besides shares of all of them."""
 
@@ -131,15 +137,21 @@ def _cycles(
     panels = shape.k * microkernel.n * tiling.columns * microkernel.b.type.bits // 8
     copy = _COPY if panels <= caches.second // 2 else _COPY_OUT
     copied_b = copy * depth * microkernel.b.registers * tiling.columns
-    copied_a = _copied_a(shape, microkernel, tiling) * tiling.rows
+    copied_a = _copied_a(shape, microkernel, tiling, caches) * tiling.rows
     chunk = tiling.rows * tiling.columns * tile + copied_a + copied_b
     turns = -(-shape.chunks(microkernel, tiling) // threads)
     return turns * chunk + (_START if threads > 1 else 0)
 
 
-def _copied_a(shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling) -> float:
-    """Cycles that packing a row of tiles takes; where it lies, it is loaded once a chunk."""
-    vectors = shape.k * microkernel.m * microkernel.a.type.bits / microkernel.bits
+def _copied_a(
+    shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling, caches: Caches
+) -> float:
+    """Cycles that a chunk takes for a row of tiles of A: to pack it, or for its first loads."""
+    bits = microkernel.a.type.bits
+    vectors = shape.k * microkernel.m * bits / microkernel.bits
     if shape.row_bytes is None:
-        return 2 * _COPY * vectors
-    return _COPY * vectors if tiling.pack_a else vectors / 2
+        return _TURN * vectors
+    if tiling.pack_a:
+        return _COPY * vectors
+    chunk = shape.k * microkernel.m * tiling.rows * bits // 8
+    return (_LOAD if chunk <= caches.second // 2 else _LOAD_IN) * vectors

@@ -23,11 +23,11 @@ EVEN = Size(64, 96, 64, 96)
 SIZES = (EVEN, Size(33, 65, 17, 70), Size(3, 200, 129, 5), Size(1, 1, 1, 1), Size(1, 9, 1, 9))
 
 
-def result(module: tvm.IRModule, given: Inputs) -> Floats:
+def result(module: tvm.IRModule, given: Inputs, pipeline: str = "default") -> Floats:
     """F, into a matrix of NaN."""
     m, p = given[0].shape[0], given[2].shape[1]
     out = tvm.runtime.tensor(np.full((m, p), np.nan, np.float32))
-    compiled(module, this_cpu(2))(*map(tvm.runtime.tensor, given), out)
+    compiled(module, this_cpu(2), pipeline)(*map(tvm.runtime.tensor, given), out)
     found: Floats = out.numpy()
     return found
 
@@ -36,14 +36,17 @@ def result(module: tvm.IRModule, given: Inputs) -> Floats:
 @pytest.mark.parametrize("step", STEPS, ids=NAMES)
 def test_a_step_computes_the_chain(step: Step, size: Size) -> None:
     given = inputs(size)
-    assert expected(given, exact_sums=True).difference(result(step.make(size), given)) is None
+    assert (
+        expected(given, exact_sums=True).difference(result(step.make(size), given, step.pipeline))
+        is None
+    )
 
 
 @pytest.mark.parametrize("step", STEPS, ids=NAMES)
 def test_a_step_with_the_polynomial_exp_computes_it_as_well(step: Step) -> None:
     given = inputs(EVEN)
     module = expand_exponentials()(step.make(EVEN))
-    assert expected(given, exact_sums=True).difference(result(module, given)) is None
+    assert expected(given, exact_sums=True).difference(result(module, given, step.pipeline)) is None
 
 
 @pytest.mark.parametrize("polynomial", [False, True], ids=["expf", "polynomial"])
@@ -62,7 +65,8 @@ def test_nan_and_infinities_go_through_to_the_output(step: Step, polynomial: boo
     with np.errstate(all="ignore"):
         right = np.exp(a @ b) @ c
     module = step.make(size)
-    found = result(expand_exponentials()(module) if polynomial else module, (a, b, c))
+    module = expand_exponentials()(module) if polynomial else module
+    found = result(module, (a, b, c), step.pipeline)
     assert np.isnan(right[3]).all()
     assert np.isinf(right[7, :4]).all()
     assert not right[11].any()
