@@ -17,4 +17,5 @@ def make(size: Size) -> tvm.IRModule:
     sch = loops(size)
     for product in ("P", "F"):
         schedule_cpu_gemm(sch, sch.get_sblock(product))
-    return expand_exponentials()(sch.mod)
+    module: tvm.IRModule = expand_exponentials()(sch.mod)
+    return module
