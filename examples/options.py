@@ -6,13 +6,18 @@ import argparse
 from pathlib import Path
 
 
-def add_outputs(parser: argparse.ArgumentParser, name: str) -> None:
-    """--json, --svg and --jobs of the ladder of that name."""
+def add_files(parser: argparse.ArgumentParser, name: str) -> None:
+    """--json and --svg of the ladder of that name."""
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all of it as JSON")
     parser.add_argument(
         "--svg", type=Path, metavar="FILE", default=Path(f"{name}.svg"),
         help=f"where the plot goes, {name}.svg",
     )  # fmt: skip
+
+
+def add_outputs(parser: argparse.ArgumentParser, name: str) -> None:
+    """--json, --svg and --jobs of the ladder of that name."""
+    add_files(parser, name)
     parser.add_argument(
         "--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
         help="processes at once, 2",

@@ -32,7 +32,9 @@ def main() -> None:
     generator = random.Random(asked.seed)
     numbers = np.random.default_rng(asked.seed)
     ratios = []
-    print(f"{'M x N x K':<18}{'micro-kernel':<18}{'chunk':<12}{'GFLOP/s':>9}{'NumPy':>8}{'ratio':>8}")
+    print(
+        f"{'M x N x K':<18}{'micro-kernel':<18}{'chunk':<12}{'GFLOP/s':>9}{'NumPy':>8}{'ratio':>8}"
+    )
     for _ in range(asked.shapes):
         m, n, k = (round(exp(generator.uniform(log(64), log(2048)))) for _ in "mnk")
         workload = mfmadsl.matmul(m, n, k, "float32", "float32")

@@ -16,6 +16,7 @@ from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
 from mfmadsl.backend.pipeline import Pass, of_functions
 from mfmadsl.passes.edge_lanes import mask_edge_lanes
+from mfmadsl.passes.interleave import interleave_rows
 from mfmadsl.passes.read_through import read_through_copies
 
 CPU_PIPELINE = "mfmadsl_cpu"
@@ -42,6 +43,7 @@ def cpu_passes() -> list[Pass]:
         s.LoopPartition(),
         of_functions(read_through_copies),
         t.ConvertSSA(),
+        of_functions(interleave_rows),
         of_functions(mask_edge_lanes),
         t.VectorizeLoop(True),
         t.StorageRewrite(),
@@ -74,7 +76,8 @@ def at_any_address(function: PrimFunc) -> PrimFunc:
             size = max(1, int(tvm.DataType(str(parameter.dtype)).bits) // 8)
             own[parameter.__chandle__()] = tirx.decl_buffer(
                 parameter.shape, parameter.dtype, parameter.name, strides=parameter.strides,
-                data_alignment=size, offset_factor=parameter.offset_factor,
+                elem_offset=parameter.elem_offset, offset_factor=parameter.offset_factor,
+                data_alignment=size,
             )  # fmt: skip
     body = tvm_ffi.structural_map(function.body, (Var, lambda v: own.get(v.__chandle__(), v)))
     parameters = [own.get(p.__chandle__(), p) for p in function.params]

@@ -12,7 +12,6 @@ for chunk in T.parallel(...):            rows x columns tiles of C
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -41,7 +40,7 @@ from mfmadsl.schedule.host_cache import host_caches
 from mfmadsl.schedule.host_cpu import check_features, host_cpu
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.memory import number
-from mfmadsl.schedule.nest import nest_of, same
+from mfmadsl.schedule.nest import SCHEDULED, nest_of, same
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
 from mfmadsl.schedule.stage import inline_producers
@@ -136,7 +135,7 @@ def _chosen(
     """The micro-kernel and the tiling that are asked for, or chosen."""
     cpu = host_cpu() if cpu is None else cpu
     check_type("cpu", cpu, Cpu, "a Cpu, as `mfmadsl.model.cpu` gives it")
-    threads = os.cpu_count() or 1 if threads is None else check_integer("threads", threads)
+    threads = tvm.runtime.num_threads() if threads is None else check_integer("threads", threads)
     if threads < 1:
         raise ArgumentError(f"threads: {threads}, but there is one or more")
     if tiling is not None:
@@ -235,6 +234,7 @@ class _Builder:
         sums = sch.cache_write(outer, 0, "global")
         sch.transform_layout(outer, ("write", 0), self._tile_of_c)
         sch.reverse_compute_at(sums, column, preserve_unit_loops=True)
+        sch.annotate(chunk, SCHEDULED, 1)
         if tiling.parallel:
             sch.parallel(chunk)
         init = sch.decompose_reduction(outer, step)
@@ -352,7 +352,7 @@ class _Builder:
         *_, j, k = sch.get_loops(packed)
         j0, j1 = sch.split(j, [None, n])
         k0, k1 = sch.split(k, [None, depth])
-        sch.reorder(j0, k0, j1, k1)
+        sch.reorder(k0, j0, j1, k1)
         _, lanes = sch.split(j1, [None, self._width])
         sch.vectorize(sch.fuse(lanes, k1))
 

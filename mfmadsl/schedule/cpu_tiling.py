@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import gcd
 
 from mfmadsl.argument import check_flag, check_integer, check_type
@@ -18,7 +19,19 @@ _TILE = 40
 """Cycles that a tile costs besides its sums and its stores: loops, and the first loads."""
 
 _COPY = 3
-"""Instructions that bring one vector into a panel."""
+"""Cycles that bring one vector into a panel, while all panels of a chunk fit the second cache."""
+
+_COPY_OUT = 9
+"""Cycles where they do not."""
+
+_TURN = 6
+"""Cycles that bring one vector of an A that lies by columns, or is computed, into rows."""
+
+_LOAD, _LOAD_IN = 0.5, 2.0
+"""Cycles that a vector of A takes beside the sums, from the second cache, and from further away."""
+
+_CHUNKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Columns of tiles of a chunk that are tried, besides shares of all of them."""
 
 _START = 20_000
 """Cycles of one thread below which no others are woken: that takes microseconds."""
@@ -96,13 +109,14 @@ def _offered(
     panel = shape.k * microkernel.n * microkernel.b.type.bits // 8
     most = max(1, 2 * caches.second // panel)
     packs = _displaces(shape, microkernel)
-    for row_parts in {min(parts, rows) for parts in (1, 2, threads, 2 * threads)}:
-        least = -(-columns // most)
-        for column_parts in {min(least * parts, columns) for parts in range(1, 2 * threads + 1)}:
-            cut = -(-rows // row_parts), -(-columns // column_parts)
-            for parallel in {False, threads > 1}:
-                tiling = CpuTiling(microkernel.name, *cut, parallel, packs)
-                yield _cycles(shape, microkernel, tiling, threads if parallel else 1), tiling
+    shares = {-(-columns // parts) for parts in (1, 2, 3, threads, 2 * threads)}
+    widths = sorted(width for width in shares.union(_CHUNKS) if width <= min(columns, most))
+    heights = sorted({-(-rows // parts) for parts in (1, 2, threads, 2 * threads)})
+    for cut in product(heights, widths):
+        for parallel in (False, True)[: 1 + (threads > 1)]:
+            tiling = CpuTiling(microkernel.name, *cut, parallel, packs)
+            cycles = _cycles(shape, microkernel, tiling, caches, threads if parallel else 1)
+            yield cycles, tiling
 
 
 def _displaces(shape: CpuShape, microkernel: Microkernel) -> bool:
@@ -112,22 +126,32 @@ def _displaces(shape: CpuShape, microkernel: Microkernel) -> bool:
     return microkernel.m * gcd(shape.row_bytes, _PAGE) > _WAYS * _PAGE
 
 
-def _cycles(shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling, threads: int) -> float:
+def _cycles(
+    shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling, caches: Caches, threads: int
+) -> float:
     """An estimate, of one thread, that ranks tilings."""
     steps, vectors = len(microkernel.steps), microkernel.c.registers
     loads = microkernel.a.registers + microkernel.b.registers
     depth = -(-shape.k // microkernel.k)
     tile = depth * max(steps, loads, _LATENCY) + 2 * vectors + _TILE
-    copied_b = _COPY * depth * microkernel.b.registers * tiling.columns
-    copied_a = _copied_a(shape, microkernel, tiling) * tiling.rows
+    panels = shape.k * microkernel.n * tiling.columns * microkernel.b.type.bits // 8
+    copy = _COPY if panels <= caches.second // 2 else _COPY_OUT
+    copied_b = copy * depth * microkernel.b.registers * tiling.columns
+    copied_a = _copied_a(shape, microkernel, tiling, caches) * tiling.rows
     chunk = tiling.rows * tiling.columns * tile + copied_a + copied_b
     turns = -(-shape.chunks(microkernel, tiling) // threads)
     return turns * chunk + (_START if threads > 1 else 0)
 
 
-def _copied_a(shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling) -> float:
-    """Cycles that packing a row of tiles takes; where it lies, it is loaded once a chunk."""
-    vectors = shape.k * microkernel.m * microkernel.a.type.bits / microkernel.bits
+def _copied_a(
+    shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling, caches: Caches
+) -> float:
+    """Cycles that a chunk takes for a row of tiles of A: to pack it, or for its first loads."""
+    bits = microkernel.a.type.bits
+    vectors = shape.k * microkernel.m * bits / microkernel.bits
     if shape.row_bytes is None:
-        return 2 * _COPY * vectors
-    return _COPY * vectors if tiling.pack_a else vectors / 2
+        return _TURN * vectors
+    if tiling.pack_a:
+        return _COPY * vectors
+    chunk = shape.k * microkernel.m * tiling.rows * bits // 8
+    return (_LOAD if chunk <= caches.second // 2 else _LOAD_IN) * vectors

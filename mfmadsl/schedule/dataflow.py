@@ -15,6 +15,7 @@ from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.nest import (
+    SCHEDULED,
     Nest,
     check_plain,
     is_number,
@@ -27,6 +28,11 @@ from mfmadsl.schedule.nest import (
 )
 
 Found = TypeVar("Found", bound=tvm_ffi.Object)
+
+
+def is_bound(loop: tirx.For) -> bool:
+    """Whether a loop is that of a kernel already."""
+    return loop.thread_binding is not None or SCHEDULED in loop.annotations
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Access:
     @property
     def bound(self) -> bool:
         """Whether it is a kernel of its own already."""
-        return any(loop.thread_binding is not None for loop in _found(self.statement, tirx.For))
+        return any(is_bound(loop) for loop in _found(self.statement, tirx.For))
 
 
 def accesses(function: PrimFunc) -> list[Access]:

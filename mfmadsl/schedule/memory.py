@@ -14,7 +14,15 @@ from tvm.sym import Analyzer
 from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.schedule.nest import is_number, loads, nests, substitute
+from mfmadsl.schedule.nest import (
+    is_number,
+    loads,
+    nests,
+    scheduled_for_cpu,
+    statements,
+    substitute,
+    writes,
+)
 
 Extent: TypeAlias = int | Expr
 """A number, or an expression of TVM where it is known at run time only."""
@@ -95,9 +103,12 @@ def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
 def argument_load(function: PrimFunc, load: TensorLoad) -> TensorLoad | None:
     """The element of an argument that a load comes from, through blocks that compute it.
 
-    Where such a block reads several, the one that depends on most axes is meant.
+    Where such a block reads several, the one that depends on most axes is meant. What a kernel of a
+    CPU has written before lies as an argument does.
     """
     if any(load.source.same_as(parameter) for parameter in function.params):
+        return load
+    if any(scheduled_for_cpu(each) and writes(each, load.source) for each in statements(function)):
         return load
     for nest in nests(function):
         if not isinstance(nest.block.body, tirx.BufferStore):

@@ -19,6 +19,7 @@ from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.passes.expression import choice_of, conjuncts_of
 from mfmadsl.schedule.columns import Columns
+from mfmadsl.schedule.dataflow import is_bound
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import Memory
 from mfmadsl.schedule.tiling import CHUNK, Tiling
@@ -91,7 +92,7 @@ def inline_producers(sch: Schedule, block: SBlockRV) -> None:
     pending = list(sch.get_producers(block))
     while pending:
         producer = pending.pop()
-        if any(sch.get(loop).thread_binding is not None for loop in sch.get_loops(producer)):
+        if any(is_bound(sch.get(loop)) for loop in sch.get_loops(producer)):
             continue
         theirs = sch.get_producers(producer)
         try:
