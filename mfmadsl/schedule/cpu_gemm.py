@@ -117,7 +117,7 @@ def cpu_gemm_tiling(
 
 
 def _prepared(workload: PrimFunc | tvm.IRModule) -> PrimFunc:
-    """The function, whose factors stand in the order in which micro-kernels multiply their types."""
+    """The function, with its factors in the order in which micro-kernels multiply their types."""
     function = prim_func("workload", workload, ScheduleError)
     product = sum_of_products(product_nest(function))
     given = {str(factor.source.dtype) for factor in (product.first, product.second)}
@@ -164,6 +164,8 @@ def _shape(product: Product) -> CpuShape:
         raise ScheduleError(
             "workload: an extent is a symbol, but a schedule for a CPU is of one size"
         )
+    if 0 in extents:
+        raise ScheduleError("workload: an extent is 0: there is nothing to multiply")
     s, m, n, k = (int(extent) for extent in extents if extent is not None)
     a = product.memory[0]
     along = a.axis == "k" and not a.computed and isinstance(a.distance, int)
