@@ -11,8 +11,8 @@ from tests.schedule.cpu_gemm.workloads import (
     HASWELL,
     RUN_HERE,
     Matmul,
-    known,
     kernel_of,
+    known,
     tiling_of,
 )
 

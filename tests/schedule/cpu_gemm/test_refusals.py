@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tvm
-from tvm import relax, s_tir, te, tirx
+from tvm import s_tir, te, tirx
+from tvm.script import from_source
 
 import mfmadsl
 from mfmadsl import ArgumentError, ArgumentTypeError, CpuTiling, ScheduleError
@@ -17,6 +17,13 @@ from mfmadsl.schedule.host_cpu import host_cpu
 from tests.schedule.cpu_gemm.workloads import F32, HASWELL, SSE2, Matmul, tiling_of
 
 SMALL = Matmul(8, 16, 4)
+_RELAX = """
+@I.ir_module
+class Program:
+    @R.function
+    def main(x: R.Tensor((8, 8), "float32")):
+        return R.matmul(x, x)
+"""
 
 
 def typed(a: str, b: str, out: str, m: Any = 8, k: int = 4) -> Any:
@@ -29,8 +36,9 @@ def typed(a: str, b: str, out: str, m: Any = 8, k: int = 4) -> Any:
 
 @pytest.mark.parametrize(
     ("a", "b", "out"),
-    [("float16", "float16", "float32"), ("int8", "int8", "int32"), ("float32", "float64", "float64"),
-     ("uint8", "int8", "int16"), ("float16", "float16", "float16"), ("int32", "int32", "int32")],
+    [("float16", "float16", "float32"), ("int8", "int8", "int32"),
+     ("float32", "float64", "float64"), ("uint8", "int8", "int16"),
+     ("float16", "float16", "float16"), ("int32", "int32", "int32")],
 )  # fmt: skip
 def test_types_that_no_microkernel_multiplies(a: str, b: str, out: str) -> None:
     with pytest.raises(ScheduleError) as error:
@@ -119,7 +127,7 @@ def test_threads() -> None:
 
 
 def test_a_cpu_that_is_none() -> None:
-    with pytest.raises(ArgumentTypeError, match="cpu: is a Cpu, as `mfmadsl.model.cpu` gives it"):
+    with pytest.raises(ArgumentTypeError, match=r"cpu: is a Cpu, as `mfmadsl.model.cpu` gives it"):
         mfmadsl.cpu_gemm_schedule(SMALL.function(), cpu="haswell")  # type: ignore[arg-type]
     with pytest.raises(ScheduleError, match=r"no micro-kernel of the CPU generic multiplies"):
         mfmadsl.cpu_gemm_schedule(SMALL.function(), cpu=Cpu("generic", ()))
@@ -164,7 +172,7 @@ def test_a_factor_that_sums() -> None:
     q, r = te.reduce_axis((0, 4), name="q"), te.reduce_axis((0, 8), name="k")
     total = te.compute((8, 8), lambda i, k: te.sum(a[i, k, q], axis=[q]), name="total")
     c = te.compute((8, 8), lambda i, j: te.sum(total[i, r] * b[j, r, 0], axis=[r]), name="C")
-    with pytest.raises(ScheduleError, match="one block must be a reduction.*`total`, `C`"):
+    with pytest.raises(ScheduleError, match=r"one block must be a reduction.*`total`, `C`"):
         mfmadsl.cpu_gemm_schedule(te.create_prim_func([a, b, c]))
     sch = s_tir.Schedule(te.create_prim_func([a, b, c]))
     with pytest.raises(ScheduleError, match="block `total` sums, and only an element-wise block"):
@@ -172,12 +180,9 @@ def test_a_factor_that_sums() -> None:
 
 
 def test_a_module_of_relax() -> None:
-    builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorStructInfo((8, 8), "float32"))
-    with builder.function("main", [x]):
-        builder.emit_func_output(builder.emit(relax.op.matmul(x, x)))
+    program = from_source(_RELAX)
     with pytest.raises(ScheduleError, match="workload: is a module of Relax"):
-        mfmadsl.cpu_gemm_schedule(builder.get())
+        mfmadsl.cpu_gemm_schedule(program)
 
 
 def test_what_is_no_function() -> None:
@@ -196,7 +201,7 @@ def test_a_schedule_of_ones_own_that_has_bytes_the_wrong_way_round() -> None:
     vnni = Cpu("cascadelake", ("avx512f", "avx512vnni", "avx512vl"))
     sch = s_tir.Schedule(function)
     with pytest.raises(
-        ScheduleError, match="int8 and uint8 into int32.*of uint8 and int8 into int"
+        ScheduleError, match=r"int8 and uint8 into int32.*of uint8 and int8 into int"
     ):
         mfmadsl.schedule_cpu_gemm(sch, sch.get_sblock("C"), cpu=vnni)
     assert mfmadsl.cpu_gemm_tiling(function, cpu=vnni).microkernel.startswith("vnni")
@@ -217,7 +222,7 @@ def _with_argument(function: tirx.PrimFunc, buffer: tirx.Buffer) -> tirx.PrimFun
     changed = changed.replace('A: T.Buffer((8, 4), "float32")',
                               'A: T.Buffer((8, 4), "float32", strides=(8, 1))')  # fmt: skip
     assert changed != text
-    found = tvm.script.from_source(changed)
+    found = from_source(changed)
     assert isinstance(found, tirx.PrimFunc)
     return found
 
