@@ -64,10 +64,21 @@ def _texts(module: tvm.IRModule, target: Target) -> tuple[str, str]:
     return str(code.inspect_source("ll")), str(code.inspect_source("s"))
 
 
+_TUNING = (
+    "allow-", "ermsb", "false-deps-", "fast-", "faster-", "macrofusion", "no-bypass-", "prefer-",
+    "slow-", "tuning-",
+)  # fmt: skip
+"""How names of what LLVM calls features begin, which say what is fast and not what there is."""
+
+
 def _runs_here(target: Target) -> bool:
-    """Whether this CPU has all that LLVM may use for the target."""
+    """Whether this CPU has all instructions that LLVM may use for the target."""
     wanted, had = (
-        {str(feature) for feature in codegen.llvm_get_cpu_features(each)}
+        {
+            str(feature)
+            for feature in codegen.llvm_get_cpu_features(each)
+            if not str(feature).startswith(_TUNING)
+        }
         for each in (target, cpu_target())
     )
     return wanted <= had

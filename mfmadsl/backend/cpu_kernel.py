@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import tvm_ffi
 
 from mfmadsl.backend.kernel import Argument
 from mfmadsl.error import ArgumentError, ArgumentTypeError
@@ -50,7 +51,7 @@ class CpuKernel:
                 return
             except (TypeError, ValueError, BufferError):
                 pass
-        self.run(*map(_writable, self._checked(arrays)))
+        self.run(*map(_handed_on, self._checked(arrays)))
 
     def _are_apart(self, arrays: Sequence[object]) -> bool:
         """Whether these are arrays of NumPy, and no output shares memory with another of them."""
@@ -115,9 +116,15 @@ def _array(name: str, value: object) -> _Array:
         raise ArgumentTypeError(f"{name}: is no array of this machine's memory: {error}") from None
 
 
-def _writable(array: _Array) -> _Array:
-    """The same memory, in an array that DLPack takes: it knows none that is read-only."""
-    if array.flags.writeable:
+def _handed_on(array: _Array) -> object:
+    """The same memory, as the code takes it.
+
+    NumPy's DLPack hands on nothing that is read-only, and no types but its own.
+    """
+    if not array.flags.writeable:
+        memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
+        array = np.ndarray(array.shape, array.dtype, memoryview(memory))
+    if array.dtype.kind != "V":
         return array
-    memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
-    return np.ndarray(array.shape, array.dtype, memoryview(memory))
+    bits = tvm_ffi.from_dlpack(array.view(f"u{array.itemsize}"), require_alignment=0)
+    return bits._create_view(array.shape, array.dtype.name)

@@ -17,9 +17,10 @@ from types import ModuleType
 
 import tvm
 from tvm import s_tir
+from tvm.ir import TensorLoad
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
-from tvm.tirx import Expr, IterVar, PrimFunc
+from tvm.tirx import BufferStore, Expr, IntImm, IterVar, PrimFunc, Var
 
 from mfmadsl.argument import check_integer, check_type
 from mfmadsl.error import ArgumentError
@@ -39,11 +40,11 @@ from mfmadsl.schedule.host_cache import host_caches
 from mfmadsl.schedule.host_cpu import check_features, host_cpu
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.memory import number
-from mfmadsl.schedule.nest import SCHEDULED, nest_of
+from mfmadsl.schedule.nest import SCHEDULED, nest_of, same
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
 from mfmadsl.schedule.stage import inline_producers
-from mfmadsl.schedule.sum_of_products import product_nest
+from mfmadsl.schedule.sum_of_products import product_nest, sum_of_products
 from mfmadsl.schedule.tile import init_loop
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -71,7 +72,7 @@ def cpu_gemm_schedule(
     Raises ScheduleError for what is no GEMM, cannot be fused, or has no micro-kernel, and
     ArgumentError for a CPU that cannot run it.
     """
-    function = prepared(prim_func("workload", workload, ScheduleError))
+    function = _prepared(workload)
     sch = s_tir.Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
     nest = product_nest(function)
     for operand in unrelated(function, nest):
@@ -109,10 +110,19 @@ def cpu_gemm_tiling(
     threads: int | None = None,
 ) -> CpuTiling:
     """The tiling that `cpu_gemm_schedule` takes if it is given none: a start for your own."""
-    function = prepared(prim_func("workload", workload, ScheduleError))
+    function = _prepared(workload)
     sch = s_tir.Schedule(function)
     product = normalise(sch, sch.get_sblock(product_nest(function).name))
     return _chosen(product, microkernel, cpu, None, threads)[1]
+
+
+def _prepared(workload: PrimFunc | tvm.IRModule) -> PrimFunc:
+    """The function, whose factors stand in the order in which micro-kernels multiply their types."""
+    function = prim_func("workload", workload, ScheduleError)
+    product = sum_of_products(product_nest(function))
+    given = {str(factor.source.dtype) for factor in (product.first, product.second)}
+    orders = {(a, b) for a, b, _ in map(_types, microkernels().values()) if {a, b} == given}
+    return prepared(function, first=next(iter(orders))[0] if len(orders) == 1 else None)
 
 
 def _chosen(
@@ -167,11 +177,18 @@ def _fitting(product: Product, cpu: Cpu) -> list[Microkernel]:
     runs = [each for each in fitting if not cpu.missing(each.features)]
     if not runs:
         needed = dict.fromkeys(" and ".join(each.features) for each in fitting)
-        hint = f": they need {', or '.join(needed)}" if needed else ""
-        had = ", ".join(cpu.features)
+        there = dict.fromkeys(
+            _spoken(_types(each)) for each in microkernels().values()
+            if not cpu.missing(each.features)
+        )  # fmt: skip
+        hint = (
+            f": they need {', or '.join(needed)}; it has {', '.join(cpu.features)}"
+            if needed
+            else f"; there are those of {', of '.join(there)}: cast in a block before"
+        )
         raise ScheduleError(
             f"workload: no micro-kernel of the CPU {cpu.name} multiplies {_spoken(product.types)}"
-            f"{hint}; it has {had}"
+            f"{hint}"
         )
     # Tile registers take a copy of the sums in each step.
     vectors = [each for each in runs if not each.tiles] or runs
@@ -306,7 +323,16 @@ class _Builder:
 
     @property
     def _reads_a(self) -> bool:
-        return self._along_k and not self.product.memory[0].computed
+        """Whether each row of A is one of the array, and nothing but that."""
+        copy = self.sch.get(self.product.a).body
+        if self.product.memory[0].computed or not self._along_k:
+            return False
+        if not isinstance(copy, BufferStore) or not isinstance(copy.value, TensorLoad):
+            return False
+        indices, (_, row, column) = list(copy.value.indices), copy.indices
+        plain = all(isinstance(index, Var | IntImm) for index in indices)
+        at = [place for place, index in enumerate(indices) if same(index, row)]
+        return plain and at == [len(indices) - 2] and same(indices[-1], column)
 
     @property
     def _pads_a(self) -> bool:

@@ -32,13 +32,14 @@ WIDE = {"float16": "float32", "bfloat16": "float32"}
 """What sums of a narrow type are kept in: no instruction sums in it, and the result is closer."""
 
 
-def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
+def prepared(function: PrimFunc, block: str | None = None, first: str | None = None) -> PrimFunc:
     """The same function, with its product C = C + A * B as instructions have it.
 
-    The second factor is the one whose rows lie together in the result. Each factor has a buffer of
-    its own: of A times A transposed, one is copied by a block before the product, which can be
-    inlined. A vector gets an axis of length 1. A sum in float16 or bfloat16 becomes one in float32,
-    rounded by a block after the product. `block` names the product where there are several sums.
+    The first factor is the one of the type `first`, if only one is; else the second factor is the
+    one whose rows lie together in the result. Each factor has a buffer of its own: of A times A
+    transposed, one is copied by a block before the product, which can be inlined. A vector gets an
+    axis of length 1. A sum in float16 or bfloat16 becomes one in float32, rounded by a block after
+    the product. `block` names the product where there are several sums.
 
     Raises ScheduleError, with the name of the block, if it is no product.
     """
@@ -63,7 +64,7 @@ def prepared(function: PrimFunc, block: str | None = None) -> PrimFunc:
         after.append(_element_wise(name, spatial, store.buffer, store.indices, result))
 
     factors: list[Expr] = []
-    for factor, unit in _in_order(function, product, lacking):
+    for factor, unit in _in_order(function, product, lacking, first):
         # A cast that rounds to the narrow type has to stay when the sum is in a wide one.
         value = uncast(factor) if sum_type == product.sum_type else factor
         element = uncast(factor)
@@ -123,13 +124,17 @@ def _cast(value: Expr, dtype: str) -> Expr:
 
 
 def _in_order(
-    function: PrimFunc, product: SumOfProducts, lacking: Sequence[IterVar | None]
-) -> list[tuple[Expr, IterVar | None]]:
+    function: PrimFunc, product: SumOfProducts, lacking: Sequence[IterVar | None],
+    first: str | None,
+) -> list[tuple[Expr, IterVar | None]]:  # fmt: skip
     """The factors with the axis that each lacks.
 
-    The last one is that along whose axis the result lies together.
+    The last one is that along whose axis the result lies together, if `first` does not decide.
     """
     factors = list(zip(product.factors, lacking, strict=True))
+    types = [str(uncast(factor).ty.dtype) for factor in product.factors]
+    if types.count(first or "") == 1:
+        return factors if types[0] == first else factors[::-1]
     end = final_store(function, product.store)
     axes = {kind: product.axes(kind) for kind in "ij"}
     if end is not None and memory(end, axes).axis == "i":
