@@ -47,13 +47,14 @@ def main() -> None:
     numbers = np.random.default_rng(0)
     of_onednn, of_floats = [], []
 
-    def built(m: int, n: int, k: int, *types: str) -> mfmadsl.CpuKernel:
+    def built(m: int, n: int, k: int, types: tuple[str, str, str]) -> mfmadsl.CpuKernel:
         workload = te.create_prim_func(list(product((m, n, k), types, (False, False))))
         return mfmadsl.build_for_cpu(mfmadsl.cpu_gemm_schedule(workload, threads=asked.threads))
 
     print(f"{'M x N x K':<16}{'GOP/s':>8}{'oneDNN':>8}{'ratio':>8}{'f32':>8}{'ratio':>8}")
     for m, n, k in SHAPES:
-        kernel, floats = built(m, n, k, "uint8", "int8", "int32"), built(m, n, k, *["float32"] * 3)
+        kernel = built(m, n, k, ("uint8", "int8", "int32"))
+        floats = built(m, n, k, ("float32", "float32", "float32"))
         a = numbers.integers(0, 256, (m, k), np.uint8)
         b = numbers.integers(-128, 128, (k, n), np.int8)
         c, d = np.zeros((m, n), np.int32), np.zeros((m, n), np.int32)
