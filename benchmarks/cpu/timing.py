@@ -30,7 +30,7 @@ class Timed(NamedTuple):
 def fresh(threads: int) -> None:
     """Start this program anew, where all libraries have so many threads and choose by the CPU.
 
-    It must be called before NumPy and TVM are imported.
+    What was imported before, with other threads, is gone then.
     """
     if os.environ.get(_STARTED) == str(threads):
         return

@@ -117,7 +117,7 @@ def cpu_gemm_tiling(
 
 
 def _prepared(workload: PrimFunc | tvm.IRModule) -> PrimFunc:
-    """The function, whose factors stand in the order in which micro-kernels multiply their types."""
+    """The function with its factors in the order in which micro-kernels multiply their types."""
     function = prim_func("workload", workload, ScheduleError)
     product = sum_of_products(product_nest(function))
     given = {str(factor.source.dtype) for factor in (product.first, product.second)}
