@@ -44,8 +44,8 @@ class CpuKernel:
         """
         if self.run is None:
             raise ArgumentError(f"{self.symbol}: is code for {self.cpu}, which this CPU cannot run")
-        # The code checks all but what shares memory, and fast; saying what is wrong takes longer.
-        if self._are_apart(arrays):
+        # The code checks all the rest, and fast; saying what is wrong takes longer.
+        if self._lie_well(arrays):
             try:
                 self.run(*arrays)
                 return
@@ -53,10 +53,11 @@ class CpuKernel:
                 pass
         self.run(*map(_handed_on, self._checked(arrays)))
 
-    def _are_apart(self, arrays: Sequence[object]) -> bool:
-        """Whether these are arrays of NumPy, and no output shares memory with another of them."""
+    def _lie_well(self, arrays: Sequence[object]) -> bool:
+        """Whether these are arrays of NumPy that begin with an element, and no output shares memory
+        with another of them."""
         for array in arrays:
-            if type(array) is not np.ndarray:
+            if type(array) is not np.ndarray or not array.flags.aligned:
                 return False
         if len(arrays) != len(self.arguments):
             return False
@@ -91,7 +92,7 @@ class CpuKernel:
 def _checked(argument: Argument, value: object, written: bool) -> _Array:
     """The array that a value is, if it is one for the argument."""
     array = _array(argument.name, value)
-    if array.dtype.name != argument.dtype:
+    if array.dtype.name != argument.dtype or not array.dtype.isnative:
         raise ArgumentError(f"{argument.name}: has elements of {array.dtype}, not {argument.dtype}")
     if array.shape != argument.shape:
         raise ArgumentError(f"{argument.name}: has shape {array.shape}, not {argument.shape}")

@@ -136,10 +136,17 @@ def _prepared(
     function = prepared(function, first=next(iter(orders))[0] if len(orders) == 1 else None)
     product = sum_of_products(product_nest(function))
     types = str(product.first.source.dtype), str(product.second.source.dtype), product.sum_type
-    if types != _SIGNED or any(_running(types, host_cpu() if cpu is None else cpu)):
+    if types != _SIGNED or any(_running(types, _cpu(cpu))):
         return function, product.nest.name, None
     function, sums = without_sign(function)
     return function, product.nest.name, sums
+
+
+def _cpu(asked: Cpu | None) -> Cpu:
+    """The CPU that is asked for, or this machine's."""
+    cpu = host_cpu() if asked is None else asked
+    check_type("cpu", cpu, Cpu, "a Cpu, as `mfmadsl.model.cpu` gives it")
+    return cpu
 
 
 def _chosen(
@@ -150,8 +157,7 @@ def _chosen(
     threads: int | None,
 ) -> tuple[Microkernel, CpuTiling]:
     """The micro-kernel and the tiling that are asked for, or chosen."""
-    cpu = host_cpu() if cpu is None else cpu
-    check_type("cpu", cpu, Cpu, "a Cpu, as `mfmadsl.model.cpu` gives it")
+    cpu = _cpu(cpu)
     threads = tvm.runtime.num_threads() if threads is None else check_integer("threads", threads)
     if threads < 1:
         raise ArgumentError(f"threads: {threads}, but there is one or more")
@@ -181,6 +187,8 @@ def _shape(product: Product) -> CpuShape:
         raise ScheduleError(
             "workload: an extent is a symbol, but a schedule for a CPU is of one size"
         )
+    if 0 in extents:
+        raise ScheduleError("workload: an extent is 0: there is nothing to multiply")
     s, m, n, k = (int(extent) for extent in extents if extent is not None)
     a = product.memory[0]
     along = a.axis == "k" and not a.computed and isinstance(a.distance, int)
