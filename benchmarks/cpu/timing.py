@@ -1,9 +1,7 @@
-"""Timing two contenders side by side: NumPy's OpenBLAS, and ours.
+"""Timing contenders side by side, with what `examples.cpu_matmul_exp.measure` says of fairness.
 
-Two traps. The environment may name another kernel for OpenBLAS than the CPU's (OPENBLAS_CORETYPE),
-or another size of its caches (OPENBLAS_L2_SIZE): `fresh` starts anew without them. And the threads
-of two pools disturb each other, since those that wait spin: contenders take turns of several runs,
-with a pause between them, and the fastest run of each counts.
+The environment is what that module wants; contenders take turns of several runs, with a pause
+between them, since threads that wait disturb others; the fastest run of each counts.
 """
 
 from __future__ import annotations
@@ -15,7 +13,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-_NAMES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+from examples.cpu_matmul_exp.measure import environment
+
 _STARTED = "MFMADSL_BENCHMARK_THREADS"
 _PAUSE = 0.05
 _LONGEST = 0.25  # seconds of a turn
@@ -31,15 +30,12 @@ class Timed(NamedTuple):
 def fresh(threads: int) -> None:
     """Start this program anew, where all libraries have so many threads and choose by the CPU.
 
-    It must be called before NumPy and TVM are imported.
+    What was imported before, with other threads, is gone then.
     """
     if os.environ.get(_STARTED) == str(threads):
         return
-    environment = {name: value for name, value in os.environ.items() if name not in _NAMES}
-    number = str(threads)
-    environment |= {_STARTED: number, "OPENBLAS_NUM_THREADS": number, "TVM_NUM_THREADS": number}
-    environment |= {"OMP_NUM_THREADS": number, "OMP_WAIT_POLICY": "passive"}
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+    changed = environment(threads, os.environ) | {_STARTED: str(threads)}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], changed)
 
 
 def side_by_side(calls: Sequence[Callable[[], object]], turns: int = 4) -> list[Timed]:

@@ -16,6 +16,7 @@ from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
 from mfmadsl.backend.pipeline import Pass, of_functions
 from mfmadsl.passes.edge_lanes import mask_edge_lanes
+from mfmadsl.passes.exponential import expand_exponentials
 from mfmadsl.passes.interleave import interleave_rows
 from mfmadsl.passes.read_through import read_through_copies
 
@@ -27,6 +28,7 @@ def cpu_passes() -> list[Pass]:
     """The passes, in their order."""
     s, t = s_tir.transform, tirx.transform
     return [
+        expand_exponentials(),
         s.CanonicalizeLoop(),
         s.LowerInitBlock(),
         s.PlanAndUpdateBufferAllocationLocation(),

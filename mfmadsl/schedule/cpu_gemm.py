@@ -12,6 +12,7 @@ for chunk in T.parallel(...):            rows x columns tiles of C
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -43,6 +44,7 @@ from mfmadsl.schedule.memory import number
 from mfmadsl.schedule.nest import SCHEDULED, nest_of, same
 from mfmadsl.schedule.normalise import Product, normalise
 from mfmadsl.schedule.prepare import prepared
+from mfmadsl.schedule.signed import schedule_column_sums, without_sign
 from mfmadsl.schedule.stage import inline_producers
 from mfmadsl.schedule.sum_of_products import product_nest, sum_of_products
 from mfmadsl.schedule.tile import init_loop
@@ -50,6 +52,8 @@ from mfmadsl.tvm_refusal import tvm_refusal
 
 _LINE = 256
 """Bytes of a column of A that are packed at once: whole cache lines, and few pages."""
+
+_SIGNED = ("int8", "int8", "int32")
 
 _LANES = 16
 """Elements of a vector of what no micro-kernel computes."""
@@ -72,12 +76,14 @@ def cpu_gemm_schedule(
     Raises ScheduleError for what is no GEMM, cannot be fused, or has no micro-kernel, and
     ArgumentError for a CPU that cannot run it.
     """
-    function = _prepared(workload)
+    function, name, sums = _prepared(workload, cpu)
     sch = s_tir.Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
-    nest = product_nest(function)
+    nest = product_nest(function, name)
+    if sums is not None:
+        schedule_column_sums(sch, sch.get_sblock(sums))
     for operand in unrelated(function, nest):
         sch.compute_inline(sch.get_sblock(operand.name))
-    schedule_cpu_gemm(sch, sch.get_sblock(nest.name), microkernel, cpu, tiling, threads)
+    schedule_cpu_gemm(sch, sch.get_sblock(name), microkernel, cpu, tiling, threads)
     # What was left is said by its reason.
     check_consumers(function, nest.block.writes[0].source)
     return sch
@@ -110,19 +116,37 @@ def cpu_gemm_tiling(
     threads: int | None = None,
 ) -> CpuTiling:
     """The tiling that `cpu_gemm_schedule` takes if it is given none: a start for your own."""
-    function = _prepared(workload)
+    function, name, _ = _prepared(workload, cpu)
     sch = s_tir.Schedule(function)
-    product = normalise(sch, sch.get_sblock(product_nest(function).name))
+    product = normalise(sch, sch.get_sblock(name))
     return _chosen(product, microkernel, cpu, None, threads)[1]
 
 
-def _prepared(workload: PrimFunc | tvm.IRModule) -> PrimFunc:
-    """The function, with its factors in the order in which micro-kernels multiply their types."""
+def _prepared(
+    workload: PrimFunc | tvm.IRModule, cpu: Cpu | None
+) -> tuple[PrimFunc, str, str | None]:
+    """(the function, its product's block, the block that adds up B's columns, if it needs one).
+
+    The factors stand in the order in which micro-kernels multiply their types.
+    """
     function = prim_func("workload", workload, ScheduleError)
     product = sum_of_products(product_nest(function))
     given = {str(factor.source.dtype) for factor in (product.first, product.second)}
     orders = {(a, b) for a, b, _ in map(_types, microkernels().values()) if {a, b} == given}
-    return prepared(function, first=next(iter(orders))[0] if len(orders) == 1 else None)
+    function = prepared(function, first=next(iter(orders))[0] if len(orders) == 1 else None)
+    product = sum_of_products(product_nest(function))
+    types = str(product.first.source.dtype), str(product.second.source.dtype), product.sum_type
+    if types != _SIGNED or any(_running(types, _cpu(cpu))):
+        return function, product.nest.name, None
+    function, sums = without_sign(function)
+    return function, product.nest.name, sums
+
+
+def _cpu(asked: Cpu | None) -> Cpu:
+    """The CPU that is asked for, or this machine's."""
+    cpu = host_cpu() if asked is None else asked
+    check_type("cpu", cpu, Cpu, "a Cpu, as `mfmadsl.model.cpu` gives it")
+    return cpu
 
 
 def _chosen(
@@ -133,8 +157,7 @@ def _chosen(
     threads: int | None,
 ) -> tuple[Microkernel, CpuTiling]:
     """The micro-kernel and the tiling that are asked for, or chosen."""
-    cpu = host_cpu() if cpu is None else cpu
-    check_type("cpu", cpu, Cpu, "a Cpu, as `mfmadsl.model.cpu` gives it")
+    cpu = _cpu(cpu)
     threads = tvm.runtime.num_threads() if threads is None else check_integer("threads", threads)
     if threads < 1:
         raise ArgumentError(f"threads: {threads}, but there is one or more")
@@ -175,9 +198,9 @@ def _shape(product: Product) -> CpuShape:
 
 def _fitting(product: Product, cpu: Cpu) -> list[Microkernel]:
     """The micro-kernels of the library for the types, of the widest vectors that the CPU has."""
-    fitting = [each for each in microkernels().values() if _types(each) == product.types]
-    runs = [each for each in fitting if not cpu.missing(each.features)]
+    runs = list(_running(product.types, cpu))
     if not runs:
+        fitting = [each for each in microkernels().values() if _types(each) == product.types]
         needed = dict.fromkeys(" and ".join(each.features) for each in fitting)
         there = dict.fromkeys(
             _spoken(_types(each)) for each in microkernels().values()
@@ -195,6 +218,13 @@ def _fitting(product: Product, cpu: Cpu) -> list[Microkernel]:
     # Tile registers take a copy of the sums in each step.
     vectors = [each for each in runs if not each.tiles] or runs
     return [each for each in vectors if each.bits == max(other.bits for other in vectors)]
+
+
+def _running(types: tuple[str, str, str], cpu: Cpu) -> Iterator[Microkernel]:
+    """The micro-kernels of the library for the types that the CPU can run."""
+    for each in microkernels().values():
+        if _types(each) == types and not cpu.missing(each.features):
+            yield each
 
 
 def _types(microkernel: Microkernel) -> tuple[str, str, str]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tvm import s_tir, tirx
 from tvm.ir import Range, TensorLoad
-from tvm.s_tir import SBlock
-from tvm.s_tir.analysis import get_sblock_access_region
-from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
+from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Stmt
 
+from mfmadsl.schedule.blocks import (
+    again,
+    block_of,
+    buffer_of,
+    element_wise,
+    looped,
+    replaced,
+    unique,
+)
 from mfmadsl.schedule.memory import final_store, memory
 from mfmadsl.schedule.nest import (
     Nest,
@@ -17,8 +24,6 @@ from mfmadsl.schedule.nest import (
     buffers,
     is_number,
     same,
-    statements,
-    substitute,
 )
 from mfmadsl.schedule.sum_of_products import (
     SumOfProducts,
@@ -57,11 +62,11 @@ def prepared(function: PrimFunc, block: str | None = None, first: str | None = N
     sum_type = WIDE.get(product.sum_type, product.sum_type)
     if units or _hidden(product, store, "ij") or sum_type != product.sum_type:
         spatial = [*units, *(axis for axis in nest.block.iter_vars if uses(store, axis.var))]
-        total, places = _buffer(f"{store.buffer.name}_sum", spatial, sum_type)
+        total, places = buffer_of(f"{store.buffer.name}_sum", spatial, sum_type)
         allocated.append(total)
-        name = _unique(f"{nest.name}_result", taken)
+        name = unique(f"{nest.name}_result", taken)
         result = _cast(tirx.BufferLoad(total, places), product.sum_type)
-        after.append(_element_wise(name, spatial, store.buffer, store.indices, result))
+        after.append(element_wise(name, spatial, store.buffer, store.indices, result))
 
     factors: list[Expr] = []
     for factor, unit in _in_order(function, product, lacking, first):
@@ -74,10 +79,10 @@ def prepared(function: PrimFunc, block: str | None = None, first: str | None = N
         hidden = [*_hidden(product, element, "ijk"), *product.some_batches(element)]
         if not own_buffer or unit is not None or hidden:
             used = [axis for axis in axes if axis in (unit, *hidden) or uses(element, axis.var)]
-            name = _unique(f"{element.source.name}_copy", taken)
-            copy, own = _buffer(name, used, str(value.ty.dtype))
+            name = unique(f"{element.source.name}_copy", taken)
+            copy, own = buffer_of(name, used, str(value.ty.dtype))
             allocated.append(copy)
-            before.append(_element_wise(name, used, copy, own, value))
+            before.append(element_wise(name, used, copy, own, value))
             value = tirx.BufferLoad(copy, own)
         factors.append(_cast(value, sum_type))
 
@@ -86,11 +91,11 @@ def prepared(function: PrimFunc, block: str | None = None, first: str | None = N
     if same(body, nest.block.body):
         return function
     init = tirx.BufferStore(total, tirx.const(0, sum_type), places)
-    changed = _block(nest.name, axes, body, init, nest.block.annotations)
+    changed = block_of(nest.name, axes, body, init, nest.block.annotations)
     loops = [tirx.Var(axis.var.name, axis.dom.extent.ty) for axis in units]
     realize = s_tir.SBlockRealize([*loops, *nest.realize.iter_values], True, changed)
-    middle = _looped(loops, units, _again(nest.loops, realize))
-    return _replaced(function, nest, [*before, middle, *after], allocated)
+    middle = looped(loops, units, again(nest.loops, realize))
+    return replaced(function, nest, [*before, middle, *after], allocated)
 
 
 def _hidden(product: SumOfProducts, use: TensorLoad | BufferStore, kinds: str) -> list[IterVar]:
@@ -140,85 +145,3 @@ def _in_order(
     if end is not None and memory(end, axes).axis == "i":
         factors.reverse()
     return factors
-
-
-def _buffer(name: str, axes: Sequence[IterVar], dtype: str) -> tuple[Buffer, list[Expr]]:
-    """A buffer with an element for each place of the axes, and the indices of that."""
-    if not axes:
-        return tirx.decl_buffer([1], dtype, name), [tirx.IntImm("int32", 0)]
-    shape = [axis.dom.extent for axis in axes]
-    return tirx.decl_buffer(shape, dtype, name), [axis.var for axis in axes]
-
-
-def _element_wise(
-    name: str, axes: Sequence[IterVar], buffer: Buffer, indices: Sequence[Expr], value: Expr
-) -> Stmt:
-    """A nest over the axes that stores a value at its place."""
-    loops, own = [], []
-    for axis in axes:
-        kind = axis.dom.extent.ty
-        loops.append(tirx.Var(axis.var.name, kind))
-        own.append(IterVar(axis.dom, tirx.Var(f"v_{axis.var.name}", kind), IterVar.DataPar))
-    renamed = {axis.var: new.var for axis, new in zip(axes, own, strict=True)}
-    store = substitute(tirx.BufferStore(buffer, value, list(indices)), renamed)
-    return _looped(
-        loops, axes, s_tir.SBlockRealize(loops, True, _block(name, own, store, None, {}))
-    )
-
-
-def _looped(loops: Sequence[Var], axes: Sequence[IterVar], inner: Stmt) -> Stmt:
-    """A statement in loops over the axes."""
-    for loop, axis in zip(reversed(loops), reversed(axes), strict=True):
-        inner = tirx.For(loop, 0, axis.dom.extent, tirx.ForKind.SERIAL, inner)
-    return inner
-
-
-def _block(
-    name: str,
-    axes: list[IterVar],
-    store: BufferStore,
-    init: Stmt | None,
-    annotations: Mapping[str, object],
-) -> SBlock:
-    """A block that accesses what its statements do."""
-    known = {buffer: buffer for buffer in (store.buffer, *buffers([store]))}
-    bare = s_tir.SBlock(axes, [], [], name, store, init, annotations=annotations)
-    reads, writes = get_sblock_access_region(bare, known)[:2]
-    return s_tir.SBlock(axes, reads, writes, name, store, init, annotations=annotations)
-
-
-def _again(loops: Sequence[For], inner: Stmt) -> Stmt:
-    """Another statement in loops that there are."""
-    for loop in reversed(loops):
-        inner = tirx.For(
-            loop.loop_var, loop.min, loop.extent, loop.kind, inner, loop.thread_binding,
-            loop.annotations,
-        )  # fmt: skip
-    return inner
-
-
-def _replaced(
-    function: PrimFunc, nest: Nest, instead: Sequence[Stmt], allocated: Sequence[Buffer]
-) -> PrimFunc:
-    """The function with other statements in place of a nest."""
-    new: list[Stmt] = []
-    for statement in statements(function):
-        found = statement.same_as(nest.statement)
-        new += instead if found else [statement]
-    assert isinstance(function.body, s_tir.SBlockRealize)
-    root = function.body.block
-    body = new[0] if len(new) == 1 else tirx.SeqStmt(new)
-    block = s_tir.SBlock(
-        [], root.reads, root.writes, root.name_hint, body, None,
-        [*root.alloc_buffers, *allocated], root.match_buffers, root.annotations,
-    )  # fmt: skip
-    return function.with_body(s_tir.SBlockRealize([], True, block))
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """The name, with a number if there is such a block."""
-    number, tried = 1, name
-    while tried in taken:
-        number, tried = number + 1, f"{name}_{number}"
-    taken.add(tried)
-    return tried
