@@ -36,7 +36,7 @@ def ran(function: tirx.PrimFunc) -> np.ndarray[Any, Any]:
 
 def test_a_function_a_module_and_a_schedule_are_one() -> None:
     function = element_wise(lambda x: x + 1.0)
-    forms = [function, tvm.IRModule({"main": function}), s_tir.Schedule(function)]
+    forms: list[Any] = [function, tvm.IRModule({"main": function}), s_tir.Schedule(function)]
     texts = {mfmadsl.build_for_cpu(form).assembly for form in forms}
     assert len(texts) == 1
     np.testing.assert_array_equal(ran(function), np.arange(N) + 1)

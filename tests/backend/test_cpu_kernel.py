@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 import pytest
 import tvm
 from tvm import te
@@ -15,7 +17,7 @@ import mfmadsl
 from mfmadsl import ArgumentError, ArgumentTypeError, CpuKernel
 from mfmadsl.model.cpu import cpu
 
-Array = np.ndarray[Any, Any]
+Array = npt.NDArray[Any]
 M, N = 6, 10
 
 
@@ -124,7 +126,7 @@ def test_the_other_order_of_bytes() -> None:
     refused(sums(), (swapped, b, c), "A: has elements of >f4, not float32")
 
 
-STRIDED = {
+STRIDED: dict[str, Callable[[], Array]] = {
     "every other column": lambda: np.zeros((M, 2 * N), np.float32)[:, ::2],
     "a part of longer rows": lambda: np.zeros((M, N + 1), np.float32)[:, :N],
     "by columns": lambda: np.zeros((N, M), np.float32).T,

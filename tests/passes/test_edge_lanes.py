@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from mfmadsl.passes.edge_lanes import mask_edge_lanes
-from tests.passes.flat import Array, body_of, computed, function
+from tests.backend.guarded import Array
+from tests.passes.flat import body_of, computed, function
 
 COLUMNS = """
 for j in range(3):

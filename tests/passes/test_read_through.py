@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from mfmadsl.passes.read_through import read_through_copies
+from tests.backend.guarded import Array
 from tests.passes.flat import body_of, computed, function
 
 ROWS = """
@@ -21,7 +24,7 @@ for i in range(3):
 LENGTHS = {"A": 80, "C": 96}
 
 
-def padded(a: np.ndarray, by: float = 0) -> np.ndarray:
+def padded(a: Array, by: float = 0) -> Array:
     return np.concatenate([a, np.full(16, by)])
 
 
@@ -42,7 +45,7 @@ for i in range(3):
     )
 
 
-READ = {
+READ: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "rows": (ROWS, lambda a: 2 * padded(a)),
     "of several statements": (
         ROWS + """
@@ -80,7 +83,7 @@ def test_what_is_read_through_is_right_and_reads_nothing_else(name: str) -> None
     np.testing.assert_array_equal(c, wanted(a))
 
 
-LEFT = {
+LEFT: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "its elements lie in another order": (
         ROWS.replace("own[r * 8 + k]", "own[k * 4 + r]"), lambda a: 2 * padded(a)),
     "its elements are others": (

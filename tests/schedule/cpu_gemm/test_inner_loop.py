@@ -51,7 +51,7 @@ def test_at_512_cubed_it_multiplies_and_loads_and_stores_nothing(
 
 @pytest.mark.parametrize("layout", [(True, True), (False, True), (True, False), (False, False)])
 def test_nor_in_other_layouts_or_at_an_edge(layout: tuple[bool, bool]) -> None:
-    function = Matmul(100, 100, 77, "float32", *layout).function()
+    function = Matmul(100, 100, 77, "float32", (*layout, True)).function()
     kernel = mfmadsl.build_for_cpu(mfmadsl.cpu_gemm_schedule(function, cpu=SERVER), SERVER)
     bodies = loops(kernel.assembly, "vfmadd")
     assert bodies

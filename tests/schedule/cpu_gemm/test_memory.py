@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
+from tvm import te, tirx
 
+import mfmadsl
+from mfmadsl import CpuKernel
 from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
 from tests.backend.guarded import Array, banded, guarded
 from tests.schedule.cpu_gemm.workloads import (
@@ -13,22 +20,24 @@ from tests.schedule.cpu_gemm.workloads import (
     Matmul,
     kernel_of,
     known,
+    positions,
     tiling_of,
 )
 
 VNNI = any(name.startswith("vnni") for name in RUN_HERE)
 WORKLOADS = {
     "rows": Matmul(13, 37, 19),
-    "columns": Matmul(13, 37, 19, a_rows=False, b_rows=False, c_rows=False),
-    "A by columns": Matmul(13, 37, 19, a_rows=False),
-    "B by columns": Matmul(13, 37, 19, b_rows=False),
+    "columns": Matmul(13, 37, 19, rows=(False, False, False)),
+    "A by columns": Matmul(13, 37, 19, rows=(False, True, True)),
+    "B by columns": Matmul(13, 37, 19, rows=(True, False, True)),
     "float64": Matmul(9, 21, 11, "float64"),
     "batches": Matmul(5, 7, 3, batches=3),
     "whole tiles": Matmul(24, 64, 32),
     "one element": Matmul(1, 1, 1),
-    **({"bytes": Matmul(13, 37, 19, "uint8"),
-        "bytes, B by columns": Matmul(13, 37, 19, "uint8", b_rows=False)} if VNNI else {}),
-}  # fmt: skip
+}
+if VNNI:
+    WORKLOADS["bytes"] = Matmul(13, 37, 19, "uint8")
+    WORKLOADS["bytes, B by columns"] = Matmul(13, 37, 19, "uint8", rows=(True, False, True))
 
 
 def test_a_guarded_array_ends_the_process_of_who_reads_past_it() -> None:
@@ -43,18 +52,26 @@ def test_a_guarded_array_ends_the_process_of_who_reads_past_it() -> None:
         run_isolated(past)
 
 
+def touching_nothing_else(kernel: CpuKernel, operands: Sequence[Array]) -> list[Array]:
+    """What becomes of the arguments, where nobody may touch what lies behind, and then before."""
+
+    def run(before: bool) -> list[Array]:
+        with guarded(*operands, before=before) as arrays:
+            kernel(*arrays)
+            return [array.copy() for array in arrays]
+
+    behind, ahead = (run_isolated(partial(run, before)) for before in (False, True))
+    for one, other in zip(behind, ahead, strict=True):
+        np.testing.assert_array_equal(one, other)
+    return behind
+
+
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_nothing_is_read_or_written_beyond_the_arguments(name: str) -> None:
     workload = WORKLOADS[name]
     kernel = kernel_of(workload)
 
-    def run(before: bool) -> list[Array]:
-        with guarded(*workload.operands(), before=before) as arrays:
-            kernel(*arrays)
-            return [array.copy() for array in arrays]
-
-    for before in (False, True):
-        workload.assert_right(*run_isolated(lambda at=before: run(at)))
+    workload.assert_right(*touching_nothing_else(kernel, workload.operands()))
 
 
 @pytest.mark.parametrize("pack_a", [False, True])
@@ -119,3 +136,55 @@ def test_arrays_begin_at_any_of_their_elements(name: str, elements: int) -> None
         inside.append(copy)
     kernel_of(workload)(*inside)
     workload.assert_right(*inside)
+
+
+M, N, K = 13, 37, 19
+SURROUNDED: dict[str, tuple[dict[str, tuple[int, ...]], Any, Any, Callable[..., Array]]] = {
+    "rows of A that are scaled": (
+        {"A": (M, K), "B": (N, K), "s": (M,)}, lambda x, i, k: x["A"][i, k] * x["s"][i], None,
+        lambda a, b, s: (a * s[:, None]) @ b.T),
+    "rows of B that are scaled": (
+        {"A": (M, K), "B": (N, K), "s": (N,)}, None, lambda x, j, k: x["B"][j, k] * x["s"][j],
+        lambda a, b, s: a @ (b * s[:, None]).T),
+    "columns of A that are scaled": (
+        {"A": (M, K), "B": (N, K), "s": (K,)}, lambda x, i, k: x["A"][i, k] * x["s"][k], None,
+        lambda a, b, s: (a * s) @ b.T),
+    "a shorter A": (
+        {"A": (M - 3, K - 2), "B": (N, K)},
+        lambda x, i, k: tirx.if_then_else(
+            tirx.all(i >= 1, i < M - 2, k < K - 2), x["A"][i - 1, k], tirx.const(2, "float32")),
+        None, lambda a, b: np.pad(a, ((1, 2), (0, 2)), constant_values=2) @ b.T),
+    "a shorter B": (
+        {"A": (M, K), "B": (N - 3, K - 2)}, None,
+        lambda x, j, k: tirx.if_then_else(
+            tirx.all(j >= 1, j < N - 2, k < K - 2), x["B"][j - 1, k], tirx.const(2, "float32")),
+        lambda a, b: a @ np.pad(b, ((1, 2), (0, 2)), constant_values=2).T),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SURROUNDED)
+def test_what_a_factor_is_made_of_is_not_read_beyond_its_end(name: str) -> None:
+    """Past an edge of C there are no rows of A, and no scales of them either."""
+    shapes, of_a, of_b, wanted = SURROUNDED[name]
+    given: dict[str, Any] = {n: te.placeholder(s, "float32", name=n) for n, s in shapes.items()}
+
+    def factor(which: str, rows: int, function: Any) -> Any:
+        if function is None:
+            return given[which]
+        return te.compute((rows, K), lambda i, k: function(given, i, k), name=f"{which}_made")
+
+    a, b = factor("A", M, of_a), factor("B", N, of_b)
+    r = te.reduce_axis((0, K), name="k")
+    c = te.compute((M, N), lambda i, j: te.sum(a[i, r] * b[j, r], axis=[r]), name="C")
+    scale = te.placeholder((M,), "float32", name="scale")
+    bias = te.placeholder((N,), "float32", name="bias")
+    d = te.compute((M, N), lambda i, j: c[i, j] * scale[i] + bias[j], name="D")
+    kernel = mfmadsl.build_for_cpu(
+        mfmadsl.cpu_gemm_schedule(te.create_prim_func([*given.values(), scale, bias, d]))
+    )
+    shapes_of_all = [*shapes.values(), (M,), (N,)]
+    inputs = [(positions(shape, "float32") / 64).astype(np.float32) for shape in shapes_of_all]
+    *_, result = touching_nothing_else(kernel, [*inputs, np.full((M, N), 77, np.float32)])
+    *factors, scales, biases = (each.astype(np.float64) for each in inputs)
+    expected = wanted(*factors) * scales[:, None] + biases
+    assert np.abs(result - expected).max() <= 1e-4 * np.abs(expected).max()

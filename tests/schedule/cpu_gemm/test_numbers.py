@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mfmadsl import CpuTiling
 from mfmadsl.language import microkernels
 from mfmadsl.model import Cpu
 from mfmadsl.schedule.host_cpu import host_cpu
@@ -25,7 +26,7 @@ from tests.schedule.cpu_gemm.workloads import (
 
 VNNI = any(name.startswith("vnni") for name in RUN_HERE)
 TYPES = ["float32", "float64", *(["uint8"] if VNNI else [])]
-FLAGS = list(product((True, False), repeat=3))
+FLAGS = [(a, b, c) for a, b, c in product((True, False), repeat=3)]
 LAYOUTS = {
     "".join(c if f else c.lower() for c, f in zip("ABC", fs, strict=True)): fs for fs in FLAGS
 }
@@ -50,8 +51,7 @@ def test_each_microkernel_that_this_cpu_runs(name: str, by: int) -> None:
 @pytest.mark.parametrize("layout", ["ABC", "abc", "aBC", "Abc"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_code_for_a_more_modest_cpu_runs_here_too(dtype: str, layout: str, cpu: Cpu) -> None:
-    a, b, c = LAYOUTS[layout]
-    kernel = check(Matmul(29, 43, 31, dtype, a, b, c), cpu=cpu)
+    kernel = check(Matmul(29, 43, 31, dtype, LAYOUTS[layout]), cpu=cpu)
     assert "zmm" not in kernel.assembly
     assert ("ymm" in kernel.assembly) == (cpu is HASWELL)
 
@@ -60,13 +60,13 @@ def test_code_for_a_more_modest_cpu_runs_here_too(dtype: str, layout: str, cpu: 
 @pytest.mark.parametrize("dtype", [*TYPES, *(["int8"] if VNNI else [])])
 def test_each_layout(dtype: str, layout: str) -> None:
     """Of int8 times uint8 the instruction multiplies the second by the first."""
-    check(Matmul(37, 53, 41, dtype, *LAYOUTS[layout]))
+    check(Matmul(37, 53, 41, dtype, LAYOUTS[layout]))
 
 
 @pytest.mark.parametrize("layout", ["ABC", "AbC", "abc"])
 @pytest.mark.parametrize("shared", ["", "A", "B"])
 def test_batches(shared: str, layout: str) -> None:
-    check(Matmul(15, 33, 33, "float32", *LAYOUTS[layout], batches=3, shared=shared))
+    check(Matmul(15, 33, 33, "float32", LAYOUTS[layout], batches=3, shared=shared))
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -87,7 +87,7 @@ def test_shapes(shape: tuple[int, int, int], dtype: str) -> None:
 def test_an_extent_of_one_in_each_layout(
     dtype: str, shape: tuple[int, int, int], layout: str
 ) -> None:
-    check(Matmul(*shape, dtype, *LAYOUTS[layout]))
+    check(Matmul(*shape, dtype, LAYOUTS[layout]))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -103,10 +103,10 @@ def test_tilings_that_divide_nothing(rows: int, columns: int, parallel: bool, pa
     name = "avx2_f32_4x8" if "avx2_f32_4x8" in RUN_HERE else "sse2_f32_4x8"
     tiling = tiling_of(name, rows, columns, parallel=parallel, pack_a=pack_a)
     check(Matmul(29, 45, 23), tiling=tiling)
-    check(Matmul(29, 45, 23, a_rows=False), tiling=tiling)
+    check(Matmul(29, 45, 23, rows=(False, True, True)), tiling=tiling)
 
 
-def tilings(name: str) -> st.SearchStrategy[object]:
+def tilings(name: str) -> st.SearchStrategy[CpuTiling | None]:
     return st.none() | st.builds(
         tiling_of, st.just(name), st.integers(1, 5), st.integers(1, 5),
         parallel=st.booleans(), pack_a=st.booleans(),
@@ -118,26 +118,26 @@ def tilings(name: str) -> st.SearchStrategy[object]:
 def test_any_shape_layout_and_tiling(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(RUN_HERE))
     tile = microkernels()[name]
-    extents = [data.draw(st.integers(1, 3 * extent + 2)) for extent in (tile.m, tile.n, tile.k)]
-    flags = [data.draw(st.booleans()) for _ in range(3)]
+    m, n, k = (data.draw(st.integers(1, 3 * extent + 2)) for extent in (tile.m, tile.n, tile.k))
+    rows = data.draw(st.sampled_from(FLAGS))
     batches = data.draw(st.integers(0, 3))
     shared = data.draw(st.sampled_from(["", "A", "B"])) if batches else ""
-    workload = Matmul(*extents, tile.a.type.dtype, *flags, batches=batches, shared=shared)
+    workload = Matmul(m, n, k, tile.a.type.dtype, rows, batches, shared)
     check(workload, name, tiling=data.draw(tilings(name)), threads=data.draw(st.integers(1, 5)))
 
 
 @settings(max_examples=15)
 @given(
-    extents=st.tuples(*[st.integers(1, 90)] * 3), flags=st.sampled_from(FLAGS),
+    extents=st.tuples(*[st.integers(1, 90)] * 3), rows=st.sampled_from(FLAGS),
     dtype=st.sampled_from(TYPES), threads=st.integers(1, 5),
     cpu=st.sampled_from([None, HASWELL, SSE2]),
 )  # fmt: skip
 def test_any_product_as_it_is_cut_by_default(
-    extents: tuple[int, int, int], flags: tuple[bool, bool, bool], dtype: str, threads: int,
+    extents: tuple[int, int, int], rows: tuple[bool, bool, bool], dtype: str, threads: int,
     cpu: Cpu | None,
 ) -> None:  # fmt: skip
     cpu = cpu if dtype.startswith("float") else None
-    check(Matmul(*extents, dtype, *flags), cpu=cpu, threads=threads)
+    check(Matmul(*extents, dtype, rows), cpu=cpu, threads=threads)
 
 
 @pytest.mark.skipif(not VNNI, reason="this CPU multiplies no bytes")

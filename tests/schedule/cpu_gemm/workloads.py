@@ -40,7 +40,7 @@ F32 = known("avx512_f32_4x32", "avx2_f32_6x16", "sse2_f32_6x8")
 class Matmul:
     """C = A x B, of `batches` matrices if it is not 0; `shared` names an operand that all share.
 
-    A is M x K, B is K x N and C is M x N, if the flag says `rows`; else they lie the other way
+    A is M x K, B is K x N and C is M x N, where `rows` says so of each; else they lie the other way
     round.
     """
 
@@ -48,9 +48,7 @@ class Matmul:
     n: int
     k: int
     type: str = "float32"
-    a_rows: bool = True
-    b_rows: bool = True
-    c_rows: bool = True
+    rows: tuple[bool, bool, bool] = (True, True, True)
     batches: int = 0
     shared: str = ""
 
@@ -65,9 +63,9 @@ class Matmul:
         m, n, k = self.m, self.n, self.k
         found = []
         for name, shape in (
-            ("A", (m, k) if self.a_rows else (k, m)),
-            ("B", (k, n) if self.b_rows else (n, k)),
-            ("C", (m, n) if self.c_rows else (n, m)),
+            ("A", (m, k) if self.rows[0] else (k, m)),
+            ("B", (k, n) if self.rows[1] else (n, k)),
+            ("C", (m, n) if self.rows[2] else (n, m)),
         ):
             found.append((self.batches, *shape) if self._has_batches(name) else shape)
         return tuple(found)
@@ -83,8 +81,8 @@ class Matmul:
         r = te.reduce_axis((0, self.k), name="k")
 
         def element(s: tuple[Any, ...], i: Any, j: Any) -> Any:
-            of_a = (i, r) if self.a_rows else (r, i)
-            of_b = (r, j) if self.b_rows else (j, r)
+            of_a = (i, r) if self.rows[0] else (r, i)
+            of_b = (r, j) if self.rows[1] else (j, r)
             left = a[(*s, *of_a) if self._has_batches("A") else of_a]
             right = b[(*s, *of_b) if self._has_batches("B") else of_b]
             out = self.types[2]
@@ -92,7 +90,7 @@ class Matmul:
 
         def at(*place: Any) -> Any:
             *s, i, j = place
-            return element(tuple(s), i, j) if self.c_rows else element(tuple(s), j, i)
+            return element(tuple(s), i, j) if self.rows[2] else element(tuple(s), j, i)
 
         def of_two(i: Any, j: Any) -> Any:
             return at(i, j)
@@ -114,10 +112,9 @@ class Matmul:
     def plain(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
         """The matrices as M x K, K x N and M x N, in the exact type."""
         exact = np.int64 if self.types[2] == "int32" else np.float64
-        flags = (self.a_rows, self.b_rows, self.c_rows)
         x, y, z = (
             (each if rows else each.swapaxes(-1, -2)).astype(exact)
-            for each, rows in zip((a, b, c), flags, strict=True)
+            for each, rows in zip((a, b, c), self.rows, strict=True)
         )
         return x, y, z
 
