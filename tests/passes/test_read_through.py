@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tvm.script import from_source
 
 from mfmadsl.passes.read_through import read_through_copies
 from tests.backend.guarded import Array
@@ -52,9 +53,6 @@ READ: dict[str, tuple[str, Callable[[Array], Array]]] = {
     for r, k in T.grid(4, 8):
         C[i * 32 + r * 8 + k] = C[i * 32 + r * 8 + k] + own[r * 8 + k]
 """, lambda a: 3 * padded(a)),
-    "after another statement": (
-        ROWS.replace("    own = T.alloc", "    C[i * 32] = T.float32(7)\n    own = T.alloc"),
-        lambda a: 2 * padded(a)),
     "filled up with ones": (ROWS.replace("T.float32(0)", "T.float32(1)"),
                             lambda a: 2 * padded(a, 1)),
     "two bounds": (
@@ -89,6 +87,10 @@ LEFT: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "its elements are others": (
         ROWS.replace("A[i * 32 + r * 8 + k], ", "A[i * 32 + r * 8 + k] + T.float32(1), "),
         lambda a: 2 * (padded(a + 1))),
+    "its elements are functions": (
+        ROWS.replace("T.if_then_else(i * 4 + r < 10, A[i * 32 + r * 8 + k], T.float32(0))",
+                     "T.sqrt(A[T.min(i * 32 + r * 8 + k, 79)])"),
+        lambda a: 2 * np.sqrt(padded(a, 80)).astype(np.float32)),
     "nothing is beyond an edge": (
         ROWS.replace("T.if_then_else(i * 4 + r < 10, A[i * 32 + r * 8 + k], T.float32(0))",
                      "A[T.min(i * 32 + r * 8 + k, 79)]"),
@@ -115,6 +117,14 @@ LEFT: dict[str, tuple[str, Callable[[Array], Array]]] = {
     for r, k in T.grid(4, 8):
         C"""), lambda a: 2 * padded(a)),
 }  # fmt: skip
+
+
+def test_what_stands_before_a_copy_stays_there() -> None:
+    body = ROWS.replace("    own = T.alloc", "    C[96 + i] = T.float32(7)\n    own = T.alloc")
+    before = function({"A": 80, "C": 99}, body)
+    assert "if i < 2:" in body_of(read_through_copies(before))
+    a, c = computed(before)
+    np.testing.assert_array_equal(c, np.concatenate([2 * padded(a), [7, 7, 7]]))
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -184,6 +194,27 @@ def test_a_copy_whose_address_is_taken_stays(use: str) -> None:
     found = function(LENGTHS, ROWS + f"""
     T.evaluate(T.call_extern("int32", "free_to_write", {use}))
 """)  # fmt: skip
+    assert body_of(read_through_copies(found)) == body_of(found)
+
+
+def test_a_row_that_is_not_there_is_not_read() -> None:
+    """Of eleven rows, four at a time, one is missing."""
+    found = function({"A": 88, "C": 96}, ROWS.replace("< 10", "< 11"))
+    assert "if i < 2:" in body_of(read_through_copies(found))
+    a, c = computed(found)
+    np.testing.assert_array_equal(c, 2 * np.concatenate([a, np.zeros(8)]))
+
+
+def test_a_source_that_is_not_flat_stays() -> None:
+    found = from_source("""
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((10, 8), "float32"), C: T.Buffer((12,), "float32")):
+    own = T.alloc_buffer((12,), "float32")
+    for k in range(12):
+        own[k] = T.if_then_else(k < 10, A[k, 0], T.float32(0))
+    for k in range(12):
+        C[k] = own[k]
+""")
     assert body_of(read_through_copies(found)) == body_of(found)
 
 
