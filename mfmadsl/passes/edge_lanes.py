@@ -36,7 +36,7 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.passes.expression import constant, depends, name_of, scope_of, substitute
+from mfmadsl.passes.expression import constant, depends, loads_of, name_of, scope_of, substitute
 from mfmadsl.passes.linear import bounded
 from mfmadsl.passes.rewrite import dtype_of
 
@@ -44,8 +44,9 @@ from mfmadsl.passes.rewrite import dtype_of
 def mask_edge_lanes(function: PrimFunc) -> PrimFunc:
     """The function, whose buffers are flat, with such loops as vectors of masked lanes.
 
-    A loop is left as it is where its lanes do not lie side by side, or where a condition is no
-    upper bound of the lane.
+    A loop is left as it is where its lanes do not lie side by side, where a condition is no upper
+    bound of the lane or reads memory, and where a choice by the lane reads memory on both sides.
+    What is read uniformly, or tells a place, is read only where there are lanes for it.
     """
 
     def loop(node: For) -> Stmt:
@@ -72,10 +73,12 @@ class _Vector:
             return None
         uniform = [each for each in conditions if not depends(each, self.lane)]
         bound = self._bound([each for each in conditions if depends(each, self.lane)])
-        value = self._chosen(store.value, bound)
+        value = self._chosen(_within_choices(store.value), bound)
         if bound is not None:
             value = self._loads_masked(value, bound)
         place = self._first(store.indices[0]) if bound is not None else None
+        if place is not None and loads_of(place):
+            return None
         if not self.understood or (bound is None and not self.loaded):
             return None
         stored: list[Stmt] = []
@@ -102,7 +105,7 @@ class _Vector:
         for condition in conditions:
             sides = bounded(condition)
             first = None if sides is None else self._first(sides[0] - sides[1])
-            if first is None:
+            if first is None or loads_of(first):
                 self.understood = False
                 return None
             inside = Analyzer().simplify(0 - first)
@@ -121,19 +124,30 @@ class _Vector:
     def _chosen(self, value: Expr, stored: Expr | None) -> Expr:
         """The value, where a choice by the lane loads only the lanes that it takes."""
 
+        none = tirx.IntImm("int32", 0)
+
         def choice(call: Call) -> Expr:
-            if name_of(call) != "if_then_else" or not depends(call.args[0], self.lane):
+            if name_of(call) != "if_then_else":
                 return call
-            parts = _conjuncts(call.args[0])
+            condition, taken, other = call.args
+            if not depends(condition, self.lane):
+                if stored is None:
+                    return call
+                taken = self._loads_masked(taken, tirx.Select(condition, stored, none))
+                other = self._loads_masked(other, tirx.Select(condition, none, stored))
+                return tirx.if_then_else(condition, taken, other)
+            if any(scope_of(load.source) != "local" for load in loads_of(other)):
+                self.understood = False
+            parts = _conjuncts(condition)
             bound = self._bound([each for each in parts if depends(each, self.lane)])
             if bound is None:
                 return call
             for each in parts:
                 if not depends(each, self.lane):
-                    bound = tirx.Select(each, bound, tirx.IntImm("int32", 0))
+                    bound = tirx.Select(each, bound, none)
             if stored is not None:
                 bound = tirx.Min(bound, stored)
-            return tirx.Select(call.args[0], self._loads_masked(call.args[1], bound), call.args[2])
+            return tirx.Select(condition, self._loads_masked(taken, bound), other)
 
         return tvm_ffi.structural_map(value, (Call, choice))
 
@@ -143,8 +157,10 @@ class _Vector:
         def load(node: TensorLoad) -> Expr:
             buffer = node.source
             # What is local has all lanes.
-            if scope_of(buffer) == "local" or not any(depends(i, self.lane) for i in node.indices):
+            if scope_of(buffer) == "local":
                 return node
+            if not any(depends(index, self.lane) for index in node.indices):
+                return tirx.if_then_else(bound > 0, node, tirx.const(0, dtype_of(node)))
             place = self._first(node.indices[0])
             if place is None:
                 return node
@@ -152,7 +168,10 @@ class _Vector:
             lanes = tirx.op.call_intrin(
                 dtype, "tirx.masked_load", buffer, self._ramp(place), self._mask(bound)
             )
-            self.loaded += [AllocBuffer(own), BufferStore(own, lanes, [self._ramp(0)])]
+            loaded: Stmt = BufferStore(own, lanes, [self._ramp(0)])
+            if loads_of(place):
+                loaded = IfThenElse(bound > 0, loaded, None)
+            self.loaded += [AllocBuffer(own), loaded]
             return tirx.BufferLoad(own, [self.lane])
 
         return tvm_ffi.structural_map(value, (TensorLoad, load))
@@ -170,6 +189,28 @@ class _Vector:
         dtype = f"uint1x{self.lanes}"
         mask: Expr = tirx.op.call_intrin(dtype, "tirx.get_active_lane_mask", zero, bound)
         return mask
+
+
+def _within_choices(value: Expr) -> Expr:
+    """The value, in which a choice within another asks for that one's condition as well."""
+
+    def narrowed(part: Expr, condition: Expr) -> Expr:
+        def inner(call: Call) -> Expr:
+            if name_of(call) != "if_then_else":
+                return call
+            own, taken, other = call.args
+            return tirx.if_then_else(tirx.And(condition, own), taken, other)
+
+        return tvm_ffi.structural_map(part, (Call, inner))
+
+    def outer(call: Call) -> Expr:
+        if name_of(call) != "if_then_else":
+            return call
+        condition, taken, other = call.args
+        within = narrowed(taken, condition), narrowed(other, tirx.Not(condition))
+        return tirx.if_then_else(condition, *within)
+
+    return tvm_ffi.structural_map(value, (Call, outer))
 
 
 def _conditions(statement: Stmt) -> tuple[list[Expr], Stmt]:

@@ -31,6 +31,7 @@ from tvm.tirx import (
     PrimFunc,
     SeqStmt,
     Stmt,
+    Var,
 )
 
 from mfmadsl.passes.expression import constant, depends, name_of, substitute
@@ -40,8 +41,8 @@ from mfmadsl.passes.linear import bounded
 def read_through_copies(function: PrimFunc) -> PrimFunc:
     """The function, whose buffers are flat, with such copies made at edges only.
 
-    A copy stays everywhere where its elements do not lie as those of its source do, or where what
-    it is filled up with is not beyond an upper bound.
+    A copy stays everywhere where its elements do not lie as those of its source do, where what it
+    is filled up with is not beyond an upper bound, or where it or its source is written later on.
     """
     return function.with_body(tvm_ffi.structural_map(function.body, (SeqStmt, _sequence)))
 
@@ -53,7 +54,7 @@ def _sequence(node: SeqStmt) -> Stmt:
             continue
         copy = _copy(allocated.buffer, statements[position + 1])
         rest = statements[position + 2 :]
-        if copy is None or _stores(allocated.buffer, rest):
+        if copy is None or not all(_only_read(b, rest) for b in (copy.buffer, copy.source)):
             continue
         through = (
             SeqStmt([copy.through(each) for each in rest])
@@ -141,8 +142,23 @@ def _everywhere(condition: Expr, loops: Sequence[For]) -> Expr | None:
     return Analyzer().simplify(difference < 0)
 
 
-def _stores(buffer: Buffer, statements: Sequence[Stmt]) -> bool:
-    found: list[BufferStore] = []
+def _only_read(buffer: Buffer, statements: Sequence[Stmt]) -> bool:
+    """Whether statements do nothing with a buffer but read its elements: its address may be used to
+    write."""
+    uses: list[Buffer] = []
+    loads: list[TensorLoad] = []
+    calls: list[Call] = []
     for statement in statements:
-        tvm_ffi.structural_walk(statement, (BufferStore, found.append))
-    return any(store.buffer.same_as(buffer) for store in found)
+        tvm_ffi.structural_walk(statement, (Var, uses.append))
+        tvm_ffi.structural_walk(statement, (TensorLoad, loads.append))
+        tvm_ffi.structural_walk(statement, (Call, calls.append))
+    addresses = [call.args[0] for call in calls if name_of(call) == "address_of"]
+    sources = [load.source for load in loads]
+    sources_of_addresses = [load.source for load in addresses if isinstance(load, TensorLoad)]
+    return _count(buffer, uses) == _count(buffer, sources) and not _count(
+        buffer, sources_of_addresses
+    )
+
+
+def _count(buffer: Buffer, among: Sequence[Buffer]) -> int:
+    return sum(other.same_as(buffer) for other in among)
