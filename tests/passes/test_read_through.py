@@ -60,7 +60,8 @@ READ = {
         ROWS.replace("i * 4 + r < 10", "i * 4 + r < 10 and k <= 5"),
         lambda a: 2 * np.where(np.arange(96) % 8 < 6, padded(a), 0)),
     "vectors": (
-        ROWS.replace("for r, k in T.grid(4, 8):", "for r in range(4):\n      for k in T.vectorized(8):"),
+        ROWS.replace(
+            "for r, k in T.grid(4, 8):", "for r in range(4):\n      for k in T.vectorized(8):"),
         lambda a: 2 * padded(a)),
     "a copy under a condition of its own": (
         ROWS.replace("        own[", "      if k < 8:\n        own["), lambda a: 2 * padded(a)),
