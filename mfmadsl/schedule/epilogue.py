@@ -28,14 +28,14 @@ def fold_epilogue(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:
     is not element-wise is left, and what would be a second result.
     """
     last = fold_forward(sch, block)
-    if len(last) == 1 and reads_plainly(sch, block, last[0]) and _folded_back(sch, last[0]):
+    if len(last) == 1 and reads_plainly(sch, block, last[0]) and folded_back(sch, last[0]):
         return ()
     for each in last:
         element_kernel(sch, each)
     return last
 
 
-def _folded_back(sch: Schedule, last: SBlockRV) -> bool:
+def folded_back(sch: Schedule, last: SBlockRV) -> bool:
     """Inline a block into the one that it reads, unless TVM does not know how."""
     try:
         with tvm_refusal("workload", ScheduleError):

@@ -1,0 +1,125 @@
+"""Which micro-kernel and which tiling a product on a CPU takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import tvm
+
+from mfmadsl.argument import check_integer, check_type
+from mfmadsl.error import ArgumentError
+from mfmadsl.language import find_microkernel, microkernels
+from mfmadsl.model import Cpu, Microkernel
+from mfmadsl.schedule.cpu_tiling import (
+    CpuShape,
+    CpuTiling,
+    check_cpu_tiling,
+    default_cpu_tiling,
+)
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.host_cache import host_caches
+from mfmadsl.schedule.host_cpu import check_features, host_cpu
+from mfmadsl.schedule.memory import number
+from mfmadsl.schedule.normalise import Product
+
+
+def cpu_of(asked: Cpu | None) -> Cpu:
+    """The CPU that is asked for, or this machine's."""
+    cpu = host_cpu() if asked is None else asked
+    check_type("cpu", cpu, Cpu, "a Cpu, as `mfmadsl.model.cpu` gives it")
+    return cpu
+
+
+def chosen(
+    product: Product,
+    asked: Microkernel | str | None,
+    cpu: Cpu | None,
+    tiling: CpuTiling | None,
+    threads: int | None,
+) -> tuple[Microkernel, CpuTiling]:
+    """The micro-kernel and the tiling that are asked for, or chosen."""
+    cpu = cpu_of(cpu)
+    threads = tvm.runtime.num_threads() if threads is None else check_integer("threads", threads)
+    if threads < 1:
+        raise ArgumentError(f"threads: {threads}, but there is one or more")
+    if tiling is not None:
+        check_cpu_tiling(tiling)
+    name = tiling.microkernel if asked is None and tiling is not None else asked
+    found = find_microkernel(name) if isinstance(name, str) else name
+    offered = _fitting(product, cpu) if found is None else [found]
+    if found is not None:
+        check_features(found, cpu)
+        _check_types(found, product.types)
+        if tiling is not None and tiling.microkernel != found.name:
+            raise ScheduleError(
+                f"tiling: it is for {tiling.microkernel}, but {found.name} is asked for"
+            )
+    shape = _shape(product)
+    if tiling is not None:
+        return offered[0], tiling
+    taken = default_cpu_tiling(shape, offered, host_caches(), threads)
+    return next(each for each in offered if each.name == taken.microkernel), taken
+
+
+def _shape(product: Product) -> CpuShape:
+    """The extents as numbers."""
+    extents = [number(extent) for extent in product.extents]
+    if None in extents:
+        raise ScheduleError(
+            "workload: an extent is a symbol, but a schedule for a CPU is of one size"
+        )
+    if 0 in extents:
+        raise ScheduleError("workload: an extent is 0: there is nothing to multiply")
+    s, m, n, k = (int(extent) for extent in extents if extent is not None)
+    a = product.memory[0]
+    along = a.axis == "k" and not a.computed and isinstance(a.distance, int)
+    row = a.distance * a.size if along and isinstance(a.distance, int) else None
+    return CpuShape(s, m, n, k, row)
+
+
+def _fitting(product: Product, cpu: Cpu) -> list[Microkernel]:
+    """The micro-kernels of the library for the types, of the widest vectors that the CPU has."""
+    runs = list(running(product.types, cpu))
+    if not runs:
+        fitting = [each for each in microkernels().values() if types_of(each) == product.types]
+        needed = dict.fromkeys(" and ".join(each.features) for each in fitting)
+        there = dict.fromkeys(
+            _spoken(types_of(each)) for each in microkernels().values()
+            if not cpu.missing(each.features)
+        )  # fmt: skip
+        hint = (
+            f": they need {', or '.join(needed)}; it has {', '.join(cpu.features)}"
+            if needed
+            else f"; there are those of {', of '.join(there)}: cast in a block before"
+        )
+        raise ScheduleError(
+            f"workload: no micro-kernel of the CPU {cpu.name} multiplies {_spoken(product.types)}"
+            f"{hint}"
+        )
+    # Tile registers take a copy of the sums in each step.
+    vectors = [each for each in runs if not each.tiles] or runs
+    return [each for each in vectors if each.bits == max(other.bits for other in vectors)]
+
+
+def running(types: tuple[str, str, str], cpu: Cpu) -> Iterator[Microkernel]:
+    """The micro-kernels of the library for the types that the CPU can run."""
+    for each in microkernels().values():
+        if types_of(each) == types and not cpu.missing(each.features):
+            yield each
+
+
+def types_of(microkernel: Microkernel) -> tuple[str, str, str]:
+    a, b, c = (operand.type.dtype for operand in microkernel.operands.values())
+    return a, b, c
+
+
+def _check_types(microkernel: Microkernel, types: tuple[str, str, str]) -> None:
+    if types_of(microkernel) != types:
+        raise ScheduleError(
+            f"workload: {microkernel.name} multiplies {_spoken(types_of(microkernel))}, not"
+            f" {_spoken(types)}"
+        )
+
+
+def _spoken(types: tuple[str, str, str]) -> str:
+    return f"{types[0]} and {types[1]} into {types[2]}"
