@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 import tvm
 import tvm_ffi
@@ -24,6 +25,9 @@ from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.host_cpu import cpu_target, host_cpu
 from mfmadsl.tvm_refusal import tvm_refusal
 
+# Of x86-64: linux/arch/x86/include/uapi/asm/prctl.h, and Documentation/arch/x86/xstate.rst.
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+
 
 def build_for_cpu(mod: PrimFunc | tvm.IRModule | Schedule, cpu: Cpu | None = None) -> CpuKernel:
     """Generate machine code for a CPU, this machine's if none is given.
@@ -36,7 +40,7 @@ def build_for_cpu(mod: PrimFunc | tvm.IRModule | Schedule, cpu: Cpu | None = Non
     """
     function = prim_func("mod", mod.mod if isinstance(mod, Schedule) else mod, LoweringError)
     cpu = host_cpu() if cpu is None else cpu
-    check_type("cpu", cpu, Cpu, "a Cpu")
+    check_type("cpu", cpu, Cpu, "a Cpu, as `mfmadsl.model.cpu.cpu(name)` gives it")
     arguments = arguments_of(function)
     if symbols := symbols_of(function):
         raise LoweringError(f"mod: extent `{symbols[0].name}` is a symbol: give it a number")
@@ -49,9 +53,18 @@ def build_for_cpu(mod: PrimFunc | tvm.IRModule | Schedule, cpu: Cpu | None = Non
         llvm_ir, assembly = run_isolated(lambda: _texts(module, target))
     except ProcessEndedError as error:
         raise CodegenError(f"{cpu.name}: {error}") from None
-    run = _compiled(module, target)[symbol] if _runs_here(target) else None
+    runs = _runs_here(target) and ("ldtilecfg" not in assembly or _may_use_tiles())
+    run = _compiled(module, target)[symbol] if runs else None
     outputs = _written(function)
     return CpuKernel(symbol, cpu.name, llvm_ir, assembly, arguments, outputs, run)
+
+
+def _may_use_tiles() -> bool:
+    """Ask Linux for AMX's tile registers, without whose leave the first use ends the process."""
+    if sys.platform != "linux":
+        return False
+    answer: int = ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA)
+    return answer == 0
 
 
 def _compiled(module: tvm.IRModule, target: Target) -> tvm.runtime.Executable:

@@ -44,8 +44,7 @@ def chosen(
         raise ArgumentError(f"threads: {threads}, but there is one or more")
     if tiling is not None:
         check_cpu_tiling(tiling)
-    name = tiling.microkernel if asked is None and tiling is not None else asked
-    found = find_microkernel(name) if isinstance(name, str) else name
+    found = _asked(asked, tiling)
     offered = _fitting(product, cpu) if found is None else [found]
     if found is not None:
         check_features(found, cpu)
@@ -59,6 +58,20 @@ def chosen(
         return offered[0], tiling
     taken = default_cpu_tiling(shape, offered, host_caches(), threads)
     return next(each for each in offered if each.name == taken.microkernel), taken
+
+
+def _asked(microkernel: Microkernel | str | None, tiling: CpuTiling | None) -> Microkernel | None:
+    """The micro-kernel that is asked for, be it by the tiling."""
+    name = tiling.microkernel if microkernel is None and tiling is not None else microkernel
+    return find_microkernel(name) if isinstance(name, str) else name
+
+
+def asked_types(
+    microkernel: Microkernel | str | None, tiling: CpuTiling | None
+) -> tuple[str, str, str] | None:
+    """What the micro-kernel that is asked for multiplies, if one is."""
+    found = _asked(microkernel, tiling)
+    return types_of(found) if isinstance(found, Microkernel) else None
 
 
 def _shape(product: Product) -> CpuShape:
@@ -81,30 +94,37 @@ def _fitting(product: Product, cpu: Cpu) -> list[Microkernel]:
     """The micro-kernels of the library for the types, of the widest vectors that the CPU has."""
     runs = list(running(product.types, cpu))
     if not runs:
-        fitting = [each for each in microkernels().values() if types_of(each) == product.types]
-        needed = dict.fromkeys(" and ".join(each.features) for each in fitting)
-        there = dict.fromkeys(
-            _spoken(types_of(each)) for each in microkernels().values()
-            if not cpu.missing(each.features)
-        )  # fmt: skip
-        hint = (
-            f": they need {', or '.join(needed)}; it has {', '.join(cpu.features)}"
-            if needed
-            else f"; there are those of {', of '.join(there)}: cast in a block before"
-        )
         raise ScheduleError(
             f"workload: no micro-kernel of the CPU {cpu.name} multiplies {_spoken(product.types)}"
-            f"{hint}"
+            f"{_why_none(product.types, cpu)}"
         )
-    # Tile registers take a copy of the sums in each step.
-    vectors = [each for each in runs if not each.tiles] or runs
-    return [each for each in vectors if each.bits == max(other.bits for other in vectors)]
+    return [each for each in runs if each.bits == max(other.bits for other in runs)]
+
+
+def _why_none(types: tuple[str, str, str], cpu: Cpu) -> str:
+    """What there is instead."""
+    fitting = [each for each in microkernels().values() if types_of(each) == types]
+    tiles = [each.name for each in fitting if each.tiles and not cpu.missing(each.features)]
+    if tiles:
+        return f"; by its name {tiles[-1]} does, in tile registers: `microkernel=`"
+    if fitting:
+        needed = dict.fromkeys(" and ".join(each.features) for each in fitting)
+        return f": they need {', or '.join(needed)}; it has {', '.join(cpu.features)}"
+    there = dict.fromkeys(
+        _spoken(types_of(each))
+        for each in microkernels().values()
+        if not cpu.missing(each.features)
+    )
+    return f"; there are those of {', of '.join(there)}: a block before may cast, if values fit"
 
 
 def running(types: tuple[str, str, str], cpu: Cpu) -> Iterator[Microkernel]:
-    """The micro-kernels of the library for the types that the CPU can run."""
+    """The micro-kernels of the library for the types that the CPU can run, in vector registers.
+
+    Tile registers take a leave of the system first, and are for those who ask for them.
+    """
     for each in microkernels().values():
-        if types_of(each) == types and not cpu.missing(each.features):
+        if types_of(each) == types and not each.tiles and not cpu.missing(each.features):
             yield each
 
 

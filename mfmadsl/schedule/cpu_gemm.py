@@ -13,7 +13,7 @@ from mfmadsl.language import microkernels
 from mfmadsl.model import Cpu, Microkernel
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.cpu_builder import CpuBuilder
-from mfmadsl.schedule.cpu_choice import chosen, cpu_of, running, types_of
+from mfmadsl.schedule.cpu_choice import asked_types, chosen, types_of
 from mfmadsl.schedule.cpu_tiling import CpuTiling
 from mfmadsl.schedule.dataflow import check_consumers, unrelated
 from mfmadsl.schedule.error import ScheduleError
@@ -43,7 +43,7 @@ def cpu_gemm_schedule(
     Raises ScheduleError for what is no GEMM, cannot be fused, or has no micro-kernel, and
     ArgumentError for a CPU that cannot run it.
     """
-    function, name, sums = _prepared(workload, cpu)
+    function, name, sums = _prepared(workload, microkernel, tiling)
     sch = s_tir.Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
     nest = product_nest(function, name)
     if sums is not None:
@@ -83,15 +83,16 @@ def cpu_gemm_tiling(
     threads: int | None = None,
 ) -> CpuTiling:
     """The tiling that `cpu_gemm_schedule` takes if it is given none: a start for your own."""
-    function, name, _ = _prepared(workload, cpu)
+    function, name, _ = _prepared(workload, microkernel, None)
     sch = s_tir.Schedule(function)
     product = normalise(sch, sch.get_sblock(name))
     return chosen(product, microkernel, cpu, None, threads)[1]
 
 
 def _prepared(
-    workload: PrimFunc | tvm.IRModule, cpu: Cpu | None
-) -> tuple[PrimFunc, str, str | None]:
+    workload: PrimFunc | tvm.IRModule, microkernel: Microkernel | str | None,
+    tiling: CpuTiling | None,
+) -> tuple[PrimFunc, str, str | None]:  # fmt: skip
     """(the function, its product's block, the block that adds up B's columns, if it needs one).
 
     The factors stand in the order in which micro-kernels multiply their types.
@@ -103,7 +104,7 @@ def _prepared(
     function = prepared(function, first=next(iter(orders))[0] if len(orders) == 1 else None)
     product = sum_of_products(product_nest(function))
     types = str(product.first.source.dtype), str(product.second.source.dtype), product.sum_type
-    if types != _SIGNED or any(running(types, cpu_of(cpu))):
+    if types != _SIGNED or asked_types(microkernel, tiling) == _SIGNED:
         return function, product.nest.name, None
     function, sums = without_sign(function)
     return function, product.nest.name, sums

@@ -81,12 +81,14 @@ def test_what_follows_is_still_folded_into_the_store() -> None:
     np.testing.assert_array_equal(z, (x.astype(np.int64) @ y.astype(np.int64)) * np.float32(0.5))
 
 
-def test_a_cpu_that_multiplies_signed_bytes_does_so() -> None:
-    """AMX: no sums of columns."""
+def test_tile_registers_multiply_signed_bytes_as_they_are() -> None:
+    """AMX, by its name: no sums of columns."""
     function, _ = workload((64, 64, 64))
-    text = mfmadsl.cpu_gemm_schedule(function, cpu=cpu("sapphirerapids")).mod.script()
-    assert "_sums" not in text
-    assert "_unsigned" not in text
+    amx = mfmadsl.cpu_gemm_schedule(function, "amx_i8_32x32x64", cpu("sapphirerapids"))
+    vnni = mfmadsl.cpu_gemm_schedule(function, cpu=cpu("sapphirerapids"))
+    assert "_sums" not in amx.mod.script()
+    assert "_unsigned" not in amx.mod.script()
+    assert "_sums" in vnni.mod.script()
 
 
 def test_without_a_dot_product_of_bytes_it_is_refused() -> None:
