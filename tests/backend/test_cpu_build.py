@@ -53,7 +53,7 @@ def test_what_is_no_function() -> None:
         mfmadsl.build_for_cpu(3)  # type: ignore[arg-type]
     with pytest.raises(LoweringError, match="mod: no function `main`, but none"):
         mfmadsl.build_for_cpu(tvm.IRModule({}))
-    with pytest.raises(ArgumentTypeError, match="cpu: is a Cpu, as .*, not 'haswell'"):
+    with pytest.raises(ArgumentTypeError, match=r"cpu: is a Cpu, as .*, not 'haswell'"):
         mfmadsl.build_for_cpu(element_wise(lambda x: x), "haswell")  # type: ignore[arg-type]
 
 
