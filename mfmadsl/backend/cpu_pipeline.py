@@ -28,7 +28,6 @@ def cpu_passes() -> list[Pass]:
     """The passes, in their order."""
     s, t = s_tir.transform, tirx.transform
     return [
-        expand_exponentials(),
         s.CanonicalizeLoop(),
         s.LowerInitBlock(),
         s.PlanAndUpdateBufferAllocationLocation(),
@@ -47,6 +46,9 @@ def cpu_passes() -> list[Pass]:
         t.ConvertSSA(),
         of_functions(interleave_rows),
         of_functions(mask_edge_lanes),
+        # Where it stands several times, each has variables of its own.
+        expand_exponentials(),
+        t.ConvertSSA(),
         t.VectorizeLoop(True),
         t.StorageRewrite(),
         s.HoistIfThenElse(),

@@ -40,6 +40,9 @@ from mfmadsl.passes.expression import constant, depends, loads_of, name_of, scop
 from mfmadsl.passes.linear import bounded
 from mfmadsl.passes.rewrite import dtype_of
 
+_INDEX = "int32"
+"""What lanes and places are counted in; loops of others are left as they are."""
+
 
 def mask_edge_lanes(function: PrimFunc) -> PrimFunc:
     """The function, whose buffers are flat, with such loops as vectors of masked lanes.
@@ -51,7 +54,8 @@ def mask_edge_lanes(function: PrimFunc) -> PrimFunc:
 
     def loop(node: For) -> Stmt:
         lanes = constant(node.extent)
-        if node.kind != ForKind.VECTORIZED or lanes is None:
+        counted = str(node.loop_var.ty.dtype) == _INDEX
+        if node.kind != ForKind.VECTORIZED or lanes is None or not counted:
             return node
         return _Vector(node.loop_var, lanes).masked(node) or node
 
@@ -72,6 +76,8 @@ class _Vector:
         if not isinstance(store, BufferStore) or len(store.indices) != 1:
             return None
         uniform = [each for each in conditions if not depends(each, self.lane)]
+        if any(map(loads_of, uniform)) or not _is_number(store.buffer):
+            return None
         bound = self._bound([each for each in conditions if depends(each, self.lane)])
         value = self._chosen(_within_choices(store.value), bound)
         if bound is not None:
@@ -95,7 +101,7 @@ class _Vector:
         body = BufferStore(target, value, [index])
         again = For(loop.loop_var, loop.min, loop.extent, loop.kind, body, None, loop.annotations)
         made: Stmt = tirx.SeqStmt([*self.loaded, again, *stored])
-        for condition in uniform:
+        for condition in reversed(uniform):
             made = IfThenElse(condition, made, None)
         return made
 
@@ -116,7 +122,7 @@ class _Vector:
     def _first(self, index: Expr) -> Expr | None:
         """The place of lane 0, if the others follow it side by side; else nothing is understood."""
         step = Analyzer().simplify(substitute(index, {self.lane: self.lane + 1}) - index)
-        if constant(step) != 1:
+        if constant(step) != 1 or str(index.ty.dtype) != _INDEX:
             self.understood = False
             return None
         return Analyzer().simplify(substitute(index, {self.lane: tirx.IntImm("int32", 0)}))
@@ -139,6 +145,8 @@ class _Vector:
             if any(scope_of(load.source) != "local" for load in loads_of(other)):
                 self.understood = False
             parts = _conjuncts(condition)
+            if any(map(loads_of, parts)):
+                self.understood = False
             bound = self._bound([each for each in parts if depends(each, self.lane)])
             if bound is None:
                 return call
@@ -162,7 +170,8 @@ class _Vector:
             if not any(depends(index, self.lane) for index in node.indices):
                 return tirx.if_then_else(bound > 0, node, tirx.const(0, dtype_of(node)))
             place = self._first(node.indices[0])
-            if place is None:
+            if place is None or not _is_number(buffer):
+                self.understood = False
                 return node
             own, dtype = self._own(buffer), f"{dtype_of(node)}x{self.lanes}"
             lanes = tirx.op.call_intrin(
@@ -189,6 +198,11 @@ class _Vector:
         dtype = f"uint1x{self.lanes}"
         mask: Expr = tirx.op.call_intrin(dtype, "tirx.get_active_lane_mask", zero, bound)
         return mask
+
+
+def _is_number(buffer: Buffer) -> bool:
+    """Whether its elements are numbers: TVM has no masked vectors of truth values."""
+    return str(buffer.dtype) != "bool"
 
 
 def _within_choices(value: Expr) -> Expr:

@@ -25,6 +25,7 @@ from tvm.tirx import (
     AllocBuffer,
     Buffer,
     BufferStore,
+    DeclBuffer,
     Expr,
     For,
     IfThenElse,
@@ -34,7 +35,7 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.passes.expression import constant, depends, name_of, substitute
+from mfmadsl.passes.expression import constant, depends, loads_of, name_of, substitute
 from mfmadsl.passes.linear import bounded
 
 
@@ -44,7 +45,17 @@ def read_through_copies(function: PrimFunc) -> PrimFunc:
     A copy stays everywhere where its elements do not lie as those of its source do, where what it
     is filled up with is not beyond an upper bound, or where it or its source is written later on.
     """
+    if _has_aliases(function):
+        return function
     return function.with_body(tvm_ffi.structural_map(function.body, (SeqStmt, _sequence)))
+
+
+def _has_aliases(function: PrimFunc) -> bool:
+    """Whether two buffers are declared of the same memory: a store to one is one to the other."""
+    declared: list[DeclBuffer] = []
+    tvm_ffi.structural_walk(function.body, (DeclBuffer, declared.append))
+    memory = [str(each.data) for each in declared]
+    return len(set(memory)) < len(memory)
 
 
 def _sequence(node: SeqStmt) -> Stmt:
@@ -55,6 +66,9 @@ def _sequence(node: SeqStmt) -> Stmt:
         copy = _copy(allocated.buffer, statements[position + 1])
         rest = statements[position + 2 :]
         if copy is None or not all(_only_read(b, rest) for b in (copy.buffer, copy.source)):
+            continue
+        # What a place is read from may be another thing later on.
+        if loads_of(copy.offset):
             continue
         through = (
             SeqStmt([copy.through(each) for each in rest])
