@@ -20,6 +20,7 @@ from tests.schedule.cpu_gemm.workloads import (
     Matmul,
     around,
     check,
+    drawn,
     kernel_of,
     tiling_of,
 )
@@ -41,8 +42,7 @@ def test_a_position_names_itself() -> None:
             assert len(np.unique(each, axis=1).T) == each.shape[1]
 
 
-@pytest.mark.parametrize("name", RUN_HERE)
-@pytest.mark.parametrize("by", [-1, 1])
+@pytest.mark.parametrize(("name", "by"), drawn(product(RUN_HERE, (-1, 1)), 32))
 def test_each_microkernel_that_this_cpu_runs(name: str, by: int) -> None:
     check(around(Matmul(1, 1, 1), name, by), name, threads=2)
 
@@ -56,8 +56,9 @@ def test_code_for_a_more_modest_cpu_runs_here_too(dtype: str, layout: str, cpu: 
     assert ("ymm" in kernel.assembly) == (cpu is HASWELL)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", [*TYPES, *(["int8"] if VNNI else [])])
+@pytest.mark.parametrize(
+    ("layout", "dtype"), drawn(product(LAYOUTS, [*TYPES, *(["int8"] if VNNI else [])]), 14)
+)
 def test_each_layout(dtype: str, layout: str) -> None:
     """Of int8 times uint8 the instruction multiplies the second by the first."""
     check(Matmul(37, 53, 41, dtype, LAYOUTS[layout]))
@@ -113,7 +114,7 @@ def tilings(name: str) -> st.SearchStrategy[CpuTiling | None]:
     )  # fmt: skip
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_any_shape_layout_and_tiling(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(RUN_HERE))
@@ -126,7 +127,7 @@ def test_any_shape_layout_and_tiling(data: st.DataObject) -> None:
     check(workload, name, tiling=data.draw(tilings(name)), threads=data.draw(st.integers(1, 5)))
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     extents=st.tuples(*[st.integers(1, 90)] * 3), rows=st.sampled_from(FLAGS),
     dtype=st.sampled_from(TYPES), threads=st.integers(1, 5),
