@@ -132,6 +132,17 @@ def among_others() -> dict[str, Any]:
             "tiling": tiling()}  # fmt: skip
 
 
+@cache
+def floats() -> Any:
+    return mfmadsl.matmul(32, 32, 32, "float32", "float32")
+
+
+def among_floats() -> dict[str, Any]:
+    sch = Schedule(floats())
+    return {"sch": sch, "block": sch.get_sblock("C"), "microkernel": None, "cpu": None,
+            "tiling": None, "threads": 1}  # fmt: skip
+
+
 def running() -> dict[str, Any]:
     """What `emulate` and its siblings take."""
     return {"kernel": built(), "args": arrays(), "grid": None, "block": None, "lds_bytes": None,
@@ -157,6 +168,14 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "Gemm": lambda: {"intrinsic": mfmadsl.find(NAME), "arch": "gfx942", "m": 16, "n": 16, "k": 16,
                      "b_transposed": False, "shared_scope": None, "a_transposed": False,
                      "dtypes": (None, None, None), "batch": None, "epilogue": (), "tiling": {}},
+    "cpu_gemm_schedule": lambda: {"workload": floats(), "microkernel": None, "cpu": None,
+                                  "tiling": None, "threads": 2},
+    "cpu_gemm_tiling": lambda: {"workload": floats(), "microkernel": None, "cpu": None,
+                                "threads": 2},
+    "schedule_cpu_gemm": among_floats,
+    "build_for_cpu": lambda: {"mod": floats(), "cpu": None},
+    "CpuTiling": lambda: dict(vars(mfmadsl.cpu_gemm_tiling(floats()))),
+    "CpuKernel": lambda: dict(vars(mfmadsl.build_for_cpu(floats()))),
     "Tiling": lambda: dict(vars(tiling())),
     "Kernel": lambda: dict(vars(built())),
 }  # fmt: skip
@@ -164,7 +183,9 @@ POOLS: dict[str, Callable[[], Sequence[Any]]] = {
     "tiling": odd_tilings, "workload": odd_workloads, "mod": odd_workloads, "kernel": odd_kernels
 }  # fmt: skip
 COUNTS = {"mfma_schedule": 250, "emulate": 200, "sanitize": 200, "profile": 200, "library": 1,
-          "build": 20, "Tiling": 100, "Kernel": 100}  # fmt: skip
+          "build": 20, "build_for_cpu": 20, "CpuTiling": 60, "CpuKernel": 20,
+          "cpu_gemm_schedule": 60, "cpu_gemm_tiling": 60, "schedule_cpu_gemm": 60,
+          "Tiling": 100, "Kernel": 100}  # fmt: skip
 
 
 def call(function: str, number: int) -> tuple[dict[str, Any], str]:
