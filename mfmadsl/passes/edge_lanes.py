@@ -36,7 +36,16 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.passes.expression import constant, depends, loads_of, name_of, scope_of, substitute
+from mfmadsl.passes.expression import (
+    conjuncts_of,
+    constant,
+    depends,
+    loads_of,
+    name_of,
+    scope_of,
+    step_of,
+    substitute,
+)
 from mfmadsl.passes.linear import bounded
 from mfmadsl.passes.rewrite import dtype_of
 
@@ -121,8 +130,7 @@ class _Vector:
 
     def _first(self, index: Expr) -> Expr | None:
         """The place of lane 0, if the others follow it side by side; else nothing is understood."""
-        step = Analyzer().simplify(substitute(index, {self.lane: self.lane + 1}) - index)
-        if constant(step) != 1 or str(index.ty.dtype) != _INDEX:
+        if step_of(index, self.lane) != 1 or str(index.ty.dtype) != _INDEX:
             self.understood = False
             return None
         return Analyzer().simplify(substitute(index, {self.lane: tirx.IntImm("int32", 0)}))
@@ -144,7 +152,7 @@ class _Vector:
                 return tirx.if_then_else(condition, taken, other)
             if any(scope_of(load.source) != "local" for load in loads_of(other)):
                 self.understood = False
-            parts = _conjuncts(condition)
+            parts = conjuncts_of(condition)
             if any(map(loads_of, parts)):
                 self.understood = False
             bound = self._bound([each for each in parts if depends(each, self.lane)])
@@ -231,12 +239,6 @@ def _conditions(statement: Stmt) -> tuple[list[Expr], Stmt]:
     """The conditions around a statement, and that statement."""
     found: list[Expr] = []
     while isinstance(statement, IfThenElse) and statement.else_case is None:
-        found += _conjuncts(statement.condition)
+        found += conjuncts_of(statement.condition)
         statement = statement.then_case
     return found, statement
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, tirx.And):
-        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
-    return [condition]

@@ -89,6 +89,12 @@ def substitute(node: Node, values: Mapping[tirx.Var, Expr]) -> Node:
     return tvm_ffi.structural_map(node, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))
 
 
+def step_of(expression: Expr, variable: tirx.Var) -> int | None:
+    """What an expression grows by with each step of a variable; None if not always by the same."""
+    next_one = substitute(expression, {variable: variable + 1})
+    return constant(Analyzer().simplify(next_one - expression))
+
+
 def terms_of(expression: Expr) -> list[Expr]:
     """The terms of a sum."""
     if isinstance(expression, tirx.Add):

@@ -21,7 +21,7 @@ from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, For, ForKind, PrimFunc, Stmt, Var
 
-from mfmadsl.passes.expression import constant, loads_of, substitute
+from mfmadsl.passes.expression import constant, loads_of, step_of, substitute
 
 _WORD = 32
 """Bits that a vector instruction shifts at once."""
@@ -41,12 +41,14 @@ def _interleaved(loop: For) -> Stmt:
         return loop
     bits = int(tvm.DataType(str(store.buffer.dtype)).bits)
     lane, count = loop.loop_var, _WORD // bits
-    whole = bits in (8, 16) and lanes % count == 0 and _step(store.indices[0], lane) == 1
-    apart = [load for load in loads_of(store.value) if _step(load.indices[0], lane) != 1]
+    whole = bits in (8, 16) and lanes % count == 0 and step_of(store.indices[0], lane) == 1
+    apart = [load for load in loads_of(store.value) if step_of(load.indices[0], lane) != 1]
     if not whole or len(store.indices) != 1 or not apart:
         return loop
     rows = [_row(loop, store, number, count) for number in range(count)]
-    if any(_step(load.indices[0], row.loop_var) != 1 for _, row in rows for load in loads_of(row)):
+    if any(
+        step_of(load.indices[0], row.loop_var) != 1 for _, row in rows for load in loads_of(row)
+    ):
         return loop
     first = substitute(store.indices[0], {lane: tirx.IntImm("int32", 0)})
     index = tirx.Ramp(Analyzer().simplify(first), tirx.IntImm("int32", 1), lanes)
@@ -80,9 +82,3 @@ def _words(rows: list[Buffer], bits: int) -> Expr:
         words = word if words is None else tirx.bitwise_or(words, word)
     assert words is not None
     return words
-
-
-def _step(index: Expr, variable: Var) -> int | None:
-    """How far apart neighbouring lanes are, if all are equally far."""
-    next_one = substitute(index, {variable: variable + 1})
-    return constant(Analyzer().simplify(next_one - index))

@@ -35,7 +35,7 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.passes.expression import constant, depends, loads_of, name_of, substitute
+from mfmadsl.passes.expression import constant, depends, loads_of, name_of, step_of, substitute
 from mfmadsl.passes.linear import bounded
 
 
@@ -70,11 +70,7 @@ def _sequence(node: SeqStmt) -> Stmt:
         # What a place is read from may be another thing later on.
         if loads_of(copy.offset):
             continue
-        through = (
-            SeqStmt([copy.through(each) for each in rest])
-            if len(rest) > 1
-            else copy.through(rest[0])
-        )
+        through: Stmt = tirx.stmt_seq(*map(copy.through, rest))
         whole = SeqStmt(statements[position:])
         chosen = IfThenElse(copy.inside, through, whole)
         return SeqStmt([*statements[:position], chosen]) if position else chosen
@@ -145,10 +141,7 @@ def _everywhere(condition: Expr, loops: Sequence[For]) -> Expr | None:
     difference = sides[0] - sides[1]
     for loop in loops:
         first, extent = constant(loop.min), constant(loop.extent)
-        step = Analyzer().simplify(
-            substitute(difference, {loop.loop_var: loop.loop_var + 1}) - difference
-        )
-        grows = constant(step)
+        grows = step_of(difference, loop.loop_var)
         if first is None or extent is None or grows is None or grows < 0:
             return None
         last = tirx.IntImm("int32", first + extent - 1)
