@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from mfmadsl.language.checker import check_shape, lacking, repeated
+from mfmadsl.language.checker import check_fields, check_single_shape
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span
 from mfmadsl.language.element import element_type, other_kind
-from mfmadsl.language.naming import check_name
 from mfmadsl.language.syntax import AcceleratorItem, BufferField, CallField
 from mfmadsl.model import ELEMENT_TYPES, Accelerator, TileBuffer
 
@@ -19,14 +18,9 @@ _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def check_accelerator(item: AcceleratorItem) -> Accelerator:
     """The model of an accelerator. Raises LanguageError with all that is wrong with it."""
-    found = check_name(item.name)
-    found += repeated([field.name for field in item.fields], "field")
-    fields = {field.name.text: field for field in item.fields}
-    found += lacking("accelerator", item.name, fields, _REQUIRED)
-    shape = check_shape(fields.get("shape"), found)
-    if shape and shape.pop("blocks") > 1:
-        message = "an accelerator multiplies one tile: it has no blocks"
-        found.append(Diagnostic("shape", message, fields["shape"].name.span))
+    found: list[Diagnostic] = []
+    fields = check_fields("accelerator", item.name, item.fields, _REQUIRED, found)
+    shape = check_single_shape("an accelerator", fields.get("shape"), found)
     buffers = {f.name.text: _buffer(f, found) for f in item.fields if isinstance(f, BufferField)}
     function = _function(fields.get("calls"), found)
     found += _mismatches(item, buffers)

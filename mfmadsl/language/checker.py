@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import product
+from typing import Protocol, TypeVar
 
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
 from mfmadsl.language.expression import names_in
@@ -166,6 +167,25 @@ def _variant(name: str, a: Operand, b: Operand) -> str:
     return f"{name}_{a.type.short}_{b.type.short}"
 
 
+class _Named(Protocol):
+    @property
+    def name(self) -> Name: ...
+
+
+NamedField = TypeVar("NamedField", bound=_Named)
+
+
+def check_fields(
+    kind: str, name: Name, fields: Sequence[NamedField], required: Iterable[str], found: Found
+) -> dict[str, NamedField]:
+    """The fields of an entry, of which each is given once; and whether its name can be one."""
+    found += check_name(name)
+    found += repeated([field.name for field in fields], "field")
+    given = {field.name.text: field for field in fields}
+    found += lacking(kind, name, given, required)
+    return given
+
+
 def lacking(kind: str, name: Name, fields: Container[str], required: Iterable[str]) -> Found:
     """A mistake for each field that an entry has to have, and has not."""
     return [
@@ -196,6 +216,16 @@ def check_shape(field: object, found: Found) -> dict[str, int] | None:
         hint = "a shape reads `m=16 n=16 k=16`"
         found.append(_at(field.name, "shape", f"the shape lacks {', '.join(missing)}", hint))
     return shape if len(found) == before else None
+
+
+def check_single_shape(spoken: str, field: object, found: Found) -> dict[str, int] | None:
+    """The extents of m, n and k of what multiplies a single tile, or None where they are wrong."""
+    shape = check_shape(field, found)
+    if shape and shape.pop("blocks") > 1:
+        assert isinstance(field, SettingsField)
+        message = f"{spoken} multiplies one tile: it has no blocks"
+        found.append(_at(field.name, "shape", message))
+    return shape
 
 
 def _cycles(field: Field | None, found: Found) -> tuple[tuple[str, int], ...]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mfmadsl.language.checker import lacking, repeated
+from mfmadsl.language.checker import check_fields, repeated
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
 from mfmadsl.language.element import element_type
-from mfmadsl.language.naming import check_name
 from mfmadsl.language.operand import Found, whole_registers
 from mfmadsl.language.placement import BLOCK, place
 from mfmadsl.language.syntax import FragmentItem, LayoutItem, OperandField, SettingsField
@@ -23,10 +22,8 @@ _ELEMENTS = 512
 
 def check_fragment(item: FragmentItem, layouts: Mapping[str, LayoutItem]) -> Fragment:
     """The model of a fragment. Raises LanguageError with all that is wrong with it."""
-    found = check_name(item.name)
-    found += repeated([field.name for field in item.fields], "field")
-    fields = {field.name.text: field for field in item.fields}
-    found += lacking("fragment", item.name, fields, _REQUIRED)
+    found: list[Diagnostic] = []
+    fields = check_fields("fragment", item.name, item.fields, _REQUIRED, found)
     holds, shape = fields.get("holds"), _shape(fields.get("shape"), found)
     operand = _operand(holds, shape, layouts, found) if isinstance(holds, OperandField) else None
     if found or operand is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from mfmadsl.language.checker import check_shape, lacking, repeated
+from mfmadsl.language.checker import check_fields, check_single_shape, repeated
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
 from mfmadsl.language.element import element_type
 from mfmadsl.language.llvm_vector import LLVM_VECTORS, LlvmVector
-from mfmadsl.language.naming import check_microkernel_name, check_name
+from mfmadsl.language.naming import check_microkernel_name
 from mfmadsl.language.operand import Found
 from mfmadsl.language.steps import WrongProduct, find_steps
 from mfmadsl.language.syntax import (
@@ -35,14 +35,9 @@ _FLOATS = ("float32", "float64")  # of which a vector is added and multiplied as
 
 def check_microkernel(item: MicrokernelItem, layouts: Mapping[str, LayoutItem]) -> Microkernel:
     """The model of a micro-kernel. Raises LanguageError with all that is wrong with it."""
-    found = check_name(item.name)
-    found += repeated([field.name for field in item.fields], "field")
-    fields = {field.name.text: field for field in item.fields}
-    found += lacking("microkernel", item.name, fields, _REQUIRED)
-    shape = check_shape(fields.get("shape"), found)
-    if shape and shape.pop("blocks") > 1:
-        message = "a micro-kernel multiplies one tile: it has no blocks"
-        found.append(Diagnostic("shape", message, fields["shape"].name.span))
+    found: list[Diagnostic] = []
+    fields = check_fields("microkernel", item.name, item.fields, _REQUIRED, found)
+    shape = check_single_shape("a micro-kernel", fields.get("shape"), found)
     instruction = _instruction(item, fields, found)
     features = _features(fields.get("features"), found)
     types = _types(item, instruction, found)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mfmadsl.language.checker import check_chip, lacking, repeated
+from mfmadsl.language.checker import check_chip, check_fields, repeated
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
 from mfmadsl.language.expression import names_in, tabulate
 from mfmadsl.language.llvm import check_read
-from mfmadsl.language.naming import check_name
 from mfmadsl.language.operand import Found
 from mfmadsl.language.syntax import (
     CallField,
@@ -34,10 +33,8 @@ _ISA_NAME = re.compile(r"ds_read_b(\d+)_tr_b(\d+)")
 
 def check_read_item(item: ReadItem) -> Read:
     """The model of a read. Raises LanguageError with all that is wrong with it."""
-    found = check_name(item.name)
-    found += repeated([field.name for field in item.fields], "field")
-    fields = {field.name.text: field for field in item.fields}
-    found += lacking("read", item.name, fields, _REQUIRED)
+    found: list[Diagnostic] = []
+    fields = check_fields("read", item.name, item.fields, _REQUIRED, found)
     chips = _chips(fields.get("chips"))
     wave = wave_of([chip.text for chip in chips])
     shape = _shape(item, fields.get("shape"), wave.lanes, found)
