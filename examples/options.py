@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+
+
+def add_step(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """--step, which chooses among the steps of a ladder."""
+    parser.add_argument(
+        "--step", action="append", choices=names, metavar="STEP",
+        help=f"only this one; may be repeated. Of {', '.join(names)}",
+    )  # fmt: skip
 
 
 def add_files(parser: argparse.ArgumentParser, name: str) -> None:

@@ -16,7 +16,7 @@ from examples.cpu_matmul_exp.measure import Answer, MeasureError, Request, measu
 from examples.cpu_matmul_exp.plot import svg
 from examples.cpu_matmul_exp.tuned import tuned_anew
 from examples.figure import NoPlotError
-from examples.options import add_files
+from examples.options import add_files, add_step
 from mfmadsl.output import OutputError, check_output, write_file
 
 CPUS = len(os.sched_getaffinity(0))
@@ -81,10 +81,7 @@ def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
         "--size", type=parsed_size, default=FULL, metavar="MxKxNxP",
         help=f"A is M x K, B is K x N, C is N x P; {FULL}",
     )  # fmt: skip
-    parser.add_argument(
-        "--step", action="append", choices=names, metavar="STEP",
-        help=f"only this one; may be repeated. Of {', '.join(names)}",
-    )  # fmt: skip
+    add_step(parser, names)
     parser.add_argument(
         "--threads", action="append", type=int, choices=range(1, CPUS + 1), metavar="N",
         help=f"instead of 1 and all of them, {CPUS}; may be repeated",

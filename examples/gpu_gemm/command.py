@@ -19,7 +19,7 @@ from examples.gpu_gemm.plot import svg
 from examples.gpu_gemm.predict import main_loop
 from examples.gpu_gemm.step import Step
 from examples.nvcc import TO_INSTALL, NvccError, find_nvcc
-from examples.options import add_outputs
+from examples.options import add_outputs, add_step
 from examples.product import Size, parsed_size
 from mfmadsl import MfmadslError
 from mfmadsl.model import ARCHITECTURES, product_of
@@ -127,10 +127,7 @@ def _parser(ladder: Sequence[Step]) -> argparse.ArgumentParser:
         "--cuda-arch", default="sm_90", type=_cuda_arch, metavar="sm_NN",
         help="what CUDA source is compiled for, sm_90",
     )  # fmt: skip
-    parser.add_argument(
-        "--step", action="append", choices=names, metavar="STEP",
-        help=f"only this one; may be repeated. Of {', '.join(names)}",
-    )  # fmt: skip
+    add_step(parser, names)
     parser.add_argument(
         "--size", action="append", type=_size, metavar="MxNxK",
         help=f"instead of {CLASSIC} and {FULL}; may be repeated",

@@ -14,7 +14,7 @@ from examples.mfma_gemm.ladder import CHIPS, FULL, NAMES, ladder
 from examples.mfma_gemm.measure import Measured, measure
 from examples.mfma_gemm.plot import svg
 from examples.mfma_gemm.step import Step
-from examples.options import add_outputs
+from examples.options import add_outputs, add_step
 from examples.product import Size, parsed_size
 from mfmadsl import MfmadslError
 from mfmadsl.output import OutputError, check_output, write_file
@@ -117,10 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         "--arch", action="append", choices=CHIPS, metavar="ARCH",
         help=f"only this chip; may be repeated. Of {', '.join(CHIPS)}",
     )  # fmt: skip
-    parser.add_argument(
-        "--step", action="append", choices=NAMES, metavar="STEP",
-        help=f"only this one; may be repeated. Of {', '.join(NAMES)}",
-    )  # fmt: skip
+    add_step(parser, NAMES)
     parser.add_argument(
         "--size", type=_size, metavar="MxNxK",
         help=", ".join(f"{size} on {arch}" for arch, size in FULL.items()) + " if none is given",
