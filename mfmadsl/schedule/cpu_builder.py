@@ -12,20 +12,21 @@ for chunk in T.parallel(...):            rows x columns tiles of C
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
 from tvm.ir import TensorLoad
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
-from tvm.tirx import BufferStore, Expr, IntImm, IterVar, Var
+from tvm.tirx import BufferStore, Expr, IntImm, Var
 
 from mfmadsl.model import Microkernel
 from mfmadsl.schedule.cpu_tiling import CpuTiling
 from mfmadsl.schedule.epilogue import fold_forward, folded_back, reads_plainly
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.memory import number
-from mfmadsl.schedule.nest import SCHEDULED, nest_of, same
+from mfmadsl.schedule.nest import SCHEDULED, same
 from mfmadsl.schedule.normalise import Product
 from mfmadsl.schedule.stage import inline_producers
 from mfmadsl.schedule.tile import init_loop
@@ -50,7 +51,7 @@ class CpuBuilder:
         sch, tiling, main = self.sch, self.tiling, self.product.block
         m, n, k = self._tile
         sch.pad_einsum(main, [1, m * tiling.rows, n * tiling.columns, k])
-        direct = self._reads_a and not self._pads_a and not self.tiling.pack_a
+        direct = self._reads_a and not self._pads_a and not tiling.pack_a
         if direct:
             sch.compute_inline(self.product.a)
         outer, (chunk, row, column, step) = self._cut(main)
@@ -101,34 +102,38 @@ class CpuBuilder:
 
     def _stage_b(self, outer: SBlockRV, chunk: LoopRV) -> SBlockRV:
         """B's panels of a chunk, register after register."""
-        sch, slot = self.sch, self._module.b_slot
-        _, n, depth = self._tile
-        packed: SBlockRV = sch.cache_read(outer, 1, "global")
-        sch.transform_layout(
-            packed, ("write", 0),
-            lambda s, j, k: (s, j // n, k // depth, *slot(k % depth, j % n)),
-        )  # fmt: skip
-        sch.compute_at(packed, chunk, preserve_unit_loops=True)
-        inline_producers(sch, packed)
-        return packed
+        slot = self._module.b_slot
+        packed: SBlockRV = self.sch.cache_read(outer, 1, "global")
+        self._lay_in_panels(packed, self._tile[1], lambda j, k: slot(k, j))
+        return self._staged(packed, chunk)
 
     def _stage_a(self, outer: SBlockRV, row: LoopRV) -> SBlockRV:
         """A's rows of a tile, packed."""
-        sch, slot = self.sch, self._module.a_slot
-        m, _, depth = self._tile
+        sch, m = self.sch, self._tile[0]
         packed: SBlockRV = sch.cache_read(outer, 0, "global")
-        if self._along_k:
-            sch.transform_layout(packed, ("write", 0), lambda s, i, k: (s, i // m, i % m, k))
-            if self.tiling.pack_a:
-                # Rows at the distance that they have in memory would share a few sets of a cache.
-                sch.storage_align(packed, 0, axis=2, factor=64, offset=16)
-        else:
-            sch.transform_layout(
-                packed, ("write", 0),
-                lambda s, i, k: (s, i // m, k // depth, *slot(i % m, k % depth)),
-            )  # fmt: skip
-        sch.compute_at(packed, row, preserve_unit_loops=True)
-        inline_producers(sch, packed)
+        if not self._along_k:
+            self._lay_in_panels(packed, m, self._module.a_slot)
+            return self._staged(packed, row)
+        sch.transform_layout(packed, ("write", 0), lambda s, i, k: (s, i // m, i % m, k))
+        if self.tiling.pack_a:
+            # Rows at the distance that they have in memory would share a few sets of a cache.
+            sch.storage_align(packed, 0, axis=2, factor=64, offset=16)
+        return self._staged(packed, row)
+
+    def _lay_in_panels(
+        self, packed: SBlockRV, width: int, slot: Callable[[Expr, Expr], tuple[Expr, Expr]]
+    ) -> None:
+        """Bring [s, x, k] into panels of so many x: step after step along k, its registers."""
+        depth = self._tile[2]
+        self.sch.transform_layout(
+            packed, ("write", 0),
+            lambda s, x, k: (s, x // width, k // depth, *slot(x % width, k % depth)),
+        )  # fmt: skip
+
+    def _staged(self, packed: SBlockRV, loop: LoopRV) -> SBlockRV:
+        """Make a copy in a loop, with what computes its elements."""
+        self.sch.compute_at(packed, loop, preserve_unit_loops=True)
+        inline_producers(self.sch, packed)
         return packed
 
     @property
@@ -212,11 +217,7 @@ def _fold(sch: Schedule, sums: SBlockRV) -> None:
 
 
 def _element_loops(sch: Schedule, block: SBlockRV) -> None:
-    """Compute the elements of a block by themselves."""
-    nest = nest_of(sch, block)
-    spatial = [axis.iter_type == IterVar.DataPar for axis in nest.block.iter_vars]
-    if not all(spatial):
-        return
+    """Compute the elements of an element-wise block by themselves."""
     *outer, inner = sch.get_loops(block)
     _, lanes = sch.split(inner, [None, _LANES])
     sch.vectorize(lanes)
