@@ -71,6 +71,15 @@ def _access(statement: Stmt) -> Access:
     return Access(statement, tuple(before), tuple(writes))
 
 
+def written_for_cpu(function: PrimFunc, buffer: Buffer) -> bool:
+    """Whether a buffer is the result of a kernel of a CPU, which is scheduled already."""
+    return any(
+        _holds(access.writes, buffer)
+        and any(SCHEDULED in loop.annotations for loop in _found(access.statement, tirx.For))
+        for access in accesses(function)
+    )
+
+
 def check_written_once(function: PrimFunc) -> None:
     """Refuse a function in which blocks cannot change places: each buffer is written, then read."""
     every = accesses(function)

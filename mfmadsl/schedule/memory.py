@@ -14,15 +14,8 @@ from tvm.sym import Analyzer
 from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.schedule.nest import (
-    is_number,
-    loads,
-    nests,
-    scheduled_for_cpu,
-    statements,
-    substitute,
-    writes,
-)
+from mfmadsl.schedule.dataflow import written_for_cpu
+from mfmadsl.schedule.nest import is_number, loads, nests, substitute
 
 Extent: TypeAlias = int | Expr
 """A number, or an expression of TVM where it is known at run time only."""
@@ -108,7 +101,7 @@ def argument_load(function: PrimFunc, load: TensorLoad) -> TensorLoad | None:
     """
     if any(load.source.same_as(parameter) for parameter in function.params):
         return load
-    if any(scheduled_for_cpu(each) and writes(each, load.source) for each in statements(function)):
+    if written_for_cpu(function, load.source):
         return load
     for nest in nests(function):
         if not isinstance(nest.block.body, tirx.BufferStore):

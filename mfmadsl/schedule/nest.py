@@ -230,17 +230,3 @@ def substitute(expression: Node, values: Mapping[Var, Expr]) -> Node:
     """The expression or statement with variables replaced."""
     found = {variable.__chandle__(): value for variable, value in values.items()}
     return tvm_ffi.structural_map(expression, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))
-
-
-def scheduled_for_cpu(statement: Stmt) -> bool:
-    """Whether a statement has a loop that is `SCHEDULED`."""
-    loops: list[For] = []
-    tvm_ffi.structural_walk(statement, (For, loops.append))
-    return any(SCHEDULED in loop.annotations for loop in loops)
-
-
-def writes(statement: Stmt, buffer: Buffer) -> bool:
-    """Whether a statement stores into a buffer itself."""
-    stores: list[tirx.BufferStore] = []
-    tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
-    return any(store.buffer.same_as(buffer) for store in stores)
