@@ -12,13 +12,8 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.model.cpu import cpu
-from mfmadsl.schedule.host_cpu import host_cpu
 from mfmadsl.schedule.workload import product
-
-VNNI = pytest.mark.skipif(
-    "avx512vnni" not in host_cpu().features and "avxvnni" not in host_cpu().features,
-    reason="this CPU has no dot product of bytes",
-)
+from tests.schedule.cpu_gemm.workloads import needs_bytes
 
 
 def workload(extents: tuple[int, int, int], transposed: tuple[bool, bool] = (False, False),
@@ -35,7 +30,7 @@ def whole(shape: tuple[int, ...], seed: int) -> npt.NDArray[Any]:
     return numbers
 
 
-@VNNI
+@needs_bytes
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize(
     "extents", [(1, 1, 1), (3, 1, 5), (64, 64, 64), (65, 33, 17), (7, 130, 259), (130, 5, 4)]
@@ -49,7 +44,7 @@ def test_it_is_exact(extents: tuple[int, int, int], transposed: tuple[bool, bool
     np.testing.assert_array_equal(c, left.astype(np.int64) @ right.astype(np.int64))
 
 
-@VNNI
+@needs_bytes
 def test_batches_have_sums_of_their_own() -> None:
     function, (a_shape, b_shape, c_shape) = workload((9, 40, 21), batch=3)
     kernel = mfmadsl.build_for_cpu(mfmadsl.cpu_gemm_schedule(function, threads=2))
@@ -58,7 +53,7 @@ def test_batches_have_sums_of_their_own() -> None:
     np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
 
 
-@VNNI
+@needs_bytes
 def test_sums_wrap_around_as_those_of_int32_do() -> None:
     """131,072 times 128 times 128 is 2^31."""
     function, _ = workload((1, 2, 131_072))
@@ -70,7 +65,7 @@ def test_sums_wrap_around_as_those_of_int32_do() -> None:
     assert c.tolist() == [[-(2**31), 2**31 - 128 * 128]]
 
 
-@VNNI
+@needs_bytes
 def test_what_follows_is_still_folded_into_the_store() -> None:
     a, b, total = product((20, 33, 40), ("int8", "int8", "int32"), (False, False))
     scaled = te.compute((20, 33), lambda i, j: total[i, j].astype("float32") * 0.5, name="scaled")

@@ -13,7 +13,7 @@ from tvm import s_tir, te, tirx
 import mfmadsl
 from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import ScheduleError
-from tests.schedule.cpu_gemm.workloads import F32, RUN_HERE, Array, positions, tiling_of
+from tests.schedule.cpu_gemm.workloads import F32, Array, needs_bytes, positions, tiling_of
 
 M, N, K = 37, 45, 29
 """No multiple of any tile: each has edges along both sides of C."""
@@ -236,7 +236,7 @@ def test_a_function_that_is_not_there_is_refused_where_it_is_built() -> None:
         mfmadsl.build_for_cpu(schedule)
 
 
-@pytest.mark.skipif("vnni_u8i8_4x32" not in RUN_HERE, reason="this CPU multiplies no bytes")
+@needs_bytes
 @pytest.mark.parametrize("n", [64, 45])
 def test_sums_of_bytes_become_bytes_again(n: int) -> None:
     """Scaled for each column, rounded and clipped, in rows of which no multiple of four."""

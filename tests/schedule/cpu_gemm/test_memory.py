@@ -16,7 +16,7 @@ from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
 from tests.backend.guarded import Array, banded, guarded
 from tests.schedule.cpu_gemm.workloads import (
     HASWELL,
-    RUN_HERE,
+    MULTIPLIES_BYTES,
     Matmul,
     kernel_of,
     known,
@@ -24,7 +24,6 @@ from tests.schedule.cpu_gemm.workloads import (
     tiling_of,
 )
 
-VNNI = any(name.startswith("vnni") for name in RUN_HERE)
 WORKLOADS = {
     "rows": Matmul(13, 37, 19),
     "columns": Matmul(13, 37, 19, rows=(False, False, False)),
@@ -35,7 +34,7 @@ WORKLOADS = {
     "whole tiles": Matmul(24, 64, 32),
     "one element": Matmul(1, 1, 1),
 }
-if VNNI:
+if MULTIPLIES_BYTES:
     WORKLOADS["bytes"] = Matmul(13, 37, 19, "uint8")
     WORKLOADS["bytes, B by columns"] = Matmul(13, 37, 19, "uint8", rows=(True, False, True))
 

@@ -15,6 +15,7 @@ from mfmadsl.model import Cpu
 from mfmadsl.schedule.host_cpu import host_cpu
 from tests.schedule.cpu_gemm.workloads import (
     HASWELL,
+    MULTIPLIES_BYTES,
     RUN_HERE,
     SSE2,
     Matmul,
@@ -22,11 +23,11 @@ from tests.schedule.cpu_gemm.workloads import (
     check,
     drawn,
     kernel_of,
+    needs_bytes,
     tiling_of,
 )
 
-VNNI = any(name.startswith("vnni") for name in RUN_HERE)
-TYPES = ["float32", "float64", *(["uint8"] if VNNI else [])]
+TYPES = ["float32", "float64", *(["uint8"] if MULTIPLIES_BYTES else [])]
 FLAGS = [(a, b, c) for a, b, c in product((True, False), repeat=3)]
 LAYOUTS = {
     "".join(c if f else c.lower() for c, f in zip("ABC", fs, strict=True)): fs for fs in FLAGS
@@ -57,7 +58,8 @@ def test_code_for_a_more_modest_cpu_runs_here_too(dtype: str, layout: str, cpu: 
 
 
 @pytest.mark.parametrize(
-    ("layout", "dtype"), drawn(product(LAYOUTS, [*TYPES, *(["int8"] if VNNI else [])]), 14)
+    ("layout", "dtype"),
+    drawn(product(LAYOUTS, [*TYPES, *(["int8"] if MULTIPLIES_BYTES else [])]), 14),
 )
 def test_each_layout(dtype: str, layout: str) -> None:
     """Of int8 times uint8 the instruction multiplies the second by the first."""
@@ -141,7 +143,7 @@ def test_any_product_as_it_is_cut_by_default(
     check(Matmul(*extents, dtype, rows), cpu=cpu, threads=threads)
 
 
-@pytest.mark.skipif(not VNNI, reason="this CPU multiplies no bytes")
+@needs_bytes
 def test_the_largest_sums_of_bytes_do_not_saturate() -> None:
     """All bytes as large as they can be, and of one sign, for each sign of B."""
     workload = Matmul(9, 33, 515, "uint8")

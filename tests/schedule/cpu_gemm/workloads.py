@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from tvm import te
 from tvm.tirx import PrimFunc
 
@@ -32,6 +33,14 @@ OTHER = {"float32": "float32", "float64": "float64", "uint8": "int8", "int8": "u
 HASWELL, SSE2 = cpu_named("haswell"), cpu_named("x86-64")
 RUN_HERE = [each.name for each in microkernels().values() if not host_cpu().missing(each.features)]
 """The micro-kernels of the library that this CPU has the instructions of."""
+
+
+MULTIPLIES_BYTES = any(name.startswith(("vnni", "avxvnni")) for name in RUN_HERE)
+needs_bytes = pytest.mark.skipif(
+    not MULTIPLIES_BYTES,
+    reason="this CPU has no dot product of bytes (VNNI), and to run one would end the process; "
+    "tests/codegen/test_microkernel.py builds and reads the code of each on any CPU",
+)
 
 
 def known(*names: str) -> str:
