@@ -28,6 +28,7 @@ from tests.schedule.cpu_gemm.workloads import (
 )
 
 TYPES = ["float32", "float64", *(["uint8"] if MULTIPLIES_BYTES else [])]
+FIRST_TYPES = [*TYPES, *(["int8"] if MULTIPLIES_BYTES else [])]
 FLAGS = [(a, b, c) for a, b, c in product((True, False), repeat=3)]
 LAYOUTS = {
     "".join(c if f else c.lower() for c, f in zip("ABC", fs, strict=True)): fs for fs in FLAGS
