@@ -21,11 +21,13 @@ from mfmadsl.language import microkernels
 from mfmadsl.model import Microkernel
 from mfmadsl.schedule import load_intrinsic
 from mfmadsl.schedule.host_cpu import host_cpu
+from tests.cases import drawn
 from tests.codegen.tiled_product import assembly, built, built_for, computed, loops, stores
 from tests.language.microkernels import DOT, FMA, described, replaced
 
 KERNELS = microkernels()
 EVERY = pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda m: m.name)
+SOME = pytest.mark.parametrize("kernel", drawn(KERNELS.values(), 24), ids=lambda m: m.name)
 MNEMONICS = {"f32": "ps", "f64": "pd"}
 
 
@@ -58,7 +60,7 @@ def test_the_maps_in_the_text_are_those_of_the_layouts(kernel: Microkernel) -> N
             assert index_map(3 * rows + row, 5 * columns + column) == (*tiles, *place)
 
 
-@EVERY
+@SOME
 def test_llvm_emits_the_instruction_for_a_cpu_with_these_features(kernel: Microkernel) -> None:
     register = {128: "xmm", 256: "ymm", 512: "tmm" if kernel.tiles else "zmm"}[kernel.bits]
     lines = [x for x in assembly(built(kernel.name)).splitlines() if mnemonic(kernel) in x]
@@ -75,7 +77,7 @@ def test_this_cpu_computes_the_product(kernel: Microkernel) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", [m for m in KERNELS.values() if not m.tiles], ids=lambda m: m.name
+    "kernel", drawn([m for m in KERNELS.values() if not m.tiles], 24), ids=lambda m: m.name
 )
 def test_the_sums_stay_in_registers(kernel: Microkernel) -> None:
     """The loop along k loads, broadcasts and multiplies, and stores nothing: also where the sums

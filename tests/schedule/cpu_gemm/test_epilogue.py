@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tvm import s_tir, te, tirx
 import mfmadsl
 from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import ScheduleError
+from tests.cases import drawn
 from tests.schedule.cpu_gemm.workloads import F32, Array, needs_bytes, positions, tiling_of
 
 M, N, K = 37, 45, 29
@@ -185,8 +187,7 @@ BIASED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Array, Array], Arra
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tiling", ["default", "threads"])
-@pytest.mark.parametrize("name", BIASED)
+@pytest.mark.parametrize(("name", "tiling"), drawn(product(BIASED, ["default", "threads"]), 8))
 def test_blocks_after_a_bias(name: str, tiling: str) -> None:
     stage, expected = BIASED[name]
 
@@ -294,8 +295,7 @@ OF_A: dict[str, tuple[Stage, tuple[int, int], Callable[[Array], Array]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tiling", TILINGS)
-@pytest.mark.parametrize("name", OF_A)
+@pytest.mark.parametrize(("name", "tiling"), drawn(product(OF_A, TILINGS), 10))
 def test_the_first_factor_is_computed(name: str, tiling: str) -> None:
     function, shape, expected = OF_A[name]
     a = values(shape, "float32")

@@ -13,6 +13,7 @@ from mfmadsl import CpuTiling
 from mfmadsl.language import microkernels
 from mfmadsl.model import Cpu
 from mfmadsl.schedule.host_cpu import host_cpu
+from tests.cases import drawn
 from tests.schedule.cpu_gemm.workloads import (
     HASWELL,
     MULTIPLIES_BYTES,
@@ -21,7 +22,6 @@ from tests.schedule.cpu_gemm.workloads import (
     Matmul,
     around,
     check,
-    drawn,
     kernel_of,
     needs_bytes,
     tiling_of,
@@ -44,14 +44,15 @@ def test_a_position_names_itself() -> None:
             assert len(np.unique(each, axis=1).T) == each.shape[1]
 
 
-@pytest.mark.parametrize(("name", "by"), drawn(product(RUN_HERE, (-1, 1)), 32))
+@pytest.mark.parametrize(("name", "by"), drawn(product(RUN_HERE, (-1, 1)), 16))
 def test_each_microkernel_that_this_cpu_runs(name: str, by: int) -> None:
     check(around(Matmul(1, 1, 1), name, by), name, threads=2)
 
 
-@pytest.mark.parametrize("cpu", [HASWELL, SSE2], ids=lambda cpu: cpu.name)
-@pytest.mark.parametrize("layout", ["ABC", "abc", "aBC", "Abc"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("cpu", "layout", "dtype"),
+    drawn(product([HASWELL, SSE2], ["ABC", "abc", "aBC", "Abc"], ["float32", "float64"]), 6),
+)
 def test_code_for_a_more_modest_cpu_runs_here_too(dtype: str, layout: str, cpu: Cpu) -> None:
     kernel = check(Matmul(29, 43, 31, dtype, LAYOUTS[layout]), cpu=cpu)
     assert "zmm" not in kernel.assembly
@@ -60,7 +61,7 @@ def test_code_for_a_more_modest_cpu_runs_here_too(dtype: str, layout: str, cpu: 
 
 @pytest.mark.parametrize(
     ("layout", "dtype"),
-    drawn(product(LAYOUTS, [*TYPES, *(["int8"] if MULTIPLIES_BYTES else [])]), 14),
+    drawn(product(LAYOUTS, [*TYPES, *(["int8"] if MULTIPLIES_BYTES else [])]), 8),
 )
 def test_each_layout(dtype: str, layout: str) -> None:
     """Of int8 times uint8 the instruction multiplies the second by the first."""
@@ -85,9 +86,15 @@ def test_shapes(shape: tuple[int, int, int], dtype: str) -> None:
     check(Matmul(*shape, dtype))
 
 
-@pytest.mark.parametrize("layout", ["ABC", "abC", "aBc"])
-@pytest.mark.parametrize("shape", [(1, 47, 32), (47, 1, 32), (17, 19, 1)])
-@pytest.mark.parametrize("dtype", [TYPES[0], TYPES[-1]])
+@pytest.mark.parametrize(
+    ("layout", "shape", "dtype"),
+    drawn(
+        product(
+            ["ABC", "abC", "aBc"], [(1, 47, 32), (47, 1, 32), (17, 19, 1)], [TYPES[0], TYPES[-1]]
+        ),
+        8,
+    ),
+)
 def test_an_extent_of_one_in_each_layout(
     dtype: str, shape: tuple[int, int, int], layout: str
 ) -> None:
@@ -100,9 +107,18 @@ def test_threads_get_what_one_gets(batches: int, threads: int) -> None:
     check(Matmul(130, 200, 33, batches=batches), threads=threads)
 
 
-@pytest.mark.parametrize("pack_a", [True, False])
-@pytest.mark.parametrize("parallel", [True, False])
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 2), (2, 5), (40, 40)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "parallel", "pack_a"),
+    drawn(
+        [
+            (*chunk, parallel, pack_a)
+            for chunk in [(1, 1), (3, 2), (2, 5), (40, 40)]
+            for parallel in (True, False)
+            for pack_a in (True, False)
+        ],
+        8,
+    ),
+)
 def test_tilings_that_divide_nothing(rows: int, columns: int, parallel: bool, pack_a: bool) -> None:
     name = "avx2_f32_4x8" if "avx2_f32_4x8" in RUN_HERE else "sse2_f32_4x8"
     tiling = tiling_of(name, rows, columns, parallel=parallel, pack_a=pack_a)

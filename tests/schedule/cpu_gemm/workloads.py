@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +19,6 @@ from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule.host_cpu import host_cpu
 
 Array = npt.NDArray[Any]
-Case = TypeVar("Case")
-
-ALL = os.environ.get("MFMADSL_TESTS") == "all"
-SEED = int(os.environ["MFMADSL_SEED"])
-
 SUMS = {"float32": "float32", "float64": "float64", "uint8": "int32", "int8": "int32"}
 OTHER = {"float32": "float32", "float64": "float64", "uint8": "int8", "int8": "uint8"}
 
@@ -50,12 +42,6 @@ def known(*names: str) -> str:
 
 F32 = known("avx512_f32_4x32", "avx2_f32_6x16", "sse2_f32_6x8")
 """A micro-kernel of float32, for tests that want any."""
-
-
-def drawn(cases: Iterable[Case], count: int) -> list[Case]:
-    """So many of the cases, others in each run; `make test-all` has all of them."""
-    every = list(cases)
-    return every if ALL or len(every) <= count else random.Random(SEED).sample(every, count)
 
 
 @dataclass(frozen=True)
