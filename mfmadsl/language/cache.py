@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mfmadsl.cache_folder import cache_folder, only_ours
 from mfmadsl.output import OutputError, write_file
 
 _KEPT = 8  # older caches than these are removed
@@ -31,14 +32,6 @@ def cached(kind: str, sources: Sequence[Path], make: Callable[[], Value]) -> Val
     return found
 
 
-def cache_folder() -> Path:
-    """Where the XDG specification wants it; MFMADSL_CACHE names another."""
-    if own := os.environ.get("MFMADSL_CACHE"):
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "mfmadsl"
-
-
 def _digest(sources: Sequence[Path]) -> str:
     """A digest of the texts, of the code that reads them, and of the Python that pickles."""
     package = Path(__file__).parent.parent
@@ -54,8 +47,7 @@ def _read(path: Path) -> Any:
     """A pickle can run code when it is read: only files that nobody else could write are."""
     try:
         with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            if not only_ours(os.fstat(file.fileno())):
                 return None
             return pickle.load(file)
     except Exception:  # whatever is wrong with it: it is made anew

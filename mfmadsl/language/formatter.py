@@ -186,8 +186,9 @@ def _cells(words: list[str], rule: bool, operand: bool) -> list[str]:
     """The columns of a line: the keyword, and what follows it; an operand's place apart."""
     if rule:
         return [words[0], "=", _spaced(words[2:])]
-    if operand:
-        at = max(i for i, word in enumerate(words) if word in ("at", "in"))
+    placed = [i for i, word in enumerate(words) if word in ("at", "in")]
+    if operand and placed:
+        at = placed[-1]
         last = len(words) - (words[-1] == "broadcast")
         place = [_spaced(words[at + 1 : last]), *words[last:]]
         return [words[0], _spaced(words[1:at]), words[at], _INDENT.join(place)]
