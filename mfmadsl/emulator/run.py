@@ -14,7 +14,13 @@ import numpy.typing as npt
 from mfmadsl.argument import check_integer, described, three_extents
 from mfmadsl.emulator.instructions.matrix import is_modelled
 from mfmadsl.emulator.instructions.table import compile_instruction
-from mfmadsl.emulator.machine.launch import Launch, check_extents, load_arguments, start_waves
+from mfmadsl.emulator.machine.launch import (
+    Launch,
+    Loaded,
+    check_extents,
+    load_arguments,
+    start_waves,
+)
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
 from mfmadsl.emulator.machine.watch import Watcher
@@ -217,6 +223,21 @@ def run_launch(
     With `kept` the caller's arrays stay as they are.
     """
     check_budget(budget)
+    loaded = load_arguments(launch, args, kept)
+    run = run_loaded(launch, loaded, budget, watcher, groups, progress)
+    loaded.bring_back()
+    return run
+
+
+def run_loaded(
+    launch: Launch,
+    loaded: Loaded,
+    budget: int = BUDGET,
+    watcher: Watcher | None = None,
+    groups: npt.NDArray[np.int64] | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """As `run_launch`, on memory that has the arguments already."""
     if groups is None:
         if launch.groups > MOST_GROUPS:
             raise ArgumentError(
@@ -224,7 +245,6 @@ def run_launch(
                 "take a smaller problem"
             )
         groups = np.arange(launch.groups)
-    loaded = load_arguments(launch, args, kept)
     compile_one = partial(compile_instruction, machine=machine_of(launch.program, launch.trusted))
     scheduler = Scheduler(launch.program, budget, compile_one)
     done = 0
@@ -237,7 +257,6 @@ def run_launch(
             watch = None if watcher is None else watcher.starts(waves, scalars)
             waves.watch = watch
             scheduler.run(waves, watch)
-    loaded.bring_back()
     counts, arch = scheduler.counts(), launch.program.arch
     described = {name for intrinsic in launch.trusted for name in intrinsic.mnemonics}
     return Run(

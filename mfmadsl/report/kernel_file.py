@@ -1,4 +1,5 @@
-"""Kernels in files: assembly text, or the JSON that describes one, with their arguments."""
+"""Kernels in files: assembly text, code objects, or the JSON that describes one, with their
+arguments."""
 
 from __future__ import annotations
 
@@ -100,19 +101,22 @@ def read_kernel(
     grid: Sequence[int] | None = None,
     block: Sequence[int] | None = None,
     lds_bytes: int | None = None,
+    arch: str | None = None,
 ) -> StoredKernel:
-    """Read assembly text, or JSON as `mfmadsl gemm --emit json` writes it, beside its assembly.
+    """Read assembly text, a code object, or JSON as `mfmadsl gemm --emit json` writes it, beside
+    its assembly.
 
-    What is given here goes before what assembly text says. JSON says all of it. Raises
-    KernelFileError.
+    What is given here goes before what assembly text says; `arch` is the chip, where a bundle of
+    code objects has several. JSON says all of it. Raises KernelFileError.
     """
-    text = _read(path)
+    content = _content(path)
     if path.suffix == ".json":
-        asked = {"symbol": symbol, "grid": grid, "block": block, "lds": lds_bytes}
+        asked = {"symbol": symbol, "arch": arch, "grid": grid, "block": block, "lds": lds_bytes}
         given = [f"--{name}" for name, value in asked.items() if value is not None]
         if given:
             raise KernelFileError(f"{path}: says by itself what {', '.join(given)} would say")
-        return _described(path, text)
+        return _described(path, _decoded(path, content))
+    text = _assembly(path, content, symbol, arch)
     program = _program(path, text, symbol)
     block = block or program.workgroup_size
     if grid is None or block is None:
@@ -134,7 +138,26 @@ def _program(path: Path, text: str, symbol: str | None) -> Program:
         raise KernelFileError(f"{path}: {error}") from None
 
 
-def _read(path: Path) -> str:
+def _assembly(path: Path, content: bytes, symbol: str | None, arch: str | None) -> str:
+    """Assembly text, or that of a code object's kernel."""
+    from mfmadsl.emulator.code_object import CodeObjectError, is_code_object, read_code_object
+
+    if not is_code_object(content):
+        if arch is not None:
+            raise KernelFileError(f"{path}: says by itself what --arch would say")
+        return _decoded(path, content)
+    try:
+        code_object = read_code_object(content, arch)
+        names = list(code_object.kernels)
+        if symbol is None and len(names) != 1:
+            holds = f"several kernels, name one with --symbol: {', '.join(names)}"
+            raise KernelFileError(f"{path}: holds {holds if names else 'no kernel'}")
+        return code_object.assembly(symbol or names[0])
+    except CodeObjectError as error:
+        raise KernelFileError(f"{path}: {error}") from None
+
+
+def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)  # a device may never end
@@ -143,10 +166,14 @@ def _read(path: Path) -> str:
     if len(content) > _LARGEST_FILE:
         limit = f"{_LARGEST_FILE >> 20} MiB"
         raise KernelFileError(f"{path}: is larger than {limit}, so it is no kernel")
+    return content
+
+
+def _decoded(path: Path, content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise KernelFileError(f"{path}: is no text") from None
+        raise KernelFileError(f"{path}: is no text, and no code object") from None
 
 
 def _described(path: Path, text: str) -> StoredKernel:
@@ -212,4 +239,5 @@ def _beside(path: Path, files: Sequence[Path]) -> str:
     if not files:
         raise KernelFileError(f"{path}: names no assembly: write it with --emit asm --emit json")
     beside = path.parent / files[0].name
-    return _read(beside if beside.exists() else files[0])
+    found = beside if beside.exists() else files[0]
+    return _decoded(found, _content(found))

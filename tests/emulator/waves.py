@@ -52,7 +52,7 @@ def kernel(code: str, arguments: int = 1, lds: int = 0) -> str:
 
 def wave(count: int = 1, lds: int = 256) -> Waves:
     """Waves of one workgroup."""
-    memory = GlobalMemory([("data", np.zeros(4096, np.uint8))])
+    memory = GlobalMemory.of_arrays([("data", np.zeros(4096, np.uint8))])
     waves = new_waves(
         count,
         64,

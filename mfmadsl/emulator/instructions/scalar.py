@@ -21,7 +21,7 @@ from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compi
 from mfmadsl.emulator.instructions.row import Row
 from mfmadsl.emulator.machine.bits import Array, Compute
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
+from mfmadsl.emulator.machine.operation import ALL_BITS, Operation, Read, reads_of
 from mfmadsl.emulator.machine.wave import EXEC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
@@ -274,6 +274,22 @@ def _check(operand: Operand, kind: str) -> None:
         check_source(operand, kind, "s")
 
 
+def _field_reads(source: Operand, control: Operand, reads: tuple[Read, ...]) -> tuple[Read, ...]:
+    """Of a field whose place is a constant only its bits count: LLVM extends 16 bits of a pair of
+    which nobody has written the second."""
+    if not isinstance(source, Register) or not isinstance(control, Literal):
+        return reads
+    place = control.bits(32, floating=False)
+    offset, width = place & (32 * source.count - 1), place >> 16 & 127
+    field = ((1 << width) - 1 << offset) & ((1 << 32 * source.count) - 1)
+    words = [field >> 32 * word & ALL_BITS for word in range(source.count)]
+    return tuple(
+        Read(Register(source.bank, source.index + word, 1), bits)
+        for word, bits in enumerate(words)
+        if bits
+    )
+
+
 def _plain(instruction: Instruction, row: Row) -> Operation:
     first, *operands = instruction.taking(1 + len(row.kinds) - row.accumulates)
     target = check_target(first, row.result_words, "s")
@@ -297,6 +313,8 @@ def _plain(instruction: Instruction, row: Row) -> Operation:
 
     moved = bool(row.moves)
     reads = tuple(Read(o, moved=moved) for o, _ in typed if isinstance(o, Register))
+    if row.compute is _field:
+        reads = _field_reads(operands[0], operands[1], reads)
     return Operation(execute, row.unit, reads, (target,), flow=flow if moved else None)
 
 

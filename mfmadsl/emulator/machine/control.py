@@ -22,6 +22,7 @@ NO_EFFECT = frozenset(
         "s_dcache_wb_vol",
         "buffer_wbl2",
         "buffer_inv",
+        "buffer_invl2",
         "buffer_wbinvl1",
         "buffer_wbinvl1_vol",
         "s_ttracedata",

@@ -5,7 +5,7 @@ Source: LLVM's "User Guide for AMDGPU Backend", section "Initial Kernel Executio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -96,13 +96,17 @@ class Loaded:
     memory: GlobalMemory
     arguments: Segment
     dispatch_packet: Segment
-    arrays: tuple[tuple[npt.NDArray[Any], Segment], ...]
+    arrays: tuple[tuple[npt.NDArray[Any], Segment], ...] = ()
 
     def bring_back(self) -> None:
         """Change the caller's arrays as the kernel has."""
         for array, segment in self.arrays:
             content = self.memory.content(segment)
             array[...] = content.view(array.dtype).reshape(array.shape)
+
+
+Load = Callable[[], Loaded]
+"""Gives the memory of a launch, which a run may change."""
 
 
 def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> Loaded:
@@ -129,17 +133,20 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     ]
     size = max((a.offset + a.size for a in program.arguments), default=16)
     size = -(-size // _KERNARG_ALIGNMENT) * _KERNARG_ALIGNMENT
-    memory = GlobalMemory(
-        [("kernel arguments", np.zeros(size, np.uint8)), ("dispatch packet", _packet(launch)),
-         *contents],
+    memory = GlobalMemory.of_arrays(
+        [
+            ("kernel arguments", np.zeros(size, np.uint8)),
+            ("dispatch packet", dispatch_packet(launch)),
+            *contents,
+        ],
         {} if kept else dict(zip(names, protections(args, taken, names), strict=True)),
-    )  # fmt: skip
+    )
     block, packet, *segments = memory.segments
     values = [
         content if a.kind == "by_value" else _pointer(value, segment)
         for value, a, segment, (_, content) in zip(args, taken, segments, contents, strict=True)
     ]
-    placed = [*zip(taken, values, strict=True), *_hidden(launch)]
+    placed = [*zip(taken, values, strict=True), *hidden_arguments(launch)]
     for argument, value in placed:
         if argument.size != len(value):
             raise ArgumentError(
@@ -161,7 +168,7 @@ def _pointer(value: Any, segment: Segment) -> npt.NDArray[np.uint8]:
     return np.array([0 if value is None else segment.address], np.uint64).view(np.uint8)
 
 
-def _packet(launch: Launch) -> npt.NDArray[np.uint8]:
+def dispatch_packet(launch: Launch) -> npt.NDArray[np.uint8]:
     """The dispatch packet (HSA runtime specification, section 2.9.6), as far as kernels read it."""
     packet = np.zeros(64, np.uint8)
     packet[4:10] = np.array(launch.block, np.uint16).view(np.uint8)
@@ -170,7 +177,7 @@ def _packet(launch: Launch) -> npt.NDArray[np.uint8]:
     return packet
 
 
-def _hidden(launch: Launch) -> list[tuple[KernelArgument, npt.NDArray[np.uint8]]]:
+def hidden_arguments(launch: Launch) -> list[tuple[KernelArgument, npt.NDArray[np.uint8]]]:
     """The launch, for kernels that ask for it in hidden arguments; what else they ask is 0."""
     known = {"hidden_dynamic_lds_size": launch.lds_bytes, "hidden_grid_dims": 3}
     for axis, groups, threads in zip("xyz", launch.grid, launch.block, strict=True):

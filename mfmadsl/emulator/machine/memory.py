@@ -36,12 +36,17 @@ class Segment:
     size: int
 
 
+def zeros(size: int) -> Bytes:
+    """So many bytes and up to 15 more, as a `ByteStore` holds them."""
+    return np.zeros(-(-size // 16) * 16, np.uint8)
+
+
 class ByteStore:
     """Bytes that lanes load from and store to."""
 
-    def __init__(self, size: int) -> None:
-        padded = -(-size // 16) * 16
-        self._bytes: Bytes = np.zeros(padded, dtype=np.uint8)
+    def __init__(self, content: Bytes) -> None:
+        """`content` is the memory itself; its size is a multiple of 16."""
+        self._bytes = content
         self._halves = self._bytes.view(np.uint16)
         self._words = self._bytes.view(np.uint32)
 
@@ -98,29 +103,47 @@ class ByteStore:
 
 
 class GlobalMemory(ByteStore):
-    """The segments of one launch in one address space, with guards between them.
+    """Segments in one address space, in the order of their addresses, with guards between them.
 
-    `protected` says of segments, by their names, why they must not be written.
+    `content` begins at `first_address`. `protected` says of segments, by their names, why they must
+    not be written. What lies further than `reach` behind the end of one is `elsewhere`.
     """
 
     def __init__(
         self,
-        arrays: Sequence[tuple[str, npt.NDArray[np.uint8]]],
+        content: Bytes,
+        first_address: int,
+        segments: Sequence[Segment],
         protected: Mapping[str, str] | None = None,
+        elsewhere: str = "far from every argument",
+        reach: int = 1 << 32,
     ) -> None:
-        self.segments: list[Segment] = []
-        offset = _GUARD
-        for name, content in arrays:
-            self.segments.append(Segment(name, _FIRST_ADDRESS + offset, content.size))
-            offset += -(-content.size // _GUARD) * _GUARD + _GUARD
-        super().__init__(offset)
-        for segment, (_, content) in zip(self.segments, arrays, strict=True):
-            self.content(segment)[:] = content
+        super().__init__(content)
+        self._elsewhere, self._reach = elsewhere, reach
+        self.segments = tuple(segments)
+        self._first_address = first_address
+        self._starts = np.array([s.address for s in segments], np.int64)
+        self._ends = np.array([s.address + s.size for s in segments], np.int64)
         self._protected = [
             (segment, reason)
-            for segment in self.segments
+            for segment in segments
             if (reason := (protected or {}).get(segment.name))
         ]
+
+    @classmethod
+    def of_arrays(
+        cls, arrays: Sequence[tuple[str, Bytes]], protected: Mapping[str, str] | None = None
+    ) -> GlobalMemory:
+        """Copies of the arrays, a segment each."""
+        segments = []
+        offset = _GUARD
+        for name, content in arrays:
+            segments.append(Segment(name, _FIRST_ADDRESS + offset, content.size))
+            offset += -(-content.size // _GUARD) * _GUARD + _GUARD
+        memory = cls(zeros(offset), _FIRST_ADDRESS, segments, protected)
+        for segment, (_, content) in zip(segments, arrays, strict=True):
+            memory.content(segment)[:] = content
+        return memory
 
     def store_words(self, offsets: Addresses, values: Words) -> None:
         if self._protected:
@@ -145,11 +168,11 @@ class GlobalMemory(ByteStore):
         return self._bytes[start : start + segment.size]
 
     def offset_of(self, segment: Segment) -> int:
-        return segment.address - _FIRST_ADDRESS
+        return segment.address - self._first_address
 
     def describe(self, offset: int) -> str:
         """Where an offset in this memory lies."""
-        return self._describe(offset + _FIRST_ADDRESS)
+        return self._describe(offset + self._first_address)
 
     def offsets(
         self, addresses: npt.NDArray[np.uint64], width: int, alignment: int = 1
@@ -161,25 +184,28 @@ class GlobalMemory(ByteStore):
         signed = addresses.astype(np.int64)
         if not signed.size:
             return signed
-        low, high = int(signed.min()), int(signed.max()) + width
-        if not any(s.address <= low and high <= s.address + s.size for s in self.segments):
+        place = self._segment_of(int(signed.min()))
+        if place < 0 or int(signed.max()) + width > self._ends[place]:
             self._check_each(signed, width)
-        return _aligned(signed - _FIRST_ADDRESS, alignment)
+        return _aligned(signed - self._first_address, alignment)
+
+    def _segment_of(self, address: int) -> int:
+        """The last segment that begins at an address or before it; -1 if none does."""
+        return int(self._starts.searchsorted(address, "right")) - 1
 
     def _check_each(self, addresses: Addresses, width: int) -> None:
-        inside = np.zeros(addresses.shape, dtype=bool)
-        for s in self.segments:
-            inside |= (addresses >= s.address) & (addresses + width <= s.address + s.size)
+        places = self._starts.searchsorted(addresses, "right") - 1
+        inside = (places >= 0) & (addresses + width <= self._ends[places])
         if not inside.all():
             address = int(addresses[~inside][0])
             message = f"{width} bytes at {address:#x}, {self._describe(address)}"
             raise AccessError("out-of-bounds", message, ~inside)
 
     def _describe(self, address: int) -> str:
-        before = [s for s in self.segments if s.address <= address]
-        if not before or address - before[-1].address > 1 << 32:
-            return "far from every argument"
-        nearest = before[-1]
+        place = self._segment_of(address)
+        if place < 0 or address - self._ends[place] > self._reach:
+            return self._elsewhere
+        nearest = self.segments[place]
         offset = address - nearest.address
         return f"offset {offset} of `{nearest.name}`, which has {nearest.size} bytes"
 
@@ -193,7 +219,7 @@ class OwnedMemory(ByteStore):
     def __init__(self, name: str, owners: int, size: int) -> None:
         self.size, self.name, self.owners = size, name, owners
         self.stride = -(-size // 16) * 16
-        super().__init__(owners * self.stride)
+        super().__init__(zeros(owners * self.stride))
 
     def offsets(
         self, addresses: Words, owners: npt.NDArray[np.int64], width: int, alignment: int

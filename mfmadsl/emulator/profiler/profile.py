@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mfmadsl.argument import check_flag, check_integer, described
-from mfmadsl.emulator.machine.launch import Launch
+from mfmadsl.emulator.machine.launch import Launch, Load, load_arguments
 from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
@@ -19,7 +19,7 @@ from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, Traffic
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.profiler.work import simulate_some, work_of_launch
-from mfmadsl.emulator.request import check_progress
+from mfmadsl.emulator.request import check_budget, check_progress
 from mfmadsl.emulator.run import (
     BUDGET,
     Dimensions,
@@ -27,7 +27,7 @@ from mfmadsl.emulator.run import (
     Runnable,
     launch_of,
     launches_of,
-    run_launch,
+    run_loaded,
 )
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.registers import (
@@ -146,20 +146,27 @@ def profile(
         raise ArgumentError(
             f"launch: is a number from 0 to {len(started) - 1}, not {described(launch)}"
         )
-    found = [
-        _profile(
-            launch_of(one, grid, block, lds_bytes), args, budget, full, (number, len(started)),
-            product, progress,
+    found = []
+    for number, (one, values) in enumerate(started):
+        starting = launch_of(one, grid, block, lds_bytes)
+        load = partial(load_arguments, starting, values, True)
+        found.append(
+            profile_launch(starting, load, budget, full, (number, len(started)), product, progress)
         )
-        for number, (one, args) in enumerate(started)
-    ]  # fmt: skip
     return replace(found[launch], on_chip=together([each.on_chip for each in found]))
 
 
-def _profile(
-    launch: Launch, args: Sequence[Any], budget: int, full: bool, number: tuple[int, int],
-    product: str | None, progress: Progress | None,
-) -> Profile:  # fmt: skip
+def profile_launch(
+    launch: Launch,
+    load: Load,
+    budget: int = BUDGET,
+    full: bool = False,
+    number: tuple[int, int] = (0, 1),
+    product: str | None = None,
+    progress: Progress | None = None,
+) -> Profile:
+    """As `profile`, of a launch whose memory `load` gives, afresh each time."""
+    check_budget(budget)
     program = launch.program
     chip = chip_of(program.arch)
     sold = product_of(chip.name, product)
@@ -172,7 +179,7 @@ def _profile(
     stride = chip.compute_units if (count - 1) * chip.compute_units < launch.groups else 1
     groups = np.arange(count) * stride
     recorder = Recorder(chip)
-    run_launch(launch, args, budget, recorder, groups, True, progress)
+    run_loaded(launch, load(), budget, recorder, groups, progress)
     instructions, operations = program.instructions, recorder.operations
     waves = len(recorder.traces)
     executed = [0] * len(instructions)
@@ -194,7 +201,7 @@ def _profile(
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
-    work = work_of_launch(launch, args, sold, recorder, timing, loop_end, budget)
+    work = work_of_launch(launch, load, sold, recorder, timing, loop_end, budget)
     simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,

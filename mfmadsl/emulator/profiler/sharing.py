@@ -19,7 +19,7 @@ import numpy.typing as npt
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
-from mfmadsl.emulator.machine.launch import Launch, load_arguments, start_waves
+from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
@@ -58,7 +58,7 @@ class FirstSteps:
 
 def first_steps(
     launch: Launch,
-    args: Sequence[Any],
+    load: Load,
     groups: int,
     profiled: Sequence[int],
     dies: int,
@@ -71,7 +71,7 @@ def first_steps(
     Workgroups go to the dies in turn. `loop_end` is the place of the branch that ends the main
     loop; without it the workgroups run to their ends.
     """
-    loaded = load_arguments(launch, args, kept=True)
+    loaded = load()
     machine = machine_of(launch.program, launch.trusted)
     starts = [loaded.memory.offset_of(segment) for segment in loaded.memory.segments]
     lines = _Lines(line_bytes, loop_end, np.array(starts), groups)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 from mfmadsl.emulator.instructions.matrix import work_of
-from mfmadsl.emulator.machine.launch import Launch
+from mfmadsl.emulator.machine.launch import Launch, Load
 from mfmadsl.emulator.profiler.chip import Work
 from mfmadsl.emulator.profiler.occupancy import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
@@ -29,7 +27,7 @@ def simulate_some(
 
 
 def work_of_launch(
-    launch: Launch, args: Sequence[Any], product: Product, recorder: Recorder,
+    launch: Launch, load: Load, product: Product, recorder: Recorder,
     timing: Timing, loop_end: int | None, budget: int,
 ) -> Work:  # fmt: skip
     """What of a launch counts on the whole chip."""
@@ -39,7 +37,7 @@ def work_of_launch(
     recorded = len(profiled)  # as many as a compute unit has at once
     first_round = min(launch.groups, product.compute_units * recorded)
     seen = first_steps(
-        launch, args, first_round, profiled, product.dies, chip.line_bytes,
+        launch, load, first_round, profiled, product.dies, chip.line_bytes,
         loop_end, budget,
     )  # fmt: skip
     read = stored = 0.0

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.machine.bits import Array, Mask, words_of
-from mfmadsl.emulator.machine.memory import Addresses, ByteStore, GlobalMemory, Segment
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore, GlobalMemory, Segment, zeros
 from mfmadsl.emulator.machine.operation import ALL_BITS, Operation, Read
 from mfmadsl.emulator.machine.transfer import read
 from mfmadsl.emulator.machine.wave import LANES, Waves
@@ -221,7 +221,7 @@ class Undefined:
 
 def unwritten(memory: GlobalMemory, segments: Iterable[Segment]) -> ByteStore:
     """The shadow of global memory in which nobody has written to some segments."""
-    shadow = ByteStore(memory.size_in_bytes)
+    shadow = ByteStore(zeros(memory.size_in_bytes))
     for segment in segments:
         first = memory.offset_of(segment)
         shadow.fill(first, first + segment.size, 0xFF)
@@ -230,7 +230,7 @@ def unwritten(memory: GlobalMemory, segments: Iterable[Segment]) -> ByteStore:
 
 def _undefined(store: ByteStore) -> ByteStore:
     """The shadow of memory that nobody has written to."""
-    shadow = ByteStore(store.size_in_bytes)
+    shadow = ByteStore(zeros(store.size_in_bytes))
     shadow.fill(0, None, 0xFF)
     return shadow
 

@@ -100,6 +100,8 @@ class Literal:
         value = int(self.text, 0)
         if width == 64 and not floating and value >> 63 == 1:  # all 64 bits of a negative number
             value -= 1 << 64
+        if width == 16 and value >> 15 == 0x1FFFF:  # LLVM stores a negative one in all 32 bits
+            value -= 1 << 32
         stored = min(width, 32)
         if not -(1 << (stored - 1)) <= value < 1 << stored:
             raise OperandError(f"the constant {self.text} has more than {stored} bits")

@@ -7,10 +7,12 @@ them for products of tiles of 192 x 256, whose workgroups go over C in some orde
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
+from mfmadsl.emulator.machine.launch import load_arguments
 from mfmadsl.emulator.profiler.sharing import FirstSteps, first_steps
 from mfmadsl.emulator.run import BUDGET, launch_of
 from tests.emulator.waves import kernel
@@ -45,7 +47,8 @@ def of_tiles(order: Order, rows: int, columns: int, groups: int, dies: int = 8) 
     table = np.array([(row, rows + column) for row, column in places], np.int32) * LINE
     memory = np.zeros((rows + columns) * LINE, np.uint8)
     launch = launch_of(READS_TWO_LINES, (groups,), (64,), None)
-    return first_steps(launch, [table, memory], groups, [0], dies, LINE, None, BUDGET)
+    load = partial(load_arguments, launch, [table, memory], True)
+    return first_steps(launch, load, groups, [0], dies, LINE, None, BUDGET)
 
 
 def by_rows(columns: int) -> Order:
@@ -132,7 +135,8 @@ def with_lanes_of_the_last(reads: str) -> FirstSteps:
         "global_load_ushort v5, v3, s[8:9]", f"s_cmp_eq_u32 s2, 3\n{reads}"
     )
     launch = launch_of(other, (4,), (64,), None)
-    return first_steps(launch, [table, memory], 4, [0], 1, LINE, None, BUDGET)
+    load = partial(load_arguments, launch, [table, memory], True)
+    return first_steps(launch, load, 4, [0], 1, LINE, None, BUDGET)
 
 
 def test_who_reads_less_of_an_argument_than_others_reaches_over_its_edge() -> None:

@@ -63,6 +63,24 @@ def test_a_register_that_nobody_wrote() -> None:
     assert found.message == "reads s6, which nobody wrote"
 
 
+@pytest.mark.parametrize(
+    ("name", "control", "read"),
+    [
+        ("s_bfe_i64", 0x10_0000, False),  # 16 bits from 0: LLVM's extension of a halfword
+        ("s_bfe_u64", 0x20_0000, False),  # all 32 of the low word
+        ("s_bfe_i64", 0x21_0000, True),  # one more
+        ("s_bfe_u64", 0x01_0020, True),  # the first of the high word
+        ("s_bfe_u64", 0x00_0020, False),  # none
+    ],
+)
+def test_of_a_field_only_its_bits_are_read(name: str, control: int, read: bool) -> None:
+    code = f"	s_mov_b32 s18, 5\n	{name} s[20:21], s[18:19], {control:#x}"
+    if read:
+        assert fault(code).message == "reads s19, which nobody wrote"
+    else:
+        assert run(code).faults == ()
+
+
 def test_a_register_that_only_some_lanes_wrote() -> None:
     code = EXCHANGE.replace(
         "	ds_write_b32 v1, v0",

@@ -79,7 +79,7 @@ _SPARSE_CDNA4: _Kinds = {  # each of CDNA3's, and one of twice its K
     kinds: tiles + tuple(replace(t, shape=replace(t.shape, k=2 * t.shape.k)) for t in tiles)
     for kinds, tiles in _SPARSE_CDNA3.items()
 }
-_BY_FAMILY: dict[str, dict[str, _Kinds]] = {
+BY_FAMILY: dict[str, dict[str, _Kinds]] = {
     "CDNA1": {"mfma": _CDNA1},
     "CDNA2": {"mfma": _CDNA2},
     "CDNA3": {"mfma": _CDNA3, "smfmac": _SPARSE_CDNA3},
@@ -94,5 +94,5 @@ _BY_FAMILY: dict[str, dict[str, _Kinds]] = {
 @cache
 def tiles_of(arch: str, form: str, out: str, kinds: str) -> Mapping[tuple[int, int, int], Tile]:
     """The tiles of a chip's instructions of this form and these types, by their M, N and K."""
-    tiles = _BY_FAMILY.get(assumed(arch).family, {}).get(form, {}).get((out, kinds), ())
+    tiles = BY_FAMILY.get(assumed(arch).family, {}).get(form, {}).get((out, kinds), ())
     return {(tile.shape.m, tile.shape.n, tile.shape.k): tile for tile in tiles}

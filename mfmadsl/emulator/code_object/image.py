@@ -1,0 +1,182 @@
+"""The ELF file that a code object is: its chip, its symbols, its notes and the bytes of a place.
+
+Sources: LLVM, "User Guide for AMDGPU Backend", sections "ELF Code Object" (header, symbols, note
+records) and "Code Object Metadata".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.construct.core import ConstructError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection, SymbolTableSection
+
+from mfmadsl.emulator.code_object.error import CodeObjectError
+from mfmadsl.model import ARCHITECTURES, Architecture, unknown_chip
+
+_AMDGPU, _HSA = 224, 64  # e_machine, EI_OSABI
+_SHARED = 3  # e_type
+_VERSIONS = {1: 3, 2: 4, 3: 5, 4: 6}  # EI_ABIVERSION: version of code objects
+_MACHINE, _XNACK, _SRAMECC = 0xFF, 8, 10  # e_flags: a mask, and the first of two bits each
+_SETTINGS = {2: "-", 3: "+"}  # of a feature: off, on; else either, or there is none
+_METADATA_NOTE = 32
+_SYMBOL_BYTES = 24
+_MOST_SECTIONS = 1000
+_MOST_SYMBOLS = 1 << 16
+_BROKEN = (ConstructError, ELFError, ArithmeticError, AssertionError, AttributeError, LookupError,
+           RecursionError, TypeError, ValueError)  # fmt: skip
+"""What pyelftools answers to files that are not what they say."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A named place: its first address, its bytes, and the section that it lies in."""
+
+    name: str
+    address: int
+    size: int
+    section: int
+    is_function: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """Bytes of the file that lie at an address."""
+
+    address: int
+    content: bytes
+    is_code: bool
+
+    def holds(self, address: int, size: int) -> bool:
+        return self.address <= address and address + size <= self.address + len(self.content)
+
+    def part(self, address: int, size: int) -> bytes:
+        """Some of it. Raises CodeObjectError where it lies elsewhere."""
+        if size < 0 or not self.holds(address, size):
+            raise CodeObjectError(f"{size} bytes at 0x{address:x} lie beyond their section")
+        return self.content[address - self.address :][:size]
+
+
+@dataclass(frozen=True)
+class Image:
+    """What is read of the file; `metadata` is what its note says, packed."""
+
+    chip: Architecture
+    features: Mapping[str, bool]
+    version: int
+    symbols: Mapping[str, Symbol]
+    sections: Mapping[int, Section]
+    metadata: bytes
+
+
+def read_image(data: bytes) -> Image:
+    """The file of a code object. Raises CodeObjectError for any other."""
+    _check_header(data)
+    try:
+        elf = ELFFile(BytesIO(data))
+        flags = int(elf["e_flags"])
+        if elf.num_sections() > _MOST_SECTIONS:
+            raise CodeObjectError(f"it says that it has {elf.num_sections()} sections")
+        sections = list(elf.iter_sections())
+        metadata = _metadata(sections)
+        version = _VERSIONS[data[8]]
+        return Image(
+            _chip(flags & _MACHINE, metadata),
+            _features(flags, version),
+            version,
+            _symbols(sections),
+            {i: _section(each, data) for i, each in enumerate(sections) if _is_loaded(each)},
+            metadata,
+        )
+    except CodeObjectError:
+        raise
+    except _BROKEN as error:
+        raise CodeObjectError(f"it is a broken ELF file: {error or type(error).__name__}") from None
+
+
+def _check_header(data: bytes) -> None:
+    if not data.startswith(b"\x7fELF"):
+        raise CodeObjectError("it is neither an ELF file nor a bundle of such")
+    if len(data) < 64:
+        raise CodeObjectError("it ends within the header of an ELF file")
+    if data[4:6] != b"\x02\x01":
+        raise CodeObjectError("it is an ELF file, but not of 64 bits and with the low bytes first")
+    machine = int.from_bytes(data[18:20], "little")
+    if machine != _AMDGPU:
+        raise CodeObjectError(f"it is an ELF file for machine {machine}, not for AMD GPUs")
+    if data[7] != _HSA or data[8] not in _VERSIONS:
+        raise CodeObjectError(
+            f"it is for ABI {data[7]}.{data[8]}: what is read are code objects of the versions 3 "
+            f"to 6, whose ABI is {_HSA}.1 to {_HSA}.4"
+        )
+    if int.from_bytes(data[16:18], "little") != _SHARED:
+        raise CodeObjectError("it is no code object yet: link it, with `ld.lld -shared`")
+
+
+def _chip(machine: int, metadata: bytes) -> Architecture:
+    for chip in ARCHITECTURES.values():
+        if chip.elf_machine == machine:
+            return chip
+    named = re.search(rb"amdgcn-amd-amdhsa-[^-]*-(gfx[\w-]+)", metadata)
+    if named is not None:
+        raise CodeObjectError(unknown_chip(named[1].decode()))
+    raise CodeObjectError(f"it is for the chip of number 0x{machine:x}, which is not known")
+
+
+def _features(flags: int, version: int) -> dict[str, bool]:
+    """The features that are set to be on or off."""
+    if version == 3:  # one bit each: on
+        return {name: True for name, bit in (("xnack", 8), ("sramecc", 9)) if flags >> bit & 1}
+    found = {"sramecc": flags >> _SRAMECC & 3, "xnack": flags >> _XNACK & 3}
+    return {name: _SETTINGS[value] == "+" for name, value in found.items() if value in _SETTINGS}
+
+
+def _metadata(sections: list[Any]) -> bytes:
+    for section in sections:
+        if isinstance(section, NoteSection):
+            for note in section.iter_notes():
+                if note["n_name"] == "AMDGPU" and note["n_type"] in (
+                    _METADATA_NOTE,
+                    "NT_AMDGPU_METADATA",
+                ):
+                    return bytes(note["n_descdata"])
+    raise CodeObjectError("it has no note that describes its kernels")
+
+
+def _symbols(sections: list[Any]) -> dict[str, Symbol]:
+    """The symbols by name: those that a loader sees go before those for debuggers."""
+    found: dict[str, Symbol] = {}
+    for table in sections:
+        if table["sh_type"] in ("SHT_REL", "SHT_RELA") and table["sh_size"]:
+            raise CodeObjectError(
+                f"it has relocations ({table.name}): addresses in it are those that a loader "
+                "writes, and that is not emulated"
+            )
+        if not isinstance(table, SymbolTableSection):
+            continue
+        if table["sh_entsize"] != _SYMBOL_BYTES or table.num_symbols() > _MOST_SYMBOLS:
+            raise CodeObjectError(f"its table of symbols {table.name} is broken, or too large")
+        for symbol in table.iter_symbols():
+            section = symbol["st_shndx"]
+            if symbol.name and isinstance(section, int):
+                is_function = symbol["st_info"]["type"] == "STT_FUNC"
+                place = (symbol["st_value"], symbol["st_size"], section)
+                found.setdefault(symbol.name, Symbol(symbol.name, *place, is_function))
+    return found
+
+
+def _is_loaded(section: Any) -> bool:
+    return bool(section["sh_flags"] & 2) and section["sh_type"] == "SHT_PROGBITS"
+
+
+def _section(section: Any, data: bytes) -> Section:
+    start, size = section["sh_offset"], section["sh_size"]
+    if start + size > len(data):
+        raise CodeObjectError(f"its section {section.name} lies beyond its end")
+    return Section(section["sh_addr"], data[start : start + size], bool(section["sh_flags"] & 4))
