@@ -12,7 +12,8 @@ from mfmadsl.error import ArgumentTypeError, MfmadslError
 def prim_func(
     argument: str, module: PrimFunc | tvm.IRModule, refusal: type[MfmadslError]
 ) -> PrimFunc:
-    """The PrimFunc itself, or of a module `main` or its only function.
+    """The PrimFunc itself, or of a module `main` or its only function, with the name that it has
+    there unless it has one of its own.
 
     Raises ArgumentTypeError for something else, and `refusal`, naming the functions that there
     are, if none of them can be meant. `argument` is what the caller calls the module.
@@ -34,8 +35,9 @@ def prim_func(
             f"{argument}: is a module of Relax, a program and not one kernel (`{others[0]}`); "
             f"{theirs}"
         )
-    if "main" in found:
-        return found["main"]
-    if len(found) == 1:
-        return next(iter(found.values()))
+    name = "main" if "main" in found else next(iter(found), "")
+    if name == "main" or len(found) == 1:
+        function = found[name]
+        named = "global_symbol" in (function.attrs or {})
+        return function if named else function.with_attr("global_symbol", name)
     raise refusal(f"{argument}: no function `main`, but {', '.join(found) or 'none'}")

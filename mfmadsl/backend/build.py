@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import tvm
+from tvm.ir import GlobalVar
 from tvm.s_tir import Schedule
 from tvm.target import Target
 from tvm.target.codegen import llvm_lookup_intrinsic_id
@@ -14,7 +16,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_flag
 from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
-from mfmadsl.backend.kernel import Kernel
+from mfmadsl.backend.kernel import CODE_OBJECT_VERSIONS, Kernel, check_code_object_version
 from mfmadsl.backend.llvm import (
     TRIPLE,
     MachineCode,
@@ -23,12 +25,16 @@ from mfmadsl.backend.llvm import (
     fence_barriers,
     loses_address_space,
     pass_bfloat,
+    set_code_object_version,
     set_group_size,
 )
 from mfmadsl.backend.lower import (
     Launch,
     arguments_of,
-    lower,
+    device_module,
+    in_order,
+    parameter_names,
+    split,
     symbols_of,
     workspaces_of,
 )
@@ -40,6 +46,7 @@ from mfmadsl.language import reads
 from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.prim_func import prim_func
+from mfmadsl.runtime import without_devices
 from mfmadsl.tvm_refusal import tvm_refusal
 
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
@@ -50,7 +57,9 @@ class CodegenError(MfmadslError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class _Emitted:
+class Emitted:
+    """A kernel's machine code, with the LLVM IR that it is made of."""
+
     launch: Launch
     llvm_ir: str
     code: MachineCode
@@ -58,29 +67,33 @@ class _Emitted:
 
 
 def build(
-    mod: PrimFunc | tvm.IRModule | Schedule, arch: str = DEFAULT_ARCH, explain: bool = False
-) -> Kernel:
+    mod: PrimFunc | tvm.IRModule | Schedule, arch: str = DEFAULT_ARCH, explain: bool = False,
+    code_object_version: int = CODE_OBJECT_VERSIONS[0],
+) -> Kernel:  # fmt: skip
     """Generate machine code for a scheduled kernel; no GPU is needed.
 
     `mod` is a Schedule, a PrimFunc, or an IRModule with one function or with `main`; `arch` is one
     of gfx908, gfx90a, gfx942, gfx950. The kernel's arguments stand in the order of the function's
-    parameters; of those with one name, the second is called `x_1`.
+    parameters; of those with one name, the second is called `x_1`. What the function is called, its
+    `global_symbol`, the kernel is called with `_kernel` behind it. Version 5 of AMD's code objects
+    is what any ROCm of today loads; the other one is 6.
 
     If the module becomes several kernels, those after the first are `next` to each other. A loop
     annotated for a pass that does not understand it is left as it is, and right; the kernel's
     `remarks` say why, and with `explain` they are printed to standard error.
 
-    Raises ArgumentError for an unknown chip, LoweringError for a module that is no kernel, exceeds
-    the chip's threads or LDS, or calls a function that no GPU has, and CodegenError, with LLVM's
-    message, where LLVM ends its process. Yours lives on.
+    Raises ArgumentError for an unknown chip or version, LoweringError for a module that is no
+    kernel, exceeds the chip's threads or LDS, or calls a function that no GPU has, and
+    CodegenError, with LLVM's message, where LLVM ends its process. Yours lives on.
     """
     chip = architecture(arch)
     function = named_apart(_function(mod))
     check_flag("explain", explain)
+    version = check_code_object_version(code_object_version)
     arguments, workspaces = arguments_of(function), workspaces_of(function)
     reads()  # what the child reads of files is lost with it
     try:
-        emitted = run_isolated(lambda: _emit(function, chip))
+        emitted = run_isolated(lambda: _emit(function, chip, version))
     except ProcessEndedError as error:
         raise CodegenError(f"{arch}: {error}") from None
     kernel = None
@@ -103,6 +116,7 @@ def build(
             next=kernel,
             remarks=launch.remarks,
             spans=launch.spans,
+            code_object_version=version,
         )
         for remark in launch.remarks if explain else ():
             print(f"{launch.symbol}: {remark}", file=sys.stderr)
@@ -114,28 +128,45 @@ def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
     return prim_func("mod", mod.mod if isinstance(mod, Schedule) else mod, LoweringError)
 
 
-def _emit(function: PrimFunc, chip: Architecture) -> list[_Emitted]:
-    """All that may end the process, or leave traces in it: runs in the child."""
+def _emit(function: PrimFunc, chip: Architecture, version: int) -> list[Emitted]:
+    with tvm_refusal("mod", LoweringError):
+        names = parameter_names(function)
+        kernels = [
+            (name, in_order(kernel, names)) for name, kernel in split(function, chip).kernels
+        ]
+    return emit_kernels(kernels, chip, version)
+
+
+def emit_kernels(
+    kernels: Sequence[tuple[GlobalVar, PrimFunc]], chip: Architecture, version: int
+) -> list[Emitted]:
+    """Machine code for the kernels of `split`, in code objects of that version.
+
+    It may end the process, or leave traces in it: call it isolated. Raises as `build` does.
+    """
     # By LLVM's name of the target, TVM's builder for LLVM finds the code generator for AMD's GPUs.
     # TVM's builder for ROCm would emit machine code, too, for a linker that it wants to call.
     generator = tvm.get_global_func("tvm.codegen.llvm.target_rocm")
     tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
-    with tvm_refusal("mod", LoweringError):
-        kernels = [_emit_kernel(*each, chip) for each in lower(function, chip)]
-        if not any(map(_spilled_to_memory, kernels)):
-            return kernels
-        # How many registers it takes LLVM alone can tell.
-        others = [_emit_kernel(*each, chip) for each in lower(function, chip, lean=True)]
-        pairs = zip(kernels, others, strict=True)
-        return [min(pair, key=_spilled_to_memory) for pair in pairs]
+    found = []
+    with without_devices(), tvm_refusal("mod", LoweringError):
+        for name, kernel in kernels:
+            found.append(_emit_kernel(*device_module(name, kernel, chip), chip, version))
+        if any(map(_spilled_to_memory, found)):
+            # How many registers it takes LLVM alone can tell.
+            for place, (name, kernel) in enumerate(kernels):
+                lean = device_module(name, kernel, chip, lean=True)
+                other = _emit_kernel(*lean, chip, version)
+                found[place] = min(found[place], other, key=_spilled_to_memory)
+    return found
 
 
-def _spilled_to_memory(kernel: _Emitted) -> int:
+def _spilled_to_memory(kernel: Emitted) -> int:
     """Registers; scalar ones that go to lanes of others cost little."""
     return kernel.registers.spilled if kernel.registers.scratch_bytes else 0
 
 
-def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture) -> _Emitted:
+def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture, version: int) -> Emitted:
     _check_limits(launch, chip)
     ir = _generate(device, chip)
     if loses_address_space(ir):
@@ -147,12 +178,13 @@ def _emit_kernel(device: tvm.IRModule, launch: Launch, chip: Architecture) -> _E
     if not launch.places_lds:
         ir = align_lds(ir)
     _check_calls(ir)
+    ir = set_code_object_version(ir, version)
     code = emit(ir, launch.symbol, chip.name)
     # With the room between buffers, each of which is aligned.
     counts = read_metadata(code.assembly, launch.symbol).counts
     launch = replace(launch, lds_bytes=counts["group_segment_fixed_size"])
     registers = used_registers(code.assembly, launch.symbol, counts, {})
-    return _Emitted(launch, ir, code, registers)
+    return Emitted(launch, ir, code, registers)
 
 
 def _check_calls(ir: str) -> None:

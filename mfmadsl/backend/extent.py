@@ -12,6 +12,10 @@ _OPERATORS: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "mul": ("{} * {}", lambda a, b: a * b),
     "floordiv": ("{} // {}", lambda a, b: a // b),
     "floormod": ("{} % {}", lambda a, b: a % b),
+    "lshift": ("{} << {}", lambda a, b: a << b),
+    "rshift": ("{} >> {}", lambda a, b: a >> b),
+    "lt": ("int({} < {})", lambda a, b: int(a < b)),
+    "gt": ("int({} > {})", lambda a, b: int(a > b)),
     "min": ("min({}, {})", min),
     "max": ("max({}, {})", max),
 }
@@ -28,7 +32,8 @@ class Formula:
 
     def __str__(self) -> str:
         text, _ = _OPERATORS[self.operator]
-        sides = (f"({x})" if isinstance(x, Formula) and "(" not in text[:4] else str(x)
+        is_call = text.startswith(("min(", "max("))
+        sides = (f"({x})" if isinstance(x, Formula) and not is_call else str(x)
                  for x in (self.left, self.right))  # fmt: skip
         return text.format(*sides)
 

@@ -16,6 +16,7 @@ from mfmadsl.argument import (
     check_integer,
     check_list,
     check_type,
+    described,
 )
 from mfmadsl.backend.extent import Extent, Formula, value_of
 from mfmadsl.backend.isolate import run_isolated
@@ -25,6 +26,18 @@ from mfmadsl.emulator.machine.argument import check_described
 from mfmadsl.emulator.text.registers import Registers
 from mfmadsl.error import ArgumentError
 from mfmadsl.passes.address import SPAN_LIMIT
+
+CODE_OBJECT_VERSIONS = (5, 6)
+"""Of AMD's format of code objects, the one that is taken by default first."""
+
+
+def check_code_object_version(version: object) -> int:
+    """Raise ArgumentError, or ArgumentTypeError, for one that is not emitted."""
+    number = check_integer("code_object_version", version)
+    if number not in CODE_OBJECT_VERSIONS:
+        known = " and ".join(map(str, CODE_OBJECT_VERSIONS))
+        raise ArgumentError(f"code_object_version: there are {known}, not {described(number)}")
+    return number
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,7 @@ class Kernel:
     `lds_bytes` is what one workgroup takes of the LDS. `optimized` is LLVM IR that is ready for
     emission. `remarks` say which loops the passes left as they were, and why; `spans`, of which
     arguments a tile has how many bytes, where that is known at the launch only.
+    `code_object_version` is that of AMD's format of code objects.
 
     `parameters` names what the machine code takes, in its order: arguments, `workspaces` (memory
     that a caller provides for the time of the launch) and `symbols`. If the work takes several
@@ -89,6 +103,7 @@ class Kernel:
     next: Kernel | None = None
     remarks: tuple[str, ...] = ()
     spans: tuple[tuple[str, Extent], ...] = ()
+    code_object_version: int = CODE_OBJECT_VERSIONS[0]
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ArgumentError for what `build` would not have made."""
@@ -101,6 +116,7 @@ class Kernel:
         for threads in self.block:
             check_extent("block", threads)
         check_integer("lds_bytes", self.lds_bytes)
+        check_code_object_version(self.code_object_version)
         for name, kind in (("arguments", Argument), ("workspaces", Argument), ("symbols", Symbol)):
             check_list(name, getattr(self, name), "a tuple")
             for each in getattr(self, name):
@@ -123,7 +139,7 @@ class Kernel:
 
         None where no linker was found. Raises LinkError if the linker refuses.
         """
-        return link(run_isolated(lambda: emit_object(self.optimized, self.arch)))
+        return link(run_isolated(lambda: emit_object([self.optimized], self.arch)))
 
     @property
     def grid(self) -> tuple[int, int, int]:

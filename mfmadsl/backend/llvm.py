@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -30,6 +31,7 @@ _INTO_LDS = re.compile(
 )
 _READ_FROM_LDS = r"load [^\n]*ptr addrspace\(3\) |(?:tail )?call [^\n]*@llvm\.amdgcn\.ds\.read\.tr"
 _FROM_LDS = re.compile(rf"^( *%[\w.]+ = (?:{_READ_FROM_LDS})[^\n]*)$", re.MULTILINE)
+_FLAGS = re.compile(r"^!llvm\.module\.flags = !\{(.*)\}$", re.MULTILINE)
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
 _NO_INSTRUCTION = "\t;;#ASMSTART\n\t;;#ASMEND\n"
 """What LLVM writes for inline assembly with nothing in it: values that it is to know nothing of."""
@@ -130,6 +132,16 @@ def separate_direct_loads(ir: str) -> str:
 """
 
 
+def set_code_object_version(ir: str, version: int) -> str:
+    """Say which version of AMD's code objects is to be emitted (LLVM, "User Guide for AMDGPU
+    Backend": Code Object). A module without the flag gets LLVM's own default."""
+    number = max((int(number) for number in _METADATA.findall(ir)), default=-1) + 1
+    flag = f'!{number} = !{{i32 1, !"amdhsa_code_object_version", i32 {100 * version}}}\n'
+    if (found := _FLAGS.search(ir)) is None:
+        return f"{ir}\n!llvm.module.flags = !{{!{number}}}\n{flag}"
+    return _FLAGS.sub(f"!llvm.module.flags = !{{{found[1]}, !{number}}}", ir) + f"\n{flag}"
+
+
 def loses_address_space(ir: str) -> bool:
     """Whether an address in LDS is taken for one in global memory.
 
@@ -160,9 +172,12 @@ def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     return MachineCode(assembly.replace(_NO_INSTRUCTION, ""), optimized)
 
 
-def emit_object(optimized: str, arch: str) -> bytes:
-    """The object file of a module that `emit` has optimized. Call it isolated, too."""
-    return bytes(_machine(arch).emit_object(llvm.parse_assembly(optimized)))
+def emit_object(optimized: Sequence[str], arch: str) -> bytes:
+    """The object file of modules that `emit` has optimized. Call it isolated, too."""
+    first, *others = map(llvm.parse_assembly, optimized)
+    for other in others:
+        first.link_in(other)
+    return bytes(_machine(arch).emit_object(first))
 
 
 def _machine(arch: str) -> llvm.TargetMachine:

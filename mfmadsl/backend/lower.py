@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 
 import tvm
@@ -22,6 +24,7 @@ from mfmadsl.passes.annotation import check_annotations
 from mfmadsl.passes.expression import OfTwo
 from mfmadsl.passes.grid import grid_of, regrid
 from mfmadsl.passes.pipeline import pipeline
+from mfmadsl.runtime import without_devices
 
 _AXES = ("x", "y", "z")
 
@@ -44,6 +47,7 @@ class Launch:
         return prod(self.block)
 
 
+@cache  # TVM complains of each one that it sees no device
 def rocm_target(chip: Architecture) -> Target:
     """TVM's target for a chip, stated in full: there is no device to ask."""
     stated = {
@@ -52,7 +56,8 @@ def rocm_target(chip: Architecture) -> Target:
         "mtriple": "amdgcn-amd-amdhsa-hcc",
         "thread_warp_size": chip.wave_size,
     }
-    return Target(stated, host="llvm")
+    with without_devices():
+        return Target(stated, host="llvm")
 
 
 def arguments_of(function: PrimFunc) -> tuple[Argument, ...]:
@@ -102,41 +107,61 @@ def _extent(expression: Expr | int) -> Extent:
     return Formula(operator, _extent(expression.a), _extent(expression.b))
 
 
-def lower(
-    function: PrimFunc, chip: Architecture, lean: bool = False
-) -> list[tuple[tvm.IRModule, Launch]]:
-    """For each kernel, in the order of their launches: the device module (one function), and its
-    launch.
+@dataclass(frozen=True)
+class Split:
+    """What becomes of a PrimFunc: `kernels`, in the order of their launches, and the host's
+    function that launches them, as TVM's runtime calls it."""
 
-    A device function takes its pointers in the order of the PrimFunc's parameters, where TVM would
-    sort them. What the kernels take has names that differ, as `named_apart` gives them. `lean` is
-    for kernels that have too few registers. Raises LoweringError if the module does not become
-    kernels.
+    host: PrimFunc
+    kernels: tuple[tuple[GlobalVar, PrimFunc], ...]
+
+
+def split(function: PrimFunc, chip: Architecture, host: Target | None = None) -> Split:
+    """Part a function into kernels, called as it is, and the host's part, for a target of LLVM's.
+
+    What the kernels take has names that differ, as `named_apart` gives them. Raises LoweringError
+    if the module does not become kernels.
     """
     check_annotations(function)
-    module = tvm.IRModule({"main": _corrected(function)})
-    module = tirx.transform.BindTarget(rocm_target(chip))(module)
+    symbol = symbol_of(function)
+    named = _corrected(function).with_attr("global_symbol", symbol)
+    target = rocm_target(chip) if host is None else rocm_target(chip).with_host(host)
+    module = tirx.transform.BindTarget(target)(tvm.IRModule({symbol: named}))
     # Buffers that share LDS are views of one allocation, and the code generator casts the address
     # of a view from LDS to global memory: wrong numbers, without a word.
     options = {"tirx.merge_static_smem": True}  # keeps StorageRewrite from it
     with tvm.transform.PassContext(config=options):
         for each in device_passes(chip):
             module = each(module)
-        _, devices = split_host_device_mods(module)
+        hosts, devices = split_host_device_mods(module)
     kernels = [each for module in devices.values() for each in module.functions.items()]
     if not kernels:
         raise LoweringError(
             "the module becomes no GPU kernel: bind its loops to blockIdx and threadIdx"
         )
-    # TVM numbers them as they come: main_kernel, main_kernel_1, ...
+    # TVM numbers them as they come: f_kernel, f_kernel_1, ...
     kernels.sort(key=lambda found: (len(found[0].name_hint), found[0].name_hint))
-    return [_device(name, kernel, function, chip, lean) for name, kernel in kernels]
+    (host,) = hosts.functions.values()
+    return Split(host, tuple(kernels))
 
 
-def _device(
-    name: GlobalVar, kernel: PrimFunc, function: PrimFunc, chip: Architecture, lean: bool
+def symbol_of(function: PrimFunc) -> str:
+    """What a function is called, as kernels may be: letters, digits and underscores."""
+    given = function.attrs.get("global_symbol") if function.attrs else None
+    symbol = re.sub(r"\W", "_", str(given or "main"), flags=re.ASCII)
+    return f"_{symbol}" if symbol[0].isdigit() else symbol
+
+
+def parameter_names(function: PrimFunc) -> list[str]:
+    """The names of what a function takes, in its order."""
+    return [str(parameter.name) for parameter in function.params]
+
+
+def device_module(
+    name: GlobalVar, kernel: PrimFunc, chip: Architecture, lean: bool = False
 ) -> tuple[tvm.IRModule, Launch]:
-    kernel = _in_order(kernel, [p.name for p in function.params])
+    """A kernel of `split`, ready for code generation, and its launch; `lean` is for one that has
+    too few registers."""
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
     pipelined = pipeline(module[name], chip, lean)
@@ -161,13 +186,15 @@ def _corrected(function: PrimFunc) -> PrimFunc:
     return corrected
 
 
-def _in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:
-    position = {name: index for index, name in enumerate(names)}
-    parameters = sorted(
-        kernel.params,
-        key=lambda p: position.get(_taken(p), len(names)) if _is_pointer(p) else len(names),
-    )
+def in_order(kernel: PrimFunc, names: list[str]) -> PrimFunc:
+    """A kernel that takes its pointers in the order of these names, and then its symbols."""
+    parameters = sorted(kernel.params, key=lambda p: _position(p, names))
     return PrimFunc(parameters, kernel.body, kernel.ret_type, kernel.attrs)
+
+
+def _position(parameter: Var, names: list[str]) -> int:
+    name = _taken(parameter)
+    return names.index(name) if _is_pointer(parameter) and name in names else len(names)
 
 
 def _taken(parameter: Var) -> str:

@@ -176,6 +176,62 @@ define float @mfmadsl.pow.4(float %x) alwaysinline {
   ret float %fourth
 }
 
+; The rest of a number beside multiples of pi / 2, in double precision, whose series (Taylor) leave nothing that a float could
+; tell. Two parts of pi / 2 are exact enough up to 2^50, beyond which the number of quarters is none that a double can tell.
+
+define float @mfmadsl.sin(float %x) alwaysinline {
+  %result = call float @mfmadsl.wave(float %x, i32 0)
+  ret float %result
+}
+
+define float @mfmadsl.cos(float %x) alwaysinline {
+  %result = call float @mfmadsl.wave(float %x, i32 1)
+  ret float %result
+}
+
+define float @mfmadsl.wave(float %x, i32 %ahead) alwaysinline {
+  %wide = fpext float %x to double
+  %turned = fmul double %wide, 0x3FE45F306DC9C883
+  %near = call double @llvm.rint.f64(double %turned)
+  %minus = fneg double %near
+  %rest.1 = call double @llvm.fma.f64(double %minus, double 0x3FF921FB54442D18, double %wide)
+  %rest.2 = call double @llvm.fma.f64(double %minus, double 0x3C91A62633145C07, double %rest.1)
+  %is.first = fcmp oeq double %near, 0.0
+  %r = select i1 %is.first, double %wide, double %rest.2
+  %fourth = fmul double %near, 0.25
+  %whole = call double @llvm.floor.f64(double %fourth)
+  %left = call double @llvm.fma.f64(double %whole, double -4.0, double %near)
+  %number = fptosi double %left to i32
+  %quarter = add i32 %number, %ahead
+  %s = fmul double %r, %r
+  %s1 = call double @llvm.fma.f64(double 0x3DE6124613A86D09, double %s, double 0xBE5AE64567F544E4)
+  %s2 = call double @llvm.fma.f64(double %s1, double %s, double 0x3EC71DE3A556C734)
+  %s3 = call double @llvm.fma.f64(double %s2, double %s, double 0xBF2A01A01A01A01A)
+  %s4 = call double @llvm.fma.f64(double %s3, double %s, double 0x3F81111111111111)
+  %s5 = call double @llvm.fma.f64(double %s4, double %s, double 0xBFC5555555555555)
+  %cube = fmul double %s, %r
+  %sine = call double @llvm.fma.f64(double %s5, double %cube, double %r)
+  %c1 = call double @llvm.fma.f64(double 0xBDA93974A8C07C9D, double %s, double 0x3E21EED8EFF8D898)
+  %c2 = call double @llvm.fma.f64(double %c1, double %s, double 0xBE927E4FB7789F5C)
+  %c3 = call double @llvm.fma.f64(double %c2, double %s, double 0x3EFA01A01A01A01A)
+  %c4 = call double @llvm.fma.f64(double %c3, double %s, double 0xBF56C16C16C16C17)
+  %c5 = call double @llvm.fma.f64(double %c4, double %s, double 0x3FA5555555555555)
+  %c6 = call double @llvm.fma.f64(double %c5, double %s, double -0.5)
+  %cosine = call double @llvm.fma.f64(double %c6, double %s, double 1.0)
+  %odd = and i32 %quarter, 1
+  %is.odd = icmp ne i32 %odd, 0
+  %half = and i32 %quarter, 2
+  %is.below = icmp ne i32 %half, 0
+  %value = select i1 %is.odd, double %cosine, double %sine
+  %opposite = fneg double %value
+  %signed = select i1 %is.below, double %opposite, double %value
+  %size = call float @llvm.fabs.f32(float %x)
+  %is.known = fcmp olt float %size, 0x4310000000000000
+  %all = select i1 %is.known, double %signed, double 0x7FF8000000000000
+  %result = fptrunc double %all to float
+  ret float %result
+}
+
 declare float @llvm.fabs.f32(float)
 declare float @llvm.copysign.f32(float, float)
 declare float @llvm.trunc.f32(float)
@@ -184,6 +240,7 @@ declare float @llvm.fma.f32(float, float, float)
 declare float @llvm.amdgcn.rsq.f32(float)
 declare double @llvm.fma.f64(double, double, double)
 declare double @llvm.rint.f64(double)
+declare double @llvm.floor.f64(double)
 declare double @llvm.minnum.f64(double, double)
 declare double @llvm.maxnum.f64(double, double)
 declare double @llvm.ldexp.f64.i32(double, i32)

@@ -3,7 +3,14 @@
 from mfmadsl.model.accelerator import Accelerator, TileBuffer
 from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
-from mfmadsl.model.chips import ARCHITECTURES, CDNA, DEFAULT_ARCH, architecture, assumed
+from mfmadsl.model.chips import (
+    ARCHITECTURES,
+    CDNA,
+    DEFAULT_ARCH,
+    architecture,
+    assumed,
+    unknown_chip,
+)
 from mfmadsl.model.closed_form import ClosedForm, Digit, closed_form
 from mfmadsl.model.cpu import CPUS, FEATURES, TILE_ROWS, Cpu, cpu
 from mfmadsl.model.fragment import Fragment
@@ -88,6 +95,7 @@ __all__ = [
     "product_of",
     "source_block",
     "source_lane",
+    "unknown_chip",
     "unscaled",
     "upright",
 ]

@@ -29,6 +29,7 @@ class Architecture:
     What it is called, and how waves run:
 
     - `name`: LLVM's processor name (B); `family`: the name of the ISA manual.
+    - `elf_machine`: the number of the chip in the header of code objects (B, EF_AMDGPU_MACH).
     - `instructions_of`: the chip whose matrix instructions it has, with their cycles: what the
       library says of that one holds of this one, too. Empty where the library says it by itself.
     - `wave_size`: lanes of a wave (A, section 2.1).
@@ -45,6 +46,8 @@ class Architecture:
       multiplies as many doubles as floats in a cycle, 64 a compute unit (D; B: full-rate-64-ops).
     - `packs_coordinates`: a wave starts with the thread's coordinates in ten bits each of v0, and
       not with one of them in each of v0 to v2 (B, "Initial Kernel Execution State").
+    - `architected_scratch`: the hardware itself knows where a wave's scratch memory lies, and no
+      scalar register tells it (B, architected-flat-scratch).
 
     Registers:
 
@@ -98,6 +101,7 @@ class Architecture:
 
     name: str
     family: str
+    elf_machine: int
     instructions_of: str
     wave_size: int
     max_threads: int
@@ -109,6 +113,7 @@ class Architecture:
     issue_slot: int
     wide_slots: int
     packs_coordinates: bool
+    architected_scratch: bool
     registers: int
     simd_registers: int
     register_granule: int

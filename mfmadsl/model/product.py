@@ -27,6 +27,7 @@ class Product:
     - `clock`: the highest, in MHz (I).
     - `l2_bytes`: of each die; `l2_bandwidth`: of all of them at the highest clock (E; N).
     - `mall_bytes`, `mall_bandwidth`: of the cache of all dies, 0 where there is none (I; E).
+    - `memory_bytes`: of HBM (I).
     - `memory_bandwidth`: the peak of HBM (I); `memory_share`: how much of it is reached (M).
     - `unit_share`: how much of the bandwidth beyond the L2 one compute unit gets at most (E).
     - `mall_latency`, `memory_latency`: of what misses the L2, and the MALL as well (L).
@@ -44,6 +45,7 @@ class Product:
     l2_bandwidth: float
     mall_bytes: int
     mall_bandwidth: float
+    memory_bytes: int
     memory_bandwidth: float
     memory_share: float
     unit_share: float

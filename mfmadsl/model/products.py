@@ -15,6 +15,7 @@ from mfmadsl.model.chips import ARCHITECTURES, GFX90A, GFX908, GFX942, GFX950
 from mfmadsl.model.product import Product
 
 _MIB = 1024 * 1024
+_GIB = 1024 * _MIB
 
 
 def _sustained(f16: float, bf16: float, octets: float) -> Mapping[str, float]:
@@ -32,6 +33,7 @@ MI300X = Product(
     l2_bandwidth=17_000,
     mall_bytes=256 * _MIB,
     mall_bandwidth=7_310,
+    memory_bytes=192 * _GIB,
     memory_bandwidth=5_300,
     memory_share=0.81,
     unit_share=0.015,
@@ -43,6 +45,7 @@ MI300X = Product(
 MI325X = replace(
     MI300X,
     name="MI325X",
+    memory_bytes=256 * _GIB,
     memory_bandwidth=6_000,
     sustained=_sustained(787, 831, 1408),
 )
@@ -53,6 +56,7 @@ MI355X = replace(
     compute_units=256,
     clock=2400,
     mall_bandwidth=8_530,
+    memory_bytes=288 * _GIB,
     memory_bandwidth=8_000,
     unit_share=0.008,
     sustained=_sustained(1515, 1600, 2710),
@@ -68,6 +72,7 @@ MI250X = replace(
     l2_bandwidth=5_500,
     mall_bytes=0,
     mall_bandwidth=0,
+    memory_bytes=64 * _GIB,
     memory_bandwidth=1_638,
     unit_share=0.03,
     sustained=MappingProxyType({}),
@@ -79,6 +84,7 @@ MI100 = replace(
     compute_units=120,
     clock=1502,
     l2_bandwidth=2_530,
+    memory_bytes=32 * _GIB,
     memory_bandwidth=1_229,
 )
 

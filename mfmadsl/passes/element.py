@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeVar
 
@@ -113,6 +113,28 @@ def _unwrapped(value: Expr) -> tuple[Expr, tuple[Expr, ...]]:
     if reading:
         chosen = tirx.Select(reduce(tirx.And, reading), chosen, other)
     return chosen, tuple(c for c in conditions if not loads_of(c))
+
+
+def with_common_places(elements: Sequence[Element]) -> list[Element]:
+    """The elements, those that are computed with places of memory that are the same written alike.
+
+    Such as a scale that several of them share: what is fetched is told apart by how it is written.
+    """
+    analyzer = Analyzer()
+    known: dict[int, list[Expr]] = {}
+
+    def common(load: TensorLoad) -> Expr:
+        (place,), others = load.indices, known.setdefault(load.source.__chandle__(), [])
+        for other in others:
+            if constant(analyzer.simplify(other - place)) == 0:
+                return tirx.BufferLoad(load.source, [other])
+        others.append(place)
+        return load
+
+    return [
+        each if each.is_plain else replace(each, value=with_sources(each.value, common))
+        for each in elements
+    ]
 
 
 def source_of(plain: Element) -> Source:

@@ -10,7 +10,7 @@ unit off themselves. Those of float16 are 0.501.
 
 | function | ULP |
 | --- | --- |
-| sqrt, rsqrt, pow, and x ** 2 | 0.5 |
+| sqrt, rsqrt, pow, sin, cos, and x ** 2 | 0.5 |
 | exp2, log2 | 0.75 |
 | erf | 0.95 |
 | exp, exp10 | 1.0 |
@@ -21,7 +21,8 @@ unit off themselves. Those of float16 are 0.501.
 
 `exp` overflows to infinity and underflows through denormals to 0; `log` takes denormals. `round` is
 TVM's: halves to even. `pow` is C's: a negative number has powers with whole exponents, others are
-NaN; with a constant exponent of 2, 3 or 4 it is a product. Of NaN and a number, `max` and `min` are
+NaN; with a constant exponent of 2, 3 or 4 it is a product. `sin` and `cos` of numbers from 2^50 on
+are NaN: such a number is known to millions of turns only. Of NaN and a number, `max` and `min` are
 the number.
 """
 
@@ -49,7 +50,7 @@ _EXPANDED = ("exp", "exp2", "exp10", "log", "log2", "log10")
 
 _EXP2 = int(llvm_lookup_intrinsic_id("llvm.exp2"))
 
-_WRITTEN = ("sigmoid", "tanh", "erf", "rsqrt", "pow")
+_WRITTEN = ("sigmoid", "tanh", "erf", "rsqrt", "pow", "sin", "cos")
 """Device functions of float32."""
 
 _FLOATS = ("float16", "float32", "float64")
@@ -57,8 +58,8 @@ _FLOATS = ("float16", "float32", "float64")
 _TESTS = {"isnan": 0x003, "isinf": 0x204, "isfinite": 0x1F8}
 """The classes of numbers that LLVM's `is.fpclass` finds."""
 
-_MISSING = ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "fmod",
-            "hypot", "ldexp", "log1p", "nextafter", "sin", "sinh", "tan")  # fmt: skip
+_MISSING = ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "fmod", "hypot",
+            "ldexp", "log1p", "nextafter", "sinh", "tan")  # fmt: skip
 
 FUNCTIONS = frozenset((*_EXACT, *_EXPANDED, *_WRITTEN, *_TESTS, *_MISSING))
 """TVM's functions of floats."""

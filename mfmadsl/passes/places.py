@@ -20,7 +20,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Bind, Buffer, Expr, Var
 
 from mfmadsl.passes import device
-from mfmadsl.passes.expression import OfTwo, constant, i32, multiple_of, parted
+from mfmadsl.passes.expression import OfTwo, constant, i32, multiple_of, narrowed, parted
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,7 @@ class Places:
         swizzle = self.of(buffer)
         if not swizzle:
             return place
+        place = narrowed(place)  # no LDS has 2^31 elements
         # Swizzles leave what lies above `top` as it is: there sums may carry.
         top = 1 << max((t.mask << t.right).bit_length() for t in swizzle)
         moving, fixed = parted(place)

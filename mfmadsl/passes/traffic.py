@@ -29,7 +29,7 @@ from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.passes.annotation import EDGES, SWIZZLE
 from mfmadsl.passes.direct import DirectLoad, direct_load
-from mfmadsl.passes.element import Element, element, runs, sources
+from mfmadsl.passes.element import Element, element, runs, sources, with_common_places
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
     NotNumbersError,
@@ -120,7 +120,7 @@ class Traffic:
         self.main: MainLoop = main_loop(loop, analyzer, lane, available, kernel.chip.wave_size)
         self._check_buffers()
         self.facts = self._facts(analyzer)
-        elements = [element(s) for s in self.main.copies]
+        elements = with_common_places([element(s) for s in self.main.copies])
         self._check_places(elements)
         tiles = tiles_with_room(
             elements, self.main, kernel.function, threads.counts, stages, kernel.chip

@@ -99,12 +99,30 @@ def default_tiling(
 ) -> Tiling:  # fmt: skip
     """The legal tiling of one of the instructions that should take the least time on the chip.
 
-    The time is that of `cost`, which knows of the chip what the profiler does. Of tilings that are
-    about as fast as the fastest, since power limits them all, those that are about as fast without;
-    of these those that read the least, and of these the one with most waves along K.
+    Of tilings that are about as fast as the fastest, since power limits them all, those that are
+    about as fast without; of these those that read the least, and of these the one with most waves
+    along K. The arguments are those of `estimated`. Raises ScheduleError if none fits.
+    """
+    found = estimated(shape, intrinsics, chip, sizes, loads, across)
+    if not found:
+        raise ScheduleError(f"no tiling for {intrinsics[0].name} fits {chip.name}")
+    least = _ABOUT * min(each.seconds for each, _ in found)
+    found = [(each, tiling) for each, tiling in found if each.seconds <= least]
+    least = _ABOUT * min(each.unlimited for each, _ in found)
+    found = [(each, tiling) for each, tiling in found if each.unlimited <= least]
+    # The formula does not know what more waves hide, but what it costs to add up their sums.
+    return min(found, key=lambda pair: (pair[0].read, -pair[1].k_waves, pair[0].unlimited))[1]
 
-    `sizes` are the bytes of an element of A and B, and of C; `across` says of A and B whether rows
-    of K lie across the lines of memory.
+
+def estimated(
+    shape: Shape, intrinsics: Sequence[Intrinsic], chip: Architecture, sizes: tuple[int, int],
+    loads: Loads, across: tuple[bool, bool],
+) -> list[tuple[Estimate, Tiling]]:  # fmt: skip
+    """The legal tilings of the instructions that are worth a look, with the time of each.
+
+    The time is that of `cost`, which knows of the chip what the profiler does. `sizes` are the
+    bytes of an element of A and B, and of C; `across` says of A and B whether rows of K lie across
+    the lines of memory.
 
     K is split, which has to be known for it, if that is faster and each part has four steps. Of
     workgroups that have a compute unit each, more waves share the steps of K. From
@@ -121,14 +139,7 @@ def default_tiling(
                 continue
             for variant in _variants(tiling, gemm, shape.k is not None):
                 found.append((estimate(gemm, variant), variant))
-    if not found:
-        raise ScheduleError(f"no tiling for {intrinsics[0].name} fits {chip.name}")
-    least = _ABOUT * min(each.seconds for each, _ in found)
-    found = [(each, tiling) for each, tiling in found if each.seconds <= least]
-    least = _ABOUT * min(each.unlimited for each, _ in found)
-    found = [(each, tiling) for each, tiling in found if each.unlimited <= least]
-    # The formula does not know what more waves hide, but what it costs to add up their sums.
-    return min(found, key=lambda pair: (pair[0].read, -pair[1].k_waves, pair[0].unlimited))[1]
+    return found
 
 
 def _fits(block: tuple[int, int], extents: tuple[int, int], least: tuple[int, int]) -> bool:

@@ -24,7 +24,7 @@ from mfmadsl.passes.annotation import (
     WORKGROUPS,
 )
 from mfmadsl.prim_func import prim_func
-from mfmadsl.schedule.choice import Shape, default_tiling, equally_fast
+from mfmadsl.schedule.choice import Shape, default_tiling, equally_fast, estimated
 from mfmadsl.schedule.columns import Columns, columns_of, lies_across, take_in_turn
 from mfmadsl.schedule.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.epilogue import add_up_waves, fold_epilogue, fold_into_total
@@ -53,6 +53,7 @@ from mfmadsl.schedule.tiling import (
     check_values,
     of_plain_numbers,
 )
+from mfmadsl.schedule.tuned import Key, key_of, tuned_tilings
 from mfmadsl.tvm_refusal import tvm_refusal
 
 
@@ -66,8 +67,8 @@ def gemm_schedule(
 
     `workload` is a PrimFunc, or a module of one, that multiplies two matrices, with element-wise
     blocks before and after. A, B and C lie by rows or by columns, alone or in batches; extents may
-    be symbolic. The kernel has the workload's parameters. The schedule's trace replays on
-    `prepared(workload)`, which is the workload itself in most cases.
+    be symbolic. The kernel has the workload's parameters and its name. The schedule's trace replays
+    on `prepared(workload)`, which is the workload itself in most cases.
 
     `intrinsic` is a matrix instruction or the name of one in the library, and `tiling` how the work
     is cut; without them `choice` takes both by its rules.
@@ -75,7 +76,7 @@ def gemm_schedule(
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
     function = prepared(prim_func("workload", workload, ScheduleError))
-    sch = s_tir.Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
+    sch = s_tir.Schedule(tvm.IRModule({"main": function}))
     nest = product_nest(function)
     for operand in unrelated(function, nest):
         sch.compute_inline(sch.get_sblock(operand.name))
@@ -113,12 +114,37 @@ def gemm_tiling(
     intrinsic: Intrinsic | str | None = None,
     arch: str = DEFAULT_ARCH,
 ) -> Tiling:
-    """The tiling that `gemm_schedule` takes if it is given none: a start for your own."""
-    chip = architecture(arch)
+    """The tiling that `gemm_schedule` takes if it is given none: a start for your own.
+
+    It is the one that `mfmadsl tune` found the fastest, where MFMADSL_TUNED names its folder and
+    the product is one of those tuned; else that which should be the fastest by the formula.
+    """
+    return _chosen(_product(workload), intrinsic, None, architecture(arch))[1]
+
+
+def gemm_tilings(
+    workload: PrimFunc | tvm.IRModule,
+    intrinsic: Intrinsic | str | None = None,
+    arch: str = DEFAULT_ARCH,
+) -> list[Tiling]:
+    """The legal tilings that are worth a look, that which should be the fastest first."""
+    product, chip = _product(workload), architecture(arch)
+    found = estimated(*_question(product, _alike(product, intrinsic, chip), chip))
+    return [tiling for _, tiling in sorted(found, key=lambda pair: pair[0].seconds)]
+
+
+def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> Key:
+    """What a tuned tiling is kept by: the chip, and all of a product that its kernel depends on."""
+    key = key_of(_product(workload), architecture(arch))
+    if key is None:
+        raise ScheduleError("workload: N or K is a symbol: tune it for a number that it will be")
+    return key
+
+
+def _product(workload: PrimFunc | tvm.IRModule) -> Product:
     function = prepared(prim_func("workload", workload, ScheduleError))
     sch = s_tir.Schedule(function)
-    product = normalise(sch, sch.get_sblock(product_nest(function).name))
-    return _chosen(product, intrinsic, None, chip)[1]
+    return normalise(sch, sch.get_sblock(product_nest(function).name))
 
 
 def is_multiple(extent: Extent, tile: int) -> bool:
@@ -136,20 +162,56 @@ def _chosen(
     """The instruction and the tiling that are asked for, or chosen."""
     intrinsic = instruction_of(product, asked, tiling, chip)
     size = max(_bytes(dtype) for dtype in product.types[:2])
-    s, m, n, k = (number(extent) for extent in product.extents)
+    k = number(product.extents[3])
     if tiling is not None:
         check_values(tiling)
         tiling = of_plain_numbers(tiling)
         steps = None if k is None else -(-k // tiling.k_step)
         check_tiling(tiling, intrinsic, chip, size, steps)
         return intrinsic, tiling
-    alike = [intrinsic, *(equally_fast(intrinsic, chip.name) if asked is None else ())]
-    across = product.memory[0].axis == "i", product.memory[1].axis == "j"
-    found = default_tiling(
-        Shape(m, n, k, s), alike, chip, (size, _bytes(product.types[2])),
-        _loads(product, chip, intrinsic.blocks), across,
-    )  # fmt: skip
+    alike = _alike(product, asked, chip)
+    question = _question(product, alike, chip)
+    found = _tuned(product, alike, chip) or default_tiling(*question)
     return next(each for each in alike if each.name == found.instruction), found
+
+
+def _alike(product: Product, asked: Intrinsic | str | None, chip: Architecture) -> list[Intrinsic]:
+    """The instruction that is asked for, or those that are as fast as the one to be chosen."""
+    intrinsic = instruction_of(product, asked, None, chip)
+    return [intrinsic, *(equally_fast(intrinsic, chip.name) if asked is None else ())]
+
+
+def _question(
+    product: Product, alike: Sequence[Intrinsic], chip: Architecture
+) -> tuple[
+    Shape, Sequence[Intrinsic], Architecture, tuple[int, int], Loads, tuple[bool, bool]
+]:  # fmt: skip
+    """What `choice` is asked."""
+    s, m, n, k = (number(extent) for extent in product.extents)
+    size = max(_bytes(dtype) for dtype in product.types[:2])
+    across = product.memory[0].axis == "i", product.memory[1].axis == "j"
+    loads = _loads(product, chip, alike[0].blocks)
+    return Shape(m, n, k, s), alike, chip, (size, _bytes(product.types[2])), loads, across
+
+
+def _tuned(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> Tiling | None:
+    """The tiling that was tuned for such a product, if it is legal for this one."""
+    key = key_of(product, chip)
+    for tiling in tuned_tilings(key) if key is not None else ():
+        named = [each for each in alike if each.name == tiling.instruction]
+        if named and _is_legal(product, named[0], tiling, chip):
+            return tiling
+    return None
+
+
+def _is_legal(product: Product, intrinsic: Intrinsic, tiling: Tiling, chip: Architecture) -> bool:
+    k = number(product.extents[3])
+    size = max(_bytes(dtype) for dtype in product.types[:2])
+    try:
+        check_tiling(tiling, intrinsic, chip, size, None if k is None else -(-k // tiling.k_step))
+    except ScheduleError:
+        return False
+    return True
 
 
 def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
+import tvm
 from tvm import te
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T  # noqa: N812
@@ -358,3 +359,61 @@ def test_a_tile_spans_less_than_offsets_of_31_bits_can_tell(rows: int, fits: boo
     else:
         with pytest.raises(mfmadsl.ArgumentError, match=f"argument a: a tile spans {rows} bytes"):
             kernel.launches(args)
+
+
+@pytest.mark.parametrize(
+    ("called", "symbol"),
+    [("decode", "decode_kernel"), ("fused matmul.1", "fused_matmul_1_kernel"), ("2", "_2_kernel")],
+)
+def test_a_kernel_is_called_as_its_function_is(called: str, symbol: str) -> None:
+    function = increments(64)
+    named = build(function.with_attr("global_symbol", called))
+    of_module = build(tvm.IRModule({called: function.without_attr("global_symbol")}))
+    assert named.symbol == of_module.symbol == symbol
+    assert f"\n{symbol}:" in named.assembly
+
+
+def test_a_function_without_a_symbol_is_built() -> None:
+    kernel = build(increments(64).without_attr("global_symbol"))
+    assert kernel.symbol == "main_kernel"
+    a, b = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    mfmadsl.emulate(kernel, [a, b])
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_arguments_of_one_name_are_told_apart_by_their_places() -> None:
+    """As `relax.op.split` makes them: three results, all of them `part`."""
+    x = te.placeholder((64, 12), "float32", name="x")
+
+    def part(number: int) -> te.Tensor:
+        return te.compute((64, 4), lambda i, j: x[i, 4 * number + j], name="part")
+
+    parts = [part(number) for number in range(3)]
+    sch = Schedule(te.create_prim_func([x, *parts]))
+    for block in sch.get_child_blocks(sch.get_sblock("root")):
+        sch.bind(sch.get_loops(block)[0], "threadIdx.x")
+    kernel = build(sch)
+    assert [a.name for a in kernel.arguments] == ["x", "part", "part_1", "part_2"]
+    given = np.arange(64 * 12, dtype=np.float32).reshape(64, 12)
+    results = [np.full((64, 4), 99, np.float32) for _ in parts]
+    mfmadsl.emulate(kernel, [given, *results])
+    for found, wanted in zip(results, np.split(given, 3, axis=1), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("version", "abi"), [(5, 3), (6, 4)])
+def test_the_version_of_the_code_object_is_the_one_that_is_asked_for(
+    version: int, abi: int
+) -> None:
+    """ELFABIVERSION_AMDGPU_HSA_V5 and V6 (LLVM, "User Guide for AMDGPU Backend", ELF Header)."""
+    kernel = build(increments(64), code_object_version=version)
+    assert kernel.code_object_version == version
+    assert kernel.code_object is not None
+    assert kernel.code_object[8] == abi
+    assert build(increments(64)).code_object_version == 5
+
+
+@pytest.mark.parametrize("version", [4, 7, True, "5"])
+def test_other_versions_are_refused(version: object) -> None:
+    with pytest.raises(mfmadsl.ArgumentError, match="code_object_version: "):
+        build(increments(64), code_object_version=version)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from mfmadsl.backend.llvm import (
     fence_barriers,
     loses_address_space,
     separate_direct_loads,
+    set_code_object_version,
     set_group_size,
 )
 
@@ -62,3 +63,16 @@ def test_loads_into_the_lds_are_told_apart_from_those_from_it() -> None:
     assert lines[3] == "  %2 = load i32, ptr addrspace(1) %g, align 4"
     assert "!4 = !{!2}" in lines
     assert separate_direct_loads("define void @f() {}") == "define void @f() {}"
+
+
+def test_the_version_of_code_objects_is_a_flag_beside_those_that_are_there() -> None:
+    assert set_code_object_version(BARRIER, 5).splitlines()[-2:] == [
+        "!llvm.module.flags = !{!8}",
+        '!8 = !{i32 1, !"amdhsa_code_object_version", i32 500}',
+    ]
+    flagged = BARRIER + "!llvm.module.flags = !{!0, !7}\n"
+    assert set_code_object_version(flagged, 6).splitlines()[-3:] == [
+        "!llvm.module.flags = !{!0, !7, !8}",
+        "",
+        '!8 = !{i32 1, !"amdhsa_code_object_version", i32 600}',
+    ]

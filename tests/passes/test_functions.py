@@ -32,6 +32,13 @@ def spread(*bounds: float) -> Any:
     return np.concatenate([*between, bits, np.abs(bits), denormal, np.resize(SPECIAL, 256)])
 
 
+def turns() -> Any:
+    """Those of `spread`, but none of 2^50 and more; and positions of a long text, as RoPE has."""
+    x = spread(-300, 300, -1e12, 1e12)[::2]
+    positions = np.arange(0, 1 << 20, 1021).astype(np.float32)
+    return np.concatenate([x[~(np.abs(x) >= 2.0**50) | np.isinf(x)], positions])
+
+
 def sigmoid(x: Any) -> Any:
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, e) / (1 + e)
@@ -48,6 +55,8 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], float, Any]] = {
     "rsqrt": (tirx.rsqrt, lambda x: 1 / np.sqrt(x), 0.5, spread(0, 4)),
     "sigmoid": (tirx.sigmoid, sigmoid, 2.5, spread(-105, 105, -5, 5)),
     "tanh": (tirx.tanh, np.tanh, 1.5, spread(-10, 10, -1, 1)),
+    "sin": (tirx.sin, np.sin, 0.501, turns()),
+    "cos": (tirx.cos, np.cos, 0.501, turns()),
     "erf": (tirx.erf, np.vectorize(math.erf, otypes=[float]), 0.95, spread(-4.5, 4.5, -1, 1)),
 }
 
@@ -68,6 +77,12 @@ def test_a_vectorized_loop_computes_the_same(name: str) -> None:
     function, _, _, x = CASES[name]
     scalar, vector = (computed(function, x, out="float32", width=width) for width in (1, 4))
     np.testing.assert_array_equal(vector, scalar)
+
+
+@pytest.mark.parametrize("function", [tirx.sin, tirx.cos])
+def test_of_numbers_that_are_known_to_millions_of_turns_there_is_no_sine(function: Any) -> None:
+    large = np.array([2.0**50, -(2.0**50), 1e30, np.inf, np.nan] * 4, np.float32)
+    assert np.isnan(computed(function, large, out="float32")).all()
 
 
 @pytest.mark.parametrize("width", [1, 4])
@@ -196,7 +211,7 @@ def test_functions_of_functions_do_not_grow() -> None:
 @pytest.mark.parametrize(
     ("function", "dtype", "message"),
     [
-        (tirx.sin, "float32", "what is stored in `out`: `sin` of float32 is none of the functions"),
+        (tirx.tan, "float32", "what is stored in `out`: `tan` of float32 is none of the functions"),
         (tirx.exp, "float64", "what is stored in `out`: `exp` of float64 is none of the functions"),
         (tirx.atanh, "bfloat16", "what is stored in `out`: `atanh` of float32 is none"),
     ],

@@ -10,7 +10,7 @@ from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
 import mfmadsl
-from mfmadsl.backend.lower import lower
+from mfmadsl.backend.lower import device_module
 from tests.schedule.gemm.workloads import Workload
 from tests.schedule.random_workloads import RandomWorkload, check
 
@@ -21,7 +21,7 @@ _THREAD_ANEW = 'asm sideeffect "", "=v,0"(i32 range('
 def lean(monkeypatch: pytest.MonkeyPatch) -> None:
     """All kernels are."""
     builder = sys.modules["mfmadsl.backend.build"]
-    monkeypatch.setattr(builder, "lower", partial(lower, lean=True))
+    monkeypatch.setattr(builder, "device_module", partial(device_module, lean=True))
 
 
 @pytest.mark.parametrize("arch", ["gfx908", "gfx942", "gfx950"])

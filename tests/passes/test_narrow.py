@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tvm import tirx
 
 from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
 from mfmadsl.model.numpy_type import numpy_type
+from tests.cases import drawn
 from tests.passes.kernels import assert_same, cast, computed
 
 CHIPS = {
@@ -135,8 +137,7 @@ ARITHMETIC: dict[str, tuple[Stage, Stage]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NARROW)
-@pytest.mark.parametrize("operation", ARITHMETIC)
+@pytest.mark.parametrize(("name", "operation"), drawn(product(NARROW, ARITHMETIC), 30))
 def test_arithmetic_is_rounded_once(name: str, operation: str) -> None:
     stage, model = ARITHMETIC[operation]
     x, y = pairs(name)
@@ -163,8 +164,9 @@ COMPARISONS: dict[str, Stage] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NARROW)
-@pytest.mark.parametrize("comparison", [*COMPARISONS, "eq", "ne", "isnan"])
+@pytest.mark.parametrize(
+    ("name", "comparison"), drawn(product(NARROW, [*COMPARISONS, "eq", "ne", "isnan"]), 20)
+)
 def test_comparisons(name: str, comparison: str) -> None:
     x, y = pairs(name)
     wide = [v.astype(np.float32) for v in (x, y)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mfmadsl import Gemm, emulate, find
 from mfmadsl.model import Intrinsic, Operand, upright
+from tests.cases import ALL
 
 INSTRUCTIONS = [
     "mfma_f32_16x16x16_f16",
@@ -72,7 +73,7 @@ def shuffled(draw: st.DrawFn) -> Intrinsic:
 
 @pytest.mark.parametrize("scope", [None, "shared"])
 @given(intrinsic=shuffled(), b_transposed=st.booleans(), a_transposed=st.booleans())
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30 if ALL else 12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_it_is_right(
     scope: str | None, intrinsic: Intrinsic, b_transposed: bool, a_transposed: bool
 ) -> None:

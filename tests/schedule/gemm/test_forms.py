@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tvm.script import tirx as T  # noqa: N812
 
 import mfmadsl
 from mfmadsl.schedule import Tiling, gemm_schedule, gemm_tiling
+from tests.cases import drawn
 from tests.schedule.gemm.workloads import Workload, random
 
 HALF = Tiling((64, 64), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
@@ -98,13 +100,21 @@ def test_persistent_with_a_symbolic_m() -> None:
         assert replace(shape, m=m).error(a, b, c) <= 1
 
 
-@pytest.mark.parametrize("swizzle", [True, False])
-@pytest.mark.parametrize("instruction", ["mfma_f32_32x32x8_f16", "mfma_f32_16x16x16_f16"])
 @pytest.mark.parametrize(
-    ("block", "waves", "k_step", "k_pack"),
-    [((64, 128), (1, 4), 64, 2), ((128, 32), (4, 1), 128, 1), ((32, 32), (1, 1), 64, 1)],
-)
-@pytest.mark.parametrize("b_rows", [True, False])
+    ("block", "waves", "k_step", "k_pack", "instruction", "swizzle", "b_rows"),
+    drawn(
+        [
+            (*sizes, *others)
+            for sizes in (
+                ((64, 128), (1, 4), 64, 2), ((128, 32), (4, 1), 128, 1), ((32, 32), (1, 1), 64, 1)
+            )
+            for others in product(
+                ["mfma_f32_32x32x8_f16", "mfma_f32_16x16x16_f16"], [True, False], [True, False]
+            )
+        ],
+        10,
+    ),
+)  # fmt: skip
 def test_tilings(
     block: tuple[int, int], waves: tuple[int, int], k_step: int, k_pack: int, instruction: str,
     swizzle: bool, b_rows: bool,
@@ -113,9 +123,10 @@ def test_tilings(
     run(Workload(130, 70, 150, b_rows=b_rows), tiling)
 
 
-@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
-@pytest.mark.parametrize("k", [40, 64, 128, 192 + 13, 320, 384])
-@pytest.mark.parametrize("b_rows", [True, False])
+@pytest.mark.parametrize(
+    ("arch", "k", "b_rows"),
+    drawn(product(["gfx942", "gfx950"], [40, 64, 128, 192 + 13, 320, 384], [True, False]), 10),
+)
 def test_two_tiles_in_the_lds(arch: str, k: int, b_rows: bool) -> None:
     """On gfx950 loads go straight into them."""
     instruction = {"gfx942": "mfma_f32_32x32x8_f16", "gfx950": "mfma_f32_32x32x16_f16"}[arch]
@@ -141,8 +152,7 @@ def test_several_tiles_of_a_part_of_k(stages: int, k: int) -> None:
 SHORT = [32 * turns for turns in range(1, 10)] + [8, 40, 3 * 32 + 8, 7 * 32 + 6, 8 * 32 + 2]
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
-@pytest.mark.parametrize("k", SHORT)
+@pytest.mark.parametrize(("k", "stages"), drawn(product(SHORT, [1, 2, 3, 4]), 16))
 def test_fewer_turns_than_stages_and_more(stages: int, k: int) -> None:
     """Two halves of the sums, in one wave or in four; the short step goes through registers."""
     waves = (1, 1) if k % 64 else (2, 1)
@@ -153,9 +163,15 @@ def test_fewer_turns_than_stages_and_more(stages: int, k: int) -> None:
     assert straight == (stages > 1)
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4])
-@pytest.mark.parametrize("b_rows", [True, False])
-@pytest.mark.parametrize("kind", ["float16", "bfloat16", "int8", "float8_e4m3fn", "float32"])
+@pytest.mark.parametrize(
+    ("stages", "b_rows", "kind"),
+    drawn(
+        product(
+            [2, 3, 4], [True, False], ["float16", "bfloat16", "int8", "float8_e4m3fn", "float32"]
+        ),
+        12,
+    ),
+)
 def test_stages_of_every_type(stages: int, b_rows: bool, kind: str) -> None:
     size = {"float32": 4, "int8": 1, "float8_e4m3fn": 1}.get(kind, 2)
     shape = Workload(200, 136, 1024 // size + 48, kind, kind, b_rows=b_rows)
