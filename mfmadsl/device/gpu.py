@@ -1,0 +1,84 @@
+"""What the emulated GPU is, and what it has done."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from mfmadsl.device.launch import Launched
+from mfmadsl.emulator.run import BUDGET
+from mfmadsl.model import DEFAULT_ARCH, Architecture, Product, architecture, product_of
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the emulated GPU is, and what it does beside running kernels.
+
+    `sanitize`: look for what the chip does not define. `log`: tell of each launch, and why calls
+    fail. `profile`: model the time of each launch; events of HIP then tell that time. `budget`:
+    instructions that a wave may execute.
+    """
+
+    arch: str = DEFAULT_ARCH
+    product: str | None = None
+    sanitize: bool = False
+    log: bool = False
+    profile: bool = False
+    budget: int = BUDGET
+
+
+@dataclass
+class Gpu:
+    """One emulated GPU, with what it has done. Raises ArgumentError for an unknown chip."""
+
+    options: Options
+    chip: Architecture = field(init=False)
+    product: Product = field(init=False)
+    launches: list[Launched] = field(default_factory=list)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.chip = architecture(self.options.arch)
+        self.product = product_of(self.chip.name, self.options.product)
+
+    @property
+    def models_time(self) -> bool:
+        return self.options.profile
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the product has, or this machine, if that is less."""
+        here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return min(self.product.memory_bytes, here)
+
+    @property
+    def faulty(self) -> bool:
+        return any(launched.faults for launched in self.launches)
+
+    def record(self, launched: Launched) -> None:
+        """Keep what a launch did; its faults are told at once."""
+        self.launches.append(launched)
+        for fault in launched.faults:
+            self.tell(f"{launched.symbol}: error[{fault.kind}]: {fault}")
+        self.log(_described(launched))
+
+    def tell(self, message: str) -> None:
+        """A line on standard error, which is the program's as well."""
+        with suppress(OSError):
+            print(f"mfmadsl device: {message}", file=sys.stderr, flush=True)
+
+    def log(self, message: str) -> None:
+        if self.options.log:
+            self.tell(message)
+
+
+def _described(launched: Launched) -> str:
+    grid, block = (" x ".join(map(str, each)) for each in (launched.grid, launched.block))
+    modelled = "" if launched.modelled is None else f", {launched.modelled * 1e6:.1f} us modelled"
+    return (
+        f"{launched.symbol}: grid {grid}, block {block}, {launched.lds_bytes} bytes of LDS, "
+        f"{launched.instructions} instructions in {launched.seconds:.3f} s{modelled}"
+    )

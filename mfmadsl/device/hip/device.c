@@ -1,0 +1,262 @@
+/* What the device is: one, with the properties that the emulator tells of its chip. */
+#include "runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static hipError_t exists(int number) {
+  hipError_t error = ready();
+  return error ? error : number ? hipErrorInvalidDevice : hipSuccess;
+}
+
+API hipError_t hipInit(unsigned flags) { return done(flags ? hipErrorInvalidValue : ready()); }
+
+enum { VERSION = 70200000 }; /* of HIP: major, minor, patch in 10^7, 10^5, 1 */
+API hipError_t hipDriverGetVersion(int *version) {
+  if (!version) return done(hipErrorInvalidValue);
+  *version = VERSION;
+  return hipSuccess;
+}
+API hipError_t hipRuntimeGetVersion(int *version) { return hipDriverGetVersion(version); }
+
+API hipError_t hipGetDeviceCount(int *count) {
+  if (!count) return done(hipErrorInvalidValue);
+  hipError_t error = ready();
+  *count = !error;
+  return done(error);
+}
+API hipError_t hipDeviceGet(int *found, int number) {
+  hipError_t error = found ? exists(number) : hipErrorInvalidValue;
+  if (!error) *found = number;
+  return done(error);
+}
+API hipError_t hipSetDevice(int number) { return done(exists(number)); }
+API hipError_t hipGetDevice(int *number) {
+  hipError_t error = number ? ready() : hipErrorInvalidValue;
+  if (!error) *number = 0;
+  return done(error);
+}
+API hipError_t hipSetDeviceFlags(unsigned flags) {
+  return done(flags > 31 ? hipErrorInvalidValue : ready());
+}
+API hipError_t hipGetDeviceFlags(unsigned *flags) {
+  if (!flags) return done(hipErrorInvalidValue);
+  *flags = 0;
+  return done(ready());
+}
+API hipError_t hipDeviceSynchronize(void) {
+  hipError_t error = ready();
+  return done(error ? error : fault());
+}
+
+API hipError_t hipDeviceGetName(char *name, int size, int number) {
+  hipError_t error = name && size > 0 ? exists(number) : hipErrorInvalidValue;
+  if (!error) snprintf(name, size, "%s", device.name);
+  return done(error);
+}
+API hipError_t hipDeviceTotalMem(size_t *bytes, int number) {
+  hipError_t error = bytes ? exists(number) : hipErrorInvalidValue;
+  if (!error) *bytes = device.memory_bytes;
+  return done(error);
+}
+API hipError_t hipDeviceComputeCapability(int *major, int *minor, int number) {
+  hipError_t error = major && minor ? exists(number) : hipErrorInvalidValue;
+  if (!error) *major = (int)device.major, *minor = (int)device.minor;
+  return done(error);
+}
+API hipError_t hipDeviceReset(void) {
+  hipError_t error = ready();
+  if (!error) release_all();
+  return done(error);
+}
+
+static const char PLACE[] = "0000:00:00.0";
+API hipError_t hipDeviceGetPCIBusId(char *place, int size, int number) {
+  hipError_t error = place && size >= (int)sizeof PLACE ? exists(number) : hipErrorInvalidValue;
+  if (!error) strcpy(place, PLACE);
+  return done(error);
+}
+API hipError_t hipDeviceGetByPCIBusId(int *number, const char *place) {
+  hipError_t error = number && place ? ready() : hipErrorInvalidValue;
+  if (!error && strcmp(place, PLACE)) error = hipErrorInvalidDevice;
+  if (!error) *number = 0;
+  return done(error);
+}
+API hipError_t hipDeviceCanAccessPeer(int *can, int number, int peer) {
+  hipError_t error = can ? exists(number | peer) : hipErrorInvalidValue;
+  if (!error) *can = 0; /* there is no other, and a device is no peer of itself */
+  return done(error);
+}
+API hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags) {
+  (void)peer;
+  return done(flags ? hipErrorInvalidValue : hipErrorInvalidDevice);
+}
+API hipError_t hipDeviceDisablePeerAccess(int peer) {
+  (void)peer;
+  return done(hipErrorPeerAccessNotEnabled);
+}
+
+enum { LARGEST_GRID = 2147483647, LARGEST_GRID_YZ = 65535 };
+
+API hipError_t hipDeviceGetAttribute(int *value, int attribute, int number) {
+  hipError_t error = value ? exists(number) : hipErrorInvalidValue;
+  if (error) return done(error);
+  switch (attribute) {
+  case 3: *value = 1; break; /* CanMapHostMemory */
+  case 5: *value = (int)device.clock_khz; break;
+  case 8: *value = 1; break;  /* ConcurrentKernels */
+  case 10: *value = 1; break; /* CooperativeLaunch */
+  case 16: *value = 0; break; /* Integrated */
+  case 19: *value = (int)device.l2_bytes; break;
+  case 23: *value = (int)device.major; break;
+  case 61: *value = (int)device.minor; break;
+  case 24: *value = 0; break; /* ManagedMemory: none that moves by itself */
+  case 26:
+  case 27:
+  case 28:
+  case 55:
+  case 56: *value = (int)device.max_threads; break;
+  case 29: *value = LARGEST_GRID; break;
+  case 30:
+  case 31: *value = LARGEST_GRID_YZ; break;
+  case 57: *value = (int)device.threads_of_unit; break;
+  case 63:
+  case 10015: *value = (int)device.compute_units; break;
+  case 65: *value = 0; break; /* PageableMemoryAccess */
+  case 71:
+  case 72: *value = (int)device.registers; break;
+  case 74:
+  case 75:
+  case 76:
+  case 10002: *value = (int)device.lds_bytes; break;
+  case 84:
+    *value = device.memory_bytes > LARGEST_GRID ? LARGEST_GRID : (int)device.memory_bytes;
+    break;
+  case 85: *value = 1; break; /* UnifiedAddressing */
+  case 87: *value = (int)device.wave_size; break;
+  case 10018: *value = (int)device.dies; break;
+  default:
+    explain("hipDeviceGetAttribute: attribute %d is not known of an emulated device", attribute);
+    return done(hipErrorInvalidValue);
+  }
+  return hipSuccess;
+}
+
+/* hipDeviceProp_tR0600, the structure of ROCm 6 and 7. */
+typedef struct {
+  char name[256];
+  char uuid[16], luid[8];
+  unsigned luid_mask;
+  size_t totalGlobalMem, sharedMemPerBlock;
+  int regsPerBlock, warpSize;
+  size_t memPitch;
+  int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate;
+  size_t totalConstMem;
+  int major, minor;
+  size_t textureAlignment, texturePitchAlignment;
+  int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory,
+      computeMode;
+  int textures[26], surfaces[14];
+  size_t surfaceAlignment;
+  int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver,
+      asyncEngineCount, unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize,
+      persistingL2CacheMaxSize, maxThreadsPerMultiProcessor, streamPrioritiesSupported,
+      globalL1CacheSupported, localL1CacheSupported;
+  size_t sharedMemPerMultiprocessor;
+  int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID,
+      hostNativeAtomicSupported, singleToDoublePrecisionPerfRatio, pageableMemoryAccess,
+      concurrentManagedAccess, computePreemptionSupported, canUseHostPointerForRegisteredMem,
+      cooperativeLaunch, cooperativeMultiDeviceLaunch;
+  size_t sharedMemPerBlockOptin;
+  int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost,
+      maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
+  size_t reservedSharedMemPerBlock;
+  int hostRegisterSupported, sparseHipArraySupported, hostRegisterReadOnlySupported,
+      timelineSemaphoreInteropSupported, memoryPoolsSupported, gpuDirectRDMASupported;
+  unsigned gpuDirectRDMAFlushWritesOptions;
+  int gpuDirectRDMAWritesOrdering;
+  unsigned memoryPoolSupportedHandleTypes;
+  int deferredMappingHipArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers,
+      reserved[63], hipReserved[32];
+  char gcnArchName[256];
+  size_t maxSharedMemoryPerMultiProcessor;
+  int clockInstructionRate;
+  unsigned arch; /* bits of hipDeviceArch_t */
+  unsigned *hdpMemFlushCntl, *hdpRegFlushCntl;
+  int cooperativeMultiDeviceUnmatched[4], isLargeBar, asicRevision;
+} Properties;
+
+API hipError_t hipGetDevicePropertiesR0600(Properties *found, int number) {
+  hipError_t error = found ? exists(number) : hipErrorInvalidValue;
+  if (error) return done(error);
+  int threads = (int)device.max_threads;
+  *found = (Properties){
+      .totalGlobalMem = device.memory_bytes,
+      .sharedMemPerBlock = device.lds_bytes,
+      .regsPerBlock = (int)device.registers,
+      .warpSize = (int)device.wave_size,
+      .memPitch = LARGEST_GRID,
+      .maxThreadsPerBlock = threads,
+      .maxThreadsDim = {threads, threads, threads},
+      .maxGridSize = {LARGEST_GRID, LARGEST_GRID_YZ, LARGEST_GRID_YZ},
+      .clockRate = (int)device.clock_khz,
+      .totalConstMem = LARGEST_GRID,
+      .major = (int)device.major,
+      .minor = (int)device.minor,
+      .multiProcessorCount = (int)device.compute_units,
+      .canMapHostMemory = 1,
+      .concurrentKernels = 1,
+      .unifiedAddressing = 1,
+      .l2CacheSize = (int)device.l2_bytes,
+      .maxThreadsPerMultiProcessor = (int)device.threads_of_unit,
+      .sharedMemPerMultiprocessor = device.lds_bytes,
+      .regsPerMultiprocessor = (int)device.registers,
+      .cooperativeLaunch = 1,
+      .sharedMemPerBlockOptin = device.lds_bytes,
+      .maxSharedMemoryPerMultiProcessor = device.lds_bytes,
+      .arch = 0x7FFFF & ~(1u << 18), /* all that hipDeviceArch_t names, but dynamic parallelism */
+  };
+  snprintf(found->name, sizeof found->name, "%s", device.name);
+  snprintf(found->gcnArchName, sizeof found->gcnArchName, "%s", device.arch);
+  memcpy(found->uuid, "mfmadsl emulated", sizeof found->uuid);
+  return hipSuccess;
+}
+
+/* Programs that were compiled before ROCm 6 ask for another structure. */
+static hipError_t old_properties(void) {
+  explain(
+      "hipGetDeviceProperties: the structure of ROCm 5: compile the program with ROCm 6 or newer");
+  return done(hipErrorNotSupported);
+}
+API hipError_t hipGetDeviceProperties(void *found, int number) {
+  (void)found, (void)number;
+  return old_properties();
+}
+API hipError_t hipGetDevicePropertiesR0000(void *found, int number) {
+  (void)found, (void)number;
+  return old_properties();
+}
+
+/* Contexts: each device has one, which is always current. */
+static char primary;
+API hipError_t hipDevicePrimaryCtxRetain(void **context, int number) {
+  hipError_t error = context ? exists(number) : hipErrorInvalidValue;
+  if (!error) *context = &primary;
+  return done(error);
+}
+API hipError_t hipDevicePrimaryCtxRelease(int number) { return done(exists(number)); }
+API hipError_t hipDevicePrimaryCtxGetState(int number, unsigned *flags, int *active) {
+  hipError_t error = flags && active ? exists(number) : hipErrorInvalidValue;
+  if (!error) *flags = 0, *active = 1;
+  return done(error);
+}
+API hipError_t hipCtxGetCurrent(void **context) {
+  hipError_t error = context ? ready() : hipErrorInvalidValue;
+  if (!error) *context = &primary;
+  return done(error);
+}
+API hipError_t hipCtxSetCurrent(void *context) {
+  return done(context && context != &primary ? hipErrorInvalidContext : ready());
+}
+API hipError_t hipCtxGetDevice(int *number) { return hipGetDevice(number); }
+API hipError_t hipCtxSynchronize(void) { return hipDeviceSynchronize(); }

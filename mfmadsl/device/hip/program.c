@@ -1,0 +1,151 @@
+/* What a program that hipcc compiled calls by itself: it registers its code objects and kernels
+   when it starts, and launches them by the addresses of their stubs. */
+#include "runtime.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAT = 0x48495046 }; /* "HIPF" */
+typedef struct {
+  uint32_t magic, version;
+  const void *image;
+  void *unused;
+} Wrapper;
+
+typedef struct Program {
+  const Wrapper *wrapper;
+  hipModule_t module; /* loaded with its first launch */
+  struct Program *next;
+} Program;
+
+typedef struct Kernel {
+  const void *stub;
+  char *name;
+  Program *program;
+  hipFunction_t function;
+  struct Kernel *next;
+} Kernel;
+
+static Program *programs;
+static Kernel *kernels;
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* no image twice */
+
+API void **__hipRegisterFatBinary(const void *wrapper) {
+  Program *made = calloc(1, sizeof *made);
+  if (!made) abort(); /* a program's start has nobody to tell */
+  lock();
+  made->wrapper = wrapper, made->next = programs;
+  programs = made;
+  unlock();
+  return (void **)made;
+}
+
+API void __hipRegisterFunction(void **program, const void *stub, char *device_name,
+                               const char *name, unsigned threads, void *tid, void *bid,
+                               void *block, void *grid, int *size) {
+  (void)device_name, (void)threads, (void)tid, (void)bid, (void)block, (void)grid, (void)size;
+  Kernel *made = calloc(1, sizeof *made);
+  if (!made || !(made->name = strdup(name))) abort();
+  lock();
+  made->stub = stub, made->program = (Program *)program, made->next = kernels;
+  kernels = made;
+  unlock();
+}
+
+/* Variables of the device: hipGetSymbolAddress does not find them. */
+API void __hipRegisterVar(void **program, void *var, char *name, char *device_name, int external,
+                          size_t size, int constant, int global) {
+  (void)program, (void)var, (void)name, (void)device_name, (void)external, (void)size,
+      (void)constant, (void)global;
+}
+API hipError_t hipGetSymbolAddress(void **address, const void *symbol) {
+  (void)address, (void)symbol;
+  explain("hipGetSymbolAddress: variables of the device are not emulated");
+  return done(hipErrorInvalidSymbol);
+}
+
+API void __hipUnregisterFatBinary(void **handle) {
+  Program *program = (Program *)handle;
+  hipModule_t module = NULL;
+  lock();
+  for (Kernel **place = &kernels, *each; (each = *place);)
+    if (each->program == program) {
+      *place = each->next;
+      free(each->name);
+      free(each);
+    } else
+      place = &each->next;
+  for (Program **place = &programs; *place; place = &(*place)->next)
+    if (*place == program) {
+      *place = program->next;
+      module = program->module;
+      free(program);
+      break;
+    }
+  unlock();
+  if (module) unload(module);
+}
+
+static hipError_t loaded_function(hipFunction_t *function, const void *stub) {
+  lock();
+  Kernel *kernel = kernels;
+  while (kernel && kernel->stub != stub) kernel = kernel->next;
+  Program *program = kernel ? kernel->program : NULL;
+  hipModule_t module = program ? program->module : NULL;
+  *function = kernel ? kernel->function : NULL;
+  unlock();
+  if (!kernel) return hipErrorInvalidDeviceFunction;
+  if (*function) return hipSuccess;
+  hipError_t error = hipSuccess;
+  if (!module) {
+    if (program->wrapper->magic != FAT) return hipErrorInvalidImage;
+    error = load_image(&module, program->wrapper->image);
+  }
+  if (!error) error = find_function(function, module, kernel->name);
+  lock();
+  if (!error) program->module = module, kernel->function = *function;
+  unlock();
+  return error;
+}
+
+static hipError_t function_of(hipFunction_t *function, const void *stub) {
+  pthread_mutex_lock(&loading);
+  hipError_t error = loaded_function(function, stub);
+  pthread_mutex_unlock(&loading);
+  return error;
+}
+
+API hipError_t hipLaunchKernel(const void *stub, dim3 grid, dim3 block, void **values,
+                               size_t lds_bytes, hipStream_t stream) {
+  hipFunction_t function;
+  hipError_t error =
+      lds_bytes > UINT32_MAX ? hipErrorInvalidConfiguration : function_of(&function, stub);
+  if (!error) error = launch(function, grid, block, (uint32_t)lds_bytes, stream, values, NULL);
+  return done(error);
+}
+API hipError_t hipLaunchCooperativeKernel(const void *stub, dim3 grid, dim3 block, void **values,
+                                          unsigned lds_bytes, hipStream_t stream) {
+  return hipLaunchKernel(stub, grid, block, values, lds_bytes, stream);
+}
+API hipError_t hipGetFuncBySymbol(hipFunction_t *function, const void *stub) {
+  return done(function ? function_of(function, stub) : hipErrorInvalidValue);
+}
+
+/* `kernel<<<grid, block>>>(...)` pushes, and the stub pops. */
+static _Thread_local struct {
+  dim3 grid, block;
+  size_t lds_bytes;
+  hipStream_t stream;
+} pushed;
+API hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t lds_bytes,
+                                          hipStream_t stream) {
+  pushed.grid = grid, pushed.block = block, pushed.lds_bytes = lds_bytes, pushed.stream = stream;
+  return hipSuccess;
+}
+API hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *lds_bytes,
+                                         hipStream_t *stream) {
+  *grid = pushed.grid, *block = pushed.block, *lds_bytes = pushed.lds_bytes,
+  *stream = pushed.stream;
+  return hipSuccess;
+}

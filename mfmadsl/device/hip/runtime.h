@@ -1,0 +1,114 @@
+/* What the parts of this library share. It stands where libamdhip64.so stands and serves HIP's C
+   interface (ROCm 6 and 7) on a machine without a GPU: memory is the host's, and kernels run in the
+   emulator, a process of its own that shares it.
+
+   Numbers and structures are those of HIP's public headers (hip/hip_runtime_api.h, ROCm 6 and 7).
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define API __attribute__((visibility("default")))
+
+typedef enum {
+  hipSuccess = 0,
+  hipErrorInvalidValue = 1,
+  hipErrorOutOfMemory = 2,
+  hipErrorNotInitialized = 3,
+  hipErrorInvalidConfiguration = 9,
+  hipErrorInvalidPitchValue = 12,
+  hipErrorInvalidSymbol = 13,
+  hipErrorInvalidDevicePointer = 17,
+  hipErrorInvalidMemcpyDirection = 21,
+  hipErrorInvalidDeviceFunction = 98,
+  hipErrorNoDevice = 100,
+  hipErrorInvalidDevice = 101,
+  hipErrorInvalidImage = 200,
+  hipErrorInvalidContext = 201,
+  hipErrorNoBinaryForGpu = 209,
+  hipErrorUnsupportedLimit = 215,
+  hipErrorFileNotFound = 301,
+  hipErrorOperatingSystem = 304,
+  hipErrorInvalidHandle = 400,
+  hipErrorNotFound = 500,
+  hipErrorIllegalAddress = 700,
+  hipErrorLaunchOutOfResources = 701,
+  hipErrorPeerAccessNotEnabled = 705,
+  hipErrorHostMemoryNotRegistered = 713,
+  hipErrorLaunchFailure = 719,
+  hipErrorNotSupported = 801,
+  hipErrorUnknown = 999,
+} hipError_t;
+
+typedef struct {
+  uint32_t x, y, z;
+} dim3;
+
+/* error.c: each call of the interface ends with `done`, which remembers its error for
+ * hipGetLastError. */
+hipError_t done_in(const char *call, hipError_t error);
+#define done(error) done_in(__func__, error)
+/* For who asked to be told (`mfmadsl device --log`): why a call fails. */
+void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* connection.c: the emulator. All of these but `ready` want `lock` held. */
+typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH } Operation;
+
+typedef struct {
+  int64_t memory_bytes, compute_units, wave_size, max_threads, lds_bytes, registers,
+      threads_of_unit, clock_khz, l2_bytes, major, minor, dies, reserved_bytes, models_time;
+  char name[64], arch[64];
+} Device;
+
+extern Device device;
+
+void lock(void);
+void unlock(void);
+/* The emulator is there, and this process may use it; else the error that says why not. */
+hipError_t ready(void);
+/* One request and its reply, of which up to `room` bytes are kept; `*got` is how many there were.
+ */
+hipError_t ask(Operation operation, const void *body, size_t size, void *reply, size_t room,
+               size_t *got);
+/* As `ask`, with the request in two parts. */
+hipError_t ask2(Operation operation, const void *head, size_t head_size, const void *body,
+                size_t size, void *reply, size_t room, size_t *got);
+
+/* memory.c */
+typedef struct {
+  uint64_t address, size;
+  uint32_t flags;
+  bool host;
+} Allocation;
+
+/* Map the memory that the emulator shares; `*file` is its descriptor. */
+hipError_t map_memory(int *file);
+uint64_t memory_start(void);
+/* Free everything. */
+void release_all(void);
+/* The allocation that holds these bytes, or NULL; `lock` is held. */
+const Allocation *holding(const void *address, size_t size);
+/* All of them, in the order of their addresses, and how often that list has changed; `lock` is
+ * held. */
+const Allocation *allocations(size_t *count, uint64_t *version);
+
+/* stream.c */
+typedef struct Stream *hipStream_t;
+typedef struct Event *hipEvent_t;
+bool is_stream(hipStream_t stream);
+/* What a launch takes in the model of the chip, in nanoseconds; `lock` is held. */
+void spend(uint64_t nanoseconds);
+/* Whether a launch has failed: then so does all that waits for it. */
+hipError_t fault(void);
+void set_fault(hipError_t error);
+void forget_fault(void);
+
+/* module.c */
+typedef struct Module *hipModule_t;
+typedef struct Function *hipFunction_t;
+hipError_t load_image(hipModule_t *module, const void *image);
+hipError_t unload(hipModule_t module);
+hipError_t find_function(hipFunction_t *function, hipModule_t module, const char *name);
+hipError_t launch(hipFunction_t function, dim3 grid, dim3 block, uint32_t lds_bytes,
+                  hipStream_t stream, void **values, void **extra);

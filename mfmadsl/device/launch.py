@@ -1,0 +1,108 @@
+"""A launch on the emulated GPU: run, watched if asked, and timed by the model if asked."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from mfmadsl.device.memory import SharedMemory, pointers
+from mfmadsl.device.protocol import Start
+from mfmadsl.emulator.error import EmulationError, Fault
+from mfmadsl.emulator.machine.launch import Launch, check_extents
+from mfmadsl.emulator.request import check_capacity
+from mfmadsl.emulator.run import run_loaded
+from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
+from mfmadsl.emulator.text.assembly import Program
+from mfmadsl.emulator.text.metadata import KernelArgument
+from mfmadsl.model import Product
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel of a loaded module; `assembly` is its text, of which faults name the lines."""
+
+    number: int
+    assembly: str
+    program: Program
+
+    @property
+    def passed(self) -> list[KernelArgument]:
+        """The arguments that a caller passes; the rest tell the kernel of its launch."""
+        return [a for a in self.program.arguments if not a.kind.startswith("hidden_")]
+
+    @property
+    def kernarg_bytes(self) -> int:
+        """The size of the kernel argument segment, as the emulator lays it out."""
+        end = max((a.offset + a.size for a in self.program.arguments), default=16)
+        return -(-end // 16) * 16
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a launch did: instructions executed, seconds that it took here, and its faults."""
+
+    symbol: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    lds_bytes: int
+    stream: int
+    instructions: int
+    seconds: float
+    faults: tuple[Fault, ...]
+    failed: bool
+    modelled: float | None = None
+    """Seconds that it takes in the model of the chip, where that was asked."""
+
+
+def run_launch(
+    function: Function, start: Start, memory: SharedMemory, sanitized: bool, budget: int
+) -> Launched:
+    """Run a kernel on the memory of a program.
+
+    Under the sanitizer it goes on after a fault, as well as it can; without, the first one ends it.
+    Raises ArgumentError for extents that the kernel or the chip does not take.
+    """
+    launch = launch_of(function, start)
+    before = time.perf_counter()
+    named = pointers(
+        [(a.name, a.offset) for a in function.passed if a.kind != "by_value"], start.arguments
+    )
+    loaded = memory.loaded(launch, start.arguments, named)
+    watcher = Sanitizer(function.program, keep_going=True) if sanitized else None
+    faults: list[Fault] = []
+    executed, failed = 0, False
+    try:
+        executed = run_loaded(launch, loaded, budget, watcher).total
+    except EmulationError as error:
+        faults.append(error.fault)
+        failed = True
+    if watcher is not None:
+        faults = [*watcher.found, *faults]
+    return Launched(
+        function.program.name, start.grid, start.block, launch.lds_bytes, start.stream, executed,
+        time.perf_counter() - before, tuple(faults), failed,
+    )  # fmt: skip
+
+
+def launch_of(function: Function, start: Start) -> Launch:
+    """The launch as the emulator knows it. Raises ArgumentError where there is none such."""
+    own = function.program.directive("group_segment_fixed_size")
+    launch = Launch(function.program, start.grid, start.block, own + start.lds_bytes)
+    check_capacity(function.program)
+    check_extents(launch)
+    return launch
+
+
+def modelled_seconds(
+    function: Function, start: Start, memory: SharedMemory, product: Product, budget: int
+) -> float:
+    """Seconds of a launch on a whole chip, in the profiler's model; memory stays as it is.
+
+    Raises EmulationError and ArgumentError as `profile` does.
+    """
+    from mfmadsl.emulator.profiler.profile import profile_launch
+
+    launch = launch_of(function, start)
+    load = partial(memory.loaded, launch, start.arguments, {}, kept=True)
+    return profile_launch(launch, load, budget, product=product.name).on_chip.seconds

@@ -1,0 +1,90 @@
+"""The library that programs take for HIP's: compiled when it is first asked for, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from mfmadsl.cache_folder import cache_folder, only_ours
+from mfmadsl.runtime.error import RuntimeBuildError
+
+_SOURCES = Path(__file__).parent / "hip"
+_NAME = "libamdhip64.so"
+_VERSIONS = (5, 6, 7)  # of ROCm, that programs were linked with
+_FLAGS = (
+    "-std=gnu11", "-D_GNU_SOURCE", "-Werror=implicit-function-declaration", "-O2", "-shared",
+    "-fPIC", "-fvisibility=hidden", "-pthread", f"-Wl,-soname,{_NAME}", "-ldl",
+)  # fmt: skip
+
+
+def hip_library() -> Path:
+    """The folder that holds libamdhip64.so, to be searched before any other.
+
+    It lies in the user's cache, under a name that changes with the sources. Raises
+    RuntimeBuildError if it is not there and cannot be made.
+    """
+    sources = sorted(_SOURCES.glob("*.[ch]"))
+    content = hashlib.sha256(" ".join(_FLAGS).encode())
+    for source in sources:
+        content.update(source.name.encode() + b"\0" + source.read_bytes())
+    folder = cache_folder() / f"hip-{content.hexdigest()[:16]}"
+    if not _kept(folder / _NAME):
+        _make(folder, [str(source) for source in sources if source.suffix == ".c"])
+    return folder
+
+
+def _kept(library: Path) -> bool:
+    try:
+        return only_ours(library.stat())
+    except OSError:
+        return False
+
+
+def _make(folder: Path, sources: list[str]) -> None:
+    """Compile beside the place where it belongs, then rename: nobody ever sees half of it."""
+    compiler = _compiler()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".hip-", dir=folder.parent))
+    except OSError as error:
+        raise RuntimeBuildError(
+            f"{folder.parent}: {error.strerror}: the compiled library has no place; set "
+            "MFMADSL_CACHE to a folder that can be written"
+        ) from None
+    try:
+        command = [*compiler, *_FLAGS, *sources, "-o", str(beside / _NAME)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = done.stderr.strip() or f"it ended with {done.returncode}"
+            raise RuntimeBuildError(f"{' '.join(compiler)}: {said}")
+        for version in _VERSIONS:
+            (beside / f"{_NAME}.{version}").symlink_to(_NAME)
+        (beside / _NAME).chmod(0o755)
+        with suppress(OSError):  # another process was faster, with the same
+            beside.rename(folder)
+        if not _kept(folder / _NAME):
+            raise RuntimeBuildError(
+                f"{folder}: is there already, and not as it was made: remove it"
+            )
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _compiler() -> list[str]:
+    """The system's C compiler, or that of the pip package ziglang."""
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        if name and (path := shutil.which(name)):
+            return [path]
+    if importlib.util.find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc"]
+    raise RuntimeBuildError(
+        "there is no C compiler to build the emulated GPU's library with: install gcc or clang, "
+        "or the pip package ziglang (pip install 'mfmadsl[linker]')"
+    )

@@ -1,0 +1,73 @@
+"""The memory that a program shares with the emulated GPU."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mfmadsl.device.protocol import RESERVED_BYTES
+from mfmadsl.emulator.machine.launch import Launch, Loaded, dispatch_packet, hidden_arguments
+from mfmadsl.emulator.machine.memory import Bytes, GlobalMemory, Segment
+
+_ELSEWHERE = "in no allocation: is it freed, or a pointer of the host?"
+_GUARD = 4096  # bytes behind an allocation that are nobody's
+_ARGUMENTS = 4096  # offsets in what is reserved
+_NO_RESERVE = 0x4000  # MAP_NORESERVE, which Python knows from 3.13 on: no memory until written
+_PACKET = RESERVED_BYTES - 4096
+MOST_ARGUMENT_BYTES = _PACKET - _ARGUMENTS - 4096
+
+
+class SharedMemory:
+    """All addresses of a program's device memory, and which of them are allocated.
+
+    What a launch needs beside lies before the first allocation: the arguments and the dispatch
+    packet.
+    """
+
+    def __init__(self, file: int, start: int) -> None:
+        """`file` is a descriptor of the memory, `start` its address in the program."""
+        self._file, self._start = file, start
+        self._shared = self._mapped(mmap.MAP_SHARED)
+        self._allocations: tuple[tuple[int, int], ...] = ()
+
+    def close(self) -> None:
+        """The program has ended: what is mapped goes with the last that looks at it."""
+        os.close(self._file)
+
+    def _mapped(self, kind: int) -> Bytes:
+        size = os.fstat(self._file).st_size
+        return np.frombuffer(mmap.mmap(self._file, size, kind | _NO_RESERVE), np.uint8)
+
+    def allocate(self, allocations: tuple[tuple[int, int], ...]) -> None:
+        """From now on these are the allocations, as (address, bytes)."""
+        self._allocations = allocations
+
+    def loaded(
+        self, launch: Launch, arguments: bytes, names: Mapping[int, str], kept: bool = False
+    ) -> Loaded:
+        """The memory as a launch finds it; `names` are those of the arguments, by what they point
+        to. With `kept` the program never sees what the launch writes."""
+        content = self._mapped(mmap.MAP_PRIVATE) if kept else self._shared
+        block = Segment("kernel arguments", self._start + _ARGUMENTS, len(arguments))
+        packet = Segment("dispatch packet", self._start + _PACKET, 64)
+        segments = [block, packet]
+        for address, size in self._allocations:
+            name = names.get(address, f"the allocation at {address:#x}")
+            segments.append(Segment(name, address, size))
+        memory = GlobalMemory(content, self._start, segments, elsewhere=_ELSEWHERE, reach=_GUARD)
+        memory.content(block)[:] = np.frombuffer(arguments, np.uint8)
+        memory.content(packet)[:] = dispatch_packet(launch)
+        for argument, value in hidden_arguments(launch):
+            memory.content(block)[argument.offset : argument.offset + argument.size] = value
+        return Loaded(memory, block, packet)
+
+
+def pointers(arguments: Sequence[tuple[str, int]], block: bytes) -> dict[int, str]:
+    """Where arguments point to; `arguments` are (name, offset) of those that are pointers."""
+    return {
+        int.from_bytes(block[offset : offset + 8], "little"): name or f"argument {place}"
+        for place, (name, offset) in enumerate(arguments)
+    }
