@@ -118,6 +118,16 @@ class Gemm:
             return self.intrinsic.c.type.dtype
         return _SUMS.get(self.dtypes[0] or "float16", "float32")
 
+    @property
+    def name(self) -> str:
+        """What its kernels are called: layouts, types of A, B and C, extents, and what follows."""
+        sides = (self.a_transposed, self.b_transposed)
+        layouts = "".join("t" if transposed else "n" for transposed in sides)
+        known = {t.name: t.short for t in ELEMENT_TYPES.values()}
+        types = [known.get(dtype, dtype) for dtype in self.types]
+        extents = "x".join(str(e) for e in (self.batch, self.m, self.n, self.k) if e is not None)
+        return "_".join(["gemm", layouts, *types, extents, *self.epilogue])
+
     def schedule(self) -> Schedule:
         """The tensorized schedule.
 
@@ -174,7 +184,7 @@ class Gemm:
         operands: list[Any] = []
         if follows:
             operands, c = fused(c, self.epilogue, c_type)
-        return te.create_prim_func([a, b, *operands, c])
+        return te.create_prim_func([a, b, *operands, c]).with_attr("global_symbol", self.name)
 
     def _simple_schedule(self, intrinsic: Intrinsic, scope: str) -> Schedule:
         beyond = {
@@ -196,7 +206,9 @@ class Gemm:
         load_b = f"LOAD_B_TRANSPOSED_{suffix}" if self.b_transposed else f"LOAD_B_{suffix}"
         a_type, b_type, c_type = self.types
         return mfma_schedule(
-            matmul(self.m, self.n, self.k, a_type, c_type, self.b_transposed, b_type),
+            matmul(self.m, self.n, self.k, a_type, c_type, self.b_transposed, b_type).with_attr(
+                "global_symbol", self.name
+            ),
             tile.K,
             tile.A_DTYPE,
             self.b_transposed,

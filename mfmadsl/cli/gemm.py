@@ -10,32 +10,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mfmadsl.cli.failure import fail
-from mfmadsl.cli.gemm_options import DTYPES, EXTENT, SUM_DTYPES, Steps, tiling_changes
+from mfmadsl.cli.gemm_options import Steps, product_options, tiling_changes
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import ARCH, OUTPUT, SEARCH, find
+from mfmadsl.cli.specs import OUTPUT, SEARCH, find
+from mfmadsl.error import MfmadslError
 from mfmadsl.report import kernel_json, kernel_summary
-from mfmadsl.report.run import caveats
+from mfmadsl.report.comparison import (
+    bench_json,
+    bench_lines,
+    comparison_json,
+    comparison_lines,
+)
 
 if TYPE_CHECKING:
     from mfmadsl.backend import Kernel
     from mfmadsl.comparison import Comparison
     from mfmadsl.gemm import Gemm
+    from mfmadsl.hip.bench import Bench
 
+_REPEAT = 100  # timed launches
 _SUFFIXES = {"tir": ".tir.py", "llvm": ".ll", "asm": ".s", "hsaco": ".hsaco", "json": ".json"}
 _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
 
 
 @click.command()
-@click.option("--arch", type=ARCH, required=True)
-@click.option("-m", type=EXTENT, required=True)
-@click.option("-n", type=EXTENT, required=True)
-@click.option("-k", type=EXTENT, required=True)
-@click.option("--batch", type=EXTENT, metavar="N", help="So many products, of matrices each.")
-@click.option("--trans-a", is_flag=True, help="A lies as K x M.")
-@click.option("--trans-b", is_flag=True, help="B lies as N x K.")
-@click.option("--in-dtype", type=click.Choice(DTYPES), help="Of A and B; float16 by default.")
-@click.option("--b-dtype", type=click.Choice(DTYPES), help="Of B, if it is another.")
-@click.option("--out-dtype", type=click.Choice(SUM_DTYPES), help="Of C; that of the sums, if not.")
+@product_options
 @click.option(
     "--epilogue",
     type=Steps(),
@@ -72,6 +71,10 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     help="Where to write it; with several --emit, a suffix is added for each.",
 )
 @click.option("--emulate", "emulated", is_flag=True, help="Run the machine code; compare to NumPy.")
+@click.option("--run", "ran", is_flag=True, help="Run it on the GPU here; compare to NumPy.")
+@click.option(
+    "--bench", "benched", is_flag=True, help="Run it on the GPU here, and time it if that agrees."
+)
 @click.option(
     "--trust-spec",
     is_flag=True,
@@ -96,6 +99,8 @@ def gemm(
     kinds: tuple[str, ...],
     output: Path | None,
     emulated: bool,
+    ran: bool,
+    benched: bool,
     trust_spec: bool,
 ) -> None:
     """Schedule C = A x B and generate its kernel."""
@@ -119,14 +124,25 @@ def gemm(
     )  # fmt: skip
     schedule, kernel = _built(problem)
     comparison = _checked(problem, kernel, trust_spec) if emulated else None
+    bench = _run(problem, kernel, _REPEAT if benched else 0) if ran or benched else None
+    results: dict[str, Any] = {}
+    if comparison is not None:
+        results["emulation"] = comparison_json(comparison)
+    if bench is not None:
+        results["run"] = bench_json(bench)
     if kinds:
-        _emit(kinds, output, str(schedule.mod.script()), kernel, comparison)
+        _emit(kinds, output, str(schedule.mod.script()), kernel, results)
     else:
         click.echo(kernel_summary(kernel))
-    if comparison is not None:
-        _report(comparison, problem, to_stderr=bool(kinds) and output is None)
-        if not comparison.agrees:
-            sys.exit(1)
+    lines = [
+        *(comparison_lines("emulated", comparison, problem) if comparison is not None else ()),
+        *(bench_lines(bench, problem) if bench is not None else ()),
+    ]
+    for line in lines:
+        click.echo(line, err=bool(kinds) and output is None)
+    compared = [comparison, bench.comparison if bench is not None else None]
+    if any(each is not None and not each.agrees for each in compared):
+        sys.exit(1)
 
 
 def _built(problem: Gemm) -> tuple[Any, Kernel]:
@@ -151,12 +167,21 @@ def _checked(problem: Gemm, kernel: Kernel, trust_spec: bool) -> Comparison:
         fail(str(error))
 
 
+def _run(problem: Gemm, kernel: Kernel, repeat: int) -> Bench:
+    from mfmadsl.hip.bench import run_gemm
+
+    try:
+        return run_gemm(problem, kernel, repeat)
+    except MfmadslError as error:
+        fail(str(error))
+
+
 def _emit(
     kinds: tuple[str, ...],
     output: Path | None,
     tir: str,
     kernel: Kernel,
-    comparison: Comparison | None,
+    results: dict[str, Any],
 ) -> None:
     from mfmadsl.output import OutputError, write_file
 
@@ -164,7 +189,7 @@ def _emit(
     if "hsaco" in kinds and any(each.code_object is None for each in launched):
         fail("no linker found for a code object: install lld, or `pip install ziglang`")
     if output is None:
-        click.echo(_text(kinds[0], tir, kernel, comparison), nl=False)
+        click.echo(_text(kinds[0], tir, kernel, results), nl=False)
         return
     if len(launched) > 1 and output.exists() and not output.is_file():
         fail(f"{output}: is no regular file, and {len(launched)} launches are several: give a name")
@@ -180,18 +205,18 @@ def _emit(
     ]
     try:
         for (kind, place), path in paths.items():
-            write_file(path, _content(kind, launched[place], tir, files, comparison))
+            write_file(path, _content(kind, launched[place], tir, files, results))
     except OutputError as error:
         fail(str(error))
 
 
 def _content(
-    kind: str, launch: Kernel, tir: str, files: list[list[str]], comparison: Comparison | None
+    kind: str, launch: Kernel, tir: str, files: list[list[str]], results: dict[str, Any]
 ) -> bytes:
     if kind == "hsaco":
         return launch.code_object or b""
     if kind == "json":
-        return _described(launch, files, comparison).encode()
+        return _described(launch, files, results).encode()
     return {"tir": tir, "llvm": launch.llvm_ir, "asm": launch.assembly}[kind].encode()
 
 
@@ -203,35 +228,14 @@ def _path(base: Path | None, output: Path, kind: str, place: int) -> Path:
     return output.with_name(f"{output.stem}{number}{output.suffix}")
 
 
-def _text(kind: str, tir: str, kernel: Kernel, comparison: Comparison | None) -> str:
+def _text(kind: str, tir: str, kernel: Kernel, results: dict[str, Any]) -> str:
     """What goes to the terminal: of several launches one after the other."""
     if kind == "tir":
         return tir
     if kind == "json":
-        return _described(kernel, [[] for _ in kernel.chain()], comparison)
+        return _described(kernel, [[] for _ in kernel.chain()], results)
     return "\n".join(each.assembly if kind == "asm" else each.llvm_ir for each in kernel.chain())
 
 
-def _described(kernel: Kernel, files: list[list[str]], comparison: Comparison | None) -> str:
-    description = kernel_json(kernel, files)
-    if comparison is not None:
-        description["emulation"] = {
-            "largest_error": comparison.error,
-            "tolerance": comparison.tolerance,
-            "agrees": comparison.agrees,
-            "approximate": list(comparison.approximate),
-            "trusted": list(comparison.trusted),
-        }
-    return json.dumps(description, indent=2) + "\n"
-
-
-def _report(comparison: Comparison, problem: Gemm, to_stderr: bool) -> None:
-    rule = problem.tolerance_rule
-    verdict = "agrees with" if comparison.agrees else "DIFFERS from"
-    click.echo(
-        f"emulated   {verdict} NumPy in float64: largest error {comparison.error:.3g} "
-        f"at C{comparison.place}, tolerance {comparison.tolerance:.3g} ({rule})",
-        err=to_stderr,
-    )
-    for line in caveats(comparison.approximate, comparison.trusted):
-        click.echo(f"           {line}", err=to_stderr)
+def _described(kernel: Kernel, files: list[list[str]], results: dict[str, Any]) -> str:
+    return json.dumps({**kernel_json(kernel, files), **results}, indent=2) + "\n"

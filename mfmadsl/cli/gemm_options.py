@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import click
 
 from mfmadsl.argument import clipped
+from mfmadsl.cli.specs import ARCH
 from mfmadsl.model import OVERLAPS
 
 DTYPES = (
@@ -27,6 +28,34 @@ TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS, *WORDS)
 
 EXTENT = click.IntRange(1, 2**31 - 1)
 """M, N, K and the batch: beyond it no index of a kernel reaches."""
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def product_options(command: Command) -> Command:
+    """The options that say which product: its chip, extents, layouts and types."""
+    options = [
+        click.option("--arch", type=ARCH, required=True),
+        click.option("-m", type=EXTENT, required=True),
+        click.option("-n", type=EXTENT, required=True),
+        click.option("-k", type=EXTENT, required=True),
+        click.option(
+            "--batch", type=EXTENT, metavar="N", help="So many products, of matrices each."
+        ),
+        click.option("--trans-a", is_flag=True, help="A lies as K x M."),
+        click.option("--trans-b", is_flag=True, help="B lies as N x K."),
+        click.option(
+            "--in-dtype", type=click.Choice(DTYPES), help="Of A and B; float16 by default."
+        ),
+        click.option("--b-dtype", type=click.Choice(DTYPES), help="Of B, if it is another."),
+        click.option(
+            "--out-dtype", type=click.Choice(SUM_DTYPES), help="Of C; that of the sums, if not."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 class Steps(click.ParamType[tuple[str, ...]]):

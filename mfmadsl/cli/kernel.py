@@ -14,7 +14,7 @@ from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, format_option, load_all
 from mfmadsl.error import MfmadslError
-from mfmadsl.model import PRODUCTS, Intrinsic
+from mfmadsl.model import ARCHITECTURES, PRODUCTS, Intrinsic
 from mfmadsl.report.error import KernelFileError
 from mfmadsl.report.formats import PROFILE
 from mfmadsl.report.kernel_file import StoredKernel, read_kernel
@@ -46,7 +46,12 @@ class _Extents(click.ParamType[tuple[int, ...]]):
 def _launch_options(command: Command) -> Command:
     options = [
         click.argument("kernel", type=click.Path(path_type=Path)),
-        click.option("--symbol", help="Which kernel, where the text holds several."),
+        click.option("--symbol", help="Which kernel, where the file holds several."),
+        click.option(
+            "--arch",
+            type=click.Choice(list(ARCHITECTURES)),
+            help="The chip, where a bundle has code for several.",
+        ),
         click.option("--grid", type=_Extents(), help="Extents in workgroups."),
         click.option("--block", type=_Extents(), help="Extents of a workgroup in threads."),
         click.option("--lds", type=click.IntRange(0), help="Bytes of LDS of a workgroup."),
@@ -72,13 +77,14 @@ def _launch_options(command: Command) -> Command:
 def _read(
     kernel: Path,
     symbol: str | None,
+    arch: str | None,
     grid: tuple[int, ...] | None,
     block: tuple[int, ...] | None,
     lds: int | None,
     arguments: tuple[str, ...],
 ) -> tuple[StoredKernel, list[Any]]:
     try:
-        stored = read_kernel(kernel, symbol, grid, block, lds)
+        stored = read_kernel(kernel, symbol, grid, block, lds, arch)
         return stored, stored.arguments(arguments)
     except KernelFileError as error:
         fail(str(error))
@@ -108,7 +114,8 @@ def _budget(budget: int | None) -> dict[str, Any]:
 def emulate(
     budget: int | None, saved: tuple[str, ...], specs: tuple[Path, ...], **options: Any
 ) -> None:
-    """Run a kernel: assembly text in LLVM's syntax, or the JSON that `gemm --emit json` writes."""
+    """Run a kernel: assembly text in LLVM's syntax, a code object (.hsaco), or the JSON that
+    `gemm --emit json` writes."""
     places = dict(_saves(saved))
     trusted = [entry for entry in load_all(specs) if isinstance(entry, Intrinsic)]
     kernel, values = _read(**options)

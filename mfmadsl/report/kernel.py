@@ -20,6 +20,7 @@ def kernel_json(kernel: Kernel, files: Sequence[list[str]]) -> dict[str, Any]:
     return {
         **launches[0],
         "arch": kernel.arch,
+        "code_object_version": kernel.code_object_version,
         "arguments": _arrays(kernel.arguments),
         "workspaces": _arrays(kernel.workspaces),
         "symbols": [{"name": s.name, "dtype": s.dtype} for s in kernel.symbols],
@@ -30,13 +31,35 @@ def kernel_json(kernel: Kernel, files: Sequence[list[str]]) -> dict[str, Any]:
 def _launch(kernel: Kernel, files: list[str]) -> dict[str, Any]:
     return {
         "symbol": kernel.symbol,
-        "parameters": list(kernel.parameters) or [a.name for a in kernel.arguments],
+        "parameters": _parameters(kernel),
+        "kernel_arguments": _segment(kernel),
         "grid": _numbers(kernel.extents),
         "block": list(kernel.block),
         "lds_bytes": kernel.lds_bytes,
         **registers_json(kernel.registers),
         "files": files,
     }
+
+
+def _parameters(kernel: Kernel) -> list[str]:
+    return list(kernel.parameters) or [a.name for a in kernel.arguments]
+
+
+def _segment(kernel: Kernel) -> list[dict[str, Any]]:
+    """The kernel argument segment: where in it each parameter lies, in bytes, and what it is;
+    behind them come those that the runtime fills in, which are none of the caller's. Nothing is
+    told of a kernel whose text has no metadata."""
+    from mfmadsl.emulator.text.metadata import read_metadata  # it takes YAML, and who lists none
+
+    taken = [
+        a
+        for a in read_metadata(kernel.assembly, kernel.symbol).arguments
+        if not a.kind.startswith("hidden_")
+    ]
+    return [
+        {"name": name, "offset": a.offset, "bytes": a.size, "kind": a.kind}
+        for name, a in zip(_parameters(kernel) if taken else (), taken, strict=True)
+    ]
 
 
 def _arrays(arguments: Iterable[Argument]) -> list[dict[str, Any]]:

@@ -188,6 +188,15 @@ def _kernel() -> dict[str, Any]:
     launch: dict[str, Any] = {
         "symbol": _STRING,
         "parameters": names,
+        "kernel_arguments": {
+            "type": "array",
+            "items": _object(
+                name=_STRING,
+                offset=_NATURAL,
+                bytes=_POSITIVE,
+                kind={"enum": ["global_buffer", "by_value"]},
+            ),
+        },
         "grid": three,
         "block": three,
         "lds_bytes": _NATURAL,
@@ -203,6 +212,7 @@ def _kernel() -> dict[str, Any]:
     kernel = _object(
         **launch,
         arch={"enum": list(ARCHITECTURES)},
+        code_object_version=_POSITIVE,
         arguments=arrays,
         workspaces=arrays,
         symbols={"type": "array", "items": _object(name=_STRING, dtype=_STRING)},
@@ -213,6 +223,16 @@ def _kernel() -> dict[str, Any]:
         agrees={"type": "boolean"},
         approximate=names,
         trusted=names,
+    )
+    kernel["properties"]["run"] = _object(
+        device=_STRING,
+        arch={"enum": list(ARCHITECTURES)},
+        largest_error=number,
+        tolerance=number,
+        agrees={"type": "boolean"},
+        seconds=_or_null(number),
+        flops_per_second=_or_null(number),
+        share_of_peak=_or_null(number),
     )
     return {"kernel": kernel, "launch": _object(**launch)}
 

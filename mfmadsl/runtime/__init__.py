@@ -1,0 +1,9 @@
+"""TVM's runtime for GPUs of AMD, which its wheel lacks: devices, and modules of kernels.
+
+`tvm.rocm(0)` is there after `import tvm`, without a word of ours.
+"""
+
+from mfmadsl.runtime.error import HipError, RuntimeBuildError
+from mfmadsl.runtime.load import autoload, without_devices
+
+__all__ = ["HipError", "RuntimeBuildError", "autoload", "without_devices"]
