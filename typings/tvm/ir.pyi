@@ -40,9 +40,12 @@ class Var(Expr):
 
 class GlobalVar(Expr):
     name_hint: str
+    def __init__(self, name_hint: str) -> None: ...
 
 class Op(Expr):
     name: str
+    @staticmethod
+    def get(op_name: str) -> Op: ...
 
 class Call(Expr):
     op: Op

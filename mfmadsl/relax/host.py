@@ -1,0 +1,104 @@
+"""How the host's part of a function, which TVM has made, launches kernels of ours.
+
+TVM passes what a kernel takes in the order of names, and the grid that was scheduled. A kernel of
+ours takes it in the order of the function's parameters, and a pass has given it another grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, StringImm
+from tvm.tirx import AssertStmt, Evaluate, Expr, PrimFunc, SeqStmt, Stmt
+
+from mfmadsl.backend.extent import Extent, Formula
+from mfmadsl.backend.lower import Launch
+from mfmadsl.passes.address import SPAN_LIMIT
+from mfmadsl.passes.expression import name_of
+
+LAUNCH_PARAMETERS = "tirx.kernel_launch_params"
+"""TVM's attribute of a kernel: the extents that are passed behind its parameters."""
+
+_AXES = ("x", "y", "z")
+_OPERATORS: dict[str, Any] = {
+    "add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul, "floordiv": tirx.FloorDiv,
+    "floormod": tirx.FloorMod, "lshift": tirx.LShift, "rshift": tirx.RShift, "min": tirx.Min,
+    "max": tirx.Max, "lt": tirx.LT, "gt": tirx.GT,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A kernel: as TVM's host code launches it, as it takes its parameters, and its launch."""
+
+    before: PrimFunc
+    after: PrimFunc
+    launch: Launch
+
+    @property
+    def extents(self) -> dict[str, Extent]:
+        """What is passed behind the parameters, by TVM's names."""
+        grid = zip(_AXES, self.launch.grid, strict=True)
+        block = zip(_AXES, self.launch.block, strict=True)
+        found: dict[str, Extent] = {f"blockIdx.{axis}": extent for axis, extent in grid}
+        return found | {f"threadIdx.{axis}": extent for axis, extent in block}
+
+
+def nothing_done(launched: Launched) -> PrimFunc:
+    """A kernel that does nothing, from which TVM takes what the host has to pass."""
+    kernel = launched.after.with_attr(LAUNCH_PARAMETERS, list(launched.extents))
+    return kernel.with_body(Evaluate(tirx.const(0, "int32")))
+
+
+def launching(host: PrimFunc, launches: Sequence[Launched]) -> PrimFunc:
+    """The host's function with each kernel launched as it is to be.
+
+    Where a tile of a kernel would span more than its offsets can tell, it raises ValueError.
+    """
+    known = {each.launch.symbol: each for each in launches}
+
+    def statement(node: Evaluate) -> Stmt:
+        call = node.value
+        if not isinstance(call, Call) or name_of(call) != "call_ffi_kernel":
+            return node
+        name = call.args[0]
+        assert isinstance(name, StringImm)
+        return _launch(call, known[str(name.value)])
+
+    return host.with_body(tvm_ffi.structural_map(host.body, (Evaluate, statement)))
+
+
+def _launch(call: Call, launched: Launched) -> Stmt:
+    name, *given = call.args
+    before = launched.before.params
+    values = {p.__chandle__(): value for p, value in zip(before, given, strict=False)}
+    symbols = {str(p.name): value for p, value in zip(before, given, strict=False)}
+    arguments = [
+        name,
+        *(values[p.__chandle__()] for p in launched.after.params),
+        *(_expression(extent, symbols) for extent in launched.extents.values()),
+    ]
+    attributes = type(call.attrs)(launch_params=list(launched.extents))
+    launch = Evaluate(Call(call.op, arguments, attrs=attributes, ret_ty=call.ty))
+    checks: list[Stmt] = []
+    for buffer, span in launched.launch.spans:
+        fits = _expression(span, symbols) < tirx.const(SPAN_LIMIT, "int64")
+        said = f"`{buffer}`: a tile spans 2^31 bytes or more, which offsets of 31 bits cannot tell"
+        checks.append(AssertStmt(fits, StringImm("ValueError"), [StringImm(said)]))
+    return SeqStmt([*checks, launch]) if checks else launch
+
+
+def _expression(extent: Extent, symbols: Mapping[str, Expr]) -> Expr:
+    """An extent, in 64 bits, of what the host passes."""
+    if isinstance(extent, Formula):
+        sides = (_expression(side, symbols) for side in (extent.left, extent.right))
+        made: Expr = _OPERATORS[extent.operator](*sides)
+        return tirx.Cast("int64", made) if str(made.ty.dtype) == "bool" else made
+    if isinstance(extent, str):
+        value = symbols[extent]
+        return value if str(value.ty.dtype) == "int64" else tirx.Cast("int64", value)
+    return tirx.const(extent, "int64")

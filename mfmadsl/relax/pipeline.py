@@ -1,0 +1,121 @@
+"""`relax_pipeline="mfmadsl"`: TVM's own pipeline for ROCm, in which products are ours."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax
+from tvm.relax.backend.rocm import pipeline as rocm
+from tvm.s_tir.dlight import gpu
+from tvm.target import Target
+from tvm.tirx import PrimFunc
+
+from mfmadsl.backend.kernel import CODE_OBJECT_VERSIONS, check_code_object_version
+from mfmadsl.error import ArgumentError
+from mfmadsl.relax.attention import part_attention
+from mfmadsl.relax.build import SCHEDULED
+from mfmadsl.relax.lowering import CODE_OBJECT_VERSION, PIPELINE
+from mfmadsl.relax.plain import plain_schedule
+from mfmadsl.relax.prologue import fuse_dequantised
+from mfmadsl.relax.report import Report, Scheduled
+from mfmadsl.relax.rule import scheduled_product
+
+
+class Pipeline:
+    """A pipeline for `tvm.compile(..., relax_pipeline=)`; `report` tells who took which function.
+
+    The module is for the target of `tvm.compile`, one of `mfmadsl.target`. Transpositions before
+    products, what follows them, and weights that are dequantised before them become part of them.
+    """
+
+    def __init__(self, code_object_version: int = CODE_OBJECT_VERSIONS[0]) -> None:
+        """Raise ArgumentError for a version that is not emitted."""
+        self.code_object_version = check_code_object_version(code_object_version)
+        self._report = Report()
+
+    @property
+    def report(self) -> Report:
+        """Of the last module."""
+        return self._report
+
+    def __call__(self, module: tvm.IRModule) -> tvm.IRModule:
+        """The module, ready for Relax's virtual machine and `tir_pipeline="mfmadsl"`."""
+        target = Target.current(allow_none=True)
+        if target is None or target.kind.name != "rocm":
+            other = target.kind.name if target else None
+            raise ArgumentError(
+                f"target: this pipeline is for one of `mfmadsl.target`, not {other}"
+            )
+        module, self._report = scheduled(fused(module, target), target)
+        passes = [*rocm.dataflow_lower_passes(target), *rocm.finalize_passes(target)]
+        attributes = {CODE_OBJECT_VERSION: self.code_object_version, SCHEDULED: True}
+        ready: tvm.IRModule = tvm.transform.Sequential(passes)(module).with_attrs(attributes)
+        return ready
+
+
+def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
+    """A module of Relax as calls of PrimFuncs, each of which does as much as one kernel can."""
+    transform = relax.transform
+    passes = [
+        *rocm.library_dispatch_passes(target),
+        tvm.transform.module_pass(_transposes_fused, opt_level=0),
+        transform.LegalizeOps(),
+        transform.AnnotateTIROpPattern(),
+        transform.FoldConstant(),
+        transform.FuseOps(),
+        transform.FuseTIR(),
+    ]
+    return fuse_dequantised(tvm.transform.Sequential(passes)(part_attention(module)), target)
+
+
+def _transposes_fused(module: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
+    """Transpositions as parts of the products behind them.
+
+    TVM's pass does not come to its end where both factors are one array; such a module keeps them.
+    """
+    try:
+        fused: tvm.IRModule = relax.transform.FuseTransposeMatmul()(module)
+    except (IndexError, tvm.error.InternalError):
+        return module
+    return fused
+
+
+def scheduled(module: tvm.IRModule, target: Target) -> tuple[tvm.IRModule, Report]:
+    """A module whose PrimFuncs are scheduled: products by us, others by dlight's rules."""
+    rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
+    found: dict[tvm.ir.GlobalVar, PrimFunc] = {}
+    report: list[Scheduled] = []
+    for variable, function in module.functions_items():
+        if not isinstance(function, PrimFunc) or _is_done(function):
+            continue
+        name = str(variable.name_hint)
+        schedule, line = scheduled_product(name, function, target)
+        if schedule is None and (schedule := plain_schedule(function)) is not None:
+            line = Scheduled(name, "plain", reason=line.reason)
+        for rule in rules:
+            if schedule is not None:
+                break
+            schedule = rule.apply(function, target, False)
+            if schedule is not None:
+                line = Scheduled(name, type(rule).__name__, reason=line.reason)
+        report.append(line)
+        if schedule is not None:
+            found[variable] = schedule.mod["main"].with_attr("tirx.is_scheduled", True)
+    module = module.clone()
+    for variable, function in found.items():
+        module.update_func(variable, function)
+    return module, Report(tuple(report))
+
+
+def _is_done(function: PrimFunc) -> bool:
+    """Whether it is scheduled already, or the host's."""
+    attributes = function.attrs or {}
+    own = attributes.get("target")
+    return (
+        bool(attributes.get("tirx.is_scheduled", False))
+        or bool(attributes.get("tirx.is_host_func", False))
+        or (own is not None and own.kind.name != "rocm")
+    )
+
+
+if PIPELINE not in relax.pipeline.PIPELINE_MAP:
+    relax.register_pipeline(PIPELINE)(Pipeline)

@@ -1,0 +1,54 @@
+"""Who scheduled which function of a module, and why not mfmadsl."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mfmadsl.report.columns import columns
+from mfmadsl.schedule import Tiling
+
+OURS = "mfmadsl"
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A function: the rule that took it, `mfmadsl` or the name of one of dlight's; the tiling, if
+    it is ours, and else the reason why not. The rule is empty where none took it as far as is
+    known: a rule of ours does not know of those that stand behind it."""
+
+    function: str
+    rule: str
+    tiling: Tiling | None = None
+    reason: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether mfmadsl took it."""
+        return self.tiling is not None
+
+
+@dataclass(frozen=True)
+class Report:
+    """The functions of a module in their order; it prints as a table."""
+
+    functions: tuple[Scheduled, ...] = ()
+
+    @property
+    def ours(self) -> tuple[Scheduled, ...]:
+        """Those that mfmadsl took."""
+        return tuple(each for each in self.functions if each.is_ours)
+
+    def __str__(self) -> str:
+        rows = [("FUNCTION", "BY", "TILING, OR WHY NOT MFMADSL")]
+        rows += [(each.function, each.rule or "-", _why(each)) for each in self.functions]
+        return columns(rows)
+
+
+def _why(scheduled: Scheduled) -> str:
+    tiling = scheduled.tiling
+    if tiling is None:
+        return scheduled.reason
+    block = "x".join(map(str, (*tiling.block, tiling.k_step)))
+    waves = "x".join(map(str, (*tiling.waves, tiling.k_waves)))
+    parts = f", K in {tiling.split_k} parts" if tiling.split_k > 1 else ""
+    return f"{block} of {tiling.instruction}, {waves} waves{parts}"

@@ -1,0 +1,73 @@
+"""A rule for dlight: products of matrices, with what is fused behind them, are ours."""
+
+from __future__ import annotations
+
+from tvm.s_tir import Schedule
+from tvm.s_tir.dlight.base import ScheduleRule
+from tvm.target import Target
+from tvm.tirx import PrimFunc
+
+from mfmadsl.error import MfmadslError
+from mfmadsl.model import architecture
+from mfmadsl.relax.report import OURS, Report, Scheduled
+from mfmadsl.schedule import ScheduleError, gemm_schedule, gemm_tiling
+from mfmadsl.schedule.nest import is_number, nests
+from mfmadsl.schedule.sum_of_products import product_nest, sum_of_products
+
+
+class MatrixCore(ScheduleRule):
+    """Takes what `mfmadsl.gemm_schedule` takes, for targets of ROCm with matrix cores.
+
+    To stand before other rules in `dlight.ApplyDefaultSchedule`; build what it has scheduled with
+    `tir_pipeline="mfmadsl"`. `report` tells of the functions that it has been asked about, which
+    are called by their blocks where they have no name of their own.
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[Scheduled] = []
+
+    @property
+    def report(self) -> Report:
+        """What became of the functions until now; those that are not ours have no rule yet."""
+        return Report(tuple(self._seen))
+
+    def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
+        """The schedule of a product of matrices, None for anything else."""
+        schedule, scheduled = scheduled_product(name_of(func), func, target)
+        self._seen.append(scheduled)
+        return schedule
+
+
+def name_of(function: PrimFunc) -> str:
+    """What a function is called, or, where it has no name, its blocks."""
+    if "global_symbol" in (function.attrs or {}):
+        return str(function.attrs["global_symbol"])
+    return " ".join(nest.name for nest in nests(function))
+
+
+def scheduled_product(
+    name: str, function: PrimFunc, target: Target
+) -> tuple[Schedule | None, Scheduled]:
+    """The schedule of a product of matrices, and the line of the report; None if it is none."""
+    if target.kind.name != "rocm":
+        return None, Scheduled(name, "", reason=f"it is for {target.kind.name}, and not for rocm")
+    arch = str(target.attrs.get("mcpu", ""))
+    try:
+        architecture(arch)
+        _check_matrices(function)
+        tiling = gemm_tiling(function, arch=arch)
+        schedule = gemm_schedule(function, arch=arch, tiling=tiling)
+    except MfmadslError as error:
+        return None, Scheduled(name, "", reason=str(error))
+    return schedule, Scheduled(name, OURS, tiling)
+
+
+def _check_matrices(function: PrimFunc) -> None:
+    """Raise ScheduleError for dot products one by one, of which no tile of C can be made."""
+    product = sum_of_products(product_nest(function))
+    sides = (*product.axes("i"), *product.axes("j"))
+    if all(is_number(axis.dom.extent, 1) for axis in sides):
+        raise ScheduleError(
+            f"block `{product.nest.name}` computes dot products, with no rows or columns that"
+            " share factors"
+        )
