@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mfmadsl import relax as relax
     from mfmadsl.backend import CodegenError as CodegenError
     from mfmadsl.backend import Kernel as Kernel
     from mfmadsl.backend import LinkError as LinkError
@@ -20,19 +21,25 @@ if TYPE_CHECKING:
     from mfmadsl.codegen import ModuleError as ModuleError
     from mfmadsl.emulator import EmulationError as EmulationError
     from mfmadsl.emulator import emulate as emulate
+    from mfmadsl.emulator.code_object import CodeObjectError as CodeObjectError
+    from mfmadsl.emulator.code_object import read_code_object as read_code_object
     from mfmadsl.emulator.profiler import profile as profile
     from mfmadsl.emulator.sanitizer import sanitize as sanitize
     from mfmadsl.error import ArgumentError as ArgumentError
     from mfmadsl.error import ArgumentTypeError as ArgumentTypeError
     from mfmadsl.error import MfmadslError as MfmadslError
     from mfmadsl.gemm import Gemm as Gemm
+    from mfmadsl.hip.run import run as run
     from mfmadsl.language import LanguageError as LanguageError
     from mfmadsl.language import SpecFileError as SpecFileError
     from mfmadsl.language import find as find
     from mfmadsl.language import library as library
     from mfmadsl.language import load as load
     from mfmadsl.output import OutputError as OutputError
+    from mfmadsl.relax import target as target
     from mfmadsl.report.error import KernelFileError as KernelFileError
+    from mfmadsl.runtime.error import HipError as HipError
+    from mfmadsl.runtime.error import RuntimeBuildError as RuntimeBuildError
     from mfmadsl.schedule import ScheduleError as ScheduleError
     from mfmadsl.schedule import Tiling as Tiling
     from mfmadsl.schedule import gemm_schedule as gemm_schedule
@@ -46,17 +53,20 @@ if TYPE_CHECKING:
     from mfmadsl.schedule.cpu_gemm import schedule_cpu_gemm as schedule_cpu_gemm
     from mfmadsl.schedule.cpu_tiling import CpuTiling as CpuTiling
     from mfmadsl.schedule.toolchain import ToolchainError as ToolchainError
+    from mfmadsl.tune.tracker import RpcError as RpcError
 
 __version__ = "0.1.0"
 
 _HOME = {
     "ArgumentError": "error",
     "ArgumentTypeError": "error",
+    "CodeObjectError": "emulator.code_object",
     "CodegenError": "backend",
     "CpuKernel": "backend.cpu_kernel",
     "CpuTiling": "schedule.cpu_tiling",
     "EmulationError": "emulator",
     "Gemm": "gemm",
+    "HipError": "runtime.error",
     "Kernel": "backend",
     "KernelFileError": "report.error",
     "LanguageError": "language",
@@ -65,6 +75,8 @@ _HOME = {
     "MfmadslError": "error",
     "ModuleError": "codegen",
     "OutputError": "output",
+    "RuntimeBuildError": "runtime.error",
+    "RpcError": "tune.tracker",
     "ScheduleError": "schedule",
     "SpecFileError": "language",
     "Tiling": "schedule",
@@ -83,16 +95,23 @@ _HOME = {
     "matmul": "schedule",
     "mfma_schedule": "schedule",
     "profile": "emulator.profiler",
+    "read_code_object": "emulator.code_object",
+    "run": "hip.run",
     "sanitize": "emulator.sanitizer",
     "schedule_cpu_gemm": "schedule.cpu_gemm",
     "schedule_gemm": "schedule",
+    "relax": "",
+    "target": "relax",
 }
+
 __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if not _HOME[name]:  # a package of its own
+        return import_module(f"mfmadsl.{name}")
     value = getattr(import_module(f"mfmadsl.{_HOME[name]}"), name)
     globals()[name] = value
     return value

@@ -9,11 +9,13 @@ from __future__ import annotations
 import click
 
 from mfmadsl import __version__
+from mfmadsl.cli.device import device
 from mfmadsl.cli.explain import explain_option
 from mfmadsl.cli.failure import Commands
 from mfmadsl.cli.gemm import gemm
 from mfmadsl.cli.kernel import emulate, profile, sanitize
 from mfmadsl.cli.library import check, compile_command, fmt, list_command, schema, show
+from mfmadsl.cli.tune import tune
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,5 +27,6 @@ def main() -> None:
 
 for command in (
     check, fmt, schema, compile_command, list_command, show, gemm, emulate, sanitize, profile,
+    device, tune,
 ):  # fmt: skip
     main.add_command(command)

@@ -1,0 +1,110 @@
+"""`mfmadsl tune`: the tilings of a product measured, and kept for `gemm_tiling`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mfmadsl.cli.failure import fail, print_json
+from mfmadsl.cli.gemm_options import product_options
+from mfmadsl.cli.specs import format_option
+from mfmadsl.error import ArgumentError, MfmadslError
+from mfmadsl.report.trial import trial_json, trial_line
+
+if TYPE_CHECKING:
+    from mfmadsl.tune import Trial
+    from mfmadsl.tune.measure import Measure
+
+
+@click.command()
+@product_options
+@click.option(
+    "--database",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="FOLDER",
+    help="Where to keep what is measured; MFMADSL_TUNED=FOLDER makes use of it.",
+)
+@click.option(
+    "--trials", type=click.IntRange(1), default=20, show_default=True, help="Tilings to measure."
+)
+@click.option(
+    "--gpu", is_flag=True, help="Measure on the GPU of this machine, not in the chip's model."
+)
+@click.option(
+    "--tracker", metavar="HOST:PORT", help="Measure on servers that this tracker of TVM's knows."
+)
+@click.option("--key", help="Which servers of the tracker.")
+@format_option(("text", "json"))
+def tune(
+    arch: str,
+    m: int,
+    n: int,
+    k: int,
+    batch: int | None,
+    trans_a: bool,
+    trans_b: bool,
+    in_dtype: str | None,
+    b_dtype: str | None,
+    out_dtype: str | None,
+    folder: Path,
+    trials: int,
+    gpu: bool,
+    tracker: str | None,
+    key: str | None,
+    form: str,
+) -> None:
+    """Measure the tilings of a product that should be the fastest, and keep what was found."""
+    if (tracker is None) != (key is None):
+        raise click.UsageError("--tracker and --key go together: where, and which servers?")
+    if gpu and tracker is not None:
+        raise click.UsageError("--gpu or --tracker: where is it to be measured?")
+    from mfmadsl.gemm import Gemm
+    from mfmadsl.tune import Database
+    from mfmadsl.tune import tune as search
+
+    problem = Gemm(
+        None, arch, m, n, k, trans_b, None, trans_a, (in_dtype, b_dtype, out_dtype), batch
+    )
+
+    def told(trial: Trial) -> None:
+        if form == "text":
+            click.echo(trial_line(trial))
+
+    try:
+        measure, at_once = _measure(gpu, tracker, key)
+        found = search(
+            problem.workload(), Database(folder), arch, trials=trials, measure=measure,
+            at_once=at_once, told=told,
+        )  # fmt: skip
+    except MfmadslError as error:
+        fail(str(error))
+    if form == "json":
+        print_json([trial_json(trial) for trial in found])
+    if found[0].seconds is None:
+        fail("no tiling could be measured")
+    if form == "text":
+        click.echo(f"best       {trial_line(found[0])}")
+
+
+def _measure(gpu: bool, tracker: str | None, key: str | None) -> tuple[Measure, int]:
+    """How to measure, and how many kernels at once."""
+    from mfmadsl.tune import by_model, on_gpu, on_servers
+    from mfmadsl.tune.tracker import read_place, servers
+
+    if tracker is None or key is None:
+        return (on_gpu() if gpu else by_model()), 1
+    try:
+        place = read_place(tracker)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    count = servers(place, key)
+    if not count:
+        fail(
+            f"the tracker {tracker} knows no server of {key}: start some with `python -m "
+            f"tvm.exec.rpc_server --tracker {tracker} --key {key}`"
+        )
+    return on_servers(place, key), count

@@ -1,0 +1,44 @@
+"""How long a kernel takes: in the model of the chip, or on the GPU of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mfmadsl.backend.kernel import Kernel
+from mfmadsl.emulator.profiler import profile
+from mfmadsl.schedule.tuned import MODEL
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How kernels are measured: on what, for the database, and by which function.
+
+    `seconds` gives those of all launches of a kernel with such arguments, and raises a MfmadslError
+    if it cannot.
+    """
+
+    source: str
+    seconds: Callable[[Kernel, Sequence[Any]], float]
+
+
+_REPEAT = 20
+
+
+def by_model() -> Measure:
+    """On the whole chip, all launches and what is between them, as `profile` has it."""
+    return Measure(MODEL, lambda kernel, args: profile(kernel, args).on_chip.seconds)
+
+
+def on_gpu() -> Measure:
+    """The median on the GPU of this machine. Raises HipError where there is none, and ArgumentError
+    for an emulated one that tells its own time."""
+    from mfmadsl.hip.binding import hip
+    from mfmadsl.hip.run import run
+
+    device = hip().device()
+    device.check_times()
+    return Measure(
+        device.name, lambda kernel, args: run(kernel, args, repeat=_REPEAT).median_seconds
+    )
