@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 from pathlib import Path
@@ -17,6 +18,39 @@ settings.load_profile("project")
 
 # Set before workers start, so that all of them draw the same cases.
 os.environ.setdefault("MFMADSL_SEED", str(random.SystemRandom().randrange(10**6)))
+
+
+SHARES = {
+    "schedule/gemm/test_overlap.py": 0.3, "schedule/gemm/test_loop.py": 0.4,
+    "schedule/gemm/test_edges.py": 0.5, "schedule/gemm/test_k_waves.py": 0.4,
+    "schedule/gemm/test_layouts.py": 0.4, "schedule/gemm/test_blocks.py": 0.5,
+    "schedule/gemm/test_forms.py": 0.6, "schedule/gemm/test_random.py": 0.5,
+    "schedule/gemm/test_stores.py": 0.5, "schedule/gemm/test_uneven.py": 0.5,
+    "schedule/gemm/test_epilogue.py": 0.6, "schedule/gemm/test_runs.py": 0.6,
+    "schedule/cpu_gemm/test_numbers.py": 0.7, "schedule/cpu_gemm/test_epilogue.py": 0.6,
+    "schedule/cpu_gemm/test_memory.py": 0.6, "schedule/test_tiles.py": 0.5,
+    "passes/test_functions.py": 0.5, "passes/test_lean.py": 0.4, "passes/test_annotation.py": 0.5,
+    "examples/mfma_gemm/test_steps.py": 0.4, "examples/gpu_gemm/test_steps.py": 0.5,
+}  # fmt: skip
+"""Which share of the cases of each test of a file the gate draws, other ones each time; `make
+test-all` has all of them. They build and run whole kernels."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("MFMADSL_TESTS") == "all" or len({item.path for item in items}) == 1:
+        return  # all are asked for, or one file is
+    cases: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        name = item.path.relative_to(Path(__file__).parent).as_posix()
+        if name in SHARES:
+            cases.setdefault((name, getattr(item, "originalname", item.name)), []).append(item)
+    dropped: set[pytest.Item] = set()
+    for (name, test), own in cases.items():
+        generator = random.Random(f"{os.environ['MFMADSL_SEED']} {name} {test}")
+        kept = math.ceil(SHARES[name] * len(own))
+        dropped |= set(generator.sample(own, len(own) - kept))
+    config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+    items[:] = [item for item in items if item not in dropped]
 
 
 def pytest_report_header() -> str:

@@ -246,3 +246,14 @@ def test_infinities_and_nan_are_right_where_they_are_expected() -> None:
     assert not gemm.compare(a, b, c).agrees
     c[0, 0], c[1, 1] = np.inf, 3
     assert not gemm.compare(a, b, c).agrees
+
+
+def test_kernels_are_called_by_what_they_compute() -> None:
+    gemm = Gemm(
+        None, "gfx942", 16, 32, 64, b_transposed=True, a_transposed=True, batch=3,
+        dtypes=("bfloat16", None, "bfloat16"), epilogue=("bias", "gelu"),
+    )  # fmt: skip
+    assert gemm.name == "gemm_tt_bf16_bf16_bf16_3x16x32x64_bias_gelu"
+    assert gemm.build().symbol == f"{gemm.name}_kernel"
+    simple = Gemm(find("mfma_i32_16x16x16_i8"), "gfx90a", 16, 16, 32, shared_scope="shared")
+    assert simple.build().symbol == "gemm_nn_i8_i8_i32_16x16x32_kernel"

@@ -13,7 +13,10 @@ from mfmadsl.codegen import RUNTIME
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "mfmadsl").rglob("*.py"))
-LINE = ["error", "text", "machine", "instructions", "request", "run", "sanitizer", "profiler"]
+LINE = [
+    "error", "text", "code_object", "machine", "instructions", "request", "run", "sanitizer",
+    "profiler",
+]  # fmt: skip
 """Parts of the emulator; each imports those before it, and of the last two neither the other."""
 
 UNKNOWN_TO_THE_EMULATOR = ("backend", "codegen", "language", "passes", "schedule")
@@ -79,6 +82,14 @@ def test_the_parts_of_the_emulator_form_a_line() -> None:
             assert LINE.index(other) <= LINE.index(part), f"{module} imports of {other}"
             assert {other, part} != {"sanitizer", "profiler"}, f"{module} imports of {other}"
     assert seen == set(LINE)
+
+
+def test_tvms_compiler_is_built_of_all_else_and_known_to_nobody() -> None:
+    for module in MODULES:
+        if not module.startswith("mfmadsl.relax"):
+            for other in imported(module, within_functions=True) - {module}:
+                known = module == "mfmadsl" and other in ("mfmadsl.relax", "mfmadsl.relax.target")
+                assert known or not other.startswith("mfmadsl.relax"), f"{module} imports {other}"
 
 
 def test_the_emulator_is_a_witness_of_its_own() -> None:

@@ -49,6 +49,11 @@ def test_the_wheel_carries_grammar_library_and_templates(wheel: Path) -> None:
     assert "mfmadsl/intrinsics/cdna/f16.mfma" in names
     assert "mfmadsl/codegen/templates/module.py.jinja" in names
     assert "mfmadsl/docs/diagnostics.md" in names
+    assert "mfmadsl/runtime/rocm.cc" in names
+    assert "mfmadsl/runtime/device.h" in names
+    assert "mfmadsl/emulator/code_object/instructions.txt" in names
+    assert "mfmadsl/device/hip/module.c" in names
+    assert "mfmadsl/device/hip/runtime.h" in names
     assert "mfmadsl/py.typed" in names
     folders = {name.partition("/")[0] for name in names}
     assert sorted(f.partition("-")[0] for f in folders) == ["mfmadsl", "mfmadsl"]
@@ -66,3 +71,8 @@ def test_the_wheel_runs_from_itself_and_not_from_the_checkout(installed: Run) ->
     where, count = installed("python", "-c", program).stdout.split()
     assert str(ROOT) not in where
     assert int(count) > 3
+
+
+def test_tvm_finds_its_device_for_gpus_of_amd(installed: Run) -> None:
+    program = "import tvm; print(tvm.get_global_func('device_api.rocm', allow_missing=True))"
+    assert installed("python", "-W", "error", "-c", program).stdout != "None\n"

@@ -53,7 +53,11 @@ def test_a_reader_that_goes_away_ends_a_command_without_a_word(arguments: list[s
 
 def test_an_interrupt_ends_a_command_with_130(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    command = [sys.executable, "-m", "mfmadsl", "check", str(tmp_path / "pipe")]
+    program = (  # what is started in the background may ignore interrupts
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from mfmadsl.cli import main; main(['check', sys.argv[1]])"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "pipe")]
     waiting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     writer = os.open(tmp_path / "pipe", os.O_WRONLY)  # opens once the command reads
     waiting.send_signal(signal.SIGINT)

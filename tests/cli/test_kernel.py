@@ -11,6 +11,7 @@ import pytest
 
 from mfmadsl.report import json_schema
 from tests.cli.command import run
+from tests.emulator.code_object.objects import code_object
 from tests.emulator.waves import kernel
 
 # Each lane writes its number, and what its neighbour left in LDS.
@@ -71,11 +72,33 @@ def test_what_is_wrong_is_told(text: Path, arguments: list[str], code: int, mess
     assert message in result.output
 
 
+def test_a_code_object_is_taken_like_text(tmp_path: Path) -> None:
+    path = tmp_path / "two.hsaco"
+    path.write_bytes(code_object("gfx90a"))
+    launch = ("--grid", "1", "--block", "64", "--arg", "float32[64]=1")
+    asked = ("--symbol", "double", "--save", f"0={tmp_path}/out.npy")
+    assert run("emulate", path, *launch, *asked).output.startswith("1 waves, ")
+    assert np.load(tmp_path / "out.npy")[0] == 8 + np.float32(np.pi)
+    assert run("sanitize", path, *launch, *asked[:2]).output == "1 waves, no faults\n"
+    assert "on gfx90a" in run("profile", path, *launch, *asked[:2]).output
+    for more, message in (
+        ((), "holds several kernels, name one with --symbol: double, other"),
+        (("--symbol", "no"), "there is no kernel 'no', but: double, other"),
+        (("--symbol", "double", "--arch", "gfx942"), "it is for gfx90a, not for gfx942"),
+    ):
+        result = run("emulate", path, *launch, *more)
+        assert (result.exit_code, message in result.output) == (1, True)
+    path.write_bytes(code_object("gfx90a")[:500])
+    assert "two.hsaco: it is a broken ELF file" in run("emulate", path, *launch).output
+
+
 def test_files_that_are_no_kernels(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in run("emulate", tmp_path / "no.s", *LAUNCH).output
     (tmp_path / "binary.s").write_bytes(b"\xff\xfe\x00")
     assert "is no text" in run("emulate", tmp_path / "binary.s", *LAUNCH).output
     (tmp_path / "text.s").write_text("hello\n")
+    chosen = run("emulate", tmp_path / "text.s", *LAUNCH, "--arch", "gfx942")
+    assert "says by itself what --arch would say" in chosen.output
     assert "there is no `.amdhsa_kernel`" in run("emulate", tmp_path / "text.s", *LAUNCH).output
     (tmp_path / "other.json").write_text("{}")
     assert "is not what `mfmadsl gemm --emit json` writes" in run(

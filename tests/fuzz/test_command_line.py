@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from mfmadsl.cli import main
 from mfmadsl.language import library, library_files
+from tests.emulator.code_object.objects import code_object
 from tests.emulator.waves import kernel
 from tests.fuzz.isolated import failures
 from tests.language.entries import HALF
@@ -41,6 +42,7 @@ def folder_of_files(folder: Path) -> None:
     (folder / "good.mfma").write_text(HALF)
     (folder / "good.s").write_text(kernel(CODE))
     (folder / "k.json").write_text(JSON)
+    (folder / "good.co").write_bytes(code_object())
     (folder / "empty").write_bytes(b"")
     (folder / "binary.s").write_bytes(bytes(range(256)))
     (folder / "latin.mfma").write_bytes(b"// \xe9\n")
@@ -130,7 +132,8 @@ LAUNCH = [
     Option("--grid", EXTENTS[:9], 0.7), Option("--block", EXTENTS, 0.7),
     Option("--arg", ARGUMENTS, 0.9), Option("--arg", ARGUMENTS, 0.1),
     Option("--lds", NUMBERS), Option("--budget", ["1", "1000", *NUMBERS], 0.3),
-    Option("--symbol", ["kernel", "other", "", "\udcff"], 0.2),
+    Option("--symbol", ["kernel", "double", "other", "", "\udcff"], 0.2),
+    Option("--arch", CHIPS, 0.05),
 ]  # fmt: skip
 DTYPES = ["float16", "int8", "float8_e4m3fn", "float64", "x", ""]
 COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
@@ -166,13 +169,13 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
     "frobnicate": (FILES, []),
 }  # fmt: skip
 LIKELY = {
-    "emulate": ["good.s", "spoiled.s", "k.json", "spoiled.json"],
+    "emulate": ["good.s", "spoiled.s", "k.json", "spoiled.json", "good.co", "spoiled.co"],
     "check": ["spoiled.mfma"],
     "fmt": ["spoiled.mfma", "good.mfma"],
     "compile": ["good.mfma", "spoiled.mfma"],
 }
 LIKELY |= {"sanitize": LIKELY["emulate"], "profile": LIKELY["emulate"]}
-COUNTS = {"schema": 2, "gemm": 200, "emulate": 500, "sanitize": 300, "profile": 300, "check": 300,
+COUNTS = {"schema": 2, "gemm": 200, "emulate": 500, "sanitize": 300, "profile": 300, "check": 120,
           "compile": 200, "fmt": 150, "frobnicate": 20, "--explain": 30}  # fmt: skip
 
 
@@ -232,7 +235,8 @@ def asked_for(arguments: list[str], folder: Path) -> set[str]:
 def wrong_with(command: str, number: int, folder: Path) -> str | None:
     arguments, generator = call(command, number)
     for name, good in (("spoiled.mfma", "good.mfma"), ("spoiled.s", "good.s"),
-                       ("spoiled.json", "k.json"), ("spoiled.npy", "good.npy")):  # fmt: skip
+                       ("spoiled.json", "k.json"), ("spoiled.npy", "good.npy"),
+                       ("spoiled.co", "good.co")):  # fmt: skip
         (folder / name).write_bytes(spoiled((folder / good).read_bytes(), generator))
     before = listing(folder)
     result = CliRunner().invoke(main, arguments)

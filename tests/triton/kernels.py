@@ -206,6 +206,7 @@ def main() -> None:
     for case in sys.argv[2:]:
         kernel = compile_case(case)
         (folder / f"{case}.s").write_text(kernel.asm["amdgcn"])
+        (folder / f"{case}.hsaco").write_bytes(kernel.asm["hsaco"])
         facts = {"lds_bytes": kernel.metadata.shared, "warps": kernel.metadata.num_warps}
         _, kind, *form = case.split(".")
         if form in (["casts"], ["narrow"]):

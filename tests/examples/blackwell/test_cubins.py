@@ -7,12 +7,13 @@ import pytest
 from examples.blackwell_gemm.ladder import STEPS, Step
 from examples.blackwell_gemm.lower import ARCH, lower
 from examples.nvcc import Nvcc, compile_cubin
+from tests.cases import drawn
 
 REGISTERS_OF_AN_SM = 65536
 SPILLING: dict[str, tuple[int, int]] = {}  # none
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+@pytest.mark.parametrize("step", drawn(STEPS, 4), ids=lambda step: step.name)
 def test_a_kernel_becomes_a_cubin_that_spills_nothing(step: Step, nvcc: Nvcc) -> None:
     lowered = lower(step.kernel(step.compile))
     cubin = compile_cubin(lowered.source, ARCH, nvcc)

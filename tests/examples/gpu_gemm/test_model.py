@@ -11,6 +11,8 @@ from examples.gpu_gemm.predict import Prediction, predict
 from examples.product import Size
 from mfmadsl.model import product_of
 
+pytestmark = pytest.mark.xdist_group("gpu_gemm_model")  # one process keeps what was found
+
 ARCH = "gfx942"
 UNITS = 304
 SHORT = replace(FULL, k=64)  # as many workgroups, in less of our time

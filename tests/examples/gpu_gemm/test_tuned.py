@@ -11,6 +11,8 @@ from examples.gpu_gemm import tuned
 from examples.gpu_gemm.large_tiles import TILE
 from examples.product import Size
 
+pytestmark = pytest.mark.xdist_group("gpu_gemm_tuned")  # one process keeps the search
+
 SIZE = Size(256, 128, 64)
 
 
