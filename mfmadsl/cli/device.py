@@ -8,11 +8,9 @@ from pathlib import Path
 import click
 
 from mfmadsl.cli.failure import fail
-from mfmadsl.cli.specs import OUTPUT
+from mfmadsl.cli.specs import OUTPUT, PRODUCT
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model import ARCHITECTURES, DEFAULT_ARCH, PRODUCTS
-
-BUDGET = 10_000_000  # as the emulator has it, which is not imported to say so
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -23,7 +21,7 @@ BUDGET = 10_000_000  # as the emulator has it, which is not imported to say so
 )
 @click.option(
     "--product",
-    type=click.Choice(list(PRODUCTS), case_sensitive=False),
+    type=PRODUCT,
     help="Which product it is; the first with the chip by default.",
 )
 @click.option(
@@ -38,7 +36,6 @@ BUDGET = 10_000_000  # as the emulator has it, which is not imported to say so
 @click.option(
     "--budget",
     type=click.IntRange(1),
-    default=BUDGET,
     help="Instructions that a wave may execute; ten million by default.",
 )
 @click.option("--log", is_flag=True, help="Tell of each launch, and why calls of HIP fail.")
@@ -48,7 +45,7 @@ def device(
     product: str | None,
     sanitize: bool,
     profile: Path | None,
-    budget: int,
+    budget: int | None,
     log: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -58,12 +55,13 @@ def device(
     is 1 where that would be 0 and a kernel was at fault.
     """
     from mfmadsl.device import Options, run_program
+    from mfmadsl.emulator.run import BUDGET
     from mfmadsl.output import OutputError, write_file
     from mfmadsl.report.program_timeline import program_timeline_json
 
     if arch is None:
         arch = DEFAULT_ARCH if product is None else PRODUCTS[product].arch
-    options = Options(arch, product, sanitize, log, profile is not None, budget)
+    options = Options(arch, product, sanitize, log, profile is not None, budget or BUDGET)
     try:
         ended = run_program(command, options)
     except ArgumentError as error:

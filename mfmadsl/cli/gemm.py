@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mfmadsl.cli.failure import fail
-from mfmadsl.cli.gemm_options import Steps, product_options, tiling_changes
+from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, SEARCH, find
 from mfmadsl.error import MfmadslError
@@ -81,16 +81,6 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     help="Emulate the instruction as the file of --spec says, not as the emulator knows it.",
 )
 def gemm(
-    arch: str,
-    m: int,
-    n: int,
-    k: int,
-    batch: int | None,
-    trans_a: bool,
-    trans_b: bool,
-    in_dtype: str | None,
-    b_dtype: str | None,
-    out_dtype: str | None,
     epilogue: tuple[str, ...],
     name: str | None,
     spec: Path | None,
@@ -102,6 +92,8 @@ def gemm(
     ran: bool,
     benched: bool,
     trust_spec: bool,
+    arch: str,
+    **product: Any,
 ) -> None:
     """Schedule C = A x B and generate its kernel."""
     if output is not None and not kinds:
@@ -116,12 +108,7 @@ def gemm(
         raise click.UsageError("--trust-spec needs --spec and --emulate: who is trusted, in what?")
     changes = tiling_changes(tilings)
     intrinsic = None if name is None else find(name, spec, arch, search)
-    from mfmadsl.gemm import Gemm
-
-    problem = Gemm(
-        intrinsic, arch, m, n, k, trans_b, None, trans_a, (in_dtype, b_dtype, out_dtype), batch,
-        epilogue, changes,
-    )  # fmt: skip
+    problem = gemm_of(arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes)
     schedule, kernel = _built(problem)
     comparison = _checked(problem, kernel, trust_spec) if emulated else None
     bench = _run(problem, kernel, _REPEAT if benched else 0) if ran or benched else None
@@ -183,11 +170,9 @@ def _emit(
     kernel: Kernel,
     results: dict[str, Any],
 ) -> None:
-    from mfmadsl.output import OutputError, write_file
+    from mfmadsl.output import write_file
 
     launched = list(kernel.chain())
-    if "hsaco" in kinds and any(each.code_object is None for each in launched):
-        fail("no linker found for a code object: install lld, or `pip install ziglang`")
     if output is None:
         click.echo(_text(kinds[0], tir, kernel, results), nl=False)
         return
@@ -204,9 +189,13 @@ def _emit(
         for place in range(len(launched))
     ]
     try:
-        for (kind, place), path in paths.items():
-            write_file(path, _content(kind, launched[place], tir, files, results))
-    except OutputError as error:
+        contents = {
+            path: _content(kind, launched[place], tir, files, results)
+            for (kind, place), path in paths.items()
+        }
+        for path, content in contents.items():
+            write_file(path, content)
+    except MfmadslError as error:
         fail(str(error))
 
 
@@ -214,7 +203,9 @@ def _content(
     kind: str, launch: Kernel, tir: str, files: list[list[str]], results: dict[str, Any]
 ) -> bytes:
     if kind == "hsaco":
-        return launch.code_object or b""
+        from mfmadsl.backend.linker import linked
+
+        return linked(launch.code_object)
     if kind == "json":
         return _described(launch, files, results).encode()
     return {"tir": tir, "llvm": launch.llvm_ir, "asm": launch.assembly}[kind].encode()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from mfmadsl.argument import clipped
 from mfmadsl.cli.specs import ARCH
-from mfmadsl.model import OVERLAPS
+from mfmadsl.model import OVERLAPS, Intrinsic
+
+if TYPE_CHECKING:
+    from mfmadsl.gemm import Gemm
 
 DTYPES = (
     "float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fnuz", "float8_e5m2fnuz",
@@ -34,7 +38,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def product_options(command: Command) -> Command:
-    """The options that say which product: its chip, extents, layouts and types."""
+    """The options that say which product: its chip, extents, layouts and types. `gemm_of` takes
+    them."""
     options = [
         click.option("--arch", type=ARCH, required=True),
         click.option("-m", type=EXTENT, required=True),
@@ -56,6 +61,31 @@ def product_options(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def gemm_of(
+    arch: str,
+    m: int,
+    n: int,
+    k: int,
+    batch: int | None,
+    trans_a: bool,
+    trans_b: bool,
+    in_dtype: str | None,
+    b_dtype: str | None,
+    out_dtype: str | None,
+    *,
+    intrinsic: Intrinsic | None = None,
+    epilogue: tuple[str, ...] = (),
+    tiling: Mapping[str, Any] = MappingProxyType({}),
+) -> Gemm:
+    """The GEMM that `product_options` describe."""
+    from mfmadsl.gemm import Gemm  # it imports TVM
+
+    return Gemm(
+        intrinsic, arch, m, n, k, trans_b, None, trans_a, (in_dtype, b_dtype, out_dtype), batch,
+        epilogue, tiling,
+    )  # fmt: skip
 
 
 class Steps(click.ParamType[tuple[str, ...]]):

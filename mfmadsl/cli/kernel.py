@@ -12,9 +12,9 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import OUTPUT, format_option, load_all
+from mfmadsl.cli.specs import OUTPUT, PRODUCT, format_option, load_all
 from mfmadsl.error import MfmadslError
-from mfmadsl.model import ARCHITECTURES, PRODUCTS, Intrinsic
+from mfmadsl.model import ARCHITECTURES, Intrinsic
 from mfmadsl.report.error import KernelFileError
 from mfmadsl.report.formats import PROFILE
 from mfmadsl.report.kernel_file import StoredKernel, read_kernel
@@ -230,7 +230,7 @@ def sanitize(
 )
 @click.option(
     "--product",
-    type=click.Choice(list(PRODUCTS), case_sensitive=False),
+    type=PRODUCT,
     help="The product that has the chip, of which the time is told.",
 )
 def profile(

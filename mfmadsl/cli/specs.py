@@ -26,6 +26,7 @@ from mfmadsl.language import find as find_intrinsic
 from mfmadsl.model import (
     ARCHITECTURES,
     CPUS,
+    PRODUCTS,
     Accelerator,
     Cpu,
     Fragment,
@@ -61,6 +62,7 @@ class _Chip(click.Choice[str]):
 
 
 ARCH = _Chip(list(ARCHITECTURES))
+PRODUCT = click.Choice(list(PRODUCTS), case_sensitive=False)
 NATIVE = "native"
 
 

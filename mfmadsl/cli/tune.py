@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mfmadsl.cli.failure import fail, print_json
-from mfmadsl.cli.gemm_options import product_options
+from mfmadsl.cli.gemm_options import gemm_of, product_options
 from mfmadsl.cli.specs import format_option
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.report.trial import trial_json, trial_line
@@ -40,35 +40,24 @@ if TYPE_CHECKING:
 @click.option("--key", help="Which servers of the tracker.")
 @format_option(("text", "json"))
 def tune(
-    arch: str,
-    m: int,
-    n: int,
-    k: int,
-    batch: int | None,
-    trans_a: bool,
-    trans_b: bool,
-    in_dtype: str | None,
-    b_dtype: str | None,
-    out_dtype: str | None,
     folder: Path,
     trials: int,
     gpu: bool,
     tracker: str | None,
     key: str | None,
     form: str,
+    arch: str,
+    **product: Any,
 ) -> None:
     """Measure the tilings of a product that should be the fastest, and keep what was found."""
     if (tracker is None) != (key is None):
         raise click.UsageError("--tracker and --key go together: where, and which servers?")
     if gpu and tracker is not None:
         raise click.UsageError("--gpu or --tracker: where is it to be measured?")
-    from mfmadsl.gemm import Gemm
     from mfmadsl.tune import Database
     from mfmadsl.tune import tune as search
 
-    problem = Gemm(
-        None, arch, m, n, k, trans_b, None, trans_a, (in_dtype, b_dtype, out_dtype), batch
-    )
+    problem = gemm_of(arch, **product)
 
     def told(trial: Trial) -> None:
         if form == "text":
