@@ -12,7 +12,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from mfmadsl.cache_folder import cache_folder, only_ours
+from mfmadsl.cache_folder import cache_folder, may_run
 from mfmadsl.runtime.error import RuntimeBuildError
 
 _SOURCES = Path(__file__).parent / "hip"
@@ -35,16 +35,9 @@ def hip_library() -> Path:
     for source in sources:
         content.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = cache_folder() / f"hip-{content.hexdigest()[:16]}"
-    if not _kept(folder / _NAME):
+    if not may_run(folder / _NAME):
         _make(folder, [str(source) for source in sources if source.suffix == ".c"])
     return folder
-
-
-def _kept(library: Path) -> bool:
-    try:
-        return only_ours(library.stat())
-    except OSError:
-        return False
 
 
 def _make(folder: Path, sources: list[str]) -> None:
@@ -69,7 +62,7 @@ def _make(folder: Path, sources: list[str]) -> None:
         (beside / _NAME).chmod(0o755)
         with suppress(OSError):  # another process was faster, with the same
             beside.rename(folder)
-        if not _kept(folder / _NAME):
+        if not may_run(folder / _NAME):
             raise RuntimeBuildError(
                 f"{folder}: is there already, and not as it was made: remove it"
             )

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mfmadsl.cache_folder import cache_folder, only_ours
-from mfmadsl.output import OutputError, write_file
+from mfmadsl.cache_folder import cache_folder, keep, only_ours
 
 _KEPT = 8  # older caches than these are removed
 
@@ -28,7 +27,7 @@ def cached(kind: str, sources: Sequence[Path], make: Callable[[], Value]) -> Val
     found: Value | None = _read(path)
     if found is None:
         found = make()
-        _write(path, found, f"{kind}-*.pickle")
+        keep(path, pickle.dumps(found), f"{kind}-*.pickle", _KEPT)
     return found
 
 
@@ -52,14 +51,3 @@ def _read(path: Path) -> Any:
             return pickle.load(file)
     except Exception:  # whatever is wrong with it: it is made anew
         return None
-
-
-def _write(path: Path, value: object, siblings: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_file(path, pickle.dumps(value), private=True)
-        stale = sorted(path.parent.glob(siblings), key=lambda p: p.stat().st_mtime)
-        for old in stale[:-_KEPT]:
-            old.unlink()
-    except (OSError, OutputError):
-        return

@@ -21,8 +21,7 @@ from pathlib import Path
 import tvm_ffi
 from tvm_ffi import libinfo
 
-from mfmadsl.cache_folder import cache_folder, only_ours
-from mfmadsl.output import OutputError, write_file
+from mfmadsl.cache_folder import cache_folder, keep, may_run
 from mfmadsl.runtime.error import RuntimeBuildError
 
 _SOURCE = Path(__file__).parent / "rocm.cc"
@@ -67,7 +66,7 @@ def kept_library() -> Path | None:
     """What was compiled before, by the compiler that would be taken now, else by any other."""
     exact = [_place(compiler) for compiler in find_compilers()[:1]]
     others = sorted(cache_folder().glob(f"rocm-{_digest_of_source()}-*.so"))
-    return next((path for path in (*exact, *others) if _loadable(path)), None)
+    return next((path for path in (*exact, *others) if may_run(path)), None)
 
 
 def compiled_library(folder: Path) -> Path:
@@ -76,7 +75,7 @@ def compiled_library(folder: Path) -> Path:
     for compiler in find_compilers():
         library = folder / "rocm.so"
         if (complaint := _compiled(compiler, library)) is None:
-            _keep(library, _place(compiler))
+            keep(_place(compiler), library.read_bytes(), "rocm-*.so", _KEPT)
             return library
         complaints.append(f"{shlex.join(compiler.command)}: {complaint}: ")
     raise RuntimeBuildError(
@@ -102,24 +101,6 @@ def _complaint(command: Command) -> str | None:
         return None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line), "".join(lines[-1:])) or "failed"
-
-
-def _keep(library: Path, place: Path) -> None:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_file(place, library.read_bytes(), private=True)
-        stale = sorted(place.parent.glob("rocm-*.so"), key=lambda path: path.stat().st_mtime)
-        for old in stale[:-_KEPT]:
-            old.unlink(missing_ok=True)
-    except (OSError, OutputError):
-        return  # it is compiled again the next time
-
-
-def _loadable(path: Path) -> bool:
-    try:
-        return only_ours(path.stat())
-    except OSError:
-        return False
 
 
 def _headers() -> list[str]:
