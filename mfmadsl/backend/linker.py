@@ -31,6 +31,13 @@ def find_linker() -> tuple[str, ...] | None:
     return None
 
 
+def linked(code_object: bytes | None) -> bytes:
+    """A code object. Raises LinkError if there is none, since nothing could link it."""
+    if code_object is None:
+        raise LinkError("no linker found for a code object: install lld, or `pip install ziglang`")
+    return code_object
+
+
 def link(object_file: bytes) -> bytes | None:
     """The code object (.hsaco) for an object file, or None where there is no linker."""
     linker = find_linker()

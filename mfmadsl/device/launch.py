@@ -14,7 +14,7 @@ from mfmadsl.emulator.request import check_capacity
 from mfmadsl.emulator.run import run_loaded
 from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
 from mfmadsl.emulator.text.assembly import Program
-from mfmadsl.emulator.text.metadata import KernelArgument
+from mfmadsl.emulator.text.metadata import KernelArgument, passed
 from mfmadsl.model import Product
 
 
@@ -28,8 +28,7 @@ class Function:
 
     @property
     def passed(self) -> list[KernelArgument]:
-        """The arguments that a caller passes; the rest tell the kernel of its launch."""
-        return [a for a in self.program.arguments if not a.kind.startswith("hidden_")]
+        return passed(self.program.arguments)
 
     @property
     def kernarg_bytes(self) -> int:

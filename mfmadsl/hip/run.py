@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import median
@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from mfmadsl.argument import check_integer, check_list, check_type, described
 from mfmadsl.backend.kernel import Kernel
-from mfmadsl.backend.linker import LinkError
-from mfmadsl.emulator.text.metadata import KernelArgument, read_metadata
 from mfmadsl.error import ArgumentError
 from mfmadsl.hip.array import DeviceArray, device_array
 from mfmadsl.hip.binding import Hip, hip
+from mfmadsl.hip.call import calls_of
 from mfmadsl.hip.timing import Ready, seconds_of
 
 
@@ -76,62 +75,26 @@ def _loaded(
     names = [a.name for a in kernel.arguments]
     there = [device_array(value, name) for value, name in zip(args, names, strict=False)]
     stand_ins = [*map(_stand_in, args, there), *args[len(there) :]]
-    launches = kernel.launches(stand_ins)
-    pointers = {
-        id(stand_in): found.pointer
-        for stand_in, found in zip(stand_ins, there, strict=True)
-        if found is not None
-    }
-    copies = []
-    for launch in launches:
-        for value in launch.args:
-            if isinstance(value, np.ndarray) and id(value) not in pointers:
-                pointer = stack.enter_context(runtime.allocated(value.nbytes))
-                pointers[id(value)] = pointer
-                if any(value is each for each in args):
-                    dense = np.ascontiguousarray(value)
-                    runtime.to_device(pointer, dense.ctypes.data, dense.nbytes)
-                    copies.append((value, pointer, _name_of(value, kernel, args)))
-    ready = []
-    for each, launch in zip(kernel.chain(), launches, strict=True):
-        code = each.code_object
-        if code is None:
-            raise LinkError("no linker found for a code object: install lld, or the pip package "
-                            "ziglang")  # fmt: skip
-        function = stack.enter_context(runtime.function(code, each.symbol))
-        taken = [
-            a
-            for a in read_metadata(each.assembly, each.symbol).arguments
-            if not a.kind.startswith("hidden_")
-        ]
-        segment = _segment(taken, launch.args, pointers)
-        ready.append(Ready(function, launch.grid, launch.block, segment))
-    return ready, copies
+    calls, arrays = calls_of(kernel, kernel.launches(stand_ins))
+    places = {id(stand_in): place for place, stand_in in enumerate(stand_ins)}
+    pointers, copies = [], []
+    for array in arrays:
+        place = places.get(id(array))  # None: it holds what one launch leaves to the next
+        if place is not None and (found := there[place]) is not None:
+            pointers.append(found.pointer)
+            continue
+        pointer = stack.enter_context(runtime.allocated(array.nbytes))
+        pointers.append(pointer)
+        if place is not None:
+            dense = np.ascontiguousarray(array)
+            runtime.to_device(pointer, dense.ctypes.data, dense.nbytes)
+            copies.append((array, pointer, names[place]))
+    return [call.ready(stack, runtime, pointers) for call in calls], copies
 
 
 def _stand_in(value: Any, there: DeviceArray | None) -> Any:
     """What has the type and shape of an argument: itself, or an array that takes no memory."""
     return value if there is None else np.broadcast_to(np.empty((), there.dtype), there.shape)
-
-
-def _segment(
-    taken: Sequence[KernelArgument], values: Sequence[Any], pointers: Mapping[int, int]
-) -> bytes:
-    """The kernel argument segment, laid out as the metadata says."""
-    segment = bytearray(max((a.offset + a.size for a in taken), default=0))
-    for argument, value in zip(taken, values, strict=True):
-        content = (
-            pointers[id(value)].to_bytes(8, "little")
-            if isinstance(value, np.ndarray)
-            else value.tobytes()
-        )
-        segment[argument.offset : argument.offset + argument.size] = content
-    return bytes(segment)
-
-
-def _name_of(value: Any, kernel: Kernel, args: Sequence[Any]) -> str:
-    named = zip(kernel.arguments, args, strict=True)
-    return next(argument.name for argument, each in named if each is value)
 
 
 def _bring_back(runtime: Hip, array: npt.NDArray[Any], pointer: int, name: str) -> None:

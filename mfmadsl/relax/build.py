@@ -16,7 +16,7 @@ import tvm_ffi
 from tvm.target import Target
 
 from mfmadsl.backend.isolate import run_isolated
-from mfmadsl.backend.linker import LinkError, link
+from mfmadsl.backend.linker import link, linked
 from mfmadsl.backend.llvm import emit_object
 from mfmadsl.passes import LoweringError
 from mfmadsl.relax.lowering import LLVM_IR, PIPELINE
@@ -34,10 +34,7 @@ def code_object_of(module: tvm.IRModule, arch: str) -> bytes:
     Raises LinkError where there is no linker, or it refuses.
     """
     kernels = [str(function.attrs[LLVM_IR]) for function in module.functions.values()]
-    code_object = link(run_isolated(lambda: emit_object(kernels, arch)))
-    if code_object is None:
-        raise LinkError("no linker found for a code object: install lld, or `pip install ziglang`")
-    return code_object
+    return linked(link(run_isolated(lambda: emit_object(kernels, arch))))
 
 
 def build_module(

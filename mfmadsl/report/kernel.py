@@ -49,13 +49,9 @@ def _segment(kernel: Kernel) -> list[dict[str, Any]]:
     """The kernel argument segment: where in it each parameter lies, in bytes, and what it is;
     behind them come those that the runtime fills in, which are none of the caller's. Nothing is
     told of a kernel whose text has no metadata."""
-    from mfmadsl.emulator.text.metadata import read_metadata  # it takes YAML, and who lists none
+    from mfmadsl.emulator.text.metadata import passed, read_metadata  # YAML; who lists needs none
 
-    taken = [
-        a
-        for a in read_metadata(kernel.assembly, kernel.symbol).arguments
-        if not a.kind.startswith("hidden_")
-    ]
+    taken = passed(read_metadata(kernel.assembly, kernel.symbol).arguments)
     return [
         {"name": name, "offset": a.offset, "bytes": a.size, "kind": a.kind}
         for name, a in zip(_parameters(kernel) if taken else (), taken, strict=True)

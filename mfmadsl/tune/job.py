@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-import ml_dtypes  # noqa: F401  the types that NumPy lacks: bfloat16 and the eight-bit floats
 import numpy as np
 
 from mfmadsl.backend.kernel import Kernel
-from mfmadsl.backend.linker import LinkError
-from mfmadsl.emulator.text.metadata import read_metadata
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.hip.binding import hip
-from mfmadsl.hip.timing import Ready, median_seconds
+from mfmadsl.hip.call import Call, calls_of
+from mfmadsl.hip.timing import median_seconds
 
 _SEED = 20240229
 
@@ -26,35 +24,21 @@ def job_of(kernel: Kernel, args: Sequence[Any]) -> str:
 
     Raises LinkError where there is no linker.
     """
-    sizes: list[int] = []
-    places: dict[int, int] = {}
-    launches = []
-    for each, launch in zip(kernel.chain(), kernel.launches(args), strict=True):
-        code = each.code_object
-        if code is None:
-            raise LinkError("no linker found for a code object: install lld, or the pip package "
-                            "ziglang")  # fmt: skip
-        taken = [
-            a
-            for a in read_metadata(each.assembly, each.symbol).arguments
-            if not a.kind.startswith("hidden_")
-        ]
-        segment = []
-        for argument, value in zip(taken, launch.args, strict=True):
-            if not isinstance(value, np.ndarray):
-                segment.append([argument.offset, "value", value.tobytes().hex()])
-                continue
-            if id(value) not in places:
-                places[id(value)] = len(sizes)
-                sizes.append(value.nbytes)
-            segment.append([argument.offset, "array", places[id(value)]])
-        launches.append(
-            {
-                "symbol": each.symbol, "grid": launch.grid, "block": launch.block,
-                "arguments": segment, "code_object": base64.b64encode(code).decode(),
-            }
-        )  # fmt: skip
+    calls, arrays = calls_of(kernel, kernel.launches(args))
+    launches = [
+        {
+            "symbol": call.symbol, "grid": call.grid, "block": call.block,
+            "arguments": [_as_json(*argument) for argument in call.arguments],
+            "code_object": base64.b64encode(call.code_object).decode(),
+        }
+        for call in calls
+    ]  # fmt: skip
+    sizes = [array.nbytes for array in arrays]
     return json.dumps({"arch": kernel.arch, "sizes": sizes, "launches": launches})
+
+
+def _as_json(offset: int, value: bytes | int) -> list[Any]:
+    return [offset, value.hex() if isinstance(value, bytes) else value]
 
 
 def timed(text: str, repeat: int) -> float:
@@ -77,13 +61,17 @@ def timed(text: str, repeat: int) -> float:
             content = generator.standard_normal(-(-size // 2), np.float32).astype(np.float16)
             runtime.to_device(pointer, content.ctypes.data, size)
             pointers.append(pointer)
-        ready = []
-        for launch in job["launches"]:
-            code = base64.b64decode(launch["code_object"])
-            function = stack.enter_context(runtime.function(code, launch["symbol"]))
-            arguments = _segment(launch["arguments"], pointers)
-            ready.append(Ready(function, launch["grid"], launch["block"], arguments))
+        ready = [_call(each).ready(stack, runtime, pointers) for each in job["launches"]]
         return median_seconds(stack, runtime, ready, repeat)
+
+
+def _call(launch: Mapping[str, Any]) -> Call:
+    arguments = [
+        (offset, bytes.fromhex(value) if isinstance(value, str) else value)
+        for offset, value in launch["arguments"]
+    ]
+    code = base64.b64decode(launch["code_object"])
+    return Call(code, launch["symbol"], launch["grid"], launch["block"], tuple(arguments))
 
 
 def answered(text: str, repeat: int) -> str:
@@ -92,12 +80,3 @@ def answered(text: str, repeat: int) -> str:
         return json.dumps({"seconds": timed(text, repeat)})
     except MfmadslError as error:
         return json.dumps({"error": str(error)})
-
-
-def _segment(arguments: Sequence[Sequence[Any]], pointers: Sequence[int]) -> bytes:
-    segment = bytearray()
-    for offset, kind, value in arguments:
-        content = bytes.fromhex(value) if kind == "value" else pointers[value].to_bytes(8, "little")
-        segment.extend(bytes(max(0, offset + len(content) - len(segment))))
-        segment[offset : offset + len(content)] = content
-    return bytes(segment)

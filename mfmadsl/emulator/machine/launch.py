@@ -19,7 +19,7 @@ from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.wave import EXEC_PAIR, LANES, Position, Waves, new_waves
 from mfmadsl.emulator.text.assembly import Program
-from mfmadsl.emulator.text.metadata import KernelArgument
+from mfmadsl.emulator.text.metadata import KernelArgument, passed
 from mfmadsl.emulator.text.operand import MODE
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import Intrinsic, assumed
@@ -116,7 +116,7 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     ArgumentError if they are not what the kernel takes.
     """
     program = launch.program
-    taken = [a for a in program.arguments if not a.kind.startswith("hidden_")]
+    taken = passed(program.arguments)
     names = [a.name or str(i) for i, a in enumerate(taken)]
     if len(args) != len(taken):
         raise ArgumentError(

@@ -6,7 +6,7 @@ Source: LLVM's "User Guide for AMDGPU Backend", section "Code Object Metadata".
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,11 @@ class KernelArgument:
     writes: bool = False
     value_type: str = ""
     type_name: str = ""
+
+
+def passed(arguments: Iterable[KernelArgument]) -> list[KernelArgument]:
+    """The arguments that a caller passes; the rest tell the kernel of its launch."""
+    return [each for each in arguments if not each.kind.startswith("hidden_")]
 
 
 @dataclass(frozen=True)
