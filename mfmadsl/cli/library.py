@@ -10,16 +10,13 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.specs import (
-    ARCH,
     MACHINE,
     SEARCH,
     Problem,
     cpu_of,
-    find_described,
     format_option,
     load_all,
     loaded,
-    no_instruction,
     problems_of,
     refuse,
 )
@@ -32,13 +29,9 @@ from mfmadsl.language import (
     read_source,
 )
 from mfmadsl.language import library as library_intrinsics
-from mfmadsl.model import Fragment, Intrinsic, Microkernel, Modifiers, Read, check_modifiers
-from mfmadsl.report import (
-    json_schema,
-    read_summary,
-    read_table,
-)
-from mfmadsl.report.formats import LAYOUT, LIBRARY, VECTORS
+from mfmadsl.model import Fragment, Intrinsic, Microkernel, Read
+from mfmadsl.report import json_schema
+from mfmadsl.report.formats import LIBRARY
 
 _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
 
@@ -164,65 +157,3 @@ def list_command(arch: str | None, form: str) -> None:
         m for m in microkernels().values() if arch is None or (cpu and not cpu.missing(m.features))
     ]
     click.echo(LIBRARY[form](intrinsics, kernels))
-
-
-@click.command()
-@click.argument("name")
-@click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")
-@SEARCH
-@click.option(
-    "--operand",
-    type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
-    help="Of an instruction or a micro-kernel, a if not given; a fragment has but one.",
-)
-@format_option(LAYOUT)
-@click.option("--arch", type=ARCH, help="Which one, where chips differ in what NAME means.")
-@click.option("--cbsz", type=click.IntRange(0, 7), default=0, help="log2 of the blocks that share.")
-@click.option("--abid", type=click.IntRange(0, 15), default=0, help="The block of A they share.")
-@click.option("--blgp", type=click.IntRange(0, 7), default=0, help="The pattern of B's lanes.")
-def show(
-    name: str,
-    spec: Path | None,
-    search: tuple[Path, ...],
-    operand: str | None,
-    form: str,
-    arch: str | None,
-    cbsz: int,
-    abid: int,
-    blgp: int,
-) -> None:
-    """Show an entry, and where the elements of one operand lie."""
-    described = find_described(name, spec, arch, search)
-    modifiers = Modifiers(cbsz, abid, blgp)
-    if isinstance(described, Read):
-        if form != "table":
-            fail(f"{name} is a read, which is shown as a table only")
-        click.echo(f"{read_summary(described)}\n\nEach register as lane:element it comes from\n")
-        click.echo(read_table(described))
-    elif isinstance(described, Fragment):
-        _refuse_options(
-            f"{name} is a fragment", operand=operand, arch=arch, cbsz=cbsz, abid=abid, blgp=blgp
-        )
-        click.echo(LAYOUT[form](described, described.operand, modifiers))
-    elif isinstance(described, Microkernel):
-        _refuse_options(f"{name} is a micro-kernel", arch=arch, cbsz=cbsz, abid=abid, blgp=blgp)
-        try:
-            held = described.operand(operand or "a")
-        except ArgumentError as error:
-            fail(str(error))
-        click.echo(VECTORS[form](described, held))
-    elif isinstance(described, Intrinsic):
-        try:
-            chosen = described.operand(operand or "a")
-            check_modifiers(described, modifiers)
-        except ArgumentError as error:
-            fail(str(error))
-        click.echo(LAYOUT[form](described, chosen, modifiers))
-    else:
-        no_instruction(described, spec)
-
-
-def _refuse_options(what: str, **given: object) -> None:
-    """End with a usage error if an option is given that such an entry has not."""
-    if options := [option for option, value in given.items() if value]:
-        raise click.UsageError(f"{what}, which has no --{options[0]}")

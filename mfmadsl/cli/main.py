@@ -14,7 +14,8 @@ from mfmadsl.cli.explain import explain_option
 from mfmadsl.cli.failure import Commands
 from mfmadsl.cli.gemm import gemm
 from mfmadsl.cli.kernel import emulate, profile, sanitize
-from mfmadsl.cli.library import check, compile_command, fmt, list_command, schema, show
+from mfmadsl.cli.library import check, compile_command, fmt, list_command, schema
+from mfmadsl.cli.show import show
 from mfmadsl.cli.tune import tune
 
 

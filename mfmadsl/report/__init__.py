@@ -2,8 +2,8 @@
 
 from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_summary, intrinsic_table
 from mfmadsl.report.kernel import kernel_json, kernel_summary
-from mfmadsl.report.layout import layout_json, layout_table
-from mfmadsl.report.read import read_summary, read_table
+from mfmadsl.report.layout import layout_json
+from mfmadsl.report.read import read_summary
 from mfmadsl.report.schema import json_schema
 
 __all__ = [
@@ -14,7 +14,5 @@ __all__ = [
     "kernel_json",
     "kernel_summary",
     "layout_json",
-    "layout_table",
     "read_summary",
-    "read_table",
 ]

@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from mfmadsl.model import Fragment, Intrinsic, Microkernel, Modifiers, Operand, VectorOperand
+from mfmadsl.model import Intrinsic, Microkernel
 from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_table
-from mfmadsl.report.layout import layout_json, layout_text
-from mfmadsl.report.microkernel import (
-    microkernel_json,
-    microkernel_table,
-    vectors_json,
-    vectors_text,
-)
+from mfmadsl.report.microkernel import microkernel_json, microkernel_table
+from mfmadsl.report.picture.json import look_json
+from mfmadsl.report.picture.look import Look, grids_of
+from mfmadsl.report.picture.page import look_page
+from mfmadsl.report.picture.svg import svg
+from mfmadsl.report.picture.table import look_text
 from mfmadsl.report.profile import profile_json, profile_table
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.profiler import Profile
+
+
+class Window(NamedTuple):
+    """Where text goes: how many characters are in a line, if that is known, and whether colours
+    are shown."""
+
+    width: int | None = None
+    colours: bool = False
 
 
 def as_json(value: object) -> str:
@@ -44,13 +51,11 @@ LIBRARY: Mapping[str, Callable[[Sequence[Intrinsic], Sequence[Microkernel]], str
         [*map(intrinsic_json, intrinsics), *map(microkernel_json, microkernels)]
     ),
 }
-LAYOUT: Mapping[str, Callable[[Intrinsic | Fragment, Operand, Modifiers], str]] = {
-    "table": layout_text,
-    "json": lambda *what: as_json(layout_json(*what)),
-}
-VECTORS: Mapping[str, Callable[[Microkernel, VectorOperand], str]] = {
-    "table": vectors_text,
-    "json": lambda *what: as_json(vectors_json(*what)),
+LAYOUT: Mapping[str, Callable[[Look, Window], str]] = {
+    "table": lambda look, window: look_text(look, window.width, window.colours),
+    "json": lambda look, _: as_json(look_json(look)),
+    "svg": lambda look, _: svg(grids_of(look)),
+    "html": lambda look, _: look_page(look),
 }
 PROFILE: Mapping[str, Callable[[Profile], str]] = {
     "table": profile_table,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from mfmadsl.model import (
-    REGISTER_BITS,
     Fragment,
     Intrinsic,
     Location,
@@ -14,7 +13,6 @@ from mfmadsl.model import (
     source_block,
     source_lane,
 )
-from mfmadsl.report.intrinsic import fragment_summary, intrinsic_summary
 
 PLAIN = Modifiers()
 
@@ -70,39 +68,3 @@ def layout_json(
         "wave": operand.layout.lanes,
         "elements": elements,
     }
-
-
-def layout_text(entry: Intrinsic | Fragment, operand: Operand, modifiers: Modifiers = PLAIN) -> str:
-    """The entry in a few lines, and where the elements of one operand lie."""
-    packed = "[bits]" if operand.sparse or operand.type.bits < REGISTER_BITS else ""
-    head = f"{operand.name.upper()}, each element as lane:register{packed}"
-    table = layout_table(operand, modifiers)
-    told = fragment_summary(entry) if isinstance(entry, Fragment) else intrinsic_summary(entry)
-    return f"{told}\n\n{head}\n\n{table}"
-
-
-def layout_table(operand: Operand, modifiers: Modifiers = PLAIN) -> str:
-    """The tiles drawn as matrices; a cell says the lane and where in its registers."""
-    blocks = operand.layout.blocks
-    tables = [_block_table(operand, block, modifiers) for block in range(blocks)]
-    if blocks == 1:
-        return tables[0]
-    return "\n\n".join(f"block {block}\n{table}" for block, table in enumerate(tables))
-
-
-def _block_table(operand: Operand, block: int, modifiers: Modifiers) -> str:
-    rows, columns = operand.shape
-    packed = operand.sparse or operand.type.bits < REGISTER_BITS
-
-    def cell(row: int, column: int) -> str:
-        lane, register, low, high = locate(operand, row, column, block, modifiers)
-        return f"{lane}:{register}" + (f"[{low}:{high}]" if packed else "")
-
-    cells = [[cell(r, c) for c in range(columns)] for r in range(rows)]
-    width = max(len(text) for line in cells for text in line)
-    margin = len(str(rows - 1))
-    head = " " * margin + " | " + " ".join(f"{c:>{width}}" for c in range(columns))
-    lines = [head, "-" * (margin + 1) + "+" + "-" * (len(head) - margin - 2)]
-    for r, line in enumerate(cells):
-        lines.append(f"{r:>{margin}} | " + " ".join(f"{text:>{width}}" for text in line))
-    return "\n".join(lines)

@@ -89,25 +89,6 @@ def vectors_json(microkernel: Microkernel, operand: VectorOperand) -> dict[str, 
     }
 
 
-def vectors_text(microkernel: Microkernel, operand: VectorOperand) -> str:
-    """The entry in a few lines, and what each register of one operand holds."""
-    row, column = INDICES[operand.name]
-    head = f"{operand.name.upper()}, a line for each register, with {row},{column} of each element"
-    if operand.broadcast:
-        head += ", which come again and again"
-    return f"{microkernel_summary(microkernel)}\n\n{head}\n\n{vectors_table(operand)}"
-
-
-def vectors_table(operand: VectorOperand) -> str:
-    """A line for each register: the row and the column of each of its elements."""
-    more = ["..."] if operand.broadcast else []
-    rows = [["", *map(str, range(operand.elements)), *more]]
-    for register in range(operand.registers):
-        places = (operand.place(register, element) for element in range(operand.elements))
-        rows.append([str(register), *(f"{row},{column}" for row, column in places), *more])
-    return columns(rows, right=True)
-
-
 def _held(operand: VectorOperand, microkernel: Microkernel) -> str:
     count = operand.registers
     if operand.broadcast:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mfmadsl.model import Read, closed_form
-from mfmadsl.report.columns import columns
 
 
 def read_summary(read: Read) -> str:
@@ -22,12 +21,3 @@ def read_summary(read: Read) -> str:
     if all(form is not None for form in forms):
         lines.append(f"from    lane = {forms[0]}, element = {forms[1]}")
     return "\n".join(lines)
-
-
-def read_table(read: Read) -> str:
-    """A line for each lane of a group: for each register the lane and the element it is from."""
-    rows = [["", *(str(register) for register in range(read.registers))]]
-    for lane in range(read.lanes):
-        origins = (read.origin(lane, register) for register in range(read.registers))
-        rows.append([str(lane), *(f"{source}:{element}" for source, element in origins)])
-    return columns(rows, right=True)

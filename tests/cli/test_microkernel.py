@@ -66,7 +66,7 @@ def test_show_draws_the_registers_of_an_operand(tmp_path: Path) -> None:
     result = run("show", "avx512_f32_8x32", "--operand", "b")
     assert result.exit_code == 0
     assert "B, a line for each register, with k,j of each element\n" in result.output
-    assert result.output.splitlines()[-1].split()[:3] == ["1", "0,16", "0,17"]
+    assert result.output.splitlines()[-1].split()[:4] == ["1", "|", "0,16", "0,17"]
     own = run("show", "avx512_f32_2x32", "--spec", spec(tmp_path)).output
     assert (
         "A, a line for each register, with i,k of each element, which come again and again" in own

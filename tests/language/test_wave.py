@@ -22,7 +22,8 @@ from mfmadsl.model import (
     packed,
     source_lane,
 )
-from mfmadsl.report.layout import layout_json, layout_table
+from mfmadsl.report.layout import layout_json
+from mfmadsl.report.picture import element_grids, grid_text
 from tests.cli.command import run
 from tests.language.entries import diagnostics, only
 
@@ -121,7 +122,7 @@ def test_layouts_are_shown_with_its_lanes(intrinsic: Intrinsic) -> None:
     shown = layout_json(intrinsic, intrinsic.a)
     assert shown["wave"] == 32
     assert {e["lane"] for e in shown["elements"]} == set(range(32))
-    first, last = (layout_table(intrinsic.c).splitlines()[line] for line in (2, -1))
+    first, last = (grid_text(element_grids(intrinsic.c)[0]).splitlines()[line] for line in (2, -1))
     assert first.split()[:3] == ["0", "|", "0:0"]
     assert last.split()[-1] == "31:7"
 

@@ -8,8 +8,9 @@ from mfmadsl.report.microkernel import (
     microkernel_summary,
     microkernel_table,
     vectors_json,
-    vectors_table,
 )
+from mfmadsl.report.picture import grid_text
+from mfmadsl.report.picture.vector import vector_register_grids
 
 DOT = find_microkernel("vnni_u8i8_4x16")
 SUM = find_microkernel("sse2_f64_4x4")
@@ -36,12 +37,16 @@ def test_an_expression_and_tile_registers_are_called_so() -> None:
 
 
 def test_the_table_has_a_line_for_each_register() -> None:
-    assert vectors_table(SUM.b) == (
-        "     0    1\n"
-        "0  0,0  0,1\n"
-        "1  0,2  0,3"
+    (grid,) = vector_register_grids(SUM.b)
+    assert grid_text(grid) == (
+        "  |   0   1\n"
+        "--+--------\n"
+        "0 | 0,0 0,1\n"
+        "1 | 0,2 0,3"
     )  # fmt: skip
-    assert vectors_table(SUM.a).splitlines()[:2] == ["     0  ...", "0  0,0  ..."]
+    (grid,) = vector_register_grids(SUM.a)
+    assert grid.title == "A, what each register holds, again and again"
+    assert grid_text(grid).splitlines()[2] == "0 | 0,0"
 
 
 def test_as_json_every_element_has_its_register_and_element() -> None:

@@ -14,8 +14,8 @@ from mfmadsl.report import (
     intrinsic_summary,
     intrinsic_table,
     layout_json,
-    layout_table,
 )
+from mfmadsl.report.picture import element_grids, grid_text
 from tests.conftest import DATA
 
 TABLES = {
@@ -58,7 +58,8 @@ def test_every_table_is_the_one_of_an_entry() -> None:
 
 
 def test_a_layout_as_a_table_names_lane_register_and_bits() -> None:
-    lines = layout_table(find("mfma_f32_16x16x16_f16").a).splitlines()
+    (grid,) = element_grids(find("mfma_f32_16x16x16_f16").a)
+    lines = grid_text(grid).splitlines()
     assert len(lines) == 18
     assert lines[0].split() == ["|", *(str(k) for k in range(16))]
     assert lines[5].split()[:5] == ["3", "|", "3:0[0:15]", "3:0[16:31]", "3:1[0:15]"]

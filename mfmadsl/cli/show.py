@@ -1,0 +1,149 @@
+"""`mfmadsl show`: an entry, and where the elements of its operands lie."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from mfmadsl.cli.failure import fail
+from mfmadsl.cli.specs import (
+    ARCH,
+    OUTPUT,
+    SEARCH,
+    Described,
+    find_described,
+    format_option,
+    no_instruction,
+)
+from mfmadsl.error import MfmadslError
+from mfmadsl.model import (
+    Accelerator,
+    Fragment,
+    Intrinsic,
+    Microkernel,
+    Modifiers,
+    Read,
+    check_modifiers,
+)
+from mfmadsl.report.formats import LAYOUT, Window
+from mfmadsl.report.picture.look import VIEWS, Look
+from mfmadsl.report.picture.operand import SHADINGS, Shading
+
+_PICTURES = ("svg", "html")  # which show all operands, where nobody names one
+
+
+@click.command()
+@click.argument("name")
+@click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")
+@SEARCH
+@click.option(
+    "--operand",
+    type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
+    help="Of an instruction or a micro-kernel; if not given all in a picture, else a.",
+)
+@format_option(LAYOUT)
+@click.option(
+    "--view",
+    type=click.Choice(list(VIEWS)),
+    help="The matrix, what each register holds, or the banks of a tile in the LDS.",
+)
+@click.option(
+    "--color",
+    "--colour",
+    "shading",
+    type=click.Choice(SHADINGS),
+    default=SHADINGS[0],
+    show_default=True,
+    help="What the colour of an element tells.",
+)
+@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write it there.")
+@click.option(
+    "--arch",
+    type=ARCH,
+    help="Which one, where chips differ in what NAME means, and whose LDS is drawn.",
+)
+@click.option(
+    "--k-pack",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="In --view banks, how many instructions a read of the LDS feeds.",
+)
+@click.option("--cbsz", type=click.IntRange(0, 7), default=0, help="log2 of the blocks that share.")
+@click.option("--abid", type=click.IntRange(0, 15), default=0, help="The block of A they share.")
+@click.option("--blgp", type=click.IntRange(0, 7), default=0, help="The pattern of B's lanes.")
+def show(
+    name: str, spec: Path | None, search: tuple[Path, ...], operand: str | None, form: str,
+    view: str | None, shading: Shading, output: Path | None, arch: str | None, k_pack: int,
+    cbsz: int, abid: int, blgp: int,
+) -> None:  # fmt: skip
+    """Show an entry, and where the elements of its operands lie."""
+    described = find_described(name, spec, arch, search)
+    if isinstance(described, Accelerator):
+        no_instruction(described, spec)
+    modifiers = Modifiers(cbsz, abid, blgp)
+    given = {"cbsz": cbsz, "abid": abid, "blgp": blgp}
+    _check_options(described, operand=operand, arch=arch, view=view, **given)
+    if k_pack > 1 and view != "banks":
+        raise click.UsageError("--k-pack needs --view banks: what is read from the LDS at once?")
+    if view == "banks" and any(given.values()):
+        raise click.UsageError("--view banks shows the LDS, of which modifiers know nothing")
+    look = Look(
+        described, _operands(described, operand, form, view), _view(described, view), modifiers,
+        shading, arch or "", k_pack,
+    )  # fmt: skip
+    try:
+        if isinstance(described, Intrinsic):
+            check_modifiers(described, modifiers)
+        text = LAYOUT[form](look, Window() if output is not None else _window())
+    except MfmadslError as error:
+        fail(str(error))
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+        return
+    from mfmadsl.output import OutputError, write_file
+
+    try:
+        write_file(output, (text.rstrip("\n") + "\n").encode())
+    except OutputError as error:
+        fail(str(error))
+
+
+def _operands(
+    described: Described, operand: str | None, form: str, view: str | None
+) -> tuple[str, ...]:
+    if not isinstance(described, Intrinsic | Microkernel):
+        return ()
+    if operand is not None or form not in _PICTURES:
+        return (operand or "a",)
+    return ("a", "b") if view == "banks" else tuple(described.operands)
+
+
+def _view(described: Described, view: str | None) -> str:
+    """Of a CPU's registers it is said what they hold, unless something else is asked."""
+    return view or ("registers" if isinstance(described, Microkernel) else "elements")
+
+
+def _check_options(described: Described, **given: object) -> None:
+    """End with a usage error if an option is given that such an entry has not."""
+    lacking: dict[type, tuple[str, ...]] = {
+        Read: ("operand", "arch", "cbsz", "abid", "blgp", "view"),
+        Fragment: ("operand", "arch", "cbsz", "abid", "blgp"),
+        Microkernel: ("arch", "cbsz", "abid", "blgp"),
+    }
+    for option in lacking.get(type(described), ()):
+        if given[option]:
+            kind = type(described).__name__.lower().replace("microk", "micro-k")
+            raise click.UsageError(f"{described.name} is a {kind}, which has no --{option}")
+
+
+def _window() -> Window:
+    """The terminal, if it is one; COLUMNS says how wide the text is to be in any case."""
+    terminal = sys.stdout.isatty()
+    known = terminal or os.environ.get("COLUMNS", "").isdigit()
+    width = shutil.get_terminal_size().columns if known else None
+    return Window(width, terminal and not os.environ.get("NO_COLOR"))

@@ -1,0 +1,24 @@
+"""A look at an operand as JSON: the place of every element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mfmadsl.error import ArgumentError
+from mfmadsl.model import Microkernel, Operand, Read
+from mfmadsl.report.layout import layout_json
+from mfmadsl.report.microkernel import vectors_json
+from mfmadsl.report.picture.look import Look, operands_of
+
+
+def look_json(look: Look) -> dict[str, Any]:
+    """What `schema` calls a layout. Raises ArgumentError for a look that is no layout."""
+    if isinstance(look.entry, Read):
+        raise ArgumentError(f"{look.entry.name} is a read, whose JSON nothing describes yet")
+    if look.view == "banks":
+        raise ArgumentError("the banks of a tile are a picture: take --format table, svg or html")
+    (operand,) = operands_of(look)
+    if isinstance(look.entry, Microkernel):
+        return vectors_json(look.entry, look.entry.operand(operand.name))
+    assert isinstance(operand, Operand)
+    return layout_json(look.entry, operand, look.modifiers)
