@@ -53,7 +53,7 @@ def parse(source: Source) -> tuple[list[Item], list[Diagnostic]]:
     """The well-formed items of a text, and a diagnostic for each of the others."""
     items: list[Item] = []
     diagnostics: list[Diagnostic] = []
-    pieces = list(_pieces(source.text))
+    pieces = list(item_spans(source.text))
     for position, (start, end) in enumerate(pieces):
         if len(diagnostics) == MAXIMUM_MISTAKES:
             diagnostics.append(stopped(Span(source, start, start), len(pieces) - position))
@@ -66,7 +66,7 @@ def parse(source: Source) -> tuple[list[Item], list[Diagnostic]]:
     return items, diagnostics
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
+def item_spans(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of each item with the comments before it; the first piece may be no item."""
     cuts = [0]
     comments, comments_end = 0, -1  # the run of comments that may belong to the next item

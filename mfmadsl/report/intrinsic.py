@@ -48,7 +48,7 @@ def intrinsic_summary(intrinsic: Intrinsic) -> str:
         f"call    {intrinsic.call}{'' if intrinsic.in_llvm else ', which LLVM does not have'}",
         "cycles  " + ", ".join(f"{chip} {cycles}" for chip, cycles in intrinsic.cycles),
     ]
-    lines += [_operand_line(operand, intrinsic) for operand in intrinsic.operands.values()]
+    lines += [operand_line(operand, intrinsic) for operand in intrinsic.operands.values()]
     if intrinsic.modifiers:
         lines.append(f"takes   {', '.join(intrinsic.modifiers)}")
     return "\n".join(lines)
@@ -67,7 +67,8 @@ def fragment_summary(fragment: Fragment) -> str:
     return "\n".join([*lines, f"holds   {_held(operand, *indices)}"])
 
 
-def _operand_line(operand: Operand, intrinsic: Intrinsic) -> str:
+def operand_line(operand: Operand, intrinsic: Intrinsic) -> str:
+    """An operand's type and registers, and where its elements lie, as formulas."""
     row, column = INDICES[operand.name]
     counted = ""
     if operand.sparse:

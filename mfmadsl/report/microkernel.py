@@ -57,14 +57,18 @@ def microkernel_summary(microkernel: Microkernel) -> str:
         f"registers  {microkernel.registers_needed} {kind} registers of {size}"
         f"{microkernel.bits} bits",
     ]
-    for operand in microkernel.operands.values():
-        row, column = INDICES[operand.name]
-        register, element = operand.layout.forward(row, column)
-        lines.append(
-            f"{operand.name:<10} {operand.type}[{row}, {column}] in {_held(operand, microkernel)}: "
-            f"register = {register}, element = {element}"
-        )
+    lines += [vector_line(operand, microkernel) for operand in microkernel.operands.values()]
     return "\n".join(lines)
+
+
+def vector_line(operand: VectorOperand, microkernel: Microkernel) -> str:
+    """An operand's type and registers, and where its elements lie, as formulas."""
+    row, column = INDICES[operand.name]
+    register, element = operand.layout.forward(row, column)
+    return (
+        f"{operand.name:<10} {operand.type}[{row}, {column}] in {_held(operand, microkernel)}: "
+        f"register = {register}, element = {element}"
+    )
 
 
 def vectors_json(microkernel: Microkernel, operand: VectorOperand) -> dict[str, Any]:

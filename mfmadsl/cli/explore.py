@@ -1,0 +1,58 @@
+"""`mfmadsl explore`: the library as one page to look at."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from mfmadsl.cli.failure import fail
+from mfmadsl.cli.specs import OUTPUT, SEARCH, load_all
+from mfmadsl.language import library, library_files, microkernels
+from mfmadsl.language.excerpt import entry_texts
+from mfmadsl.model import Intrinsic, Microkernel
+
+
+@click.command()
+@click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+@SEARCH
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    default=Path("mfmadsl.html"),
+    metavar="FILE",
+    show_default=True,
+    help="Where to write it.",
+)
+@click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
+def explore(
+    specs: tuple[Path, ...], search: tuple[Path, ...], output: Path, opened: bool
+) -> None:  # fmt: skip
+    """Write a page in which layouts are looked at: of .mfma files, or of the library."""
+    from mfmadsl.output import OutputError, write_file
+    from mfmadsl.report.explorer import explorer_page
+
+    described = [*library().values(), *microkernels().values()]
+    if specs:
+        described = [
+            each for each in load_all(specs, search) if isinstance(each, Intrinsic | Microkernel)
+        ]
+        if not described:
+            fail("the files describe no instruction: there is nothing to explore")
+    texts = {}
+    for path in specs or library_files():
+        texts.update(entry_texts(path, search))
+    text = explorer_page(
+        [each for each in described if isinstance(each, Intrinsic)],
+        [each for each in described if isinstance(each, Microkernel)],
+        texts,
+    )
+    try:
+        write_file(output, text.encode())
+    except OutputError as error:
+        fail(str(error))
+    click.echo(f"{output}: {len(described)} entries, {len(text.encode()) / 1e6:.2f} MB")
+    if opened and not webbrowser.open(output.resolve().as_uri()):
+        fail(f"no browser is found: open {output} in one")
