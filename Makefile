@@ -33,6 +33,7 @@ bench: .venv-bench/installed
 .venv-test/installed: pyproject.toml
 	sh scripts/make_venv.sh $(PYTHON) .venv-test
 	sh scripts/install.sh .venv-test '.[test]'
+	sh scripts/install_browser.sh
 	touch $@
 
 .venv-bench/installed: pyproject.toml

@@ -31,6 +31,8 @@ def explore(
     specs: tuple[Path, ...], search: tuple[Path, ...], output: Path, opened: bool
 ) -> None:  # fmt: skip
     """Write a page in which layouts are looked at: of .mfma files, or of the library."""
+    if search and not specs:
+        raise click.UsageError("-I needs files: where is what `use` names looked for?")
     from mfmadsl.output import OutputError, write_file
     from mfmadsl.report.explorer import explorer_page
 

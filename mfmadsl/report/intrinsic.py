@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mfmadsl.model import EXTENT_OF, INDICES, Fragment, Intrinsic, Operand
+from mfmadsl.model import EXTENT_OF, INDICES, Fragment, Intrinsic, NoClosedFormError, Operand
 from mfmadsl.report.columns import columns
 
 
@@ -82,12 +82,13 @@ def operand_line(operand: Operand, intrinsic: Intrinsic) -> str:
 
 def _held(operand: Operand, row: str, column: str) -> str:
     """Its type and indices, and where an element lies."""
-    lane, element = operand.layout.forward(row, column, "block")
     count = operand.register_count
-    return (
-        f"{operand.type}[{row}, {column}] in {count} "
-        f"register{'s' * (count > 1)} a lane: lane = {lane}, element = {element}"
-    )
+    held = f"{operand.type}[{row}, {column}] in {count} register{'s' * (count > 1)} a lane"
+    try:
+        lane, element = operand.layout.forward(row, column, "block")
+    except NoClosedFormError:
+        return f"{held}, where no sum of digits says"
+    return f"{held}: lane = {lane}, element = {element}"
 
 
 def _shape(intrinsic: Intrinsic) -> str:

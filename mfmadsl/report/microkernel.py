@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mfmadsl.model import INDICES, TILE_ROWS, Microkernel, VectorOperand
+from mfmadsl.model import INDICES, TILE_ROWS, Microkernel, NoClosedFormError, VectorOperand
 from mfmadsl.report.columns import columns
 
 
@@ -64,11 +64,12 @@ def microkernel_summary(microkernel: Microkernel) -> str:
 def vector_line(operand: VectorOperand, microkernel: Microkernel) -> str:
     """An operand's type and registers, and where its elements lie, as formulas."""
     row, column = INDICES[operand.name]
-    register, element = operand.layout.forward(row, column)
-    return (
-        f"{operand.name:<10} {operand.type}[{row}, {column}] in {_held(operand, microkernel)}: "
-        f"register = {register}, element = {element}"
-    )
+    line = f"{operand.name:<10} {operand.type}[{row}, {column}] in {_held(operand, microkernel)}"
+    try:
+        register, element = operand.layout.forward(row, column)
+    except NoClosedFormError:
+        return f"{line}, where no sum of digits says"
+    return f"{line}: register = {register}, element = {element}"
 
 
 def vectors_json(microkernel: Microkernel, operand: VectorOperand) -> dict[str, Any]:

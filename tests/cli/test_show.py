@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.command import run
+from tests.cli.command import run, spec
 
 HALF = "mfma_f32_16x16x16_f16"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -139,3 +139,17 @@ def test_what_cannot_be_shown_is_refused(arguments: list[str], code: int, messag
     assert done.exit_code == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_layout_without_a_formula_is_shown(tmp_path: Path) -> None:
+    path = spec(
+        tmp_path,
+        "layout turned(i, k) { lane = (i + 3) % 16 + k / 4 * 16 register = k % 4 }\n"
+        "intrinsic odd { shape m=16 n=16 k=16\n"
+        " a float16[i, k] at turned(i, k)\n b float16[k, j] at turned(j, k)\n"
+        " c float32[i, j] at turned(j, i)\n"
+        ' call "llvm.amdgcn.mfma.f32.16x16x16f16"\n cycles gfx942=16 }\n',
+    )
+    done = run("show", "odd", "--spec", path)
+    assert "a       float16[i, k] in 2 registers a lane, where no sum of digits says" in done.stdout
+    assert " 0 |   3:0[0:15]" in done.stdout

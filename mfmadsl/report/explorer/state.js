@@ -15,8 +15,8 @@ function readState() {
   const found = { ...PLAIN };
   const given = new URLSearchParams(location.hash.slice(1));
   for (const [key, value] of given) {
-    if (!(key in PLAIN)) continue;
-    if (key in NUMBERS) {
+    if (!Object.hasOwn(PLAIN, key)) continue;
+    if (Object.hasOwn(NUMBERS, key)) {
       if (/^\d+$/.test(value) && Number(value) < 1 << NUMBERS[key]) found[key] = Number(value);
     } else found[key] = value;
   }
