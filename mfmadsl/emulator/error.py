@@ -12,11 +12,21 @@ class OperandError(MfmadslError, ValueError):
 
 
 @dataclass(frozen=True)
+class EarlierAccess:
+    """The access that another one collides with: by which wave of the workgroup, at which line."""
+
+    line: int
+    instruction: str
+    wave: int
+
+
+@dataclass(frozen=True)
 class Fault:
     """One thing that a kernel did wrong.
 
     `kind` is a stable name such as `out-of-bounds`. `wave` counts the waves of its workgroup;
-    workgroup, wave and lane are None where the fault is not that of one.
+    workgroup, wave and lane are None where the fault is not that of one. `earlier` is what a race
+    collides with, if that was not long ago.
     """
 
     kind: str
@@ -26,6 +36,7 @@ class Fault:
     workgroup: tuple[int, int, int] | None = None
     wave: int | None = None
     lane: int | None = None
+    earlier: EarlierAccess | None = None
 
     def __str__(self) -> str:
         instruction = f"`{self.instruction}`: " if self.instruction else ""
@@ -36,7 +47,10 @@ class Fault:
         parts += [
             f"{n} {v}" for n, v in (("wave", self.wave), ("lane", self.lane)) if v is not None
         ]
-        return f"{where}{self.message}" + (f" ({', '.join(parts)})" if parts else "")
+        told = f"{where}{self.message}" + (f" ({', '.join(parts)})" if parts else "")
+        if self.earlier is None:
+            return told
+        return f"{told}; before, line {self.earlier.line}: `{self.earlier.instruction}`"
 
 
 class EmulationError(MfmadslError, RuntimeError):

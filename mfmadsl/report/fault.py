@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,5 +19,6 @@ def fault_json(fault: Fault, count: int) -> dict[str, Any]:
         "workgroup": list(fault.workgroup) if fault.workgroup else None,
         "wave": fault.wave,
         "lane": fault.lane,
+        "earlier": asdict(fault.earlier) if fault.earlier else None,
         "count": count,
     }

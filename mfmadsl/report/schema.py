@@ -89,6 +89,7 @@ def json_schema() -> dict[str, Any]:
             workgroup=_or_null({"type": "array", "items": _NATURAL, "minItems": 3, "maxItems": 3}),
             wave=_or_null(_NATURAL),
             lane=_or_null(_NATURAL),
+            earlier=_or_null(_object(line=_POSITIVE, instruction=_STRING, wave=_NATURAL)),
             count=_POSITIVE,
         ),
         "profile": _object(

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.error import EmulationError, Fault, OperandError
+from mfmadsl.emulator.error import EarlierAccess, EmulationError, Fault, OperandError
 from mfmadsl.emulator.machine.bits import (
     Array,
     Mask,
@@ -195,14 +195,20 @@ class Waves:
         self._exec = None if full else self.read_mask(EXEC_PAIR)
 
     def fault(
-        self, kind: str, message: str, wave: int | None = None, lane: int | None = None
+        self,
+        kind: str,
+        message: str,
+        wave: int | None = None,
+        lane: int | None = None,
+        *,
+        earlier: EarlierAccess | None = None,
     ) -> None:
         """Tell what one of the waves did wrong, at its current instruction.
 
         Raises EmulationError, unless whoever watches collects faults to go on.
         """
         group, number = (None, None) if wave is None else self.position.of(int(self.index[wave]))
-        fault = Fault(kind, message, workgroup=group, wave=number, lane=lane)
+        fault = Fault(kind, message, workgroup=group, wave=number, lane=lane, earlier=earlier)
         if self.watch is None or not self.watch.collects(self, fault):
             raise EmulationError.of(fault)
 

@@ -36,6 +36,7 @@ class Checks:
         collect: Callable[[Waves, Fault], bool],
     ) -> None:
         self._program, self._undefined, self._collect = program, undefined, collect
+        self._current = program.instructions[0]
         self._total = waves.count
         self._loaded: list[tuple[Register, Array, Mask | None]] = []
         self._in_flight = InFlight(waves.count)
@@ -49,6 +50,7 @@ class Checks:
 
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
         chosen = self._chosen(waves)
+        self._current = instruction
         self._in_flight.used(waves, chosen, operation)
         self._undefined.check_reads(waves, chosen, operation)
 
@@ -83,12 +85,17 @@ class Checks:
                     raise error.at(place.line, place.text) from None
         self._races.barrier(waiting)
 
+    def _access(
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: Access
+    ) -> None:
+        self._races.access(waves, offsets, size, mask, access, self._current)
+
     def loads(
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._races.access(waves, offsets, width.size, mask, Access(writes=False))
+            self._access(waves, offsets, width.size, mask, Access(writes=False))
         bits = self._undefined.load(waves, store, offsets, width, mask)
         if bits is not None:
             self._loaded.append((target, bits, mask))
@@ -98,7 +105,7 @@ class Checks:
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._races.access(waves, offsets, width.size, mask, Access(writes=True))
+            self._access(waves, offsets, width.size, mask, Access(writes=True))
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
 
@@ -107,7 +114,7 @@ class Checks:
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._races.access(waves, offsets, width.size, mask, Access(writes=True, atomic=True))
+            self._access(waves, offsets, width.size, mask, Access(writes=True, atomic=True))
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 
@@ -115,7 +122,7 @@ class Checks:
         self._undefined.load(waves, waves.memory, offsets, width, mask)
 
     def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
-        self._races.access(waves, offsets, size, mask, Access(writes=True, through="vmcnt"))
+        self._access(waves, offsets, size, mask, Access(writes=True, through="vmcnt"))
         self._undefined.overwrite(waves.lds, offsets, size)
 
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:

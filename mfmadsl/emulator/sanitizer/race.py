@@ -7,18 +7,24 @@ an `s_waitcnt`, when their wave passed the last barrier.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.error import EarlierAccess
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.memory import Addresses
 from mfmadsl.emulator.machine.wait import Counter
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.sanitizer.in_flight import InFlight
+from mfmadsl.emulator.text.assembly import Instruction
 
 Tickets = npt.NDArray[np.int64]
+
+_REMEMBERED = 4096  # instructions on the LDS, of which a fault can name one
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,15 @@ class Access:
     writes: bool
     atomic: bool = False
     through: Counter = "lgkmcnt"
+
+
+class _Recent(NamedTuple):
+    """Waves that accessed the LDS, with their tickets."""
+
+    instruction: Instruction
+    counter: Counter
+    waves: Tickets
+    tickets: Tickets
 
 
 class Races:
@@ -46,6 +61,7 @@ class Races:
         self._writer = np.zeros(pieces, np.int32)
         self._atomic = np.zeros(pieces, np.bool_)
         self._read = np.zeros((self._per_group, pieces), np.int64)
+        self._recent: deque[_Recent] = deque(maxlen=_REMEMBERED)
         self._passed: dict[Counter, Tickets] = {}
         self._issued: dict[Counter, Tickets] = {}
         self.barrier(np.arange(waves.count))
@@ -60,9 +76,12 @@ class Races:
                 kept.setdefault(counter, np.zeros_like(now))[passing] = now[passing]
 
     def access(
-        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: Access
-    ) -> None:
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: Access,
+        instruction: Instruction,
+    ) -> None:  # fmt: skip
         """Lanes access LDS: tell a fault where that meets another wave's access."""
+        issued = self._in_flight.issued[access.through][waves.index] + 1
+        self._recent.append(_Recent(instruction, access.through, waves.index, issued))
         lane_waves = np.broadcast_to(waves.index[:, None], (waves.count, LANES))
         me = np.ascontiguousarray(lane_waves if mask is None else lane_waves[mask]).reshape(-1)
         if (offsets % self._piece).any():
@@ -142,12 +161,23 @@ class Races:
     ) -> None:
         wave, lane = (int(x) for x in np.argwhere(waves.lanes_of(mask))[at])
         address = int(pieces[at]) * self._piece % waves.lds.stride
+        earlier = self._earlier(other, ticket, counter)
         who = "it" if other == int(waves.index[wave]) else f"wave {other % self._per_group}"
         what = f"{verb} LDS at {address:#x}, which {who} {before}"
         if who == "it" or ticket <= self._issued[counter][other]:
             waves.fault("no-wait", f"{what} and did not wait for: it needs `s_waitcnt "
                         f"{counter}` before the barrier" if who != "it" else
                         f"{what} and did not wait for: it needs `s_waitcnt {counter}`",
-                        wave, lane)  # fmt: skip
+                        wave, lane, earlier=earlier)  # fmt: skip
         else:
-            waves.fault("race", f"{what} with no barrier between", wave, lane)
+            waves.fault("race", f"{what} with no barrier between", wave, lane, earlier=earlier)
+
+    def _earlier(self, wave: int, ticket: int, counter: Counter) -> EarlierAccess | None:
+        """The access of a wave that had the ticket, if it is remembered."""
+        for each in reversed(self._recent):
+            if each.counter == counter:
+                found = each.tickets[each.waves == wave]
+                if ticket in found:
+                    number = wave % self._per_group
+                    return EarlierAccess(each.instruction.line, each.instruction.text, number)
+        return None

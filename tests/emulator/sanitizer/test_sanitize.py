@@ -169,6 +169,9 @@ def test_waves_that_meet_in_lds_without_a_barrier() -> None:
     found = fault(EXCHANGE.replace("	s_barrier\n", ""))
     assert found.kind == "race"
     assert found.message == "reads LDS at 0x100, which wave 1 wrote with no barrier between"
+    assert found.earlier is not None
+    assert (found.earlier.instruction, found.earlier.wave) == ("ds_write_b32 v1, v0", 1)
+    assert str(found).endswith(f"; before, line {found.earlier.line}: `ds_write_b32 v1, v0`")
 
 
 def test_a_read_that_another_wave_overwrites() -> None:
@@ -178,6 +181,8 @@ def test_a_read_that_another_wave_overwrites() -> None:
     found = fault(again)
     assert (found.kind, found.wave) == ("race", 1)
     assert found.message == "writes LDS at 0x100, which wave 0 read with no barrier between"
+    assert found.earlier is not None
+    assert (found.earlier.instruction, found.earlier.wave) == ("ds_read_b32 v3, v2", 0)
     barrier = again.replace("	ds_write_b32 v1, v3", "	s_barrier\n	ds_write_b32 v1, v3")
     assert run(barrier).faults == ()
 
