@@ -11,6 +11,7 @@ import click
 from mfmadsl import __version__
 from mfmadsl.cli.device import device
 from mfmadsl.cli.explain import explain_option
+from mfmadsl.cli.export import diff, export
 from mfmadsl.cli.failure import Commands
 from mfmadsl.cli.gemm import gemm
 from mfmadsl.cli.kernel import emulate, profile, sanitize
@@ -26,7 +27,7 @@ def main() -> None:
 
 
 for command in (
-    check, fmt, schema, compile_command, list_command, show, gemm, emulate, sanitize, profile,
+    check, fmt, schema, compile_command, list_command, show, export, diff, gemm, emulate, sanitize, profile,
     device, tune,
 ):  # fmt: skip
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""The formats that the library, a layout and a profile are told in.
+"""The formats that the library, a layout, a difference and a profile are told in.
 
 Another one is a function that gives its text, in a file of its own, and a line here: the command
 line offers what is listed.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mfmadsl.model import Fragment, Intrinsic, Microkernel, Modifiers, Operand, VectorOperand
+from mfmadsl.report.difference import difference_json, difference_text
 from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_table
 from mfmadsl.report.layout import layout_json, layout_text
 from mfmadsl.report.microkernel import (
@@ -23,6 +24,7 @@ from mfmadsl.report.profile import profile_json, profile_table
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.profiler import Profile
+    from mfmadsl.export import Difference
 
 
 def as_json(value: object) -> str:
@@ -55,4 +57,8 @@ VECTORS: Mapping[str, Callable[[Microkernel, VectorOperand], str]] = {
 PROFILE: Mapping[str, Callable[[Profile], str]] = {
     "table": profile_table,
     "json": lambda profile: as_json(profile_json(profile)),
+}
+DIFFERENCE: Mapping[str, Callable[[Difference], str]] = {
+    "text": difference_text,
+    "json": lambda difference: as_json(difference_json(difference)),
 }
