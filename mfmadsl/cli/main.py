@@ -27,7 +27,7 @@ def main() -> None:
 
 
 for command in (
-    check, fmt, schema, compile_command, list_command, show, export, diff, gemm, emulate, sanitize, profile,
-    device, tune,
+    check, fmt, schema, compile_command, list_command, show, export, diff, gemm, emulate,
+    sanitize, profile, device, tune,
 ):  # fmt: skip
     main.add_command(command)

@@ -32,7 +32,8 @@ def ask(intrinsic: Intrinsic, arch: str | None = None) -> dict[str, Layout]:
         import triton
     except ImportError:
         raise ExportError(
-            f"Triton is not installed, and its own bindings are asked: pip install 'triton=={KNOWN}.*'"
+            "Triton is not installed, and its own bindings are asked: "
+            f"pip install 'triton=={KNOWN}.*'"
         ) from None
     try:
         return _asked(intrinsic, version(intrinsic, arch))

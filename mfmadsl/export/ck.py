@@ -1,4 +1,4 @@
-"""CK Tile's constants of an instruction (`amdgcn_mma_base` in ck_tile/core/arch/mma/amdgcn_mma.hpp).
+"""CK Tile's constants of an instruction: `amdgcn_mma_base` in core/arch/mma/amdgcn_mma.hpp.
 
 Along k of A and B, and along m of C, the innermost part lies in a lane's vector, the next one in
 lanes, and the outermost, of which there are NumAccess, in the vector again. Constants count

@@ -30,8 +30,8 @@ def write(intrinsic: Intrinsic, operands: Sequence[Operand], arch: str | None) -
     for operand in operands:
         layout = operand.layout
         number = _number(operand.name, layout)
-        threads = _modes(lambda lane, f=number: f((lane, 0)), layout.lanes)  # type: ignore[misc]
-        values = _modes(lambda v, f=number: f((0, v)), layout.elements_per_lane)  # type: ignore[misc]
+        threads = _modes(_of_lane(number), layout.lanes)
+        values = _modes(_of_value(number), layout.elements_per_lane)
         if _from_modes(operand.name, shape_of(layout), threads, values) != layout:
             raise ExportError(
                 f"{intrinsic.name}: `{operand.name}` is no sum of strides of thread and value, as "
@@ -55,9 +55,11 @@ def read(text: str) -> dict[str, Layout]:
         rows, columns = (second, first) if name in _ROW_LAST else (first, second)
         shapes, strides = line.split("Stride<", 1)
         modes = list(zip(_integers(shapes), _integers(strides), strict=True))
-        count = next(n for n in range(len(modes)) if prod(e for e, _ in modes[:n]) == int(lanes))
+        count = next(n for n in range(1, len(modes)) if prod(e for e, _ in modes[:n]) == int(lanes))
         shape = (blocks[0] if blocks else 1, rows, columns)
-        found[name] = _from_modes(name, shape, modes[:count], modes[count:])
+        layout = _from_modes(name, shape, modes[:count], modes[count:])
+        if layout is not None:
+            found[name] = layout
     return found
 
 
@@ -76,6 +78,14 @@ def _number(operand: str, layout: Layout) -> Callable[[Slot], int]:
         return row + layout.rows * column + area
 
     return number
+
+
+def _of_lane(number: Callable[[Slot], int]) -> Callable[[int], int]:
+    return lambda lane: number((lane, 0))
+
+
+def _of_value(number: Callable[[Slot], int]) -> Callable[[int], int]:
+    return lambda value: number((0, value))
 
 
 def _from_modes(operand: str, shape: Element, threads: Modes, values: Modes) -> Layout | None:
@@ -105,27 +115,26 @@ def _at(modes: Modes, number: int) -> int:
 
 
 def _modes(function: Callable[[int], int], count: int) -> Modes:
-    """The longest modes that say what the function says of 1, 2, 4 and so on."""
+    """The longest modes, each of which divides what is left, that say what the function says."""
     modes: Modes = []
-    start, origin = 1, function(0)
+    start = 1
     while start < count:
-        stride = function(start) - origin
-        extent = 1
-        while (extent + 1) * start <= count and function(
-            extent * start
-        ) - origin == extent * stride:
+        stride = function(start) - function(0)
+        extent = 2
+        while extent * start < count and function(extent * start) - function(0) == extent * stride:
             extent += 1
-        while count % (start * extent):  # what follows begins at a multiple
-            extent -= 1
-        modes.append((max(extent, 2), stride))
-        start *= max(extent, 2)
+        extent = max((e for e in range(2, extent + 1) if count % (start * e) == 0), default=0)
+        if not extent:
+            return []  # no layout at all: it is told by reading it back
+        modes.append((extent, stride))
+        start *= extent
     return modes or [(1, 0)]
 
 
 def _coordinate(operand: Operand) -> str:
     layout = operand.layout
-    names = {"a": "MK", "b": "NK", "c": "MN", "index": "MK", "scale_a": "MK", "scale_b": "NK"}
-    first, second = names[operand.name]
+    first = "N" if operand.name in _ROW_LAST else "M"
+    second = "N" if operand.name == "c" else "K"
     extents = (layout.rows, layout.columns)
     rows, columns = reversed(extents) if operand.name in _ROW_LAST else extents
     blocks = f", L{layout.blocks}" if layout.blocks > 1 else ""

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 
 from mfmadsl.argument import check_type
 from mfmadsl.error import ArgumentError
-from mfmadsl.export.expand import Element, Slot, shape_of
+from mfmadsl.export.expand import Element, Slot, elements_of, shape_of
 from mfmadsl.export.peers import PEERS
 from mfmadsl.model import Intrinsic, Layout
 
@@ -111,7 +110,7 @@ def _compared(
     """`order` is that of k in A and B; or why there is none; or None if there is nothing to say."""
     if ours == theirs:
         return OperandDifference(name, EQUAL)
-    places = product(*map(range, shape_of(ours)))
+    places = elements_of(shape_of(ours))
     element = next((e for e in places if _slot(ours, e) != _slot(theirs, e)), (0, 0, 0))
     where = element, _slot(ours, element), _slot(theirs, element)
     if name not in ("a", "b") or order is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 
 from mfmadsl.export.error import ExportError
@@ -23,7 +23,7 @@ def layout_of_slots(
     Raises ExportError unless every place of every lane holds one element.
     """
     blocks, rows, columns = shape
-    slots = tuple(slot(e) for e in product(range(blocks), range(rows), range(columns)))
+    slots = tuple(map(slot, elements_of(shape)))
     if sorted(slots) != list(product(range(lanes), range(per_lane))):
         raise ExportError(
             f"{blocks} x {rows} x {columns} elements do not fill {lanes} lanes of {per_lane} each, "
@@ -40,13 +40,19 @@ def layout_of_elements(
     Raises ExportError unless every element lies in one place.
     """
     places = {element(slot): slot for slot in product(range(lanes), range(per_lane))}
-    if set(places) != set(product(*map(range, shape))) or len(places) != lanes * per_lane:
+    if set(places) != set(elements_of(shape)) or len(places) != lanes * per_lane:
         blocks, rows, columns = shape
         raise ExportError(
             f"{lanes} lanes of {per_lane} elements each do not hold {blocks} x {rows} x {columns} "
             "elements, every one once"
         )
     return layout_of_slots(shape, lanes, per_lane, places.__getitem__)
+
+
+def elements_of(shape: Element) -> Iterator[Element]:
+    """Every element of (blocks, rows, columns), in that order."""
+    blocks, rows, columns = shape
+    return product(range(blocks), range(rows), range(columns))
 
 
 def shape_of(layout: Layout) -> Element:

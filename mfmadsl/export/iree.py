@@ -25,8 +25,8 @@ _AXES = {
     "a": {"block": 0, "M": 1, "K": 2, "K / 32": 2, "32": 2},
     "b": {"block": 0, "K": 1, "K / 32": 1, "32": 1, "N": 2},
     "c": {"block": 0, "M": 1, "N": 2},
-    "scale_a": {"M": 1, "K / 32": 2},
-    "scale_b": {"K / 32": 1, "N": 2},
+    "scale_a": {"block": 0, "M": 1, "K / 32": 2},
+    "scale_b": {"block": 0, "K / 32": 1, "N": 2},
 }
 """Which of block, row and column each dimension is a part of."""
 
@@ -76,7 +76,7 @@ def read(text: str) -> dict[str, Layout]:
 
 def dimensions(intrinsic: Intrinsic, operand: str) -> tuple[str, ...]:
     """What IREE's dimensions of an operand are, in order."""
-    k = ("K",)
+    k: tuple[str, ...] = ("K",)
     if intrinsic.scales:
         k = ("K / 32",) if operand.startswith("scale") else ("K / 32", "32")
         groups = {

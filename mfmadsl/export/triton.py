@@ -140,7 +140,7 @@ def dot_operand(operand: Operand) -> Layout | None:
 
 
 def accumulator(operand: Operand) -> Layout:
-    """What AMDMFMALayout says of C: lanes along a row, and groups of rows in lanes and registers."""
+    """What AMDMFMALayout says of C: lanes along a row, groups of rows in lanes and registers."""
     layout = operand.layout
     group = 1 if operand.type.bits == 64 else 4
     below = group * layout.lanes // layout.columns

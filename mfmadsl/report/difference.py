@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from mfmadsl.export import Difference, OperandDifference
-from mfmadsl.report.columns import columns
 
 
 def difference_json(difference: Difference) -> dict[str, Any]:
@@ -29,22 +28,26 @@ def difference_json(difference: Difference) -> dict[str, Any]:
 
 
 def difference_text(difference: Difference) -> str:
-    """A line for each operand, and why, where it does not lie alike."""
-    head = f"{difference.name} and {difference.other}: {difference.verdict}"
-    rows = [(operand.operand, operand.verdict, _why(operand)) for operand in difference.operands]
-    return f"{head}\n\n{columns(rows)}"
+    """A line for each operand, and below it why, where it does not lie alike."""
+    width = max(len(operand.operand) for operand in difference.operands)
+    lines = [f"{difference.name} and {difference.other}: {difference.verdict}", ""]
+    for operand in difference.operands:
+        lines.append(f"{operand.operand.ljust(width)}  {operand.verdict}")
+        lines += [f"{' ' * width}  {why}" for why in _why(operand)]
+    return "\n".join(lines)
 
 
-def _why(operand: OperandDifference) -> str:
+def _why(operand: OperandDifference) -> list[str]:
+    """The first element that lies elsewhere, and what is known of the rest."""
     if operand.element is None or operand.ours is None or operand.theirs is None:
-        return ""
+        return []
     block, row, column = operand.element
-    name = operand.operand.upper()
-    named = f"{name}[{row}, {column}]" + (f" of block {block}" if block else "")
+    within = f" of block {block}" if block else ""
     here, there = (
         f"element {slot} of lane {lane}" for lane, slot in (operand.ours, operand.theirs)
     )
-    return f"{named} is {here} here, {there} there" + (f"; {operand.reason}" * bool(operand.reason))
+    where = f"{operand.operand.upper()}[{row}, {column}]{within} is {here} here, {there} there"
+    return [where, *([operand.reason] if operand.reason else [])]
 
 
 def _named(names: tuple[str, ...], values: tuple[int, ...] | None) -> dict[str, int] | None:
