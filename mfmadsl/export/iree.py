@@ -55,7 +55,7 @@ def write(intrinsic: Intrinsic, operands: Sequence[Operand], arch: str | None) -
     for operand in operands:
         names = dimensions(intrinsic, operand.name)
         found = _subgroup_layout(operand, names)
-        if found is None or expanded(found, operand.name, names) != operand.layout:
+        if found is None:
             raise ExportError(
                 f"{intrinsic.name}: `{operand.name}` does not lie in one run of registers, one of "
                 "lanes and one of registers along each of its dimensions, as IREE has it"
@@ -115,7 +115,10 @@ def expanded(layout: SubgroupLayout, operand: str, names: Sequence[str]) -> Layo
 
 
 def _subgroup_layout(operand: Operand, names: Sequence[str]) -> SubgroupLayout | None:
-    """The numbers that each dimension by itself has; None where it has none."""
+    """The numbers with which the operand lies as it does; None if there are none.
+
+    They are those that each dimension has by itself.
+    """
     axes = [_AXES[operand.name][name] for name in names]
     shape = shape_of(operand.layout)
     extents = [
@@ -135,7 +138,11 @@ def _subgroup_layout(operand: Operand, names: Sequence[str]) -> SubgroupLayout |
             return None
         stride = starts[1] - starts[0] if thread > 1 else 0
         found.append((extent // (element * thread), thread, stride, element))
-    return SubgroupLayout(*zip(*found, strict=True))
+    layout = SubgroupLayout(*zip(*found, strict=True))
+    try:
+        return layout if expanded(layout, operand.name, names) == operand.layout else None
+    except ExportError:  # the dimensions do not go together
+        return None
 
 
 def _grouped(name: str, names: Sequence[str]) -> bool:
