@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from mfmadsl.argument import check_path
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import ARCH, OUTPUT, SEARCH, find, format_option, load_all, no_instruction
 from mfmadsl.error import ArgumentError
@@ -25,6 +26,9 @@ from mfmadsl.export import (
 from mfmadsl.model import Intrinsic, unscaled
 from mfmadsl.output import OutputError, write_file
 from mfmadsl.report.formats import DIFFERENCE
+
+_LARGEST_FILE = 1 << 24
+"""Bytes of the largest JSON that is read: several times the library's longest."""
 
 _SPEC = click.option(
     "--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file."
@@ -130,17 +134,31 @@ def _difference(
     if other in PEERS:
         return diff_layouts(intrinsic, other, arch)
     if other.endswith(".json"):
-        try:
-            text = Path(other).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            fail(f"{other}: cannot be read: {getattr(error, 'strerror', 'it is not UTF-8 text')}")
+        text = _text(check_path("--with", other))
         try:
             return compare_layouts(intrinsic, read_layouts(text, "json"), other)
         except ExportError as error:
             fail(f"{other}: {error}")
     if other.endswith(".mfma"):
-        return diff_layouts(intrinsic, _entry(intrinsic, Path(other), search), arch)
+        entry = _entry(intrinsic, Path(other), search)
+        theirs = {operand.name: operand.layout for operand in entry.operands.values()}
+        return compare_layouts(intrinsic, theirs, f"{entry.name} of {other}")
     return diff_layouts(intrinsic, find(other, arch=arch), arch)
+
+
+def _text(path: Path) -> str:
+    """What a file of JSON holds."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)  # a device may never end
+    except OSError as error:
+        fail(f"{path}: cannot be read: {error.strerror}")
+    if len(content) > _LARGEST_FILE:
+        fail(f"{path}: is larger than {_LARGEST_FILE >> 20} MiB, so it is no JSON of layouts")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        fail(f"{path}: cannot be read: it is not UTF-8 text")
 
 
 def _entry(intrinsic: Intrinsic, path: Path, search: tuple[Path, ...]) -> Intrinsic:

@@ -51,7 +51,7 @@ def read_json(text: str) -> dict[str, Layout]:
             )
             for operand in told["operands"]
         }
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         if isinstance(error, ExportError):
             raise
         raise ExportError("this is not the JSON of `mfmadsl export --as json`") from None
@@ -96,6 +96,8 @@ def _layout(shape: Element, lanes: int, slots: Mapping[Element, Slot]) -> Layout
     blocks, rows, columns = shape
     if min(blocks, rows, columns, lanes) < 1 or len(slots) != blocks * rows * columns:
         raise ExportError(f"there are {len(slots)} elements, not {blocks} x {rows} x {columns}")
+    if len(slots) % lanes:
+        raise ExportError(f"{len(slots)} elements cannot be dealt out to {lanes} lanes")
     return layout_of_slots(shape, lanes, len(slots) // lanes, slots.__getitem__)
 
 
