@@ -143,3 +143,58 @@ def test_of_all_else_they_say_what_amds_calculator_says(peer: str) -> None:
                     assert found == expected, (intrinsic.name, name)
                 compared += 1
     assert compared >= 30
+
+
+def test_how_many_they_say_something_of() -> None:
+    """What docs/exports.md counts."""
+    assert len(ENTRIES) == 139
+    said = {peer: said_of(peer, ENTRIES) for peer in ("iree", "ck")}
+    assert {peer: len(each) for peer, each in said.items()} == {"iree": 65, "ck": 99}
+    wrong = {
+        peer: sum(diff_layouts(i, peer).verdict == DIFFERENT for i in each)
+        for peer, each in said.items()
+    }
+    assert wrong == {"iree": 16, "ck": 4}
+
+
+def tilelang_place(i: int, j: int) -> tuple[int, int]:
+    """(lane, element) of its map of a B of 64 k and 16 columns."""
+    return i + 16 * (j // 16), j % 16
+
+
+def tilelang_element(lane: int, element: int) -> tuple[int, int]:
+    """Its partner: (k, column)."""
+    return element + lane // 16 * 16, lane % 16
+
+
+def test_tilelangs_maps_of_b_are_not_each_others_inverse() -> None:
+    """Until row and column are exchanged; then they are, and those of the instruction."""
+    places = [(lane, element) for lane in range(64) for element in range(16)]
+    assert any(tilelang_place(*tilelang_element(*place)) != place for place in places)
+    b = find("mfma_i32_16x16x64_i8").b.layout
+    for place in places:
+        k, column = tilelang_element(*place)
+        assert tilelang_place(column, k) == place == b.slot(k, column)
+
+
+@pytest.mark.parametrize("name", ["mfma_f32_32x32x4_2b_f16", "mfma_f32_32x32x1_2b_f32"])
+def test_irees_two_blocks_are_right_if_registers_count_by_dimension(name: str) -> None:
+    """And would be wrong if all outer pieces counted before all elements."""
+    intrinsic = find(name)
+    theirs = PEERS["iree"].layouts(intrinsic, None)["c"]
+    assert theirs == intrinsic.c.layout
+    outer, thread, _, element = constants("iree")["intrinsics"][iree_name(intrinsic)]["c"]
+    assert (outer, thread, element) == ([1, 4, 1], [1, 2, 32], [2, 4, 1])
+    other = [
+        (piece * 2 + block) * 4 + row
+        for block in range(2)
+        for piece in range(4)
+        for row in range(4)
+    ]
+    ours = [
+        intrinsic.c.layout.slot(8 * piece + row, 0, block)[1]
+        for block in range(2)
+        for piece in range(4)
+        for row in range(4)
+    ]
+    assert ours == list(range(32)) != other

@@ -70,10 +70,11 @@ def folder_of_files(folder: Path) -> None:
 
 
 FILES = ["good.mfma", "good.s", "k.json", "layouts.json", "empty", "binary.s", "latin.mfma",
-         "wide.json", "deep.json", "deep.mfma", "long.mfma", "folder.mfma", "loop.mfma", "dangling.mfma",
-         "zero.json", "null.mfma", "secret.mfma", "good.npy", "short.npy", "spoiled.mfma",
-         "spoiled.s", "spoiled.json", "spoiled.npy", "nowhere/x", "missing.mfma", "", ".", "..",
-         "/", "x" * 300, "\udcff.mfma", "/proc/self/mem", "/dev/full", "/dev/null"]  # fmt: skip
+         "wide.json", "deep.json", "deep.mfma", "long.mfma", "folder.mfma", "loop.mfma",
+         "dangling.mfma", "zero.json", "null.mfma", "secret.mfma", "good.npy", "short.npy",
+         "spoiled.mfma", "spoiled.s", "spoiled.json", "spoiled.npy", "nowhere/x", "missing.mfma",
+         "", ".", "..", "/", "x" * 300, "\udcff.mfma", "/proc/self/mem", "/dev/full",
+         "/dev/null"]  # fmt: skip
 NUMBERS = ["0", "1", "-1", "16", "32", "2147483648", "9" * 31, "9" * 5000, "1.5", "1e3", "x", "",
            "²", "0x10", " 7", "nan"]  # fmt: skip
 EXTENTS = ["1", "64", "1,1", "1,1,1", "1,1,1,1", "0", "-1", "", ",", "1,,1", "x", "64,64,64",
