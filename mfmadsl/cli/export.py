@@ -111,7 +111,8 @@ def diff(
     The verdict on each operand is equal, equal up to the order of k, or different; 1 if any is
     different.
     """
-    intrinsic = find(name, spec, arch, search)
+    of_file = other.endswith(".mfma")
+    intrinsic = find(name, spec, arch, () if of_file and spec is None else search)
     try:
         intrinsic = unscaled(intrinsic) if plain else intrinsic
         found = _difference(intrinsic, other, arch, search)

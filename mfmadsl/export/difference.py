@@ -7,7 +7,7 @@ groups of k, or if an index counts them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mfmadsl.argument import check_type
@@ -117,8 +117,8 @@ def _compared(
         return OperandDifference(name, DIFFERENT, *where)
     if isinstance(order, str):
         return OperandDifference(name, DIFFERENT, *where, reason=order)
-    moved = next((k, there) for k, there in enumerate(order[0]) if k != there)
-    reason = f"where k = {moved[0]} lies here, k = {moved[1]} lies there, of A and of B alike"
+    k, there = next((k, there) for k, there in _pairs(order) if k != there)
+    reason = f"where k = {k} lies here, k = {there} lies there, of A and of B alike"
     return OperandDifference(name, REORDERED, *where, reason=reason)
 
 
@@ -139,16 +139,21 @@ def _common_order(
         return "k is in another order, and the index of a sparse A counts the places along k"
     if a != b:
         return "k is in another order, and not in the same one of A and of B"
-    scales = [scale for scale in intrinsic.scales if scale.name == "scale_a"]
-    for scale in scales:
-        group = intrinsic.k // scale.layout.columns
-        for k, there in enumerate(a[0]):
+    for scale in intrinsic.scales:
+        groups = scale.layout.columns if scale.name == "scale_a" else scale.layout.rows
+        group = intrinsic.k // groups
+        for k, there in _pairs(a):
             if k // group != there // group:
                 return (
                     f"k is in another order, and each scale belongs to a group of {group} k: "
                     f"where k = {k} lies here, k = {there} of another group lies there"
                 )
     return a
+
+
+def _pairs(order: Order) -> Iterator[tuple[int, int]]:
+    """(k of ours, k of theirs that lies there), block by block."""
+    return (pair for block in order for pair in enumerate(block))
 
 
 def _order(ours: Layout, theirs: Layout, along_rows: bool) -> Order | None:

@@ -151,6 +151,16 @@ def test_diff_with_an_entry_of_a_file(tmp_path: Path) -> None:
     assert "k is in another order, and not in the same one of A and of B" in result.stdout
 
 
+def test_diff_finds_what_a_file_uses(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "down.mfma").write_text(DOWN)
+    text = HALF_TEXT.replace("operand(", "down(").replace("layouts\n", "layouts\nuse down\n", 1)
+    path = spec(tmp_path, text)
+    assert run("diff", HALF, "--with", path).exit_code == 1
+    assert run("diff", HALF, "--with", path, "-I", tmp_path / "own").exit_code == 0
+    assert run("diff", HALF, "--with", "iree", "-I", tmp_path / "own").exit_code == 2
+
+
 def test_diff_with_an_entry_that_has_k_in_another_order(tmp_path: Path) -> None:
     both = DOWN + HALF_TEXT.replace("operand(", "down(")
     path = spec(tmp_path, both)

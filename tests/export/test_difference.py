@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -147,6 +148,25 @@ def test_the_index_of_a_sparse_a_binds_every_k(seed: int) -> None:
     found = compare_layouts(intrinsic, theirs, "theirs")
     assert (verdicts(found)["a"], verdicts(found)["b"]) == (DIFFERENT, DIFFERENT)
     assert "the index of a sparse A" in found.operands[0].reason
+
+
+def test_blocks_may_each_have_k_in_an_order_of_their_own() -> None:
+    intrinsic = find("mfma_f32_32x32x4_2b_f16")
+    ours = {name: operand.layout for name, operand in intrinsic.operands.items()}
+    moved = reordered(intrinsic, (0, 1, 3, 2), "ab")
+    theirs = {
+        name: replace(
+            layout,
+            slots=layout.slots[: len(layout.slots) // 2]
+            + moved[name].slots[len(layout.slots) // 2 :],
+        )
+        for name, layout in ours.items()
+    }
+    found = compare_layouts(intrinsic, theirs, "theirs")
+    assert verdicts(found) == {"a": REORDERED, "b": REORDERED, "c": EQUAL}
+    assert found.operands[0].element == (1, 0, 2)
+    assert "where k = 2 lies here, k = 3 lies there" in found.operands[0].reason
+    assert summed(intrinsic, theirs)
 
 
 def test_what_lies_elsewhere_first_is_named() -> None:
