@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from mfmadsl.error import ArgumentError as ArgumentError
     from mfmadsl.error import ArgumentTypeError as ArgumentTypeError
     from mfmadsl.error import MfmadslError as MfmadslError
+    from mfmadsl.export import ExportError as ExportError
+    from mfmadsl.export import diff_layouts as diff_layouts
+    from mfmadsl.export import export_layouts as export_layouts
     from mfmadsl.gemm import Gemm as Gemm
     from mfmadsl.hip.run import run as run
     from mfmadsl.language import LanguageError as LanguageError
@@ -65,6 +68,7 @@ _HOME = {
     "CpuKernel": "backend.cpu_kernel",
     "CpuTiling": "schedule.cpu_tiling",
     "EmulationError": "emulator",
+    "ExportError": "export",
     "Gemm": "gemm",
     "HipError": "runtime.error",
     "Kernel": "backend",
@@ -85,7 +89,9 @@ _HOME = {
     "build_for_cpu": "backend.cpu_build",
     "cpu_gemm_schedule": "schedule.cpu_gemm",
     "cpu_gemm_tiling": "schedule.cpu_gemm",
+    "diff_layouts": "export",
     "emulate": "emulator",
+    "export_layouts": "export",
     "find": "language",
     "gemm_schedule": "schedule",
     "gemm_tiling": "schedule",

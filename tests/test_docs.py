@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import mfmadsl
+from mfmadsl.export import FORMATS
+from mfmadsl.export.peers import constants
 from mfmadsl.language import LanguageError, Source, load_source
 from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
 from tests.test_readme import ROOT, assert_shown, blocks
@@ -58,6 +60,24 @@ def test_the_page_of_the_emulator_shows_what_is_printed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert assert_shown((ROOT / "docs/emulator.md").read_text()) == 4
+
+
+def test_the_page_of_exports_shows_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/exports.md").read_text()
+    assert assert_shown(page) == 10
+    table = page.partition("| `--as` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(FORMATS)
+
+
+def test_the_page_of_exports_names_the_commits_that_were_read() -> None:
+    page = (ROOT / "docs/exports.md").read_text()
+    for name in ("iree", "ck"):
+        read = constants(name)["sources"]
+        told = re.findall(r"commit ([0-9a-f]{12}) \| `([^`]+)`", page)
+        assert any((commit[:12], path) in told for path, commit in read.items()), name
 
 
 def test_the_page_of_the_emulator_has_every_kind_of_fault() -> None:

@@ -92,6 +92,14 @@ def test_tvms_compiler_is_built_of_all_else_and_known_to_nobody() -> None:
                 assert known or not other.startswith("mfmadsl.relax"), f"{module} imports {other}"
 
 
+def test_exports_know_the_model_only() -> None:
+    known = {"mfmadsl.export", "mfmadsl.model", "mfmadsl.error", "mfmadsl.argument"}
+    for module in MODULES:
+        if module.startswith("mfmadsl.export"):
+            for other in imported(module, within_functions=True) & set(MODULES):
+                assert ".".join(other.split(".")[:2]) in known, f"{module} imports {other}"
+
+
 def test_the_emulator_is_a_witness_of_its_own() -> None:
     """It knows neither TVM nor what makes the kernels that it runs."""
     for module in MODULES:

@@ -54,6 +54,8 @@ def test_the_wheel_carries_grammar_library_and_templates(wheel: Path) -> None:
     assert "mfmadsl/emulator/code_object/instructions.txt" in names
     assert "mfmadsl/device/hip/module.c" in names
     assert "mfmadsl/device/hip/runtime.h" in names
+    assert "mfmadsl/export/constants/iree.json" in names
+    assert "mfmadsl/export/constants/ck.json" in names
     assert "mfmadsl/py.typed" in names
     folders = {name.partition("/")[0] for name in names}
     assert sorted(f.partition("-")[0] for f in folders) == ["mfmadsl", "mfmadsl"]

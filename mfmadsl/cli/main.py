@@ -12,6 +12,7 @@ from mfmadsl import __version__
 from mfmadsl.cli.device import device
 from mfmadsl.cli.explain import explain_option
 from mfmadsl.cli.explore import explore
+from mfmadsl.cli.export import diff, export
 from mfmadsl.cli.failure import Commands
 from mfmadsl.cli.gemm import gemm
 from mfmadsl.cli.kernel import emulate, profile, sanitize
@@ -28,7 +29,7 @@ def main() -> None:
 
 
 for command in (
-    check, fmt, schema, compile_command, list_command, show, explore, gemm, emulate, sanitize,
-    profile, device, tune,
+    check, fmt, schema, compile_command, list_command, show, explore, export, diff, gemm, emulate,
+    sanitize, profile, device, tune,
 ):  # fmt: skip
     main.add_command(command)

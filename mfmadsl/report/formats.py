@@ -1,4 +1,4 @@
-"""The formats that the library, a layout and a profile are told in.
+"""The formats that the library, a layout, a difference and a profile are told in.
 
 Another one is a function that gives its text, in a file of its own, and a line here: the command
 line offers what is listed.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mfmadsl.model import Intrinsic, Microkernel
+from mfmadsl.report.difference import difference_json, difference_text
 from mfmadsl.report.intrinsic import intrinsic_json, intrinsic_table
 from mfmadsl.report.microkernel import microkernel_json, microkernel_table
 from mfmadsl.report.picture.json import look_json
@@ -22,6 +23,7 @@ from mfmadsl.report.profile import profile_json, profile_table
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.profiler import Profile
+    from mfmadsl.export import Difference
 
 
 class Window(NamedTuple):
@@ -60,4 +62,8 @@ LAYOUT: Mapping[str, Callable[[Look, Window], str]] = {
 PROFILE: Mapping[str, Callable[[Profile], str]] = {
     "table": profile_table,
     "json": lambda profile: as_json(profile_json(profile)),
+}
+DIFFERENCE: Mapping[str, Callable[[Difference], str]] = {
+    "text": difference_text,
+    "json": lambda difference: as_json(difference_json(difference)),
 }

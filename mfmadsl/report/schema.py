@@ -159,7 +159,7 @@ def json_schema() -> dict[str, Any]:
             hint=_STRING,
         ),
     }
-    definitions |= _kernel()
+    definitions |= _kernel() | _layouts()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What mfmadsl prints as JSON",
@@ -176,8 +176,59 @@ def json_schema() -> dict[str, Any]:
             {"type": "array", "items": {"$ref": "#/$defs/fault"}},
             {"$ref": "#/$defs/profile"},
             {"$ref": "#/$defs/kernel"},
+            {"$ref": "#/$defs/export"},
+            {"$ref": "#/$defs/difference"},
         ],
         "$defs": definitions,
+    }
+
+
+def _layouts() -> dict[str, Any]:
+    """What `export --as json` and `diff` print."""
+    operand = {"enum": ["a", "b", "c", "index", "scale_a", "scale_b"]}
+    verdict = {"enum": ["equal", "equal up to the order of k", "different"]}
+    place = _or_null(_object(lane=_NATURAL, element=_NATURAL))
+    element = _object(
+        block=_NATURAL,
+        row=_NATURAL,
+        column=_NATURAL,
+        lane=_NATURAL,
+        element=_NATURAL,
+        register=_NATURAL,
+        bits={"type": "array", "items": _NATURAL, "minItems": 2, "maxItems": 2},
+    )
+    exported = _object(
+        operand=operand,
+        type={"enum": [*ELEMENT_TYPES, INDEX.name]},
+        rows=_POSITIVE,
+        columns=_POSITIVE,
+        stored={"type": "boolean"},
+        elements={"type": "array", "items": element},
+    )
+    compared = _object(
+        operand=operand,
+        verdict=verdict,
+        element=_or_null(_object(block=_NATURAL, row=_NATURAL, column=_NATURAL)),
+        ours=place,
+        theirs=place,
+        reason=_STRING,
+    )
+    return {
+        "export": _object(
+            name=_STRING,
+            m=_POSITIVE,
+            n=_POSITIVE,
+            k=_POSITIVE,
+            blocks=_POSITIVE,
+            wave=_POSITIVE,
+            operands={"type": "array", "items": exported},
+        ),
+        "difference": _object(
+            name=_STRING,
+            other=_STRING,
+            verdict=verdict,
+            operands={"type": "array", "items": compared, "minItems": 1},
+        ),
     }
 
 

@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from mfmadsl.cli import main
-from mfmadsl.language import library, library_files
+from mfmadsl.export import export_layouts
+from mfmadsl.language import find, library, library_files
 from tests.emulator.code_object.objects import code_object
 from tests.emulator.waves import kernel
 from tests.fuzz.isolated import failures
@@ -30,6 +31,7 @@ CODE = """
 	global_store_dword v1, v0, s[4:5]"""
 JSON = """{"symbol": "kernel", "grid": [1, 1, 1], "block": [64, 1, 1], "lds_bytes": 0,
  "arguments": [{"name": "p0", "dtype": "uint32", "shape": [64]}], "files": ["good.s", "k.json"]}"""
+LAYOUTS = export_layouts(find("mfma_f32_4x4x4_16b_f16"), "json", "a")
 PIECES = ["0", "1", "-1", "16", "64", "99999999999999999999", "\n", " ", "\t", ",", ":", "[", "]",
           "{", "}", "(", ")", '"', "\\", "\0", "é", "null", "v0", "s[0:1]", "v[0:99999999]", "exec",
           "intrinsic", "layout", "use layouts", "at", "lane", "true", "0x", "1e999", "///", "---",
@@ -43,6 +45,7 @@ def folder_of_files(folder: Path) -> None:
     (folder / "good.s").write_text(kernel(CODE))
     (folder / "k.json").write_text(JSON)
     (folder / "good.co").write_bytes(code_object())
+    (folder / "layouts.json").write_text(LAYOUTS)
     (folder / "empty").write_bytes(b"")
     (folder / "binary.s").write_bytes(bytes(range(256)))
     (folder / "latin.mfma").write_bytes(b"// \xe9\n")
@@ -66,11 +69,12 @@ def folder_of_files(folder: Path) -> None:
     )
 
 
-FILES = ["good.mfma", "good.s", "k.json", "empty", "binary.s", "latin.mfma", "wide.json",
-         "deep.json", "deep.mfma", "long.mfma", "folder.mfma", "loop.mfma", "dangling.mfma",
-         "zero.json", "null.mfma", "secret.mfma", "good.npy", "short.npy", "spoiled.mfma",
-         "spoiled.s", "spoiled.json", "spoiled.npy", "nowhere/x", "missing.mfma", "", ".", "..",
-         "/", "x" * 300, "\udcff.mfma", "/proc/self/mem", "/dev/full", "/dev/null"]  # fmt: skip
+FILES = ["good.mfma", "good.s", "k.json", "layouts.json", "empty", "binary.s", "latin.mfma",
+         "wide.json", "deep.json", "deep.mfma", "long.mfma", "folder.mfma", "loop.mfma",
+         "dangling.mfma", "zero.json", "null.mfma", "secret.mfma", "good.npy", "short.npy",
+         "spoiled.mfma", "spoiled.s", "spoiled.json", "spoiled.npy", "nowhere/x", "missing.mfma",
+         "", ".", "..", "/", "x" * 300, "\udcff.mfma", "/proc/self/mem", "/dev/full",
+         "/dev/null"]  # fmt: skip
 NUMBERS = ["0", "1", "-1", "16", "32", "2147483648", "9" * 31, "9" * 5000, "1.5", "1e3", "x", "",
            "²", "0x10", " 7", "nan"]  # fmt: skip
 EXTENTS = ["1", "64", "1,1", "1,1,1", "1,1,1,1", "0", "-1", "", ",", "1,,1", "x", "64,64,64",
@@ -147,6 +151,17 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
         Option("--operand", ["a", "b", "c", "index", "scale_a", "x", ""]), Option("--arch", CHIPS),
         Option("--format", ["table", "json"]), Option("--cbsz", NUMBERS), Option("--abid", NUMBERS),
         Option("--blgp", NUMBERS), Option("--spec", FILES), Option("-I", FILES),
+    ]),
+    "export": (NAMES, [
+        Option("--as", ["json", "triton", "iree", "ck", "cute", "csv", "x"], 0.95),
+        Option("--operand", ["a", "b", "c", "index", "scale_a", "x"]), Option("--arch", CHIPS),
+        Option("--spec", FILES), Option("-I", FILES), Option("-o", OUTPUTS),
+    ]),
+    "diff": (NAMES, [
+        Option("--with", ["iree", "ck", "layouts.json", *FILES, *NAMES], 0.95),
+        Option("--operand", ["a", "b", "c", "index", "scale_a", "x"]), Option("--arch", CHIPS),
+        Option("--spec", FILES), Option("-I", FILES), Option("--unscaled", None),
+        Option("--format", ["text", "json", "xml"]),
     ]),
     "gemm": ([], [
         Option("--intrinsic", NAMES, 0.9), Option("--arch", CHIPS, 0.9), Option("-m", NUMBERS, 0.9),
@@ -235,7 +250,8 @@ def asked_for(arguments: list[str], folder: Path) -> set[str]:
 def wrong_with(command: str, number: int, folder: Path) -> str | None:
     arguments, generator = call(command, number)
     for name, good in (("spoiled.mfma", "good.mfma"), ("spoiled.s", "good.s"),
-                       ("spoiled.json", "k.json"), ("spoiled.npy", "good.npy"),
+                       ("spoiled.json", "k.json"), ("layouts.json", "layouts.json"),
+                       ("spoiled.npy", "good.npy"),
                        ("spoiled.co", "good.co")):  # fmt: skip
         (folder / name).write_bytes(spoiled((folder / good).read_bytes(), generator))
     before = listing(folder)
