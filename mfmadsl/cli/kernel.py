@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ import click
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, PRODUCT, format_option, load_all
+from mfmadsl.cli.write import write_text
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import ARCHITECTURES, Intrinsic
 from mfmadsl.report.error import KernelFileError
@@ -72,6 +73,11 @@ def _launch_options(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+REPORT = click.option(
+    "--report", type=OUTPUT, metavar="FILE", help="Write a page about it, to look at."
+)
 
 
 def _read(
@@ -170,10 +176,12 @@ def _save(path: Path, value: Any) -> None:
     metavar="N",
     help="An argument, counted from 0, that holds nothing until the kernel writes it.",
 )
+@REPORT
 @format_option(("text", "json"))
 def sanitize(
-    budget: int | None, keep_going: bool, unwritten: tuple[int, ...], form: str, **options: Any
-) -> None:
+    budget: int | None, keep_going: bool, unwritten: tuple[int, ...], form: str,
+    report: Path | None, **options: Any,
+) -> None:  # fmt: skip
     """Run a kernel and look for what the chip does not define: races, missing waits, and more."""
     kernel, values = _read(**options)
     from mfmadsl.emulator import EmulationError
@@ -195,6 +203,12 @@ def sanitize(
         fail(str(error))
     from mfmadsl.report.fault import fault_json
 
+    if report is not None:
+        from mfmadsl.report.kernel_page import faults_page
+
+        # Several launches may have several texts; their lines go by the first that has them.
+        first = kernel.starts[0]
+        write_text(report, faults_page(first.symbol, first.assembly, faults, counts, waves))
     if form == "json":
         print_json([fault_json(f, n) for f, n in zip(faults, counts, strict=True)])
     else:
@@ -233,28 +247,51 @@ def sanitize(
     type=PRODUCT,
     help="The product that has the chip, of which the time is told.",
 )
+@REPORT
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="KERNEL",
+    help="In the report, put this kernel beside it, with the same launch and arguments.",
+)
 def profile(
     budget: int | None, form: str, timeline: Path | None, full: bool, launch: int,
-    product: str | None, **options: Any,
+    product: str | None, report: Path | None, against: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Tell what a kernel executes, moves and waits for on one compute unit, and for how long on a
     whole chip."""
-    kernel, values = _read(**options)
+    if against is not None and report is None:
+        raise click.UsageError("--against needs --report FILE: where are they put side by side?")
+    kernels = [_read(**options)]
+    if against is not None:
+        kernels.append(_read(**_beside(against, options)))
     from mfmadsl.emulator.profiler import profile as run_it
-    from mfmadsl.output import OutputError, write_file
+    from mfmadsl.report.kernel_page import Profiled, profile_page
     from mfmadsl.report.timeline import timeline_json
 
+    profiled = []
     try:
         with shown("profiling") as progress:
-            found = run_it(
-                kernel, values, full=full, launch=launch, product=product, progress=progress,
-                **_budget(budget),
-            )  # fmt: skip
+            for kernel, values in kernels:
+                found = run_it(
+                    kernel, values, full=full, launch=launch, product=product, progress=progress,
+                    **_budget(budget),
+                )  # fmt: skip
+                start = kernel.launches(values)[launch]
+                profiled.append(Profiled(found, start.assembly, start.grid, start.block))
     except MfmadslError as error:
         fail(str(error))
+    first = profiled[0].profile
     if timeline is not None:
-        try:
-            write_file(timeline, timeline_json(found).encode())
-        except OutputError as error:
-            fail(str(error))
-    click.echo(PROFILE[form](found))
+        write_text(timeline, timeline_json(first))
+    if report is not None:
+        write_text(report, profile_page(profiled))
+    click.echo(PROFILE[form](first))
+
+
+def _beside(other: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the kernel that is put beside one: JSON says its own launch."""
+    given = {**options, "kernel": other, "symbol": None}
+    if other.suffix == ".json":
+        given |= {"grid": None, "block": None, "lds": None, "arch": None}
+    return given

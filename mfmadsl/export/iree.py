@@ -101,13 +101,15 @@ def expanded(layout: SubgroupLayout, operand: str, names: Sequence[str]) -> Layo
     ]
     shape = (_extent(extents, axes, 0), _extent(extents, axes, 1), _extent(extents, axes, 2))
 
+    numbers = zip(layout.outer, layout.thread, layout.tstrides, layout.element, strict=True)
+    dimensions = list(zip(axes, _strides(extents, axes), extents, numbers, strict=True))
+
     def slot(element: Element) -> Slot:
         lane = register = 0
-        for d, x in enumerate(_split(element, extents, axes)):
-            outer, rest = divmod(x, layout.thread[d] * layout.element[d])
-            thread, inner = divmod(rest, layout.element[d])
-            lane += thread * layout.tstrides[d]
-            register = (register * layout.outer[d] + outer) * layout.element[d] + inner
+        for axis, stride, extent, (outer, thread, tstride, inner) in dimensions:
+            place = element[axis] // stride % extent
+            lane += place // inner % thread * tstride
+            register = (register * outer + place // (inner * thread)) * inner + place % inner
         return lane, register
 
     per_lane = prod(layout.outer) * prod(layout.element)
@@ -160,12 +162,6 @@ def _strides(extents: Sequence[int], axes: Sequence[int]) -> list[int]:
         prod(e for e, a in zip(extents[d + 1 :], axes[d + 1 :], strict=True) if a == axes[d])
         for d in range(len(axes))
     ]
-
-
-def _split(element: Element, extents: Sequence[int], axes: Sequence[int]) -> list[int]:
-    """An element's place along each dimension."""
-    strides = _strides(extents, axes)
-    return [element[a] // s % e for a, s, e in zip(axes, strides, extents, strict=True)]
 
 
 def _joined(d: int, x: int, extents: Sequence[int], axes: Sequence[int]) -> Element:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mfmadsl.export import FORMATS, ExportError, export_layouts
 from mfmadsl.model import (
     ARCHITECTURES,
     INDICES,
@@ -21,6 +22,8 @@ from mfmadsl.model import (
 )
 from mfmadsl.report.intrinsic import intrinsic_json, operand_line
 from mfmadsl.report.microkernel import microkernel_json, vector_line
+
+_COMPUTED = ("json", "csv")  # element by element: a script on the page makes them
 
 
 def explorer_data(
@@ -56,6 +59,7 @@ def _intrinsic(intrinsic: Intrinsic, text: str) -> dict[str, Any]:
             for chip, each in operations_per_cycle(intrinsic).items()
         },
         "text": text,
+        "exports": _exports(intrinsic),
         "operands": [
             {
                 **_layout(operand),
@@ -66,6 +70,18 @@ def _intrinsic(intrinsic: Intrinsic, text: str) -> dict[str, Any]:
             for operand in intrinsic.operands.values()
         ],
     }
+
+
+def _exports(intrinsic: Intrinsic) -> dict[str, dict[str, str]]:
+    """In the words of each project its text, or why it has none."""
+    found = {}
+    for form in FORMATS:
+        if form not in _COMPUTED:
+            try:
+                found[form] = {"text": export_layouts(intrinsic, form) + "\n"}
+            except ExportError as error:
+                found[form] = {"refused": str(error)}
+    return found
 
 
 def _microkernel(microkernel: Microkernel, text: str) -> dict[str, Any]:

@@ -88,3 +88,22 @@ function layoutJson(entry, operand, modifiers) {
     })),
   };
 }
+
+/** All operands as `mfmadsl export --as csv` writes them. */
+function layoutsCsv(entry) {
+  const lines = ["operand,block,row,column,lane,register,bits"];
+  for (const operand of entry.operands) {
+    const [rows] = operand.shape;
+    for (let number = 0; number < operand.blocks * rows * operand.stored; number++) {
+      const place = slotOf(operand, number);
+      const first = (place % operand.slots) * operand.bits;
+      const line = Math.floor(number / operand.stored);
+      lines.push([
+        operand.name, Math.floor(line / rows), line % rows, number % operand.stored,
+        Math.floor(place / operand.slots), Math.floor(first / 32),
+        `${first % 32}:${(first % 32) + operand.bits - 1}`,
+      ].join(","));
+    }
+  }
+  return lines.join("\n") + "\n";
+}

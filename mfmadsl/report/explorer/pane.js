@@ -165,8 +165,13 @@ function copies(entry, operand, modifiers) {
   made.append(
     button("json", () => JSON.stringify(layoutJson(entry, operand, modifiers), null, 2) + "\n"),
     button("mfma", () => entry.text),
-    ...Object.entries(entry.exports ?? {}).map(([name, text]) => button(name, () => text)),
   );
+  if (entry.exports) made.append(button("csv", () => layoutsCsv(entry)));
+  for (const [name, { text, refused }] of Object.entries(entry.exports ?? {})) {
+    const each = button(name, () => text);
+    if (refused) Object.assign(each, { disabled: true, title: refused });
+    made.append(each);
+  }
   return made;
 }
 

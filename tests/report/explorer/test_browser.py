@@ -258,6 +258,22 @@ def test_what_is_copied_is_what_the_command_prints(page: Page, address: str) -> 
     assert f"intrinsic {SMALL} {{" in page.evaluate("window.copied")
 
 
+@pytest.mark.parametrize("form", ["csv", "triton", "iree", "ck", "cute"])
+@pytest.mark.parametrize("name", [HALF, "smfmac_f32_16x16x32_f16", "mfma_f64_16x16x4_f64"])
+def test_every_export_is_copied_or_refused_as_the_command_does(
+    page: Page, address: str, name: str, form: str
+) -> None:
+    at(page, address, entry=name)
+    button = page.locator(f"[data-copy={form}]")
+    told = run("export", name, "--as", form)
+    if told.exit_code:
+        assert button.is_disabled()
+        assert told.stderr == f"error: {button.get_attribute('title')}\n"
+    else:
+        button.click()
+        assert page.evaluate("window.copied") == told.stdout
+
+
 def test_a_link_keeps_what_is_seen(page: Page, browser: Any) -> None:
     page.locator("#search").fill("16x16")
     page.locator("#chips button", has_text="gfx942").click()

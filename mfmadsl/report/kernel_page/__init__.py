@@ -1,0 +1,6 @@
+"""Pages about a kernel: its profile, beside another's, and its faults."""
+
+from mfmadsl.report.kernel_page.faults import faults_page
+from mfmadsl.report.kernel_page.profile import Profiled, profile_page
+
+__all__ = ["Profiled", "faults_page", "profile_page"]
