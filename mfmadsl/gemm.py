@@ -139,7 +139,7 @@ class Gemm:
             self._check_intrinsic(self.intrinsic)
             if self.shared_scope is not None or not makes_gemm(self.intrinsic):
                 return self._simple_schedule(self.intrinsic, self.shared_scope or "shared")
-        tiling = self._tiling() if self.tiling else None
+        tiling = self.tiled() if self.tiling else None
         return gemm_schedule(self.workload(), self.intrinsic, self.arch, tiling)
 
     def _check(self) -> None:
@@ -253,12 +253,17 @@ class Gemm:
     def _roundings(self) -> int:
         """Units in the last place, those of adding up the parts of K among them."""
         kind = self.intrinsic.a.type.short if self.intrinsic else _short(self.types[0])
-        simple = self.intrinsic and (self.shared_scope or not makes_gemm(self.intrinsic))
-        tiling = None if simple else self._tiling()
+        tiling = self.tiled() if self.is_tiled else None
         parts = tiling.split_k * tiling.k_waves if tiling else 1
         return arithmetic(self.arch, True, kind).roundings(self.k) + parts - 1
 
-    def _tiling(self) -> Tiling:
+    @property
+    def is_tiled(self) -> bool:
+        """Whether `gemm_schedule` makes it, and not the simple schedule."""
+        return self.shared_scope is None and (self.intrinsic is None or makes_gemm(self.intrinsic))
+
+    def tiled(self) -> Tiling:
+        """How the product is cut. Raises ScheduleError as `schedule` does."""
         default = gemm_tiling(self.workload(), self.intrinsic, self.arch)
         if not self.tiling.keys().isdisjoint(_SHAPING):  # waves along K are chosen to go with these
             default = replace(default, k_waves=1)

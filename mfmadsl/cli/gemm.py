@@ -13,6 +13,7 @@ from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, SEARCH, find
+from mfmadsl.cli.write import write_text
 from mfmadsl.error import MfmadslError
 from mfmadsl.report import kernel_json, kernel_summary
 from mfmadsl.report.comparison import (
@@ -76,6 +77,9 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     "--bench", "benched", is_flag=True, help="Run it on the GPU here, and time it if that agrees."
 )
 @click.option(
+    "--report", type=OUTPUT, metavar="FILE", help="Write a page about its profile, to look at."
+)
+@click.option(
     "--trust-spec",
     is_flag=True,
     help="Emulate the instruction as the file of --spec says, not as the emulator knows it.",
@@ -91,6 +95,7 @@ def gemm(
     emulated: bool,
     ran: bool,
     benched: bool,
+    report: Path | None,
     trust_spec: bool,
     arch: str,
     **product: Any,
@@ -112,6 +117,8 @@ def gemm(
     schedule, kernel = _built(problem)
     comparison = _checked(problem, kernel, trust_spec) if emulated else None
     bench = _run(problem, kernel, _REPEAT if benched else 0) if ran or benched else None
+    if report is not None:
+        write_text(report, _profiled(problem, kernel, comparison))
     results: dict[str, Any] = {}
     if comparison is not None:
         results["emulation"] = comparison_json(comparison)
@@ -152,6 +159,23 @@ def _checked(problem: Gemm, kernel: Kernel, trust_spec: bool) -> Comparison:
             return problem.check(kernel, progress, trust_spec)
     except (EmulationError, ValueError) as error:
         fail(str(error))
+
+
+def _profiled(problem: Gemm, kernel: Kernel, comparison: Comparison | None) -> str:
+    from mfmadsl.emulator.profiler import profile
+    from mfmadsl.report.kernel_page import Profiled, profile_page, tiling_facts
+
+    args = list(problem.operands())
+    try:
+        with shown("profiling") as progress:
+            found = profile(kernel, args, progress=progress)
+        start, *_ = kernel.launches(args)
+        facts = tiling_facts(problem.tiled()) if problem.is_tiled else {}
+    except MfmadslError as error:
+        fail(str(error))
+    if comparison is not None:
+        facts["emulated"] = comparison_lines("", comparison, problem)[0].strip()
+    return profile_page([Profiled(found, start.assembly, start.grid, start.block, facts)])
 
 
 def _run(problem: Gemm, kernel: Kernel, repeat: int) -> Bench:

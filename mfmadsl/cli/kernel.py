@@ -206,9 +206,8 @@ def sanitize(
     if report is not None:
         from mfmadsl.report.kernel_page import faults_page
 
-        # Several launches may have several texts; their lines go by the first that has them.
-        first = kernel.starts[0]
-        write_text(report, faults_page(first.symbol, first.assembly, faults, counts, waves))
+        texts = [start.assembly for start in kernel.starts]
+        write_text(report, faults_page(kernel.starts[0].symbol, texts, faults, counts, waves))
     if form == "json":
         print_json([fault_json(f, n) for f, n in zip(faults, counts, strict=True)])
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,14 @@ class _Line:
 
 
 def faults_page(
-    name: str, assembly: str, faults: Sequence[Fault], counts: Sequence[int], waves: int
+    name: str, texts: Iterable[str], faults: Sequence[Fault], counts: Sequence[int], waves: int
 ) -> str:
-    """HTML that needs nothing else; `counts` says how often each fault was seen."""
-    lines = assembly.splitlines()
+    """HTML that needs nothing else; `counts` says how often each fault was seen.
+
+    `texts` are the assembly of all launches: a fault's lines are of the first in which its
+    instruction stands at its line.
+    """
+    split = [text.splitlines() for text in dict.fromkeys(texts)]
     told = [
         {
             "kind": fault.kind,
@@ -36,7 +40,7 @@ def faults_page(
             "where": _where(fault),
             "earlier": fault.earlier,
             "line": fault.line,
-            "pieces": _pieces(fault, lines),
+            "pieces": _pieces(fault, _text_of(fault, split)),
         }
         for fault, count in zip(faults, counts, strict=True)
     ]
@@ -49,6 +53,18 @@ def _where(fault: Fault) -> str:
         parts.append("workgroup {}, {}, {}".format(*fault.workgroup))
     parts += [f"{n} {v}" for n, v in (("wave", fault.wave), ("lane", fault.lane)) if v is not None]
     return ", ".join(parts)
+
+
+def _text_of(fault: Fault, texts: Sequence[list[str]]) -> list[str]:
+    """The lines of the text that the fault is of; none where no text has it."""
+    if fault.line is None or fault.instruction is None:
+        return []
+    wanted = fault.instruction.split()
+    return next(
+        (text for text in texts if text[fault.line - 1 : fault.line]
+         and text[fault.line - 1].partition(";")[0].split() == wanted),
+        [],
+    )  # fmt: skip
 
 
 def _pieces(fault: Fault, lines: Sequence[str]) -> list[list[_Line]]:
