@@ -53,6 +53,11 @@ def test_how_to_add_an_instruction_works_to_the_letter(
     assert assert_shown(GUIDE) == 4
 
 
+@pytest.mark.xdist_group("doctor")
+def test_the_page_of_the_installation_shows_what_is_printed() -> None:
+    assert assert_shown((ROOT / "docs/installation.md").read_text()) == 1
+
+
 def test_the_page_of_the_emulator_shows_what_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

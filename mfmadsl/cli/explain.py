@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from mfmadsl.cli.failure import fail
-from mfmadsl.language import did_you_mean
 from mfmadsl.resources import resource_folder
 
 _SECTION = re.compile(r"^## `([a-z-]+)`\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -23,6 +22,8 @@ def sections() -> dict[str, str]:
 def _explain(context: click.Context, parameter: click.Parameter, code: Any) -> None:
     if code is None or context.resilient_parsing:
         return
+    from mfmadsl.language import did_you_mean
+
     known = sections()
     asked = str(code).strip().removeprefix("error[").removesuffix("]").lower()
     if asked not in known:
