@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mfmadsl.cli.completion import codes
 from mfmadsl.cli.failure import fail
 from mfmadsl.resources import resource_folder
 
@@ -14,7 +15,7 @@ _SECTION = re.compile(r"^## `([a-z-]+)`\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DO
 
 
 def sections() -> dict[str, str]:
-    """The page of each code that a mistake can have, in the order of docs/diagnostics.md."""
+    """The section of each code that a mistake can have, in the order of docs/diagnostics.md."""
     page = (resource_folder("docs") / "diagnostics.md").read_text(encoding="utf-8")
     return {found[1]: found[2].strip() for found in _SECTION.finditer(page)}
 
@@ -40,5 +41,6 @@ explain_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=_explain,
+    shell_complete=codes,
     help="Explain a mistake by its code, such as `collision`, and show an example.",
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from mfmadsl.cli.completion import entry_names
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.specs import (
     ARCH,
@@ -167,7 +168,7 @@ def list_command(arch: str | None, form: str) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=entry_names)
 @click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")
 @SEARCH
 @click.option(

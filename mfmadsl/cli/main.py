@@ -28,6 +28,7 @@ _COMMANDS = {
     "device": "device.device",
     "tune": "tune.tune",
     "doctor": "doctor.doctor",
+    "completion": "completion.completion",
 }
 """Each command, and where it is, below `mfmadsl.cli`."""
 
