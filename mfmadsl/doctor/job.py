@@ -15,8 +15,9 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 _JOB = """
 import mfmadsl
+from mfmadsl.model import DEFAULT_ARCH
 tell(entries=len(mfmadsl.library()))
-gemm = mfmadsl.Gemm(None, "gfx942", 32, 32, 32)
+gemm = mfmadsl.Gemm(None, DEFAULT_ARCH, 32, 32, 32)
 kernel = gemm.build()
 found = gemm.check(kernel)
 tell(agrees=bool(found.agrees))
