@@ -29,6 +29,7 @@ EXTRAS = {
     "tune": "TVM's MetaSchedule and RPC for `mfmadsl tune`",
     "bench": "the peers that benchmarks compare with",
     "ladders": "plots and compilers of the examples' ladders",
+    "docs": "this documentation as a site",
     "test": "the tests",
 }
 """What each extra of the package is for."""
