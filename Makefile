@@ -28,6 +28,7 @@ bench: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.gemm.compare
 
 docs: .venv-docs/installed
+	rm -rf docs/_build
 	.venv-docs/bin/python -m sphinx -W --keep-going --fresh-env --quiet --conf-dir docs . docs/_build/html
 	@echo docs/_build/html/index.html
 
