@@ -1,11 +1,13 @@
 # `make demo` and `make test` are all the set-up there is: each makes its own virtual environment.
+# `make docs` makes the site of the documentation, docs/_build/html; it takes nothing from a network
+# but that environment.
 # `make check` is what to run before a commit: linters, types, and the tests of the parts that take no
 # whole kernel. `make test-all` runs every case of which `make test` draws some; `make bench` needs
 # Debian's llvm-19.
 
 PYTHON ?= python3
 FAST = tests/model tests/language tests/codegen tests/report tests/emulator/text tests/emulator/machine
-.PHONY: demo check test test-all bench clean
+.PHONY: demo check test test-all bench docs clean
 
 demo: .venv/installed
 	.venv/bin/python examples/demo.py
@@ -25,6 +27,11 @@ test-all: .venv-test/installed
 bench: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.gemm.compare
 
+docs: .venv-docs/installed
+	rm -rf docs/_build
+	.venv-docs/bin/python -m sphinx -W --keep-going --fresh-env --quiet --conf-dir docs . docs/_build/html
+	@echo docs/_build/html/index.html
+
 .venv/installed: pyproject.toml
 	sh scripts/make_venv.sh $(PYTHON) .venv
 	sh scripts/install.sh .venv .
@@ -41,5 +48,10 @@ bench: .venv-bench/installed
 	sh scripts/install.sh .venv-bench '.[bench]'
 	touch $@
 
+.venv-docs/installed: pyproject.toml
+	sh scripts/make_venv.sh $(PYTHON) .venv-docs
+	sh scripts/install.sh .venv-docs '.[docs]'
+	touch $@
+
 clean:
-	rm -rf .venv .venv-test .venv-bench
+	rm -rf .venv .venv-test .venv-bench .venv-docs docs/_build

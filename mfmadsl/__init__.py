@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mfmadsl.emulator.code_object import read_code_object as read_code_object
     from mfmadsl.emulator.profiler import profile as profile
     from mfmadsl.emulator.sanitizer import sanitize as sanitize
+    from mfmadsl.environment.tvm_versions import ToolchainError as ToolchainError
     from mfmadsl.error import ArgumentError as ArgumentError
     from mfmadsl.error import ArgumentTypeError as ArgumentTypeError
     from mfmadsl.error import MfmadslError as MfmadslError
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from mfmadsl.schedule.cpu_gemm import cpu_gemm_tiling as cpu_gemm_tiling
     from mfmadsl.schedule.cpu_gemm import schedule_cpu_gemm as schedule_cpu_gemm
     from mfmadsl.schedule.cpu_tiling import CpuTiling as CpuTiling
-    from mfmadsl.schedule.toolchain import ToolchainError as ToolchainError
     from mfmadsl.tune.tracker import RpcError as RpcError
 
 __version__ = "0.1.0"
@@ -84,7 +84,7 @@ _HOME = {
     "ScheduleError": "schedule",
     "SpecFileError": "language",
     "Tiling": "schedule",
-    "ToolchainError": "schedule.toolchain",
+    "ToolchainError": "environment.tvm_versions",
     "build": "backend",
     "build_for_cpu": "backend.cpu_build",
     "cpu_gemm_schedule": "schedule.cpu_gemm",

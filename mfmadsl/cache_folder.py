@@ -7,13 +7,19 @@ from pathlib import Path
 
 from mfmadsl.output import OutputError, write_file
 
+_NOWHERE = Path(os.devnull, "mfmadsl")  # nobody can make a folder there, nor keep a file
+
 
 def cache_folder() -> Path:
     """Where the XDG specification wants it; MFMADSL_CACHE names another."""
     if own := os.environ.get("MFMADSL_CACHE"):
         return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "mfmadsl"
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "mfmadsl"
+    try:
+        return Path.home() / ".cache" / "mfmadsl"
+    except RuntimeError:  # the user has no home
+        return _NOWHERE
 
 
 def only_ours(status: os.stat_result) -> bool:

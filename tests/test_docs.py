@@ -14,7 +14,7 @@ from mfmadsl.export import FORMATS
 from mfmadsl.export.peers import constants
 from mfmadsl.language import LanguageError, Source, load_source
 from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
-from tests.test_readme import ROOT, assert_shown, blocks
+from tests.test_readme import PAGES, ROOT, assert_shown, blocks, files, sessions
 
 DIAGNOSTICS = (ROOT / "docs/diagnostics.md").read_text()
 ITEMS = ("use", "layout", "intrinsic", "microkernel", "read", "fragment", "accelerator")
@@ -26,7 +26,6 @@ SECTIONS = [
         re.MULTILINE | re.DOTALL,
     )
 ]
-GUIDE = (ROOT / "docs/add-an-instruction.md").read_text()
 
 
 @pytest.mark.parametrize(("code", "text"), SECTIONS, ids=[code for code, _ in SECTIONS])
@@ -46,20 +45,37 @@ def test_every_code_has_its_section() -> None:
     assert used == set(re.findall(r"^## `([a-z-]+)`$", DIAGNOSTICS, re.MULTILINE))
 
 
-def test_how_to_add_an_instruction_works_to_the_letter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (text,) = blocks(GUIDE, "mfma")
-    Path("new.mfma").write_text(text)
-    assert assert_shown(GUIDE) == 4
+SHOWN = [
+    path
+    for path in sorted((ROOT / "docs").glob("*.md"))
+    if "```console\n" in path.read_text() and path.stem != "gpu"  # which has a test of its own
+]
+FENCES = {"asm", "console", "mfma", "python", "python gpu", "wrong", "{eval-rst}"}
+"""What may stand on a page, since something reads each; and with a name, what is to be saved."""
 
 
-def test_the_page_of_the_emulator_shows_what_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert assert_shown((ROOT / "docs/emulator.md").read_text()) == 4
+    for name, content in files(page.read_text()).items():
+        Path(name).write_text(content)
+    assert assert_shown(page.read_text()) > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_nothing_is_shown_that_no_test_reads(page: Path) -> None:
+    text = page.read_text()
+    saved, commands = files(text), " ".join(command for command, _ in sessions(text))
+    for name, content in saved.items():
+        assert name in commands, f"{name} is saved, and no command takes it"
+        if name.endswith(".mfma") and not name.startswith("wrong"):
+            load_source(Source(name, content))
+    for info in re.findall(r"^```(\S.*)$", text, re.MULTILINE):
+        assert info in FENCES or info.partition(" ")[2] in saved, (
+            f"```{info}: no test reads it; indent what cannot be run, or see `FENCES`"
+        )
 
 
 def test_the_page_of_exports_shows_what_is_printed(

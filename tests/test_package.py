@@ -1,9 +1,14 @@
-"""The wheel works outside of the checkout, in an environment of its own."""
+"""The archive of sources is whole, and the wheel that is made of it works outside of the checkout,
+in an environment of its own."""
 
 from __future__ import annotations
 
+import email
+import email.message
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +20,46 @@ ROOT = Path(__file__).parent.parent
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+FOLDERS = (
+    "benchmarks", "docs", "examples", "grammars", "intrinsics", "mfmadsl", "scripts", "tests",
+    "typings",
+)  # fmt: skip
+FILES = (
+    ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md", "SECURITY.md",
+    "pyproject.toml",
+)  # fmt: skip
+
+
+def contents(*folders: str) -> set[str]:
+    """The files of the checkout, without what is made of them."""
+    return {
+        path.relative_to(ROOT).as_posix()
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and not {"__pycache__", "_build"} & set(path.parts)
+    }
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)]
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of both archives; the wheel is made of the archive of sources."""
+    folder = tmp_path_factory.mktemp("built")
+    command = [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
-    (found,) = folder.glob("*.whl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
     return found
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> email.message.Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
+        return email.message_from_string(archive.read(name).decode())
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +78,35 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 pytestmark = pytest.mark.xdist_group("package")
+
+
+def test_the_archive_of_sources_has_all_that_the_repository_has(built: Path) -> None:
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {each.partition("/")[2] for each in archive.getnames()}
+    assert contents(*FOLDERS) | set(FILES) <= names
+    assert {name.partition("/")[0] for name in names} - {".ci", ".clang-format"} == {
+        *FOLDERS, *FILES, "PKG-INFO",
+    }  # fmt: skip
+
+
+def test_the_wheel_carries_the_whole_package_and_what_it_reads(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert contents("mfmadsl") <= names
+    assert {f"mfmadsl/{name}" for name in contents("grammars", "intrinsics")} <= names
+    others = {name for name in names if name.startswith("mfmadsl/docs/")}
+    assert others == {"mfmadsl/docs/diagnostics.md"}  # what --explain shows
+
+
+def test_the_metadata_says_what_the_package_is(metadata: email.message.Message) -> None:
+    assert metadata["Name"] == "mfmadsl"
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert "MFMA" in metadata["Keywords"].split(",")
+    text = str(metadata.get_payload())
+    assert text.startswith("# mfmadsl")
+    readme = (ROOT / "README.md").read_text().partition("## Extras")[2].partition("\n## ")[0]
+    named = set(re.findall(r"^- `([a-z]+)`: .+$", readme, re.MULTILINE))
+    assert named == set(metadata.get_all("Provides-Extra", []))
 
 
 def test_the_wheel_carries_grammar_library_and_templates(wheel: Path) -> None:
@@ -66,6 +133,12 @@ def test_list_and_gemm_run_from_the_wheel(installed: Run) -> None:
     arguments = "gemm --intrinsic mfma_f32_32x32x8_f16 --arch gfx942 -m 64 -n 64 -k 32 --trans-b"
     assert "Two elements fall on one place" in installed("mfmadsl", "--explain", "collision").stdout
     assert "agrees with NumPy" in installed("mfmadsl", *arguments.split(), "--emulate").stdout
+
+
+def test_the_doctor_finds_all_that_the_main_job_needs(installed: Run) -> None:
+    told = installed("mfmadsl", "doctor").stdout.splitlines()
+    assert told[-1].startswith("mfmadsl works")
+    assert "_mfmadsl_completion" in installed("mfmadsl", "completion", "bash").stdout
 
 
 def test_the_wheel_runs_from_itself_and_not_from_the_checkout(installed: Run) -> None:

@@ -36,12 +36,29 @@ def sessions(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def files(text: str) -> dict[str, str]:
+    """The blocks that a reader is told to save, by the name that stands behind the language."""
+    found = re.findall(r"^```\w+ (\S+\.\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return dict(found)
+
+
+def printed(program: str, arguments: list[str]) -> str:
+    """What a command of a page prints, in the current folder."""
+    if program == "mfmadsl" and arguments[0] != "device":
+        return CliRunner().invoke(main, arguments).output
+    command = {"mfmadsl": [sys.executable, "-m", "mfmadsl"], "python": [sys.executable]}[program]
+    words = [sys.executable if word == "python" else word for word in arguments]
+    done = subprocess.run(
+        [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    return done.stdout
+
+
 def assert_shown(text: str) -> int:
     """Every command of a page prints what it shows, one after the other; how many there are."""
     for command, shown in sessions(text):
         program, *arguments = shlex.split(command)
-        assert program == "mfmadsl"
-        output = CliRunner().invoke(main, arguments).output
+        output = printed(program, arguments)
         assert re.fullmatch(pattern(shown), output, re.DOTALL), f"{command}\n{output}"
     return len(sessions(text))
 

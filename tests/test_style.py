@@ -18,7 +18,7 @@ SOURCES = [
     path
     for folder in FOLDERS
     for path in sorted((ROOT / folder).rglob("*"))
-    if path.is_file() and "__pycache__" not in path.parts
+    if path.is_file() and not {"__pycache__", "_build"} & set(path.parts)
 ]
 
 

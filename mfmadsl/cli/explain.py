@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
+from mfmadsl.cli.completion import codes
 from mfmadsl.cli.failure import fail
-from mfmadsl.language import did_you_mean
 from mfmadsl.resources import resource_folder
 
 _SECTION = re.compile(r"^## `([a-z-]+)`\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def sections() -> dict[str, str]:
-    """The page of each code that a mistake can have, in the order of docs/diagnostics.md."""
+    """The section of each code that a mistake can have, in the order of docs/diagnostics.md."""
     page = (resource_folder("docs") / "diagnostics.md").read_text(encoding="utf-8")
     return {found[1]: found[2].strip() for found in _SECTION.finditer(page)}
 
@@ -23,6 +23,8 @@ def sections() -> dict[str, str]:
 def _explain(context: click.Context, parameter: click.Parameter, code: Any) -> None:
     if code is None or context.resilient_parsing:
         return
+    from mfmadsl.language import did_you_mean
+
     known = sections()
     asked = str(code).strip().removeprefix("error[").removesuffix("]").lower()
     if asked not in known:
@@ -39,5 +41,6 @@ explain_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=_explain,
+    shell_complete=codes,
     help="Explain a mistake by its code, such as `collision`, and show an example.",
 )

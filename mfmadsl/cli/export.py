@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from mfmadsl.argument import check_path
+from mfmadsl.cli.completion import entry_names
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import ARCH, OUTPUT, SEARCH, find, format_option, load_all, no_instruction
 from mfmadsl.error import ArgumentError
@@ -41,7 +42,7 @@ _OPERAND = click.option(
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=entry_names)
 @click.option(
     "--as",
     "form",
@@ -82,7 +83,7 @@ def export(
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=entry_names)
 @click.option(
     "--with",
     "other",

@@ -10,12 +10,13 @@ from typing import Any, NoReturn
 import click
 
 from mfmadsl.error import MfmadslError
-from mfmadsl.report.formats import as_json
 
 _INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 
 def print_json(value: Any) -> None:
+    from mfmadsl.report.formats import as_json
+
     click.echo(as_json(value))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mfmadsl.cli.completion import instruction_names, steps
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
 from mfmadsl.cli.progress import shown
@@ -39,6 +40,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
 @click.option(
     "--epilogue",
     type=Steps(),
+    shell_complete=steps,
     default=(),
     help="What follows the product, in order, such as bias,gelu; an unknown step lists all.",
 )
@@ -46,6 +48,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     "--intrinsic",
     "name",
     metavar="NAME",
+    shell_complete=instruction_names,
     help="Made of this instruction, see `mfmadsl list`; the fastest that fits by default.",
 )
 @click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")

@@ -30,6 +30,9 @@ WORDS = {"overlap": OVERLAPS}
 """Fields of a tiling that have one of some words, and which."""
 TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS, *WORDS)
 
+STEP_NAMES = ("bias", "scale", "residual", "relu", "gelu", "silu")
+"""Those of `epilogue.STEPS`, whose module imports TVM."""
+
 EXTENT = click.IntRange(1, 2**31 - 1)
 """M, N, K and the batch: beyond it no index of a kernel reaches."""
 
@@ -98,12 +101,10 @@ class Steps(click.ParamType[tuple[str, ...]]):
     ) -> tuple[str, ...]:
         if isinstance(value, tuple):  # the default
             return value
-        from mfmadsl.epilogue import STEPS  # it imports TVM
-
         names = tuple(part.strip() for part in str(value).split(","))
         for name in names:
-            if name not in STEPS:
-                self.fail(f"there is no step {name!r}, but: {', '.join(STEPS)}", param, ctx)
+            if name not in STEP_NAMES:
+                self.fail(f"there is no step {name!r}, but: {', '.join(STEP_NAMES)}", param, ctx)
         return names
 
 

@@ -5,31 +5,57 @@ Exit codes: 0, 1 if the input is wrong, 2 if the call is wrong, 130 after an int
 
 from __future__ import annotations
 
+from importlib import import_module
+
 # click: the standard for command lines; does usage errors, help and exit code 2 for us.
 import click
 
 from mfmadsl import __version__
-from mfmadsl.cli.device import device
 from mfmadsl.cli.explain import explain_option
-from mfmadsl.cli.explore import explore
-from mfmadsl.cli.export import diff, export
-from mfmadsl.cli.failure import Commands
-from mfmadsl.cli.gemm import gemm
-from mfmadsl.cli.kernel import emulate, profile, sanitize
-from mfmadsl.cli.library import check, compile_command, fmt, list_command, schema
-from mfmadsl.cli.show import show
-from mfmadsl.cli.tune import tune
+from mfmadsl.cli.failure import Commands, fail
+
+_COMMANDS = {
+    "check": "library.check",
+    "fmt": "library.fmt",
+    "schema": "library.schema",
+    "compile": "library.compile_command",
+    "list": "library.list_command",
+    "show": "show.show",
+    "explore": "explore.explore",
+    "export": "export.export",
+    "diff": "export.diff",
+    "gemm": "gemm.gemm",
+    "emulate": "kernel.emulate",
+    "sanitize": "kernel.sanitize",
+    "profile": "kernel.profile",
+    "device": "device.device",
+    "tune": "tune.tune",
+    "doctor": "doctor.doctor",
+    "completion": "completion.completion",
+}
+"""Each command, and where it is, below `mfmadsl.cli`."""
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+class _Lazy(Commands):
+    """Commands that are imported when they are called: one is no slower for the others, and
+    `doctor` runs where what others import is broken."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*_COMMANDS, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = _COMMANDS[cmd_name].partition(".")
+        try:
+            found = getattr(import_module(f"mfmadsl.cli.{module}"), name)
+        except ImportError as error:
+            fail(f"{error}: `mfmadsl doctor` tells what is missing, and what to do")
+        return found if isinstance(found, click.Command) else None
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mfmadsl")
 @explain_option
 def main() -> None:
     """Matrix-core instructions, written down once."""
-
-
-for command in (
-    check, fmt, schema, compile_command, list_command, show, explore, export, diff, gemm, emulate,
-    sanitize, profile, device, tune,
-):  # fmt: skip
-    main.add_command(command)

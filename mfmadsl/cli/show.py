@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from mfmadsl.cli.completion import entry_names
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import (
     ARCH,
@@ -37,7 +38,7 @@ _PICTURES = ("svg", "html")  # which show all operands, where nobody names one
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=entry_names)
 @click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")
 @SEARCH
 @click.option(

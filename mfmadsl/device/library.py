@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from mfmadsl.cache_folder import cache_folder, may_run
+from mfmadsl.environment.compilers import Command, find_c_compiler
 from mfmadsl.runtime.error import RuntimeBuildError
 
 _SOURCES = Path(__file__).parent / "hip"
@@ -70,13 +68,10 @@ def _make(folder: Path, sources: list[str]) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _compiler() -> list[str]:
-    """The system's C compiler, or that of the pip package ziglang."""
-    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
-        if name and (path := shutil.which(name)):
-            return [path]
-    if importlib.util.find_spec("ziglang"):
-        return [sys.executable, "-m", "ziglang", "cc"]
+def _compiler() -> Command:
+    """The C compiler. Raises RuntimeBuildError if there is none."""
+    if found := find_c_compiler():
+        return found
     raise RuntimeBuildError(
         "there is no C compiler to build the emulated GPU's library with: install gcc or clang, "
         "or the pip package ziglang (pip install 'mfmadsl[linker]')"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from mfmadsl.environment.hip import hip_libraries
 from mfmadsl.error import ArgumentError
 from mfmadsl.runtime.error import HipError
-from mfmadsl.runtime.hip import hip_libraries
 
 _TO_DEVICE, _TO_HOST = 1, 2
 _BUFFER, _BUFFER_SIZE, _END = 1, 2, 3  # HIP_LAUNCH_PARAM_...

@@ -4,7 +4,7 @@ Importing it makes `relax_pipeline="mfmadsl"` and `tir_pipeline="mfmadsl"` known
 """
 
 # isort: off
-from mfmadsl.schedule.toolchain import require_supported_tvm
+from mfmadsl.environment.tvm_versions import require_supported_tvm
 
 require_supported_tvm()  # before TVM is imported, since the wrong pair ends the process
 # isort: on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mfmadsl.doctor.finding import STATES
 from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES, FEATURES, INDEX, MODIFIERS, PRODUCTS
 
 
@@ -73,6 +74,19 @@ def json_schema() -> dict[str, Any]:
                 "type": "array",
                 "items": _object(
                     row=_NATURAL, column=_NATURAL, register=_NATURAL, element=_NATURAL
+                ),
+            },
+        ),
+        "doctor": _object(
+            works={"type": "boolean"},
+            findings={
+                "type": "array",
+                "items": _object(
+                    name=_STRING,
+                    state={"enum": list(STATES)},
+                    needed={"type": "boolean"},
+                    found=_STRING,
+                    remedy=_STRING,
                 ),
             },
         ),
@@ -173,6 +187,7 @@ def json_schema() -> dict[str, Any]:
                 },
             },
             {"$ref": "#/$defs/check"},
+            {"$ref": "#/$defs/doctor"},
             {"type": "array", "items": {"$ref": "#/$defs/fault"}},
             {"$ref": "#/$defs/profile"},
             {"$ref": "#/$defs/kernel"},

@@ -7,59 +7,24 @@ processes may compile at once: each does it in a folder of its own, and the last
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import os
 import platform
 import re
 import shlex
 import shutil
 import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import tvm_ffi
 from tvm_ffi import libinfo
 
 from mfmadsl.cache_folder import cache_folder, keep, may_run
+from mfmadsl.environment.compilers import Command, Compiler, find_compilers
 from mfmadsl.runtime.error import RuntimeBuildError
 
 _SOURCE = Path(__file__).parent / "rocm.cc"
 _OPTIONS = ("-std=c++17", "-O1", "-fPIC")
 _REMEDY = "install a C++ compiler (apt install g++, or pip install ziglang), or name one in CXX"
 _KEPT = 4  # older ones than these are removed
-
-Command = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Compiler:
-    """The command that compiles C++, the one that links, and options of both."""
-
-    command: Command
-    linker: Command
-    options: Command = ()
-
-
-_ZIG = (sys.executable, "-m", "ziglang")
-_ZIG_OPTIONS = ("-DMFMADSL_ONLY_HEADERS", "-fno-sanitize=undefined")
-"""As `zig cc` it links nothing of its own C++ library: text.h says why."""
-
-
-def find_compilers() -> list[Compiler]:
-    """The C++ compilers there are, in the order in which they are tried.
-
-    `$CXX` alone if it is set; else those on PATH; else the one of the pip package ziglang.
-    """
-    if chosen := shlex.split(os.environ.get("CXX", "")):
-        return [Compiler(tuple(chosen), tuple(chosen))]
-    found = []
-    for name in ("g++", "clang++", "c++"):
-        if path := shutil.which(name):
-            found.append(Compiler((path,), (path,)))
-    if importlib.util.find_spec("ziglang"):
-        found.append(Compiler((*_ZIG, "c++"), (*_ZIG, "cc"), _ZIG_OPTIONS))
-    return found
 
 
 def kept_library() -> Path | None:

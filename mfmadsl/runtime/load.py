@@ -16,10 +16,11 @@ from typing import Any
 
 import tvm_ffi
 
+from mfmadsl.environment.compilers import find_compilers
+from mfmadsl.environment.hip import hip_is_there, hip_libraries
 from mfmadsl.error import ArgumentError
-from mfmadsl.runtime.compile import compiled_library, find_compilers, kept_library
+from mfmadsl.runtime.compile import compiled_library, kept_library
 from mfmadsl.runtime.error import HipError, RuntimeBuildError
-from mfmadsl.runtime.hip import hip_is_there, hip_libraries
 
 _TVM = "0.27."  # whose interfaces in C++ the runtime knows
 _DEVICES = ("device_api.rocm", "device_api.rocm_host")

@@ -1,7 +1,7 @@
 """Intrinsics in TVM: loading their modules, and schedules made of them."""
 
 # isort: off
-from mfmadsl.schedule.toolchain import require_supported_tvm
+from mfmadsl.environment.tvm_versions import require_supported_tvm
 
 require_supported_tvm()  # before TVM is imported, since the wrong pair ends the process
 # isort: on

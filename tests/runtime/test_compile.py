@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mfmadsl.environment.compilers import find_compilers
 from mfmadsl.runtime import RuntimeBuildError
 from mfmadsl.runtime import compile as runtime
 from tests.runtime.conftest import Run
@@ -81,7 +82,7 @@ def test_what_is_kept_outlives_its_compiler(only: Path, tmp_path: Path) -> None:
     runtime.compiled_library(tmp_path)
     kept = runtime.kept_library()
     (only / "g++").unlink()
-    assert runtime.find_compilers() == []
+    assert find_compilers() == []
     assert runtime.kept_library() == kept
 
 

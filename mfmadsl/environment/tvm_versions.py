@@ -6,9 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from mfmadsl.error import MfmadslError
 
-_TVM = "0.27"
-_FFI = "0.1.14"
-_REMEDY = "pip install 'apache-tvm>=0.27,<0.28' 'apache-tvm-ffi>=0.1.14,<0.1.15'"
+_WANTED = {"apache-tvm": "0.27", "apache-tvm-ffi": "0.1.14"}
+TVM_REMEDY = "pip install 'apache-tvm>=0.27,<0.28' 'apache-tvm-ffi>=0.1.14,<0.1.15'"
+"""What brings the pair that works."""
 
 
 class ToolchainError(MfmadslError, ImportError):
@@ -21,11 +21,11 @@ def require_supported_tvm() -> None:
     With apache-tvm-ffi 0.1.15, which plain `pip install apache-tvm` takes, tensorizing a schedule
     ends the process with a segmentation fault.
     """
-    for package, wanted in (("apache-tvm", _TVM), ("apache-tvm-ffi", _FFI)):
+    for package, wanted in _WANTED.items():
         try:
-            found = version(package)
+            found = str(version(package))
         except PackageNotFoundError:
-            raise ToolchainError(f"mfmadsl needs {package} {wanted}: {_REMEDY}") from None
+            raise ToolchainError(f"mfmadsl needs {package} {wanted}: {TVM_REMEDY}") from None
         if found != wanted and not found.startswith(f"{wanted}."):
             message = f"mfmadsl works with {package} {wanted}.x, but {found} is installed"
-            raise ToolchainError(f"{message}: {_REMEDY}")
+            raise ToolchainError(f"{message}: {TVM_REMEDY}")
