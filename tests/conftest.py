@@ -16,6 +16,9 @@ from hypothesis import settings
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
+# The width of the terminal that tests run in says nothing about what is printed.
+os.environ.pop("COLUMNS", None)
+
 # Set before workers start, so that all of them draw the same cases.
 os.environ.setdefault("MFMADSL_SEED", str(random.SystemRandom().randrange(10**6)))
 

@@ -14,6 +14,7 @@ from mfmadsl.export import FORMATS
 from mfmadsl.export.peers import constants
 from mfmadsl.language import LanguageError, Source, load_source
 from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
+from tests.cli.command import run
 from tests.test_readme import PAGES, ROOT, assert_shown, blocks, files, sessions
 
 DIAGNOSTICS = (ROOT / "docs/diagnostics.md").read_text()
@@ -86,6 +87,20 @@ def test_the_page_of_exports_shows_what_is_printed(
     assert assert_shown(page) == 10
     table = page.partition("| `--as` |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("picture", "arguments"),
+    [
+        ("half-a", []),
+        ("half-a-banks", ["--view", "banks", "--arch", "gfx942", "--k-pack", "2"]),
+    ],
+)
+def test_the_pictures_of_a_layout_are_what_show_draws(picture: str, arguments: list[str]) -> None:
+    shown = run(
+        "show", "mfma_f32_16x16x16_f16", "--operand", "a", "--format", "svg", *arguments
+    ).stdout
+    assert (ROOT / f"docs/pictures/{picture}.svg").read_text() == shown
 
 
 def test_the_page_of_exports_names_the_commits_that_were_read() -> None:
