@@ -1,9 +1,9 @@
 """The `.mfma` language: text to checked model, and every mistake told."""
 
+from mfmadsl.language.check import Checked, Entries, check_source
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, Span, did_you_mean
+from mfmadsl.language.document import SpecFileError, read_source
 from mfmadsl.language.library import (
-    Entries,
-    SpecFileError,
     find,
     find_microkernel,
     library,
@@ -12,17 +12,18 @@ from mfmadsl.language.library import (
     load_entries,
     load_source,
     microkernels,
-    read_source,
     reads,
 )
 
 __all__ = [
+    "Checked",
     "Diagnostic",
     "Entries",
     "LanguageError",
     "Source",
     "Span",
     "SpecFileError",
+    "check_source",
     "did_you_mean",
     "find",
     "find_microkernel",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import time
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from mfmadsl.language import (
     LanguageError,
     Source,
     SpecFileError,
+    check_source,
     find,
     library,
     library_files,
@@ -131,19 +131,16 @@ def chain(folder: Path, length: int, uses: int) -> Path:
     return folder / "file0.mfma"
 
 
-def test_a_file_is_read_once_however_often_it_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_once_however_often_it_is_used(tmp_path: Path) -> None:
     read: list[Path] = []
 
     def counted(path: Path) -> Source:
         read.append(path)
         return read_source(path)
 
-    # By the module: as an attribute of the package, `library` is the function.
-    monkeypatch.setattr(import_module("mfmadsl.language.library"), "read_source", counted)
-    assert load(chain(tmp_path, 6, 3)) == []
-    assert len(read) == 7  # read each time, the last one alone would be read 729 times
+    first = chain(tmp_path, 6, 3)
+    assert check_source(read_source(first), first, read=counted).diagnostics == ()
+    assert len(read) == 6  # read each time, the last one alone would be read 729 times
 
 
 def test_a_mistake_in_a_file_that_is_used_twice_is_told_once(tmp_path: Path) -> None:
