@@ -30,6 +30,7 @@ _COMMANDS = {
     "profile": "kernel.profile",
     "device": "device.device",
     "tune": "tune.tune",
+    "lsp": "lsp.lsp",
     "doctor": "doctor.doctor",
     "completion": "completion.completion",
 }

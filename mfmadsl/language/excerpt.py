@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mfmadsl.language.library import load_entries, read_source
+from mfmadsl.language.document import read_source
+from mfmadsl.language.library import load_entries
 from mfmadsl.language.parser import item_spans, parse
 from mfmadsl.model import Intrinsic, Microkernel
 

@@ -1,0 +1,1 @@
+"""What an editor asks about a `.mfma` text, and the language server that answers it."""
