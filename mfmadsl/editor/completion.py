@@ -61,8 +61,6 @@ def _fitting(
         return _words("keyword", ITEMS)
     kind, role, field = item.keyword.text, expected.role, expected.field
     offers: list[_Offer] = []
-    if expected.begins and kind != "layout":
-        offers += _fields(item, kind)
     if role == "use":
         offers += _files(checked)
     elif role == "type" and field is not None:
@@ -82,6 +80,8 @@ def _fitting(
         offers += _settings(kind, field)
     if kind == "layout":
         offers += _of_layout(item, expected)
+    elif expected.begins:
+        offers += _fields(item, kind)
     return offers
 
 

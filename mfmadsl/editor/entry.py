@@ -10,19 +10,19 @@ from mfmadsl.model import (
     Fragment,
     Intrinsic,
     Microkernel,
-    NoClosedFormError,
     Operand,
     Read,
     VectorOperand,
 )
 from mfmadsl.report.intrinsic import fragment_summary, intrinsic_summary, operand_line
 from mfmadsl.report.microkernel import microkernel_summary, vector_line
+from mfmadsl.report.picture.grid import Grid
 from mfmadsl.report.picture.operand import element_grids
 from mfmadsl.report.picture.text import grids_text
 from mfmadsl.report.picture.vector import vector_register_grids
 from mfmadsl.report.read import read_summary
 
-_WIDEST, _LONGEST = 120, 20
+_WIDEST, _LONGEST = 110, 40
 """Columns and lines of the largest table that is shown."""
 
 _NAMED = 12
@@ -48,48 +48,38 @@ def operand_summary(entry: Described, name: str) -> str:
     if isinstance(entry, Intrinsic):
         names = [name, *(["index"] if name == "a" and entry.sparse else [])]
         held = [entry.operands[each] for each in names if each in entry.operands]
-        return "\n\n".join(_placed(operand_text(o, entry), grids_text(element_grids(o))) for o in held)
+        return "\n\n".join(_placed(operand_line(o, entry), element_grids(o), entry, o) for o in held)
     if isinstance(entry, Fragment):
         operand = entry.operand
-        return _placed(_summary(entry).splitlines()[-1], grids_text(element_grids(operand)))
+        return _placed(_summary(entry).splitlines()[-1], element_grids(operand), entry, None)
     if isinstance(entry, Microkernel) and name in entry.operands:
         vector = entry.operands[name]
-        return _placed(operand_text(vector, entry), grids_text(vector_register_grids(vector)))
+        return _placed(vector_line(vector, entry), vector_register_grids(vector), entry, vector)
     if isinstance(entry, Accelerator) and name in ("a", "b", "c"):
         return _buffer_line(entry, name)
     return ""
 
 
-def operand_text(operand: Operand | VectorOperand, entry: Intrinsic | Microkernel) -> str:
-    """Its type, its registers, and the lane and the element of each of its elements."""
-    try:
-        if isinstance(operand, VectorOperand):
-            assert isinstance(entry, Microkernel)
-            return vector_line(operand, entry)
-        assert isinstance(entry, Intrinsic)
-        return operand_line(operand, entry)
-    except NoClosedFormError:
-        return f"{operand.name} {operand.type}, whose places no short formula tells"
-
-
-def _placed(line: str, table: str) -> str:
-    rows = table.splitlines()
-    small = len(rows) <= _LONGEST and max(map(len, rows)) <= _WIDEST
-    return f"{line}\n\n{table}" if small else line
+def _placed(
+    line: str, grids: list[Grid], entry: Described, operand: Operand | VectorOperand | None
+) -> str:
+    """The line, and the table, or how to have it drawn."""
+    table = grids_text(grids, _WIDEST)
+    if table.count("\n") < _LONGEST:
+        return f"{line}\n\n{table}"
+    option = "" if operand is None else f" --operand {operand.name}"
+    return f"{line}\n\nmfmadsl show {entry.name} --spec FILE{option} draws it"
 
 
 def _summary(entry: Described) -> str:
-    try:
-        if isinstance(entry, Intrinsic):
-            return intrinsic_summary(entry)
-        if isinstance(entry, Microkernel):
-            return microkernel_summary(entry)
-        if isinstance(entry, Fragment):
-            return fragment_summary(entry)
-        if isinstance(entry, Read):
-            return read_summary(entry)
-    except NoClosedFormError:
-        return f"{entry.name}\n\n{entry.doc}\n\nits layouts are one-to-one, but no short formula"
+    if isinstance(entry, Intrinsic):
+        return intrinsic_summary(entry)
+    if isinstance(entry, Microkernel):
+        return microkernel_summary(entry)
+    if isinstance(entry, Fragment):
+        return fragment_summary(entry)
+    if isinstance(entry, Read):
+        return read_summary(entry)
     return _accelerator_summary(entry)
 
 

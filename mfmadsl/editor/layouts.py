@@ -25,7 +25,9 @@ def definition_text(layout: LayoutItem) -> str:
     """The layout as it is written where it is defined, from its keyword to its `}`."""
     text, name = layout.name.span.source.text, layout.name.span.start
     item = next((i for i in items(text) if i.name is not None and i.name.start == name), None)
-    return signature(layout) if item is None else text[item.keyword.start : item.end]
+    if item is None:
+        return signature(layout)
+    return text[item.keyword.start : item.end].replace("\r\n", "\n")
 
 
 def home(layout: LayoutItem) -> str:

@@ -17,13 +17,13 @@ from mfmadsl.editor.diagnostics import Problem, problems
 from mfmadsl.editor.formatting import formatted
 from mfmadsl.editor.hover import hover
 from mfmadsl.editor.symbols import symbols
-from mfmadsl.editor.text import Change, Position, Range, text_of
+from mfmadsl.editor.text import Change, Encoding, Position, Range, text_of
 from mfmadsl.editor.workspace import Workspace
 
 _QUIET = 0.1
 """Seconds without an edit after which texts are checked: each word that is typed is many edits."""
 
-_ENCODINGS = {
+_ENCODINGS: Mapping[str, Encoding] = {
     lsp.PositionEncodingKind.Utf8: "utf-8",
     lsp.PositionEncodingKind.Utf16: "utf-16",
     lsp.PositionEncodingKind.Utf32: "utf-32",
@@ -105,8 +105,8 @@ def make_server(search: Sequence[Path] = ()) -> Server:
 def _answer_edits(server: Server) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(params: lsp.InitializeParams) -> None:
-        kind = server.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
-        encoding = text_of("", _ENCODINGS[lsp.PositionEncodingKind(kind)]).encoding
+        chosen = server.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
+        encoding = _ENCODINGS[chosen]
         server.texts = Workspace(search=server.texts.search, encoding=encoding)
 
     @server.feature(lsp.SHUTDOWN)
@@ -164,13 +164,14 @@ def _answer_questions(server: Server) -> None:
             lsp.CompletionItem(
                 completion.word,
                 kind=_COMPLETION_KINDS[completion.kind],
-                detail=completion.detail or None,
-                filter_text=completion.written,
+                detail=completion.detail.partition("\n")[0] or None,
+                documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, completion.detail),
+                sort_text=f"{number:04}",
                 text_edit=lsp.TextEdit(
                     server.range(uri, completion.start, completion.end), completion.written
                 ),
             )
-            for completion in found
+            for number, completion in enumerate(found)
         ]
         return lsp.CompletionList(is_incomplete=False, items=offered)
 
