@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from mfmadsl.language.check import Described
 from mfmadsl.model import (
@@ -40,11 +40,20 @@ def entry_summary(described: Sequence[Described]) -> str:
     return told
 
 
-def operand_summary(entry: Described, name: str) -> str:
+def operand_summary(described: Sequence[Described], name: str, types: Container[str] = ()) -> str:
     """Where the elements of an operand lie, and of a sparse A also its index; "" of none.
 
-    Of a small one the table is drawn.
+    Of several instructions of an entry it is the first with one of the `types`. Of a small operand
+    the table is drawn.
     """
+    typed = (
+        entry
+        for entry in described
+        if isinstance(entry, Intrinsic)
+        and name in entry.operands
+        and entry.operands[name].type.name in types
+    )
+    entry = next(typed, described[0] if described else None)
     if isinstance(entry, Intrinsic):
         names = [name, *(["index"] if name == "a" and entry.sparse else [])]
         held = [entry.operands[each] for each in names if each in entry.operands]
