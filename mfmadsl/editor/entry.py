@@ -57,7 +57,8 @@ def operand_summary(described: Sequence[Described], name: str, types: Container[
     if isinstance(entry, Intrinsic):
         names = [name, *(["index"] if name == "a" and entry.sparse else [])]
         held = [entry.operands[each] for each in names if each in entry.operands]
-        return "\n\n".join(_placed(operand_line(o, entry), element_grids(o), entry, o) for o in held)
+        told = [_placed(operand_line(o, entry), element_grids(o), entry, o) for o in held]
+        return "\n\n".join(told)
     if isinstance(entry, Fragment):
         operand = entry.operand
         return _placed(_summary(entry).splitlines()[-1], element_grids(operand), entry, None)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from mfmadsl.editor.keywords import FIELDS, ITEMS
 
 _TOKEN = re.compile(
-    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\"?)|(?P<number>\d\w*)|(?P<word>\w+)|(?P<sign>\S)"
+    r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\"?)|(?P<number>\d+)|(?P<word>\w+)|(?P<sign>\S)"
 )
 _OPERATORS = set("+-*/%=,")
 _OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "holds")

@@ -51,10 +51,11 @@ def format_source(source: Source) -> str:
     if diagnostics:
         raise LanguageError(diagnostics)
     tokens = list(_tokens(source.text))
+    numbers = {token.start: number for number, token in enumerate(tokens)}
     blocks: list[tuple[bool, list[str]]] = []  # (whether it is a `use`, its lines)
     position = 0
     for item in items:
-        start, end = _extent(item, tokens)
+        start, end = _extent(item, tokens, numbers[item.name.span.start])
         attached, apart = _attached(source.text, tokens[position:start], tokens[start].start)
         lines = attached + _item(item, tokens[start:end])
         position = end
@@ -82,18 +83,18 @@ def _joined(blocks: list[tuple[bool, list[str]]]) -> str:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
+    previous = -1  # the end of the last token
     for match in _TOKEN.finditer(text):
-        line_start = text.rfind("\n", 0, match.start()) + 1
-        first = not text[line_start : match.start()].strip()
+        first = previous < 0 or "\n" in text[previous : match.start()]
+        previous = match.end()
         yield _Token(match.group(), match.start(), match.lastgroup == "comment", first)
 
 
-def _extent(item: Item, tokens: list[_Token]) -> tuple[int, int]:
-    """Where an item's tokens start, its keyword first, and where they end."""
-    named = next(i for i, t in enumerate(tokens) if t.start == item.name.span.start)
+def _extent(item: Item, tokens: list[_Token], named: int) -> tuple[int, int]:
+    """Where an item's tokens start, its keyword first, and where they end; `named` is its name."""
     if isinstance(item, Use):
         return named - 1, named + 1
-    start = max(i for i in range(named) if not tokens[i].comment)
+    start = next(i for i in range(named - 1, -1, -1) if not tokens[i].comment)
     end = next(i for i in range(named, len(tokens)) if tokens[i].text == "}")
     return start, end + 1
 
@@ -157,7 +158,7 @@ def _lines(
             lines.append(_Line(before, _cells(words, rule, operand), after))
             before, words, after = [], [], ""
 
-    for token in tokens:
+    for position, token in enumerate(tokens):
         if token.start in starts:
             finish()
             operand = token.start in operands
@@ -166,7 +167,7 @@ def _lines(
                 before, after = [*before, after], ""
             words.append(token.text)
         elif token.first or not words:
-            if words and _ends(tokens, token, starts):
+            if words and _ends(tokens, position, starts):
                 finish()
             before.append(token.text.rstrip())
         else:
@@ -175,9 +176,9 @@ def _lines(
     return lines, [_INDENT + comment for comment in before]
 
 
-def _ends(tokens: list[_Token], comment: _Token, starts: set[int]) -> bool:
-    """Whether no more of the current field follows the comment."""
-    following = (t for t in tokens if t.start > comment.start and not t.comment)
+def _ends(tokens: list[_Token], comment: int, starts: set[int]) -> bool:
+    """Whether no more of the current field follows the comment of that position."""
+    following = (tokens[i] for i in range(comment + 1, len(tokens)) if not tokens[i].comment)
     after = next(following, None)
     return after is None or after.start in starts
 

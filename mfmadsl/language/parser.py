@@ -12,7 +12,7 @@ from functools import cache
 from io import BytesIO
 from itertools import pairwise
 
-from lark import Lark, UnexpectedCharacters, UnexpectedToken
+from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 from lark import __version__ as version
 from lark.exceptions import UnexpectedInput
 
@@ -94,9 +94,40 @@ def _parse_item(source: Source, start: int, end: int) -> Item | Diagnostic | Non
         if not re.sub(r"//(?!/)[^\n]*", "", text).strip():
             return None  # nothing but comments
         return _explain(source, start, end, error)
+    glued = _glued(source, start, end, {t.start_pos or 0 for t in tree.scan_values(_is_name)})
+    if glued is not None:
+        return glued
     item = TreeBuilder(source, start).transform(tree)
     assert isinstance(item, Item)
     return item
+
+
+def _is_name(token: object) -> bool:
+    return isinstance(token, Token) and token.type == "NAME"
+
+
+def _glued(source: Source, start: int, end: int, names: set[int]) -> Diagnostic | None:
+    """A mistake where a keyword stands at a name, a number or another keyword without a space.
+
+    The grammar's lexer knows no ends of words: where only a keyword can follow it takes the letters
+    of one. `names` are where names begin in the item.
+    """
+    for token in _SIZED.finditer(source.text, start, end):
+        if token.lastgroup != "name" or token.start() - start in names:
+            continue
+        word = token.group()
+        if word not in _keywords():
+            keyword = max(filter(word.startswith, _keywords()), key=len)
+            span = Span(source, token.start(), token.end())
+            hint = f"write a space after `{keyword}`"
+            return Diagnostic("syntax", f"unexpected `{clipped(word)}`", span, hint)
+    return None
+
+
+@cache
+def _keywords() -> frozenset[str]:
+    patterns = (t.pattern for t in _lark().terminals if t.pattern.type == "str")
+    return frozenset(str(p.value) for p in patterns if p.value.replace("_", "").isalpha())
 
 
 def _too_large(source: Source, start: int, end: int) -> Diagnostic | None:

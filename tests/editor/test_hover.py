@@ -36,7 +36,18 @@ def test_the_range_is_the_words() -> None:
 def test_an_operand_shows_where_its_elements_lie() -> None:
     told = shown(HALF, "a       float16")
     assert "lane = k // 4 * 16 + i, element = k % 4" in told
-    assert "mfmadsl show mfma_f32_16x16x16_f16 --spec FILE --operand a draws it" in told
+    # Of A[5, 4] k // 4 is 1: lane 16 + 5, and the first of its elements.
+    row = next(line for line in told.splitlines() if line.startswith(" 5 |"))
+    assert row.split()[2:7] == ["5:0[0:15]", "5:0[16:31]", "5:1[0:15]", "5:1[16:31]", "21:0[0:15]"]
+
+
+def test_what_is_too_large_to_be_drawn_says_how_to_have_it_drawn() -> None:
+    path = next(p for p in library_files() if p.name == "f16.mfma")
+    source = read_source(path)
+    entry = source.text.index("intrinsic mfma_f32_32x32x8_f16 {")
+    found = hover(check_source(source, path), source.text.index("  c  ", entry) + 2)
+    assert found is not None
+    assert "mfmadsl show mfma_f32_32x32x8_f16 --spec FILE --operand c draws it" in found.text
 
 
 def test_a_small_operand_is_drawn() -> None:

@@ -121,3 +121,10 @@ def test_formatting_keeps_the_meaning_and_is_idempotent(text: str, data: st.Data
     assert meaning(once) == meaning(text)
     assert formatted(once) == once
     assert once.count("//") == text.count("//")
+
+
+def test_what_is_long_is_formatted_in_a_time_that_grows_with_it() -> None:
+    """Were it by the square, a file of the largest size would take an hour."""
+    assert formatted("use x " * 20_000) == "use x\n" * 20_000
+    comments = "// c\n" * 20_000
+    assert formatted(f"layout l(x) {{ lane = x\n{comments}register = 0 }}").count("// c") == 20_000

@@ -116,6 +116,29 @@ def test_an_expression_that_would_exhaust_the_stack_is_refused() -> None:
     assert parse(Source("x", f"layout l(i, j) {{ lane = {deep} register = j }}"))
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "keyword"),
+    [
+        ("useuse", "useuse", "use"),
+        ("layoutrows(x) { lane = x register = 0 }", "layoutrows", "layout"),
+        ("intrinsic x { shapem=16 }", "shapem", "shape"),
+        ("intrinsic x { a int8[i, k] atrows(i, k) }", "atrows", "at"),
+        ('microkernel x { a int8[i, k] at l(i) broadcastcall "x" }', "broadcastcall", "broadcast"),
+        ("read x { from_lane5 }", "from_lane5", "from_lane"),
+    ],
+)
+def test_a_keyword_is_a_word_of_its_own(text: str, word: str, keyword: str) -> None:
+    items, (found,) = parse(Source("x", text))
+    assert items == []
+    assert (found.code, found.message, found.span.text) == ("syntax", f"unexpected `{word}`", word)
+    assert found.hint == f"write a space after `{keyword}`"
+
+
+def test_signs_and_numbers_need_no_spaces_around_them() -> None:
+    text = 'intrinsic x{shape m=16n=16k=16a int8[i,k]at l(i,k=4)call"x"cycles gfx942=4}'
+    assert parse(Source("x", text))[1] == []
+
+
 @given(st.text(st.sampled_from('use layout intrinsic{}()[]=,+-*/%0123"\n//ijk'), max_size=200))
 def test_no_text_is_more_than_the_parser_can_take(text: str) -> None:
     _, found = parse(Source("x", text))

@@ -6,7 +6,9 @@ import pytest
 
 from mfmadsl.language import Source, find, load_source
 from mfmadsl.model import Modifiers
-from mfmadsl.report.layout import layout_text, locate
+from mfmadsl.report.layout import locate
+from mfmadsl.report.picture.look import Look
+from mfmadsl.report.picture.table import look_text
 from tests.language.entries import HALF
 
 
@@ -26,7 +28,7 @@ def test_a_layout_that_no_formula_tells_is_drawn_all_the_same() -> None:
         "layout turned(i, k) { lane = (i + k) % 16 + 16 * (k / 4) register = k % 4 }"
     )
     (intrinsic,) = load_source(Source("turned.mfma", text))
-    told = layout_text(intrinsic, intrinsic.a)
+    told = look_text(Look(intrinsic, ("a",)))
     assert "a       float16[i, k] in 2 registers a lane: no short formula says where" in told
     assert "b       float16[k, j] in 2 registers a lane: lane = k // 4 * 16 + j" in told
     assert "31:1[16:31]" in told  # A[10, 5]: lane 15 + 16, register 1 of four 16-bit ones
