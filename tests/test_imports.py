@@ -100,6 +100,19 @@ def test_exports_know_the_model_only() -> None:
                 assert ".".join(other.split(".")[:2]) in known, f"{module} imports {other}"
 
 
+def test_what_editors_ask_knows_the_language_and_is_known_to_its_command() -> None:
+    known = {"argument", "error", "language", "model", "report", "resources"}
+    for module in MODULES:
+        for other in imported(module, within_functions=True):
+            if module.startswith("mfmadsl.editor") and other.startswith("mfmadsl."):
+                part = other.split(".")[1]
+                assert part in {"editor", *known}, f"{module} imports {other}"
+            if other.split(".")[0] in ("pygls", "lsprotocol"):
+                assert module == "mfmadsl.editor.server", f"{module} imports {other}"
+            if other.startswith("mfmadsl.editor"):
+                assert module.startswith(("mfmadsl.editor", "mfmadsl.cli.lsp")), module
+
+
 def test_the_emulator_is_a_witness_of_its_own() -> None:
     """It knows neither TVM nor what makes the kernels that it runs."""
     for module in MODULES:

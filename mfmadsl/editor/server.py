@@ -19,6 +19,7 @@ from mfmadsl.editor.hover import hover
 from mfmadsl.editor.symbols import symbols
 from mfmadsl.editor.text import Change, Encoding, Position, Range, text_of
 from mfmadsl.editor.workspace import Workspace
+from mfmadsl.language.document import SUFFIX
 
 _QUIET = 0.1
 """Seconds without an edit after which texts are checked: each word that is typed is many edits."""
@@ -108,6 +109,17 @@ def _answer_edits(server: Server) -> None:
         chosen = server.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
         encoding = _ENCODINGS[chosen]
         server.texts = Workspace(search=server.texts.search, encoding=encoding)
+
+    @server.feature(lsp.INITIALIZED)
+    def initialized(_: lsp.InitializedParams) -> None:
+        workspace = server.client_capabilities.workspace
+        watching = None if workspace is None else workspace.did_change_watched_files
+        if watching is not None and watching.dynamic_registration:
+            watched = [lsp.FileSystemWatcher(f"**/*{SUFFIX}")]
+            options = lsp.DidChangeWatchedFilesRegistrationOptions(watched)
+            name = lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES
+            wanted = [lsp.Registration("files", name, options)]
+            server.client_register_capability(lsp.RegistrationParams(wanted))
 
     @server.feature(lsp.SHUTDOWN)
     def shutdown(_: None) -> None:

@@ -192,6 +192,15 @@ def test_a_file_that_is_used_and_changes_is_seen(client: Client, path: Path) -> 
     assert client.diagnostics(own) == []
 
 
+def test_a_client_that_watches_files_is_asked_to_watch_ours() -> None:
+    client = Client()
+    client.start(workspace={"didChangeWatchedFiles": {"dynamicRegistration": True}})
+    (wanted,) = client.heard("client/registerCapability")["registrations"]
+    assert wanted["method"] == "workspace/didChangeWatchedFiles"
+    assert wanted["registerOptions"]["watchers"] == [{"globPattern": "**/*.mfma"}]
+    assert client.end() == 0
+
+
 def test_a_document_that_is_not_open_has_no_answers(client: Client, path: Path) -> None:
     for method in ("hover", "definition"):
         assert client.ask_of(method, path, position={"line": 0, "character": 0}) is None
