@@ -6,7 +6,7 @@
 # Debian's llvm-19.
 
 PYTHON ?= python3
-FAST = tests/model tests/language tests/codegen tests/report tests/emulator/text tests/emulator/machine
+FAST = tests/model tests/language tests/codegen tests/report tests/editor tests/emulator/text tests/emulator/machine
 .PHONY: demo check test test-all bench docs clean
 
 demo: .venv/installed

@@ -27,6 +27,7 @@ MODULES = {
 EXTRAS = {
     "linker": "a linker and compilers, where the system has none",
     "tune": "TVM's MetaSchedule and RPC for `mfmadsl tune`",
+    "lsp": "the language server of `mfmadsl lsp`",
     "bench": "the peers that benchmarks compare with",
     "ladders": "plots and compilers of the examples' ladders",
     "docs": "this documentation as a site",

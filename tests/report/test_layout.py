@@ -29,6 +29,6 @@ def test_a_layout_that_no_formula_tells_is_drawn_all_the_same() -> None:
     )
     (intrinsic,) = load_source(Source("turned.mfma", text))
     told = look_text(Look(intrinsic, ("a",)))
-    assert "a       float16[i, k] in 2 registers a lane: no short formula says where" in told
+    assert "a       float16[i, k] in 2 registers a lane, where no sum of digits says" in told
     assert "b       float16[k, j] in 2 registers a lane: lane = k // 4 * 16 + j" in told
     assert "31:1[16:31]" in told  # A[10, 5]: lane 15 + 16, register 1 of four 16-bit ones
