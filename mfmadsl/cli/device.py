@@ -9,6 +9,7 @@ import click
 
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import OUTPUT, PRODUCT
+from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model import ARCHITECTURES, DEFAULT_ARCH, PRODUCTS
 
@@ -56,7 +57,6 @@ def device(
     """
     from mfmadsl.device import Options, run_program
     from mfmadsl.emulator.run import BUDGET
-    from mfmadsl.output import OutputError, write_file
     from mfmadsl.report.program_timeline import program_timeline_json
 
     if arch is None:
@@ -69,9 +69,5 @@ def device(
     except MfmadslError as error:
         fail(str(error))
     if profile is not None:
-        timeline = program_timeline_json(ended.launches, ended.product.launch)
-        try:
-            write_file(profile, timeline.encode())
-        except OutputError as error:
-            fail(str(error))
+        write_text(profile, program_timeline_json(ended.launches, ended.product.launch))
     sys.exit(ended.exit_code or int(ended.faulty))

@@ -9,6 +9,7 @@ import click
 
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import OUTPUT, SEARCH, load_all
+from mfmadsl.cli.write import write_text
 from mfmadsl.language import library, library_files, microkernels
 from mfmadsl.language.excerpt import entry_texts
 from mfmadsl.model import Intrinsic, Microkernel
@@ -33,7 +34,6 @@ def explore(
     """Write a page in which layouts are looked at: of .mfma files, or of the library."""
     if search and not specs:
         raise click.UsageError("-I needs files: where is what `use` names looked for?")
-    from mfmadsl.output import OutputError, write_file
     from mfmadsl.report.explorer import explorer_page
 
     described = [*library().values(), *microkernels().values()]
@@ -51,10 +51,7 @@ def explore(
         [each for each in described if isinstance(each, Microkernel)],
         texts,
     )
-    try:
-        write_file(output, text.encode())
-    except OutputError as error:
-        fail(str(error))
+    write_text(output, text)
     click.echo(f"{output}: {len(described)} entries, {len(text.encode()) / 1e6:.2f} MB")
     if opened and not webbrowser.open(output.resolve().as_uri()):
         fail(f"no browser is found: open {output} in one")

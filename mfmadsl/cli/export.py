@@ -12,6 +12,7 @@ from mfmadsl.argument import check_path
 from mfmadsl.cli.completion import entry_names
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import ARCH, OUTPUT, SEARCH, find, format_option, load_all, no_instruction
+from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError
 from mfmadsl.export import (
     DIFFERENT,
@@ -25,7 +26,6 @@ from mfmadsl.export import (
     read_layouts,
 )
 from mfmadsl.model import Intrinsic, unscaled
-from mfmadsl.output import OutputError, write_file
 from mfmadsl.report.formats import DIFFERENCE
 
 _LARGEST_FILE = 1 << 24
@@ -76,10 +76,7 @@ def export(
     if output is None:
         click.echo(text)
         return
-    try:
-        write_file(output, f"{text}\n".encode())
-    except OutputError as error:
-        fail(str(error))
+    write_text(output, f"{text}\n")
 
 
 @click.command()

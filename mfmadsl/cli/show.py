@@ -20,6 +20,7 @@ from mfmadsl.cli.specs import (
     format_option,
     no_instruction,
 )
+from mfmadsl.cli.write import write_text
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import (
     Accelerator,
@@ -103,15 +104,11 @@ def show(
         text = LAYOUT[form](look, Window() if output is not None else _window())
     except MfmadslError as error:
         fail(str(error))
+    text = text.rstrip("\n") + "\n"
     if output is None:
-        click.echo(text, nl=not text.endswith("\n"))
-        return
-    from mfmadsl.output import OutputError, write_file
-
-    try:
-        write_file(output, (text.rstrip("\n") + "\n").encode())
-    except OutputError as error:
-        fail(str(error))
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)
 
 
 def _operands(

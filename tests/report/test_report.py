@@ -16,19 +16,7 @@ from mfmadsl.report import (
     layout_json,
 )
 from mfmadsl.report.picture import element_grids, grid_text
-from tests.conftest import DATA
-
-TABLES = {
-    path.stem: json.loads(path.read_text())
-    for path in sorted((DATA / "register_layouts").glob("*.json"))
-}
-COVERED = [
-    pytest.param(intrinsic, operand, table, id=f"{name}-{operand}")
-    for intrinsic in library().values()
-    for name, table in TABLES.items()
-    if name.partition(".")[2] in intrinsic.mnemonics
-    for operand in ("a", "b", "c", *(["index"] if intrinsic.sparse else []))
-]
+from tests.report.tables import COVERED, TABLES
 
 
 @pytest.mark.parametrize(("intrinsic", "operand", "table"), COVERED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -13,19 +12,8 @@ from hypothesis import strategies as st
 from mfmadsl.language import find, library
 from mfmadsl.model import Intrinsic, Modifiers
 from mfmadsl.report.picture.operand import element_grids, register_grids
-from tests.conftest import DATA
+from tests.report.tables import COVERED
 
-TABLES = {
-    path.stem: json.loads(path.read_text())
-    for path in sorted((DATA / "register_layouts").glob("*.json"))
-}
-COVERED = [
-    pytest.param(intrinsic, operand, table, id=f"{name}-{operand}")
-    for intrinsic in library().values()
-    for name, table in TABLES.items()
-    if name.partition(".")[2] in intrinsic.mnemonics
-    for operand in ("a", "b", "c", *(["index"] if intrinsic.sparse else []))
-]
 PLACE = re.compile(r"(\d+):(\d+)(?:\[(\d+):(\d+)\])?")
 TIP = re.compile(r"([A-Z_]+)\[(\d+), (\d+)\](?: of block (\d+))?")
 LANE = re.compile(r"lane (\d+), registers? (\d+)(?: and \d+)?, bits (\d+) to (\d+)")
