@@ -163,7 +163,7 @@ def test_the_commands_on_files_take_it(tmp_path: Path) -> None:
         reads()["ds_read_b64_tr_b16"].doc, "Gives each lane a column."
     )
     assert "from    lane = register * 4 + lane // 4, element = lane % 4" in shown.output
-    assert "\n 5  1:1  5:1   9:1  13:1\n" in shown.output
+    assert "\n 5 |  1:1  5:1  9:1 13:1\n" in shown.output
     refused = run("show", "ds_read_b64_tr_b16", "--format", "json")
     assert refused.exit_code == 1
     assert refused.output == "error: ds_read_b64_tr_b16 is a read, which is shown as a table only\n"
