@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mfmadsl.model import Read, closed_form
 
 
@@ -21,3 +23,25 @@ def read_summary(read: Read) -> str:
     if all(form is not None for form in forms):
         lines.append(f"from    lane = {forms[0]}, element = {forms[1]}")
     return "\n".join(lines)
+
+
+def read_json(read: Read) -> dict[str, Any]:
+    """For each register of each lane of a group, which count elements, the lane from whose address
+    it comes, and which element after that address it is."""
+    elements = []
+    for lane in range(read.lanes):
+        for register in range(read.registers):
+            source, element = read.origin(lane, register)
+            elements.append(
+                {"lane": lane, "register": register, "from_lane": source, "element": element}
+            )
+    return {
+        "kind": "read",
+        "name": read.name,
+        "bits": read.bits,
+        "lanes": read.lanes,
+        "registers": read.registers,
+        "call": read.call,
+        "chips": list(read.chips),
+        "elements": elements,
+    }

@@ -77,6 +77,21 @@ def json_schema() -> dict[str, Any]:
                 ),
             },
         ),
+        "read": _object(
+            kind={"const": "read"},
+            name=_STRING,
+            bits=_POSITIVE,
+            lanes=_POSITIVE,
+            registers=_POSITIVE,
+            call=_STRING,
+            chips={"type": "array", "items": {"enum": list(ARCHITECTURES)}, "minItems": 1},
+            elements={
+                "type": "array",
+                "items": _object(
+                    lane=_NATURAL, register=_NATURAL, from_lane=_NATURAL, element=_NATURAL
+                ),
+            },
+        ),
         "doctor": _object(
             works={"type": "boolean"},
             findings={
@@ -180,6 +195,7 @@ def json_schema() -> dict[str, Any]:
         "anyOf": [
             {"$ref": "#/$defs/layout"},
             {"$ref": "#/$defs/vectors"},
+            {"$ref": "#/$defs/read"},
             {
                 "type": "array",
                 "items": {

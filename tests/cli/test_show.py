@@ -128,7 +128,6 @@ def test_as_json_it_is_what_it_was() -> None:
         ([HALF, "--view", "sideways"], 2, "'sideways' is not one of"),
         ([HALF, "--color", "bank"], 2, "'bank' is not one of"),
         (["ds_read_b64_tr_b16", "--view", "registers"], 2, "is a read, which has no --view"),
-        (["ds_read_b64_tr_b16", "--format", "json"], 1, "is a read"),
         (["avx512_f32_8x48", "--cbsz", "1"], 2, "is a micro-kernel, which has no --cbsz"),
         (["avx512_f32_8x48", "--view", "banks"], 1, "is no instruction"),
         ([HALF, "-o", "/"], 2, "/"),

@@ -9,12 +9,13 @@ from mfmadsl.model import Microkernel, Operand, Read
 from mfmadsl.report.layout import layout_json
 from mfmadsl.report.microkernel import vectors_json
 from mfmadsl.report.picture.look import Look, operands_of
+from mfmadsl.report.read import read_json
 
 
 def look_json(look: Look) -> dict[str, Any]:
-    """What `schema` calls a layout. Raises ArgumentError for a look that is no layout."""
+    """What `schema` calls a layout, vectors or a read. Raises ArgumentError for a look at banks."""
     if isinstance(look.entry, Read):
-        raise ArgumentError(f"{look.entry.name} is a read, whose JSON nothing describes yet")
+        return read_json(look.entry)
     if look.view == "banks":
         raise ArgumentError("the banks of a tile are a picture: take --format table, svg or html")
     (operand,) = operands_of(look)
