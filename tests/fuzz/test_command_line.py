@@ -139,6 +139,13 @@ LAUNCH = [
     Option("--symbol", ["kernel", "double", "other", "", "\udcff"], 0.2),
     Option("--arch", CHIPS, 0.05),
 ]  # fmt: skip
+LIKELY = {
+    "emulate": ["good.s", "spoiled.s", "k.json", "spoiled.json", "good.co", "spoiled.co"],
+    "check": ["spoiled.mfma"],
+    "fmt": ["spoiled.mfma", "good.mfma"],
+    "compile": ["good.mfma", "spoiled.mfma"],
+}
+LIKELY |= {"sanitize": LIKELY["emulate"], "profile": LIKELY["emulate"]}
 DTYPES = ["float16", "int8", "float8_e4m3fn", "float64", "x", ""]
 COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
     "check": (FILES, [Option("--format", ["text", "json", "xml"]), Option("-I", FILES)]),
@@ -149,8 +156,14 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
              Option("--format", ["table", "json"])]),
     "show": (NAMES, [
         Option("--operand", ["a", "b", "c", "index", "scale_a", "x", ""]), Option("--arch", CHIPS),
-        Option("--format", ["table", "json"]), Option("--cbsz", NUMBERS), Option("--abid", NUMBERS),
-        Option("--blgp", NUMBERS), Option("--spec", FILES), Option("-I", FILES),
+        Option("--format", ["table", "json", "svg", "html"]), Option("--cbsz", NUMBERS),
+        Option("--abid", NUMBERS), Option("--blgp", NUMBERS), Option("--spec", FILES),
+        Option("-I", FILES), Option("--view", ["registers", "banks", "elements", "x"]),
+        Option("--color", ["register", "lane", "bank"]), Option("--k-pack", ["2", *NUMBERS], 0.2),
+        Option("-o", OUTPUTS, 0.1),
+    ]),
+    "explore": (["good.mfma", "spoiled.mfma"], [
+        Option("-o", ["page.html", *OUTPUTS], 0.9), Option("-I", FILES, 0.2),
     ]),
     "export": (NAMES, [
         Option("--as", ["json", "triton", "iree", "ck", "cute", "csv", "x"], 0.95),
@@ -175,23 +188,18 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
         Option("--trust-spec", None, 0.1), Option("--emulate", None, 0.1),
     ]),
     "emulate": (FILES, [*LAUNCH, Option("--save", SAVES), Option("--trust-spec", FILES, 0.1)]),
-    "sanitize": (FILES, [*LAUNCH, Option("--keep-going", None), Option("--unwritten", NUMBERS)]),
+    "sanitize": (FILES, [*LAUNCH, Option("--keep-going", None), Option("--unwritten", NUMBERS),
+                         Option("--report", OUTPUTS, 0.2)]),
     "profile": (FILES, [
         *LAUNCH, Option("--timeline", OUTPUTS), Option("--format", ["json"]),
         Option("--full", None), Option("--launch", NUMBERS, 0.1),
+        Option("--report", OUTPUTS, 0.2), Option("--against", LIKELY["emulate"], 0.1),
     ]),
     "--explain": (CODES, []),
     "frobnicate": (FILES, []),
 }  # fmt: skip
-LIKELY = {
-    "emulate": ["good.s", "spoiled.s", "k.json", "spoiled.json", "good.co", "spoiled.co"],
-    "check": ["spoiled.mfma"],
-    "fmt": ["spoiled.mfma", "good.mfma"],
-    "compile": ["good.mfma", "spoiled.mfma"],
-}
-LIKELY |= {"sanitize": LIKELY["emulate"], "profile": LIKELY["emulate"]}
-COUNTS = {"schema": 2, "gemm": 200, "emulate": 500, "sanitize": 300, "profile": 300, "check": 120,
-          "compile": 200, "fmt": 150, "frobnicate": 20, "--explain": 30}  # fmt: skip
+COUNTS = {"schema": 2, "explore": 40, "gemm": 200, "emulate": 500, "sanitize": 300,
+          "profile": 300, "check": 120, "compile": 200, "fmt": 150, "frobnicate": 20, "--explain": 30}  # fmt: skip
 
 
 def spoiled(content: bytes, generator: random.Random) -> bytes:
@@ -239,9 +247,10 @@ def asked_for(arguments: list[str], folder: Path) -> set[str]:
     """The names of what a call may write."""
     named = set()
     for option, value in pairwise(arguments):
-        if option in ("-o", "--timeline", "--save"):
+        if option in ("-o", "--timeline", "--save", "--report"):
             named.add(value.partition("=")[2] if option == "--save" else value)
     named |= set(arguments[1:]) if arguments[0] == "fmt" else set()
+    named |= {"mfmadsl.html"} if arguments[0] == "explore" else set()
     named |= {"nowhere"} & {name.partition("/")[0] for name in named}  # folders are made on the way
     named |= {"nowhere"} if "dangling.mfma" in named else set()
     return {str(folder / name) for name in named}
