@@ -35,7 +35,7 @@ highlight_language = "text"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 python_use_unqualified_type_names = True
-add_module_names = False
+add_module_names = True
 
 html_theme = "furo"
 html_title = f"mfmadsl {release}"

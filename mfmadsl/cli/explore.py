@@ -34,7 +34,7 @@ def explore(
     """Write a page in which layouts are looked at: of .mfma files, or of the library."""
     if search and not specs:
         raise click.UsageError("-I needs files: where is what `use` names looked for?")
-    from mfmadsl.report.explorer import explorer_page
+    from mfmadsl.report.explorer import explorer_page, library_exports
 
     described = [*library().values(), *microkernels().values()]
     if specs:
@@ -50,8 +50,10 @@ def explore(
         [each for each in described if isinstance(each, Intrinsic)],
         [each for each in described if isinstance(each, Microkernel)],
         texts,
+        {} if specs else library_exports(),
     )
     write_text(output, text)
-    click.echo(f"{output}: {len(described)} entries, {len(text.encode()) / 1e6:.2f} MB")
+    count = f"{len(described)} entr{'y' if len(described) == 1 else 'ies'}"
+    click.echo(f"{output}: {count}, {len(text.encode()) / 1e6:.2f} MB")
     if opened and not webbrowser.open(output.resolve().as_uri()):
         fail(f"no browser is found: open {output} in one")

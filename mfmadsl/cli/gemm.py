@@ -14,7 +14,7 @@ from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, SEARCH, find
-from mfmadsl.cli.write import write_text
+from mfmadsl.cli.write import write_report
 from mfmadsl.error import MfmadslError
 from mfmadsl.report import kernel_json, kernel_summary
 from mfmadsl.report.comparison import (
@@ -121,7 +121,7 @@ def gemm(
     comparison = _checked(problem, kernel, trust_spec) if emulated else None
     bench = _run(problem, kernel, _REPEAT if benched else 0) if ran or benched else None
     if report is not None:
-        write_text(report, _profiled(problem, kernel, comparison))
+        write_report(report, _profiled(problem, kernel, comparison))
     results: dict[str, Any] = {}
     if comparison is not None:
         results["emulation"] = comparison_json(comparison)

@@ -13,7 +13,7 @@ import click
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, PRODUCT, format_option, load_all
-from mfmadsl.cli.write import write_text
+from mfmadsl.cli.write import write_report, write_text
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import ARCHITECTURES, Intrinsic
 from mfmadsl.report.error import KernelFileError
@@ -207,7 +207,7 @@ def sanitize(
         from mfmadsl.report.kernel_page import faults_page
 
         texts = [start.assembly for start in kernel.starts]
-        write_text(report, faults_page(kernel.starts[0].symbol, texts, faults, counts, waves))
+        write_report(report, faults_page(kernel.starts[0].symbol, texts, faults, counts, waves))
     if form == "json":
         print_json([fault_json(f, n) for f, n in zip(faults, counts, strict=True)])
     else:
@@ -261,8 +261,9 @@ def profile(
     whole chip."""
     if against is not None and report is None:
         raise click.UsageError("--against needs --report FILE: where are they put side by side?")
-    kernels = [_read(**options)]
+    paths, kernels = [options["kernel"]], [_read(**options)]
     if against is not None:
+        paths.append(against)
         kernels.append(_read(**_beside(against, options)))
     from mfmadsl.emulator.profiler import profile as run_it
     from mfmadsl.report.kernel_page import Profiled, profile_page
@@ -271,20 +272,24 @@ def profile(
     profiled = []
     try:
         with shown("profiling") as progress:
-            for kernel, values in kernels:
+            for path, (kernel, values) in zip(paths, kernels, strict=True):
                 found = run_it(
                     kernel, values, full=full, launch=launch, product=product, progress=progress,
                     **_budget(budget),
                 )  # fmt: skip
                 start = kernel.launches(values)[launch]
-                profiled.append(Profiled(found, start.assembly, start.grid, start.block))
+                title = "" if against is None else str(path)
+                facts = {} if against is None else {"kernel": found.symbol}
+                profiled.append(
+                    Profiled(found, start.assembly, start.grid, start.block, facts, title)
+                )
     except MfmadslError as error:
         fail(str(error))
     first = profiled[0].profile
     if timeline is not None:
         write_text(timeline, timeline_json(first))
     if report is not None:
-        write_text(report, profile_page(profiled))
+        write_report(report, profile_page(profiled))
     click.echo(PROFILE[form](first))
 
 

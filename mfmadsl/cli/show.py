@@ -84,6 +84,7 @@ def show(
     cbsz: int, abid: int, blgp: int,
 ) -> None:  # fmt: skip
     """Show an entry, and where the elements of its operands lie."""
+    form = _form(form, output)
     described = find_described(name, spec, arch, search)
     if isinstance(described, Accelerator):
         no_instruction(described, spec)
@@ -109,6 +110,15 @@ def show(
         click.echo(text, nl=False)
     else:
         write_text(output, text)
+
+
+def _form(form: str, output: Path | None) -> str:
+    """The format: where nobody says, that of the file's name."""
+    source = click.get_current_context().get_parameter_source("form")
+    if output is not None and source == click.core.ParameterSource.DEFAULT:
+        suffix = output.suffix.removeprefix(".")
+        return suffix if suffix in LAYOUT else form
+    return form
 
 
 def _operands(

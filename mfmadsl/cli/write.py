@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
+
 from mfmadsl.cli.failure import fail
 
 
@@ -15,3 +17,9 @@ def write_text(path: Path, text: str) -> None:
         write_file(path, text.encode())
     except OutputError as error:
         fail(str(error))
+
+
+def write_report(path: Path, page: str) -> None:
+    """Write a page, and say so beside what the command prints; or end it as `write_text` does."""
+    write_text(path, page)
+    click.echo(f"wrote {path}", err=True)

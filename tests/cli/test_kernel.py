@@ -156,9 +156,9 @@ def test_all_faults_can_be_collected_as_json(text: Path) -> None:
 def test_a_profile_as_table_json_and_timeline(text: Path, tmp_path: Path) -> None:
     table = run("profile", text, *LAUNCH)
     assert table.exit_code == 0
-    assert "limit  " in table.output
+    assert "limit  " in table.stdout
     result = run("profile", text, *LAUNCH, "--format", "json", "--timeline", tmp_path / "t.json")
-    found = json.loads(result.output)
+    found = json.loads(result.stdout)
     assert found["whole"]["memory_bytes"] == 256
     jsonschema.validate(found, json_schema())
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]

@@ -103,6 +103,16 @@ def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
     assert not re.search(r"(src|href)=|@import|url\(", text)
 
 
+def test_the_name_of_the_file_says_the_format(tmp_path: Path) -> None:
+    for suffix, start in ((".svg", "<svg"), (".html", "<!doctype"), (".json", "{"), (".txt", HALF)):
+        path = tmp_path / f"x{suffix}"
+        done = run("show", HALF, "-o", path)
+        assert (done.exit_code, done.output) == (0, "")
+        assert path.read_text().startswith(start)
+    run("show", HALF, "--format", "table", "-o", tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").read_text().startswith(HALF)
+
+
 def test_modifiers_are_drawn() -> None:
     told = run("show", "mfma_f32_4x4x4_16b_f16", "--format", "svg", "--cbsz", "1", "--abid", "1")
     assert "A[0, 0] of block 0: lane 4, register 0" in told.stdout

@@ -199,7 +199,8 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
     "frobnicate": (FILES, []),
 }  # fmt: skip
 COUNTS = {"schema": 2, "explore": 40, "gemm": 200, "emulate": 500, "sanitize": 300,
-          "profile": 300, "check": 120, "compile": 200, "fmt": 150, "frobnicate": 20, "--explain": 30}  # fmt: skip
+          "profile": 300, "check": 120, "compile": 200, "fmt": 150, "frobnicate": 20,
+          "--explain": 30}  # fmt: skip
 
 
 def spoiled(content: bytes, generator: random.Random) -> bytes:

@@ -129,6 +129,9 @@ class _Unit:
             place: _step(chip, instruction, operations.get(place))
             for place, instruction in enumerate(program)
         }
+        # What `lgkmcnt` counts: without LDS instructions it is no LDS that is waited for.
+        lds = any(step.kind == "lds" for step in self._steps.values())
+        self._short = "LDS" if lds else "scalar loads"
         self._waves = [
             WaveState(i, i // waves_per_group, i % chip.simds, trace)
             for i, trace in enumerate(traces)
@@ -235,7 +238,7 @@ class _Unit:
             while queue and queue[0] <= now:
                 queue.popleft()
             if len(queue) > count:
-                return queue[len(queue) - count - 1], "memory" if name == "vmcnt" else "LDS"
+                return queue[len(queue) - count - 1], "memory" if name == "vmcnt" else self._short
         if wave.last_result > now:
             late = max([wave.results.get(register, 0) for register in step.touches], default=0)
             if late > now:

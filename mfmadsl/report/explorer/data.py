@@ -7,12 +7,14 @@ element from it, as `Layout` does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from mfmadsl.export import FORMATS, ExportError, export_layouts
 from mfmadsl.model import (
     ARCHITECTURES,
     INDICES,
+    PRODUCTS,
     Intrinsic,
     Layout,
     Microkernel,
@@ -23,21 +25,36 @@ from mfmadsl.model import (
 from mfmadsl.report.intrinsic import intrinsic_json, operand_line
 from mfmadsl.report.microkernel import microkernel_json, vector_line
 
+_FIRST = "mfma_f32_16x16x16_f16"  # what the page opens with, as README does
 _COMPUTED = ("json", "csv")  # element by element: a script on the page makes them
 
 
+Exports = Mapping[str, Mapping[str, str]]
+"""In the words of each project the text of an entry, or why there is none."""
+
+
 def explorer_data(
-    intrinsics: Iterable[Intrinsic], microkernels: Iterable[Microkernel], texts: Mapping[str, str]
+    intrinsics: Iterable[Intrinsic],
+    microkernels: Iterable[Microkernel],
+    texts: Mapping[str, str],
+    exports: Mapping[str, Exports] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """All that the page shows; `texts` are the entries as they are written, by name."""
-    dense = list(intrinsics)
+    """All that the page shows; `texts` are the entries as they are written, by name, and `exports`
+    those that are known already."""
+    dense, kernels = list(intrinsics), list(microkernels)
+    names = [*(each.name for each in dense), *(each.name for each in kernels)]
     waves = sorted({each.wave_size for each in dense})
     return {
+        "first": _FIRST if _FIRST in names else names[0],
         "chips": list(ARCHITECTURES),
+        "products": {
+            chip: [each.name for each in PRODUCTS.values() if each.arch == chip]
+            for chip in ARCHITECTURES
+        },
         "laneSources": {str(lanes): _lane_sources(lanes) for lanes in waves},
         "entries": [
-            *(_intrinsic(each, texts.get(each.name, "")) for each in dense),
-            *(_microkernel(each, texts.get(each.name, "")) for each in microkernels),
+            *(_intrinsic(each, texts.get(each.name, ""), exports.get(each.name)) for each in dense),
+            *(_microkernel(each, texts.get(each.name, "")) for each in kernels),
         ],
     }
 
@@ -49,7 +66,7 @@ def operations_per_cycle(intrinsic: Intrinsic) -> dict[str, float]:
     return {chip: work / cycles * ARCHITECTURES[chip].simds for chip, cycles in intrinsic.cycles}
 
 
-def _intrinsic(intrinsic: Intrinsic, text: str) -> dict[str, Any]:
+def _intrinsic(intrinsic: Intrinsic, text: str, exports: Exports | None) -> dict[str, Any]:
     return {
         **intrinsic_json(intrinsic),
         "doc": intrinsic.doc,
@@ -59,7 +76,7 @@ def _intrinsic(intrinsic: Intrinsic, text: str) -> dict[str, Any]:
             for chip, each in operations_per_cycle(intrinsic).items()
         },
         "text": text,
-        "exports": _exports(intrinsic),
+        "exports": exports or exports_of(intrinsic),
         "operands": [
             {
                 **_layout(operand),
@@ -72,8 +89,8 @@ def _intrinsic(intrinsic: Intrinsic, text: str) -> dict[str, Any]:
     }
 
 
-def _exports(intrinsic: Intrinsic) -> dict[str, dict[str, str]]:
-    """In the words of each project its text, or why it has none."""
+def exports_of(intrinsic: Intrinsic) -> dict[str, dict[str, str]]:
+    """What is copied in the words of each project. Each text is read back, which takes a while."""
     found = {}
     for form in FORMATS:
         if form not in _COMPUTED:

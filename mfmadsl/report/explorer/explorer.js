@@ -109,12 +109,17 @@ document.addEventListener("keydown", (event) => {
   KEYS[event.key]();
 });
 search.addEventListener("input", () => change({ search: search.value }));
+search.addEventListener("keydown", (event) => {
+  const [first] = wanted();
+  if (event.key === "Enter" && first) choose(first.name);
+});
 document.getElementById("theme").addEventListener("click", otherTheme);
 document.getElementById("help").addEventListener("click", () => keys.showModal());
-addEventListener("hashchange", () => {
-  state = readState();
-  render();
-});
+for (const name of ["hashchange", "popstate"])
+  addEventListener(name, () => {
+    state = readState();
+    render();
+  });
 const chips = [...DATA.chips, ...(DATA.entries.some((e) => e.chips[0] === "CPU") ? ["CPU"] : [])];
 document.getElementById("chips").append(
   ...chips.map((chip) =>

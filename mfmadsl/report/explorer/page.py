@@ -5,26 +5,41 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from mfmadsl import __version__
+from mfmadsl.language import library, library_files
+from mfmadsl.language.cache import cached
 from mfmadsl.model import Intrinsic, Microkernel
-from mfmadsl.report.explorer.data import explorer_data
+from mfmadsl.report.explorer.data import Exports, explorer_data, exports_of
 from mfmadsl.report.html import page
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("layout.js", "state.js", "table.js", "pane.js", "explorer.js")
 
 
+def library_exports() -> dict[str, dict[str, dict[str, str]]]:
+    """The exports of the whole library, kept between processes."""
+    sources = [*library_files(), *sorted((_FOLDER.parent.parent / "export").rglob("*.*"))]
+    return cached(
+        "exports", [each for each in sources if each.suffix in (".mfma", ".py", ".json")],
+        lambda: {name: exports_of(each) for name, each in library().items()},
+    )  # fmt: skip
+
+
 def explorer_page(
     intrinsics: Iterable[Intrinsic],
     microkernels: Iterable[Microkernel],
     texts: Mapping[str, str],
+    exports: Mapping[str, Exports] = MappingProxyType({}),
 ) -> str:
     """HTML that needs no server, no network and no other file.
 
-    `texts` are the entries as they are written, by name.
+    `texts` are the entries as they are written, by name; `exports` those that are known already,
+    such as `library_exports`.
     """
-    data = json.dumps(explorer_data(intrinsics, microkernels, texts), separators=(",", ":"))
+    found = explorer_data(intrinsics, microkernels, texts, exports)
+    data = json.dumps(found, separators=(",", ":"))
     return page(
         "explorer.html.jinja",
         version=__version__,

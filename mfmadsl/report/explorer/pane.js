@@ -79,8 +79,9 @@ function controls(entry, operand, modifiers) {
     choices("view", state.view, [
       ["elements", "elements"], ["lanes", entry.kind === "microkernel" ? "registers" : "lanes"],
     ]),
-    choices("colour", state.colour, [["lane", "by lane"], ["register", "by register"]]),
   );
+  if (entry.kind !== "microkernel")
+    made.append(choices("colour", state.colour, [["lane", "by lane"], ["register", "by register"]]));
   const select = (name, count) => {
     const options = range(count).map((value) =>
       html("option", { value, selected: value === modifiers[name] }, `${name}=${value}`),

@@ -3,7 +3,7 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const ENTRIES = new Map(DATA.entries.map((entry) => [entry.name, entry]));
 const PLAIN = {
-  entry: (DATA.entries.find((each) => each.blocks === 1) ?? DATA.entries[0]).name, beside: "", operand: "a", view: "elements", colour: "lane",
+  entry: DATA.first, beside: "", operand: "a", view: "elements", colour: "lane",
   search: "", chip: "", cbsz: 0, abid: 0, blgp: 0, held: "",
 };
 const NUMBERS = { cbsz: 3, abid: 4, blgp: 3 }; // bits of each
@@ -33,7 +33,8 @@ function change(changes) {
   state = { ...state, ...changes };
   const told = Object.entries(state).filter(([key, value]) => value !== PLAIN[key]);
   const hash = new URLSearchParams(told).toString();
-  history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  const kept = "entry" in changes ? "pushState" : "replaceState"; // Back leads to the entry before
+  history[kept](null, "", hash ? `#${hash}` : location.pathname + location.search);
   render();
 }
 
@@ -62,14 +63,22 @@ function wanted() {
   return DATA.entries.filter(
     (entry) =>
       (!state.chip || entry.chips.includes(state.chip)) &&
-      words.every((word) => searchText(entry).includes(word)),
+      words.every((word) => matches(entry, word)),
   );
+}
+
+/** Whether a word begins one of an entry's, so that f16 is no bf16; a name may stand as it is. */
+function matches(entry, word) {
+  const text = searchText(entry);
+  return text.split(/[^a-z0-9]+/).some((each) => each.startsWith(word)) ||
+    (/[^a-z0-9]/.test(word) && text.includes(word));
 }
 
 function searchText(entry) {
   entry.searchText ??= [
     entry.name, entry.doc, `${entry.m}x${entry.n}x${entry.k}`, entry.call,
     ...Object.values(entry.types), ...entry.chips, ...(entry.aliases ?? []),
+    ...entry.chips.flatMap((chip) => DATA.products[chip] ?? []),
     ...(entry.features ?? []), entry.sparse ? "sparse" : "dense", entry.scaled ? "scaled" : "",
     entry.kind,
   ].join(" ").toLowerCase();

@@ -24,6 +24,8 @@ class Profiled:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     facts: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    """By what it is told from another one; its symbol if nothing else."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def profile_page(kernels: Sequence[Profiled]) -> str:
     """HTML that needs nothing else, about one kernel or two."""
     roof = next(filter(None, (roof_of(each.profile.on_chip) for each in kernels)), None)
     points: list[Point] = [
-        point_of(each.profile.symbol, each.profile.on_chip)
+        point_of(each.title or each.profile.symbol, each.profile.on_chip)
         for each in kernels
         if each.profile.on_chip.flops
     ]
@@ -83,7 +85,7 @@ def _kernel(kernel: Profiled, letter: str) -> dict[str, object]:
     sections = {"main loop": profile.loop, "whole": profile.whole}
     return {
         "letter": letter,
-        "name": profile.symbol,
+        "name": kernel.title or profile.symbol,
         "facts": {
             **kernel.facts,
             "launch": f"{_extents(kernel.grid)} workgroups of {_extents(kernel.block)} threads",
@@ -100,6 +102,7 @@ def _kernel(kernel: Profiled, letter: str) -> dict[str, object]:
         },
         "waves": waves_svg(profile),
         "lines": lines,
+        "loop": profile.loop.lines[0] if profile.loop else 0,
         "most": max((line.cycles for line in lines), default=0) or 1,
     }
 

@@ -61,13 +61,14 @@ def point_of(name: str, time: ChipTime) -> Point:
 def roofline_svg(roof: Roof, points: Sequence[Point]) -> str:
     """Both axes logarithmic; each kernel is a point with its name as a title."""
     parts = [*_axes(roof), *_lines(roof)]
+    letters = "AB" if len(points) > 1 else " "
     for number, point in enumerate(points):
         x, y = _x(point.intensity), _y(point.tflops, roof)
         label = f"{point.name}: {point.intensity:.3g} FLOP/byte, {point.tflops:.3g} TFLOP/s"
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="p{number % 2}">'
             f"<title>{escape(label)}</title></circle>"
-            f'<text x="{x + 9:.1f}" y="{y + 4:.1f}">{escape("AB"[number % 2])}</text>'
+            f'<text x="{x + 9:.1f}" y="{y + 4:.1f}">{letters[number]}</text>'
         )
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
     return head + 'class="roofline">' + "".join(parts) + "</svg>"
@@ -82,8 +83,9 @@ def _axes(roof: Roof) -> list[str]:
     for decade in range(_DECADES + 1):
         value = _FIRST * 10**decade
         x = _x(value)
+        anchor = "middle" if decade < _DECADES else "end"
         parts.append(f'<path class="axis" d="M{x:.1f} 14V{floor}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{floor + 14}" text-anchor="middle">{value:g}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{floor + 14}" text-anchor="{anchor}">{value:g}</text>')
     lowest = log10(roof.peak * _TOP) - _SPAN
     for power in range(int(lowest) - 1, int(lowest) + 6):
         if lowest <= power <= lowest + _SPAN:
@@ -107,7 +109,7 @@ def _lines(roof: Roof) -> list[str]:
         middle = (start * min(ridge, last)) ** 0.5
         x, y = _x(middle), _y(roof.limit(middle, name), roof)
         highest = bandwidth == max(each for _, each in roof.bandwidths)
-        side, anchor = (-8, "end") if highest else (8, "start")
+        side, anchor = (-10, "end") if highest else (14, "start")
         told = f"{name} {bandwidth:,.0f} GB/s"
         parts.append(f'<text x="{x + side:.1f}" y="{y:.1f}" text-anchor="{anchor}">{told}</text>')
     y = _y(roof.peak, roof)

@@ -22,7 +22,8 @@ def tiling_facts(tiling: Tiling) -> dict[str, str]:
     }
     if tiling.split_k > 1 or tiling.k_waves > 1:
         facts["K"] = (
-            f"shared by {tiling.split_k} workgroups and {tiling.k_waves} groups of their waves"
+            f"shared by {tiling.split_k} workgroup{'s' * (tiling.split_k > 1)}, and by "
+            f"{tiling.k_waves} group{'s' * (tiling.k_waves > 1)} of waves in each"
         )
     if tiling.persistent:
         facts["grid"] = f"workgroups walk over tiles, {tiling.group} rows of them at a time"

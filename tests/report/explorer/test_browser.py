@@ -162,7 +162,7 @@ def test_the_pointer_on_a_lane_tells_its_elements(page: Page, address: str) -> N
     [
         ("16x16x16 f16", HALF, "16x16x16"),
         ("smfmac gfx950", "smfmac_f32_16x16x64_f16", "smfmac"),
-        ("scaled float4", "mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", "mfma_scale"),
+        ("scale float4", "mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", "mfma_scale"),
         ("vpdpbusd", "vnni_u8i8_4x16", "vnni"),
     ],
 )
@@ -175,6 +175,26 @@ def test_the_search_goes_by_shape_type_chip_and_call(
     assert some in names
     assert all(every in name for name in names)
     assert page.locator("#count").inner_text().startswith(f"{len(names)} ")
+
+
+def test_a_word_begins_one_of_an_entrys(page: Page) -> None:
+    """f16 is no bf16; a product is found by its name; Enter chooses the first."""
+    page.locator("#search").fill("16x16x16 f16 mi300x")
+    names = page.locator("#list b").all_inner_texts()
+    assert HALF in names
+    assert not any("bf16" in name for name in names)
+    page.keyboard.press("Enter")
+    assert page.locator("main h2").inner_text() == names[0]
+    page.locator("#search").fill("v_mfma_f32_16x16x16f16")
+    assert page.locator("#list b").all_inner_texts() == [HALF]
+
+
+def test_back_leads_to_the_entry_before(page: Page, address: str) -> None:
+    at(page, address, entry=HALF)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("v")
+    page.go_back()
+    assert page.locator("main h2").inner_text() == HALF
 
 
 def test_a_chip_leaves_what_it_has(page: Page) -> None:

@@ -38,7 +38,11 @@ class Structure(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.scripts += tag == "script"
-        self.fetched += [str(value) for name, value in attributes if name in ("src", "href")]
+        self.fetched += [
+            str(value)
+            for name, value in attributes
+            if name in ("src", "href") and not str(value).startswith("#")
+        ]
 
 
 def checked(path: Path) -> str:
