@@ -90,7 +90,8 @@ def show(
         no_instruction(described, spec)
     modifiers = Modifiers(cbsz, abid, blgp)
     given = {"cbsz": cbsz, "abid": abid, "blgp": blgp}
-    _check_options(described, operand=operand, arch=arch, view=view, **given)
+    colour = shading if shading != SHADINGS[0] else None
+    _check_options(described, operand=operand, arch=arch, view=view, color=colour, **given)
     if k_pack > 1 and view != "banks":
         raise click.UsageError("--k-pack needs --view banks: what is read from the LDS at once?")
     if view == "banks" and any(given.values()):
@@ -139,9 +140,9 @@ def _view(described: Described, view: str | None) -> str:
 def _check_options(described: Described, **given: object) -> None:
     """End with a usage error if an option is given that such an entry has not."""
     lacking: dict[type, tuple[str, ...]] = {
-        Read: ("operand", "arch", "cbsz", "abid", "blgp", "view"),
+        Read: ("operand", "arch", "cbsz", "abid", "blgp", "view", "color"),
         Fragment: ("operand", "arch", "cbsz", "abid", "blgp"),
-        Microkernel: ("arch", "cbsz", "abid", "blgp"),
+        Microkernel: ("arch", "cbsz", "abid", "blgp", "color"),
     }
     for option in lacking.get(type(described), ()):
         if given[option]:

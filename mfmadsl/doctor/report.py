@@ -13,13 +13,15 @@ from mfmadsl.report.columns import columns
 
 def doctor_text(findings: Sequence[Finding]) -> str:
     """A line for each finding, what to do below it, and the sum of all."""
-    rows = columns([(each.name, each.state, each.found) for each in findings]).splitlines()
+    # What is broken may say so in several lines.
+    cells = [(each.name, each.state, " ".join(each.found.split())) for each in findings]
+    rows = columns(cells).split("\n")
     indent = " " * (max(len(f.name) for f in findings) + max(len(f.state) for f in findings) + 4)
     lines = []
     for row, each in zip(rows, findings, strict=True):
         lines.append(row)
         if each.remedy:
-            lines.append(f"{indent}-> {each.remedy}")
+            lines.append(f"{indent}-> {' '.join(each.remedy.split())}")
     return "\n".join([*lines, "", _sum(findings)])
 
 

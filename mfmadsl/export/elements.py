@@ -10,7 +10,7 @@ from typing import Any
 
 from mfmadsl.export.error import ExportError
 from mfmadsl.export.expand import Element, Slot, layout_of_slots
-from mfmadsl.model import REGISTER_BITS, Intrinsic, Layout, Operand
+from mfmadsl.model import INDICES, REGISTER_BITS, Intrinsic, Layout, Operand
 
 _COLUMNS = ("operand", "block", "row", "column", "lane", "register", "bits")
 
@@ -47,9 +47,9 @@ def read_json(text: str) -> dict[str, Layout]:
             operand["operand"]: _layout(
                 (told["blocks"], operand["rows"], operand["columns"]),
                 told["wave"],
-                {(e["block"], e["row"], e["column"]): _slot(e) for e in operand["elements"]},
+                _slots(operand["elements"]),
             )
-            for operand in told["operands"]
+            for operand in _once(told["operands"])
         }
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         if isinstance(error, ExportError):
@@ -57,8 +57,29 @@ def read_json(text: str) -> dict[str, Layout]:
         raise ExportError("this is not the JSON of `mfmadsl export --as json`") from None
 
 
-def _slot(element: Mapping[str, Any]) -> Slot:
-    return int(element["lane"]), int(element["element"])
+def _once(operands: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Raises ExportError for an operand that no instruction has, or that is there twice."""
+    names = [operand["operand"] for operand in operands]
+    for name in names:
+        if name not in INDICES:
+            raise ExportError(f"no instruction has an operand {name!r}")
+        if names.count(name) > 1:
+            raise ExportError(f"operand {name} is there twice")
+    return operands
+
+
+def _slots(elements: Sequence[Mapping[str, Any]]) -> dict[Element, Slot]:
+    """Raises ExportError for an element that is there twice, or a number that is none."""
+    found: dict[Element, Slot] = {}
+    for each in elements:
+        numbers = [each[name] for name in ("block", "row", "column", "lane", "element")]
+        if any(type(number) is not int for number in numbers):
+            raise ExportError(f"{each}: each of an element's numbers is a whole one")
+        block, row, column, lane, element = numbers
+        if (block, row, column) in found:
+            raise ExportError(f"element [{row}, {column}] of block {block} is there twice")
+        found[block, row, column] = lane, element
+    return found
 
 
 def write_csv(intrinsic: Intrinsic, operands: Sequence[Operand], arch: str | None) -> str:

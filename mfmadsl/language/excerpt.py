@@ -23,10 +23,14 @@ def entry_texts(path: Path, search: Sequence[Path] = ()) -> dict[str, str]:
     written = {}
     for item in parse(source)[0]:
         start, end = next((a, b) for a, b in cuts if a <= item.name.span.start < b)
-        written[item.name.text] = source.text[start:end].strip() + "\n"
+        lines = source.text[start:end].strip().splitlines()
+        while lines[-1].lstrip().startswith("//") or not lines[-1].strip():
+            lines.pop()  # comments that stand between this and the next
+        written[item.name.text] = "\n".join(lines) + "\n"
     described: list[Intrinsic | Microkernel] = [*entries.intrinsics, *entries.microkernels]
     found = {}
     for entry in described:
-        known = (name for name in written if entry.name.startswith(name))
-        found[entry.name] = written[max(known, key=len)]
+        types = f"_{entry.a.type.short}_{entry.b.type.short}"  # of one that stands for several
+        name = entry.name if entry.name in written else entry.name.removesuffix(types)
+        found[entry.name] = written[name]
     return found

@@ -166,3 +166,8 @@ def test_a_wrong_call_is_one() -> None:
     with pytest.raises(SystemExit) as end:
         doctor(["--format", "yaml"])
     assert end.value.code == 2
+
+
+def test_what_is_broken_in_several_lines_is_told_in_one() -> None:
+    broken = Finding("apache-tvm", "wrong", True, "OSError: boom\nmore", "mend\nit")
+    assert "OSError: boom more" in doctor_text([broken]).splitlines()[0]

@@ -152,3 +152,20 @@ def test_a_chip_without_the_instruction_is_refused() -> None:
 def test_json_of_something_else_is_refused(text: str) -> None:
     with pytest.raises(ExportError):
         read_layouts(text, "json")
+
+
+@pytest.mark.parametrize("how", ["twice", "operand", "unknown", "half", "text", "truth"])
+def test_json_that_contradicts_itself_is_refused(how: str) -> None:
+    told = json.loads(export_layouts(find("mfma_f32_16x16x16_f16"), "json"))
+    first = told["operands"][0]
+    elements = first["elements"]
+    if how == "twice":
+        elements.insert(0, {**elements[0], "lane": 63})
+    elif how == "operand":
+        told["operands"].insert(0, {**first, "elements": elements[::-1]})
+    elif how == "unknown":
+        first["operand"] = "d"
+    else:
+        elements[0]["lane"] = {"half": 0.9, "text": "0", "truth": False}[how]
+    with pytest.raises(ExportError):
+        read_layouts(json.dumps(told), "json")

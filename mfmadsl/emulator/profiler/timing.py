@@ -317,6 +317,8 @@ class _Unit:
             each.waiting = False
             each.ready = each.blocked = now + SLOT
             each.reason = ""
+            place = each.trace.places[each.at]
+            self._events.append(Event(now, now, 0, "barrier", each.simd, each.number, place))
             self._advance(each)
         return now + SLOT, ""
 

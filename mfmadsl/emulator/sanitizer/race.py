@@ -62,6 +62,7 @@ class Races:
         self._atomic = np.zeros(pieces, np.bool_)
         self._read = np.zeros((self._per_group, pieces), np.int64)
         self._recent: deque[_Recent] = deque(maxlen=_REMEMBERED)
+        self._told: set[tuple[int, str]] = set()
         self._passed: dict[Counter, Tickets] = {}
         self._issued: dict[Counter, Tickets] = {}
         self.barrier(np.arange(waves.count))
@@ -141,6 +142,9 @@ class Races:
             late = (ticket > self._passed["lgkmcnt"][reader]) & (reader != me)
             if own is not None:
                 late |= (ticket > own[reader]) & (reader == me)
+            # An atomic access reads, too: of another one that is no race.
+            if access.atomic:
+                late &= ~self._atomic[pieces]
             late &= ~(self._atomic[pieces] & (self._writer[pieces] == reader))
             if late.any():
                 at = int(np.argmax(late))
@@ -161,7 +165,11 @@ class Races:
     ) -> None:
         wave, lane = (int(x) for x in np.argwhere(waves.lanes_of(mask))[at])
         address = int(pieces[at]) * self._piece % waves.lds.stride
-        earlier = self._earlier(other, ticket, counter)
+        instruction = self._recent[-1].instruction
+        # A loop may do it again and again: what it collides with is told with the first.
+        again = (instruction.line, verb) in self._told
+        self._told.add((instruction.line, verb))
+        earlier = None if again else self._earlier(other, ticket, counter)
         who = "it" if other == int(waves.index[wave]) else f"wave {other % self._per_group}"
         what = f"{verb} LDS at {address:#x}, which {who} {before}"
         if who == "it" or ticket <= self._issued[counter][other]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from mfmadsl.report.html import page
 if TYPE_CHECKING:
     from mfmadsl.emulator.error import Fault
 
+_COMMENT = re.compile(r";|//|/\*")
 _AROUND = 4  # lines before and after what is shown
 
 
@@ -62,7 +64,7 @@ def _text_of(fault: Fault, texts: Sequence[list[str]]) -> list[str]:
     wanted = fault.instruction.split()
     return next(
         (text for text in texts if text[fault.line - 1 : fault.line]
-         and text[fault.line - 1].partition(";")[0].split() == wanted),
+         and _COMMENT.split(text[fault.line - 1])[0].split() == wanted),
         [],
     )  # fmt: skip
 

@@ -44,8 +44,11 @@ def listing(profile: Profile, text: str) -> list[Line]:
     conflicts = {each.line: each.cycles - each.least_cycles for each in profile.lds}
     loop = profile.loop.lines if profile.loop else (0, -1)
     found = []
-    first, last = instructions[0].line - 1, instructions[-1].line
-    for number, line in enumerate(text.splitlines()[max(0, first - 1) : last], max(1, first)):
+    lines = text.splitlines()
+    label = f"{profile.program.name}:"
+    before = range(instructions[0].line - 1, 0, -1)
+    first = next((n for n in before if lines[n - 1].split()[:1] == [label]), instructions[0].line)
+    for number, line in enumerate(lines[first - 1 : instructions[-1].line], first):
         place = place_of.get(number)
         in_loop = loop[0] <= number <= loop[1]
         if place is None:

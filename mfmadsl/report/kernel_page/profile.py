@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mfmadsl.report.html import page
 from mfmadsl.report.kernel_page.listing import listing
-from mfmadsl.report.kernel_page.roofline import Point, point_of, roof_of, roofline_svg
+from mfmadsl.report.kernel_page.roofline import Point, Roof, point_of, roof_of, roofline_svg
 from mfmadsl.report.kernel_page.waves import COLOURS, waves_svg
 
 if TYPE_CHECKING:
@@ -56,19 +56,24 @@ _FIGURES: tuple[_Figure, ...] = (
 
 def profile_page(kernels: Sequence[Profiled]) -> str:
     """HTML that needs nothing else, about one kernel or two."""
-    roof = next(filter(None, (roof_of(each.profile.on_chip) for each in kernels)), None)
-    points: list[Point] = [
-        point_of(each.title or each.profile.symbol, each.profile.on_chip)
-        for each in kernels
-        if each.profile.on_chip.flops
-    ]
     return page(
         "profile.html.jinja",
         kernels=[_kernel(each, letter) for each, letter in zip(kernels, "AB", strict=False)],
         rows=[_row(figure, kernels) for figure in _FIGURES],
-        roofline=roofline_svg(roof, points) if roof is not None else "",
+        rooflines=_rooflines(kernels),
         colours=COLOURS,
     )
+
+
+def _rooflines(kernels: Sequence[Profiled]) -> list[str]:
+    """One for all kernels under the same roof; none for those without matrix instructions."""
+    found: dict[Roof, list[Point]] = {}
+    for letter, each in zip("AB", kernels, strict=False):
+        roof = roof_of(each.profile.on_chip)
+        if roof is not None:
+            name = f"{letter}: {each.title}" if len(kernels) > 1 else each.profile.symbol
+            found.setdefault(roof, []).append(point_of(name, each.profile.on_chip))
+    return [roofline_svg(roof, points) for roof, points in found.items()]
 
 
 def _row(figure: _Figure, kernels: Sequence[Profiled]) -> _Row:

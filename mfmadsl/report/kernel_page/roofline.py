@@ -33,7 +33,8 @@ class Roof:
 
 @dataclass(frozen=True)
 class Point:
-    """A kernel: operations a byte that goes between the chip and HBM, and TFLOP/s."""
+    """A kernel: operations a byte that goes between the chip and HBM, and TFLOP/s. Of several the
+    name begins with a letter and a colon."""
 
     name: str
     intensity: float
@@ -48,7 +49,7 @@ def roof_of(time: ChipTime) -> Roof | None:
     product = time.product
     # The clock that power allows changes shares and rates alike.
     return Roof(
-        time.tflops / share,
+        round(time.tflops / share, 3),
         (("HBM", product.memory_bandwidth), ("L2", product.l2_bandwidth)),
     )
 
@@ -61,14 +62,15 @@ def point_of(name: str, time: ChipTime) -> Point:
 def roofline_svg(roof: Roof, points: Sequence[Point]) -> str:
     """Both axes logarithmic; each kernel is a point with its name as a title."""
     parts = [*_axes(roof), *_lines(roof)]
-    letters = "AB" if len(points) > 1 else " "
-    for number, point in enumerate(points):
+    for point in points:
+        letter, colon, _ = point.name.partition(":")
+        letter = letter if colon else ""
         x, y = _x(point.intensity), _y(point.tflops, roof)
         label = f"{point.name}: {point.intensity:.3g} FLOP/byte, {point.tflops:.3g} TFLOP/s"
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="p{number % 2}">'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="p{letter}">'
             f"<title>{escape(label)}</title></circle>"
-            f'<text x="{x + 9:.1f}" y="{y + 4:.1f}">{letters[number]}</text>'
+            f'<text x="{x + 9:.1f}" y="{y + 4:.1f}">{letter}</text>'
         )
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
     return head + 'class="roofline">' + "".join(parts) + "</svg>"

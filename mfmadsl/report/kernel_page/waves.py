@@ -10,24 +10,24 @@ if TYPE_CHECKING:
 
 COLOURS = {
     "matrix": "#7c5cff", "valu": "#2f9e6e", "salu": "#8a94a6", "lds": "#e0882d", "vmem": "#d6455d",
-    "smem": "#c46fb5", "wait": "#c9ccd3", "end": "#555a66",
+    "smem": "#c46fb5", "wait": "#c9ccd3", "barrier": "#9aa0ad", "end": "#555a66",
 }  # fmt: skip
 """Of the instructions for each unit; a page and its legend share them."""
 
 _WIDTH, _ROW, _MARGIN = 1100, 15, 96
 _TURNS = 2  # of the main loop that are drawn
-_MOST = 2500  # events that a picture can show
+_MOST = 2500  # instructions that a picture can show
 _ISSUE = 4  # cycles that a wave needs to issue an instruction
 
 
 def waves_svg(profile: Profile) -> str:
-    """Two turns of the main loop in the middle of its run, or the kernel where it has no loop."""
+    """Two turns of the main loop in the middle of its run, or the kernel where it has no loop; of
+    either only the first part, where there are too many instructions to see."""
     start, end = _window(profile)
-    shown = [
-        event
-        for event in profile.timing.events
-        if start <= event.issued < end or (event.busy and start <= event.start < end)
-    ][:_MOST]
+    shown = [event for event in profile.timing.events if start <= event.issued < end]
+    if len(shown) > _MOST:  # it ends sooner: the axis says when
+        end = max(start + 1, sorted(event.issued for event in shown)[_MOST])
+        shown = [event for event in shown if event.issued < end]
     units = sorted({(event.simd, event.unit) for event in shown if event.busy})
     waves = sorted({event.wave for event in shown})
     rows = {unit: number for number, unit in enumerate(units)}
@@ -36,12 +36,11 @@ def waves_svg(profile: Profile) -> str:
     parts = [_name(_unit(*unit), row) for unit, row in rows.items()]
     parts += [_name(f"wave {wave}", row) for wave, row in lines.items()]
     for event in shown:
-        if event.busy:
+        if event.busy and event.start < end:
             row = rows[event.simd, event.unit]
             parts.append(_bar(profile, event, event.start, event.busy, row, start, end, scale))
-        if start <= event.issued < end:
-            row = lines[event.wave]
-            parts.append(_bar(profile, event, event.issued, _ISSUE, row, start, end, scale))
+        row = lines[event.wave]
+        parts.append(_bar(profile, event, event.issued, _ISSUE, row, start, end, scale))
     height = _ROW * (len(units) + len(waves)) + 18
     ends = [(_MARGIN, start, "start"), (_WIDTH, end, "end")]
     parts += [

@@ -174,3 +174,17 @@ def test_of_nested_loops_with_the_same_matrix_work_the_innermost_is_the_main_one
     )
     executed = [1, 5, *[45] * 4, *[5] * 3, 1]
     assert main_loop(parse_assembly(kernel(multiplying)), executed) == range(2, 6)
+
+
+def test_a_kernel_without_the_lds_waits_for_scalar_loads() -> None:
+    """`lgkmcnt` counts both: where nothing is read from the LDS, nobody waits for it."""
+    text = kernel(
+        """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v0, s[4:5]"""
+    )
+    found = profile(text, [np.zeros(64, np.uint32)], (1,), (64,))
+    assert found.timing.stalls["scalar loads"] > 0
+    assert "LDS" not in found.timing.stalls

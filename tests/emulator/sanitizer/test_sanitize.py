@@ -465,3 +465,29 @@ def test_what_nobody_wrote_is_known_to_later_workgroups_too() -> None:
     with pytest.raises(EmulationError, match="which nobody wrote") as found:
         sanitize(kernel(code), [memory], (600,), (64,), unwritten=[0])
     assert found.value.fault.workgroup == (599, 0, 0)
+
+
+def test_atomics_of_several_waves_are_no_race() -> None:
+    twice = "	ds_add_u32 v9, v0\n	s_waitcnt lgkmcnt(0)\n" * 2
+    text = kernel(f"	v_mov_b32_e32 v9, 0\n	ds_write_b32 v9, v9\n	s_waitcnt lgkmcnt(0)\n"
+                  f"	s_barrier\n{twice}", lds=1024)  # fmt: skip
+    found = sanitize(text, [np.zeros(256, np.uint32)], (1,), (256,), keep_going=True)
+    assert [fault.kind for fault in found.faults] == []
+    plain = text.replace("	s_barrier\n", "	s_barrier\n	ds_read_b32 v3, v9\n", 1)
+    found = sanitize(plain, [np.zeros(256, np.uint32)], (1,), (256,), keep_going=True)
+    assert {fault.kind for fault in found.faults} == {"race"}
+
+
+def test_only_the_first_of_many_names_what_it_collides_with() -> None:
+    """To look for it each time made a loop with a race slow."""
+    race = EXCHANGE.replace("	s_barrier\n", "")
+    loop = (
+        "	s_mov_b32 s6, 3\n.L9:\n	ds_read_b32 v3, v2\n	s_sub_u32 s6, s6, 1\n"
+        "	s_cmp_lg_u32 s6, 0\n	s_cbranch_scc1 .L9"
+    )
+    text = kernel(race.replace("	ds_read_b32 v3, v2", loop), lds=1024)
+    found = sanitize(text, [np.zeros(256, np.uint32)], (1,), (256,), keep_going=True)
+    races = [f for f in found.faults if f.kind == "race"]
+    assert len(races) == 1
+    assert races[0].earlier is not None
+    assert found.counts[found.faults.index(races[0])] > 1

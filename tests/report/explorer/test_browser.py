@@ -121,6 +121,8 @@ def test_every_layout_is_pythons(page: Page) -> None:
     [
         (HALF, "b", Modifiers(blgp=3)),
         (SMALL, "a", Modifiers(cbsz=2, abid=3)),
+        (SMALL, "a", Modifiers(cbsz=4, abid=15)),
+        ("smfmac_i32_16x16x64_i8", "index", Modifiers(abid=1)),
         ("smfmac_f32_16x16x32_f16", "index", Modifiers(abid=2)),
         ("mfma_f64_16x16x4_f64", "c", Modifiers()),
         ("mfma_scale_f32_32x32x64_f8f6f4_fp6_fp4", "a", Modifiers()),
@@ -134,6 +136,30 @@ def test_cells_say_what_the_pictures_say(
         at(page, address, entry=name, operand=operand, view=view, **vars(modifiers))
         grids = draw(described, modifiers)
         assert labels(page) == [[[c.label for c in row] for row in g.cells] for g in grids]
+
+
+@pytest.mark.parametrize("name", [HALF, "mfma_f32_32x32x8_f16"])
+def test_colours_by_register_are_those_of_the_pictures(page: Page, address: str, name: str) -> None:
+    at(page, address, entry=name, operand="c", colour="register")
+    hues = page.evaluate(
+        "[...document.querySelectorAll('.grid td')].map(c => c.style.getPropertyValue('--hue'))"
+    )
+    (grid,) = element_grids(library()[name].c, shading="register")
+    shades = [cell.shade or 0 for row in grid.cells for cell in row]
+    assert [float(hue) for hue in hues] == [
+        pytest.approx(306 * shade / grid.shades) for shade in shades
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("smfmac_f32_16x16x32_f16", 4), ("smfmac_i32_16x16x64_i8", 2)]
+)
+def test_a_sparse_one_offers_the_sets_that_its_index_has(
+    page: Page, address: str, name: str, count: int
+) -> None:
+    """CDNA3 ISA, section 7.1.5: indices of 16 bits are of two sets, of eight bits of four."""
+    at(page, address, entry=name)
+    assert page.locator("[data-modifier=abid] option").count() == count
 
 
 def test_the_pointer_on_an_element_tells_its_place_and_its_lane(page: Page, address: str) -> None:
@@ -279,7 +305,7 @@ def test_what_is_copied_is_what_the_command_prints(page: Page, address: str) -> 
 
 
 @pytest.mark.parametrize("form", ["csv", "triton", "iree", "ck", "cute"])
-@pytest.mark.parametrize("name", [HALF, "smfmac_f32_16x16x32_f16", "mfma_f64_16x16x4_f64"])
+@pytest.mark.parametrize("name", [HALF, SMALL, "smfmac_f32_16x16x32_f16"])
 def test_every_export_is_copied_or_refused_as_the_command_does(
     page: Page, address: str, name: str, form: str
 ) -> None:
@@ -329,7 +355,8 @@ def test_dark_and_light(page: Page) -> None:
     [
         "entry=nothing", "operand=z", "view=upside&colour=down", "cbsz=9&abid=-1&blgp=x",
         "beside=nowhere", "chip=gfx1", "held=%00%3Cscript%3E", "=&&&=&%", "toString=1&__proto__=2",
-        f"entry={HALF}&cbsz=3&abid=7", f"entry={SMALL}&cbsz=5", "search=%3Cimg%20onerror=1%3E",
+        f"entry={HALF}&cbsz=3&abid=7", f"entry={SMALL}&cbsz=5",
+        "blgp=8&cbsz=99", "search=%3Cimg%20onerror=1%3E",
     ],
 )  # fmt: skip
 def test_an_address_that_is_wrong_shows_something_right(
@@ -340,6 +367,12 @@ def test_an_address_that_is_wrong_shows_something_right(
     name = page.locator("main h2").first.inner_text()
     operand = page.locator(".controls button[aria-pressed=true]").first.inner_text()
     grids = element_grids(library()[name].operand(operand))
+    assert labels(page) == [[[c.label for c in row] for row in g.cells] for g in grids]
+
+
+def test_a_block_that_does_not_share_is_the_first(page: Page, address: str) -> None:
+    at(page, address, entry=SMALL, cbsz=1, abid=3)
+    grids = element_grids(library()[SMALL].a, Modifiers(cbsz=1))
     assert labels(page) == [[[c.label for c in row] for row in g.cells] for g in grids]
 
 

@@ -74,3 +74,25 @@ def test_a_wait_costs_what_it_waits_for(lines: list[Line]) -> None:
     place = next(i for i, line in enumerate(lines) if line.text.strip().startswith("ds_read"))
     assert lines[place + 1].waits > 64
     assert lines[place + 1].unit == "wait"
+
+
+def test_a_barrier_is_executed_by_each_of_two_waves() -> None:
+    text = LOOP.replace("	v_lshlrev_b32_e32 v3", "	s_barrier\n	v_lshlrev_b32_e32 v3")
+    text = text.replace("v_lshlrev_b32_e32 v1, 7", "v_lshlrev_b32_e32 v1, 6")
+    found = profile(text, [np.zeros(128, np.uint32)], (1,), (128,))
+    lines = listing(found, text)
+    assert [line.times for line in lines if line.text.strip() == "s_barrier"] == [1]
+    assert {line.times for line in lines if line.place is not None and line.in_loop} == {6}
+    assert sum(line.times for line in lines) == found.whole.total
+    spans = 0
+    for wave in (0, 1):
+        issued = [event.issued for event in found.timing.events if event.wave == wave]
+        spans += max(issued) - min(issued)
+    assert sum(line.cycles for line in lines) == pytest.approx(spans / 2)
+
+
+def test_it_begins_at_the_label_whatever_stands_behind_it() -> None:
+    name = next(line for line in LOOP.splitlines() if line.startswith("kernel:"))
+    text = LOOP.replace(name, f"{name} ; @kernel\n; a comment\n	.loc 1 2 3", 1)
+    found = profile(text, [np.zeros(64, np.uint32)], (1,), (64,))
+    assert listing(found, text)[0].text.startswith("kernel:")

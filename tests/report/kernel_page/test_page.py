@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -152,3 +153,44 @@ def test_what_cannot_be_reported_is_refused(
 ) -> None:
     done = run("profile", race, *LAUNCH, *arguments)
     assert (done.exit_code, message in done.stderr) == (code, True), done.stderr
+
+
+def test_the_figures_of_two_are_their_own_and_their_ratio(tmp_path: Path) -> None:
+    """B / A; from L2 is not from HBM; the LDS is that of all workgroups of a compute unit."""
+    for name, k in (("short", 32), ("long", 64)):
+        run(
+            "gemm", "--arch", "gfx942", "-m", "256", "-n", "256", "-k", k, "--trans-b", "--tiling",
+            "block=64x64", "--emit", "asm", "--emit", "json", "-o", tmp_path / name,
+        )  # fmt: skip
+    for first, second in (("short", "long"), ("long", "short")):
+        run("profile", tmp_path / f"{first}.json", "--against", tmp_path / f"{second}.json",
+            "--report", tmp_path / "p.html")  # fmt: skip
+        text = checked(tmp_path / "p.html")
+        rows = dict(re.findall(r"<th>([^<]+)<td class=\"number\">(.*?)\n", text))
+        for name, row in rows.items():
+            a, b, *ratio = re.findall(r"[\d.,]+", row)
+            if ratio and float(a.replace(",", "")) >= 10:
+                found = float(b.replace(",", "")) / float(a.replace(",", ""))
+                assert float(ratio[0]) == pytest.approx(found, abs=0.01), name
+        assert rows["from L2, MB"] != rows["from HBM, MB"]
+    told = json.loads(run("profile", tmp_path / "long.json", "--format", "json").stdout)
+    used = told["lds_bytes"] * told["occupancy"]["workgroups"]
+    assert f"{used:,} of 65,536 bytes a compute unit" in text
+
+
+def test_kernels_of_two_chips_have_two_roofs(tmp_path: Path) -> None:
+    for arch in ("gfx942", "gfx90a"):
+        run("gemm", "--arch", arch, "-m", "32", "-n", "32", "-k", "32", "--emit", "asm", "--emit",
+            "json", "-o", tmp_path / arch)  # fmt: skip
+    run("profile", tmp_path / "gfx942.json", "--against", tmp_path / "gfx90a.json", "--report",
+        tmp_path / "p.html")  # fmt: skip
+    text = checked(tmp_path / "p.html")
+    assert text.count('class="roofline"') == 2
+    assert "matrix cores 1,307 TFLOP/s" in text
+    assert "matrix cores 191 TFLOP/s" in text
+
+
+def test_a_comment_of_slashes_hides_no_line(race: Path, tmp_path: Path) -> None:
+    race.write_text(RACE.replace("ds_read_b32 v3, v2", "ds_read_b32 v3, v2 // here"))
+    run("sanitize", race, *LAUNCH, "--report", tmp_path / "f.html")
+    assert 'class="fault"' in checked(tmp_path / "f.html")
