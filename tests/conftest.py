@@ -19,6 +19,9 @@ settings.load_profile("project")
 # The width of the terminal that tests run in says nothing about what is printed.
 os.environ.pop("COLUMNS", None)
 
+# TVM binds the thread that first calls a parallel kernel to one core, and so all tests behind it.
+os.environ.setdefault("TVM_BIND_THREADS", "0")
+
 # Set before workers start, so that all of them draw the same cases.
 os.environ.setdefault("MFMADSL_SEED", str(random.SystemRandom().randrange(10**6)))
 

@@ -71,6 +71,20 @@ def steps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[s
     return [f"{before}{comma}{name}" for name in _beginning(last, STEP_NAMES)]
 
 
+def tiling_fields(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The fields of a tiling, each of which wants a value."""
+    from mfmadsl.cli.gemm_options import TILING_FIELDS
+
+    return _beginning(incomplete, [f"{name}=" for name in TILING_FIELDS])
+
+
+def compared(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """What `diff` compares with: projects, and other entries."""
+    from mfmadsl.export import PEERS
+
+    return _beginning(incomplete, [*PEERS, *_instructions(incomplete)])
+
+
 def _instructions(incomplete: str) -> list[str]:
     """Names of the library; the other names of an instruction only where one has begun."""
     from mfmadsl.language import library

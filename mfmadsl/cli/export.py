@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mfmadsl.argument import check_path
-from mfmadsl.cli.completion import entry_names
+from mfmadsl.cli.completion import compared, entry_names
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import ARCH, OUTPUT, SEARCH, find, format_option, load_all, no_instruction
 from mfmadsl.cli.write import write_text
@@ -85,6 +85,7 @@ def export(
     "--with",
     "other",
     required=True,
+    shell_complete=compared,
     metavar="|".join([*PEERS, "NAME", "FILE"]),
     help="A project, another entry, a .mfma file's entry, or what `export --as json` wrote.",
 )

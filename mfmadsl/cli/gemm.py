@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mfmadsl.cli.completion import instruction_names, steps
+from mfmadsl.cli.completion import instruction_names, steps, tiling_fields
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
 from mfmadsl.cli.progress import shown
@@ -57,6 +57,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     "--tiling",
     "tilings",
     multiple=True,
+    shell_complete=tiling_fields,
     metavar="FIELD=VALUE",
     help="Change how the work is cut, such as block=128x64 or split_k=4; may be repeated.",
 )

@@ -23,6 +23,7 @@ from mfmadsl.language import (
     reads,
 )
 from mfmadsl.language import find as find_intrinsic
+from mfmadsl.language.document import SUFFIX
 from mfmadsl.model import (
     ARCHITECTURES,
     CPUS,
@@ -177,6 +178,8 @@ def find_described(
     """Whatever is called so in a file, or in the library."""
     if spec is not None:
         return _of_file(name, spec, arch, search)
+    if name.endswith(SUFFIX):
+        fail(f"{clipped(name)} is a file: name an entry of it, and give the file by --spec")
     others: dict[str, Described] = {**reads(), **microkernels()}
     if name in others:
         return others[name]

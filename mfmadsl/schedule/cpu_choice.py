@@ -42,8 +42,6 @@ def chosen(
     threads = tvm.runtime.num_threads() if threads is None else check_integer("threads", threads)
     if threads < 1:
         raise ArgumentError(f"threads: {threads}, but there is one or more")
-    if tiling is not None:
-        check_cpu_tiling(tiling)
     found = _asked(asked, tiling)
     offered = _fitting(product, cpu) if found is None else [found]
     if found is not None:
@@ -62,6 +60,8 @@ def chosen(
 
 def _asked(microkernel: Microkernel | str | None, tiling: CpuTiling | None) -> Microkernel | None:
     """The micro-kernel that is asked for, be it by the tiling."""
+    if tiling is not None:
+        check_cpu_tiling(tiling)
     name = tiling.microkernel if microkernel is None and tiling is not None else microkernel
     return find_microkernel(name) if isinstance(name, str) else name
 

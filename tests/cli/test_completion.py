@@ -55,6 +55,12 @@ def test_names_of_the_library_are_completed() -> None:
     assert names("gemm", "--intrinsic", "") == sorted(library())
 
 
+def test_what_diff_compares_with_and_fields_of_a_tiling_are_completed() -> None:
+    assert names("diff", "mfma_f32_16x16x16_f16", "--with", "tri") == ["triton"]
+    assert names("diff", "x", "--with", "mfma_f32_16x16x16_f") == ["mfma_f32_16x16x16_f16"]
+    assert names("gemm", "--tiling", "k_") == ["k_pack=", "k_step=", "k_waves="]
+
+
 def test_names_in_assembly_are_completed_where_one_begins() -> None:
     assert names("show", "v_mfma_f32_16x16x16") == [
         "v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x16_f16", "v_mfma_f32_16x16x16bf16_1k",

@@ -150,6 +150,11 @@ def test_what_cannot_be_shown_is_refused(arguments: list[str], code: int, messag
     assert "Traceback" not in done.stderr
 
 
+def test_a_file_in_the_place_of_a_name_is_told() -> None:
+    done = run("show", "first.mfma")
+    assert (done.exit_code, "give the file by --spec" in done.stderr) == (1, True)
+
+
 def test_a_layout_without_a_formula_is_shown(tmp_path: Path) -> None:
     path = spec(
         tmp_path,
