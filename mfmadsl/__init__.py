@@ -110,10 +110,15 @@ _HOME = {
     "target": "relax",
 }
 
+_PACKAGES = ("emulator", "export", "language", "model", "schedule")
+"""Packages that need no import of their own: `mfmadsl.language.reads()` is enough."""
+
 __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"mfmadsl.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if not _HOME[name]:  # a package of its own

@@ -5,6 +5,8 @@ callers need, and count for what a package may know at all."""
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -121,3 +123,13 @@ def test_the_emulator_is_a_witness_of_its_own() -> None:
                 assert other.split(".")[0] not in ("tvm", "tvm_ffi"), f"{module} imports {other}"
                 known = other.split(".")[:2]
                 assert known not in [["mfmadsl", x] for x in UNKNOWN_TO_THE_EMULATOR], module
+
+
+def test_packages_are_there_without_an_import_of_their_own() -> None:
+    told = (
+        "import sys, mfmadsl\n"
+        "assert mfmadsl.language.reads() and mfmadsl.model.cpu('sapphirerapids').name\n"
+        "assert 'tvm' not in sys.modules\n"
+        "assert mfmadsl.export.FORMATS and mfmadsl.schedule.Tiling and mfmadsl.emulator.emulate\n"
+    )
+    subprocess.run([sys.executable, "-c", told], check=True)
