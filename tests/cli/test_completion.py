@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +16,6 @@ from mfmadsl.language import library, microkernels, reads
 from mfmadsl.model import ARCHITECTURES, CPUS, PRODUCTS
 from tests.cli.command import run, spec
 from tests.language.entries import HALF
-
-BASH = shutil.which("bash")
 
 
 def offered(*words: str, shell: str = "bash") -> list[str]:
@@ -127,12 +124,11 @@ def in_bash(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mfmadsl "$@"\n')
     program.chmod(0o755)
     return subprocess.run(
-        [str(BASH), "--norc", "-c", line], env={**os.environ, "PATH": f"{folder}:/usr/bin:/bin"},
+        ["bash", "--norc", "-c", line], env={**os.environ, "PATH": f"{folder}:/usr/bin:/bin"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
-@pytest.mark.skipif(BASH is None, reason="there is no bash")
 def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     line = """
 eval "$(mfmadsl completion bash)"

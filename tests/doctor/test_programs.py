@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from mfmadsl.doctor.finding import Finding
 from mfmadsl.doctor.machine import cache
 from mfmadsl.doctor.programs import programs
 from mfmadsl.environment.linker import find_linker
+
+_NOBODY = 65534  # of Linux
 
 
 @pytest.fixture(autouse=True)
@@ -130,10 +133,15 @@ def test_a_cache_that_cannot_be_written_costs_time_only(monkeypatch: pytest.Monk
     assert "MFMADSL_CACHE" in told.remedy
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes wherever it likes")
-def test_a_cache_that_may_only_be_read_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tmp_path.chmod(0o500)
-    monkeypatch.setenv("MFMADSL_CACHE", str(tmp_path))
-    assert (cache().state, cache().found) == ("wrong", f"{tmp_path}: Permission denied")
+def test_a_cache_that_may_only_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root writes wherever it likes: it becomes nobody to ask."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:  # where nobody may look, unlike tmp_path
+        Path(folder).chmod(0o555)
+        monkeypatch.setenv("MFMADSL_CACHE", folder)
+        try:
+            os.seteuid(user or _NOBODY)
+            told = cache()
+        finally:
+            os.seteuid(user)
+    assert (told.state, told.found) == ("wrong", f"{folder}: Permission denied")

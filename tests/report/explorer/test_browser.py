@@ -22,6 +22,7 @@ from tests.cli.command import run, spec
 
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+# A package of the system, which only root can install: `make test` does so, or says that it cannot.
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt install chromium"),
     pytest.mark.xdist_group("browser"),
