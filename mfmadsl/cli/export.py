@@ -11,7 +11,17 @@ import click
 from mfmadsl.argument import check_path
 from mfmadsl.cli.completion import compared, entry_names
 from mfmadsl.cli.failure import fail
-from mfmadsl.cli.specs import ARCH, OUTPUT, SEARCH, find, format_option, load_all, no_instruction
+from mfmadsl.cli.specs import (
+    ARCH,
+    OPERAND,
+    OUTPUT,
+    SEARCH,
+    SPEC,
+    find,
+    format_option,
+    load_all,
+    no_instruction,
+)
 from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError
 from mfmadsl.export import (
@@ -31,12 +41,9 @@ from mfmadsl.report.formats import DIFFERENCE
 _LARGEST_FILE = 1 << 24
 """Bytes of the largest JSON that is read: several times the library's longest."""
 
-_SPEC = click.option(
-    "--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file."
-)
 _OPERAND = click.option(
     "--operand",
-    type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
+    type=OPERAND,
     help="Of this one only.",
 )
 
@@ -50,7 +57,7 @@ _OPERAND = click.option(
     required=True,
     help="In whose words: a project's, or every element as JSON or CSV.",
 )
-@_SPEC
+@SPEC
 @SEARCH
 @_OPERAND
 @click.option("--arch", type=ARCH, help="Which chip, where chips differ in what NAME means.")
@@ -89,7 +96,7 @@ def export(
     metavar="|".join([*PEERS, "NAME", "FILE"]),
     help="A project, another entry, a .mfma file's entry, or what `export --as json` wrote.",
 )
-@_SPEC
+@SPEC
 @SEARCH
 @_OPERAND
 @click.option("--arch", type=ARCH, help="Which chip, where chips differ in what NAME means.")

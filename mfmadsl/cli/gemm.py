@@ -13,7 +13,7 @@ from mfmadsl.cli.completion import instruction_names, steps, tiling_fields
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import OUTPUT, SEARCH, find
+from mfmadsl.cli.specs import OUTPUT, SEARCH, SPEC, find
 from mfmadsl.cli.write import write_report
 from mfmadsl.error import MfmadslError
 from mfmadsl.report import kernel_json, kernel_summary
@@ -51,7 +51,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     shell_complete=instruction_names,
     help="Made of this instruction, see `mfmadsl list`; the fastest that fits by default.",
 )
-@click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")
+@SPEC
 @SEARCH
 @click.option(
     "--tiling",

@@ -13,8 +13,10 @@ from mfmadsl.cli.completion import entry_names
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import (
     ARCH,
+    OPERAND,
     OUTPUT,
     SEARCH,
+    SPEC,
     Described,
     find_described,
     format_option,
@@ -40,11 +42,11 @@ _PICTURES = ("svg", "html")  # which show all operands, where nobody names one
 
 @click.command()
 @click.argument("name", shell_complete=entry_names)
-@click.option("--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file.")
+@SPEC
 @SEARCH
 @click.option(
     "--operand",
-    type=click.Choice(["a", "b", "c", "index", "scale_a", "scale_b"]),
+    type=OPERAND,
     help="Of an instruction or a micro-kernel; if not given all in a picture, else a.",
 )
 @format_option(LAYOUT)

@@ -27,6 +27,7 @@ from mfmadsl.language.document import SUFFIX
 from mfmadsl.model import (
     ARCHITECTURES,
     CPUS,
+    INDICES,
     PRODUCTS,
     Accelerator,
     Cpu,
@@ -51,6 +52,12 @@ SEARCH = click.option(
     metavar="DIR",
     help="Where `use` looks, after the folder of the file; may be repeated.",
 )
+
+
+SPEC = click.option(
+    "--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file."
+)
+OPERAND = click.Choice(list(INDICES))
 
 
 class _Chip(click.Choice[str]):
