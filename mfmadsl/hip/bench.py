@@ -53,7 +53,7 @@ def peak_flops(dtype: str, product: Product) -> float:
     multiplying all the time."""
     chip = architecture(product.arch)
     of_a_cycle = [
-        2 * each.m * each.n * each.k * each.blocks / dict(each.cycles)[chip.name]
+        each.operations / dict(each.cycles)[chip.name]
         for each in library().values()
         if chip.name in each.chips and not each.sparse and each.a.type.dtype == dtype
     ]

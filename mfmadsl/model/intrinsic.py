@@ -107,6 +107,11 @@ class Intrinsic:
         return tuple(chip for chip, _ in self.cycles)
 
     @property
+    def operations(self) -> int:
+        """Multiplications and additions of all blocks, those with zeros of a sparse A as well."""
+        return 2 * self.m * self.n * self.k * self.blocks
+
+    @property
     def wave_size(self) -> int:
         """Lanes of the wave that executes it: those of its chips, over which its operands lie."""
         return self.c.layout.lanes

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _UNITS = 1  # process of the units; the waves are the other
 _WAVES = 2
-_ISSUE = 4  # cycles that a wave needs to issue an instruction
+ISSUE = 4  # cycles that a wave needs to issue an instruction
 
 
 def timeline_json(profile: Profile) -> str:
@@ -19,17 +19,18 @@ def timeline_json(profile: Profile) -> str:
     units = sorted({(event.simd, event.unit) for event in events if event.busy})
     tracks = {unit: number for number, unit in enumerate(units)}
     rows = [_name(_UNITS, None, "units"), _name(_WAVES, None, "waves")]
-    rows += [_name(_UNITS, t, _unit(simd, unit)) for (simd, unit), t in tracks.items()]
+    rows += [_name(_UNITS, t, unit_name(simd, unit)) for (simd, unit), t in tracks.items()]
     rows += [_name(_WAVES, w, f"wave {w}") for w in sorted({event.wave for event in events})]
     for event in events:
         if event.busy:
             track = tracks[event.simd, event.unit]
             rows.append(_slice(profile, event, _UNITS, track, event.start, event.busy))
-        rows.append(_slice(profile, event, _WAVES, event.wave, event.issued, _ISSUE))
+        rows.append(_slice(profile, event, _WAVES, event.wave, event.issued, ISSUE))
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": rows}, separators=(",", ":"))
 
 
-def _unit(simd: int, unit: str) -> str:
+def unit_name(simd: int, unit: str) -> str:
+    """What a unit is called, of a SIMD or, if that is -1, of all of them."""
     return unit if simd < 0 else f"SIMD {simd} {unit}"
 
 

@@ -185,7 +185,7 @@ def _instructions(lines: list[str]) -> tuple[tuple[Instruction, ...], dict[str, 
     labels: dict[str, int] = {}
     in_metadata = False
     for number, line in enumerate(lines, start=1):
-        code = line.split(";")[0].split("//")[0].strip()
+        code = code_of(line)
         if code in (".amdgpu_metadata", ".end_amdgpu_metadata"):
             in_metadata = code == ".amdgpu_metadata"
         if in_metadata or not code:
@@ -226,3 +226,8 @@ def parse_instruction(code: str, number: int = 0) -> Instruction:
                 raise EmulationError(str(error), number, code) from None
         modifiers |= dict.fromkeys(words[1:], "1")
     return Instruction(name, tuple(operands), modifiers, number, code)
+
+
+def code_of(line: str) -> str:
+    """A line without its comment."""
+    return line.split(";", maxsplit=1)[0].split("//", maxsplit=1)[0].strip()

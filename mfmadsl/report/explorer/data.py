@@ -62,7 +62,7 @@ def explorer_data(
 def operations_per_cycle(intrinsic: Intrinsic) -> dict[str, float]:
     """Multiplications and additions that a compute unit of each chip does in a cycle, all of its
     matrix cores busy; those with the zeros of a sparse A count, too."""
-    work = 2 * intrinsic.m * intrinsic.n * intrinsic.k * intrinsic.blocks
+    work = intrinsic.operations
     return {chip: work / cycles * ARCHITECTURES[chip].simds for chip, cycles in intrinsic.cycles}
 
 

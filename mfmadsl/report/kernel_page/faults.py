@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mfmadsl.emulator.text.assembly import code_of
 from mfmadsl.report.html import page
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.error import Fault
 
-_COMMENT = re.compile(r";|//|/\*")
 _AROUND = 4  # lines before and after what is shown
 
 
@@ -64,7 +63,7 @@ def _text_of(fault: Fault, texts: Sequence[list[str]]) -> list[str]:
     wanted = fault.instruction.split()
     return next(
         (text for text in texts if text[fault.line - 1 : fault.line]
-         and _COMMENT.split(text[fault.line - 1])[0].split() == wanted),
+         and code_of(text[fault.line - 1]).split() == wanted),
         [],
     )  # fmt: skip
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from mfmadsl.report.timeline import ISSUE, unit_name
+
 if TYPE_CHECKING:
     from mfmadsl.emulator.profiler import Event, Profile
 
@@ -17,7 +19,6 @@ COLOURS = {
 _WIDTH, _ROW, _MARGIN = 1100, 15, 96
 _TURNS = 2  # of the main loop that are drawn
 _MOST = 2500  # instructions that a picture can show
-_ISSUE = 4  # cycles that a wave needs to issue an instruction
 
 
 def waves_svg(profile: Profile) -> str:
@@ -33,14 +34,14 @@ def waves_svg(profile: Profile) -> str:
     rows = {unit: number for number, unit in enumerate(units)}
     lines = {wave: len(units) + number for number, wave in enumerate(waves)}
     scale = (_WIDTH - _MARGIN) / max(1, end - start)
-    parts = [_name(_unit(*unit), row) for unit, row in rows.items()]
+    parts = [_name(unit_name(*unit), row) for unit, row in rows.items()]
     parts += [_name(f"wave {wave}", row) for wave, row in lines.items()]
     for event in shown:
         if event.busy and event.start < end:
             row = rows[event.simd, event.unit]
             parts.append(_bar(profile, event, event.start, event.busy, row, start, end, scale))
         row = lines[event.wave]
-        parts.append(_bar(profile, event, event.issued, _ISSUE, row, start, end, scale))
+        parts.append(_bar(profile, event, event.issued, ISSUE, row, start, end, scale))
     height = _ROW * (len(units) + len(waves)) + 18
     ends = [(_MARGIN, start, "start"), (_WIDTH, end, "end")]
     parts += [
@@ -86,7 +87,3 @@ def _bar(
 
 def _name(text: str, row: int) -> str:
     return f'<text x="0" y="{row * _ROW + 11}">{escape(text)}</text>'
-
-
-def _unit(simd: int, unit: str) -> str:
-    return unit if simd < 0 else f"SIMD {simd} {unit}"
