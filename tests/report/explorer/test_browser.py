@@ -253,8 +253,20 @@ def test_keys_choose_everything(page: Page, address: str) -> None:
     assert chosen == ["c", "lanes", "by register"]
     page.keyboard.press("?")
     assert page.locator("#keys").is_visible()
+    assert page.evaluate("document.activeElement.textContent") == "Close"
     page.keyboard.press("Escape")
     assert not page.locator("#keys").is_visible()
+
+
+def test_who_types_before_the_page_is_whole_keeps_the_search(page: Page) -> None:
+    """Nothing else asks for the focus while the page loads: Chromium would complain."""
+    page.add_init_script("""
+        const early = new MutationObserver(() => document.getElementById("search")?.focus());
+        early.observe(document, { childList: true, subtree: true });
+    """)
+    page.reload()
+    page.keyboard.type("smfmac")
+    assert page.locator("#search").input_value() == "smfmac"
 
 
 def test_a_table_is_walked_by_keys(page: Page, address: str) -> None:
