@@ -18,14 +18,14 @@ _LATENCY = 8
 _TILE = 40
 """Cycles that a tile costs besides its sums and its stores: loops, and the first loads."""
 
-_COPY = 3
-"""Cycles that bring one vector into a panel, while all panels of a chunk fit the second cache."""
-
-_COPY_OUT = 9
-"""Cycles where they do not."""
+_OUT = 3
+"""How many times longer a vector takes into a panel, where panels do not fit the second cache."""
 
 _TURN = 6
 """Cycles that bring one vector of an A that lies by columns, or is computed, into rows."""
+
+_NEAR = 0.3
+"""What a vector takes from the second cache, as a part of what it takes from the third one."""
 
 _LOAD, _LOAD_IN = 0.5, 2.0
 """Cycles that a vector of A takes beside the sums, from the second cache, and from further away."""
@@ -36,11 +36,8 @@ _CHUNKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _START = 20_000
 """Cycles of one thread below which no others are woken: that takes microseconds."""
 
-_WAYS = 8
-"""Cache lines of A that may share a set of the first cache before its lines displace each other."""
-
 _PAGE = 4096
-"""Bytes after which the sets of a first cache come again."""
+"""Bytes after which the sets of a first cache come again: it has a way for each of its pages."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def _offered(
     rows, columns = -(-shape.m // microkernel.m), -(-shape.n // microkernel.n)
     panel = shape.k * microkernel.n * microkernel.b.type.bits // 8
     most = max(1, 2 * caches.second // panel)
-    packs = _displaces(shape, microkernel)
+    packs = _displaces(shape, microkernel, caches)
     shares = {-(-columns // parts) for parts in (1, 2, 3, threads, 2 * threads)}
     widths = sorted(width for width in shares.union(_CHUNKS) if width <= min(columns, most))
     heights = sorted({-(-rows // parts) for parts in (1, 2, threads, 2 * threads)})
@@ -119,28 +116,35 @@ def _offered(
             yield cycles, tiling
 
 
-def _displaces(shape: CpuShape, microkernel: Microkernel) -> bool:
+def _displaces(shape: CpuShape, microkernel: Microkernel, caches: Caches) -> bool:
     """Whether the rows of a tile of A displace each other in the first cache, read as they lie."""
     if shape.row_bytes is None:
         return False
-    return microkernel.m * gcd(shape.row_bytes, _PAGE) > _WAYS * _PAGE
+    return microkernel.m * gcd(shape.row_bytes, _PAGE) > caches.first
 
 
 def _cycles(
     shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling, caches: Caches, threads: int
 ) -> float:
-    """An estimate, of one thread, that ranks tilings."""
+    """An estimate, of one thread, that ranks tilings; a cycle is that of a multiply-add unit."""
     steps, vectors = len(microkernel.steps), microkernel.c.registers
     loads = microkernel.a.registers + microkernel.b.registers
     depth = -(-shape.k // microkernel.k)
-    tile = depth * max(steps, loads, _LATENCY) + 2 * vectors + _TILE
     panels = shape.k * microkernel.n * tiling.columns * microkernel.b.type.bits // 8
-    copy = _COPY if panels <= caches.second // 2 else _COPY_OUT
-    copied_b = copy * depth * microkernel.b.registers * tiling.columns
+    fit = panels <= caches.second // 2
+    far = _far(microkernel, caches)
+    read = far * microkernel.b.registers * (_NEAR if fit else 1)
+    tile = depth * max(steps, loads, _LATENCY, read) + 2 * vectors + _TILE
+    copied_b = far * (1 if fit else _OUT) * depth * microkernel.b.registers * tiling.columns
     copied_a = _copied_a(shape, microkernel, tiling, caches) * tiling.rows
     chunk = tiling.rows * tiling.columns * tile + copied_a + copied_b
     turns = -(-shape.chunks(microkernel, tiling) // threads)
     return turns * chunk + (_START if threads > 1 else 0)
+
+
+def _far(microkernel: Microkernel, caches: Caches) -> float:
+    """Cycles that a vector takes from the third cache."""
+    return microkernel.bits / 8 / caches.third_rate
 
 
 def _copied_a(
@@ -152,6 +156,6 @@ def _copied_a(
     if shape.row_bytes is None:
         return _TURN * vectors
     if tiling.pack_a:
-        return _COPY * vectors
+        return _far(microkernel, caches) * vectors
     chunk = shape.k * microkernel.m * tiling.rows * bits // 8
     return (_LOAD if chunk <= caches.second // 2 else _LOAD_IN) * vectors

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mfmadsl.model import Cpu
 from mfmadsl.schedule import host_cache as module
 from mfmadsl.schedule.host_cache import Caches, host_caches
 
@@ -23,6 +24,7 @@ def told(folder: Path, *caches: tuple[str, str, str]) -> Caches:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(module, "_FOLDER", tmp_path / "cache")
+    monkeypatch.setattr(module, "host_cpu", lambda: Cpu("znver4", ()))
     return tmp_path / "cache"
 
 
@@ -36,6 +38,14 @@ def test_those_of_data_are_taken(folder: Path) -> None:
 
 def test_where_nothing_is_told_it_is_a_usual_server(folder: Path) -> None:
     assert told(folder) == Caches(32 << 10, 1 << 20)
+
+
+@pytest.mark.parametrize(("name", "rate"), [("emeraldrapids", 4), ("znver4", 21), ("other", 21)])
+def test_the_third_is_slow_over_a_mesh(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, rate: int
+) -> None:
+    monkeypatch.setattr(module, "host_cpu", lambda: Cpu(name, ()))
+    assert told(folder) == Caches(32 << 10, 1 << 20, rate)
 
 
 @pytest.mark.parametrize(
