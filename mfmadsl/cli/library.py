@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
 
+from mfmadsl.argument import clipped
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.specs import (
     MACHINE,
@@ -123,7 +126,8 @@ def compile_command(
 
     texts: dict[str, str] = {}
     names: set[str] = set()
-    for described in load_all(specs, search):
+    entries = load_all(specs, search)
+    for described in entries:
         if isinstance(described, Read | Fragment):
             continue  # it is no TensorIntrin: kernels call a read themselves, and hold a fragment
         if described.name in names:
@@ -140,20 +144,41 @@ def compile_command(
     for path in paths:
         click.echo(bytes(path))  # as it is, even if it is no text
     if not texts:
-        click.echo("no module is made: reads and fragments are described only", err=True)
+        kinds = "reads and fragments are described only" if entries else "nothing is described"
+        click.echo(f"no module is made: {kinds}", err=True)
 
 
 @click.command("list")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @click.option(
     "--arch", type=MACHINE, help="Only what this chip or CPU has; `native` is this machine's CPU."
 )
 @format_option(LIBRARY)
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
-def list_command(arch: str | None, form: str) -> None:
-    """List the library."""
+def list_command(patterns: tuple[str, ...], arch: str | None, form: str) -> None:
+    """List the library, or what of it has a PATTERN in its name.
+
+    `*`, `?` and `[...]` stand for text, as in a shell: `mfmadsl list '32x32*bf16' smfmac`.
+    """
     cpu = cpu_of(arch) if arch else None
+    named = _named(patterns, [*library_intrinsics(), *microkernels()])
     intrinsics = [i for i in library_intrinsics().values() if arch is None or arch in i.chips]
     kernels = [
         m for m in microkernels().values() if arch is None or (cpu and not cpu.missing(m.features))
     ]
-    click.echo(LIBRARY[form](intrinsics, kernels))
+    click.echo(
+        LIBRARY[form](
+            [i for i in intrinsics if i.name in named], [m for m in kernels if m.name in named]
+        )
+    )
+
+
+def _named(patterns: tuple[str, ...], names: Iterable[str]) -> set[str]:
+    """The names that have one of the patterns in them: all, if there is no pattern."""
+    found: set[str] = set()
+    for pattern in patterns or ("",):
+        matching = {name for name in names if fnmatchcase(name, f"*{pattern}*")}
+        if not matching:
+            fail(f"no name in the library has `{clipped(pattern)}` in it")
+        found |= matching
+    return found

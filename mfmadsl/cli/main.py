@@ -36,6 +36,9 @@ _COMMANDS = {
 }
 """Each command, and where it is, below `mfmadsl.cli`."""
 
+_WHOLE = 1000
+"""Characters that no sentence has."""
+
 
 class _Lazy(Commands):
     """Commands that are imported when they are called: one is no slower for the others, and
@@ -43,6 +46,12 @@ class _Lazy(Commands):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*_COMMANDS, *super().list_commands(ctx)})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Whole sentences, which click would cut."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(n, c.get_short_help_str(_WHOLE)) for n, c in commands if c])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:

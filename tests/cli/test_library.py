@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -100,6 +101,35 @@ def test_list_shows_the_library_or_what_a_chip_has() -> None:
     assert kinds == ["intrinsic"] * len(library()) + ["microkernel"] * len(microkernels())
     assert json.loads(run("list", "--json").output) == entries
     assert run("list", "--format", "table").output == everything
+
+
+def listed(*arguments: str) -> list[str]:
+    return [entry["name"] for entry in json.loads(run("list", "--json", *arguments).output)]
+
+
+def test_list_shows_what_has_one_of_the_patterns_in_its_name() -> None:
+    names = [*library(), *microkernels()]
+    assert listed("smfmac", "vnni") == [n for n in names if "smfmac" in n or "vnni" in n]
+    assert listed("32x32*_bf16") == [n for n in names if re.search("32x32.*_bf16", n)]
+    assert listed("--arch", "gfx90a", "f32_32x32x8_??16") == ["mfma_f32_32x32x8_bf16"]
+    assert listed("") == names
+
+
+def test_a_pattern_that_no_name_has_is_told() -> None:
+    result = run("list", "mfma", "32X32")
+    said = "error: no name in the library has `32X32` in it\n"
+    assert (result.exit_code, result.output) == (1, said)
+
+
+def test_a_file_that_describes_nothing_makes_no_module(tmp_path: Path) -> None:
+    result = run("compile", spec(tmp_path, "// nothing\n"), "-o", tmp_path / "out")
+    said = "no module is made: nothing is described\n"
+    assert (result.exit_code, result.output) == (0, said)
+
+
+def test_help_has_whole_sentences() -> None:
+    told = " ".join(run("--help").output.split())
+    assert "with another project's, or with another entry's. doctor" in told
 
 
 def test_show_prints_a_table_or_json() -> None:
