@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +18,7 @@ from mfmadsl.backend.kernel import Argument
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 
 _Array = npt.NDArray[Any]
+_THREAD = threading.local()
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,17 @@ class CpuKernel:
         """
         if self.run is None:
             raise ArgumentError(f"{self.symbol}: is code for {self.cpu}, which this CPU cannot run")
+        run = self.run
+        if self._shared and not hasattr(_THREAD, "has_workers"):
+            run = _keeping_cores(run)
         # The code checks all the rest, and fast; saying what is wrong takes longer.
         if self._lie_well(arrays):
             try:
-                self.run(*arrays)
+                run(*arrays)
                 return
             except (TypeError, ValueError, BufferError):
                 pass
-        self.run(*map(_handed_on, self._checked(arrays)))
+        run(*map(_handed_on, self._checked(arrays)))
 
     def _lie_well(self, arrays: Sequence[object]) -> bool:
         """Whether these are arrays of NumPy that begin with an element, and no output shares memory
@@ -62,6 +68,11 @@ class CpuKernel:
         if len(arrays) != len(self.arguments):
             return False
         return all(not np.may_share_memory(arrays[i], arrays[j]) for i, j in self._pairs)
+
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether TVM's workers share the work."""
+        return "TVMBackendParallelLaunch" in self.llvm_ir
 
     @cached_property
     def _pairs(self) -> tuple[tuple[int, int], ...]:
@@ -87,6 +98,27 @@ class CpuKernel:
                     f" {self.arguments[j].name}: give it an array of its own"
                 )
         return given
+
+
+def _keeping_cores(run: Callable[..., object]) -> Callable[..., object]:
+    """A function's first call in a thread, which leaves the thread the cores that it had.
+
+    TVM makes the workers of a thread then, and binds it to one core where it takes the cores for
+    unequal: whatever else the thread does, and starts, would share that one.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return run
+
+    def first(*arguments: object) -> None:
+        cores = os.sched_getaffinity(0)
+        try:
+            run(*arguments)
+        finally:
+            if os.sched_getaffinity(0) != cores:
+                os.sched_setaffinity(0, cores)
+        _THREAD.has_workers = True
+
+    return first
 
 
 def _checked(argument: Argument, value: object, written: bool) -> _Array:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -48,6 +52,37 @@ def test_it_says_what_it_takes_and_what_it_writes() -> None:
     assert f"@{kernel.symbol}" in kernel.llvm_ir.replace("__tvm_ffi_", "")
     assert kernel.symbol in kernel.assembly
     assert "assembly" not in repr(kernel)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="a thread has no choice of cores here",
+)
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_a_thread_keeps_its_cores_when_tvm_makes_its_workers(spoiled: bool) -> None:
+    cores = os.sched_getaffinity(0)
+    bound = []
+
+    def run(*arrays: object) -> None:
+        if os.sched_getaffinity(0) == cores:  # as TVM does once in a thread
+            os.sched_setaffinity(0, {min(cores)})
+            bound.append(arrays)
+        if spoiled:
+            raise RuntimeError("spoiled")
+
+    workload = mfmadsl.matmul(M, N, 8, "float32", "float32")
+    tiling = replace(mfmadsl.cpu_gemm_tiling(workload), parallel=True)
+    kernel = mfmadsl.build_for_cpu(mfmadsl.cpu_gemm_schedule(workload, tiling=tiling))
+    arrays = [np.zeros(shape, np.float32) for shape in ((M, 8), (8, N), (M, N))]
+
+    def called() -> set[int]:
+        with suppress(RuntimeError):
+            replace(kernel, run=run)(*arrays)
+        return os.sched_getaffinity(0)
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(called).result() == cores
+    assert len(bound) == 1
 
 
 def test_arrays_of_numpy() -> None:
