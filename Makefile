@@ -3,7 +3,7 @@
 # but that environment.
 # `make check` is what to run before a commit: linters, types, and the tests of the parts that take no
 # whole kernel. `make test-all` runs every case of which `make test` draws some; `make bench` needs
-# Debian's llvm-19.
+# llvm-mca-22 (apt install llvm-22), and an hour and a half.
 
 PYTHON ?= python3
 FAST = tests/model tests/language tests/codegen tests/report tests/editor tests/emulator/text tests/emulator/machine

@@ -9,15 +9,15 @@ HipKittens' authors measured Triton's matmul and the hit rates of caches on an M
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.call import command
 from benchmarks.gemm.case import Case
-from benchmarks.gemm.peer import ROOT, Kernel, kernels
-from tests.emulator.profiler.test_sharing import LARGE, SMALL, by_dies, by_rows, hits, of_tiles
+from benchmarks.gemm.peer import ROOT, TRITON_FAILED, Kernel, kernels
+from tests.emulator.profiler.tile_orders import LARGE, SMALL, by_dies, by_rows, hits, of_tiles
 
 CASE = Case("gfx950", "bf16", "bt")
 TRITON = {4096: 994, 8192: 1144}
@@ -60,13 +60,14 @@ def rates() -> Iterator[str]:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command(__doc__)
     parser.add_argument("--kernels", type=Path, default=ROOT / "build" / "triton")
     folder = parser.parse_args().kernels
     folder.mkdir(parents=True, exist_ok=True)
     # In a process of its own, for Triton brings an LLVM that TVM's must not meet.
     program = [sys.executable, "-m", "benchmarks.gemm.triton_kernels", str(folder), str(CASE)]
-    subprocess.run(program, cwd=ROOT, check=True)
+    if subprocess.run(program, cwd=ROOT, check=False).returncode:
+        raise SystemExit(TRITON_FAILED)
     for line in (*triton(folder), "", *rates()):
         print(line, flush=True)
 

@@ -9,7 +9,6 @@ profiled. A shape takes some tens of seconds.
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from statistics import fmean
 from unittest.mock import patch
 
 import mfmadsl
+from benchmarks.call import command, count
 from benchmarks.gemm.case import Case, Shape
 from benchmarks.gemm.peer import WORKERS
 from mfmadsl.backend import build
@@ -82,9 +82,9 @@ def seconds_of(case: Case, shape: Shape, tiling: Tiling) -> float:
 
 def main() -> None:
     """Print a row for each chip, and what was the furthest off."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--shapes", type=int, default=200)
-    parser.add_argument("--others", type=int, default=10)
+    parser = command(__doc__)
+    parser.add_argument("--shapes", type=count, default=200)
+    parser.add_argument("--others", type=count, default=10)
     options = parser.parse_args()
     print("| chip | shapes | chosen over the best: mean | of nine in ten | worst | of |")
     print("| --- | --- | --- | --- | --- | --- |")

@@ -7,6 +7,7 @@ Every row runs in a fresh process, whose peak of memory is its own.
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 
@@ -39,6 +40,7 @@ RUNS = 3
 
 def main() -> None:
     """Print the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     print("| f16 GEMM, tiles of 128x128 | workgroups | seconds | peak MiB |")
     print("| --- | --- | --- | --- |")
     for name, m, n, k, how in CASES:

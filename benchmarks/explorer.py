@@ -8,6 +8,7 @@ the navigation until everything is drawn: the median of several openings.
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -24,8 +25,11 @@ _DRAWN = (
 
 
 def main() -> None:
-    from playwright.sync_api import sync_playwright
-
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        sys.exit("there is no playwright: pip install '.[test]'")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         sys.exit("there is no Chromium: apt install chromium")

@@ -13,10 +13,11 @@ from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 
+from benchmarks.call import command
 from mfmadsl.emulator import emulate
 from tests.emulator.sanitizer.late import emulate_late
 from tests.emulator.sanitizer.mutants import Mutant, mutants
-from tests.emulator.sanitizer.test_mutants import BUDGET, problem, verdict
+from tests.emulator.sanitizer.verdict import BUDGET, problem, verdict
 
 SEEDS = 3
 
@@ -44,6 +45,7 @@ def _right(k: int):  # type: ignore[no-untyped-def]
 
 def main() -> None:
     """Print the table: kinds of mutants in rows, what caught them in columns."""
+    command(__doc__).parse_args()
     chosen = [(128, mutant) for mutant in mutants(problem(128)[1])]
     chosen += [(512, m) for m in mutants(problem(512)[1]) if m.kind == "bound wrong"]
     table: dict[str, Counter[str]] = defaultdict(Counter)

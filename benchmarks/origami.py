@@ -9,7 +9,6 @@ instruction, occupancy), and writes for each line `#` and the tiles by their cyc
 
 from __future__ import annotations
 
-import argparse
 import random
 import subprocess
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from math import ceil
 
 import numpy as np
 
+from benchmarks.call import command, count
 from mfmadsl.model import architecture, product_of
 from mfmadsl.schedule.choice import candidates
 from mfmadsl.schedule.cost import Gemm, estimate
@@ -64,9 +64,9 @@ def ours(arch: str, m: int, n: int, k: int) -> dict[Key, tuple[float, str]]:
 
 def main() -> None:
     """Print how alike they rank, chip by chip."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("program")
-    parser.add_argument("--shapes", type=int, default=200)
+    parser = command(__doc__)
+    parser.add_argument("program", help="asks origami, as is told above")
+    parser.add_argument("--shapes", type=count, default=200)
     options = parser.parse_args()
     print("| chip | shapes | Spearman, mean | median | our choice, by origami | its, by us |")
     print("| --- | --- | --- | --- | --- | --- |")
@@ -82,12 +82,18 @@ def main() -> None:
             + " ".join(text for _, text in table.values())
             for (m, n, k), table in zip(shapes, tables, strict=True)
         ]
-        done = subprocess.run(
-            [options.program], input="\n".join(lines) + "\n", capture_output=True, text=True,
-            check=True,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [options.program], input="\n".join(lines) + "\n", capture_output=True, text=True,
+                check=True,
+            )  # fmt: skip
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise SystemExit(f"{options.program}: {error}") from None
+        answers = done.stdout.split("#\n")[1:]
+        if len(answers) != len(tables):
+            raise SystemExit(f"{options.program}: answered {len(answers)} of {len(tables)} shapes")
         alike, own_regret, their_regret = [], [], []
-        for table, answer in zip(tables, done.stdout.split("#\n")[1:], strict=True):
+        for table, answer in zip(tables, answers, strict=True):
             theirs: dict[Key, float] = {}
             for line in answer.splitlines():
                 rows, columns, depth, of_one, cycles, _ = (float(x) for x in line.split())

@@ -15,6 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.call import command
+from benchmarks.gemm.loop import need_llvm_mca
 from mfmadsl import Gemm, Kernel, find
 from mfmadsl.emulator.profiler import chip_of
 from mfmadsl.emulator.profiler.cost import SLOT
@@ -73,6 +75,8 @@ def mca_cycles(text: str, arch: str) -> int:
 
 def main() -> None:
     """Print the table."""
+    command(__doc__).parse_args()
+    need_llvm_mca()
     print("| kernel, 128x128x128 | bound | llvm-mca | model, LLVM's latencies | off by | model |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, arch in CASES:

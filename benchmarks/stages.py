@@ -8,10 +8,12 @@ machine; `import tvm`, which nothing here can make faster, stands in the table a
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
@@ -59,7 +61,7 @@ def seconds(*command: str, folder: Path = ROOT) -> float:
     times = []
     for _ in range(RUNS):
         start = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True, cwd=folder)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
         times.append(time.perf_counter() - start)
     return median(times)
 
@@ -69,14 +71,18 @@ def stages(program: str, folder: Path = ROOT) -> list[float]:
     runs = []
     for _ in range(RUNS):
         done = subprocess.run(
-            [sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=folder
-        )
+            [sys.executable, "-c", program],
+            check=True, stdout=subprocess.PIPE, text=True, cwd=folder,
+        )  # fmt: skip
         runs.append([float(x) for x in done.stdout.split()])
     return [median(column) for column in zip(*runs, strict=True)]
 
 
 def main() -> None:
     """Print the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    if find_spec("mfmadsl") is None:
+        sys.exit(f"{sys.executable} has no mfmadsl; after `make demo`, .venv/bin/python has it")
     python, command = sys.executable, [sys.executable, "-m", "mfmadsl"]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "generated")

@@ -1,10 +1,12 @@
-"""The options that the ladders' commands have in common."""
+"""The options that the examples' commands have in common."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+
+from mfmadsl.output import OutputError, check_output
 
 
 def add_step(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -31,3 +33,12 @@ def add_outputs(parser: argparse.ArgumentParser, name: str) -> None:
         "--jobs", type=int, choices=range(1, 65), default=2, metavar="N",
         help="processes at once, 2",
     )  # fmt: skip
+
+
+def check_outputs(*paths: Path | None) -> None:
+    """Raise OutputError for a path that cannot be written, before minutes of work and not after."""
+    for path in paths:
+        if path is not None:
+            check_output(str(path))
+            if not path.parent.is_dir():
+                raise OutputError(f"{path}: cannot be written: there is no such folder")

@@ -6,21 +6,21 @@ same number of threads; each result is compared with float64.
 
 from __future__ import annotations
 
-import argparse
 import random
 from math import exp, log
 
 import numpy as np
 
 import mfmadsl
+from benchmarks.call import command, count
 from benchmarks.cpu.timing import fresh, side_by_side
 
 
 def main() -> None:
     """Print a line for each shape, and the mean."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--shapes", type=int, default=30)
+    parser = command(__doc__)
+    parser.add_argument("--threads", type=count, default=1)
+    parser.add_argument("--shapes", type=count, default=30)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     fresh(asked.threads)

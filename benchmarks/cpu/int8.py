@@ -6,7 +6,6 @@ function for a GEMM packs its operands in each call, as ours does. f32 is our ow
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import sys
 from math import exp, log
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from tvm import te
 
 import mfmadsl
+from benchmarks.call import command, count
 from benchmarks.cpu.timing import fresh, side_by_side
 from mfmadsl.schedule.workload import product
 
@@ -31,8 +31,8 @@ _Matrix = npt.NDArray[Any]
 
 def main() -> None:
     """Print a line for each shape, and the means."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--threads", type=int, default=1)
+    parser = command(__doc__)
+    parser.add_argument("--threads", type=count, default=1)
     asked = parser.parse_args()
     fresh(asked.threads)
     library = _onednn()

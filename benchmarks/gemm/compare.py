@@ -10,7 +10,6 @@ half on two cores; what Triton has compiled into FOLDER already is taken from th
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,9 +19,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import mfmadsl
+from benchmarks.call import command
 from benchmarks.gemm import peer
 from benchmarks.gemm.case import LARGE, LOW, Case, Shape, cases
-from benchmarks.gemm.loop import Loop, measure
+from benchmarks.gemm.loop import Loop, measure, need_llvm_mca
 from mfmadsl.backend import build
 from mfmadsl.schedule import gemm_schedule
 from tests.schedule.gemm.case import CHIPS, TYPES
@@ -229,10 +229,11 @@ def page(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
 
 def main() -> None:
     """Measure, print the page, and write it."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command(__doc__)
     parser.add_argument("--kernels", type=Path, default=peer.ROOT / "build" / "triton")
     parser.add_argument("--output", type=Path, default=peer.ROOT / "docs" / "gemm-benchmark.md")
     options = parser.parse_args()
+    need_llvm_mca()
     peer.compile_all(options.kernels)
     with ProcessPoolExecutor(peer.WORKERS, mp_context=get_context("spawn")) as pool:
         pairs = measured(options.kernels, pool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 
@@ -60,6 +61,12 @@ def _work(instruction: Instruction) -> int:
 def _metadata(assembly: str, key: str) -> int:
     found = re.search(rf"\.{key}:\s+(\d+)", assembly)
     return int(found[1]) if found else 0
+
+
+def need_llvm_mca() -> None:
+    """End the process, saying how to mend it, where llvm-mca is not there."""
+    if shutil.which(MCA[0]) is None:
+        raise SystemExit(f"{MCA[0]} is not found: apt install llvm-22")
 
 
 def mca_cycles(body: list[str], arch: str) -> float | None:

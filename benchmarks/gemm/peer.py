@@ -23,6 +23,7 @@ PROGRAM = [sys.executable, "-m", "benchmarks.gemm.triton_kernels"]
 WORKERS = os.cpu_count() or 1
 FINALISTS = 4
 RUNS = 3  # of what is timed, of which the best counts
+TRITON_FAILED = "Triton failed: is it installed? pip install '.[bench]'"
 GROUP = 4  # rows of tiles that are gone through together
 
 
@@ -77,7 +78,7 @@ def compile_all(folder: Path) -> None:
     ]  # fmt: skip
     codes = [process.wait() for process in processes]
     if any(codes):
-        raise SystemExit("Triton failed: is it installed? pip install '.[bench]'")
+        raise SystemExit(TRITON_FAILED)
 
 
 def seconds_to_compile(kernel: Kernel) -> float:

@@ -19,8 +19,9 @@ from tvm import tirx
 from tvm.tirx import Evaluate
 
 import mfmadsl
+from benchmarks.call import command
 from benchmarks.gemm.case import ORDER_NAMES, Case
-from benchmarks.gemm.loop import measure
+from benchmarks.gemm.loop import measure, need_llvm_mca
 from mfmadsl.passes import device, landing, pipeline, traffic
 from mfmadsl.schedule import Tiling
 
@@ -127,6 +128,8 @@ def figures(case: Case, name: str, kernel: mfmadsl.Kernel, shape: tuple[int, int
 
 def main() -> None:
     """Print a table for each case."""
+    command(__doc__).parse_args()
+    need_llvm_mca()
     for name, own in OF_CASE.items():
         case = Case(*name.split("."))
         print(f"\n{case.arch}, {case.kind}, {ORDER_NAMES[case.order]}:\n")

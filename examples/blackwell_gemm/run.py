@@ -27,8 +27,9 @@ from examples.blackwell_gemm.model import kib_distinct, kib_loaded, limit, share
 from examples.blackwell_gemm.plot import svg
 from examples.figure import NoPlotError
 from examples.nvcc import TO_INSTALL, Cubin, NvccError, compile_cubin, find_nvcc
+from examples.options import check_outputs
 from examples.process import exit_code
-from mfmadsl.output import OutputError, check_output, write_file
+from mfmadsl.output import OutputError, write_file
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,6 @@ def arguments() -> argparse.Namespace:
         )
     if not 0 <= given.latency <= 1000:
         parser.error(f"--latency takes a number from 0 to 1000: {given.latency}")
-    for path in (given.json, given.svg):
-        if path is not None and not path.parent.is_dir():
-            parser.error(f"there is no folder {path.parent}")
     if given.json == given.svg:
         parser.error(f"--json and --svg are both {given.json}")
     return given
@@ -145,9 +143,7 @@ def main() -> int:
     given = arguments()
     found: list[Row] = []
     try:
-        for path in (given.json, given.svg):
-            if path is not None:
-                check_output(str(path))
+        check_outputs(given.json, given.svg)
         for row in rows(given.sms, given.latency):
             if not found:
                 print(HEAD)

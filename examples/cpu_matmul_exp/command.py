@@ -16,8 +16,8 @@ from examples.cpu_matmul_exp.measure import Answer, MeasureError, Request, measu
 from examples.cpu_matmul_exp.plot import svg
 from examples.cpu_matmul_exp.tuned import tuned_anew
 from examples.figure import NoPlotError
-from examples.options import add_files, add_step
-from mfmadsl.output import OutputError, check_output, write_file
+from examples.options import add_files, add_step, check_outputs
+from mfmadsl.output import OutputError, write_file
 
 CPUS = len(os.sched_getaffinity(0))
 
@@ -29,11 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     steps = tuple(name for name in names if not asked.step or name in asked.step)
     threads = tuple(dict.fromkeys(asked.threads or (1, CPUS)))
     try:
-        for path in (asked.svg, asked.json, asked.trace):
-            if path is not None:
-                check_output(str(path))
-                if not path.parent.is_dir():  # said now, not after minutes
-                    raise OutputError(f"{path}: cannot be written: there is no such folder")
+        check_outputs(asked.svg, asked.json, asked.trace)
         if asked.tune is not None:
             seconds = tuned_anew(asked.size, CPUS, asked.tune, asked.trace)
             print(f"trace       {asked.trace}: {seconds:.4f} s, the best of {asked.tune} trials\n")

@@ -19,11 +19,11 @@ from examples.gpu_gemm.plot import svg
 from examples.gpu_gemm.predict import main_loop
 from examples.gpu_gemm.step import Step
 from examples.nvcc import TO_INSTALL, NvccError, find_nvcc
-from examples.options import add_outputs, add_step
+from examples.options import add_outputs, add_step, check_outputs
 from examples.product import Size, parsed_size
 from mfmadsl import MfmadslError
 from mfmadsl.model import ARCHITECTURES, product_of
-from mfmadsl.output import OutputError, check_output, write_file
+from mfmadsl.output import OutputError, write_file
 
 
 def main(arguments: Sequence[str] | None = None, ladder: Sequence[Step] = LADDER) -> int:
@@ -36,9 +36,7 @@ def main(arguments: Sequence[str] | None = None, ladder: Sequence[Step] = LADDER
             step = next(step for step in ladder if step.name == asked.asm)
             print(*_listing(step, sizes[0], asked.arch), sep="\n")
             return 0
-        for path in (asked.svg, asked.json):
-            if path is not None:
-                check_output(str(path))
+        check_outputs(asked.svg, asked.json)
         plan = Plan(asked.arch, sizes, asked.cuda_arch, find_nvcc(), asked.jobs)
         return _report(measure(steps, plan), plan, asked)
     except (MfmadslError, OutputError) as error:

@@ -29,10 +29,11 @@ import tvm
 import mfmadsl
 from examples.llama_block.model import Sizes, module
 from examples.llama_block.reference import DTYPES, Array, expected, tokens, weights
+from examples.options import check_outputs
 from examples.process import exit_code
 from mfmadsl.device import Options, run_program
 from mfmadsl.model import ARCHITECTURES
-from mfmadsl.output import OutputError, check_output, write_file
+from mfmadsl.output import OutputError, write_file
 
 TURNS = (17, 1, 5, 1)
 """How many tokens are new in each turn; the cache holds those before."""
@@ -60,6 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compile, run, print the table; the exit code."""
     asked = _parsed(arguments)
     sizes = Sizes()
+    try:
+        check_outputs(asked.json)
+    except OutputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     started = time.perf_counter()
     with ExitStack() as stack:
         folder = asked.keep
@@ -106,7 +112,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--keep", type=_empty, metavar="FOLDER", help="leave the libraries there, for infer.py"
     )
-    parser.add_argument("--json", type=_output, metavar="FILE", help="write the numbers as JSON")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers as JSON")
     asked = parser.parse_args(arguments)
     asked.dtype = asked.dtype or list(DTYPES)
     return asked
@@ -118,14 +124,6 @@ def _empty(text: str) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise argparse.ArgumentTypeError(f"{text} is there already: name an empty folder")
     return folder
-
-
-def _output(text: str) -> Path:
-    try:
-        check_output(text)
-    except OutputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return Path(text)
 
 
 def _compiled(sizes: Sizes, dtype: str, arch: str, folder: Path) -> tuple[int, int]:

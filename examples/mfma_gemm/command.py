@@ -14,10 +14,10 @@ from examples.mfma_gemm.ladder import CHIPS, FULL, NAMES, ladder
 from examples.mfma_gemm.measure import Measured, measure
 from examples.mfma_gemm.plot import svg
 from examples.mfma_gemm.step import Step
-from examples.options import add_outputs, add_step
+from examples.options import add_outputs, add_step, check_outputs
 from examples.product import Size, parsed_size
 from mfmadsl import MfmadslError
-from mfmadsl.output import OutputError, check_output, write_file
+from mfmadsl.output import OutputError, write_file
 
 
 def main(arguments: Sequence[str] | None = None, steps: Sequence[Step] | None = None) -> int:
@@ -41,9 +41,7 @@ def main(arguments: Sequence[str] | None = None, steps: Sequence[Step] | None = 
         if asked.asm:
             print("\n\n".join(_listings(found, asked.asm, sizes, asked.full)))
             return 0
-        for path in (asked.svg, asked.json):
-            if path is not None:
-                check_output(str(path))
+        check_outputs(asked.svg, asked.json)
         chosen = [step for step in found if not wanted or step.name in wanted]
         measured = measure(chosen, sizes, asked.jobs)
         return _report([[e for e in measured if e.step.arch == arch] for arch in chips], asked)

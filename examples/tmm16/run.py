@@ -25,6 +25,7 @@ from tvm.target.codegen import llvm_get_system_cpu
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `examples`
 
+from examples.options import check_outputs
 from examples.process import exit_code
 from examples.tmm16.blocked import blocked
 from examples.tmm16.decomposed import decomposed
@@ -32,7 +33,7 @@ from examples.tmm16.scopes import scoped
 from examples.tmm16.tensorized import tensorized
 from examples.tmm16.unit import SPEC, NoCompilerError, described, module
 from mfmadsl import MfmadslError
-from mfmadsl.output import OutputError, check_output, write_file
+from mfmadsl.output import OutputError, write_file
 from mfmadsl.schedule import matmul
 
 Change = Callable[[Schedule, ModuleType], object]
@@ -111,8 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not 1 <= asked.size <= 4096:
         parser.error(f"--size takes a number from 1 to 4096: {asked.size}")
     try:
-        if asked.json is not None:
-            check_output(str(asked.json))
+        check_outputs(asked.json)
         accelerator = described(asked.spec)
         unit = module(accelerator)
         tile = f"{unit.M}x{unit.N}x{unit.K}"

@@ -13,23 +13,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mfmadsl.backend import Kernel
-from mfmadsl.emulator import EmulationError, emulate
-from mfmadsl.emulator.sanitizer import sanitize
+from mfmadsl.emulator import emulate
 from mfmadsl.gemm import Gemm
-from mfmadsl.language import find
 from tests.emulator.sanitizer.late import emulate_late
 from tests.emulator.sanitizer.mutants import Mutant, mutants
+from tests.emulator.sanitizer.verdict import BUDGET, problem, verdict
 
-BUDGET = 20_000
 SHARES = 8
 SAMPLE = 30  # mutants of each share: 240 in all; `benchmarks/mutants.py` takes every one
-
-
-def problem(k: int = 128) -> tuple[Gemm, Kernel]:
-    """At k = 128 the kernel is straight, at 512 it has a loop."""
-    gemm = Gemm(find("mfma_f32_16x16x16_f16"), "gfx942", 128, 128, k, shared_scope="shared")
-    return gemm, gemm.build()
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +29,6 @@ def planted() -> tuple[Gemm, list[Mutant], np.ndarray]:
     a, b, c = gemm.operands()
     emulate(kernel, [a, b, c])
     return gemm, mutants(kernel), c
-
-
-def verdict(gemm: Gemm, mutant: Mutant, right: np.ndarray) -> str:
-    """What catches a mutant: a fault's kind, `wrong result`, or nothing: then `harmless`."""
-    a, b, c = gemm.operands()
-    try:
-        sanitize(mutant, [a, b, c], budget=BUDGET)
-    except EmulationError as error:
-        return error.fault.kind
-    if not np.array_equal(c, right, equal_nan=True):
-        return "wrong result"
-    return "harmless"
 
 
 def test_the_right_kernel_is_right_on_the_late_chip() -> None:

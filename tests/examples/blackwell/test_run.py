@@ -117,8 +117,6 @@ def test_without_matplotlib_there_is_a_sentence(
         (["--json", "x", "--svg", "x"], "--json and --svg are both x"),
         (["--latency", "-1"], "--latency takes a number from 0 to 1000: -1.0"),
         (["--latency", "nan"], "--latency takes a number from 0 to 1000: nan"),
-        (["--json", "nowhere/found.json"], "there is no folder nowhere"),
-        (["--svg", "nowhere/plot.svg"], "there is no folder nowhere"),
     ],
 )
 def test_a_wrong_call_is_exit_2(

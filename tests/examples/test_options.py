@@ -1,0 +1,38 @@
+"""What the examples' commands say of files that cannot be written, before they begin to work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from examples.options import check_outputs
+from mfmadsl.output import OutputError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+COMMANDS = ["blackwell_gemm", "cpu_matmul_exp", "gpu_gemm", "llama_block", "mfma_gemm", "tmm16"]
+
+
+def test_files_in_folders_that_are_there(tmp_path: Path) -> None:
+    check_outputs(None, tmp_path / "new", Path("/dev/stdout"))
+
+
+@pytest.mark.parametrize("path", ["nowhere/found.json", "/dev/null/x", "a\0b", ".."])
+def test_others_are_refused(path: str) -> None:
+    with pytest.raises(OutputError, match="cannot be written"):
+        check_outputs(None, Path(path))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_refuses_at_once(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name / "run.py"), "--json", "nowhere/found.json"],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    said = "nowhere/found.json: cannot be written: there is no such folder"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
