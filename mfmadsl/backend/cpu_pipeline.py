@@ -18,7 +18,9 @@ from mfmadsl.backend.pipeline import Pass, of_functions
 from mfmadsl.passes.edge_lanes import mask_edge_lanes
 from mfmadsl.passes.exponential import expand_exponentials
 from mfmadsl.passes.interleave import interleave_rows
+from mfmadsl.passes.prefetch import prefetch_vectors
 from mfmadsl.passes.read_through import read_through_copies
+from mfmadsl.passes.stack import apart, keep_on_stack
 
 CPU_PIPELINE = "mfmadsl_cpu"
 """What `tvm.compile(..., tir_pipeline=)` and `tvm.tirx.build` know the passes by."""
@@ -50,7 +52,10 @@ def cpu_passes() -> list[Pass]:
         expand_exponentials(),
         t.ConvertSSA(),
         t.VectorizeLoop(True),
+        of_functions(prefetch_vectors),
+        of_functions(apart),
         t.StorageRewrite(),
+        of_functions(keep_on_stack),
         s.HoistIfThenElse(),
         t.UnrollLoop(),
         s.RenormalizeSplitPattern(),

@@ -6,7 +6,7 @@ for chunk in T.parallel(...):            rows x columns tiles of C
         A's rows of the tile             as they lie, or packed
         for j in columns:
             sums = FILL                  in vector registers
-            for k in steps: COMPUTE
+            for k in steps: COMPUTE      with the panel some steps further on its way
             C = sums                     with what follows the product
 """
 
@@ -22,6 +22,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import BufferStore, Expr, IntImm, Var
 
 from mfmadsl.model import Microkernel
+from mfmadsl.passes.prefetch import PREFETCH
 from mfmadsl.schedule.cpu_tiling import CpuTiling
 from mfmadsl.schedule.epilogue import fold_forward, folded_back, reads_plainly
 from mfmadsl.schedule.load import load_intrinsic
@@ -33,6 +34,10 @@ from mfmadsl.schedule.tile import init_loop
 
 _LINE = 256
 """Bytes of a column of A that are packed at once: whole cache lines, and few pages."""
+
+_AHEAD = 16
+"""Steps along k that B's registers are asked for ahead: each takes six cycles or more, and a line
+comes from the second cache in fifteen."""
 
 _LANES = 16
 """Elements of a vector of what no micro-kernel computes."""
@@ -63,6 +68,7 @@ class CpuBuilder:
         sch.annotate(chunk, SCHEDULED, 1)
         if tiling.parallel:
             sch.parallel(chunk)
+        sch.annotate(step, PREFETCH, _AHEAD)
         init = sch.decompose_reduction(outer, step)
         module = self._module
         sch.tensorize(sch.get_loops(main)[-3], module.COMPUTE)

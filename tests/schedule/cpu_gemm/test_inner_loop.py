@@ -44,6 +44,7 @@ def test_at_512_cubed_it_multiplies_and_loads_and_stores_nothing(
     assert any(count % len(tile.steps) == 0 for count in steps), steps
     for body in bodies:
         assert stores(body) == []
+        assert any("prefetch" in line for line in body), "no vector is asked for ahead"
         for line in body:
             if line.startswith("\t") and not line.lstrip().startswith((".", "#")):
                 assert _KNOWN.match(line), line
