@@ -18,6 +18,10 @@ _LATENCY = 8
 _TILE = 40
 """Cycles that a tile costs besides its sums and its stores: loops, and the first loads."""
 
+_FULL, _MOVED = 31, 1.2
+"""From how many of AVX-512's 32 vector registers on LLVM moves sums around in each step, where what
+an edge needs takes another one; and how many times longer steps take then."""
+
 _OUT = 3
 """How many times longer a vector takes into a panel, where panels do not fit the second cache."""
 
@@ -134,12 +138,21 @@ def _cycles(
     fit = panels <= caches.second // 2
     far = _far(microkernel, caches)
     read = far * microkernel.b.registers * (_NEAR if fit else 1)
-    tile = depth * max(steps, loads, _LATENCY, read) + 2 * vectors + _TILE
+    step = max(steps, loads, _LATENCY, read)
+    if vectors + microkernel.b.registers + 1 >= _FULL and _has_edges(shape, microkernel, tiling):
+        step *= _MOVED
+    tile = depth * step + 2 * vectors + _TILE
     copied_b = far * (1 if fit else _OUT) * depth * microkernel.b.registers * tiling.columns
     copied_a = _copied_a(shape, microkernel, tiling, caches) * tiling.rows
     chunk = tiling.rows * tiling.columns * tile + copied_a + copied_b
     turns = -(-shape.chunks(microkernel, tiling) // threads)
     return turns * chunk + (_START if threads > 1 else 0)
+
+
+def _has_edges(shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling) -> bool:
+    """Whether a chunk reaches past the rows or columns that there are."""
+    rows, columns = microkernel.m * tiling.rows, microkernel.n * tiling.columns
+    return shape.m % rows != 0 or shape.n % columns != 0
 
 
 def _far(microkernel: Microkernel, caches: Caches) -> float:

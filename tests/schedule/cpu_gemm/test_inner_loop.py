@@ -57,3 +57,13 @@ def test_nor_in_other_layouts_or_at_an_edge(layout: tuple[bool, bool]) -> None:
     bodies = loops(kernel.assembly, "vfmadd")
     assert bodies
     assert [stores(body) for body in bodies] == [[]] * len(bodies)
+
+
+@pytest.mark.parametrize("extents", [(1570, 1186, 1439), (157, 1186, 643), (1061, 1459, 187)])
+def test_nor_where_an_edge_needs_a_register_as_well(extents: tuple[int, int, int]) -> None:
+    function = Matmul(*extents, "float32").function()
+    tiling = mfmadsl.cpu_gemm_tiling(function, cpu=SERVER, threads=1)
+    schedule = mfmadsl.cpu_gemm_schedule(function, None, SERVER, tiling, 1)
+    bodies = loops(mfmadsl.build_for_cpu(schedule, SERVER).assembly, "vfmadd")
+    assert bodies
+    assert [stores(body) for body in bodies] == [[]] * len(bodies)
