@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tvm
 
+import mfmadsl
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.prefetch import prefetch_vectors
+from mfmadsl.schedule.host_cpu import cpu_target
 from tests.passes.flat import body_of, computed, function
 
 LENGTHS = {"A": 640, "C": 64}
@@ -126,6 +129,16 @@ for k in T.serial(20, annotations={"mfmadsl.prefetch": 2}):
         "T.prefetch(T.address_of(A[k * 32 + 80]), 0, 3, 1)",
         "T.prefetch(T.address_of(A[k * 32 + 364]), 0, 3, 1)",
     ]
+
+
+def test_who_builds_is_told_as_well() -> None:
+    far = function(LENGTHS, SUMS.replace('"mfmadsl.prefetch": 4', '"mfmadsl.prefetch": "far"'))
+    said = "annotation mfmadsl.prefetch: is a number of turns, 1 or more, not far"
+    with pytest.raises(LoweringError) as refused:
+        mfmadsl.build_for_cpu(far)
+    assert str(refused.value) == said
+    with pytest.raises(LoweringError, match=said):
+        tvm.compile(far, target=cpu_target(), tir_pipeline="mfmadsl_cpu")
 
 
 @pytest.mark.parametrize("turns", ["0", "-1", '"far"', "T.float32(2)"])
