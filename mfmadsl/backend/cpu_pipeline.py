@@ -15,7 +15,6 @@ from tvm.tirx import Buffer, PrimFunc, Var
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
 from mfmadsl.backend.pipeline import Pass, of_functions
-from mfmadsl.passes import LoweringError
 from mfmadsl.passes.edge_lanes import mask_edge_lanes
 from mfmadsl.passes.exponential import expand_exponentials
 from mfmadsl.passes.interleave import interleave_rows
@@ -107,4 +106,3 @@ def _pipeline() -> tuple[tvm.transform.Pass, object, object]:
 
 
 register_tir_pipeline(CPU_PIPELINE, _pipeline)
-tvm_ffi.register_error(LoweringError.__name__, LoweringError)  # TVM would make a RuntimeError of it

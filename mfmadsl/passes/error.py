@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import tvm_ffi
+
 from mfmadsl.error import MfmadslError
 
 
 class LoweringError(MfmadslError, ValueError):
     """The module is no GPU kernel, or does not fit the chip."""
+
+
+tvm_ffi.register_error(LoweringError.__name__, LoweringError)  # else TVM hands on a RuntimeError
 
 
 @dataclass(frozen=True)

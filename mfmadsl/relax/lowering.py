@@ -121,5 +121,5 @@ def _pipeline() -> tuple[tvm.transform.Pass, object, object]:
 
 
 register_tir_pipeline(PIPELINE, _pipeline)
-for _kind in (ArgumentError, ArgumentTypeError, LoweringError, CodegenError, LinkError):
+for _kind in (ArgumentError, ArgumentTypeError, CodegenError, LinkError):
     tvm_ffi.register_error(_kind.__name__, _kind)  # TVM would make a RuntimeError of each
