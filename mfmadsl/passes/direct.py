@@ -56,7 +56,9 @@ def direct_load(
         return None
     exchanged = {}
     if swizzle:
-        exchanged[lane] = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
+        other = lane ^ (swizzled(place, swizzle) >> (chunk.bit_length() - 1))
+        # All bits are a lane's: LLVM leaves the mask out, but TVM knows no bounds of an XOR.
+        exchanged[lane] = other & (lanes - 1)
     fetch = fetch_of(put.memory, loop, number, exact, exchanged)
     if not fetch.can_be_direct or not fetch.edges.starts_inside:
         return None
