@@ -2,8 +2,9 @@
 ; into its module and inlined.
 ;
 ; A buffer starts `origin` bytes after `base` and ends `size` bytes after it. Past its end a load gives zeros and a
-; store does nothing. `offset` is the lane's own; `step` is the same for all lanes and not part of the check, so that
-; the caller keeps it inside (CDNA3 ISA, section 9.1.5; LLVM, IntrinsicsAMDGPU.td).
+; store does nothing. `offset` is the lane's own; `step` is the same for all lanes. The check counts it by the ISA
+; manuals (CDNA3, section 9.1.5) and leaves it out by LLVM (IntrinsicsAMDGPU.td): where it is not 0, the caller keeps
+; the whole load inside.
 
 target triple = "amdgcn-amd-amdhsa"
 

@@ -9,8 +9,9 @@ from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
+from mfmadsl.passes.address import bytes_of
 from mfmadsl.passes.element import Source
-from mfmadsl.passes.expression import constant, depends, substitute
+from mfmadsl.passes.expression import WORD, constant, depends, multiple_of, substitute
 from mfmadsl.passes.linear import bounded, largest
 from mfmadsl.passes.loop import Loop
 
@@ -20,15 +21,15 @@ class Edges:
     """Where `fixed` (alike in all turns) or `moving` conditions fail, the load goes past the end.
 
     Where those of `masks` fail, element by element, it is cleared. `starts_inside` says
-    that it starts in the buffer, `ends_inside` that only its first element was asked, and `always`
-    that others than the last turn may meet a moving condition or a mask.
+    that it starts in the buffer, `passes_end` that it may end behind it, for only its first element
+    was asked, and `always` that others than the last turn may meet a moving condition or a mask.
     """
 
     fixed: tuple[Expr, ...]
     moving: tuple[Expr, ...]
     masks: tuple[tuple[Expr, ...], ...]
     starts_inside: bool
-    ends_inside: bool
+    passes_end: bool
     always: bool
 
     @property
@@ -40,6 +41,15 @@ class Edges:
     def is_ragged(self) -> bool:
         """Whether some turn may differ from the others."""
         return bool(self.moving) or any(self.masks)
+
+
+@dataclass(frozen=True)
+class Stays:
+    """Whether loads that are not sent past the end of the buffer end in it: in all turns but the
+    last one, and in all."""
+
+    before_last: bool
+    always: bool
 
 
 def edges_of(
@@ -69,9 +79,40 @@ def edges_of(
         moving=tuple(substitute(c, exchanged) for c in moving),
         masks=masks,
         starts_inside=_starts_inside(first, asked, loop),
-        ends_inside=any(str(c) in loose and not _among(c, shared) for c in first.conditions),
+        passes_end=not is_whole(run)
+        and any(str(c) in loose and not _among(c, shared) for c in first.conditions),
         always=any(not loop.holds_before_last(c) for c in checked),
     )
+
+
+def stays_inside(run: Sequence[Source], loop: Loop, edges: Edges, is_shifted: bool) -> Stays:
+    """What is sure of the loads of neighbours; `is_shifted` says that the aligned words around them
+    are loaded."""
+    if not is_shifted and not edges.passes_end:
+        return Stays(before_last=True, always=True)
+    buffer, size = constant(bytes_of(run[0].buffer)), run[0].size
+    if buffer is None:
+        return Stays(before_last=False, always=False)
+    conditions = [*edges.fixed, *edges.moving]
+
+    def ends_inside(analyzer: Analyzer) -> bool:
+        most = largest(run[0].place, conditions, analyzer)
+        if most is None:
+            return False
+        start, length = most * size, len(run) * size
+        if is_shifted:  # where it is aligned already, the word behind it is loaded as well
+            start, length = start // WORD * WORD, length + WORD
+        return start + length <= buffer
+
+    return Stays(ends_inside(loop.before_last), ends_inside(loop.analyzer))
+
+
+def is_whole(run: Sequence[Source]) -> bool:
+    """Whether a run is aligned to its own length, and the buffer ends where such a run does."""
+    elements = 1
+    for extent in run[0].buffer.shape:
+        elements *= multiple_of(extent)
+    return not (multiple_of(run[0].place) % len(run) or elements % len(run))
 
 
 def _starts_inside(first: Source, conditions: Sequence[Expr], loop: Loop) -> bool:

@@ -18,7 +18,7 @@ from tvm.tirx import AllocBuffer, Bind, BufferStore, Expr
 
 from mfmadsl.passes import device
 from mfmadsl.passes.address import Address, address_of, bytes_of, check_span, over_all_turns
-from mfmadsl.passes.edge import Edges, edges_of
+from mfmadsl.passes.edge import Edges, Stays, edges_of, is_whole, stays_inside
 from mfmadsl.passes.element import Source
 from mfmadsl.passes.error import NotUnderstoodError
 from mfmadsl.passes.expression import (
@@ -29,6 +29,7 @@ from mfmadsl.passes.expression import (
     of_length,
     ramp,
     substitute,
+    widened,
 )
 from mfmadsl.passes.linear import largest
 from mfmadsl.passes.loop import Loop
@@ -64,6 +65,7 @@ class Fetch:
     registers: tirx.Buffer
     binds: tuple[Bind, ...]
     offset: Expr
+    stays: Stays
     shift: Expr | None = None
     tail: Tail | None = None
 
@@ -75,7 +77,7 @@ class Fetch:
     @property
     def needs_last_first(self) -> bool:
         """Whether its last turn differs from the others."""
-        return self.edges.is_ragged or self.tail is not None
+        return self.edges.is_ragged or self.tail is not None or not self.stays.always
 
     @property
     def can_be_direct(self) -> bool:
@@ -85,7 +87,7 @@ class Fetch:
         """
         if self.is_shifted or self.edges.always or len(self.run) * self.size != 16:
             return False
-        return not self.edges.ends_inside or _is_whole(self.run)
+        return not self.edges.passes_end
 
     @property
     def is_shifted(self) -> bool:
@@ -104,18 +106,19 @@ class Fetch:
     def _place(self, k: Expr, masked: bool) -> tuple[Expr, Expr, Expr]:
         """(origin, offset, scalar offset) of turn `k`.
 
-        With the scalar alone no turn may leave the buffer: what is left of its size, which bounds
-        the offset, would be negative (CDNA3 ISA, section 9.1.5).
+        A scalar offset is for loads that stay in the buffer. Of those that pass its end the ISA
+        manuals compare the whole offset with the buffer's size, and LLVM's intrinsics all but the
+        scalar (docs/emulator.md): the origin moves instead, and both come to the same.
         """
         origin, step = self.address.at(k, self.is_shifted)
         offset, ahead = self.offset, i32(self.address.ahead)
-        if not masked:
+        if not masked and self.stays.before_last:
             return origin, offset, step + ahead
         offset = offset + ahead
-        for condition in self.edges.moving:
+        for condition in self.edges.moving if masked else ():
             now = substitute(condition, {self.loop.variable: k})
             offset = device.select(now, offset, i32(device.PAST_THE_END))
-        return origin, offset, step
+        return origin + widened(step), offset, i32(0)
 
     def fetch(self, k: Expr, is_last: bool) -> list[BufferStore]:
         """The loads of turn `k`; those of the last one take care of its edges."""
@@ -236,7 +239,10 @@ def fetch_of(
     offset = let("offset", device.kept(offset) if is_shifted and loop.lean else offset)
     words = max(1, len(run) * run[0].size // WORD) + (1 if is_shifted else 0)
     registers = tirx.decl_buffer((words,), "int32", f"fetched_{number}", scope="local")
-    return Fetch(tuple(run), loop, address, edges, registers, tuple(binds), offset, shift, tail)
+    stays = stays_inside(run, loop, edges, is_shifted)
+    return Fetch(
+        tuple(run), loop, address, edges, registers, tuple(binds), offset, stays, shift, tail
+    )
 
 
 def _is_shifted(run: Sequence[Source], address: Address) -> bool:
@@ -308,14 +314,6 @@ def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[
 def loadable(run: list[Source]) -> list[list[Source]]:
     """A run as it is, or one by one where it is shorter than a word, and not surely aligned or not
     surely in the buffer as a whole."""
-    if len(run) * run[0].size >= WORD or _is_whole(run):
+    if len(run) * run[0].size >= WORD or is_whole(run):
         return [run]
     return [[source] for source in run]
-
-
-def _is_whole(run: Sequence[Source]) -> bool:
-    """Whether a run is aligned to its own length, and the buffer ends where such a run does."""
-    elements = 1
-    for extent in run[0].buffer.shape:
-        elements *= multiple_of(extent)
-    return not (multiple_of(run[0].place) % len(run) or elements % len(run))

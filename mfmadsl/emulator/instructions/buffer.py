@@ -109,6 +109,33 @@ class _Place:
         addresses = base[:, None] + offset.astype(np.uint64)
         return addresses, offset, np.broadcast_to(bound[:, None], offset.shape)
 
+    def compare_rules(self, waves: Waves, offset: Array, bound: Array, width: Width) -> None:
+        """Tell who watches of a lane that is outside by one of two rules, and inside by the other.
+
+        The ISA manuals compare a raw buffer's offset with what the scalar offset leaves of its size
+        (CDNA3 ISA, section 9.1.5); LLVM's intrinsics leave the scalar offset out of the comparison
+        and add it afterwards (IntrinsicsAMDGPU.td).
+        """
+        if waves.watch is None or self._index is not None:
+            return
+        scalar = waves.read_vector(self._base, "u32").astype(np.int64)
+        scalar = np.broadcast_to(scalar, offset.shape)
+        piece = _pieces(width)[0][1].size
+        # The first piece that is outside by the manual is the one that is inside by LLVM, if any.
+        first = np.maximum(bound - offset, 0) // piece * piece
+        inside = (first < width.size) & (offset - scalar + first + piece <= bound)
+        lanes = waves.lanes_of(waves.exec_mask())
+        if (disputed := lanes & inside).any():
+            wave, lane = (int(each) for each in np.argwhere(disputed)[0])
+            at, size, ahead = (int(each[wave, lane]) for each in (offset, bound, scalar))
+            waves.watch.disputed(
+                waves,
+                f"{width.size} bytes at offset {at} of a buffer of {size} bytes are outside of it"
+                f" if the scalar offset, {ahead}, counts, as the ISA manual says, and inside if it"
+                " does not, as LLVM says: add it to the lane's offset or to the base",
+                wave, lane,
+            )  # fmt: skip
+
 
 def _pieces(width: Width) -> list[tuple[int, Width]]:
     """The parts of an access whose bounds are checked each for itself: its words."""
@@ -126,6 +153,7 @@ def _move(instruction: Instruction, is_load: bool, width: Width) -> Operation:
             move_scratch(waves, in_scratch, data, is_load, width)
             return
         addresses, offset, bound = place.find(waves)
+        place.compare_rules(waves, offset, bound, width)
         lanes = waves.lanes_of(waves.exec_mask())
         inside, outside = lanes & (offset + width.size <= bound), lanes & (offset >= bound)
         if not (inside | outside == lanes).all():  # some lanes straddle the end
@@ -163,6 +191,7 @@ def _to_lds(instruction: Instruction, width: Width) -> Operation:
 
     def execute(waves: Waves) -> None:
         addresses, offset, bound = place.find(waves)
+        place.compare_rules(waves, offset, bound, width)
         inside = waves.lanes_of(waves.exec_mask()) & (offset + width.size <= bound)
         fetch_to_lds(waves, addresses, inside, waves.exec_mask(), displacement, width)
 
@@ -179,6 +208,7 @@ def _atomic(instruction: Instruction, update: Update) -> Operation:
 
     def execute(waves: Waves) -> None:
         addresses, offset, bound = place.find(waves)
+        place.compare_rules(waves, offset, bound, Width(size))
         inside = waves.lanes_of(waves.exec_mask()) & (offset + size <= bound)
         offsets, reached = reach_global(waves, addresses, inside, size, size)
         back = target if returns else None

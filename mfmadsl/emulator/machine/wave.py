@@ -71,6 +71,9 @@ class AccessWatch(Protocol):
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
         """Lanes whose load is out of a buffer's bounds get zeros."""
 
+    def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
+        """A lane is out of a buffer's bounds by one rule, and inside by another."""
+
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Waves load into scalar registers."""
 

@@ -159,6 +159,9 @@ class Recording:
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
         """Nothing is fetched for lanes that are out of bounds."""
 
+    def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
+        """The manual's rule is the one that times are of."""
+
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Of a load through the scalar cache only the latency counts."""
 

@@ -128,5 +128,8 @@ class Checks:
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
         """Zeros are as good as any value: the register is written."""
 
+    def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
+        waves.fault("disputed-bounds", message, wave, lane)
+
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Kernel arguments, most often, which are always written."""
