@@ -45,6 +45,7 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.language import reads
 from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
+from mfmadsl.passes.factor import with_factors
 from mfmadsl.prim_func import prim_func
 from mfmadsl.runtime import without_devices
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -125,7 +126,8 @@ def build(
 
 
 def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
-    return prim_func("mod", mod.mod if isinstance(mod, Schedule) else mod, LoweringError)
+    given = mod.mod if isinstance(mod, Schedule) else mod
+    return with_factors(prim_func("mod", given, LoweringError))
 
 
 def _emit(function: PrimFunc, chip: Architecture, version: int) -> list[Emitted]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tvm.tirx import Bind, Expr, Stmt, Var
+from tvm.tirx import Bind, Cast, Expr, Stmt, Var
 
 from mfmadsl.passes import device
-from mfmadsl.passes.expression import depends, i32, substitute
+from mfmadsl.passes.expression import depends, i32, narrowed, substitute
 
 
 def renewed(statements: Sequence[Stmt], threads: Mapping[Var, int]) -> list[Stmt]:
@@ -20,11 +20,13 @@ def renewed(statements: Sequence[Stmt], threads: Mapping[Var, int]) -> list[Stmt
     `threads` says how many there are of each.
     """
     used = {v: n for v, n in threads.items() if any(depends(s, v) for s in statements)}
-    own = {variable: Var(variable.name, "int32") for variable in used}
-    binds = [Bind(own[v], _within(device.renewed(v), n)) for v, n in used.items()]
+    own = {variable: Var(variable.name, variable.ty) for variable in used}
+    binds = [Bind(own[v], _renewed(v, n)) for v, n in used.items()]
     return [*binds, *(substitute(statement, own) for statement in statements)]
 
 
-def _within(index: Expr, count: int) -> Expr:
-    """The index, of which LLVM sees again how many there are."""
-    return index & i32((1 << (count - 1).bit_length()) - 1)
+def _renewed(index: Var, count: int) -> Expr:
+    """The index, of its type, of which LLVM sees again how many there are."""
+    anew = device.renewed(narrowed(index)) & i32((1 << (count - 1).bit_length()) - 1)
+    dtype = str(index.ty.dtype)
+    return anew if dtype == "int32" else Cast(dtype, anew)

@@ -21,3 +21,14 @@ def test_a_renewed_index_has_the_bits_of_its_range(count: int, mask: int) -> Non
     assert constant(bind.value.b) == mask
     assert not depends(changed, lane)
     assert depends(changed, bind.var)
+
+
+def test_a_renewed_index_keeps_its_type() -> None:
+    """Extents of 64 bits, as Relax has them, make thread indices of 64 bits."""
+    lane = tirx.Var("lane", "int64")
+    buffer = tirx.decl_buffer((1024,), "int64", "C")
+    bind, changed = renewed([BufferStore(buffer, lane, [lane * 4])], {lane: 64})
+    assert isinstance(bind, Bind)
+    assert str(bind.var.ty.dtype) == str(bind.value.ty.dtype) == "int64"
+    assert isinstance(changed, BufferStore)
+    assert str(changed.indices[0].ty.dtype) == "int64"

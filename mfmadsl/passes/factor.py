@@ -1,0 +1,30 @@
+"""Numbers that stand as symbols in a schedule: they multiply extents that are known at the launch.
+
+TVM's schedule has to prove that tiles cover the rows that they are made for. It does for n rows,
+and not for 2 * n: it divides by what 2 and the rows of a tile have in common, and then no longer
+sees that (2 * n + 31) // 32 tiles are enough. Of b * n it does.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import tirx
+from tvm.tirx import Expr, PrimFunc, Var
+
+FACTORS = "mfmadsl.factors"
+"""The attribute of a function that says which number each of its symbols, by name, stands for."""
+
+
+def with_factors(function: PrimFunc) -> PrimFunc:
+    """The function with the numbers in the places of the symbols that stand for them."""
+    numbers = (function.attrs or {}).get(FACTORS)
+    if numbers is None:
+        return function
+    known = {str(name): int(number) for name, number in numbers.items()}
+
+    def number(variable: Var) -> Expr:
+        if variable.name not in known:
+            return variable
+        return tirx.IntImm(variable.ty, known[variable.name])
+
+    return tvm_ffi.structural_map(function.without_attr(FACTORS), (Var, number))
