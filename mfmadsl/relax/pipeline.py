@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import tvm
-from tvm import relax
+import tvm_ffi
+from tvm import relax, tirx
 from tvm.relax.backend.rocm import pipeline as rocm
 from tvm.s_tir.dlight import gpu
 from tvm.target import Target
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, IntImm, PrimFunc
 
 from mfmadsl.backend.kernel import CODE_OBJECT_VERSIONS, check_code_object_version
 from mfmadsl.error import ArgumentError
 from mfmadsl.relax.attention import part_attention
 from mfmadsl.relax.build import SCHEDULED
+from mfmadsl.relax.integer import multiply_bytes
 from mfmadsl.relax.lowering import CODE_OBJECT_VERSION, PIPELINE
 from mfmadsl.relax.plain import plain_schedule
 from mfmadsl.relax.prologue import fuse_dequantised
@@ -57,6 +59,10 @@ def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     transform = relax.transform
     passes = [
         *rocm.library_dispatch_passes(target),
+        # Normalisations of a batch become element-wise, and stand behind the product before them.
+        transform.DecomposeOpsForInference(),
+        transform.CanonicalizeBindings(),
+        transform.DeadCodeElimination(),
         tvm.transform.module_pass(_transposes_fused, opt_level=0),
         transform.LegalizeOps(),
         transform.AnnotateTIROpPattern(),
@@ -64,19 +70,41 @@ def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
         transform.FuseOps(),
         transform.FuseTIR(),
     ]
-    return fuse_dequantised(tvm.transform.Sequential(passes)(part_attention(module)), target)
+    parted = multiply_bytes(part_attention(module))
+    return fuse_dequantised(tvm.transform.Sequential(passes)(parted), target)
 
 
 def _transposes_fused(module: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
     """Transpositions as parts of the products behind them.
 
-    TVM's pass does not come to its end where both factors are one array; such a module keeps them.
+    TVM's pass does not come to its end where both factors are one array, and leaves variables
+    without a value where it would write an extent otherwise; such a module keeps them.
     """
     try:
-        fused: tvm.IRModule = relax.transform.FuseTransposeMatmul()(module)
+        fused: tvm.IRModule = relax.transform.FuseTransposeMatmul()(_with_symbols_first(module))
     except (IndexError, tvm.error.InternalError):
         return module
-    return fused
+    lost = any(
+        relax.analysis.free_vars(function)
+        for _, function in fused.functions_items()
+        if isinstance(function, relax.Function)
+    )
+    return module if lost else fused
+
+
+def _with_symbols_first(module: tvm.IRModule) -> tvm.IRModule:
+    """The module with extents of s * 2 in place of 2 * s, as TVM's builder writes them."""
+
+    def symbol_first(product: tirx.Mul) -> Expr:
+        is_last = isinstance(product.a, IntImm) and not isinstance(product.b, IntImm)
+        return tirx.Mul(product.b, product.a) if is_last else product
+
+    module = module.clone()
+    for variable, function in list(module.functions_items()):
+        if isinstance(function, relax.Function):
+            changed = tvm_ffi.structural_map(function, (tirx.Mul, symbol_first))
+            module.update_func(variable, changed)
+    return module
 
 
 def scheduled(module: tvm.IRModule, target: Target) -> tuple[tvm.IRModule, Report]:

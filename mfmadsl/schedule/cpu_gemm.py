@@ -12,6 +12,7 @@ from mfmadsl.argument import check_type
 from mfmadsl.language import microkernels
 from mfmadsl.model import Cpu, Microkernel
 from mfmadsl.prim_func import prim_func
+from mfmadsl.schedule.casts import with_bytes_multiplied
 from mfmadsl.schedule.cpu_builder import CpuBuilder
 from mfmadsl.schedule.cpu_choice import asked_types, chosen, types_of
 from mfmadsl.schedule.cpu_tiling import CpuTiling
@@ -97,7 +98,7 @@ def _prepared(
 
     The factors stand in the order in which micro-kernels multiply their types.
     """
-    function = prim_func("workload", workload, ScheduleError)
+    function = with_bytes_multiplied(prim_func("workload", workload, ScheduleError))
     product = sum_of_products(product_nest(function))
     given = {str(factor.source.dtype) for factor in (product.first, product.second)}
     orders = {(a, b) for a, b, _ in map(types_of, microkernels().values()) if {a, b} == given}

@@ -17,6 +17,7 @@ from mfmadsl.schedule.blocks import (
     replaced,
     unique,
 )
+from mfmadsl.schedule.casts import with_bytes_multiplied
 from mfmadsl.schedule.factored import with_plain_extents
 from mfmadsl.schedule.index_type import with_one_index_type
 from mfmadsl.schedule.memory import final_store, memory
@@ -53,6 +54,7 @@ def prepared(function: PrimFunc, block: str | None = None, first: str | None = N
     Raises ScheduleError, with the name of the block, if it is no product.
     """
     taken = block_names(function)
+    function = with_bytes_multiplied(function, block)
     function = with_plain_extents(with_one_index_type(function), block)
     product = sum_of_products(product_nest(function, block))
     nest, store = product.nest, product.store

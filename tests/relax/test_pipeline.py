@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import tvm
 from tvm import relax
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import op, spec
 
 import mfmadsl
 from mfmadsl.relax import Pipeline
@@ -99,3 +101,61 @@ def test_sorts_and_sums_that_tvm_schedules_itself_are_lowered() -> None:
         builder.get(), target, relax_pipeline="mfmadsl", tir_pipeline="mfmadsl"
     )
     assert [device.kind for device in executable.mod.imports[0].imports] == ["hip"]
+
+
+class Flat(nn.Module):  # type: ignore[misc]
+    """Two products of rows of all batches together, as exports of PyTorch have them."""
+
+    def __init__(self) -> None:
+        self.up = nn.Linear(WIDTH, 96, bias=True, dtype="float16")
+        self.down = nn.Linear(96, WIDTH, bias=False, dtype="float16")
+
+    def forward(self, x: nn.Tensor) -> nn.Tensor:
+        batch, length, width = x.shape
+        y = self.down(op.relu(self.up(op.reshape(x, (batch * length, width)))))
+        return op.reshape(y, (batch, length, width))
+
+
+@pytest.mark.parametrize("batch", [2, 3, 4, 8])
+def test_products_of_several_batches_of_any_length_are_ours(batch: int) -> None:
+    target = mfmadsl.target("gfx942")
+    shape = {"forward": {"x": spec.Tensor([batch, "s", WIDTH], "float16")}}
+    module, _ = Flat().export_tvm(shape)
+    with target:
+        _, report = scheduled(fused(module, target), target)
+    products = [each for each in report.functions if "matmul" in each.function]
+    assert len(products) == 2
+    assert all(each.rule == "mfmadsl" for each in products), report
+
+
+def test_a_normalised_batch_stands_behind_its_convolution() -> None:
+    """TVM's passes make it element-wise, and part of the product."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 16, 8, 8), "float16"))
+    w = relax.Var("w", relax.TensorType((16, 16, 3, 3), "float16"))
+    of_channels = [relax.Var(name, relax.TensorType((16,), "float16")) for name in "gbmv"]
+    with builder.function("main", [x, w, *of_channels]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.conv2d(x, w, padding=(1, 1)))
+            y = relax.op.nn.batch_norm(y, *of_channels, axis=1, training=False)
+            y = builder.emit(builder.emit(y)[0])
+            result = builder.emit_output(relax.op.nn.relu(y))
+        builder.emit_func_output(result)
+    target = mfmadsl.target("gfx942")
+    with target:
+        module, report = scheduled(fused(builder.get(), target), target)
+    assert [each.rule for each in report.functions] == ["mfmadsl"]
+    generator = np.random.default_rng(4)
+    shapes = (1, 16, 8, 8), (16, 16, 3, 3)
+    given = [generator.uniform(-1, 1, shape).astype(np.float16) for shape in shapes]
+    scale, bias, mean = (generator.uniform(-1, 1, 16).astype(np.float16) for _ in range(3))
+    variance = generator.uniform(0.5, 2, 16).astype(np.float16)
+    arguments = [*given, scale, bias, mean, variance]
+    run = machine(module, kernels_of(module, "gfx942"))["main"]
+    found = run(*map(tvm.runtime.tensor, arguments)).numpy()
+    padded = np.pad(given[0].astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    y = np.einsum("ncxyij,ocij->noxy", windows, given[1].astype(np.float64))
+    s, b, m, v = (each.astype(np.float64)[:, None, None] for each in arguments[2:])
+    wanted = np.maximum((y - m) / np.sqrt(v + 1e-5) * s + b, 0)
+    assert np.abs(found - wanted).max() < 8 * UNITS["float16"] * np.abs(wanted).max()
