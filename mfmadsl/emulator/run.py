@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mfmadsl.argument import check_integer, described, three_extents
 from mfmadsl.emulator.instructions.matrix import is_modelled
 from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.advance import Advance
 from mfmadsl.emulator.machine.launch import (
     Launch,
     Loaded,
@@ -39,6 +40,9 @@ from mfmadsl.model import Intrinsic
 Dimensions = Sequence[int]
 Progress = Callable[[int, int], None]
 """Takes how many workgroups of a launch are done, and how many there are."""
+
+_MANY = 2
+"""Portions, of more than which the first workgroup runs alone where somebody waits."""
 
 _LANES_AT_ONCE = 1 << 14
 """Lanes of the workgroups that run together: enough to hide NumPy's calls, few enough to cache."""
@@ -202,10 +206,19 @@ def launch_of(
     return launch
 
 
-def portions(launch: Launch, groups: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """The workgroups that run together, some at a time."""
+def portions(
+    launch: Launch, groups: npt.NDArray[np.int64], told: bool = False
+) -> Iterator[npt.NDArray[np.int64]]:
+    """The workgroups that run together, some at a time.
+
+    With `told`, somebody is told how far they are: of many the first one runs alone, and shows how
+    much each of them executes.
+    """
     at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
-    for first in range(0, len(groups), at_once):
+    alone = int(told and len(groups) > _MANY * at_once)
+    if alone:
+        yield groups[:alone]
+    for first in range(alone, len(groups), at_once):
         yield groups[first : first + at_once]
 
 
@@ -247,12 +260,14 @@ def run_loaded(
         groups = np.arange(launch.groups)
     compile_one = partial(compile_instruction, machine=machine_of(launch.program, launch.trusted))
     scheduler = Scheduler(launch.program, budget, compile_one)
-    done = 0
+    advance = None
+    if progress is not None:
+        advance = Advance(progress, len(groups), scheduler.executed)
+        scheduler.tick = advance.tick
     with np.errstate(all="ignore"):
-        for chosen in portions(launch, groups):
-            if progress is not None:
-                progress(done, len(groups))
-            done += len(chosen)
+        for chosen in portions(launch, groups, told=progress is not None):
+            if advance is not None:
+                advance.starts(len(chosen))
             waves, scalars = start_waves(launch, loaded, chosen)
             watch = None if watcher is None else watcher.starts(waves, scalars)
             waves.watch = watch

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mfmadsl.cli.progress import Pace
 from tests.emulator.waves import kernel
 from tests.test_readme import ROOT
 
@@ -56,7 +57,7 @@ def test_workgroups_are_counted_on_a_terminal_only(command: str, tmp_path: Path)
     total = 2 if command == "profile" else 600
     assert f"{work} 0 of {total} workgroups" in lines
     if command != "profile":
-        assert f"{work} 512 of 600 workgroups" in lines
+        assert f"{work} 513 of 600 workgroups" in lines
     assert told.endswith("\r\x1b[K")
 
 
@@ -81,3 +82,19 @@ def test_the_installation_is_quiet_where_nobody_looks(tmp_path: Path) -> None:
     assert (piped.stdout, piped.stderr) == ("", "-m pip install --quiet --editable .[test]\n")
     output, told = on_a_terminal(call, tmp_path)
     assert (output, told.strip()) == ("", "-m pip install --editable .[test]")
+
+
+def test_the_time_that_is_left_is_told_once_something_has_shown_it() -> None:
+    pace = Pace(began=100.0)
+    assert pace.told(0, 1000, 101.0) == ""
+    assert pace.told(0, 1000, 107.4) == ", 7 s"
+    pace = pace.with_mark(1, 110.0)
+    assert pace.told(1, 1000, 110.0) == ", 10 s"
+    # 10 in 5 seconds, whatever the first one took
+    assert pace.with_mark(11, 115.0).told(11, 1000, 115.0) == ", 15 s, about 8 min 14 s left"
+    assert pace.told(2, 20_001, 112.0) == ", 12 s, about 11 h 6 min left"
+
+
+def test_another_launch_begins_anew() -> None:
+    pace = Pace(began=0.0).with_mark(5, 1.0)
+    assert pace.with_mark(0, 50.0) == Pace(50.0)

@@ -12,20 +12,27 @@ from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction, Program
 
+_TICK = 64
+"""Instructions, each of a millisecond or so where many waves run."""
+
 
 class Scheduler:
     """Runs groups of waves, the one furthest behind first, and joins those that meet again.
 
     `budget` is how many instructions a wave may execute; `compile_one` makes an instruction ready
-    when it is met first.
+    when it is met first. `tick` is called every so many instructions.
     """
 
     def __init__(
-        self, program: Program, budget: int, compile_one: Callable[[Instruction], Operation]
+        self,
+        program: Program,
+        budget: int,
+        compile_one: Callable[[Instruction], Operation],
     ) -> None:
         self._program = program
         self._budget = budget
         self._compile = compile_one
+        self.tick: Callable[[], None] | None = None
         self._compiled: list[Operation | None] = [None] * len(program.instructions)
         self._executed = [0] * len(program.instructions)
 
@@ -36,6 +43,10 @@ class Scheduler:
             if count:
                 total[instruction.name] += count
         return dict(sorted(total.items()))
+
+    def executed(self) -> int:
+        """How many instructions all waves have executed, repetitions counted."""
+        return sum(self._executed)
 
     def run(self, waves: Waves, watch: Watch | None = None) -> None:
         """Run waves under the eyes of `watch` until all of them have ended."""
@@ -73,6 +84,8 @@ class Scheduler:
             executed[pc] += waves.count
             waves.pc = pc + 1
             waves.steps += 1
+            if self.tick is not None and not waves.steps % _TICK:
+                self.tick()
             if waves.steps > self._budget:
                 raise EmulationError(
                     f"a wave has executed {self._budget} instructions without reaching its end",
