@@ -1,0 +1,103 @@
+"""Launches on the memory of a program: which arguments are pointers, and what a time depends on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from mfmadsl.device.gpu import Gpu, Options
+from mfmadsl.device.launch import Function, run_launch
+from mfmadsl.device.memory import SharedMemory
+from mfmadsl.device.protocol import RESERVED_BYTES, Start
+from mfmadsl.device.session import Session
+from mfmadsl.emulator.text.assembly import parse_assembly
+
+START, BYTES = 0x7000_0000_0000, 4096
+ARRAYS = START + RESERVED_BYTES, START + RESERVED_BYTES + (1 << 16)
+"""Two allocations, each with room behind it that is nobody's."""
+
+TEXT = """\
+	.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+	.text
+counts:
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	s_load_dword s6, s[0:1], 0x8
+	v_lshlrev_b32_e32 v1, 2, v0
+	s_waitcnt lgkmcnt(0)
+	v_mov_b32_e32 v2, s6
+	global_store_dword v1, v2, s[4:5] offset:OFFSET
+.LBB0_1:
+	s_sub_i32 s6, s6, 1
+	s_cmp_lg_u32 s6, 0
+	s_cbranch_scc1 .LBB0_1
+	s_endpgm
+	.amdhsa_kernel counts
+		.amdhsa_user_sgpr_kernarg_segment_ptr 1
+		.amdhsa_system_sgpr_workgroup_id_x 1
+		.amdhsa_next_free_vgpr 8
+		.amdhsa_accum_offset 8
+	.end_amdhsa_kernel
+	.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .name: counts
+    .args:
+      - {.name: result, .offset: 0, .size: 8, .value_kind: global_buffer}
+      - {.name: turns, .offset: 8, .size: 4, .value_kind: by_value}
+...
+	.end_amdgpu_metadata
+"""
+
+
+@pytest.fixture
+def memory() -> Iterator[SharedMemory]:
+    """What a program shares, with both arrays allocated."""
+    file = os.memfd_create("device")
+    os.ftruncate(file, RESERVED_BYTES + (1 << 17))
+    shared = SharedMemory(file, START)
+    shared.allocate(tuple((address, BYTES) for address in ARRAYS))
+    yield shared
+    shared.close()
+
+
+def counting(offset: int = 0) -> Function:
+    text = TEXT.replace("OFFSET", str(offset))
+    return Function(1, text, parse_assembly(text, "counts"))
+
+
+def start(pointer: int, turns: int) -> Start:
+    arguments = struct.pack("<QIxxxx", pointer, turns)
+    return Start(1, (1, 1, 1), (64, 1, 1), 0, 0, arguments, None)
+
+
+def test_a_fault_names_the_argument_that_points_there(memory: SharedMemory) -> None:
+    # What is by value is no address, though its bits are those of one.
+    pointer = ARRAYS[0] + BYTES - 256
+    launched = run_launch(counting(4), start(pointer, 1), memory, True, 10**6)
+    (fault,) = launched.faults
+    assert fault.kind == "out-of-bounds"
+    assert f"the allocation at {ARRAYS[0]:#x}" in fault.message
+    launched = run_launch(counting(4092), start(ARRAYS[1], 1), memory, True, 10**6)
+    (fault,) = launched.faults
+    assert "offset 4096 of `result`, which has 4096 bytes" in fault.message
+
+
+def test_the_time_of_a_launch_is_looked_up_by_its_values_and_not_its_pointers(
+    memory: SharedMemory,
+) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        session = Session(Gpu(Options(profile=True)), ours)
+        short = session._modelled(counting(), start(ARRAYS[0], 2), memory)
+        elsewhere = session._modelled(counting(), start(ARRAYS[1], 2), memory)
+        long = session._modelled(counting(), start(ARRAYS[0], 4000), memory)
+        session.close()
+    assert short is not None
+    assert long is not None
+    assert elsewhere == short
+    assert long > 2 * short
+    assert len(session._seconds) == 2
