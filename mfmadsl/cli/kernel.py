@@ -75,6 +75,14 @@ def _launch_options(command: Command) -> Command:
     return command
 
 
+TRUST = click.option(
+    "--trust-spec",
+    "specs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Take a .mfma file's word for what its instructions do; may be repeated.",
+)
 REPORT = click.option(
     "--report", type=OUTPUT, metavar="FILE", help="Write a page about it, to look at."
 )
@@ -109,21 +117,14 @@ def _budget(budget: int | None) -> dict[str, Any]:
     metavar="N=FILE.npy",
     help="Write an argument, counted from 0, as the kernel left it.",
 )
-@click.option(
-    "--trust-spec",
-    "specs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="FILE",
-    help="Take a .mfma file's word for what its instructions do; may be repeated.",
-)
+@TRUST
 def emulate(
     budget: int | None, saved: tuple[str, ...], specs: tuple[Path, ...], **options: Any
 ) -> None:
     """Run a kernel: assembly text in LLVM's syntax, a code object (.hsaco), or the JSON that
     `gemm --emit json` writes."""
     places = dict(_saves(saved))
-    trusted = [entry for entry in load_all(specs) if isinstance(entry, Intrinsic)]
+    trusted = _trusted(specs)
     kernel, values = _read(**options)
     from mfmadsl.emulator import emulate as run_it
 
@@ -141,6 +142,10 @@ def emulate(
         *caveats(run.approximate, run.trusted),
     ]:
         click.echo(line)
+
+
+def _trusted(specs: tuple[Path, ...]) -> list[Intrinsic]:
+    return [entry for entry in load_all(specs) if isinstance(entry, Intrinsic)]
 
 
 def _saves(saved: tuple[str, ...]) -> Iterator[tuple[int, Path]]:
@@ -176,27 +181,30 @@ def _save(path: Path, value: Any) -> None:
     metavar="N",
     help="An argument, counted from 0, that holds nothing until the kernel writes it.",
 )
+@TRUST
 @REPORT
 @format_option(("text", "json"))
 def sanitize(
-    budget: int | None, keep_going: bool, unwritten: tuple[int, ...], form: str,
-    report: Path | None, **options: Any,
+    budget: int | None, keep_going: bool, unwritten: tuple[int, ...], specs: tuple[Path, ...],
+    form: str, report: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Run a kernel and look for what the chip does not define: races, missing waits, and more."""
+    trusted = _trusted(specs)
     kernel, values = _read(**options)
     from mfmadsl.emulator import EmulationError
     from mfmadsl.emulator.sanitizer import sanitize as run_it
 
     if max(unwritten, default=0) >= max(1, len(values)):
         raise click.UsageError(f"--unwritten {max(unwritten)}: the kernel takes {len(values)}")
-    waves = 0
+    waves, notes = 0, list[str]()
     try:
         with shown("sanitizing") as progress:
             found = run_it(
-                kernel, values, keep_going=keep_going, unwritten=unwritten, progress=progress,
-                **_budget(budget),
+                kernel, values, keep_going=keep_going, unwritten=unwritten, trusted=trusted,
+                progress=progress, **_budget(budget),
             )  # fmt: skip
         faults, counts, waves = found.faults, found.counts, found.run.waves
+        notes = caveats((), found.run.trusted)
     except EmulationError as error:
         faults, counts = (error.fault,), (1,)
     except MfmadslError as error:
@@ -215,7 +223,7 @@ def sanitize(
             times = f" [{count} times]" if count > 1 else ""
             click.echo(f"error[{fault.kind}]: {fault}{times}", err=True)
         if not faults:
-            click.echo(f"{waves} waves, no faults")
+            click.echo("\n".join([f"{waves} waves, no faults", *notes]))
     if faults:
         sys.exit(1)
 
@@ -251,20 +259,31 @@ def sanitize(
     "--against",
     type=click.Path(path_type=Path),
     metavar="KERNEL",
-    help="In the report, put this kernel beside it, with the same launch and arguments.",
+    help="In the report, put this kernel beside it, with the same launch and arguments; JSON says "
+    "its own.",
+)
+@click.option(
+    "--against-arg",
+    "others",
+    multiple=True,
+    metavar="ARG",
+    help="An argument of that kernel, in order, where it takes others.",
 )
 def profile(
     budget: int | None, form: str, timeline: Path | None, full: bool, launch: int,
-    product: str | None, report: Path | None, against: Path | None, **options: Any,
+    product: str | None, report: Path | None, against: Path | None, others: tuple[str, ...],
+    **options: Any,
 ) -> None:  # fmt: skip
     """Tell what a kernel executes, moves and waits for on one compute unit, and for how long on a
     whole chip."""
     if against is not None and report is None:
         raise click.UsageError("--against needs --report FILE: where are they put side by side?")
+    if others and against is None:
+        raise click.UsageError("--against-arg needs --against KERNEL: whose argument is it?")
     paths, kernels = [options["kernel"]], [_read(**options)]
     if against is not None:
         paths.append(against)
-        kernels.append(_read(**_beside(against, options)))
+        kernels.append(_read(**_beside(against, options, others)))
     from mfmadsl.emulator.profiler import profile as run_it
     from mfmadsl.report.kernel_page import Profiled, profile_page
     from mfmadsl.report.timeline import timeline_json
@@ -293,9 +312,12 @@ def profile(
     click.echo(PROFILE[form](first))
 
 
-def _beside(other: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the kernel that is put beside one: JSON says its own launch."""
+def _beside(other: Path, options: Mapping[str, Any], arguments: tuple[str, ...]) -> dict[str, Any]:
+    """The options of the kernel that is put beside one: JSON says its own launch, and what it
+    takes."""
     given = {**options, "kernel": other, "symbol": None}
     if other.suffix == ".json":
         given |= {"grid": None, "block": None, "lds": None, "arch": None}
-    return given
+        if options["kernel"].suffix != ".json":
+            given["arguments"] = ()
+    return given | ({"arguments": arguments} if arguments else {})

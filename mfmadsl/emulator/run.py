@@ -155,10 +155,11 @@ def emulate(
     for one, values in launches_of(kernel, args):
         launch = launch_of(one, grid, block, lds_bytes)
         runs.append(run_launch(replace(launch, trusted=entries), values, budget, progress=progress))
-    return _all_of(runs)
+    return all_of(runs)
 
 
-def _all_of(runs: Sequence[Run]) -> Run:
+def all_of(runs: Sequence[Run]) -> Run:
+    """What several launches counted together."""
     counted: Counter[str] = Counter()
     for run in runs:
         counted.update(run.instructions)

@@ -123,9 +123,26 @@ def read_kernel(
         missing = "grid" if grid is None else "block"
         raise KernelFileError(f"{path}: the text does not say its {missing}: give --{missing}")
     if lds_bytes is None:
+        lds_bytes = _lds_of_triton(path, program.name)
+    if lds_bytes is None:
         lds_bytes = program.directive("group_segment_fixed_size")
     extents = three_extents("grid", grid), three_extents("block", block)
     return StoredKernel((StoredLaunch(text, program.name, *extents, lds_bytes),))
+
+
+def _lds_of_triton(path: Path, name: str) -> int | None:
+    """The LDS that a kernel gets when it is launched, by the file that Triton's cache has beside
+    it; None where there is none.
+
+    In Triton's code objects the size of the LDS is 0: its launcher gives what the file says.
+    """
+    try:
+        facts = json.loads(path.with_suffix(".json").read_text())
+        shared = facts["shared"] if facts["name"] == name else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    is_size = isinstance(shared, int) and not isinstance(shared, bool) and shared >= 0
+    return shared if is_size else None
 
 
 def _program(path: Path, text: str, symbol: str | None) -> Program:

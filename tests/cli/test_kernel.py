@@ -183,3 +183,55 @@ def test_an_unknown_instruction_is_taken_at_a_files_word(tmp_path: Path) -> None
     assert trusting.output.splitlines()[1:] == [
         "taken at the word of the .mfma file: v_mfma_f32_8x32x16_f16"
     ]
+    sanitized = run("sanitize", path, *launch, "--trust-spec", entry)
+    assert sanitized.exit_code == 0
+    assert sanitized.output.splitlines() == [
+        "1 waves, no faults",
+        "taken at the word of the .mfma file: v_mfma_f32_8x32x16_f16",
+    ]
+    assert "unknown instruction" in run("sanitize", path, *launch).output
+
+
+def test_lds_that_a_kernel_gets_at_its_launch_is_read_beside_it_or_asked_for(
+    tmp_path: Path,
+) -> None:
+    """As Triton has it: its code objects say 0, and the file of its cache how much it is."""
+    path = tmp_path / "kernel.s"
+    path.write_text(kernel(CODE, lds=0))
+    refused = run("sanitize", path, *LAUNCH)
+    assert refused.exit_code == 1
+    assert "it has 0: if the kernel gets more when it is launched, say so by `--lds`" in (
+        refused.output
+    )
+    assert run("sanitize", path, *LAUNCH, "--lds", "512").exit_code == 0
+    beside = tmp_path / "kernel.json"
+    beside.write_text(json.dumps({"name": "kernel", "shared": 512, "num_warps": 2}))
+    assert run("sanitize", path, *LAUNCH).exit_code == 0
+    # What is said goes before; what is of another kernel, or nothing of the kind, says nothing.
+    assert run("sanitize", path, *LAUNCH, "--lds", "4").exit_code == 1
+    for other in ('{"name": "other", "shared": 512}', '{"shared": "512"}', "[1]", "{", '"shared"'):
+        beside.write_text(other)
+        assert run("sanitize", path, *LAUNCH).exit_code == 1
+
+
+def test_a_kernel_beside_another_may_take_other_arguments(text: Path, tmp_path: Path) -> None:
+    two = tmp_path / "two.s"
+    two.write_text(kernel(CODE, arguments=2, lds=512))
+    page = tmp_path / "page.html"
+    beside = ["--report", page, "--against", two]
+    refused = run("profile", text, *LAUNCH, *beside)
+    assert refused.exit_code == 1
+    assert "takes 2 arguments (p0, p1), but 1 are given" in refused.output
+    more = ["--against-arg", "uint32[128]=0", "--against-arg", "uint32[8]"]
+    assert run("profile", text, *LAUNCH, *beside, *more).exit_code == 0
+    assert page.read_text().count("two.s") > 0
+    assert run("profile", text, *LAUNCH, *more).exit_code == 2
+
+
+def test_a_kernel_beside_json_of_ours_takes_its_own_arguments(text: Path, tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    sizes = ["-m", "64", "-n", "64", "-k", "64"]
+    run("gemm", "--arch", "gfx942", *sizes, "--emit", "asm", "--emit", "json", "-o", ours)
+    beside = ["--report", tmp_path / "page.html", "--against", f"{ours}.json"]
+    done = run("profile", text, *LAUNCH, *beside)
+    assert done.exit_code == 0, done.output

@@ -33,6 +33,8 @@ LLVM reads up to its next multiple: where it knows the alignment it makes one lo
 three arguments that have one each (`WidenOrSplitVectorLoad`).
 """
 
+_MORE_LDS = ": if the kernel gets more when it is launched, say so by `--lds`, or `lds_bytes=`"
+
 SCRATCH_DESCRIPTOR = (0, 0x8000_0000, 0xFFFF_FFFF, 0x0080_0000)
 """What s[0:3] hold in kernels that reach their scratch memory by buffer instructions: base 0,
 swizzled, of any size, and with the thread's number added (CDNA3 ISA, section 9.1.5)."""
@@ -199,7 +201,7 @@ def start_waves(launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64]) -
         vector=max(vector, 3),
         accumulation=max(vector - accumulation, 0) if accumulation else vector,
         workgroup=np.repeat(np.arange(len(groups)), per_group),
-        lds=OwnedMemory("LDS", len(groups), launch.lds_bytes),
+        lds=OwnedMemory("LDS", len(groups), launch.lds_bytes, _MORE_LDS),
         scratch=OwnedMemory(
             "scratch", count * LANES, program.directive("private_segment_fixed_size")
         ),

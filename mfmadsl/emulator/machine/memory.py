@@ -213,11 +213,12 @@ class GlobalMemory(ByteStore):
 class OwnedMemory(ByteStore):
     """Equal pieces of memory, one for each owner, who addresses its own from 0.
 
-    The LDS belongs to workgroups, scratch memory to lanes.
+    The LDS belongs to workgroups, scratch memory to lanes. `remedy` says what helps whoever has too
+    little of it.
     """
 
-    def __init__(self, name: str, owners: int, size: int) -> None:
-        self.size, self.name, self.owners = size, name, owners
+    def __init__(self, name: str, owners: int, size: int, remedy: str = "") -> None:
+        self.size, self.name, self.owners, self._remedy = size, name, owners, remedy
         self.stride = -(-size // 16) * 16
         super().__init__(zeros(owners * self.stride))
 
@@ -229,7 +230,8 @@ class OwnedMemory(ByteStore):
         if signed.size and int(signed.max()) + width > self.size:
             outside = signed + width > self.size
             message = f"{width} bytes at {self.name} address {int(signed[outside][0])}"
-            raise AccessError("out-of-bounds", f"{message}, but it has {self.size}", outside)
+            told = f"{message}, but it has {self.size}{self._remedy}"
+            raise AccessError("out-of-bounds", told, outside)
         return _aligned(signed + owners * self.stride, alignment)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,13 +14,14 @@ from mfmadsl.emulator.instructions.lds import accessed_bytes
 from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.machine.memory import ByteStore
 from mfmadsl.emulator.machine.wave import Waves
-from mfmadsl.emulator.request import check_arguments, check_positions
+from mfmadsl.emulator.request import check_arguments, check_positions, checked_entries
 from mfmadsl.emulator.run import (
     BUDGET,
     Dimensions,
     Progress,
     Run,
     Runnable,
+    all_of,
     launch_of,
     launches_of,
     run_launch,
@@ -29,7 +29,7 @@ from mfmadsl.emulator.run import (
 from mfmadsl.emulator.sanitizer.checks import Checks
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
 from mfmadsl.emulator.text.assembly import Program
-from mfmadsl.model import assumed
+from mfmadsl.model import Intrinsic, assumed
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ def sanitize(
     budget: int = BUDGET,
     unwritten: Collection[int] = (),
     keep_going: bool = False,
+    trusted: Sequence[Intrinsic] = (),
     progress: Progress | None = None,
 ) -> Findings:
     """Run a kernel as `emulate` does, and look for what the chip does not define.
@@ -64,12 +65,13 @@ def sanitize(
     workspaces); two waves that
     meet in LDS with a write and no barrier between; a barrier that not all waves of a workgroup
     reach; using a register before the wait for its load, or LDS before that for its access; a
-    misaligned access; more than `budget` instructions in a wave.
+    misaligned access; more than `budget` instructions in a wave. `trusted` is that of `emulate`.
 
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.
     """
     check_flag("keep_going", keep_going)
+    entries = checked_entries(trusted)
     check_arguments(args)
     check_positions("unwritten", unwritten, len(args))
     findings = []
@@ -79,13 +81,10 @@ def sanitize(
     for one, values in started:
         places = {i for i, value in enumerate(values) if any(value is each for each in empty)}
         empty = [each for each in empty if not any(each is value for value in values)]
-        launch = launch_of(one, grid, block, lds_bytes)
+        launch = replace(launch_of(one, grid, block, lds_bytes), trusted=entries)
         findings.append(_sanitize(launch, values, budget, places, keep_going, progress))
-    counted: Counter[str] = Counter()
-    for each in findings:
-        counted.update(each.run.instructions)
     return Findings(
-        Run(counted, sum(each.run.waves for each in findings)),
+        all_of([each.run for each in findings]),
         tuple(fault for each in findings for fault in each.faults),
         tuple(count for each in findings for count in each.counts),
     )
