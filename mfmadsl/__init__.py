@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mfmadsl.error import ArgumentError as ArgumentError
     from mfmadsl.error import ArgumentTypeError as ArgumentTypeError
     from mfmadsl.error import MfmadslError as MfmadslError
+    from mfmadsl.error import SlowLoopWarning as SlowLoopWarning
     from mfmadsl.export import ExportError as ExportError
     from mfmadsl.export import diff_layouts as diff_layouts
     from mfmadsl.export import export_layouts as export_layouts
@@ -82,6 +83,7 @@ _HOME = {
     "RuntimeBuildError": "runtime.error",
     "RpcError": "tune.tracker",
     "ScheduleError": "schedule",
+    "SlowLoopWarning": "error",
     "SpecFileError": "language",
     "Tiling": "schedule",
     "ToolchainError": "environment.tvm_versions",

@@ -11,6 +11,10 @@ class MfmadslError(Exception):
     """
 
 
+class SlowLoopWarning(UserWarning):
+    """A loop stays as it is, and slow: no pass understands it."""
+
+
 class ArgumentError(MfmadslError, ValueError):
     """An argument of a function has a value that the function does not take."""
 

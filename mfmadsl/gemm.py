@@ -37,6 +37,7 @@ from mfmadsl.schedule import (
     matmul,
     mfma_schedule,
 )
+from mfmadsl.schedule.gemm import is_tuned
 from mfmadsl.schedule.workload import TYPES, product
 
 _SEED = 20240229
@@ -268,6 +269,13 @@ class Gemm:
         if not self.tiling.keys().isdisjoint(_SHAPING):  # waves along K are chosen to go with these
             default = replace(default, k_waves=1)
         return replace(default, **self.tiling)
+
+    @property
+    def tiling_source(self) -> str:
+        """Where the tiling is from: "given" (some field at least), "tuned" or "formula"."""
+        if self.tiling:
+            return "given"
+        return "tuned" if is_tuned(self.workload(), self.intrinsic, self.arch) else "formula"
 
     def build(self) -> Kernel:
         """The kernel of the schedule."""

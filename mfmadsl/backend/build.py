@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -41,7 +42,7 @@ from mfmadsl.backend.lower import (
 from mfmadsl.backend.names import named_apart
 from mfmadsl.emulator.text.metadata import read_metadata
 from mfmadsl.emulator.text.registers import Registers, used_registers
-from mfmadsl.error import MfmadslError
+from mfmadsl.error import MfmadslError, SlowLoopWarning
 from mfmadsl.language import reads
 from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
@@ -80,8 +81,8 @@ def build(
     is what any ROCm of today loads; the other one is 6.
 
     If the module becomes several kernels, those after the first are `next` to each other. A loop
-    annotated for a pass that does not understand it is left as it is, and right; the kernel's
-    `remarks` say why, and with `explain` they are printed to standard error.
+    annotated for a pass that does not understand it is left as it is, right and slow; the kernel's
+    `remarks` say why, and so does a SlowLoopWarning, or with `explain` a line on standard error.
 
     Raises ArgumentError for an unknown chip or version, LoweringError for a module that is no
     kernel, exceeds the chip's threads or LDS, or calls a function that no GPU has, and
@@ -119,8 +120,11 @@ def build(
             spans=launch.spans,
             code_object_version=version,
         )
-        for remark in launch.remarks if explain else ():
-            print(f"{launch.symbol}: {remark}", file=sys.stderr)
+        for remark in launch.remarks:
+            if explain:
+                print(f"{launch.symbol}: {remark}", file=sys.stderr)
+            else:
+                warnings.warn(f"{launch.symbol}: {remark}", SlowLoopWarning, stacklevel=2)
     assert kernel is not None
     return kernel
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_cha
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, SEARCH, SPEC, find
 from mfmadsl.cli.write import write_report
-from mfmadsl.error import MfmadslError
+from mfmadsl.error import MfmadslError, SlowLoopWarning
 from mfmadsl.report import kernel_json, kernel_summary
 from mfmadsl.report.comparison import (
     bench_json,
@@ -23,6 +24,7 @@ from mfmadsl.report.comparison import (
     comparison_json,
     comparison_lines,
 )
+from mfmadsl.report.tiling import tiling_json, tiling_line
 
 if TYPE_CHECKING:
     from mfmadsl.backend import Kernel
@@ -123,7 +125,10 @@ def gemm(
     bench = _run(problem, kernel, _REPEAT if benched else 0) if ran or benched else None
     if report is not None:
         write_report(report, _profiled(problem, kernel, comparison))
-    results: dict[str, Any] = {}
+    results: dict[str, Any] = {
+        "tiling": tiling_json(problem.tiled(), problem.tiling_source) if problem.is_tiled else None,
+        "remarks": [remark for each in kernel.chain() for remark in each.remarks],
+    }
     if comparison is not None:
         results["emulation"] = comparison_json(comparison)
     if bench is not None:
@@ -132,6 +137,10 @@ def gemm(
         _emit(kinds, output, str(schedule.mod.script()), kernel, results)
     else:
         click.echo(kernel_summary(kernel))
+        for line in _ways(problem):
+            click.echo(line)
+    for remark in results["remarks"]:
+        click.echo(f"remark     {remark}", err=bool(kinds))
     lines = [
         *(comparison_lines("emulated", comparison, problem) if comparison is not None else ()),
         *(bench_lines(bench, problem) if bench is not None else ()),
@@ -143,6 +152,21 @@ def gemm(
         sys.exit(1)
 
 
+_SOURCES = {
+    "given": "as asked for",
+    "tuned": "found by `mfmadsl tune`",
+    "formula": "the fastest by the formula",
+}
+
+
+def _ways(problem: Gemm) -> list[str]:
+    """Which instruction and tiling the kernel takes, and where they are from."""
+    if not problem.is_tiled:
+        name = problem.intrinsic.name if problem.intrinsic is not None else ""
+        return [f"tiling     that of the simple schedule, of {name}"]
+    return [f"tiling     {tiling_line(problem.tiled())}: {_SOURCES[problem.tiling_source]}"]
+
+
 def _built(problem: Gemm) -> tuple[Any, Kernel]:
     from mfmadsl.backend import CodegenError, LinkError, LoweringError, build
     from mfmadsl.codegen import ModuleError
@@ -150,7 +174,9 @@ def _built(problem: Gemm) -> tuple[Any, Kernel]:
 
     try:
         schedule = problem.schedule()
-        return schedule, build(schedule, problem.arch)
+        with warnings.catch_warnings():  # the remarks are told with the rest
+            warnings.simplefilter("ignore", SlowLoopWarning)
+            return schedule, build(schedule, problem.arch)
     except (ModuleError, ScheduleError, LoweringError, CodegenError, LinkError) as error:
         fail(str(error))
 
@@ -174,7 +200,11 @@ def _profiled(problem: Gemm, kernel: Kernel, comparison: Comparison | None) -> s
         with shown("profiling") as progress:
             found = profile(kernel, args, progress=progress)
         start, *_ = kernel.launches(args)
-        facts = tiling_facts(problem.tiled()) if problem.is_tiled else {}
+        facts = {}
+        if problem.is_tiled:
+            facts = {**tiling_facts(problem.tiled()), "chosen": _SOURCES[problem.tiling_source]}
+        if kernel.remarks:
+            facts["remark"] = "; ".join(kernel.remarks)
     except MfmadslError as error:
         fail(str(error))
     if comparison is not None:

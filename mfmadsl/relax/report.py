@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mfmadsl.report.columns import columns
+from mfmadsl.report.tiling import tiling_line
 from mfmadsl.schedule import Tiling
 
 OURS = "mfmadsl"
@@ -45,10 +46,4 @@ class Report:
 
 
 def _why(scheduled: Scheduled) -> str:
-    tiling = scheduled.tiling
-    if tiling is None:
-        return scheduled.reason
-    block = "x".join(map(str, (*tiling.block, tiling.k_step)))
-    waves = "x".join(map(str, (*tiling.waves, tiling.k_waves)))
-    parts = f", K in {tiling.split_k} parts" if tiling.split_k > 1 else ""
-    return f"{block} of {tiling.instruction}, {waves} waves{parts}"
+    return scheduled.reason if scheduled.tiling is None else tiling_line(scheduled.tiling)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from mfmadsl.doctor.finding import STATES
-from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES, FEATURES, INDEX, MODIFIERS, PRODUCTS
+from mfmadsl.model import (
+    ARCHITECTURES,
+    ELEMENT_TYPES,
+    FEATURES,
+    INDEX,
+    MODIFIERS,
+    OVERLAPS,
+    PRODUCTS,
+)
 
 
 def json_schema() -> dict[str, Any]:
@@ -300,6 +308,8 @@ def _kernel() -> dict[str, Any]:
         workspaces=arrays,
         symbols={"type": "array", "items": _object(name=_STRING, dtype=_STRING)},
     )
+    kernel["properties"]["tiling"] = _or_null(_tiling())
+    kernel["properties"]["remarks"] = names
     kernel["properties"]["emulation"] = _object(
         largest_error=number,
         tolerance=number,
@@ -318,6 +328,22 @@ def _kernel() -> dict[str, Any]:
         share_of_peak=_or_null(number),
     )
     return {"kernel": kernel, "launch": _object(**launch)}
+
+
+def _tiling() -> dict[str, Any]:
+    """The fields of `Tiling`, and where they are from."""
+    pair = {"type": "array", "items": _POSITIVE, "minItems": 2, "maxItems": 2}
+    numbers = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
+    flags = ("swizzle", "persistent", "transposing_reads")
+    return _object(
+        block=pair,
+        waves=pair,
+        instruction=_STRING,
+        overlap={"enum": list(OVERLAPS)},
+        source={"enum": ["formula", "tuned", "given"]},
+        **dict.fromkeys(numbers, _POSITIVE),
+        **{name: {"type": "boolean"} for name in flags},
+    )
 
 
 _STRING = {"type": "string"}

@@ -122,6 +122,16 @@ def gemm_tiling(
     return _chosen(_product(workload), intrinsic, None, architecture(arch))[1]
 
 
+def is_tuned(
+    workload: PrimFunc | tvm.IRModule,
+    intrinsic: Intrinsic | str | None = None,
+    arch: str = DEFAULT_ARCH,
+) -> bool:
+    """Whether the tiling of `gemm_tiling` is one that `mfmadsl tune` found."""
+    product, chip = _product(workload), architecture(arch)
+    return _tuned(product, _alike(product, intrinsic, chip), chip) is not None
+
+
 def gemm_tilings(
     workload: PrimFunc | tvm.IRModule,
     intrinsic: Intrinsic | str | None = None,

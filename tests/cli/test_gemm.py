@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import jsonschema
@@ -292,3 +292,47 @@ def test_where_no_model_of_the_chip_is_known_the_result_says_so() -> None:
     assert unknown.exit_code == 0
     told = "\n           the chip may round otherwise, no model is public: v_mfma_"
     assert told in unknown.output
+
+
+def test_it_says_how_the_product_is_cut_and_who_says_so(tmp_path: Path) -> None:
+    plain, asked = run(*LARGE_TILE).stdout, run(*LARGE_TILE, "--tiling", "block=32x64").stdout
+    (line,) = (line for line in plain.splitlines() if line.startswith("tiling"))
+    assert re.fullmatch(
+        r"tiling     \d+x\d+x\d+ of mfma_f32_32x32x8_f16, .* waves: the fastest by the formula",
+        line,
+    )
+    assert "32x64x" in asked
+    assert ": as asked for" in asked
+    page = tmp_path / "page.html"
+    run(*LARGE_TILE, "--report", page)
+    assert "the fastest by the formula" in page.read_text()
+
+
+def test_json_has_every_field_of_the_tiling_and_its_source() -> None:
+    facts = json.loads(run(*LARGE_TILE, "--tiling", "stages=2", "--emit", "json").stdout)
+    jsonschema.validate(facts, json_schema())
+    assert facts["tiling"].keys() == {"source", *(field.name for field in fields(Tiling))}
+    assert facts["tiling"]["source"] == "given"
+    assert (facts["tiling"]["stages"], facts["remarks"]) == (2, [])
+
+
+def test_a_tuned_tiling_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = tmp_path / "tuned"
+    sizes = ["--arch", "gfx942", "-m", 64, "-n", 128, "-k", 256]
+    assert run("tune", *sizes, "--trials", 1, "--database", tuned).exit_code == 0
+    monkeypatch.setenv("MFMADSL_TUNED", str(tuned))
+    assert "found by `mfmadsl tune`" in run("gemm", *sizes).stdout
+    facts = json.loads(run("gemm", *sizes, "--emit", "json").stdout)
+    assert facts["tiling"]["source"] == "tuned"
+
+
+def test_a_loop_that_stays_slow_is_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mfmadsl.backend import Kernel
+
+    remark = "the loop `k` is left as it is: a reason"
+    monkeypatch.setattr(Kernel, "chain", lambda self: iter([replace(self, remarks=(remark,))]))
+    result = run(*SMALL)
+    assert f"remark     {remark}" in result.stdout
+    described = run(*SMALL, "--emit", "json")
+    assert json.loads(described.stdout)["remarks"] == [remark]
+    assert remark in described.stderr

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from runpy import run_path
 
+import pytest
+
 import mfmadsl
 from tests.passes.own_product import assert_right, own_product
 
@@ -29,7 +31,9 @@ def test_copies_of_some_threads_only_are_taken() -> None:
 
 
 def test_a_loop_without_copies_is_left_as_it_is() -> None:
-    kernel = mfmadsl.build(own_product(32, copied=False))
+    with pytest.warns(mfmadsl.SlowLoopWarning, match="has no place in it") as told:
+        kernel = mfmadsl.build(own_product(32, copied=False))
     (remark,) = kernel.remarks
-    assert "has no place in it" in remark
+    assert [str(each.message) for each in told] == [f"{kernel.symbol}: {remark}"]
+    assert told[0].filename == __file__
     assert_right(kernel)
