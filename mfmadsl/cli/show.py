@@ -37,6 +37,7 @@ from mfmadsl.report.formats import LAYOUT, Window
 from mfmadsl.report.picture.look import VIEWS, Look
 from mfmadsl.report.picture.operand import SHADINGS, Shading
 
+_TEXT = ("", "txt", "md", "log")  # endings of files of text, the table among them
 _PICTURES = ("svg", "html")  # which show all operands, where nobody names one
 
 
@@ -119,8 +120,15 @@ def _form(form: str, output: Path | None) -> str:
     """The format: where nobody says, that of the file's name."""
     source = click.get_current_context().get_parameter_source("form")
     if output is not None and source == click.core.ParameterSource.DEFAULT:
-        suffix = output.suffix.removeprefix(".")
-        return suffix if suffix in LAYOUT else form
+        suffix = output.suffix.removeprefix(".").lower()
+        if suffix in LAYOUT:
+            return suffix
+        if suffix not in _TEXT:
+            known = ", ".join(f".{each}" for each in (*LAYOUT, *_TEXT) if each)
+            raise click.UsageError(
+                f"-o {output}: there is no format .{suffix}, but {known}; --format says which,"
+                " whatever the name is"
+            )
     return form
 
 

@@ -12,10 +12,11 @@ _TOLD = 0.1
 
 
 def chip_json(time: ChipTime) -> dict[str, Any]:
-    """All that is said of a chip; shares are parts of `seconds`."""
+    """All that is said of a chip, by the model; shares are parts of `seconds`."""
     traffic = time.traffic
     return {
         "product": time.product.name,
+        "modelled": True,
         "clock_mhz": round(time.clock),
         "cycles": time.cycles,
         "seconds": time.seconds,
@@ -34,13 +35,13 @@ def chip_json(time: ChipTime) -> dict[str, Any]:
 
 
 def chip_lines(time: ChipTime) -> list[str]:
-    """How long it takes, and what for."""
+    """How long it takes by the model, and what for."""
     shares = sorted(time.shares.items(), key=lambda item: -item[1])
     told = [f"{name} {share:.0%}" for name, share in shares if share >= _TOLD]
     launches = f" in {time.launches} launches" if time.launches > 1 else ""
     rate = f", {time.tflops:.0f} TFLOP/s" if time.flops else ""
+    told_of = f"{time.product.name}, modelled: {time.seconds * 1e6:.1f} us"
     return [
-        f"chip        {time.product.name}: {time.seconds * 1e6:.1f} us at {time.clock:.0f} MHz"
-        f"{launches}{rate}, limited by {time.limit}",
+        f"chip        {told_of} at {time.clock:.0f} MHz{launches}{rate}, limited by {time.limit}",
         *([f"            {', '.join(told)} of the time"] if told else []),
     ]

@@ -161,6 +161,7 @@ def json_schema() -> dict[str, Any]:
             limits={"type": "array", "items": _STRING},
             chip=_object(
                 product={"enum": list(PRODUCTS)},
+                modelled={"const": True},
                 clock_mhz=_POSITIVE,
                 cycles=_NATURAL,
                 seconds=_SHARE,

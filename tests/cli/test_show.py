@@ -167,3 +167,16 @@ def test_a_layout_without_a_formula_is_shown(tmp_path: Path) -> None:
     done = run("show", "odd", "--spec", path)
     assert "a       float16[i, k] in 2 registers a lane, where no sum of digits says" in done.stdout
     assert " 0 |   3:0[0:15]" in done.stdout
+
+
+def test_an_ending_that_no_format_has_is_refused(tmp_path: Path) -> None:
+    picture = tmp_path / "x.png"
+    refused = run("show", "mfma_f32_16x16x16_f16", "-o", picture)
+    assert refused.exit_code == 2
+    assert "there is no format .png, but .table, " in refused.output
+    assert ".svg" in refused.output
+    assert not picture.exists()
+    assert run("show", "mfma_f32_16x16x16_f16", "--format", "svg", "-o", picture).exit_code == 0
+    for name in ("x", "x.txt", "x.SVG"):
+        assert run("show", "mfma_f32_16x16x16_f16", "-o", tmp_path / name).exit_code == 0
+    assert (tmp_path / "x.SVG").read_text().startswith("<svg")

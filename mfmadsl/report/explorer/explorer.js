@@ -38,6 +38,7 @@ function render() {
     panes.replaceChildren(
       pane(ENTRIES.get(entry), false), ...(beside ? [pane(ENTRIES.get(beside), true)] : []),
     );
+    panes.querySelectorAll(".grid").forEach(fit);
     if (focused) panes.querySelector("td.here")?.focus();
   }
   document.title = `${entry} · mfmadsl`;

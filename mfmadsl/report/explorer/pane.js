@@ -82,6 +82,7 @@ function controls(entry, operand, modifiers) {
   );
   if (entry.kind !== "microkernel")
     made.append(choices("colour", state.colour, [["lane", "by lane"], ["register", "by register"]]));
+  made.append(choices("size", state.size, [["fit", "to the window"], ["full", "full size"]]));
   const select = (name, count) => {
     const options = range(count).map((value) =>
       html("option", { value, selected: value === modifiers[name] }, `${name}=${value}`),

@@ -4,6 +4,7 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const ENTRIES = new Map(DATA.entries.map((entry) => [entry.name, entry]));
 const PLAIN = {
   entry: DATA.first, beside: "", operand: "a", view: "elements", colour: "lane",
+  size: "fit",
   search: "", chip: "", cbsz: 0, abid: 0, blgp: 0, held: "",
 };
 const NUMBERS = { cbsz: 3, abid: 4, blgp: 3 }; // bits of each
@@ -24,6 +25,7 @@ function readState() {
   if (!ENTRIES.has(found.beside)) found.beside = "";
   if (!["elements", "lanes"].includes(found.view)) found.view = PLAIN.view;
   if (!["lane", "register"].includes(found.colour)) found.colour = PLAIN.colour;
+  if (!["fit", "full"].includes(found.size)) found.size = PLAIN.size;
   if (found.chip && found.chip !== "CPU" && !DATA.chips.includes(found.chip)) found.chip = "";
   return found;
 }

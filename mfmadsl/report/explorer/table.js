@@ -94,6 +94,24 @@ function range(count) {
   return Array.from({ length: count }, (_, number) => number);
 }
 
+const READABLE = 0.7; // of the size of letters, below which cells have none
+const ROOM = 60; // pixels beside the cells: names of rows, and a border
+
+/** Tables as wide as the window: with smaller letters, or as an overview of colours alone. */
+function fit(grid) {
+  const scale = grid.clientWidth / grid.scrollWidth;
+  if (state.size !== "fit" || scale >= 1) return;
+  if (scale >= READABLE) {
+    grid.classList.add("smaller");
+    grid.style.setProperty("--letters", `${(10.5 * scale * 0.97).toFixed(2)}px`);
+    return;
+  }
+  const columns = Math.max(...[...grid.querySelectorAll("thead tr")].map((row) => row.cells.length));
+  const cell = Math.max(3, Math.floor((grid.clientWidth - ROOM) / columns) - 1);
+  grid.classList.add("overview");
+  grid.style.setProperty("--cell", `${cell}px`);
+}
+
 function table(title, corner, rows, columns, cell) {
   const head = html("tr", {}, html("th", { class: "corner" }, corner));
   for (const name of columns) head.append(html("th", { scope: "col" }, String(name)));

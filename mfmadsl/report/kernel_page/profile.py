@@ -39,15 +39,15 @@ class _Row:
 
 _Figure = tuple[str, Callable[[Profiled], float], str]
 _FIGURES: tuple[_Figure, ...] = (
-    ("time, us", lambda x: x.profile.on_chip.seconds * 1e6, "{:,.1f}"),
-    ("TFLOP/s", lambda x: x.profile.on_chip.tflops, "{:,.1f}"),
-    ("clock, MHz", lambda x: x.profile.on_chip.clock, "{:,.0f}"),
+    ("time, us, modelled", lambda x: x.profile.on_chip.seconds * 1e6, "{:,.1f}"),
+    ("TFLOP/s, modelled", lambda x: x.profile.on_chip.tflops, "{:,.1f}"),
+    ("clock, MHz, modelled", lambda x: x.profile.on_chip.clock, "{:,.0f}"),
     ("from HBM, MB", lambda x: x.profile.on_chip.traffic.memory / 1e6, "{:,.2f}"),
     ("from L2, MB", lambda x: x.profile.on_chip.traffic.requested / 1e6, "{:,.2f}"),
     ("stored, MB", lambda x: x.profile.on_chip.traffic.stored / 1e6, "{:,.2f}"),
     ("launches", lambda x: x.profile.on_chip.launches, "{:,.0f}"),
     ("rounds of workgroups", lambda x: x.profile.on_chip.rounds, "{:,.0f}"),
-    ("cycles of a compute unit", lambda x: x.profile.timing.cycles, "{:,.0f}"),
+    ("cycles of a compute unit, modelled", lambda x: x.profile.timing.cycles, "{:,.0f}"),
     ("instructions of a wave", lambda x: x.profile.whole.total, "{:,.0f}"),
     ("LDS cycles of conflicts", lambda x: x.profile.whole.lds_conflict_cycles, "{:,.0f}"),
     ("spilled registers", lambda x: x.profile.registers.spilled, "{:,.0f}"),

@@ -1,4 +1,8 @@
-"""The roofline: what memory and matrix cores allow, and where kernels are below it, as SVG."""
+"""The rooflines of all memories in one picture, and where kernels are below each, as SVG.
+
+A kernel has a point for each memory, over the operations for a byte that goes through it: as far
+below the memory's line as the share of the time that it is busy. The full one limits it.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +37,13 @@ class Roof:
 
 @dataclass(frozen=True)
 class Point:
-    """A kernel: operations a byte that goes between the chip and HBM, and TFLOP/s. Of several the
-    name begins with a letter and a colon."""
+    """A kernel: operations for a byte that goes through each memory, TFLOP/s, and the memory that
+    limits it. Of several the name begins with a letter and a colon."""
 
     name: str
-    intensity: float
+    intensities: tuple[tuple[str, float], ...]
     tflops: float
+    limit: str
 
 
 def roof_of(time: ChipTime) -> Roof | None:
@@ -50,36 +55,65 @@ def roof_of(time: ChipTime) -> Roof | None:
     # The clock that power allows changes shares and rates alike.
     return Roof(
         round(time.tflops / share, 3),
-        (("HBM", product.memory_bandwidth), ("L2", product.l2_bandwidth)),
+        (
+            ("HBM", product.memory_bandwidth),
+            *((("MALL", product.mall_bandwidth),) if product.mall_bytes else ()),
+            ("L2", product.l2_bandwidth),
+        ),
     )
 
 
 def point_of(name: str, time: ChipTime) -> Point:
-    moved = time.traffic.memory + time.traffic.stored
-    return Point(name, time.flops / max(1.0, moved), time.tflops)
+    """Where a kernel is: the memory that limits it is the busiest one."""
+    traffic = time.traffic
+    moved = {
+        "HBM": traffic.memory + traffic.stored,
+        **({"MALL": traffic.beyond} if time.product.mall_bytes else {}),
+        "L2": traffic.requested,
+    }
+    intensities = tuple(
+        (memory, time.flops / max(1.0, moved_bytes)) for memory, moved_bytes in moved.items()
+    )
+    busiest = max(moved, key=lambda memory: time.shares.get(memory, 0.0))
+    return Point(name, intensities, time.tflops, busiest)
 
 
 def roofline_svg(roof: Roof, points: Sequence[Point]) -> str:
     """Both axes logarithmic; each kernel is a point with its name as a title."""
     parts = [*_axes(roof), *_lines(roof)]
     for point in points:
-        letter, colon, _ = point.name.partition(":")
-        letter = letter if colon else ""
-        x, y = _x(point.intensity), _y(point.tflops, roof)
-        label = f"{point.name}: {point.intensity:.3g} FLOP/byte, {point.tflops:.3g} TFLOP/s"
-        parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="p{letter}">'
-            f"<title>{escape(label)}</title></circle>"
-            f'<text x="{x + 9:.1f}" y="{y + 4:.1f}">{letter}</text>'
-        )
+        parts += _dots(roof, point)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
     return head + 'class="roofline">' + "".join(parts) + "</svg>"
+
+
+def _dots(roof: Roof, point: Point) -> list[str]:
+    """A kernel's points, that of the memory which limits it full and over the others."""
+    letter, colon, _ = point.name.partition(":")
+    letter = letter if colon else ""
+    y = _y(point.tflops, roof)
+    places = [_x(intensity) for _, intensity in point.intensities]
+    parts = [f'<path class="tie" d="M{min(places):.1f} {y:.1f}H{max(places):.1f}"/>']
+    for memory, intensity in sorted(point.intensities, key=lambda pair: pair[0] == point.limit):
+        x = _x(intensity)
+        share = point.tflops / roof.limit(intensity, memory)
+        told = (
+            f"{point.name}, {memory}: {intensity:.3g} FLOP/byte, {point.tflops:.3g} TFLOP/s, "
+            f"{share:.0%} of what it allows"
+        )
+        kind = f"p{letter}" if memory == point.limit else f"p{letter} other"
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="{kind}" data-memory="{memory}">'
+            f"<title>{escape(told)}</title></circle>"
+        )
+    parts.append(f'<text x="{max(places) + 9:.1f}" y="{y + 4:.1f}">{letter}</text>')
+    return parts
 
 
 def _axes(roof: Roof) -> list[str]:
     floor, right = _HEIGHT - _BOTTOM, _WIDTH - 8
     parts = [
-        f'<text x="{right}" y="{_HEIGHT - 4}" text-anchor="end">FLOP a byte of HBM</text>',
+        f'<text x="{right}" y="{_HEIGHT - 4}" text-anchor="end">FLOP a byte of each memory</text>',
         f'<text x="{_LEFT}" y="10" text-anchor="end">TFLOP/s</text>',
     ]
     for decade in range(_DECADES + 1):
@@ -102,16 +136,17 @@ def _axes(roof: Roof) -> list[str]:
 def _lines(roof: Roof) -> list[str]:
     parts = []
     last = _FIRST * 10**_DECADES
-    for name, bandwidth in roof.bandwidths:
+    for number, (name, bandwidth) in enumerate(roof.bandwidths):
         ridge = roof.peak * 1e3 / bandwidth
         start = max(_FIRST, roof.peak * _TOP / 10**_SPAN * 1e3 / bandwidth)
         points = [(start, roof.limit(start, name)), (min(ridge, last), roof.limit(ridge, name))]
         path = "L".join(f"{_x(x):.1f} {_y(y, roof):.1f}" for x, y in points)
         parts.append(f'<path class="roof" d="M{path}"/>')
-        middle = (start * min(ridge, last)) ** 0.5
-        x, y = _x(middle), _y(roof.limit(middle, name), roof)
-        highest = bandwidth == max(each for _, each in roof.bandwidths)
-        side, anchor = (-10, "end") if highest else (14, "start")
+        # Lines are near each other: each name has a height of its own, the lowest line's the least.
+        part = (number + 1) / (len(roof.bandwidths) + 1)
+        place = start * (min(ridge, last) / start) ** part
+        x, y = _x(place), _y(roof.limit(place, name), roof)
+        side, anchor = (-10, "end") if number else (14, "start")
         told = f"{name} {bandwidth:,.0f} GB/s"
         parts.append(f'<text x="{x + side:.1f}" y="{y:.1f}" text-anchor="{anchor}">{told}</text>')
     y = _y(roof.peak, roof)

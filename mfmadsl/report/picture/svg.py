@@ -9,7 +9,7 @@ from mfmadsl.report.picture.colour import hex_colour
 from mfmadsl.report.picture.grid import Cell, Grid
 
 _CHARACTER, _HEIGHT = 6.1, 18  # of text of ten pixels in a monospaced font
-_PADDING, _GAP, _HEAD = 6, 24, 44
+_PADDING, _GAP, _HEAD, _EDGE = 6, 24, 44, 12
 _WIDEST = 2400  # pixels, beyond which grids stand below each other
 _STYLE = (
     "text{font:10px ui-monospace,monospace;fill:#111}"
@@ -33,7 +33,9 @@ def svg(grids: Sequence[Grid]) -> str:
         parts.append(f'<g transform="translate({left:g},{top:g})">{"".join(_drawn(grid))}</g>')
         right, lowest = max(right, left + width), max(lowest, top + height)
         left += width + _GAP
-    size = f'width="{right:g}" height="{lowest:g}" viewBox="0 0 {right:g} {lowest:g}"'
+    width, height = right + 2 * _EDGE, lowest + 2 * _EDGE
+    box = f"{-_EDGE} {-_EDGE} {width:g} {height:g}"
+    size = f'width="{width:g}" height="{height:g}" viewBox="{box}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{_STYLE}</style>'
     return head + "\n" + "\n".join(parts) + "\n</svg>\n"
 

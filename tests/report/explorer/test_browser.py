@@ -250,7 +250,7 @@ def test_keys_choose_everything(page: Page, address: str) -> None:
     page.keyboard.press("v")
     page.keyboard.press("c")
     chosen = page.locator(".controls button[aria-pressed=true]").all_inner_texts()
-    assert chosen == ["c", "lanes", "by register"]
+    assert chosen == ["c", "lanes", "by register", "to the window"]
     page.keyboard.press("?")
     assert page.locator("#keys").is_visible()
     assert page.evaluate("document.activeElement.textContent") == "Close"
@@ -418,3 +418,27 @@ def test_a_layout_that_is_no_matrix_of_bits_is_drawn(
     assert labels(page) == [
         [[c.label for c in row] for row in g.cells] for g in element_grids(odd.a)
     ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind"),
+    [
+        ("mfma_f32_16x16x16_f16", "smaller"),
+        ("mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8", "overview"),
+        ("mfma_f32_4x4x4_16b_f16", None),
+    ],
+)
+def test_a_matrix_fits_the_window_unless_its_full_size_is_asked_for(
+    page: Page, address: str, entry: str, kind: str | None
+) -> None:
+    at(page, address, entry=entry)
+    grid = page.locator(".pane .grid")
+    beyond = "e => e.scrollWidth - e.clientWidth"
+    assert grid.evaluate(beyond) <= 0
+    classes = grid.evaluate("e => [...e.classList]")
+    assert classes == ["grid", *([kind] if kind else [])]
+    if kind:
+        page.click('[data-choice="size:full"]')
+        assert grid.evaluate("e => [...e.classList]") == ["grid"]
+        assert grid.evaluate(beyond) > 0
+        assert "size=full" in page.url

@@ -88,7 +88,8 @@ def test_two_kernels_are_put_side_by_side(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     text = checked(tmp_path / "p.html")
     assert text.count('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1100') == 2
-    assert text.count("<circle") == 2
+    assert text.count("<circle") == 2 * len(("HBM", "MALL", "L2"))
+    assert "modelled" in text
     assert "B / A" in text
     assert re.search(r"<th>launches<td[^>]*>1<td[^>]*>1<td[^>]*>1\.00", text)
 

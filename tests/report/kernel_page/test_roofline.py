@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from xml.etree import ElementTree
 
@@ -38,19 +39,41 @@ def test_a_kernel_is_below_its_roof(arch: str, dtype: str, peak: float) -> None:
     time = time_of(arch, dtype)
     roof, point = roof_of(time), point_of("kernel", time)
     assert roof is not None
-    assert point.tflops <= roof.limit(point.intensity, "HBM") * 1.0001
+    assert [memory for memory, _ in point.intensities] == [memory for memory, _ in roof.bandwidths]
+    for memory, intensity in point.intensities:
+        assert point.tflops <= roof.limit(intensity, memory) * 1.0001
     root = ElementTree.fromstring(roofline_svg(roof, [point]))
-    (circle,) = root.iter("{http://www.w3.org/2000/svg}circle")
+    *others, circle = root.iter("{http://www.w3.org/2000/svg}circle")
+    assert circle.get("data-memory") == point.limit
+    assert "other" not in circle.get("class", "")
+    assert all("other" in each.get("class", "") for each in others)
     y = float(circle.get("cy", ""))
     lines = [path.get("d", "") for path in root.iter("{http://www.w3.org/2000/svg}path")]
     top = min(float(re.findall(r"[\d.]+", line)[-2]) for line in lines if "H" in line)
     assert y >= top - 15, "below the line of the matrix cores"
 
 
+@pytest.mark.parametrize("memory", ["HBM", "MALL", "L2"])
+def test_a_point_is_as_far_below_a_roof_as_the_memory_is_busy(memory: str) -> None:
+    """What limits a kernel by 60 % has its point at 0.6 of that memory's line."""
+    time = time_of("gfx942", "float16")
+    time = replace(time, shares={**time.shares, memory: 0.99})
+    roof, point = roof_of(time), point_of("kernel", time)
+    assert roof is not None
+    assert point.limit == memory
+    bandwidth, product = dict(roof.bandwidths)[memory], time.product
+    traffic = time.traffic
+    moved = {
+        "HBM": traffic.memory + traffic.stored, "MALL": traffic.beyond, "L2": traffic.requested,
+    }[memory]  # fmt: skip
+    assert bandwidth in (product.memory_bandwidth, product.mall_bandwidth, product.l2_bandwidth)
+    busy = moved / bandwidth / 1e9 / time.seconds
+    intensity = dict(point.intensities)[memory]
+    assert point.tflops / (intensity * bandwidth / 1e3) == pytest.approx(busy)
+
+
 def test_without_matrix_instructions_there_is_none() -> None:
     time = time_of("gfx942", "float16")
-    from dataclasses import replace
-
     assert roof_of(replace(time, flops=0.0)) is None
 
 
