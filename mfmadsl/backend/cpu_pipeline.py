@@ -21,6 +21,7 @@ from mfmadsl.passes.interleave import interleave_rows
 from mfmadsl.passes.prefetch import prefetch_vectors
 from mfmadsl.passes.read_through import read_through_copies
 from mfmadsl.passes.stack import apart, keep_on_stack
+from mfmadsl.passes.sums import wrapping_sums
 
 CPU_PIPELINE = "mfmadsl_cpu"
 """What `tvm.compile(..., tir_pipeline=)` and `tvm.tirx.build` know the passes by."""
@@ -43,6 +44,7 @@ def cpu_passes() -> list[Pass]:
         t.FlattenBuffer(),
         t.BF16ComputeLegalize(),
         t.NarrowDataType(32),
+        of_functions(wrapping_sums),
         s.LoopPartition(),
         of_functions(read_through_copies),
         t.ConvertSSA(),
