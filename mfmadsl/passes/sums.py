@@ -12,7 +12,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr, PrimFunc
 
-from mfmadsl.passes.rewrite import dtype_of, lanes_of
+from mfmadsl.passes.rewrite import dtype_of, of_lanes
 
 _WIDE = {"int32": "int64", "uint32": "uint64"}
 
@@ -29,11 +29,9 @@ def _wrapping(store: BufferStore) -> BufferStore:
         return store
     if not any(_is_before(side, store) for side in (value.a, value.b)):
         return store
-    lanes = lanes_of(value)
-    of_lanes = f"x{lanes}" if lanes > 1 else ""
-    wide = _WIDE[narrow] + of_lanes
+    wide = of_lanes(_WIDE[narrow], value)
     total = tirx.Cast(wide, value.a) + tirx.Cast(wide, value.b)
-    return BufferStore(store.buffer, tirx.Cast(narrow + of_lanes, total), store.indices)
+    return BufferStore(store.buffer, tirx.Cast(of_lanes(narrow, value), total), store.indices)
 
 
 def _is_before(value: Expr, store: BufferStore) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -60,7 +61,8 @@ def run_elsewhere(kernel: CpuKernel, *arrays: npt.NDArray[Any]) -> None:
         text = text.replace(f"@{name}(", f"@{own}(")
     engine = _engine(text)
     address = engine.get_function_address(f"__tvm_ffi_{kernel.symbol}")
-    tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=engine)(*arrays)
+    run = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=engine)
+    replace(kernel, run=run)(*arrays)
     if failures:
         raise failures[0]
 

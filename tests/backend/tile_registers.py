@@ -7,6 +7,7 @@ TILESTORED, TILERELEASE. What raises an exception there (#GP, #UD) raises `TileE
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,8 +23,8 @@ class TileError(Exception):
     """What a CPU answers with an exception."""
 
 
-class TileRegisters:
-    """Eight tile registers of one thread, and their shapes."""
+class TileRegisters(threading.local):
+    """Eight tile registers and their shapes, which each thread has of its own."""
 
     def __init__(self) -> None:
         self.data = np.zeros((_NAMES, _ROWS, _ROW_BYTES), np.uint8)
@@ -81,8 +82,8 @@ class TileRegisters:
         sums = np.zeros((m, n, 2))
         with np.errstate(over="ignore", invalid="ignore"):
             for step in range(k):
-                # A product of two bfloat16 is exact in float64, and of 16 bits: so is the rounding
-                # of one addition to float32, but for ties that float64 makes.
+                # A product of two bfloat16 has 16 bits. The sum is rounded to float64 before, which
+                # differs from one rounding only where 53 bits end half way between two float32.
                 exact = left[:, None, step] * right[None, step] + sums
                 sums = _flushed(exact.astype(np.float32))
             both = _flushed((sums[..., 0] + sums[..., 1]).astype(np.float32))
