@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 
 import tvm
 import tvm_ffi
 from tvm.ir import Call
 from tvm.s_tir import SBlock, Schedule
-from tvm.target import Target, codegen
+from tvm.target import Target
 from tvm.tirx import BufferStore, PrimFunc
 
 from mfmadsl.argument import check_type
@@ -18,15 +17,20 @@ from mfmadsl.backend.cpu_kernel import CpuKernel
 from mfmadsl.backend.cpu_pipeline import CPU_PIPELINE
 from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
 from mfmadsl.backend.lower import arguments_of, symbols_of
-from mfmadsl.model import Cpu
+from mfmadsl.model import FEATURES, Cpu
+from mfmadsl.model.cpu import llvm_feature
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.expression import name_of
 from mfmadsl.prim_func import prim_func
-from mfmadsl.schedule.host_cpu import cpu_target, host_cpu
+from mfmadsl.schedule.host_cpu import (
+    cpu_features,
+    cpu_target,
+    features_of,
+    host_cpu,
+    host_features,
+)
+from mfmadsl.schedule.tile_permission import may_use_tiles
 from mfmadsl.tvm_refusal import tvm_refusal
-
-# Of x86-64: linux/arch/x86/include/uapi/asm/prctl.h, and Documentation/arch/x86/xstate.rst.
-_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 
 
 def build_for_cpu(mod: PrimFunc | tvm.IRModule | Schedule, cpu: Cpu | None = None) -> CpuKernel:
@@ -53,18 +57,10 @@ def build_for_cpu(mod: PrimFunc | tvm.IRModule | Schedule, cpu: Cpu | None = Non
         llvm_ir, assembly = run_isolated(lambda: _texts(module, target))
     except ProcessEndedError as error:
         raise CodegenError(f"{cpu.name}: {error}") from None
-    runs = _runs_here(target) and ("ldtilecfg" not in assembly or _may_use_tiles())
+    runs = _runs_here(target) and ("ldtilecfg" not in assembly or may_use_tiles())
     run = _compiled(module, target)[symbol] if runs else None
     outputs = _written(function)
     return CpuKernel(symbol, cpu.name, llvm_ir, assembly, arguments, outputs, run)
-
-
-def _may_use_tiles() -> bool:
-    """Ask Linux for AMX's tile registers, without whose leave the first use ends the process."""
-    if sys.platform != "linux":
-        return False
-    answer: int = ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA)
-    return answer == 0
 
 
 def _compiled(module: tvm.IRModule, target: Target) -> tvm.runtime.Executable:
@@ -77,24 +73,15 @@ def _texts(module: tvm.IRModule, target: Target) -> tuple[str, str]:
     return str(code.inspect_source("ll")), str(code.inspect_source("s"))
 
 
-_TUNING = (
-    "allow-", "ermsb", "false-deps-", "fast-", "faster-", "macrofusion", "no-bypass-", "prefer-",
-    "slow-", "tuning-",
-)  # fmt: skip
-"""How names of what LLVM calls features begin, which say what is fast and not what there is."""
-
-
 def _runs_here(target: Target) -> bool:
-    """Whether this CPU has all instructions that LLVM may use for the target."""
-    wanted, had = (
-        {
-            str(feature)
-            for feature in codegen.llvm_get_cpu_features(each)
-            if not str(feature).startswith(_TUNING)
-        }
-        for each in (target, cpu_target())
-    )
-    return wanted <= had
+    """Whether this CPU has all instructions that LLVM may use for the target.
+
+    It may have more than what it is called by, which stands in the target for it.
+    """
+    lacking = features_of(target) - features_of(cpu_target())
+    lacking -= {each for each, there in host_features().items() if there}
+    lacking |= features_of(target) & (set(map(llvm_feature, FEATURES)) - cpu_features(host_cpu()))
+    return not lacking
 
 
 def _check_calls(function: PrimFunc) -> None:

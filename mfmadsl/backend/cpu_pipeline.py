@@ -1,7 +1,8 @@
 """The passes that make a function for a CPU of a PrimFunc: TVM's for S-TIR, and ours among them.
 
 What differs from `tvm/s_tir/pipeline.py`: passes that are for threads of a GPU only, or that an
-option of TVM's switches on, are left out.
+option of TVM's switches on, are left out; so is BF16ComputeLegalize, which would make float32 of
+the panels that tile registers take.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from tvm.tirx import Buffer, PrimFunc, Var
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
 from mfmadsl.backend.pipeline import Pass, of_functions
+from mfmadsl.passes.bfloat import compute_bfloats
+from mfmadsl.passes.bits import move_bits
 from mfmadsl.passes.edge_lanes import mask_edge_lanes
 from mfmadsl.passes.exponential import expand_exponentials
 from mfmadsl.passes.interleave import interleave_rows
 from mfmadsl.passes.prefetch import prefetch_vectors
 from mfmadsl.passes.read_through import read_through_copies
 from mfmadsl.passes.stack import apart, keep_on_stack
+from mfmadsl.passes.sums import wrapping_sums
 
 CPU_PIPELINE = "mfmadsl_cpu"
 """What `tvm.compile(..., tir_pipeline=)` and `tvm.tirx.build` know the passes by."""
@@ -41,8 +45,9 @@ def cpu_passes() -> list[Pass]:
         s.LowerOpaqueBlock(),
         of_functions(at_any_address),
         t.FlattenBuffer(),
-        t.BF16ComputeLegalize(),
+        of_functions(compute_bfloats),
         t.NarrowDataType(32),
+        of_functions(wrapping_sums),
         s.LoopPartition(),
         of_functions(read_through_copies),
         t.ConvertSSA(),
@@ -68,6 +73,7 @@ def cpu_passes() -> list[Pass]:
         t.AnnotateEntryFunc(),
         t.SplitHostDevice(),
         t.MakePackedAPI(),
+        of_functions(move_bits),
         t.FP8StorageLegalize(),
         t.BF16StorageLegalize(),
     ]

@@ -28,6 +28,7 @@ from mfmadsl.passes.host import check_host
 from mfmadsl.passes.main_loop import scalar_loops
 from mfmadsl.passes.registers import registers, unroll_over_registers
 from mfmadsl.passes.short_circuit import short_circuit
+from mfmadsl.passes.sums import wrapping_sums
 from mfmadsl.passes.vectors import turns_where_filled
 from mfmadsl.passes.wide_index import wide_indices
 
@@ -61,6 +62,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         of_functions(lambda function: narrow_types(function, chip)),
         of_functions(expand_functions),
         t.NarrowDataType(32),
+        of_functions(wrapping_sums),
         s.LoopPartition(),
         of_functions(turns_where_filled),
         t.VectorizeLoop(True),

@@ -20,11 +20,11 @@ from tvm import tirx
 from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.model import ELEMENT_TYPES, Architecture
-from mfmadsl.passes.bits import BITS, rounded
-from mfmadsl.passes.device import called, device, device_function
-from mfmadsl.passes.functions import FUNCTIONS
+from mfmadsl.passes.bits import BITS
+from mfmadsl.passes.device import device, device_function
+from mfmadsl.passes.float32 import Conversions
 from mfmadsl.passes.reduction import widen_reductions
-from mfmadsl.passes.rewrite import Binary, Computing, dtype_of, rewrite
+from mfmadsl.passes.rewrite import Computing, dtype_of, rewrite
 
 
 def narrow_types(function: PrimFunc, chip: Architecture | None = None) -> PrimFunc:
@@ -33,47 +33,22 @@ def narrow_types(function: PrimFunc, chip: Architecture | None = None) -> PrimFu
     Without a `chip` all eight-bit floats are converted by instructions. Raises LoweringError for
     vectors.
     """
-    return rewrite(widen_reductions(function), _computes, partial(_computed, chip))
+    conversions = Conversions(frozenset(BITS), partial(_wide, chip), partial(_narrow, chip))
 
+    def computes(expression: Computing) -> bool:
+        return _conversion(expression) != "" or conversions.computes(expression)
 
-def _computes(expression: Computing) -> bool:
-    if isinstance(expression, tvm.ir.Call):
-        if _conversion(expression):
-            return True  # written by hand
-        return called(expression) in FUNCTIONS and (
-            dtype_of(expression) in BITS or any(dtype_of(a) in BITS for a in expression.args)
-        )
-    if isinstance(expression, tirx.Cast):
-        return dtype_of(expression) in BITS or dtype_of(expression.value) in BITS
-    return dtype_of(expression.a) in BITS
+    def computed(expression: Computing) -> Expr:
+        if isinstance(expression, tvm.ir.Call) and (name := _conversion(expression)):
+            return _convert(chip, dtype_of(expression), name, expression.args[1])  # by hand
+        return conversions.computed(expression)
 
-
-def _computed(chip: Architecture | None, expression: Computing) -> Expr:
-    if isinstance(expression, tvm.ir.Call) and (name := _conversion(expression)):
-        return _convert(chip, dtype_of(expression), name, expression.args[1])
-    dtype = dtype_of(expression)
-    if isinstance(expression, tirx.Cast):
-        value = _wide(chip, expression.value)
-        if dtype in BITS:
-            return _narrow(chip, value.astype("float32"), dtype)
-        return value.astype(dtype)
-    result: Expr
-    if isinstance(expression, Binary):
-        result = type(expression)(_wide(chip, expression.a), _wide(chip, expression.b))
-    else:
-        kind = "float32" if dtype in BITS else dtype
-        arguments = [_wide(chip, argument) for argument in expression.args]
-        result = tirx.call_intrin(kind, expression.op, *arguments)
-    return _narrow(chip, result, dtype) if dtype in BITS else result
+    return rewrite(widen_reductions(function), computes, computed)
 
 
 def _wide(chip: Architecture | None, value: Expr) -> Expr:
-    """The float32 that a narrow value is; of other types the value itself."""
+    """The float32 that a narrow value is."""
     dtype = dtype_of(value)
-    if dtype not in BITS:
-        return value
-    if isinstance(value, tirx.FloatImm):
-        return tirx.const(float(rounded(value)), "float32")
     bits = tirx.reinterpret(BITS[dtype], value)
     if dtype == "bfloat16":
         return tirx.reinterpret("float32", bits.astype("uint32") << tirx.const(16, "uint32"))

@@ -31,13 +31,21 @@ def lanes_of(expression: Expr) -> int:
     return int(tvm.DataType(str(expression.ty.dtype)).lanes)
 
 
+def of_lanes(dtype: str, like: Expr) -> str:
+    """The type of a vector of as many elements as an expression has, or of a scalar."""
+    return dtype if lanes_of(like) == 1 else f"{dtype}x{lanes_of(like)}"
+
+
 def rewrite(
-    function: PrimFunc, computes: Callable[[Computing], bool], computed: Callable[[Computing], Expr]
-) -> PrimFunc:
+    function: PrimFunc, computes: Callable[[Computing], bool],
+    computed: Callable[[Computing], Expr], vectors: bool = False,
+) -> PrimFunc:  # fmt: skip
     """The function with each expression that `computes` holds for replaced, inner ones first.
 
-    A replacement has the type of what it replaces. Vectorized loops around them are unrolled.
-    Raises LoweringError, with the buffer that is stored, where `computed` does, and for a vector.
+    A replacement has the type of what it replaces. If `computed` takes no `vectors`, vectorized
+    loops around them are unrolled.
+    Raises LoweringError, with the buffer that is stored, where `computed` does, and for a vector
+    where it takes none.
     """
     refused: list[str] = []
 
@@ -45,7 +53,8 @@ def rewrite(
         if not computes(expression):
             return expression
         try:
-            _check_scalar(expression)
+            if not vectors:
+                _check_scalar(expression)
             return computed(expression)
         except LoweringError as error:
             # An exception would lose its type on its way through TVM.
@@ -60,7 +69,7 @@ def rewrite(
             loop.thread_binding, loop.annotations, loop.step, loop.span,
         )  # fmt: skip
 
-    body = tvm_ffi.structural_map(function.body, [(tirx.For, unrolled)])
+    body = function.body if vectors else tvm_ffi.structural_map(function.body, (For, unrolled))
     body = tvm_ffi.structural_map(body, [(_COMPUTING, replaced)])
     if refused:
         message = refused[0]

@@ -92,6 +92,11 @@ class CpuBuilder:
         """Sums of a vector register."""
         return self.microkernel.c.elements
 
+    @property
+    def _pack(self) -> int:
+        """Elements of B that lie side by side in a register, for one sum."""
+        return self.microkernel.b.elements // self._width
+
     def _cut(self, main: SBlockRV) -> tuple[SBlockRV, tuple[LoopRV, LoopRV, LoopRV, LoopRV]]:
         """Tiles and chunks; (a block of one tile and step, the loops of chunks, rows of tiles,
         columns of tiles, and steps along k)."""
@@ -189,7 +194,11 @@ class CpuBuilder:
         j0, j1 = sch.split(j, [None, n])
         k0, k1 = sch.split(k, [None, depth])
         sch.reorder(k0, j0, j1, k1)
-        _, lanes = sch.split(j1, [None, self._width])
+        j1, lanes = sch.split(j1, [None, self._width])
+        if depth > self._pack:
+            # A tile register has rows of several k.
+            rows, k1 = sch.split(k1, [None, self._pack])
+            sch.reorder(j1, rows, lanes, k1)
         sch.vectorize(sch.fuse(lanes, k1))
 
     def _vectorize_a(self, packed: SBlockRV) -> None:
@@ -197,11 +206,11 @@ class CpuBuilder:
         _, _, depth = self._tile
         *_, i, k = sch.get_loops(packed)
         if self._along_k:
-            _, lanes = sch.split(k, [None, self._width * depth])
+            _, lanes = sch.split(k, [None, self._width * self._pack])
         else:
             k0, k1 = sch.split(k, [None, depth])
             sch.reorder(k0, i, k1)
-            lanes = sch.fuse(i, k1)
+            lanes = k1 if depth > self._pack else sch.fuse(i, k1)
         sch.vectorize(lanes)
 
     def _vectorize_c(self, sums: SBlockRV) -> None:

@@ -18,7 +18,7 @@ from mfmadsl.schedule.cpu_tiling import (
 )
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.host_cache import host_caches
-from mfmadsl.schedule.host_cpu import check_features, host_cpu
+from mfmadsl.schedule.host_cpu import check_features, had_by, host_cpu
 from mfmadsl.schedule.memory import number
 from mfmadsl.schedule.normalise import Product
 
@@ -109,12 +109,14 @@ def _why_none(types: tuple[str, str, str], cpu: Cpu) -> str:
         return f"; by its name {tiles[-1]} does, in tile registers: `microkernel=`"
     if fitting:
         needed = dict.fromkeys(" and ".join(each.features) for each in fitting)
-        return f": they need {', or '.join(needed)}; it has {', '.join(cpu.features)}"
+        return f": they need {', or '.join(needed)}; it has {had_by(cpu)}"
     there = dict.fromkeys(
         _spoken(types_of(each))
         for each in microkernels().values()
         if not cpu.missing(each.features)
     )
+    if not there:
+        return f": it has {had_by(cpu)}"
     return f"; there are those of {', of '.join(there)}: a block before may cast, if values fit"
 
 

@@ -7,18 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from mfmadsl.schedule.host_cpu import host_cpu
-
-_MESHED = frozenset(
-    {
-        "skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids",
-        "emeraldrapids", "graniterapids", "graniterapids-d", "diamondrapids",
-    }
-)  # fmt: skip
-"""LLVM's names of CPUs whose cores share a third cache over a mesh, which makes it slow for one
-(Intel's servers from Skylake on)."""
-
-_RATE, _RATE_OVER_MESH = 21, 4
-"""As measured: of a Zen 4, and of an Emerald Rapids."""
+from mfmadsl.schedule.third_cache import USUAL, third_rate
 
 _FOLDER = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -32,21 +21,30 @@ class Caches:
 
     first: int = 32 << 10
     second: int = 1 << 20
-    third_rate: int = _RATE
+    third_rate: int = USUAL
 
 
 @cache
 def host_caches() -> Caches:
-    """This machine's, as Linux tells; where it does not, those of a usual server."""
-    found = {1: Caches.first, 2: Caches.second}
+    """This machine's: sizes as Linux tells, and the rate as measured.
+
+    A size that it does not tell is that of a usual server.
+    """
+    sizes = _sizes()
+    rate = third_rate(host_cpu(), sizes)
+    return Caches(sizes.get(1, Caches.first), sizes.get(2, Caches.second), rate)
+
+
+def _sizes() -> dict[int, int]:
+    """Bytes of the caches for data, by level."""
+    found: dict[int, int] = {}
     for index in sorted(_FOLDER.glob("index*")):
         try:
             level, kind, size = (
                 (index / name).read_text().strip() for name in ("level", "type", "size")
             )
-            if kind != "Instruction" and int(level) in found and size.endswith("K"):
+            if kind != "Instruction" and size.endswith("K") and int(size[:-1]) > 0:
                 found[int(level)] = int(size[:-1]) << 10
         except (OSError, ValueError):
             continue
-    rate = _RATE_OVER_MESH if host_cpu().name in _MESHED else _RATE
-    return Caches(found[1], found[2], rate)
+    return found

@@ -1,10 +1,14 @@
 """Products of int8 and int8 on CPUs whose dot product takes bytes of one side without a sign.
 
-With A' = A + 128, which has none, A x B = A' x B - 128 * the sums of B's columns. Sums of int32
-wrap around, in all three alike, so that the result is exact.
+With A' = A + 128, which has none, A x B = A' x B - 128 * the sums of B's columns. A' x B may be
+2^32 off what it is, since the instruction's sums of int32 wrap around. The difference is one of
+int64, cut to 32 bits: it is exact where A x B fits into int32, and wraps around where it does not.
+TVM tells LLVM that int32 and uint32 never wrap, so that their difference would be anything.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from tvm import s_tir, tirx
 from tvm.s_tir import Schedule
@@ -20,11 +24,15 @@ from mfmadsl.schedule.blocks import (
     replaced,
     unique,
 )
+from mfmadsl.schedule.memory import number, plain
 from mfmadsl.schedule.nest import SCHEDULED, block_names, substitute
 from mfmadsl.schedule.sum_of_products import SumOfProducts, product_nest, sum_of_products, uses
 
 _OFFSET = 128
 _VECTOR = 64
+
+_MOST = (2**31 - 1) // _OFFSET
+"""Of so many bytes the sum fits into 32 bits, whatever they are."""
 
 
 def without_sign(function: PrimFunc) -> tuple[PrimFunc, str]:
@@ -52,7 +60,9 @@ def without_sign(function: PrimFunc) -> tuple[PrimFunc, str]:
     changed = block_of(nest.name, list(axes), body, init, nest.block.annotations)
     middle = again(nest.loops, s_tir.SBlockRealize(nest.realize.iter_values, True, changed))
 
-    result = so_far - tirx.const(_OFFSET, "int32") * tirx.BufferLoad(columns, column)
+    sums = tirx.Cast("int64", tirx.BufferLoad(columns, column))
+    exact = tirx.Cast("int64", so_far) - tirx.const(_OFFSET, "int64") * sums
+    result = tirx.Cast("int32", exact)
     name = unique(f"{nest.name}_signed", taken)
     after = element_wise(name, spatial, product.store.buffer, list(product.store.indices), result)
     whole = replaced(function, nest, [before, adding, middle, after], [unsigned, columns, total])
@@ -65,19 +75,25 @@ def _column_sums(product: SumOfProducts, taken: set[str]) -> tuple[Buffer, list[
     axes = [axis for axis in product.nest.block.iter_vars if uses(second, axis.var)]
     kept = [axis for axis in axes if axis.iter_type == IterVar.DataPar]
     summed = [axis for axis in axes if axis.iter_type != IterVar.DataPar]
-    sums, column = buffer_of(f"{second.source.name}_sums", kept, "int32")
+    dtype = "int32" if _rows(summed) <= _MOST else "int64"
+    sums, column = buffer_of(f"{second.source.name}_sums", kept, dtype)
     name = unique(f"{second.source.name}_sums", taken)
     own = [
         IterVar(axis.dom, tirx.Var(f"v_{axis.var.name}", axis.var.ty), axis.iter_type)
         for axis in (*kept, *summed)
     ]
     renamed = {old.var: new.var for old, new in zip((*kept, *summed), own, strict=True)}
-    value = tirx.BufferLoad(sums, column) + tirx.Cast("int32", second)
+    value = tirx.BufferLoad(sums, column) + tirx.Cast(dtype, second)
     store = substitute(tirx.BufferStore(sums, value, column), renamed)
-    init = substitute(tirx.BufferStore(sums, tirx.const(0, "int32"), column), renamed)
+    init = substitute(tirx.BufferStore(sums, tirx.const(0, dtype), column), renamed)
     loops = [tirx.Var(axis.var.name, axis.var.ty) for axis in own]
     realize = s_tir.SBlockRealize(loops, True, block_of(name, own, store, init, {}))
     return sums, column, looped(loops, own, realize), name
+
+
+def _rows(axes: list[IterVar]) -> int:
+    """How many bytes a column's sum is of; where an extent is a symbol, more than any number."""
+    return prod(number(plain(axis.dom.extent)) or _MOST + 1 for axis in axes)
 
 
 def schedule_column_sums(sch: Schedule, block: SBlockRV) -> None:

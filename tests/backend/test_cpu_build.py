@@ -14,10 +14,10 @@ from tvm import s_tir, te, tirx
 
 import mfmadsl
 from mfmadsl import ArgumentTypeError, CodegenError, LoweringError
-from mfmadsl.backend.cpu_build import _TUNING, _runs_here
+from mfmadsl.backend.cpu_build import _runs_here
 from mfmadsl.model import CPUS, Cpu
 from mfmadsl.model.cpu import cpu
-from mfmadsl.schedule.host_cpu import cpu_target, host_cpu
+from mfmadsl.schedule.host_cpu import _TUNING, cpu_target, host_cpu
 from tests.schedule.cpu_gemm.workloads import SSE2, Matmul
 
 N = 24

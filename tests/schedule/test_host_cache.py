@@ -25,6 +25,7 @@ def told(folder: Path, *caches: tuple[str, str, str]) -> Caches:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(module, "_FOLDER", tmp_path / "cache")
     monkeypatch.setattr(module, "host_cpu", lambda: Cpu("znver4", ()))
+    monkeypatch.setattr(module, "third_rate", lambda cpu, sizes: Caches.third_rate)
     return tmp_path / "cache"
 
 
@@ -40,16 +41,30 @@ def test_where_nothing_is_told_it_is_a_usual_server(folder: Path) -> None:
     assert told(folder) == Caches(32 << 10, 1 << 20)
 
 
-@pytest.mark.parametrize(("name", "rate"), [("emeraldrapids", 4), ("znver4", 21), ("other", 21)])
-def test_the_third_is_slow_over_a_mesh(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, rate: int
+def test_the_rate_of_the_third_is_that_of_these_sizes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "host_cpu", lambda: Cpu(name, ()))
-    assert told(folder) == Caches(32 << 10, 1 << 20, rate)
+    asked: list[tuple[Cpu, dict[int, int]]] = []
+
+    def rate(cpu: Cpu, sizes: dict[int, int]) -> int:
+        asked.append((cpu, sizes))
+        return 4
+
+    monkeypatch.setattr(module, "third_rate", rate)
+    found = told(folder, ("1", "Data", "48K"), ("3", "Unified", "307200K"))
+    assert found == Caches(48 << 10, 1 << 20, 4)
+    assert asked == [(Cpu("znver4", ()), {1: 48 << 10, 3: 300 << 20})]
 
 
 @pytest.mark.parametrize(
-    "odd", [("x", "Data", "48K"), ("1", "Data", ""), ("1", "Data", "K"), ("1", "Data", "48M")]
+    "odd",
+    [
+        ("x", "Data", "48K"),
+        ("1", "Data", ""),
+        ("1", "Data", "K"),
+        ("1", "Data", "48M"),
+        ("1", "Data", "0K"),
+    ],
 )
 def test_what_cannot_be_read_is_left_out(folder: Path, odd: tuple[str, str, str]) -> None:
     assert told(folder, odd, ("2", "Unified", "512K")) == Caches(32 << 10, 512 << 10)
