@@ -14,7 +14,7 @@ _TOO_LARGE = re.compile(r"Literal value (\d+) exceeds range of int32")
 
 @contextmanager
 def tvm_refusal(argument: str, refusal: type[MfmadslError]) -> Iterator[None]:
-    """Make exceptions that TVM itself raises inside the `with` a `refusal`, with TVM's reason.
+    """Make exceptions that TVM itself raises inside the `with` a `refusal`, with their reason.
 
     All others are mistakes of ours, or of the caller's functions, and pass as they are.
     """
@@ -25,11 +25,11 @@ def tvm_refusal(argument: str, refusal: type[MfmadslError]) -> Iterator[None]:
     except Exception as error:
         if not hasattr(error, "__tvm_ffi_error__"):
             raise
-        raise refusal(f"{argument}: TVM refuses it: {_reason(str(error))}") from error
+        raise refusal(f"{argument}: {_reason(str(error))}") from error
 
 
 def _reason(message: str) -> str:
-    """The reason alone: TVM shows the whole module before it."""
+    """The reason alone, in words of ours if known: TVM shows the whole module before it."""
     if (large := _TOO_LARGE.search(message)) is not None:
         return (
             f"an index of the kernel may reach {large[1]}, and 2147483647 is the largest of 32 "
@@ -37,4 +37,4 @@ def _reason(message: str) -> str:
         )
     _, _, after = message.rpartition("Error message:")
     first = next((line.strip() for line in after.splitlines() if line.strip()), "no reason given")
-    return first[:_LONGEST]
+    return f"TVM refuses it: {first[:_LONGEST]}"

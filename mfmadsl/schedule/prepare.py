@@ -8,6 +8,7 @@ from tvm import s_tir, tirx
 from tvm.ir import Range, TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Stmt
 
+from mfmadsl.schedule.address_space import check_addresses
 from mfmadsl.schedule.blocks import (
     again,
     block_of,
@@ -54,6 +55,7 @@ def prepared(function: PrimFunc, block: str | None = None, first: str | None = N
     Raises ScheduleError, with the name of the block, if it is no product.
     """
     taken = block_names(function)
+    check_addresses(function)
     function = with_bytes_multiplied(function, block)
     function = with_plain_extents(with_one_index_type(function), block)
     product = sum_of_products(product_nest(function, block))
