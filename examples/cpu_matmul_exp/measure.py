@@ -27,6 +27,7 @@ from statistics import median
 from typing import Any
 
 from examples.cpu_matmul_exp.chain import Size
+from examples.process import tell
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMPY = "NumPy"
@@ -147,6 +148,7 @@ def answer(request: Request) -> Answer:
         )
 
     contenders: list[_Contender | Timed] = []
+    begun = time.monotonic()
     for step in ladder(Path(request.trace)):
         if step.name not in request.steps:
             continue
@@ -157,6 +159,7 @@ def answer(request: Request) -> Answer:
             continue
         out = tvm.runtime.tensor(np.full((size.m, size.p), np.nan, np.float32))
         contenders.append(contender(step.name, partial(code, *tensors, out), out.numpy))
+        tell(f"{step.name}: its numbers, {request.threads} threads", begun)
         time.sleep(PAUSE)
     contenders.append(contender(NUMPY, partial(with_numpy, given, e, f), lambda: f))
     *steps, numpy = _turns(contenders, request.seconds)
@@ -177,7 +180,9 @@ class _Contender:
 def _turns(contenders: Sequence[_Contender | Timed], seconds: float) -> list[Timed]:
     """Each in turn runs for so long. The first run is not counted, unless it took longer itself."""
     runs: dict[str, list[float]] = {each.name: [] for each in contenders}
-    for _ in range(TURNS):
+    begun = time.monotonic()
+    for turn in range(TURNS):
+        tell(f"turn {turn + 1} of {TURNS} begins", begun)
         for each in contenders:
             if isinstance(each, Timed) or each.first > seconds:
                 continue

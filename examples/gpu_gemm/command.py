@@ -116,7 +116,8 @@ def _parser(ladder: Sequence[Step]) -> argparse.ArgumentParser:
     names = [step.name for step in ladder]
     parser = argparse.ArgumentParser(
         prog="run.py",
-        description="A product of matrices on a GPU, from plain threads to matrix cores.",
+        description="A product of matrices on a GPU, from plain threads to matrix cores. All of it"
+        " takes two to three minutes on two cores, a step (--step) some seconds.",
     )
     parser.add_argument(
         "--arch", default="gfx942", choices=sorted(ARCHITECTURES), help="the AMD chip, gfx942"

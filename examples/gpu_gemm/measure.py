@@ -88,10 +88,11 @@ def measure(steps: Sequence[Step], plan: Plan) -> list[Measured]:
     questions = [(step, size, plan.arch) for step in steps for size in plan.sizes]
     questions.sort(key=lambda question: not question[0].tuned)  # a search takes longest
     with answering(plan.jobs) as answers:
-        timed = dict(zip(questions, answers(_at_size, questions), strict=True))
+        found = answers(_at_size, questions, lambda asked: f"{asked[0].name} of {asked[1]}")
+        timed = dict(zip(questions, found, strict=True))
         sizes = [tuple(timed[step, size, plan.arch] for size in plan.sizes) for step in steps]
-        looked_at = zip(steps, sizes, repeat(plan), strict=False)
-        return list(answers(_measured, looked_at))
+        looked_at = list(zip(steps, sizes, repeat(plan), strict=False))
+        return answers(_measured, looked_at, lambda asked: f"{asked[0].name}: its numbers")
 
 
 def run_on_gpu(measured: Sequence[Measured], size: Size, gpu: Gpu, nvcc: Nvcc) -> OnGpu:

@@ -41,7 +41,10 @@ def measure(
     # Of a persistent kernel the profiler follows a workgroup over all of its tiles: first things.
     longest = sorted(questions, key=lambda each: not each.step.tiling.persistent)
     with answering(jobs) as answers:
-        found = {each.step: each for each in answers(_measured, longest)}
+        measured = answers(
+            _measured, longest, lambda asked: f"{asked.step.name}, {asked.step.arch}"
+        )
+        found = {each.step: each for each in measured}
     return [found[step] for step in steps]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,3 +37,18 @@ def test_a_command_refuses_at_once(name: str, tmp_path: Path) -> None:
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["blackwell_gemm", "cpu_matmul_exp", "gpu_gemm", "mfma_gemm"])
+def test_a_ladder_says_how_long_it_takes_and_how_to_take_a_part_of_it(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name / "run.py"), "--help"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    said = " ".join(done.stdout.split())
+    assert "on two cores" in said
+    assert "--step" in said
+    page = (EXAMPLES / name / "README.md").read_text()
+    commands = [line for line in page.splitlines() if line.startswith("    python ")]
+    assert any("--step" in line for line in commands)
+    assert any(re.search(r"#.*(minute|seconds)", line) for line in commands)
