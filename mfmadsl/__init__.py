@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from mfmadsl.schedule.cpu_gemm import cpu_gemm_tiling as cpu_gemm_tiling
     from mfmadsl.schedule.cpu_gemm import schedule_cpu_gemm as schedule_cpu_gemm
     from mfmadsl.schedule.cpu_tiling import CpuTiling as CpuTiling
-    from mfmadsl.tune.tracker import RpcError as RpcError
+    from mfmadsl.tune.fleet import RpcError as RpcError
 
 __version__ = "0.1.0"
 
@@ -81,7 +81,7 @@ _HOME = {
     "ModuleError": "codegen",
     "OutputError": "output",
     "RuntimeBuildError": "runtime.error",
-    "RpcError": "tune.tracker",
+    "RpcError": "tune.fleet",
     "ScheduleError": "schedule",
     "SlowLoopWarning": "error",
     "SpecFileError": "language",

@@ -49,7 +49,10 @@ def tune(
     arch: str,
     **product: Any,
 ) -> None:
-    """Measure the tilings of a product that should be the fastest, and keep what was found."""
+    """Measure the tilings of a product that should be the fastest, and keep what was found.
+
+    It ends with 1 if some of them could not be measured.
+    """
     if (tracker is None) != (key is None):
         raise click.UsageError("--tracker and --key go together: where, and which servers?")
     if gpu and tracker is not None:
@@ -73,16 +76,22 @@ def tune(
         fail(str(error))
     if form == "json":
         print_json([trial_json(trial) for trial in found])
-    if found[0].seconds is None:
-        fail("no tiling could be measured")
-    if form == "text":
+    if form == "text" and found[0].seconds is not None:
         click.echo(f"best       {trial_line(found[0])}")
+    if left := [trial for trial in found if trial.is_left]:
+        fail(
+            f"{len(left)} of {len(found)} tilings could not be measured: {left[-1].failure}; what "
+            f"was measured is kept in {folder}: call it again for the rest"
+        )
+    if found[0].seconds is None:
+        fail("no tiling could be measured: of none a kernel can be built")
 
 
 def _measure(gpu: bool, tracker: str | None, key: str | None) -> tuple[Measure, int]:
     """How to measure, and how many kernels at once."""
     from mfmadsl.tune import by_model, on_gpu, on_servers
-    from mfmadsl.tune.tracker import read_place, servers
+    from mfmadsl.tune.fleet import read_place
+    from mfmadsl.tune.tracker import servers
 
     if tracker is None or key is None:
         return (on_gpu() if gpu else by_model()), 1
@@ -96,4 +105,4 @@ def _measure(gpu: bool, tracker: str | None, key: str | None) -> tuple[Measure, 
             f"the tracker {tracker} knows no server of {key}: start some with `python -m "
             f"tvm.exec.rpc_server --tracker {tracker} --key {key}`"
         )
-    return on_servers(place, key), count
+    return on_servers(place, key, lambda said: click.echo(said, err=True)), count

@@ -9,9 +9,10 @@ from mfmadsl.environment.tvm_versions import require_supported_tvm
 require_supported_tvm()  # before TVM is imported, since the wrong pair ends the process
 # isort: on
 
+from mfmadsl.relax.metaschedule import tir_options  # noqa: E402
 from mfmadsl.relax.pipeline import Pipeline  # noqa: E402
 from mfmadsl.relax.report import Report, Scheduled  # noqa: E402
 from mfmadsl.relax.rule import MatrixCore  # noqa: E402
 from mfmadsl.relax.target import target  # noqa: E402
 
-__all__ = ["MatrixCore", "Pipeline", "Report", "Scheduled", "target"]
+__all__ = ["MatrixCore", "Pipeline", "Report", "Scheduled", "target", "tir_options"]

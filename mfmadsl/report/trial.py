@@ -28,4 +28,5 @@ def trial_json(trial: Trial) -> dict[str, Any]:
         "seconds": trial.seconds,
         "failure": trial.failure,
         "known": trial.known,
+        "refused": trial.refused,
     }

@@ -37,6 +37,11 @@ def job_of(kernel: Kernel, args: Sequence[Any]) -> str:
     return json.dumps({"arch": kernel.arch, "sizes": sizes, "launches": launches})
 
 
+def probe_of(arch: str) -> str:
+    """A job that launches nothing: whoever cannot do it can do none for this chip."""
+    return json.dumps({"arch": arch, "sizes": [4], "launches": []})
+
+
 def _as_json(offset: int, value: bytes | int) -> list[Any]:
     return [offset, value.hex() if isinstance(value, bytes) else value]
 

@@ -8,7 +8,12 @@ from typing import Any
 
 from mfmadsl.backend.kernel import Kernel
 from mfmadsl.emulator.profiler import profile
+from mfmadsl.error import MfmadslError
 from mfmadsl.schedule.tuned import MODEL
+
+
+class NowhereError(MfmadslError, RuntimeError):
+    """Nothing more can be measured, neither this kernel nor another; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,7 @@ class Measure:
     """How kernels are measured: on what, for the database, and by which function.
 
     `seconds` gives those of all launches of a kernel with such arguments, and raises a MfmadslError
-    if it cannot.
+    if it cannot, and NowhereError if it could measure no other one, either.
     """
 
     source: str

@@ -21,7 +21,7 @@ from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
 from mfmadsl.schedule.gemm import gemm_tilings, tuning_key
 from mfmadsl.tune.database import Database
-from mfmadsl.tune.measure import Measure, by_model
+from mfmadsl.tune.measure import Measure, NowhereError, by_model
 
 TRIALS = 20
 """Tilings that are measured, unless told otherwise."""
@@ -31,12 +31,21 @@ _SEED = 20240229
 
 @dataclass(frozen=True)
 class Trial:
-    """A tiling that was measured, or why it could not be. `known` ones were in the database."""
+    """A tiling that was measured, or why it could not be.
+
+    `known` ones were in the database; of `refused` ones there is no kernel that could be measured.
+    """
 
     tiling: Tiling
     seconds: float | None
     failure: str | None = None
     known: bool = False
+    refused: bool = False
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it may yet be measured."""
+        return self.seconds is None and not self.refused
 
 
 def tune(
@@ -90,23 +99,30 @@ def _measured(
     measure: Measure,
     at_once: int,
 ) -> Iterator[Trial]:
-    """Kernels are built here, one after another, while others are measured."""
+    """Kernels are built here, one after another, while others are measured.
+
+    None is built any more once there is nowhere to measure it.
+    """
+    nowhere: list[str] = []
     with ThreadPoolExecutor(at_once) as pool:
         running: dict[Future[float], Tiling] = {}
         for tiling in tilings:
+            if nowhere:
+                yield Trial(tiling, None, nowhere[0])
+                continue
             try:
                 kernel = build(gemm_schedule(workload, intrinsic, arch, tiling), arch)
             except MfmadslError as error:
-                yield Trial(tiling, None, str(error))
+                yield Trial(tiling, None, str(error), refused=True)
                 continue
             running[pool.submit(measure.seconds, kernel, _arrays(kernel))] = tiling
             if len(running) >= at_once:
-                yield from _ended(running)
+                yield from _ended(running, nowhere)
         while running:
-            yield from _ended(running)
+            yield from _ended(running, nowhere)
 
 
-def _ended(running: dict[Future[float], Tiling]) -> Iterator[Trial]:
+def _ended(running: dict[Future[float], Tiling], nowhere: list[str]) -> Iterator[Trial]:
     """Those of which the measurement has come to an end; waits for one."""
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in done:
@@ -114,6 +130,8 @@ def _ended(running: dict[Future[float], Tiling]) -> Iterator[Trial]:
         try:
             yield Trial(tiling, future.result())
         except MfmadslError as error:
+            if isinstance(error, NowhereError):
+                nowhere.append(str(error))
             yield Trial(tiling, None, str(error))
 
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import mfmadsl
 from mfmadsl.schedule.gemm import tuning_key
-from mfmadsl.tune import Database
-from mfmadsl.tune.tracker import read_place, servers
+from mfmadsl.tune import Database, NowhereError
+from mfmadsl.tune.fleet import Fleet, read_place
+from mfmadsl.tune.tracker import on_servers, servers
 from tests.cli.command import run
 
 KEY = "mi300x"
@@ -50,59 +55,166 @@ def kill(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-@pytest.fixture
-def fleet() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A tracker's place, and two servers."""
+@contextmanager
+def fleet(*options: tuple[str, ...]) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A tracker's place and process, and a server for each tuple of options of its emulated GPU."""
     port = free_port()
     place = f"127.0.0.1:{port}"
     tracker = ("tvm.exec.rpc_tracker", "--host", "127.0.0.1", "--port", str(port),
                "--port-end", str(port + 1))  # fmt: skip
-    server = (
-        "mfmadsl",
-        "device",
-        "--profile",
-        os.devnull,
-        "--",
-        sys.executable,
-        "-m",
-        "tvm.exec.rpc_server",
-        "--host",
-        "127.0.0.1",
-        "--tracker",
-        place,
-        "--key",
-        KEY,
-    )
-    with started(*tracker), started(*server) as one, started(*server) as other:
+    server = ("--", sys.executable, "-m", "tvm.exec.rpc_server", "--host", "127.0.0.1",
+              "--tracker", place, "--key", KEY)  # fmt: skip
+    with ExitStack() as stack:
+        processes = [stack.enter_context(started(*tracker))]
+        for each in options:
+            processes.append(stack.enter_context(started("mfmadsl", "device", *each, *server)))
         until = time.monotonic() + DEADLINE
         while time.monotonic() < until:
             try:
-                if servers(("127.0.0.1", port), KEY) == 2:
+                if servers(("127.0.0.1", port), KEY) == len(options):
                     break
             except mfmadsl.RpcError:
                 pass  # the tracker itself is on its way
             time.sleep(0.2)
-        yield place, [one, other]
+        yield place, processes
 
 
-def test_a_server_that_dies_in_the_middle_takes_no_result_with_it(
-    fleet: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+WELL = ("--profile", os.devnull)
+SICK = ()  # its GPU tells its own time, which no kernel is measured by
+
+
+def tuning(place: str, folder: Path, trials: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mfmadsl", *map(str, GEMM), "--trials", str(trials)]
+    command += ["--database", str(folder), "--tracker", place, "--key", KEY]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_sick_server_and_one_that_dies_in_the_middle_take_no_result_with_them(
+    tmp_path: Path,
 ) -> None:
-    place, (first, _) = fleet
-    command = [sys.executable, "-m", "mfmadsl", *map(str, GEMM), "--trials", "5"]
-    command += ["--database", str(tmp_path), "--tracker", place, "--key", KEY]
-    tuning = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert tuning.stdout is not None
-    line = tuning.stdout.readline()  # the first result
-    kill(first)
-    rest, said = tuning.communicate()
-    assert tuning.returncode == 0, said
+    with fleet(SICK, WELL, WELL) as (place, (_, _, first, _)):
+        process = tuning(place, tmp_path, 6)
+        assert process.stdout is not None
+        line = process.stdout.readline()  # the first result
+        kill(first)
+        rest, said = process.communicate()
+    assert process.returncode == 0, said
     assert "best" in rest, line + rest + said
+    assert re.search(r"^server 127.0.0.1:\d+ is set aside: ", said, re.MULTILINE), said
     workload = mfmadsl.matmul(64, 128, 256, "float16", "float32", b_transposed=True)
     source = f"{KEY} of a tracker"
     found = Database(tmp_path).measured(tuning_key(workload, "gfx942"), source)
-    assert len(found) == 5
+    assert len(found) == 6
     assert min(found.values()) > 0
+
+
+class Sick:
+    """A session with a server that can measure nothing."""
+
+    def get_function(self, name: str) -> Any:
+        assert name == "mfmadsl.measure"
+        return lambda job, repeat: '{"error": "no HIP"}'
+
+
+def test_with_sick_servers_alone_there_is_nowhere_to_measure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = [("a", 1), ("b", 2)]
+    turns = iter(there)
+    monkeypatch.setattr("mfmadsl.tune.fleet.places", lambda *_: there)
+    said: list[str] = []
+    fleet = Fleet(("127.0.0.1", 9190), KEY, said.append)
+
+    def free() -> tuple[tuple[str, int], str]:
+        fleet._check_that_some_are_left()
+        return next(turns), "word"
+
+    monkeypatch.setattr(fleet, "_free", free)
+    monkeypatch.setattr(fleet, "_connected", lambda *_: Sick())
+    for _ in range(2):
+        with pytest.raises(NowhereError, match=r"no server of mi300x is left: a:1: no HIP; b:2: n"):
+            fleet.server("gfx942")
+    assert said == ["server a:1 is set aside: no HIP", "server b:2 is set aside: no HIP"]
+
+
+def test_a_server_that_does_not_come_back_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mfmadsl.tune.fleet.places", lambda *_: [("a", 1)])
+    now = [100.0]
+    monkeypatch.setattr("mfmadsl.tune.fleet.time.monotonic", lambda: now[0])
+    fleet = Fleet(("127.0.0.1", 9190), KEY, print)
+    fleet.lost(("a", 1))
+    fleet._check_that_some_are_left()  # it may be on its way
+    now[0] += 3600
+    with pytest.raises(NowhereError, match="a:1: it ended"):
+        fleet._check_that_some_are_left()
+
+
+def test_with_a_dead_tracker_there_is_nowhere_to_measure() -> None:
+    place = ("127.0.0.1", free_port())
+    with pytest.raises(NowhereError, match=rf"tracker: 127.0.0.1:{place[1]} does not answer"):
+        Fleet(place, KEY, print).server("gfx942")
+
+
+@dataclass
+class Answers:
+    """Servers that are well, and what each says of the kernel, one after another."""
+
+    answers: list[dict[str, Any] | Exception]
+    place: tuple[str, int] = ("127.0.0.1", 9091)
+    lost_ones: int = 0
+
+    def server(self, arch: str) -> Answers:
+        assert arch == "gfx942"
+        return self
+
+    def asked(self, job: str, repeat: int) -> dict[str, Any]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def lost(self, place: tuple[str, int]) -> None:
+        assert place == self.place
+        self.lost_ones += 1
+
+
+REFUSED = {"error": "hipModuleLaunchKernel: hipErrorOutOfMemory"}
+DEAD = RuntimeError("Traceback\nSocket has been closed")
+DONE = {"seconds": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("answers", "result"),
+    [
+        ([DONE], 1e-6),
+        ([REFUSED, DONE], 1e-6),
+        ([DEAD, REFUSED, DEAD, DONE], 1e-6),
+        ([REFUSED, REFUSED, DONE], "hipErrorOutOfMemory"),
+        ([DEAD, DEAD, DEAD, DONE], "Socket has been closed"),
+        ([{}, {}], "the server gives no answer"),
+    ],
+)
+def test_a_kernel_goes_to_another_server_until_it_is_at_fault_itself(
+    answers: list[dict[str, Any] | Exception],
+    result: float | str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Answers(list(answers))
+    monkeypatch.setattr("mfmadsl.tune.tracker.connected", lambda _: None)
+    monkeypatch.setattr("mfmadsl.tune.tracker.Fleet", lambda *_: asked)
+    monkeypatch.setattr("mfmadsl.tune.tracker.job_of", lambda *_: "{}")
+    seconds = on_servers(("127.0.0.1", 9190), KEY).seconds
+    kernel: Any = SimpleNamespace(arch="gfx942")
+    if isinstance(result, float):
+        assert seconds(kernel, []) == result
+        assert not asked.answers
+    else:
+        with pytest.raises(mfmadsl.RpcError, match=result):
+            seconds(kernel, [])
+        assert len(asked.answers) == (DONE in answers)
+    assert asked.lost_ones == answers.count(DEAD) - asked.answers.count(DEAD)
 
 
 def test_no_tracker_and_no_server_are_told(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tvm import s_tir, te
 
 import mfmadsl
+from mfmadsl.backend import build
 from mfmadsl.output import OutputError
 from mfmadsl.schedule import ScheduleError, Tiling
 from mfmadsl.schedule.gemm import gemm_tilings, tuning_key
@@ -30,8 +31,9 @@ from mfmadsl.schedule.tuned import (
     read_key,
     written,
 )
-from mfmadsl.tune import Database, Trial, tune
+from mfmadsl.tune import Database, NowhereError, Trial, tune
 from mfmadsl.tune.measure import Measure, by_model
+from tests.cli.command import run
 
 ARCH = "gfx942"
 
@@ -246,6 +248,55 @@ def test_a_kernel_that_cannot_be_measured_is_told_and_not_kept(database: Databas
     (trial,) = tune(product(64), database, ARCH, trials=1, measure=Measure("x", refused))
     assert (trial.seconds, trial.failure) == (None, "hipMalloc: hipErrorOutOfMemory")
     assert database.measured(tuning_key(product(64), ARCH)) == {}
+
+
+def test_once_there_is_nowhere_to_measure_no_kernel_is_built(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([1e-6, 2e-6])
+
+    def seconds(*_: Any) -> float:
+        for answer in answers:
+            return answer
+        raise NowhereError("no server is left")
+
+    built: list[Any] = []
+
+    def counted(schedule: Any, arch: str) -> Any:
+        built.append(schedule)
+        return build(schedule, arch)
+
+    monkeypatch.setattr("mfmadsl.tune.search.build", counted)
+    found = tune(product(64), database, ARCH, trials=6, measure=Measure("x", seconds))
+    assert [trial.seconds for trial in found] == [1e-6, 2e-6, *[None] * 4]
+    assert {trial.failure for trial in found[2:]} == {"no server is left"}
+    assert all(trial.is_left for trial in found[2:])
+    assert len(built) == 3
+
+
+def test_the_command_ends_with_1_where_a_tiling_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([1e-6])
+
+    def seconds(*_: Any) -> float:
+        for answer in answers:
+            return answer
+        raise mfmadsl.HipError("hipMalloc: hipErrorOutOfMemory")
+
+    monkeypatch.setattr("mfmadsl.tune.by_model", lambda: Measure("model", seconds))
+    options = ("tune", "--arch", ARCH, "-m", 64, "-n", 128, "-k", 256, "--trans-b", "--trials", 3)
+    told = run(*options, "--database", tmp_path / "text")
+    assert told.exit_code == 1
+    assert "best" in told.stdout
+    assert "error: 2 of 3 tilings could not be measured: hipMalloc: hipErrorOut" in told.stderr
+    answers = iter([1e-6])
+    told = run(*options, "--database", tmp_path / "json", "--format", "json")
+    assert told.exit_code == 1
+    assert [each["refused"] for each in json.loads(told.stdout)] == [False] * 3
+    answers = iter([1e-6, 2e-6, 3e-6])
+    told = run(*options, "--database", tmp_path / "all")
+    assert (told.exit_code, told.stderr) == (0, "")
 
 
 def test_the_model_counts_all_launches_and_the_grid_of_the_chip() -> None:
