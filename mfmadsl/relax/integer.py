@@ -6,18 +6,18 @@ point takes up, and with the zero points apart
 
     sum (A - a0) (B - b0) = sum A B - b0 * sum A - a0 * sum B + K a0 b0
 
-is one product of int8, with a row of sums of each factor behind it. Sums wrap around, as those of
-int32 do, so that this is exact wherever the model's own is.
+is one product of int8, with sums of rows and columns behind it. What the instructions add up may
+wrap around, so that it is off by 2^32; the rest is int64, cut to 32 bits at the end: exact wherever
+the model's own sum fits. TVM tells LLVM that 32 bits never wrap, so that their difference would be
+anything.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import tvm
 from tvm import relax, te, tirx
-from tvm.ir import GenericConst
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import Expr
 
@@ -33,8 +33,8 @@ _HALF = 128  # what a byte without a sign has more than the int8 of the same bit
 
 @dataclass(frozen=True)
 class _Factor:
-    """A factor, of bytes, less a zero point, if there is one; `depth` of them are summed along an
-    axis. Zero points have no sign: TVM lets LLVM believe that what has one never wraps around."""
+    """A factor, of bytes, less a zero point in int64, if there is one; `depth` of them are summed
+    along an axis."""
 
     values: Expr
     zero: Expr | None
@@ -85,26 +85,21 @@ class _Products(PyExprMutator):
         depth = constant(extents[axis]) if len(extents) >= _MATRIX else None
         if depth is None or (zero is not None and not _is_one_along(zero, axis)):
             return None
-        unsigned = None if zero is None else self._unsigned(zero)
-        return _Factor(cast.args[0], unsigned, axis, depth)
+        wide = None if zero is None else self._wide(zero)
+        return _Factor(cast.args[0], wide, axis, depth)
 
-    def _unsigned(self, value: Expr) -> Expr:
-        """A value in int32, of the same bits."""
-        if isinstance(value, GenericConst):  # of which TVM refuses those below zero
-            bits: Expr = relax.const(value.value.numpy().astype(np.uint32), "uint32")
-            return bits
-        unsigned: Expr = self.builder_.emit(relax.op.astype(value, "uint32"))
-        return unsigned
+    def _wide(self, value: Expr) -> Expr:
+        wide: Expr = self.builder_.emit(relax.op.astype(value, "int64"))
+        return wide
 
     def _signed(self, factor: _Factor) -> _Factor:
         """The factor in int8."""
         if str(factor.values.ty.dtype) == "int8":
             return factor
         values = self.builder_.emit_te(_flipped, factor.values, primfunc_name_hint="int8_of_uint8")
-        less: Expr = relax.const(2**32 - _HALF, "uint32")
+        less: Expr = relax.const(-_HALF, "int64")
         if factor.zero is not None:
-            half = relax.const(_HALF, "uint32")
-            less = self.builder_.emit(relax.op.subtract(factor.zero, half))
+            less = self.builder_.emit(relax.op.add(factor.zero, less))
         return replace(factor, values=values, zero=less)
 
     def _product(self, a: _Factor, b: _Factor) -> Expr:
@@ -112,7 +107,7 @@ class _Products(PyExprMutator):
         result: Expr = emit(relax.op.matmul(a.values, b.values, out_dtype="int32"))
         if a.zero is None and b.zero is None:
             return result
-        result = self._unsigned(result)
+        result = self._wide(result)
         for factor, other in ((a, b), (b, a)):
             if other.zero is not None:
                 # What both zero points make is taken off once.
@@ -125,10 +120,10 @@ class _Products(PyExprMutator):
         """Sums of a factor along K, less as many zero points."""
         emit = self.builder_.emit
         wide = emit(relax.op.astype(factor.values, "int32"))
-        sums = self._unsigned(emit(relax.op.sum(wide, axis=factor.axis, keepdims=True)))
+        sums = self._wide(emit(relax.op.sum(wide, axis=factor.axis, keepdims=True)))
         if zero is None:
             return sums
-        depth = relax.const(factor.depth, "uint32")
+        depth = relax.const(factor.depth, "int64")
         less: Expr = emit(relax.op.subtract(sums, emit(relax.op.multiply(zero, depth))))
         return less
 

@@ -118,3 +118,30 @@ def test_what_differs_along_the_sum_is_no_zero_point(shape: Shape) -> None:
     with target:
         _, report = scheduled(fused(builder.get(), target), target)
     assert not report.ours
+
+
+def test_a_sum_that_fits_is_right_where_its_parts_do_not() -> None:
+    """140,000 products of 127 less a zero point of 127: 0, though A x B alone is beyond 2^31."""
+    op, builder, depth = relax.op, relax.BlockBuilder(), 140_000
+    a, b = (
+        relax.Var(name, relax.TensorType(shape, "int8"))
+        for name, shape in (("a", (16, depth)), ("b", (depth, 16)))
+    )
+    with builder.function("main", [a, b]):
+        with builder.dataflow():
+            first = builder.emit(op.astype(a, "int32"))
+            first = builder.emit(op.subtract(first, relax.const(127, "int32")))
+            result = op.matmul(first, builder.emit(op.astype(b, "int32")), out_dtype="int32")
+            result = builder.emit_output(op.astype(builder.emit(result), "int64"))
+        builder.emit_func_output(result)
+    target = mfmadsl.target("gfx942")
+    with target:
+        module, _ = scheduled(fused(builder.get(), target), target)
+    values = np.full((16, depth), 127, np.int8)
+    values[3, 5] = 120
+    run = machine(module, kernels_of(module, "gfx942"))["main"]
+    ones = np.full((depth, 16), 127, np.int8)
+    found = run(*map(tvm.runtime.tensor, (values, ones))).numpy()
+    wanted = np.zeros((16, 16), np.int64)
+    wanted[3] = -7 * 127
+    assert (found == wanted).all()
