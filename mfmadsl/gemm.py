@@ -81,7 +81,7 @@ class Gemm:
         """Raise ArgumentError for what is no intrinsic, chip, extent, type, step or field."""
         if self.intrinsic is not None:
             check_type("intrinsic", self.intrinsic, Intrinsic, "an Intrinsic, as `find` gives it")
-        architecture(self.arch)
+        object.__setattr__(self, "arch", architecture(self.arch).name)
         for name in ("m", "n", "k"):
             check_extent(name, getattr(self, name))
         if self.batch is not None:

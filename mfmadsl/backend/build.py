@@ -75,10 +75,11 @@ def build(
     """Generate machine code for a scheduled kernel; no GPU is needed.
 
     `mod` is a Schedule, a PrimFunc, or an IRModule with one function or with `main`; `arch` is one
-    of gfx908, gfx90a, gfx942, gfx950. The kernel's arguments stand in the order of the function's
-    parameters; of those with one name, the second is called `x_1`. What the function is called, its
-    `global_symbol`, the kernel is called with `_kernel` behind it. Version 5 of AMD's code objects
-    is what any ROCm of today loads; the other one is 6.
+    of gfx908, gfx90a, gfx942, gfx950, or a product that has one, such as MI300X. The kernel's
+    arguments stand in the order of the function's parameters; of those with one name, the second is
+    called `x_1`. What the function is called, its `global_symbol`, the kernel is called with
+    `_kernel` behind it. Version 5 of AMD's code objects is what any ROCm of today loads; the other
+    one is 6.
 
     If the module becomes several kernels, those after the first are `next` to each other. A loop
     annotated for a pass that does not understand it is left as it is, right and slow; the kernel's
@@ -97,13 +98,13 @@ def build(
     try:
         emitted = run_isolated(lambda: _emit(function, chip, version))
     except ProcessEndedError as error:
-        raise CodegenError(f"{arch}: {error}") from None
+        raise CodegenError(f"{chip.name}: {error}") from None
     kernel = None
     for each in reversed(emitted):
         launch, code = each.launch, each.code
         kernel = Kernel(
             symbol=launch.symbol,
-            arch=arch,
+            arch=chip.name,
             llvm_ir=each.llvm_ir,
             assembly=code.assembly,
             optimized=code.optimized,

@@ -50,6 +50,7 @@ def build_instruction(intrinsic: Intrinsic, arch: str, immediates: Immediates = 
     instruction, or the instruction a modifier.
     """
     chip = architecture(arch)
+    arch = chip.name
     if arch not in intrinsic.chips:
         chips = ", ".join(intrinsic.chips)
         raise LoweringError(f"{arch} has no {intrinsic.name}: it is an instruction of {chips}")

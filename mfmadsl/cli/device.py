@@ -8,17 +8,17 @@ from pathlib import Path
 import click
 
 from mfmadsl.cli.failure import fail
-from mfmadsl.cli.specs import OUTPUT, PRODUCT
+from mfmadsl.cli.specs import ARCH, OUTPUT, PRODUCT, product_asked
 from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError, MfmadslError
-from mfmadsl.model import ARCHITECTURES, DEFAULT_ARCH, PRODUCTS
+from mfmadsl.model import DEFAULT_ARCH, PRODUCTS
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option(
     "--arch",
-    type=click.Choice(list(ARCHITECTURES)),
-    help=f"The chip that the GPU has; {DEFAULT_ARCH} if no product says another.",
+    type=ARCH,
+    help=f"The chip that the GPU has, or the product; {DEFAULT_ARCH} if nobody says another.",
 )
 @click.option(
     "--product",
@@ -59,6 +59,7 @@ def device(
     from mfmadsl.emulator.run import BUDGET
     from mfmadsl.report.program_timeline import program_timeline_json
 
+    product = product or product_asked()
     if arch is None:
         arch = DEFAULT_ARCH if product is None else PRODUCTS[product].arch
     options = Options(arch, product, sanitize, log, profile is not None, budget or BUDGET)

@@ -14,7 +14,7 @@ from mfmadsl.cli.completion import instruction_names, steps, tiling_fields
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import OUTPUT, SEARCH, SPEC, find
+from mfmadsl.cli.specs import OUTPUT, SEARCH, SPEC, find, product_asked
 from mfmadsl.cli.write import write_report
 from mfmadsl.error import MfmadslError, SlowLoopWarning
 from mfmadsl.report import kernel_json, kernel_summary
@@ -198,7 +198,7 @@ def _profiled(problem: Gemm, kernel: Kernel, comparison: Comparison | None) -> s
     args = list(problem.operands())
     try:
         with shown("profiling") as progress:
-            found = profile(kernel, args, progress=progress)
+            found = profile(kernel, args, product=product_asked(), progress=progress)
         start, *_ = kernel.launches(args)
         facts = {}
         if problem.is_tiled:

@@ -12,10 +12,10 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import OUTPUT, PRODUCT, format_option, load_all
+from mfmadsl.cli.specs import ARCH, OUTPUT, PRODUCT, format_option, load_all, product_asked
 from mfmadsl.cli.write import write_report, write_text
 from mfmadsl.error import MfmadslError
-from mfmadsl.model import ARCHITECTURES, Intrinsic
+from mfmadsl.model import Intrinsic
 from mfmadsl.report.error import KernelFileError
 from mfmadsl.report.formats import PROFILE
 from mfmadsl.report.kernel_file import StoredKernel, read_kernel
@@ -50,7 +50,7 @@ def _launch_options(command: Command) -> Command:
         click.option("--symbol", help="Which kernel, where the file holds several."),
         click.option(
             "--arch",
-            type=click.Choice(list(ARCHITECTURES)),
+            type=ARCH,
             help="The chip, where a bundle has code for several.",
         ),
         click.option("--grid", type=_Extents(), help="Extents in workgroups."),
@@ -288,6 +288,7 @@ def profile(
     from mfmadsl.report.kernel_page import Profiled, profile_page
     from mfmadsl.report.timeline import timeline_json
 
+    product = product or product_asked()
     profiled = []
     try:
         with shown("profiling") as progress:

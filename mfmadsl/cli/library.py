@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from mfmadsl.language import (
 )
 from mfmadsl.language import library as library_intrinsics
 from mfmadsl.model import Fragment, Intrinsic, Microkernel, Read
+from mfmadsl.model.intrinsic import spelled
 from mfmadsl.report import json_schema
 from mfmadsl.report.formats import LIBRARY
 
@@ -161,7 +161,7 @@ def list_command(patterns: tuple[str, ...], arch: str | None, form: str) -> None
     `*`, `?` and `[...]` stand for text, as in a shell: `mfmadsl list '32x32*bf16' smfmac`.
     """
     cpu = cpu_of(arch) if arch else None
-    named = _named(patterns, [*library_intrinsics(), *microkernels()])
+    named = _named(patterns)
     intrinsics = [i for i in library_intrinsics().values() if arch is None or arch in i.chips]
     kernels = [
         m for m in microkernels().values() if arch is None or (cpu and not cpu.missing(m.features))
@@ -173,11 +173,16 @@ def list_command(patterns: tuple[str, ...], arch: str | None, form: str) -> None
     )
 
 
-def _named(patterns: tuple[str, ...], names: Iterable[str]) -> set[str]:
-    """The names that have one of the patterns in them: all, if there is no pattern."""
+def _named(patterns: tuple[str, ...]) -> set[str]:
+    """The entries that have one of the patterns in a name: all, if there is no pattern."""
+    names = {i.name: [i.name, *i.spellings] for i in library_intrinsics().values()}
+    names |= {name: [name] for name in microkernels()}
     found: set[str] = set()
     for pattern in patterns or ("",):
-        matching = {name for name in names if fnmatchcase(name, f"*{pattern}*")}
+        wanted = f"*{spelled(pattern)}*"
+        matching = {
+            name for name, others in names.items() if any(fnmatchcase(o, wanted) for o in others)
+        }
         if not matching:
             fail(f"no name in the library has `{clipped(pattern)}` in it")
         found |= matching

@@ -11,6 +11,7 @@ from importlib import import_module
 import click
 
 from mfmadsl import __version__
+from mfmadsl.argument import clipped
 from mfmadsl.cli.explain import explain_option
 from mfmadsl.cli.failure import Commands, fail
 
@@ -52,6 +53,18 @@ class _Lazy(Commands):
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         with formatter.section("Commands"):
             formatter.write_dl([(n, c.get_short_help_str(_WHOLE)) for n, c in commands if c])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Of a command that there is not, the one that was meant."""
+        name = args[0]
+        known = self.list_commands(ctx)
+        if not name.startswith("-") and name not in known:
+            from mfmadsl.language import did_you_mean
+
+            ctx.fail(f"No such command '{clipped(name)}': {did_you_mean(name, known)}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:

@@ -21,6 +21,7 @@ from mfmadsl.cli.specs import (
     find_described,
     format_option,
     no_instruction,
+    pairs_called,
 )
 from mfmadsl.cli.write import write_text
 from mfmadsl.error import MfmadslError
@@ -33,7 +34,7 @@ from mfmadsl.model import (
     Read,
     check_modifiers,
 )
-from mfmadsl.report.formats import LAYOUT, Window
+from mfmadsl.report.formats import LAYOUT, LIBRARY, Window
 from mfmadsl.report.picture.look import VIEWS, Look
 from mfmadsl.report.picture.operand import SHADINGS, Shading
 
@@ -88,6 +89,9 @@ def show(
 ) -> None:  # fmt: skip
     """Show an entry, and where the elements of its operands lie."""
     form = _form(form, output)
+    if pairs := pairs_called(name, spec, arch):
+        _list_pairs(name, pairs, form, output)
+        return
     described = find_described(name, spec, arch, search)
     if isinstance(described, Accelerator):
         no_instruction(described, spec)
@@ -114,6 +118,15 @@ def show(
         click.echo(text, nl=False)
     else:
         write_text(output, text)
+
+
+def _list_pairs(name: str, pairs: list[Intrinsic], form: str, output: Path | None) -> None:
+    """What there is of a name that says no types; a picture is of one of them."""
+    several = f"{name} is {len(pairs)} instructions, by the types of A and B"
+    if form != next(iter(LAYOUT)) or output is not None:
+        fail(f"{several}: name one, such as {pairs[0].name}")
+    click.echo(f"{several}; show one of them:\n")
+    click.echo(next(iter(LIBRARY.values()))(pairs, []))
 
 
 def _form(form: str, output: Path | None) -> str:

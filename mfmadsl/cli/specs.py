@@ -36,7 +36,8 @@ from mfmadsl.model import (
     Microkernel,
     Read,
 )
-from mfmadsl.model.chips import unknown_chip
+from mfmadsl.model.chip_name import product_called, unknown_chip
+from mfmadsl.model.intrinsic import spelled
 from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError
@@ -61,15 +62,31 @@ OPERAND = click.Choice(list(INDICES))
 
 
 class _Chip(click.Choice[str]):
-    """A chip with matrix cores; of the others it is said why they are none."""
+    """A chip with matrix cores, or a product that has one, which the command may want to know.
+
+    Of others it is said why they are none.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        product = product_called(str(value))
+        if product is not None:
+            if ctx is not None:
+                ctx.meta[_PRODUCT] = product.name
+            return product.arch
         if value not in ARCHITECTURES:
             self.fail(unknown_chip(str(value)), param, ctx)
         return str(value)
 
 
-ARCH = _Chip(list(ARCHITECTURES))
+_PRODUCT = "mfmadsl.product"
+
+
+def product_asked() -> str | None:
+    """The product that `--arch` of this command names, if it names one and not a chip."""
+    return click.get_current_context().meta.get(_PRODUCT)
+
+
+ARCH = _Chip([*ARCHITECTURES, *(name.lower() for name in PRODUCTS)])
 PRODUCT = click.Choice(list(PRODUCTS), case_sensitive=False)
 NATIVE = "native"
 
@@ -79,6 +96,8 @@ class _Machine(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
+        if (product := product_called(text)) is not None:
+            return product.arch
         if text not in self.choices:
             why = unknown_chip(text)
             if why.startswith("unknown"):
@@ -87,7 +106,7 @@ class _Machine(click.Choice[str]):
         return text
 
 
-MACHINE = _Machine([*ARCHITECTURES, *CPUS, NATIVE])
+MACHINE = _Machine([*ARCH.choices, *CPUS, NATIVE])
 
 
 def cpu_of(machine: str) -> Cpu | None:
@@ -179,6 +198,17 @@ def find(
         fail(str(error))
 
 
+def pairs_called(name: str, spec: Path | None, arch: str | None) -> list[Intrinsic]:
+    """The instructions of a name that a chip has several of, by the types of A and B; else none."""
+    if spec is not None:
+        return []
+    called = [i for i in library().values() if i.is_called(name) and arch in (None, *i.chips)]
+    if any(spelled(name) in (i.name, i.name.replace("_scale_", "_")) for i in called):
+        return []
+    chips = [chip for i in called for chip in i.chips]
+    return called if len(set(chips)) < len(chips) else []
+
+
 def find_described(
     name: str, spec: Path | None, arch: str | None, search: tuple[Path, ...]
 ) -> Described:
@@ -188,10 +218,14 @@ def find_described(
     if name.endswith(SUFFIX):
         fail(f"{clipped(name)} is a file: name an entry of it, and give the file by --spec")
     others: dict[str, Described] = {**reads(), **microkernels()}
-    if name in others:
-        return others[name]
+    if name.lower() in others:
+        return others[name.lower()]
     if not any(each.is_called(name) for each in library().values()):
-        hint = did_you_mean(name, [*library(), *others])
+        names = [*library(), *others]
+        within = [each for each in names if spelled(name) in each]
+        hint = did_you_mean(name, names)
+        if spelled(name) and len(within) > 1:
+            hint = f"{len(within)} have that in their names, see `mfmadsl list {clipped(name)}`"
         fail(f"nothing in the library is called `{clipped(name)}`: {hint}")
     return find(name, arch=arch, search=search)
 

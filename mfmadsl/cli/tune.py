@@ -9,7 +9,7 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.gemm_options import gemm_of, product_options
-from mfmadsl.cli.specs import format_option
+from mfmadsl.cli.specs import format_option, product_asked
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.report.trial import trial_json, trial_line
 
@@ -94,7 +94,7 @@ def _measure(gpu: bool, tracker: str | None, key: str | None) -> tuple[Measure, 
     from mfmadsl.tune.tracker import servers
 
     if tracker is None or key is None:
-        return (on_gpu() if gpu else by_model()), 1
+        return (on_gpu() if gpu else by_model(product_asked())), 1
     try:
         place = read_place(tracker)
     except ArgumentError as error:

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 
 from mfmadsl.device.launch import Launched
 from mfmadsl.emulator.run import BUDGET
-from mfmadsl.model import DEFAULT_ARCH, Architecture, Product, architecture, product_of
+from mfmadsl.model import (
+    DEFAULT_ARCH,
+    Architecture,
+    Product,
+    architecture,
+    product_called,
+    product_of,
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,9 @@ class Gpu:
 
     def __post_init__(self) -> None:
         self.chip = architecture(self.options.arch)
-        self.product = product_of(self.chip.name, self.options.product)
+        called = product_called(self.options.arch)
+        asked = self.options.product or (called.name if called is not None else None)
+        self.product = product_of(self.chip.name, asked)
 
     @property
     def models_time(self) -> bool:

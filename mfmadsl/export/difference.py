@@ -14,7 +14,7 @@ from mfmadsl.argument import check_type
 from mfmadsl.error import ArgumentError
 from mfmadsl.export.expand import Element, Slot, elements_of, shape_of
 from mfmadsl.export.peers import PEERS
-from mfmadsl.model import Intrinsic, Layout
+from mfmadsl.model import Intrinsic, Layout, architecture
 
 EQUAL = "equal"
 REORDERED = "equal up to the order of k"
@@ -73,7 +73,7 @@ def diff_layouts(
     if other not in PEERS:
         raise ArgumentError(f"other: layouts are compared with {', '.join(PEERS)}, or an intrinsic")
     peer = PEERS[other]
-    layouts = peer.layouts(intrinsic, arch)
+    layouts = peer.layouts(intrinsic, None if arch is None else architecture(arch).name)
     return compare_layouts(intrinsic, layouts, f"{peer.name}'s {peer.called(intrinsic)}")
 
 

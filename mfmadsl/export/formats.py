@@ -52,7 +52,8 @@ def export_layouts(
     """
     check_type("intrinsic", intrinsic, Intrinsic, "an intrinsic, such as find() gives")
     check_choice("form", form, FORMATS)
-    if arch is not None and architecture(arch).name not in intrinsic.chips:
+    arch = None if arch is None else architecture(arch).name
+    if arch is not None and arch not in intrinsic.chips:
         raise ArgumentError(f"{intrinsic.name} is no instruction of {arch}")
     written = FORMATS[form]
     if operand is None:

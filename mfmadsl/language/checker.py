@@ -33,7 +33,8 @@ from mfmadsl.model import (
     Operand,
     negation_chips,
 )
-from mfmadsl.model.chips import unknown_chip, with_followers
+from mfmadsl.model.chip_name import unknown_chip
+from mfmadsl.model.chips import with_followers
 
 _DIMENSIONS = ("m", "n", "k")
 _LARGEST_DIMENSION = 128

@@ -108,7 +108,7 @@ def find(name: str, arch: str | None = None) -> Intrinsic:
     """
     check_type("name", name, str, "an intrinsic's name")
     if arch is not None:
-        architecture(arch)
+        arch = architecture(arch).name
     intrinsics = library()
     called = [i for i in intrinsics.values() if i.is_called(name)]
     if not called and name in microkernels():

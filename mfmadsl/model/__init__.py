@@ -3,13 +3,12 @@
 from mfmadsl.model.accelerator import Accelerator, TileBuffer
 from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
+from mfmadsl.model.chip_name import architecture, product_called, unknown_chip
 from mfmadsl.model.chips import (
     ARCHITECTURES,
     CDNA,
     DEFAULT_ARCH,
-    architecture,
     assumed,
-    unknown_chip,
 )
 from mfmadsl.model.closed_form import ClosedForm, Digit, closed_form
 from mfmadsl.model.cpu import CPUS, FEATURES, TILE_ROWS, Cpu, cpu
@@ -92,6 +91,7 @@ __all__ = [
     "negation_chips",
     "numbered_up",
     "packed",
+    "product_called",
     "product_of",
     "source_block",
     "source_lane",

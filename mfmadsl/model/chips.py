@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mfmadsl.argument import check_type, described
-from mfmadsl.error import ArgumentError
 from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.wait import WaitCounter
 
@@ -118,6 +116,10 @@ ARCHITECTURES: dict[str, Architecture] = {a.name: a for a in (GFX908, GFX90A, GF
 DEFAULT_ARCH = GFX942.name
 """The chip that kernels are made for where nobody says which."""
 
+# LLVM AMDGPU backend guide, processors: GFX10, 11 and 12 are RDNA, of which 10 has no WMMA.
+RDNA = re.compile(r"gfx1[12]\d\d")
+WITHOUT_MATRICES = re.compile(r"gfx([678]\d\d|90[0-79c]|10\d\d)")
+
 # What text for a chip that is not known, or that names none, is read as: it has the most of what
 # any has, so that nothing is refused for being too much, and no matrix instructions.
 _UNKNOWN = replace(
@@ -125,18 +127,6 @@ _UNKNOWN = replace(
     lds_bytes=max(a.lds_bytes for a in ARCHITECTURES.values()),
     registers=max(a.registers for a in ARCHITECTURES.values()),
 )
-
-# LLVM AMDGPU backend guide, processors: GFX10, 11 and 12 are RDNA, of which 10 has no WMMA.
-_RDNA = re.compile(r"gfx1[12]\d\d")
-_GCN = re.compile(r"gfx([678]\d\d|90[0-79c]|10\d\d)")
-
-
-def architecture(name: str) -> Architecture:
-    """The chip called `name`; ArgumentError, listing those there are, if there is none."""
-    check_type("arch", name, str, f"a chip's name such as '{DEFAULT_ARCH}'")
-    if name not in ARCHITECTURES:
-        raise ArgumentError(f"arch: {unknown_chip(name)}")
-    return ARCHITECTURES[name]
 
 
 def assumed(name: str) -> Architecture:
@@ -149,15 +139,3 @@ def with_followers(chips: Iterable[str]) -> tuple[str, ...]:
     named = tuple(chips)
     followers = (a.name for a in ARCHITECTURES.values() if a.instructions_of in named)
     return (*named, *(name for name in followers if name not in named))
-
-
-def unknown_chip(name: str) -> str:
-    """Why there is no chip called `name`, and which there are."""
-    known = ", ".join(f"{a.name} ({a.family})" for a in ARCHITECTURES.values())
-    if _RDNA.fullmatch(name):
-        why = f"{described(name)} is an RDNA chip, which has WMMA instructions instead of MFMA"
-    elif _GCN.fullmatch(name):
-        why = f"{described(name)} has no matrix cores"
-    else:
-        why = f"unknown chip {described(name)}"
-    return f"{why}: mfmadsl knows {known}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from mfmadsl.error import ArgumentError
@@ -73,6 +75,19 @@ class Operand:
         return Location(lane, register, low, low + count * self.type.bits - 1)
 
 
+_OVERLOAD = re.compile(r"(\.v\d+[a-z]+\d+)+$")
+"""Types at the end of an LLVM intrinsic's name, of those that have several."""
+
+
+@lru_cache(maxsize=1024)
+def spelled(name: str) -> str:
+    """An instruction's name without the prefix, the dots and the capitals that people write."""
+    text = name.strip().lower()
+    if text.startswith("llvm.amdgcn."):
+        text = _OVERLOAD.sub("", text.removeprefix("llvm.amdgcn.")).replace(".", "_")
+    return text.removeprefix("__builtin_amdgcn_").removeprefix("v_")
+
+
 @dataclass(frozen=True)
 class Intrinsic:
     """C[m, n] += A[m, k] x B[k, n] in each block, done by one wave in one instruction.
@@ -122,8 +137,21 @@ class Intrinsic:
         return f"v_{self.name}", *self.aliases
 
     def is_called(self, name: str) -> bool:
-        """Whether `name` is its name or one of its mnemonics, with or without the `v_`."""
-        return name == self.name or f"v_{name.removeprefix('v_')}" in self.mnemonics
+        """Whether `name` is its name, one of its mnemonics, or its LLVM intrinsic.
+
+        As people write them: in capitals, with or without the `v_`, as a builtin of Clang. A scaled
+        one is also called as the instruction without scales, which is this with every scale 1.
+        """
+        return spelled(name) in self.spellings
+
+    @cached_property
+    def spellings(self) -> frozenset[str]:
+        """All its names, as `spelled` has them."""
+        own = {spelled(each) for each in (self.name, *self.mnemonics, self.call)}
+        if self.scales:
+            own |= {each.replace("mfma_scale_", "mfma_") for each in own}
+            own.add(f"{self.name}_unscaled")
+        return frozenset(own)
 
     @property
     def sparse(self) -> bool:

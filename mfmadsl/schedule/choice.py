@@ -72,14 +72,26 @@ def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) ->
     found = candidates(a_type, b_type, arch)
     if not found:
         between = " and ".join(dict.fromkeys((a_type, b_type)))
+        hint = _other_types((a_type, b_type), arch)
         raise ScheduleError(
-            f"{arch} has no matrix instruction for {between} that a GEMM can be made of; "
+            f"{arch} has no matrix instruction for {between} that a GEMM can be made of{hint}; "
             f"see `mfmadsl list --arch {arch}`"
         )
     if rows is not None and rows <= 16:
         small = [i for i in found if i.m == 16]
         return small[0] if small else found[0]
     return found[0]
+
+
+def _other_types(asked: tuple[str, str], arch: str) -> str:
+    """Which eight-bit floats a chip has, where one was asked for that only others have."""
+    if not any(dtype.startswith("float8_e") for dtype in asked):
+        return ""
+    types = {i.a.type.name for i in library().values() if arch in i.chips}
+    own = sorted(name for name in types if name.startswith("float8_e"))
+    if not own:
+        return ": it has no eight-bit floats"
+    return "" if set(asked) <= set(own) else f": its eight-bit floats are {' and '.join(own)}"
 
 
 def equally_fast(intrinsic: Intrinsic, arch: str) -> list[Intrinsic]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mfmadsl.error import MfmadslError
-from mfmadsl.model import Architecture
+from mfmadsl.model import Architecture, product_called, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.memory import number
 from mfmadsl.schedule.tiling import Tiling, check_values, of_plain_numbers
@@ -31,11 +31,24 @@ FOLDER = "MFMADSL_TUNED"
 RECORDS, WORKLOADS = "records.json", "workloads.json"
 KEY, TILING, SOURCE = "mfmadsl.tuning_key", "mfmadsl.tiling", "mfmadsl.measured_on"
 MODEL = "model"
-"""The source of what was measured in the model of the chip; others are names of GPUs."""
+"""The source of what was measured in the model of the chip; others are names of GPUs, or `model of`
+a product that is not the one which is meant if nobody says which."""
 
 _FIELDS = fields(Tiling)
 _LEAST_BUCKET = 16  # rows: the least that a tile has
 _UNKNOWN_ROWS = 256  # what M is taken for where it is a symbol
+
+
+def source_of(product: str | None) -> str:
+    """The source of what is measured in the model of a product, or of the one that is meant."""
+    found = None if product is None else product_called(product)
+    if found is None or found == product_of(found.arch):
+        return MODEL
+    return f"{MODEL} of {found.name}"
+
+
+def is_model(source: str) -> bool:
+    return source == MODEL or source.startswith(f"{MODEL} of ")
 
 
 def bucket(m: int) -> int:
@@ -152,7 +165,7 @@ def tuned_tilings(key: Key) -> list[Tiling]:
     ]
     nearest = min((abs(each.key.m - key.m) for each in alike), default=0)
     found = [each for each in alike if abs(each.key.m - key.m) == nearest]
-    on_gpu = [each for each in found if each.source != MODEL]
+    on_gpu = [each for each in found if not is_model(each.source)]
     ranked = sorted(on_gpu or found, key=lambda each: each.seconds)
     return list(dict.fromkeys(each.tiling for each in ranked))
 

@@ -81,7 +81,8 @@ class Database:
         sch.annotate(block, KEY, str(tuning_key(workload, arch)))
         sch.annotate(block, SOURCE, source)
         sch.annotate(block, TILING, written(tiling))
-        target = tvm.target.Target({"kind": "llvm", "mcpu": arch, "mtriple": TRIPLE})
+        chip = architecture(arch).name
+        target = tvm.target.Target({"kind": "llvm", "mcpu": chip, "mtriple": TRIPLE})
         with self._locked():
             database = self._mended()
             stored = database.commit_workload(module)

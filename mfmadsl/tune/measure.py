@@ -9,7 +9,8 @@ from typing import Any
 from mfmadsl.backend.kernel import Kernel
 from mfmadsl.emulator.profiler import profile
 from mfmadsl.error import MfmadslError
-from mfmadsl.schedule.tuned import MODEL
+from mfmadsl.model import product_called
+from mfmadsl.schedule.tuned import source_of
 
 
 class NowhereError(MfmadslError, RuntimeError):
@@ -31,9 +32,16 @@ class Measure:
 _REPEAT = 20
 
 
-def by_model() -> Measure:
-    """On the whole chip, all launches and what is between them, as `profile` has it."""
-    return Measure(MODEL, lambda kernel, args: profile(kernel, args).on_chip.seconds)
+def by_model(product: str | None = None) -> Measure:
+    """On the whole chip, all launches and what is between them, as `profile` has it.
+
+    `product` is the one that has the chip, of several that do; another name is nobody's.
+    """
+    called = None if product is None else product_called(product)
+    name = None if called is None else called.name
+    return Measure(
+        source_of(name), lambda kernel, args: profile(kernel, args, product=name).on_chip.seconds
+    )
 
 
 def on_gpu() -> Measure:

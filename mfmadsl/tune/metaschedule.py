@@ -8,7 +8,7 @@ from typing import Any
 from mfmadsl.error import MfmadslError
 from mfmadsl.schedule.gemm import gemm_schedule
 from mfmadsl.schedule.tiling import Tiling
-from mfmadsl.schedule.tuned import KEY, MODEL, SOURCE, TILING, Key, read, read_key
+from mfmadsl.schedule.tuned import KEY, SOURCE, TILING, Key, is_model, read, read_key
 
 
 def of_chip(records: Sequence[Any], chip: str) -> Any:
@@ -22,7 +22,7 @@ def of_chip(records: Sequence[Any], chip: str) -> Any:
 
     made = MemoryDatabase()
     ours = [(*told, record) for record in records if (told := _told(record)) is not None]
-    ours.sort(key=lambda each: (each[1] == MODEL, _mean(each[3])))
+    ours.sort(key=lambda each: (is_model(each[1]), _mean(each[3])))
     for key, _, tiling, record in ours:
         module = record.workload.mod
         if key.chip != chip or made.has_workload(module):

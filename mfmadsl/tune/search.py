@@ -72,7 +72,7 @@ def tune(
     """
     check_extent("trials", trials)
     check_extent("at_once", at_once)
-    measure = measure or by_model()
+    measure = measure or by_model(arch)
     known = database.measured(tuning_key(workload, arch), measure.source)
     default = gemm_tiling(workload, intrinsic, arch)
     ranked = dict.fromkeys([default, *gemm_tilings(workload, intrinsic, arch)])

@@ -80,7 +80,7 @@ def test_a_file_with_mistakes_offers_nothing(text: str, tmp_path: Path) -> None:
 
 
 def test_chips_products_and_types_are_completed() -> None:
-    assert names("gemm", "--arch", "") == list(ARCHITECTURES)
+    assert names("gemm", "--arch", "") == [*ARCHITECTURES, *map(str.lower, PRODUCTS)]
     assert names("list", "--arch", "znver") == [name for name in CPUS if name.startswith("znver")]
     products = [name for name in PRODUCTS if name.startswith("MI3")]
     assert [name.upper() for name in names("device", "--product", "MI3")] == products

@@ -284,7 +284,7 @@ def test_the_command_ends_with_1_where_a_tiling_is_left(
             return answer
         raise mfmadsl.HipError("hipMalloc: hipErrorOutOfMemory")
 
-    monkeypatch.setattr("mfmadsl.tune.by_model", lambda: Measure("model", seconds))
+    monkeypatch.setattr("mfmadsl.tune.by_model", lambda _: Measure("model", seconds))
     options = ("tune", "--arch", ARCH, "-m", 64, "-n", 128, "-k", 256, "--trans-b", "--trials", 3)
     told = run(*options, "--database", tmp_path / "text")
     assert told.exit_code == 1

@@ -75,7 +75,7 @@ def read_code_object(data: bytes, arch: str | None = None) -> CodeObject:
     """
     check_type("data", data, (bytes, bytearray, memoryview), "the bytes of a code object")
     if arch is not None:
-        architecture(arch)
+        arch = architecture(arch).name
     return _read(bytes(data), arch)
 
 
