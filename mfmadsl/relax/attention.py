@@ -13,28 +13,18 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import Expr
 
 from mfmadsl.passes.expression import constant
+from mfmadsl.relax.rewrite import rewritten
 
 _OPS = [tvm.ir.Op.get(f"relax.nn.{name}") for name in ("attention", "attention_bias")]
 
 
 def part_attention(module: tvm.IRModule) -> tvm.IRModule:
     """The module with attention in parts, but for that of a sliding window, which TVM refuses."""
-    return _Attention(module).transformed()
+    return rewritten(module, _Attention(module))
 
 
 @mutator
 class _Attention(PyExprMutator):
-    def __init__(self, module: tvm.IRModule) -> None:
-        super().__init__(module)
-        self.module = module
-
-    def transformed(self) -> tvm.IRModule:
-        for variable, function in self.module.functions_items():
-            if isinstance(function, relax.Function):
-                self.builder_.update_func(variable, self.visit_expr(function))
-        changed: tvm.IRModule = self.builder_.get()
-        return changed
-
     def visit_call_(self, call: relax.Call) -> Expr:
         call = self.visit_expr_post_order(call)
         if call.op not in _OPS or call.attrs.window_size is not None:

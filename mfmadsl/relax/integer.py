@@ -22,6 +22,7 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import Expr
 
 from mfmadsl.passes.expression import constant
+from mfmadsl.relax.rewrite import rewritten
 
 _MATMUL, _CAST, _SUBTRACT = (
     tvm.ir.Op.get(f"relax.{name}") for name in ("matmul", "astype", "subtract")
@@ -44,22 +45,11 @@ class _Factor:
 
 def multiply_bytes(module: tvm.IRModule) -> tvm.IRModule:
     """The module with products of int8 in place of those of bytes that are cast to int32."""
-    return _Products(module).transformed()
+    return rewritten(module, _Products(module))
 
 
 @mutator
 class _Products(PyExprMutator):
-    def __init__(self, module: tvm.IRModule) -> None:
-        super().__init__(module)
-        self.module = module
-
-    def transformed(self) -> tvm.IRModule:
-        for variable, function in self.module.functions_items():
-            if isinstance(function, relax.Function):
-                self.builder_.update_func(variable, self.visit_expr(function))
-        changed: tvm.IRModule = self.builder_.get()
-        return changed
-
     def visit_call_(self, call: relax.Call) -> Expr:
         call = self.visit_expr_post_order(call)
         if call.op != _MATMUL or str(call.ty.dtype) != "int32":
