@@ -51,7 +51,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         [sys.executable, str(FOLDER / "run.py"), "--json", "found.json", *ASKED],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.stderr == ""
+    told = done.stderr.splitlines()
+    assert len(told) == STEPS
+    assert all(re.fullmatch(r" *\d+ s  \w+, gfx\w+", line) for line in told), done.stderr
     found = json.loads((folder / "found.json").read_text())
     return Run(done.returncode, done.stdout, found, (folder / "mfma_gemm.svg").read_bytes())
 
