@@ -1,7 +1,8 @@
 """GEMMs of bytes beside oneDNN's: `python -m benchmarks.cpu.int8 [--threads N]`.
 
-A is uint8, B int8, C int32, row-major, all exact; `pip install '.[bench]'` brings oneDNN, whose
-function for a GEMM packs its operands in each call, as ours does. f32 is our own GEMM of floats.
+A is uint8, B int8, C int32, row-major, all exact; ours take VNNI, oneDNN's take AMX where it is.
+`pip install '.[bench]'` brings oneDNN, whose function for a GEMM packs its operands in each call,
+as ours does. f32 is our own GEMM of floats.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from tvm import te
 
 import mfmadsl
 from benchmarks.call import command, count
-from benchmarks.cpu.timing import fresh, side_by_side
+from benchmarks.cpu.timing import fresh, model_name, side_by_side
 from mfmadsl.schedule.workload import product
 
 SHAPES = (
     (64, 64, 64), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048),
     (64, 1024, 1024), (1024, 64, 1024), (1000, 999, 998), (127, 2000, 333), (1024, 3072, 1024),
 )  # fmt: skip
+
+_AMX = 0xFEF  # avx512_core_amx
 
 _Matrix = npt.NDArray[Any]
 
@@ -36,6 +39,7 @@ def main() -> None:
     asked = parser.parse_args()
     fresh(asked.threads)
     library = _onednn()
+    print(f"{model_name()}; oneDNN {'with' if _uses_tiles(library) else 'without'} AMX")
     print(f"{'M x N x K':<16}{'GOP/s':>8}{'oneDNN':>8}{'ratio':>8}{'f32':>8}{'ratio':>8}")
     pairs = [_compared(library, extents, asked.threads) for extents in SHAPES]
     means = [exp(sum(map(log, ratios)) / len(ratios)) for ratios in zip(*pairs, strict=True)]
@@ -48,6 +52,11 @@ def _onednn() -> ctypes.CDLL:
     if not found:
         raise SystemExit("oneDNN is not there: pip install '.[bench]'")
     return ctypes.CDLL(str(found[-1]))
+
+
+def _uses_tiles(library: ctypes.CDLL) -> bool:
+    """Whether oneDNN multiplies in tile registers on this CPU (dnnl_types.h, dnnl_cpu_isa_t)."""
+    return int(library.dnnl_get_effective_cpu_isa()) & _AMX == _AMX
 
 
 def _compared(
@@ -81,7 +90,10 @@ def _built(
     extents: tuple[int, int, int], types: tuple[str, str, str], threads: int
 ) -> mfmadsl.CpuKernel:
     workload = te.create_prim_func(list(product(extents, types, (False, False))))
-    return mfmadsl.build_for_cpu(mfmadsl.cpu_gemm_schedule(workload, threads=threads))
+    try:
+        return mfmadsl.build_for_cpu(mfmadsl.cpu_gemm_schedule(workload, threads=threads))
+    except mfmadsl.ScheduleError as error:
+        raise SystemExit(f"nothing to measure on this CPU: {error}") from None
 
 
 def _gemm(library: ctypes.CDLL, a: _Matrix, b: _Matrix, c: _Matrix) -> None:

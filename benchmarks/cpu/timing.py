@@ -10,10 +10,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from examples.cpu_matmul_exp.measure import environment
+from mfmadsl.schedule.host_cpu import host_cpu
 
 _STARTED = "MFMADSL_BENCHMARK_THREADS"
 _PAUSE = 0.05
@@ -25,6 +27,13 @@ class Timed(NamedTuple):
 
     least: float
     median: float
+
+
+def model_name() -> str:
+    """What Linux calls this CPU, and LLVM."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    told = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{next(told, 'a CPU without a name')} ({host_cpu().name})"
 
 
 def fresh(threads: int) -> None:
