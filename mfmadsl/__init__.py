@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from mfmadsl.schedule.cpu_gemm import schedule_cpu_gemm as schedule_cpu_gemm
     from mfmadsl.schedule.cpu_tiling import CpuTiling as CpuTiling
     from mfmadsl.tune.fleet import RpcError as RpcError
+    from mfmadsl.tune.measure import MeasureError as MeasureError
 
 __version__ = "0.1.0"
 
@@ -77,6 +78,7 @@ _HOME = {
     "LanguageError": "language",
     "LinkError": "backend",
     "LoweringError": "backend",
+    "MeasureError": "tune.measure",
     "MfmadslError": "error",
     "ModuleError": "codegen",
     "OutputError": "output",

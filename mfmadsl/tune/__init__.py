@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mfmadsl.tune.database import Database as Database
-from mfmadsl.tune.measure import NowhereError as NowhereError
 from mfmadsl.tune.measure import by_model as by_model
 from mfmadsl.tune.measure import on_gpu as on_gpu
 from mfmadsl.tune.search import Trial as Trial
@@ -12,7 +11,6 @@ from mfmadsl.tune.tracker import on_servers as on_servers
 
 __all__ = [
     "Database",
-    "NowhereError",
     "Trial",
     "by_model",
     "on_gpu",

@@ -17,7 +17,7 @@ from typing import Any
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.tune.extra import needs_extra
 from mfmadsl.tune.job import probe_of
-from mfmadsl.tune.measure import NowhereError
+from mfmadsl.tune.measure import MeasureError
 
 Place = tuple[str, int]
 
@@ -63,7 +63,7 @@ class Fleet:
     def server(self, arch: str) -> Server:
         """One that is free and can measure kernels for a chip; waits for it.
 
-        Raises NowhereError if there is none, and none to wait for.
+        Raises MeasureError if there is none, and none to wait for.
         """
         while True:
             place, matchkey = self._free()
@@ -114,14 +114,14 @@ class Fleet:
         try:
             there = set(places(self.tracker, self.key))
         except RpcError as error:
-            raise NowhereError(str(error)) from None
+            raise MeasureError(str(error)) from None
         with self._lock:
             now = time.monotonic()
             gone = {place for place, since in self._lost.items() if now - since > _BACK}
             if there - self._sick.keys() - gone:
                 return
             reasons = [f"{_name(place)}: {why}" for place, why in self._sick.items()]
-        raise NowhereError(
+        raise MeasureError(
             f"no server of {self.key} is left: "
             + "; ".join([*reasons, *(f"{_name(place)}: it ended" for place in sorted(gone))])
         )

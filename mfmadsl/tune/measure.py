@@ -13,7 +13,7 @@ from mfmadsl.model import product_called
 from mfmadsl.schedule.tuned import source_of
 
 
-class NowhereError(MfmadslError, RuntimeError):
+class MeasureError(MfmadslError, RuntimeError):
     """Nothing more can be measured, neither this kernel nor another; the message says why."""
 
 
@@ -22,7 +22,7 @@ class Measure:
     """How kernels are measured: on what, for the database, and by which function.
 
     `seconds` gives those of all launches of a kernel with such arguments, and raises a MfmadslError
-    if it cannot, and NowhereError if it could measure no other one, either.
+    if it cannot, and MeasureError if it could measure no other one, either.
     """
 
     source: str

@@ -21,7 +21,7 @@ from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
 from mfmadsl.schedule.gemm import gemm_tilings, tuning_key
 from mfmadsl.tune.database import Database
-from mfmadsl.tune.measure import Measure, NowhereError, by_model
+from mfmadsl.tune.measure import Measure, MeasureError, by_model
 
 TRIALS = 20
 """Tilings that are measured, unless told otherwise."""
@@ -130,7 +130,7 @@ def _ended(running: dict[Future[float], Tiling], nowhere: list[str]) -> Iterator
         try:
             yield Trial(tiling, future.result())
         except MfmadslError as error:
-            if isinstance(error, NowhereError):
+            if isinstance(error, MeasureError):
                 nowhere.append(str(error))
             yield Trial(tiling, None, str(error))
 

@@ -20,7 +20,7 @@ import pytest
 
 import mfmadsl
 from mfmadsl.schedule.gemm import tuning_key
-from mfmadsl.tune import Database, NowhereError
+from mfmadsl.tune import Database
 from mfmadsl.tune.fleet import Fleet, read_place
 from mfmadsl.tune.tracker import on_servers, servers
 from tests.cli.command import run
@@ -132,7 +132,9 @@ def test_with_sick_servers_alone_there_is_nowhere_to_measure(
     monkeypatch.setattr(fleet, "_free", free)
     monkeypatch.setattr(fleet, "_connected", lambda *_: Sick())
     for _ in range(2):
-        with pytest.raises(NowhereError, match=r"no server of mi300x is left: a:1: no HIP; b:2: n"):
+        with pytest.raises(
+            mfmadsl.MeasureError, match=r"no server of mi300x is left: a:1: no HIP; b:2: n"
+        ):
             fleet.server("gfx942")
     assert said == ["server a:1 is set aside: no HIP", "server b:2 is set aside: no HIP"]
 
@@ -147,13 +149,15 @@ def test_a_server_that_does_not_come_back_is_not_waited_for(
     fleet.lost(("a", 1))
     fleet._check_that_some_are_left()  # it may be on its way
     now[0] += 3600
-    with pytest.raises(NowhereError, match="a:1: it ended"):
+    with pytest.raises(mfmadsl.MeasureError, match="a:1: it ended"):
         fleet._check_that_some_are_left()
 
 
 def test_with_a_dead_tracker_there_is_nowhere_to_measure() -> None:
     place = ("127.0.0.1", free_port())
-    with pytest.raises(NowhereError, match=rf"tracker: 127.0.0.1:{place[1]} does not answer"):
+    with pytest.raises(
+        mfmadsl.MeasureError, match=rf"tracker: 127.0.0.1:{place[1]} does not answer"
+    ):
         Fleet(place, KEY, print).server("gfx942")
 
 

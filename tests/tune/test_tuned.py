@@ -31,7 +31,7 @@ from mfmadsl.schedule.tuned import (
     read_key,
     written,
 )
-from mfmadsl.tune import Database, NowhereError, Trial, tune
+from mfmadsl.tune import Database, Trial, tune
 from mfmadsl.tune.measure import Measure, by_model
 from tests.cli.command import run
 
@@ -258,7 +258,7 @@ def test_once_there_is_nowhere_to_measure_no_kernel_is_built(
     def seconds(*_: Any) -> float:
         for answer in answers:
             return answer
-        raise NowhereError("no server is left")
+        raise mfmadsl.MeasureError("no server is left")
 
     built: list[Any] = []
 

@@ -228,7 +228,7 @@ def test_json_and_table_tell_of_the_chip(gemm: Profile) -> None:
     assert found["chip"]["seconds"] == gemm.on_chip.seconds
     assert found["chip"]["cycles"] == gemm.on_chip.cycles
     assert found["chip"]["limit"] in (*found["chip"]["shares"], "latency")
-    assert f"MI325X: {gemm.on_chip.seconds * 1e6:.1f} us" in profile_table(gemm)
+    assert f"MI325X, modelled: {gemm.on_chip.seconds * 1e6:.1f} us" in profile_table(gemm)
 
 
 def test_a_product_that_has_another_chip_is_refused() -> None:
