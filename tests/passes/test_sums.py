@@ -14,15 +14,16 @@ from mfmadsl.passes.sums import wrapping_sums
 from mfmadsl.schedule.workload import product
 
 
-def stored(dtype: str, at: int = 3, lanes: int = 1) -> str:
-    """What is stored where `C[at] + A[5]` was stored in `C[3]`."""
+def stored(dtype: str, at: int = 3, lanes: int = 1, turned: bool = False) -> str:
+    """What is stored where `C[at] + A[5]`, or `A[5] + C[at]`, was stored in `C[3]`."""
     a, c = (tirx.decl_buffer([64], dtype, name) for name in "AC")
 
     def place(first: int) -> tirx.Expr:
         number = tirx.const(first, "int32")
         return tirx.Ramp(number, tirx.const(1, "int32"), lanes) if lanes > 1 else number
 
-    value = tirx.BufferLoad(c, [place(at)]) + tirx.BufferLoad(a, [place(5)])
+    sides = tirx.BufferLoad(c, [place(at)]), tirx.BufferLoad(a, [place(5)])
+    value = sides[1] + sides[0] if turned else sides[0] + sides[1]
     function = tirx.PrimFunc([a, c], BufferStore(c, value, [place(3)]))
     body = wrapping_sums(function).body
     assert isinstance(body, BufferStore)
@@ -32,6 +33,8 @@ def stored(dtype: str, at: int = 3, lanes: int = 1) -> str:
 @pytest.mark.parametrize(("dtype", "wide"), [("int32", "int64"), ("uint32", "uint64")])
 def test_what_is_added_to_an_element_is_added_in_64_bits(dtype: str, wide: str) -> None:
     assert stored(dtype) == f'T.Cast("{dtype}", T.Cast("{wide}", C[3]) + T.Cast("{wide}", A[5]))'
+    turned = stored(dtype, turned=True)
+    assert turned == f'T.Cast("{dtype}", T.Cast("{wide}", A[5]) + T.Cast("{wide}", C[3]))'
     of_four = stored(dtype, lanes=4)
     assert of_four.startswith(f'T.Cast("{dtype}x4", T.Cast("{wide}x4", C[')
 

@@ -56,6 +56,21 @@ def test_what_only_one_rule_allows_is_a_fault(access: str, size: int, chip: str)
 
 
 @pytest.mark.parametrize(("access", "size"), ACCESSES)
+@pytest.mark.parametrize("scalar", [512, 1024])
+def test_the_last_bytes_without_the_scalar_are_disputed(
+    access: str, size: int, scalar: int
+) -> None:
+    """One lane, whose offset alone ends exactly where the buffer does; one that starts
+    there is outside by both rules."""
+    exact = f"v_mov_b32_e32 v1, {1024 - size}\n\t" + access
+    with pytest.raises(EmulationError) as raised:
+        sanitized(exact, scalar, threads=1)
+    assert raised.value.fault.kind == "disputed-bounds"
+    past = "v_mov_b32_e32 v1, 0x400\n\t" + access
+    assert sanitized(past, scalar, threads=1).faults == ()
+
+
+@pytest.mark.parametrize(("access", "size"), ACCESSES)
 def test_what_both_rules_forbid_is_none(access: str, size: int) -> None:
     """The offset alone is past the end: a lane sent there moves nothing, whatever the scalar is."""
     del size
