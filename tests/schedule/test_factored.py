@@ -63,6 +63,15 @@ def test_columns_and_sums_of_a_multiple(place: str) -> None:
         assert (found == wanted).all()
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(2, 4), (4, 2), (2, 2), (6, 1)])
+def test_two_multiples_of_one_symbol(rows: int, columns: int) -> None:
+    s = te.var("s", "int32")
+    function = product(rows * s, columns * s, 96)
+    for value in (3, 20):
+        found, wanted = run(function, rows * value, columns * value, 96)
+        assert (found == wanted).all()
+
+
 @pytest.mark.parametrize("times", [2, 3, 12])
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("quotient", [True, False], ids=["//", "%"])

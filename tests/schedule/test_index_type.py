@@ -56,6 +56,27 @@ def test_a_symbol_of_64_bits_beside_plain_numbers(arch: str) -> None:
         assert (d == wanted).all()
 
 
+def test_a_place_that_is_stored_has_the_type_of_its_buffer() -> None:
+    s = te.var("s", "int64")
+    a = te.placeholder((s, DEPTH), name="A", dtype="int8")
+    b = te.placeholder((COLUMNS, DEPTH), name="B", dtype="int8")
+    r = te.reduce_axis((0, DEPTH), name="k")
+    c = te.compute(
+        (s, COLUMNS),
+        lambda i, j: te.sum(a[i, r].astype("int32") * b[j, r].astype("int32"), axis=[r]),
+        name="C",
+    )
+    d = te.compute((s, COLUMNS), lambda i, j: c[i, j] + j, name="D")
+    function = te.create_prim_func([a, b, d])
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch="gfx942"), "gfx942")
+    generator = np.random.default_rng(6)
+    factors = [generator.integers(-9, 9, (n, DEPTH)).astype(np.int8) for n in (33, COLUMNS)]
+    found = np.zeros((33, COLUMNS), np.int32)
+    mfmadsl.sanitize(kernel, [*factors, found])
+    wide = [each.astype(np.int64) for each in factors]
+    assert (found == wide[0] @ wide[1].T + np.arange(COLUMNS)).all()
+
+
 def test_one_type_stays() -> None:
     function = mixed("int32")
     assert with_one_index_type(function) is function
