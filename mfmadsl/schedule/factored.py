@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import tvm_ffi
 from tvm import tirx
@@ -10,7 +10,7 @@ from tvm.ir import Range
 from tvm.s_tir import SBlock
 from tvm.tirx import Buffer, Expr, For, IntImm, PrimFunc, Var
 
-from mfmadsl.passes.expression import constant, variables_of
+from mfmadsl.passes.expression import constant
 from mfmadsl.passes.factor import FACTORS
 from mfmadsl.schedule.sum_of_products import product_nest, sum_of_products
 
@@ -21,8 +21,8 @@ _WHOLE = 256
 def with_plain_extents(function: PrimFunc, block: str | None = None) -> PrimFunc:
     """The function, in which no extent of the product is an even number times a symbol.
 
-    Where all that the function says of n is 2 * n, that becomes one symbol. Else the number becomes
-    one, which the attribute `mfmadsl.factors` says, and `build` puts back. `block` names the
+    Where 2 * n is an extent and n is none, 2 * n becomes one symbol. Else the number becomes one,
+    which the attribute `mfmadsl.factors` says, and `build` puts back. `block` names the
     product where there are several sums.
     """
     whole = _multiples_as_symbols(function)
@@ -36,34 +36,44 @@ def with_plain_extents(function: PrimFunc, block: str | None = None) -> PrimFunc
 
 
 def _multiples_as_symbols(function: PrimFunc) -> PrimFunc:
-    """The function with one symbol for the multiple of a symbol that shapes say nothing else of."""
+    """The function with symbols for the multiples of each symbol that is no extent by itself.
+
+    A launch reads symbols off the extents, so that each has to be one.
+    """
     extents = [extent for buffer in _arguments(function) for extent in buffer.shape]
-    for symbol, number in dict.fromkeys(filter(None, map(_parted, extents))):
-        whole = Var(f"{symbol.name}_times_{number}", symbol.ty)
-        changed = _with_multiple(function, symbol, number, whole)
-        if not _mentions(changed, symbol):
-            function = changed
+    numbers: dict[Var, set[int]] = {}
+    for symbol, number in filter(None, map(_parted, extents)):
+        if not any(extent.same_as(symbol) for extent in extents):
+            numbers.setdefault(symbol, set()).add(number)
+    for symbol, found in numbers.items():
+        function = _with_multiples(function, symbol, sorted(found))
     return function
 
 
-def _with_multiple(function: PrimFunc, symbol: Var, number: int, whole: Var) -> PrimFunc:
-    """The function with `whole` wherever it has so many times the symbol."""
+def _with_multiples(function: PrimFunc, symbol: Var, numbers: Sequence[int]) -> PrimFunc:
+    """The function with symbols for these multiples of `symbol`, and with that by the least one."""
+    least = numbers[0]
+    whole = Var(f"{symbol.name}_times_{least}", symbol.ty)
+    wholes: dict[int, Expr] = {
+        number: whole if number == least
+        else whole * (number // least) if number % least == 0
+        else Var(f"{symbol.name}_times_{number}", symbol.ty)
+        for number in numbers
+    }  # fmt: skip
 
     def multiple(node: tirx.Mul) -> Expr:
         found = _parted(node)
-        is_same = found is not None and found[0].same_as(symbol) and found[1] == number
-        return whole if is_same else node
+        return wholes.get(found[1], node) if found and found[0].same_as(symbol) else node
 
-    return tvm_ffi.structural_map(function, (tirx.Mul, multiple))
+    def alone(variable: Var) -> Expr:
+        return whole // least if variable.same_as(symbol) else variable
+
+    changed = tvm_ffi.structural_map(function, (tirx.Mul, multiple))
+    return tvm_ffi.structural_map(changed, (Var, alone))
 
 
 def _arguments(function: PrimFunc) -> list[Buffer]:
     return [each for each in function.params if getattr(each, "shape", None) is not None]
-
-
-def _mentions(function: PrimFunc, symbol: Var) -> bool:
-    extents = [extent for buffer in _arguments(function) for extent in buffer.shape]
-    return any(v.same_as(symbol) for each in (function.body, *extents) for v in variables_of(each))
 
 
 def _parted(extent: Expr) -> tuple[Var, int] | None:

@@ -63,13 +63,22 @@ def test_columns_and_sums_of_a_multiple(place: str) -> None:
         assert (found == wanted).all()
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(2, 4), (4, 2), (2, 2), (6, 1)])
+@pytest.mark.parametrize(("rows", "columns"), [(2, 4), (4, 2), (2, 2), (6, 1), (4, 6), (6, 9)])
 def test_two_multiples_of_one_symbol(rows: int, columns: int) -> None:
     s = te.var("s", "int32")
     function = product(rows * s, columns * s, 96)
     for value in (3, 20):
         found, wanted = run(function, rows * value, columns * value, 96)
         assert (found == wanted).all()
+
+
+@pytest.mark.parametrize("times", [4, 5])
+def test_a_symbol_that_is_no_extent_is_taken_from_its_multiple(times: int) -> None:
+    s = te.var("s", "int32")
+    function = product(times * s, 48, 96, 3, lambda i: i % s % 3)
+    for value in (1, 9):
+        found, wanted, bias = run(function, times * value, 48, 96, 3)
+        assert (found == wanted + bias[np.arange(times * value) % value % 3]).all()
 
 
 @pytest.mark.parametrize("times", [2, 3, 12])
