@@ -23,9 +23,10 @@ from benchmarks.call import command, count
 from benchmarks.gemm.case import Case, Shape
 from benchmarks.gemm.peer import WORKERS
 from mfmadsl.backend import build
-from mfmadsl.schedule import Tiling, choice, gemm_schedule
-from mfmadsl.schedule.cost import Estimate, Gemm, estimate
-from tests.schedule.gemm.case import CHIPS
+from mfmadsl.schedule import Tiling, gemm_schedule
+from mfmadsl.schedule.matrix_core.tiling import choice
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, Gemm, estimate
+from tests.schedule.matrix_core.gemm.case import CHIPS
 
 LARGEST_WORK = 2**36  # multiply-adds of a shape: what more take is much the same
 

@@ -22,7 +22,7 @@ from tvm.s_tir import Schedule
 from tvm.target import Target
 from tvm.target.codegen import llvm_get_system_cpu
 
-from mfmadsl.passes.exponential import BOUND, expand_exponentials
+from mfmadsl.passes.cpu.exponential import BOUND, expand_exponentials
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Exp: TypeAlias = Callable[[Floats], Floats]

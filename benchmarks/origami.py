@@ -1,4 +1,4 @@
-"""Do two models rank tiles alike? `schedule/cost.py` beside AMD's own, rocm-origami.
+"""Do two models rank tiles alike? Our `tiling/cost.py` beside AMD's own, rocm-origami.
 
     python -m benchmarks.origami PROGRAM [--shapes 200]
 
@@ -19,10 +19,10 @@ import numpy as np
 
 from benchmarks.call import command, count
 from mfmadsl.model import architecture, product_of
-from mfmadsl.schedule.choice import candidates
-from mfmadsl.schedule.cost import Gemm, estimate
-from mfmadsl.schedule.offered import offered
-from mfmadsl.schedule.tiling import Loads
+from mfmadsl.schedule.matrix_core.tiling.choice import candidates
+from mfmadsl.schedule.matrix_core.tiling.cost import Gemm, estimate
+from mfmadsl.schedule.matrix_core.tiling.offered import offered
+from mfmadsl.schedule.matrix_core.tiling.tiling import Loads
 
 Key = tuple[int, int, int, int]  # rows, columns and depth of a tile, rows of the instruction
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mfmadsl.backend import LinkError as LinkError
     from mfmadsl.backend import LoweringError as LoweringError
     from mfmadsl.backend import build as build
-    from mfmadsl.backend.cpu_build import build_for_cpu as build_for_cpu
-    from mfmadsl.backend.cpu_kernel import CpuKernel as CpuKernel
+    from mfmadsl.backend.cpu.build import build_for_cpu as build_for_cpu
+    from mfmadsl.backend.cpu.kernel import CpuKernel as CpuKernel
     from mfmadsl.codegen import ModuleError as ModuleError
     from mfmadsl.emulator import EmulationError as EmulationError
     from mfmadsl.emulator import emulate as emulate
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from mfmadsl.schedule import matmul as matmul
     from mfmadsl.schedule import mfma_schedule as mfma_schedule
     from mfmadsl.schedule import schedule_gemm as schedule_gemm
-    from mfmadsl.schedule.cpu_gemm import cpu_gemm_schedule as cpu_gemm_schedule
-    from mfmadsl.schedule.cpu_gemm import cpu_gemm_tiling as cpu_gemm_tiling
-    from mfmadsl.schedule.cpu_gemm import schedule_cpu_gemm as schedule_cpu_gemm
-    from mfmadsl.schedule.cpu_tiling import CpuTiling as CpuTiling
+    from mfmadsl.schedule.cpu.gemm import cpu_gemm_schedule as cpu_gemm_schedule
+    from mfmadsl.schedule.cpu.gemm import cpu_gemm_tiling as cpu_gemm_tiling
+    from mfmadsl.schedule.cpu.gemm import schedule_cpu_gemm as schedule_cpu_gemm
+    from mfmadsl.schedule.cpu.tiling import CpuTiling as CpuTiling
     from mfmadsl.tune.fleet import RpcError as RpcError
     from mfmadsl.tune.measure import MeasureError as MeasureError
 
@@ -67,8 +67,8 @@ _HOME = {
     "ArgumentTypeError": "error",
     "CodeObjectError": "emulator.code_object",
     "CodegenError": "backend",
-    "CpuKernel": "backend.cpu_kernel",
-    "CpuTiling": "schedule.cpu_tiling",
+    "CpuKernel": "backend.cpu.kernel",
+    "CpuTiling": "schedule.cpu.tiling",
     "EmulationError": "emulator",
     "ExportError": "export",
     "Gemm": "gemm",
@@ -90,9 +90,9 @@ _HOME = {
     "Tiling": "schedule",
     "ToolchainError": "environment.tvm_versions",
     "build": "backend",
-    "build_for_cpu": "backend.cpu_build",
-    "cpu_gemm_schedule": "schedule.cpu_gemm",
-    "cpu_gemm_tiling": "schedule.cpu_gemm",
+    "build_for_cpu": "backend.cpu.build",
+    "cpu_gemm_schedule": "schedule.cpu.gemm",
+    "cpu_gemm_tiling": "schedule.cpu.gemm",
     "diff_layouts": "export",
     "emulate": "emulator",
     "export_layouts": "export",
@@ -108,7 +108,7 @@ _HOME = {
     "read_code_object": "emulator.code_object",
     "run": "hip.run",
     "sanitize": "emulator.sanitizer",
-    "schedule_cpu_gemm": "schedule.cpu_gemm",
+    "schedule_cpu_gemm": "schedule.cpu.gemm",
     "schedule_gemm": "schedule",
     "relax": "",
     "target": "relax",

@@ -37,7 +37,7 @@ from mfmadsl.schedule import (
     matmul,
     mfma_schedule,
 )
-from mfmadsl.schedule.gemm import is_tuned
+from mfmadsl.schedule.matrix_core.gemm import is_tuned
 from mfmadsl.schedule.workload import TYPES, product
 
 _SEED = 20240229

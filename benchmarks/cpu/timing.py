@@ -15,7 +15,7 @@ from statistics import median
 from typing import NamedTuple
 
 from examples.cpu_matmul_exp.measure import environment
-from mfmadsl.schedule.host_cpu import host_cpu
+from mfmadsl.host.cpu import host_cpu
 
 _STARTED = "MFMADSL_BENCHMARK_THREADS"
 _PAUSE = 0.05

@@ -9,8 +9,8 @@ import numpy as np
 
 import mfmadsl
 from mfmadsl.model.numpy_type import numpy_type
-from tests.schedule.gemm import case
-from tests.schedule.gemm.case import CHIPS, ORDERS, TYPES
+from tests.schedule.matrix_core.gemm import case
+from tests.schedule.matrix_core.gemm.case import CHIPS, ORDERS, TYPES
 
 ORDER_NAMES = {"bt": "B transposed", "kn": "B as K x N"}
 Shape = tuple[int, int, int]

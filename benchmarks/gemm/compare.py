@@ -25,7 +25,7 @@ from benchmarks.gemm.case import LARGE, LOW, Case, Shape, cases
 from benchmarks.gemm.loop import Loop, measure, need_llvm_mca
 from mfmadsl.backend import build
 from mfmadsl.schedule import gemm_schedule
-from tests.schedule.gemm.case import CHIPS, TYPES
+from tests.schedule.matrix_core.gemm.case import CHIPS, TYPES
 
 WITNESSED = LARGE[1]
 """The shape whose main loops llvm-mca is asked about, and whose building is timed."""

@@ -22,7 +22,9 @@ import mfmadsl
 from benchmarks.call import command
 from benchmarks.gemm.case import ORDER_NAMES, Case
 from benchmarks.gemm.loop import measure, need_llvm_mca
-from mfmadsl.passes import device, landing, pipeline, traffic
+from mfmadsl.passes.main_loop import pipeline, traffic
+from mfmadsl.passes.main_loop.order import landing
+from mfmadsl.passes.tir import device
 from mfmadsl.schedule import Tiling
 
 SIZES = {"gfx942": (4096, 4864, 4096), "gfx950": (4096, 4096, 4096)}

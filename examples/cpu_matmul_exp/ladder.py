@@ -15,7 +15,7 @@ from examples.cpu_matmul_exp import (
     vectorized,
 )
 from examples.cpu_matmul_exp.step import Step, scheduled
-from mfmadsl.backend.cpu_pipeline import CPU_PIPELINE
+from mfmadsl.backend.cpu.pipeline import CPU_PIPELINE
 
 
 def ladder(trace: Path = tuned.TRACE) -> tuple[Step, ...]:

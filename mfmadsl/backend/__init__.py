@@ -1,9 +1,11 @@
 """TVM module to LLVM IR, assembly and code object."""
 
-from mfmadsl.backend.build import CodegenError, build
-from mfmadsl.backend.instruction import Immediates, build_instruction
-from mfmadsl.backend.kernel import Argument, Kernel
-from mfmadsl.backend.linker import LinkError
+from mfmadsl.backend.argument import Argument
+from mfmadsl.backend.error import CodegenError
+from mfmadsl.backend.gpu.build import build
+from mfmadsl.backend.gpu.instruction import Immediates, build_instruction
+from mfmadsl.backend.gpu.kernel import Kernel
+from mfmadsl.backend.gpu.linker import LinkError
 from mfmadsl.emulator.text.registers import Registers
 from mfmadsl.environment.linker import find_linker
 from mfmadsl.passes import LoweringError

@@ -261,7 +261,7 @@ def _content(
     kind: str, launch: Kernel, tir: str, files: list[list[str]], results: dict[str, Any]
 ) -> bytes:
     if kind == "hsaco":
-        from mfmadsl.backend.linker import linked
+        from mfmadsl.backend.gpu.linker import linked
 
         return linked(launch.code_object)
     if kind == "json":

@@ -112,7 +112,7 @@ MACHINE = _Machine([*ARCH.choices, *CPUS, NATIVE])
 def cpu_of(machine: str) -> Cpu | None:
     """The CPU of that name, or this one; None if it is a chip's name."""
     if machine == NATIVE:
-        from mfmadsl.schedule.host_cpu import host_cpu  # TVM knows, and takes a second to import
+        from mfmadsl.host.cpu import host_cpu  # TVM knows, and takes a second to import
 
         return host_cpu()
     return CPUS.get(machine)

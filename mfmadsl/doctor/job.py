@@ -24,7 +24,7 @@ tell(agrees=bool(found.agrees))
 """
 
 _CPU = """
-from mfmadsl.schedule.host_cpu import host_cpu
+from mfmadsl.host.cpu import host_cpu
 tell(cpu=host_cpu().name, features=host_cpu().features)
 """
 

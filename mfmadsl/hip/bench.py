@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mfmadsl.backend.kernel import Kernel
+from mfmadsl.backend.gpu.kernel import Kernel
 from mfmadsl.comparison import Comparison
 from mfmadsl.gemm import Gemm
 from mfmadsl.hip.run import Ran, run

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.backend.kernel import Kernel, Launch
-from mfmadsl.backend.linker import linked
+from mfmadsl.backend.gpu.kernel import Kernel, Launch
+from mfmadsl.backend.gpu.linker import linked
 from mfmadsl.emulator.text.metadata import passed, read_metadata
 from mfmadsl.hip.binding import Hip
 from mfmadsl.hip.timing import Ready

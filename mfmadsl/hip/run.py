@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.argument import check_integer, check_list, check_type, described
-from mfmadsl.backend.kernel import Kernel
+from mfmadsl.backend.gpu.kernel import Kernel
 from mfmadsl.error import ArgumentError
 from mfmadsl.hip.array import DeviceArray, device_array
 from mfmadsl.hip.binding import Hip, hip

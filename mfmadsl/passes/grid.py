@@ -18,9 +18,9 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import AttrStmt, Bind, Expr, For, ForKind, PrimFunc, SeqStmt, Stmt, Var
 
-from mfmadsl.passes import device
-from mfmadsl.passes.annotation import DIES, GROUP, WORKGROUPS
-from mfmadsl.passes.expression import constant, i32, substitute
+from mfmadsl.passes.tir import device
+from mfmadsl.passes.tir.annotation import DIES, GROUP, WORKGROUPS
+from mfmadsl.passes.tir.expression import constant, i32, substitute
 
 _NAMES = {GROUP: "group", DIES: "dies", WORKGROUPS: "workgroups"}
 

@@ -12,7 +12,7 @@ from tvm import relax, te, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import Expr
 
-from mfmadsl.passes.expression import constant
+from mfmadsl.passes.tir.expression import constant
 from mfmadsl.relax.rewrite import rewritten
 
 _OPS = [tvm.ir.Op.get(f"relax.nn.{name}") for name in ("attention", "attention_bias")]

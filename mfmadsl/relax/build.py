@@ -15,9 +15,9 @@ import tvm
 import tvm_ffi
 from tvm.target import Target
 
+from mfmadsl.backend.gpu.linker import link, linked
+from mfmadsl.backend.gpu.llvm import emit_object
 from mfmadsl.backend.isolate import run_isolated
-from mfmadsl.backend.linker import link, linked
-from mfmadsl.backend.llvm import emit_object
 from mfmadsl.passes import LoweringError
 from mfmadsl.relax.lowering import LLVM_IR, PIPELINE
 

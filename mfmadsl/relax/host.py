@@ -16,9 +16,9 @@ from tvm.ir import Call, StringImm
 from tvm.tirx import AssertStmt, Evaluate, Expr, PrimFunc, SeqStmt, Stmt
 
 from mfmadsl.backend.extent import Extent, Formula
-from mfmadsl.backend.lower import Launch
-from mfmadsl.passes.address import SPAN_LIMIT
-from mfmadsl.passes.expression import name_of
+from mfmadsl.backend.gpu.lower import LoweredKernel
+from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT
+from mfmadsl.passes.tir.expression import name_of
 
 LAUNCH_PARAMETERS = "tirx.kernel_launch_params"
 """TVM's attribute of a kernel: the extents that are passed behind its parameters."""
@@ -37,7 +37,7 @@ class Launched:
 
     before: PrimFunc
     after: PrimFunc
-    launch: Launch
+    launch: LoweredKernel
 
     @property
     def extents(self) -> dict[str, Extent]:

@@ -21,7 +21,7 @@ from tvm import relax, te, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import Expr
 
-from mfmadsl.passes.expression import constant
+from mfmadsl.passes.tir.expression import constant
 from mfmadsl.relax.rewrite import rewritten
 
 _MATMUL, _CAST, _SUBTRACT = (

@@ -15,17 +15,18 @@ from tvm.target import Target
 from tvm.tirx import BufferStore, PrimFunc
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
-from mfmadsl.backend.build import CodegenError, Emitted, emit_kernels
+from mfmadsl.backend.error import CodegenError
+from mfmadsl.backend.gpu.build import Emitted, emit_kernels
+from mfmadsl.backend.gpu.kernel import CODE_OBJECT_VERSIONS, check_code_object_version
+from mfmadsl.backend.gpu.linker import LinkError
+from mfmadsl.backend.gpu.lower import in_order, parameter_names, split
+from mfmadsl.backend.gpu.names import named_apart
 from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
-from mfmadsl.backend.kernel import CODE_OBJECT_VERSIONS, check_code_object_version
-from mfmadsl.backend.linker import LinkError
-from mfmadsl.backend.lower import in_order, parameter_names, split
-from mfmadsl.backend.names import named_apart
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.language import reads
 from mfmadsl.model import architecture
 from mfmadsl.passes import LoweringError
-from mfmadsl.passes.factor import with_factors
+from mfmadsl.passes.kernel.factor import with_factors
 from mfmadsl.relax.host import Launched, launching, nothing_done
 from mfmadsl.tvm_refusal import tvm_refusal
 

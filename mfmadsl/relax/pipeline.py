@@ -10,7 +10,7 @@ from tvm.s_tir.dlight import gpu
 from tvm.target import Target
 from tvm.tirx import Expr, IntImm, PrimFunc
 
-from mfmadsl.backend.kernel import CODE_OBJECT_VERSIONS, check_code_object_version
+from mfmadsl.backend.gpu.kernel import CODE_OBJECT_VERSIONS, check_code_object_version
 from mfmadsl.error import ArgumentError
 from mfmadsl.relax.attention import part_attention
 from mfmadsl.relax.build import SCHEDULED

@@ -17,12 +17,12 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.target import Target
 from tvm.tirx import Expr, PrimFunc, Var
 
-from mfmadsl.passes.expression import bits_of, constant
+from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.relax.rule import scheduled_product
 from mfmadsl.schedule import ScheduleError
-from mfmadsl.schedule.dataflow import accesses, check_element_wise
-from mfmadsl.schedule.nest import loads, nests
-from mfmadsl.schedule.sum_of_products import product_nest, sum_of_products
+from mfmadsl.schedule.product.dataflow import accesses, check_element_wise
+from mfmadsl.schedule.product.nest import loads, nests
+from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 
 _CALL = tvm.ir.Op.get("relax.call_tir")
 

@@ -11,8 +11,8 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.model import architecture
 from mfmadsl.relax.report import OURS, Report, Scheduled
 from mfmadsl.schedule import ScheduleError, gemm_schedule, gemm_tiling
-from mfmadsl.schedule.nest import is_number, nests
-from mfmadsl.schedule.sum_of_products import product_nest, sum_of_products
+from mfmadsl.schedule.product.nest import is_number, nests
+from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 
 
 class MatrixCore(ScheduleRule):

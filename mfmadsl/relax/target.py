@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tvm.target import Target
 
-from mfmadsl.backend.lower import rocm_target
+from mfmadsl.backend.gpu.lower import rocm_target
 from mfmadsl.model import DEFAULT_ARCH, architecture
 
 

@@ -7,12 +7,12 @@ require_supported_tvm()  # before TVM is imported, since the wrong pair ends the
 # isort: on
 
 from mfmadsl.schedule.error import ScheduleError  # noqa: E402
-from mfmadsl.schedule.factors import Factors, default_factors  # noqa: E402
-from mfmadsl.schedule.gemm import gemm_schedule, gemm_tiling, schedule_gemm  # noqa: E402
 from mfmadsl.schedule.load import load_intrinsic  # noqa: E402
-from mfmadsl.schedule.mfma import mfma_schedule  # noqa: E402
-from mfmadsl.schedule.prepare import prepared  # noqa: E402
-from mfmadsl.schedule.tiling import Tiling, makes_gemm  # noqa: E402
+from mfmadsl.schedule.matrix_core.gemm import gemm_schedule, gemm_tiling, schedule_gemm  # noqa: E402
+from mfmadsl.schedule.matrix_core.mfma import mfma_schedule  # noqa: E402
+from mfmadsl.schedule.matrix_core.mfma_factors import Factors, default_factors  # noqa: E402
+from mfmadsl.schedule.matrix_core.tiling.tiling import Tiling, makes_gemm  # noqa: E402
+from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
 from mfmadsl.schedule.workload import matmul  # noqa: E402
 
 __all__ = [

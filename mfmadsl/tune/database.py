@@ -20,15 +20,13 @@ from tvm import s_tir
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_path
-from mfmadsl.backend.llvm import TRIPLE
+from mfmadsl.backend.gpu.llvm import TRIPLE
 from mfmadsl.model import DEFAULT_ARCH, architecture
 from mfmadsl.output import OutputError, write_file
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule import ScheduleError, Tiling
-from mfmadsl.schedule.gemm import tuning_key
-from mfmadsl.schedule.prepare import prepared
-from mfmadsl.schedule.sum_of_products import product_nest
-from mfmadsl.schedule.tuned import (
+from mfmadsl.schedule.matrix_core.gemm import tuning_key
+from mfmadsl.schedule.matrix_core.tiling.tuned import (
     KEY,
     MODEL,
     RECORDS,
@@ -39,6 +37,8 @@ from mfmadsl.schedule.tuned import (
     measured,
     written,
 )
+from mfmadsl.schedule.product.prepare import prepared
+from mfmadsl.schedule.product.sum_of_products import product_nest
 from mfmadsl.tune.extra import needs_extra
 
 _LOCK = ".lock"

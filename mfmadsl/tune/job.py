@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mfmadsl.backend.kernel import Kernel
+from mfmadsl.backend.gpu.kernel import Kernel
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.hip.binding import hip
 from mfmadsl.hip.call import Call, calls_of

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mfmadsl.backend.kernel import Kernel
+from mfmadsl.backend.gpu.kernel import Kernel
 from mfmadsl.emulator.profiler import profile
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import product_called
-from mfmadsl.schedule.tuned import source_of
+from mfmadsl.schedule.matrix_core.tiling.tuned import source_of
 
 
 class MeasureError(MfmadslError, RuntimeError):

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from mfmadsl.error import MfmadslError
-from mfmadsl.schedule.gemm import gemm_schedule
-from mfmadsl.schedule.tiling import Tiling
-from mfmadsl.schedule.tuned import KEY, SOURCE, TILING, Key, is_model, read, read_key
+from mfmadsl.schedule.matrix_core.gemm import gemm_schedule
+from mfmadsl.schedule.matrix_core.tiling.tiling import Tiling
+from mfmadsl.schedule.matrix_core.tiling.tuned import (
+    KEY,
+    SOURCE,
+    TILING,
+    Key,
+    is_model,
+    read,
+    read_key,
+)
 
 
 def of_chip(records: Sequence[Any], chip: str) -> Any:

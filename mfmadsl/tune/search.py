@@ -19,7 +19,7 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.model import DEFAULT_ARCH, Intrinsic
 from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
-from mfmadsl.schedule.gemm import gemm_tilings, tuning_key
+from mfmadsl.schedule.matrix_core.gemm import gemm_tilings, tuning_key
 from mfmadsl.tune.database import Database
 from mfmadsl.tune.measure import Measure, MeasureError, by_model
 

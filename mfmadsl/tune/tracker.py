@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mfmadsl.backend.kernel import Kernel
+from mfmadsl.backend.gpu.kernel import Kernel
 from mfmadsl.tune.fleet import Fleet, Place, RpcError, connected, last_line, places
 from mfmadsl.tune.job import job_of
 from mfmadsl.tune.measure import Measure

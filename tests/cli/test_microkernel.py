@@ -8,9 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from mfmadsl.host.cpu import host_cpu
 from mfmadsl.language import microkernels
 from mfmadsl.report import json_schema
-from mfmadsl.schedule.host_cpu import host_cpu
 from tests.cli.command import run
 from tests.language.microkernels import FMA, replaced
 

@@ -17,10 +17,10 @@ from tvm.sym import Analyzer
 from mfmadsl.codegen import ModuleError, module_text
 from mfmadsl.error import ArgumentError
 from mfmadsl.generated import _mfma_runtime as mfma
+from mfmadsl.host.cpu import host_cpu
 from mfmadsl.language import microkernels
 from mfmadsl.model import Microkernel
 from mfmadsl.schedule import load_intrinsic
-from mfmadsl.schedule.host_cpu import host_cpu
 from tests.cases import drawn
 from tests.codegen.tiled_product import assembly, built, built_for, computed, loops, stores
 from tests.language.microkernels import DOT, FMA, described, replaced

@@ -11,10 +11,10 @@ import numpy as np
 import tvm
 from tvm import s_tir, te
 
+from mfmadsl.host.cpu import cpu_target
 from mfmadsl.language import microkernels
 from mfmadsl.model import Cpu, Microkernel
 from mfmadsl.schedule import load_intrinsic
-from mfmadsl.schedule.host_cpu import cpu_target
 
 TILES = (2, 3, 5)
 """Tiles along i, j and k."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from mfmadsl.backend.gpu.linker import link
+from mfmadsl.backend.gpu.llvm import emit_object
 from mfmadsl.backend.isolate import run_isolated
-from mfmadsl.backend.linker import link
-from mfmadsl.backend.llvm import emit_object
 
 _HEAD = """
 target triple = "amdgcn-amd-amdhsa"

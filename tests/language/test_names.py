@@ -63,7 +63,7 @@ def test_llvms_mnemonics_are_found(llvm_intrinsics: dict[str, Any]) -> None:
     [("float8_e4m3fn", "v_mfma_f32_16x16x128_f8f6f4"), ("float16", "v_mfma_f32_16x16x32_f16")],
 )
 def test_what_our_kernels_print_is_found(dtype: str, printed: str) -> None:
-    """Of each instruction alone `tests/backend/test_instruction.py` asks what LLVM prints."""
+    """Of each instruction alone `tests/backend/gpu/test_instruction.py` asks what LLVM prints."""
     kernel = mfmadsl.Gemm(None, "gfx950", 16, 16, 128, dtypes=(dtype, None, None)).build()
     assert set(PRINTED.findall(kernel.assembly)) == {printed}
     assert find(printed, "gfx950").a.type.dtype == dtype

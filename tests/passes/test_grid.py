@@ -11,8 +11,8 @@ from tvm import tirx
 from tvm.ir import Range
 from tvm.tirx import AttrStmt, Bind, BufferStore, For, IterVar, PrimFunc, SeqStmt
 
-from mfmadsl.passes.expression import numbers
 from mfmadsl.passes.grid import Grid, grid_of, regrid
+from mfmadsl.passes.tir.expression import numbers
 
 OUT = tirx.decl_buffer((1 << 20,), "int32", "out")
 

@@ -9,11 +9,11 @@ import tvm_ffi
 from tvm.tirx import LT, AssertStmt
 
 from mfmadsl.backend.extent import Formula
-from mfmadsl.backend.lower import device_module, in_order, parameter_names, split
-from mfmadsl.backend.names import named_apart
+from mfmadsl.backend.gpu.lower import device_module, in_order, parameter_names, split
+from mfmadsl.backend.gpu.names import named_apart
 from mfmadsl.model import architecture
-from mfmadsl.passes.address import SPAN_LIMIT
-from mfmadsl.passes.expression import numbers
+from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT
+from mfmadsl.passes.tir.expression import numbers
 from mfmadsl.relax.host import Launched, launching
 from tests.relax.test_lowering import scores
 

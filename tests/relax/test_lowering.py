@@ -17,7 +17,7 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 
 import mfmadsl
-from mfmadsl.passes.expression import name_of, numbers
+from mfmadsl.passes.tir.expression import name_of, numbers
 from mfmadsl.relax.lowering import LLVM_IR, lowered
 
 TARGET = mfmadsl.target("gfx942")

@@ -14,8 +14,8 @@ import tvm
 from tvm.script import from_source
 
 import mfmadsl
-from mfmadsl.backend.linker import link
-from mfmadsl.backend.lower import rocm_target
+from mfmadsl.backend.gpu.linker import link
+from mfmadsl.backend.gpu.lower import rocm_target
 from mfmadsl.model import architecture
 
 M, N, K = 48, 80, 96

@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import ForKind
 
-from mfmadsl.schedule.nest import loads
+from mfmadsl.schedule.product.nest import loads
 
 PIPELINE, GRID = "mfmadsl.pipeline", "mfmadsl.grid."
 Generator = np.random.Generator

@@ -11,11 +11,11 @@ from tvm.tirx import IntImm, PrimFunc
 
 from mfmadsl.model import Intrinsic, architecture
 from mfmadsl.schedule import Tiling
-from mfmadsl.schedule.choice import candidates
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.prepare import prepared
-from mfmadsl.schedule.sum_of_products import product_nest, sum_of_products
-from mfmadsl.schedule.tiling import check_tiling, natural_k_pack
+from mfmadsl.schedule.matrix_core.tiling.choice import candidates
+from mfmadsl.schedule.matrix_core.tiling.tiling import check_tiling, natural_k_pack
+from mfmadsl.schedule.product.prepare import prepared
+from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 
 _TRIES = 200
 

@@ -11,13 +11,13 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
 from mfmadsl.schedule import load_intrinsic
-from mfmadsl.schedule.dataflow import check_bound, check_consumers
-from mfmadsl.schedule.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.nest import function_of
-from mfmadsl.schedule.normalise import normalise, product_block
-from mfmadsl.schedule.prepare import prepared
-from mfmadsl.schedule.stage import inline_producers
+from mfmadsl.schedule.matrix_core.stage import inline_producers
+from mfmadsl.schedule.product.dataflow import check_bound, check_consumers
+from mfmadsl.schedule.product.epilogue import fold_epilogue, fold_into_total
+from mfmadsl.schedule.product.nest import function_of
+from mfmadsl.schedule.product.normalise import normalise, product_block
+from mfmadsl.schedule.product.prepare import prepared
 
 INSTRUCTIONS = {
     ("float16", "float16", "float32"): "mfma_f32_32x32x8_f16",

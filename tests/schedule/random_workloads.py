@@ -24,7 +24,7 @@ from tvm.tirx.analysis import undefined_vars
 import mfmadsl
 from mfmadsl.passes import LoweringError
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.nest import substitute
+from mfmadsl.schedule.product.nest import substitute
 from tests.schedule.draw import Draw
 from tests.schedule.drawn_epilogue import drawn_epilogue
 from tests.schedule.drawn_product import drawn_product

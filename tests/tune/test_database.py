@@ -14,8 +14,8 @@ from tvm import s_tir
 
 import mfmadsl
 from mfmadsl.output import OutputError
-from mfmadsl.schedule.gemm import gemm_tilings
-from mfmadsl.schedule.tuned import RECORDS, WORKLOADS
+from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
+from mfmadsl.schedule.matrix_core.tiling.tuned import RECORDS, WORKLOADS
 from mfmadsl.tune import Database
 from tests.cli.command import run
 

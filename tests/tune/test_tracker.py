@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import mfmadsl
-from mfmadsl.schedule.gemm import tuning_key
+from mfmadsl.schedule.matrix_core.gemm import tuning_key
 from mfmadsl.tune import Database
 from mfmadsl.tune.fleet import Fleet, read_place
 from mfmadsl.tune.tracker import on_servers, servers

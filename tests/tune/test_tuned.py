@@ -18,8 +18,8 @@ import mfmadsl
 from mfmadsl.backend import build
 from mfmadsl.output import OutputError
 from mfmadsl.schedule import ScheduleError, Tiling
-from mfmadsl.schedule.gemm import gemm_tilings, tuning_key
-from mfmadsl.schedule.tuned import (
+from mfmadsl.schedule.matrix_core.gemm import gemm_tilings, tuning_key
+from mfmadsl.schedule.matrix_core.tiling.tuned import (
     FOLDER,
     KEY,
     RECORDS,

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles, phases
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import Architecture, Packed
-from mfmadsl.passes.places import Swizzle, swizzled
-from mfmadsl.passes.swizzle import Access, choose
+from mfmadsl.passes.main_loop.lds.places import Swizzle, swizzled
+from mfmadsl.passes.main_loop.lds.swizzle import Access, choose
 from mfmadsl.report.picture.grid import Cell, Grid, grid_of
 
 _ROW_BYTES = 128  # a row of the tile, as `gemm_schedule` makes it of most types

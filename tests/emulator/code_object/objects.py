@@ -9,7 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from mfmadsl.backend.linker import link
+from mfmadsl.backend.gpu.linker import link
 from mfmadsl.model import ARCHITECTURES
 
 TWO_KERNELS = """\

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mfmadsl
-from mfmadsl.backend.linker import link
+from mfmadsl.backend.gpu.linker import link
 from mfmadsl.emulator import emulate
 from mfmadsl.emulator.code_object import read_code_object
 from mfmadsl.emulator.text.assembly import parse_assembly

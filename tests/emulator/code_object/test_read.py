@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfmadsl.backend.linker import link
+from mfmadsl.backend.gpu.linker import link
 from mfmadsl.emulator import emulate
 from mfmadsl.emulator.code_object import (
     CodeObject,

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from mfmadsl.backend.instruction import build_instruction
+from mfmadsl.backend.gpu.instruction import build_instruction
 from mfmadsl.emulator.instructions.compare import COMPARE
 from mfmadsl.emulator.instructions.packed import PAIRS_OF_F32, PAIRS_OF_HALVES
 from mfmadsl.emulator.instructions.table import compile_instruction

@@ -35,7 +35,7 @@ def test_our_kernels_have_no_fault(name: str, arch: str, b_transposed: bool) -> 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
 def test_tvms_barriers_lack_their_waits(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """TVM 0.27 emits a bare barrier; `backend` puts fences around it, and here does not."""
-    monkeypatch.setattr(sys.modules["mfmadsl.backend.build"], "fence_barriers", lambda ir: ir)
+    monkeypatch.setattr(sys.modules["mfmadsl.backend.gpu.build"], "fence_barriers", lambda ir: ir)
     gemm = Gemm(find("mfma_f32_16x16x16_f16"), arch, 128, 64, 128, shared_scope="shared")
     kernel = gemm.build()
     with pytest.raises(EmulationError, match=r"LDS at 0x[0-9a-f]+, which .* did not wait") as found:

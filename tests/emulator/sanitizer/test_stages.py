@@ -16,7 +16,7 @@ from mfmadsl.emulator.sanitizer import sanitize
 from mfmadsl.schedule import Tiling, gemm_schedule
 from tests.emulator.sanitizer.late import emulate_late
 from tests.emulator.sanitizer.mutants import Mutant, mutants
-from tests.schedule.gemm.workloads import Workload
+from tests.schedule.matrix_core.gemm.workloads import Workload
 
 BUDGET = 50_000
 KINDS = ("wait weakened", "wait dropped", "barrier dropped")

@@ -15,7 +15,7 @@ from examples.cpu_matmul_exp.chain import Floats, Inputs, Size, inputs, loops
 from examples.cpu_matmul_exp.check import expected
 from examples.cpu_matmul_exp.ladder import ladder
 from examples.cpu_matmul_exp.step import Step, compiled, this_cpu
-from mfmadsl.passes.exponential import expand_exponentials
+from mfmadsl.passes.cpu.exponential import expand_exponentials
 
 STEPS = ladder()
 NAMES = [step.name for step in STEPS]

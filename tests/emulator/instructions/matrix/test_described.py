@@ -14,7 +14,7 @@ from mfmadsl.backend import build_instruction
 from mfmadsl.emulator import EmulationError, Run, emulate
 from mfmadsl.language import Source, library, load_source
 from mfmadsl.model import Intrinsic, Layout
-from tests.backend.test_instruction import assert_product, drawn, inputs
+from tests.backend.gpu.test_instruction import assert_product, drawn, inputs
 from tests.emulator.waves import kernel
 from tests.registers import Array, codes, pack, unpack
 

@@ -1,0 +1,1 @@
+"""A scheduled function to machine code of a CPU."""

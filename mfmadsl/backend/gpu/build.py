@@ -1,0 +1,230 @@
+"""`build`: a scheduled TVM module to machine code for one chip."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import tvm
+from tvm.ir import GlobalVar
+from tvm.s_tir import Schedule
+from tvm.target import Target
+from tvm.target.codegen import llvm_lookup_intrinsic_id
+from tvm.tirx import PrimFunc
+
+from mfmadsl.argument import check_flag
+from mfmadsl.backend.argument import arguments_of, symbols_of, workspaces_of
+from mfmadsl.backend.error import CodegenError
+from mfmadsl.backend.gpu.kernel import CODE_OBJECT_VERSIONS, Kernel, check_code_object_version
+from mfmadsl.backend.gpu.llvm import (
+    TRIPLE,
+    MachineCode,
+    align_lds,
+    emit,
+    fence_barriers,
+    loses_address_space,
+    pass_bfloat,
+    set_code_object_version,
+    set_group_size,
+)
+from mfmadsl.backend.gpu.lower import (
+    LoweredKernel,
+    device_module,
+    in_order,
+    parameter_names,
+    split,
+)
+from mfmadsl.backend.gpu.names import named_apart
+from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
+from mfmadsl.emulator.text.metadata import read_metadata
+from mfmadsl.emulator.text.registers import Registers, used_registers
+from mfmadsl.error import SlowLoopWarning
+from mfmadsl.language import reads
+from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
+from mfmadsl.passes import LoweringError
+from mfmadsl.passes.kernel.factor import with_factors
+from mfmadsl.prim_func import prim_func
+from mfmadsl.runtime import without_devices
+from mfmadsl.tvm_refusal import tvm_refusal
+
+_DECLARED = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A kernel's machine code, with the LLVM IR that it is made of."""
+
+    launch: LoweredKernel
+    llvm_ir: str
+    code: MachineCode
+    registers: Registers
+
+
+def build(
+    mod: PrimFunc | tvm.IRModule | Schedule, arch: str = DEFAULT_ARCH, explain: bool = False,
+    code_object_version: int = CODE_OBJECT_VERSIONS[0],
+) -> Kernel:  # fmt: skip
+    """Generate machine code for a scheduled kernel; no GPU is needed.
+
+    `mod` is a Schedule, a PrimFunc, or an IRModule with one function or with `main`; `arch` is one
+    of gfx908, gfx90a, gfx942, gfx950, or a product that has one, such as MI300X. The kernel's
+    arguments stand in the order of the function's parameters; of those with one name, the second is
+    called `x_1`. What the function is called, its `global_symbol`, the kernel is called with
+    `_kernel` behind it. Version 5 of AMD's code objects is what any ROCm of today loads; the other
+    one is 6.
+
+    If the module becomes several kernels, those after the first are `next` to each other. A loop
+    annotated for a pass that does not understand it is left as it is, right and slow; the kernel's
+    `remarks` say why, and so does a SlowLoopWarning, or with `explain` a line on standard error.
+
+    Raises ArgumentError for an unknown chip or version, LoweringError for a module that is no
+    kernel, exceeds the chip's threads or LDS, or calls a function that no GPU has, and
+    CodegenError, with LLVM's message, where LLVM ends its process. Yours lives on.
+    """
+    chip = architecture(arch)
+    function = named_apart(_function(mod))
+    check_flag("explain", explain)
+    version = check_code_object_version(code_object_version)
+    arguments, workspaces = arguments_of(function), workspaces_of(function)
+    reads()  # what the child reads of files is lost with it
+    try:
+        emitted = run_isolated(lambda: _emit(function, chip, version))
+    except ProcessEndedError as error:
+        raise CodegenError(f"{chip.name}: {error}") from None
+    kernel = None
+    for each in reversed(emitted):
+        launch, code = each.launch, each.code
+        kernel = Kernel(
+            symbol=launch.symbol,
+            arch=chip.name,
+            llvm_ir=each.llvm_ir,
+            assembly=code.assembly,
+            optimized=code.optimized,
+            arguments=arguments,
+            extents=launch.grid,
+            block=launch.block,
+            lds_bytes=launch.lds_bytes,
+            registers=each.registers,
+            parameters=launch.parameters,
+            workspaces=workspaces,
+            symbols=symbols_of(function),
+            next=kernel,
+            remarks=launch.remarks,
+            spans=launch.spans,
+            code_object_version=version,
+        )
+        for remark in launch.remarks:
+            if explain:
+                print(f"{launch.symbol}: {remark}", file=sys.stderr)
+            else:
+                warnings.warn(f"{launch.symbol}: {remark}", SlowLoopWarning, stacklevel=2)
+    assert kernel is not None
+    return kernel
+
+
+def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
+    given = mod.mod if isinstance(mod, Schedule) else mod
+    return with_factors(prim_func("mod", given, LoweringError))
+
+
+def _emit(function: PrimFunc, chip: Architecture, version: int) -> list[Emitted]:
+    with tvm_refusal("mod", LoweringError):
+        names = parameter_names(function)
+        kernels = [
+            (name, in_order(kernel, names)) for name, kernel in split(function, chip).kernels
+        ]
+    return emit_kernels(kernels, chip, version)
+
+
+def emit_kernels(
+    kernels: Sequence[tuple[GlobalVar, PrimFunc]], chip: Architecture, version: int
+) -> list[Emitted]:
+    """Machine code for the kernels of `split`, in code objects of that version.
+
+    It may end the process, or leave traces in it: call it isolated. Raises as `build` does.
+    """
+    # By LLVM's name of the target, TVM's builder for LLVM finds the code generator for AMD's GPUs.
+    # TVM's builder for ROCm would emit machine code, too, for a linker that it wants to call.
+    generator = tvm.get_global_func("tvm.codegen.llvm.target_rocm")
+    tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
+    found = []
+    with without_devices(), tvm_refusal("mod", LoweringError):
+        for name, kernel in kernels:
+            found.append(_emit_kernel(*device_module(name, kernel, chip), chip, version))
+        if any(map(_spilled_to_memory, found)):
+            # How many registers it takes LLVM alone can tell.
+            for place, (name, kernel) in enumerate(kernels):
+                lean = device_module(name, kernel, chip, lean=True)
+                other = _emit_kernel(*lean, chip, version)
+                found[place] = min(found[place], other, key=_spilled_to_memory)
+    return found
+
+
+def _spilled_to_memory(kernel: Emitted) -> int:
+    """Registers; scalar ones that go to lanes of others cost little."""
+    return kernel.registers.spilled if kernel.registers.scratch_bytes else 0
+
+
+def _emit_kernel(
+    device: tvm.IRModule, launch: LoweredKernel, chip: Architecture, version: int
+) -> Emitted:
+    _check_limits(launch, chip)
+    ir = _generate(device, chip)
+    if loses_address_space(ir):
+        raise LoweringError(
+            "a buffer in shared memory is a view of another one, which TVM 0.27 takes for global "
+            "memory: give each its own allocation"
+        )
+    ir = fence_barriers(set_group_size(pass_bfloat(ir), launch.threads))
+    if not launch.places_lds:
+        ir = align_lds(ir)
+    _check_calls(ir)
+    ir = set_code_object_version(ir, version)
+    code = emit(ir, launch.symbol, chip.name)
+    # With the room between buffers, each of which is aligned.
+    counts = read_metadata(code.assembly, launch.symbol).counts
+    launch = replace(launch, lds_bytes=counts["group_segment_fixed_size"])
+    registers = used_registers(code.assembly, launch.symbol, counts, {})
+    return Emitted(launch, ir, code, registers)
+
+
+def _check_calls(ir: str) -> None:
+    """Nobody links a kernel: what it calls is LLVM's, or comes with it."""
+    for name in _DECLARED.findall(ir):
+        if name.startswith("llvm."):
+            if not llvm_lookup_intrinsic_id(name):
+                raise LoweringError(f"LLVM has no intrinsic `{name}`: no code can be made of it")
+        elif not name.startswith("mfmadsl."):
+            raise LoweringError(f"the kernel calls `{name}`, a function that the GPU does not have")
+
+
+def _generate(device: tvm.IRModule, chip: Architecture) -> str:
+    target = Target({"kind": "llvm", "mcpu": chip.name, "mtriple": TRIPLE})
+    try:
+        module = tvm.get_global_func("target.build.llvm")(device, target)
+    except tvm.error.InternalError as error:
+        raise CodegenError(f"{chip.name}: {_reason(str(error))}") from None
+    return str(module.inspect_source("ll"))
+
+
+def _reason(message: str) -> str:
+    """What LLVM's verifier objects to, of all that TVM says."""
+    _, _, errors = message.partition("following errors:")
+    lines = [" ".join(line.split()) for line in errors.splitlines() if line.strip()]
+    said = [line for line in lines if "load" not in line.split()[:3]]
+    return "LLVM refuses the module: " + " ".join(said[:2] or [message.splitlines()[0]])
+
+
+def _check_limits(launch: LoweredKernel, chip: Architecture) -> None:
+    if launch.threads > chip.max_threads:
+        raise LoweringError(
+            f"a block of {launch.threads} threads exceeds the {chip.max_threads} of {chip.name}"
+        )
+    if launch.lds_bytes > chip.lds_bytes:
+        raise LoweringError(
+            f"a block takes {launch.lds_bytes} bytes of LDS, more than the {chip.lds_bytes} "
+            f"of {chip.name}"
+        )

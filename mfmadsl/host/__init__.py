@@ -1,0 +1,1 @@
+"""The CPU that this process runs on: features, caches, and permissions."""

@@ -1,0 +1,1 @@
+"""Passes of kernels for CPUs."""

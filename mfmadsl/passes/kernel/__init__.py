@@ -1,0 +1,1 @@
+"""Passes that any kernel gets."""

@@ -1,0 +1,31 @@
+"""Vectorized loops that cannot be vectors, since all their turns write one place, in turn."""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm.tirx import BufferStore, For, ForKind, PrimFunc
+
+from mfmadsl.passes.tir.expression import depends
+
+
+def turns_where_filled(function: PrimFunc) -> PrimFunc:
+    """The function with such loops unrolled: TVM would do all turns of one statement at once.
+
+    They are made where a buffer that each turn fills anew is computed inside of a vectorized loop.
+    """
+
+    def loop(node: For) -> For:
+        if node.kind != ForKind.VECTORIZED or not _fills_one_place(node):
+            return node
+        return For(node.loop_var, node.min, node.extent, ForKind.UNROLLED, node.body, None, {})
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
+
+
+def _fills_one_place(loop: For) -> bool:
+    """Whether a store in it goes to the same place in all turns."""
+    stores: list[BufferStore] = []
+    tvm_ffi.structural_walk(loop.body, (BufferStore, stores.append))
+    return any(
+        not any(depends(index, loop.loop_var) for index in store.indices) for store in stores
+    )

@@ -1,0 +1,1 @@
+"""The main loop of a matrix core: software pipelining of an annotated loop."""

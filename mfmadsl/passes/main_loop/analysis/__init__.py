@@ -1,0 +1,1 @@
+"""Reading a main loop: its statements, register steps and matrix instructions."""

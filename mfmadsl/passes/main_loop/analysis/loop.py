@@ -1,0 +1,54 @@
+"""What is known of a main loop's turns, of the threads in it, and of the extents of its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tvm import tirx
+from tvm.sym import Analyzer, detect_linear_equation
+from tvm.tirx import Expr
+
+from mfmadsl.passes.tir.expression import constant, variables_of
+from mfmadsl.passes.tir.linear import bounded
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The variable of a loop and how often it turns.
+
+    `analyzer` knows the bounds of all variables, and `before_last` those of all turns but the last.
+    `threads` is how many there are of each thread index, and `symbols` are the extents that are
+    known at the launch only. `lean` says that registers are scarce.
+    """
+
+    variable: tirx.Var
+    count: Expr
+    analyzer: Analyzer
+    before_last: Analyzer
+    threads: Mapping[str, int]
+    symbols: frozenset[str] = frozenset()
+    lean: bool = False
+
+    def is_uniform(self, expression: Expr) -> bool:
+        """Whether it is the same for all threads."""
+        return not any(v.name in self.threads for v in variables_of(expression))
+
+    def holds_before_last(self, condition: Expr) -> bool:
+        """Whether a condition holds in all turns but the last one.
+
+        The analyzer proves it for numbers; for a symbolic K from the loop's extent being its
+        quotient, rounded up.
+        """
+        if self.before_last.can_prove(condition):
+            return True
+        sides = bounded(condition)
+        if sides is None or constant(self.count) is not None:
+            return False
+        part = detect_linear_equation(sides[0], [self.variable])
+        step = constant(part[0]) if len(part) == 2 else None
+        if step is None:
+            return False
+        rounded_up = tirx.floordiv(sides[1] + (step - 1), tirx.const(step, str(sides[1].ty.dtype)))
+        most = int(self.analyzer.const_int_bound(part[1]).max_value)
+        return most < step and bool(self.analyzer.can_prove_equal(self.count, rounded_up))

@@ -1,0 +1,126 @@
+"""A main loop as the pipeline sees it: copies into the LDS, then reads of it and computing.
+
+    for k in serial(n):                         annotated "mfmadsl.pipeline"
+        shared[...] = ... global[...] ...       copies, ahead of the tile's first read
+        (local[...] = shared[...]               reads of a register step: fragments
+         local[...] = ... local[...] ...)*      computing: matrix instructions and others
+
+Whatever else stands in it, or depends on what it must not, makes it no such loop, and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import tirx
+from tvm.sym import Analyzer
+from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt
+
+from mfmadsl.model import Read
+from mfmadsl.passes.main_loop.analysis.matrix import is_matrix
+from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep, register_steps
+from mfmadsl.passes.main_loop.analysis.unrolled import kind_of, store_of, unrolled
+from mfmadsl.passes.tir.annotation import PIPELINE
+from mfmadsl.passes.tir.error import NotUnderstoodError
+from mfmadsl.passes.tir.expression import constant, loads_of
+
+_MOST_STATEMENTS = 20000
+
+
+@dataclass(frozen=True)
+class MainLoop:
+    """A loop that was understood: every statement scalar but for matrix instructions."""
+
+    loop: For
+    allocations: tuple[AllocBuffer, ...]
+    copies: tuple[BufferStore | IfThenElse, ...]
+    steps: tuple[RegisterStep, ...]
+
+    @property
+    def variable(self) -> tirx.Var:
+        return self.loop.loop_var
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the order of its turns does not matter: all that it computes is added up."""
+        return all(
+            is_matrix(statement.value) and not uses(statement, self.variable)
+            for step in self.steps
+            for statement in step.computing
+        )
+
+
+def scalar_loops(function: PrimFunc) -> PrimFunc:
+    """The function with no vectors in the loops that the pipeline is to take: it makes its own."""
+
+    def inner(loop: For) -> For:
+        if loop.kind != ForKind.VECTORIZED:
+            return loop
+        return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body, None, {})
+
+    def outer(loop: For) -> For:
+        if PIPELINE not in (loop.annotations or {}):
+            return loop
+        body = tvm_ffi.structural_map(loop.body, (For, inner))
+        return For(
+            loop.loop_var, loop.min, loop.extent, loop.kind, body, None, loop.annotations
+        )  # fmt: skip
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (For, outer)))
+
+
+def uses(statement: Stmt, variable: tirx.Var) -> bool:
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(
+        statement, (tirx.Var, lambda v: found.append(v) if v.same_as(variable) else None)
+    )
+    return bool(found)
+
+
+def main_loop(
+    loop: For, analyzer: Analyzer, lane: tirx.Var | None, available: Sequence[Read], lanes: int
+) -> MainLoop:
+    """Take a loop apart; raises NotUnderstoodError, with the statement, for anything else in it.
+
+    `analyzer` knows the ranges of all variables around it; `lane` is threadIdx.x, if that is a
+    wave's lane, of so many `lanes`, and `available` what the chip has of reads in which lanes
+    exchange elements.
+    """
+    if constant(loop.min) != 0:
+        raise NotUnderstoodError(f"loop `{loop.loop_var.name}` does not start at 0")
+    flat = list(unrolled(loop.body, analyzer))
+    if len(flat) > _MOST_STATEMENTS:
+        raise NotUnderstoodError(
+            f"loop `{loop.loop_var.name}` has {len(flat)} statements when unrolled"
+        )
+    own = {s.buffer.__chandle__(): s for s in flat if isinstance(s, AllocBuffer)}
+    statements = [s for s in flat if not isinstance(s, AllocBuffer)]
+    kinds = [kind_of(store_of(s)) for s in statements]
+    copies = [s for s, kind in zip(statements, kinds, strict=True) if kind == "copy"]
+    others = [store_of(s) for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
+    if not copies:
+        raise NotUnderstoodError("it has no copies into the LDS")
+    _check_order(statements, kinds)
+    kinds = [kind for kind in kinds if kind != "copy"]
+    if "read" not in kinds or not any(is_matrix(s.value) for s in others):
+        raise NotUnderstoodError("it has no reads of the LDS, or no matrix instruction")
+    steps = register_steps(others, kinds, lane, available, lanes)
+    copied = {store_of(s).buffer.__chandle__() for s in copies}
+    read = {load.source.__chandle__() for s in steps for r in s.reads for load in loads_of(r.value)}
+    if read - copied:
+        raise NotUnderstoodError("it reads LDS that it does not fill")
+    return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps))
+
+
+def _check_order(statements: Sequence[Stmt], kinds: Sequence[str]) -> None:
+    """All copies may be done first: none is into a tile that has been read before."""
+    read: set[int] = set()
+    for statement, kind in zip(statements, kinds, strict=True):
+        if kind == "read":
+            read |= {load.source.__chandle__() for load in loads_of(store_of(statement).value)}
+        elif kind == "copy" and store_of(statement).buffer.__chandle__() in read:
+            raise NotUnderstoodError(
+                f"not all copies into `{store_of(statement).buffer.name}` come before its reads"
+            )

@@ -1,0 +1,1 @@
+"""Where tiles lie in the LDS: swizzles, and the addresses of reads and writes."""

@@ -1,0 +1,163 @@
+"""Where neighbours in memory are loaded from: a base for all lanes, a lane's offset, a turn's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tvm import tirx
+from tvm.sym import IntervalSet, detect_linear_equation
+from tvm.tirx import Buffer, Expr
+
+from mfmadsl.passes.main_loop.analysis.loop import Loop
+from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.tir.error import NotUnderstoodError
+from mfmadsl.passes.tir.expression import (
+    WORD,
+    bits_of,
+    constant,
+    i32,
+    multiplied_out,
+    narrowed,
+    parted,
+    substitute,
+    total,
+    variables_of,
+    widened,
+)
+from mfmadsl.passes.tir.linear import counts_down
+
+SPAN_LIMIT = 1 << 31
+"""Bytes that a tile may span: a lane's offset has 31 bits."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place in bytes: `origin` is the same for all lanes, `own` a lane's; each turn adds `step`.
+
+    A scalar offset has no sign. Where turns go down, `origin` is that of the last one, whose number
+    is `last`, and `step` leads from it to the others.
+    `ahead` is a constant, apart from `own` so that neighbours can have that in common.
+
+    `span` is from the first byte that a lane may reach in a turn to the end of the last one, and
+    `reach` what all turns add together; both are of extents that are known at the launch, perhaps.
+    """
+
+    origin: Expr
+    own: Expr
+    step: Expr
+    span: Expr
+    reach: Expr
+    counts_down: bool
+    ahead: int = 0
+    last: Expr | None = None
+
+    def at(self, k: Expr, as_scalar: bool = False) -> tuple[Expr, Expr]:
+        """(origin, scalar offset) of turn `k`: a scalar if asked for, or if 31 bits have room."""
+        number, reach = constant(self.step), constant(self.reach)
+        k = k if self.last is None else self.last - k
+        if number == 0:
+            return self.origin, i32(0)
+        if as_scalar or (reach is not None and reach + self.ahead < SPAN_LIMIT):
+            return self.origin, narrowed(k) * narrowed(self.step)
+        return self.origin + widened(k) * self.step, i32(0)
+
+
+def address_of(
+    run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, Expr], share: bool
+) -> Address:
+    """The address of neighbours, where lanes may have exchanged what they load.
+
+    With `share` a constant is taken apart; all lanes' have to exist, but in the last turn perhaps.
+    Raises NotUnderstoodError if it is not linear in the loop, or has no bounds.
+    """
+    first, size = run[0], run[0].size
+    named = f"`{first.buffer.name}[{first.place}]`"
+    parts = detect_linear_equation(first.place, [loop.variable])
+    if len(parts) != 2:
+        raise NotUnderstoodError(f"{named} is not linear in the loop")
+    step, rest = parts
+    terms = multiplied_out(rest)
+    uniform = [t for t in terms if loop.is_uniform(t) and variables_of(t)]
+    own = total(
+        [t for t in terms if not (loop.is_uniform(t) and variables_of(t))], str(rest.ty.dtype)
+    )
+    least = int(loop.analyzer.const_int_bound(own).min_value)
+    if least <= -SPAN_LIMIT:
+        raise NotUnderstoodError(f"{named} has no lower bound")
+    if constant(own) is not None or least < 0:
+        own = loop.analyzer.simplify(own - least)
+    else:
+        least = 0
+    origin = total(uniform, "int64") + least
+    counts_up = all(int(loop.analyzer.const_int_bound(p).min_value) >= 0 for p in (origin, step))
+    span = _span(run, own, loop, counts_up)
+    own, ahead = _apart(own, loop) if share else (own, 0)
+    goes_down = int(loop.analyzer.const_int_bound(step).min_value) < 0
+    if goes_down and constant(step) is None:
+        raise NotUnderstoodError(f"{named} may go down in the loop, by a step that is not known")
+    last = loop.count - 1 if goes_down else None
+    if last is not None:
+        origin, step = origin + widened(last) * widened(step), -step
+    return Address(
+        origin=origin * size,
+        own=narrowed(substitute(own, exchanged)) * size,
+        step=widened(step) * size,
+        span=span,
+        reach=loop.analyzer.simplify(widened(loop.count) * widened(step) * size),
+        counts_down=counts_down(own, loop.analyzer),
+        ahead=ahead * size,
+        last=last,
+    )
+
+
+def _apart(own: Expr, loop: Loop) -> tuple[Expr, int]:
+    """A lane's place without the constant in it, and that constant; in whole words."""
+    moving, number = parted(own)
+    if number <= 0 or number % WORD or int(loop.analyzer.const_int_bound(moving).min_value) < 0:
+        return own, 0
+    return moving, number
+
+
+def _span(run: Sequence[Source], own: Expr, loop: Loop, counts_up: bool) -> Expr:
+    """`counts_up` says that nothing that is added to a lane's own place is negative."""
+    analyzer, known = loop.analyzer, {}
+    for v in variables_of(own):
+        if v.name in loop.symbols:
+            continue
+        if v.name not in loop.threads and counts_up:
+            return bytes_of(run[0].buffer)  # of all workgroups, which together reach all of it
+        bound = analyzer.const_int_bound(v)
+        largest_of_type = (1 << bits_of(v.ty.dtype) - 1) - 1
+        ends = (int(bound.min_value), min(int(bound.max_value), largest_of_type))
+        known[v] = IntervalSet(*(tirx.const(end, str(v.ty.dtype)) for end in ends))
+    # In 64 bits: TVM computes the ends in the type of the expression, and wraps around.
+    most = analyzer.int_set(widened(own), known).max_value if known else widened(own)
+    if constant(most) is None and not variables_of(most):
+        raise NotUnderstoodError(f"`{run[0].buffer.name}[{own}]` has no upper bound")
+    return analyzer.simplify((most + len(run)) * run[0].size)
+
+
+def over_all_turns(address: Address, loop: Loop) -> Address:
+    """The address with the span of all turns together."""
+    return replace(address, span=loop.analyzer.simplify(address.span + address.reach))
+
+
+def check_span(address: Address, source: Source) -> None:
+    """Raises NotUnderstoodError if it is known to be too long."""
+    number = constant(address.span)
+    if number is not None and number >= SPAN_LIMIT:
+        raise NotUnderstoodError(
+            f"a tile of `{source.buffer.name}` spans {number} bytes, which offsets of 31 bits "
+            "cannot tell"
+        )
+
+
+def bytes_of(buffer: Buffer) -> Expr:
+    """The size of a whole buffer, in 64 bits."""
+    elements: Expr | int = 1
+    for extent in buffer.shape:
+        number = constant(extent)
+        elements = elements * (widened(extent) if number is None else number)
+    size = elements * (bits_of(buffer.dtype) // 8)
+    return tirx.const(size, "int64") if isinstance(size, int) else size

@@ -1,0 +1,142 @@
+"""The conditions under which neighbours in memory are wanted, and what becomes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+from tvm.sym import Analyzer
+from tvm.tirx import Expr
+
+from mfmadsl.passes.main_loop.analysis.loop import Loop
+from mfmadsl.passes.main_loop.moves.address import bytes_of
+from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.tir.expression import WORD, constant, depends, multiple_of, substitute
+from mfmadsl.passes.tir.linear import bounded, largest
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Where `fixed` (alike in all turns) or `moving` conditions fail, the load goes past the end.
+
+    Where those of `masks` fail, element by element, it is cleared. `starts_inside` says
+    that it starts in the buffer, `passes_end` that it may end behind it, for only its first element
+    was asked, and `always` that others than the last turn may meet a moving condition or a mask.
+    """
+
+    fixed: tuple[Expr, ...]
+    moving: tuple[Expr, ...]
+    masks: tuple[tuple[Expr, ...], ...]
+    starts_inside: bool
+    passes_end: bool
+    always: bool
+
+    @property
+    def are_last(self) -> bool:
+        """Whether there are none but in the last turn."""
+        return not self.fixed and not self.always
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether some turn may differ from the others."""
+        return bool(self.moving) or any(self.masks)
+
+
+@dataclass(frozen=True)
+class Stays:
+    """Whether loads that are not sent past the end of the buffer end in it: in all turns but the
+    last one, and in all."""
+
+    before_last: bool
+    always: bool
+
+
+def edges_of(
+    run: Sequence[Source], loop: Loop, exact: bool, exchanged: Mapping[tirx.Var, Expr]
+) -> Edges:
+    """The edges of neighbours; if not `exact`, whatever is read past an edge will do.
+
+    Lanes may have exchanged what they load.
+    """
+    k, first = loop.variable, run[0]
+    shared = [c for c in first.conditions if all(_among(c, s.conditions) for s in run)]
+    loose = set() if exact else {str(c) for s in run for c in s.edges if not depends(c, k)}
+    # One that differs along the run is taken from the first: where it fails, no one looks at the
+    # others. Past the end of a row there may be elements of the next one that someone wants.
+    asked = [
+        c
+        for c in first.conditions
+        if _among(c, shared) or (str(c) in loose and all(_fails_with(s, c) for s in run))
+    ]
+    moving = [c for c in asked if depends(c, k)]
+    masks = tuple(
+        tuple(c for c in s.conditions if str(c) not in loose and not _among(c, shared)) for s in run
+    )
+    checked = [*moving, *(c for each in masks for c in each)]
+    return Edges(
+        fixed=tuple(substitute(c, exchanged) for c in asked if not depends(c, k)),
+        moving=tuple(substitute(c, exchanged) for c in moving),
+        masks=masks,
+        starts_inside=_starts_inside(first, asked, loop),
+        passes_end=not is_whole(run)
+        and any(str(c) in loose and not _among(c, shared) for c in first.conditions),
+        always=any(not loop.holds_before_last(c) for c in checked),
+    )
+
+
+def stays_inside(run: Sequence[Source], loop: Loop, edges: Edges, is_shifted: bool) -> Stays:
+    """What is sure of the loads of neighbours; `is_shifted` says that the aligned words around them
+    are loaded."""
+    if not is_shifted and not edges.passes_end:
+        return Stays(before_last=True, always=True)
+    buffer, size = constant(bytes_of(run[0].buffer)), run[0].size
+    if buffer is None:
+        return Stays(before_last=False, always=False)
+    conditions = [*edges.fixed, *edges.moving]
+
+    def ends_inside(analyzer: Analyzer) -> bool:
+        most = largest(run[0].place, conditions, analyzer)
+        if most is None:
+            return False
+        start, length = most * size, len(run) * size
+        if is_shifted:  # where it is aligned already, the word behind it is loaded as well
+            start, length = start // WORD * WORD, length + WORD
+        return start + length <= buffer
+
+    return Stays(ends_inside(loop.before_last), ends_inside(loop.analyzer))
+
+
+def is_whole(run: Sequence[Source]) -> bool:
+    """Whether a run is aligned to its own length, and the buffer ends where such a run does."""
+    elements = 1
+    for extent in run[0].buffer.shape:
+        elements *= multiple_of(extent)
+    return not (multiple_of(run[0].place) % len(run) or elements % len(run))
+
+
+def _starts_inside(first: Source, conditions: Sequence[Expr], loop: Loop) -> bool:
+    """Whether a load starts in the buffer, where the conditions do not send it past the end.
+
+    A load that ends behind the buffer gives zeros there; one that starts before it is a fault.
+    """
+    before = largest(loop.analyzer.simplify(-first.place), conditions, loop.analyzer)
+    return before is not None and before <= 0
+
+
+def _fails_with(source: Source, condition: Expr) -> bool:
+    """Whether a source is not wanted where a bound fails: it has the same one of no less."""
+    whole = bounded(condition)
+    if whole is None:
+        return _among(condition, source.edges)
+    for own in filter(None, map(bounded, source.edges)):
+        if str(own[1]) == str(whole[1]):
+            more = constant(Analyzer().simplify(own[0] - whole[0]))
+            if more is not None and more >= 0:
+                return True
+    return False
+
+
+def _among(condition: Expr, others: Sequence[Expr]) -> bool:
+    """Whether one of the others is written alike."""
+    return any(condition.same_as(other) or str(condition) == str(other) for other in others)

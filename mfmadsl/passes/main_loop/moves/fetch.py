@@ -1,0 +1,325 @@
+"""Loads from global memory into registers, through a buffer descriptor, and what lies in them then.
+
+What is the same for all lanes is added to the descriptor's base, what a turn of the loop adds is a
+scalar, and the rest is a lane's own offset, computed once ahead of the loop. A load that is not
+wanted lies past the end of the buffer, where there are zeros and no traffic.
+
+Loads of four bytes and more are aligned to four bytes here (CDNA3 ISA, section 9.1.6). Neighbours
+that are not are loaded as the aligned words around them, and moved by `v_alignbyte_b32`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tvm import tirx
+from tvm.tirx import AllocBuffer, Bind, BufferStore, Expr
+
+from mfmadsl.passes.main_loop.analysis.loop import Loop
+from mfmadsl.passes.main_loop.moves.address import (
+    Address,
+    address_of,
+    bytes_of,
+    check_span,
+    over_all_turns,
+)
+from mfmadsl.passes.main_loop.moves.edge import Edges, Stays, edges_of, is_whole, stays_inside
+from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.tir import device
+from mfmadsl.passes.tir.error import NotUnderstoodError
+from mfmadsl.passes.tir.expression import (
+    WORD,
+    constant,
+    i32,
+    multiple_of,
+    of_length,
+    ramp,
+    substitute,
+    widened,
+)
+from mfmadsl.passes.tir.linear import largest
+
+Let = Callable[[str, Expr], Expr]
+"""Gives a value a name ahead of the loop, and returns that."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The last word of a buffer that has only a part of it: loads do not give such a part.
+
+    Its `value` is loaded by itself, once, and put at its `place`, a lane's offset, where a turn may
+    reach it; `always` says that others than the last turn may.
+    """
+
+    value: Expr
+    place: Expr
+    always: bool
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Neighbours in memory, loaded together.
+
+    `shift` is the lane's offset before it was aligned, where neighbours are not surely aligned.
+    """
+
+    run: tuple[Source, ...]
+    loop: Loop
+    address: Address
+    edges: Edges
+    registers: tirx.Buffer
+    binds: tuple[Bind, ...]
+    offset: Expr
+    stays: Stays
+    shift: Expr | None = None
+    tail: Tail | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.run[0].size
+
+    @property
+    def needs_last_first(self) -> bool:
+        """Whether its last turn differs from the others."""
+        return self.edges.is_ragged or self.tail is not None or not self.stays.always
+
+    @property
+    def can_be_direct(self) -> bool:
+        """Whether it may go from memory into the LDS, past the registers.
+
+        Of a load into the LDS that is partly past the end of the buffer nothing is sure to arrive.
+        """
+        if self.is_shifted or self.edges.always or len(self.run) * self.size != 16:
+            return False
+        return not self.edges.passes_end
+
+    @property
+    def is_shifted(self) -> bool:
+        return self.shift is not None
+
+    @property
+    def loads(self) -> int:
+        """How many instructions it takes."""
+        return 2 if self.is_shifted else 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its registers hold just what is wanted, in all turns but the last."""
+        return not self.is_shifted and not (self.edges.always and any(self.edges.masks))
+
+    def _place(self, k: Expr, masked: bool) -> tuple[Expr, Expr, Expr]:
+        """(origin, offset, scalar offset) of turn `k`.
+
+        A scalar offset is for loads that stay in the buffer. Of those that pass its end the ISA
+        manuals compare the whole offset with the buffer's size, and LLVM's intrinsics all but the
+        scalar (docs/emulator.md): the origin moves instead, and both come to the same.
+        """
+        origin, step = self.address.at(k, self.is_shifted)
+        offset, ahead = self.offset, i32(self.address.ahead)
+        if not masked and self.stays.before_last:
+            return origin, offset, step + ahead
+        offset = offset + ahead
+        for condition in self.edges.moving if masked else ():
+            now = substitute(condition, {self.loop.variable: k})
+            offset = device.select(now, offset, i32(device.PAST_THE_END))
+        return origin + widened(step), offset, i32(0)
+
+    def fetch(self, k: Expr, is_last: bool) -> list[BufferStore]:
+        """The loads of turn `k`; those of the last one take care of its edges."""
+        origin, offset, step = self._place(k, self.edges.always or is_last)
+        data, size = self.run[0].buffer.data, bytes_of(self.run[0].buffer)
+        loads, first, length = [], 0, len(self.run) * self.size
+        for words in (max(1, length // WORD), *((1,) if self.is_shifted else ())):
+            kind = device.KINDS[words * WORD if length >= WORD else length]
+            value = device.call(
+                of_length("int32", words), f"buffer.load.{kind}", data, origin, size,
+                offset + i32(first * WORD) if first else offset, step,
+            )  # fmt: skip
+            loads.append(BufferStore(self.registers, value, [ramp(first, words)]))
+            first += words
+        return loads
+
+    def arguments(self, k: Expr) -> tuple[Expr, ...]:
+        """(base, origin, size, offset, step) of turn `k`, as the device functions take them."""
+        origin, offset, step = self._place(k, self.edges.always)
+        buffer = self.run[0].buffer
+        return buffer.data, origin, bytes_of(buffer), offset, step
+
+    def allocation(self) -> AllocBuffer:
+        """The statement that allocates its registers."""
+        return AllocBuffer(self.registers)
+
+    def word(self, index: int, k: Expr, is_last: bool) -> Expr:
+        """One word of what was loaded for turn `k`."""
+        if self.shift is not None:
+            value = device.shifted(
+                self._raw(index + 1, k, is_last), self._raw(index, k, is_last), self.shift
+            )
+        else:
+            value = tirx.BufferLoad(self.registers, [i32(index)])
+        if not ((is_last or self.edges.always) and any(self.edges.masks)):
+            return value
+        mask = self._mask(index, k)
+        return value if mask is None else value & mask
+
+    def _raw(self, index: int, k: Expr, is_last: bool) -> Expr:
+        value = tirx.BufferLoad(self.registers, [i32(index)])
+        if self.tail is None or not (is_last or self.tail.always):
+            return value
+        _, step = self.address.at(k, True)
+        place = self.offset + step + i32(self.address.ahead + index * WORD)
+        for condition in self.edges.moving:  # where one fails, the load was sent past the end
+            now = substitute(condition, {self.loop.variable: k})
+            place = device.select(now, place, i32(device.PAST_THE_END))
+        return device.select(place.equal(self.tail.place), self.tail.value, value)
+
+    def _mask(self, index: int, k: Expr) -> Expr | None:
+        each = max(1, WORD // self.size)
+        mask, needed = None, False
+        for part in range(each):
+            number = index * each + part if self.size <= WORD else index * WORD // self.size
+            ones = (1 << 8 * min(self.size, WORD)) - 1 << 8 * self.size * part
+            bits = i32(ones - (1 << 32) if ones >= 1 << 31 else ones)
+            for condition in self.edges.masks[number] if number < len(self.edges.masks) else ():
+                now = substitute(condition, {self.loop.variable: k})
+                bits, needed = device.select(now, bits, i32(0)), True
+            mask = bits if mask is None else mask | bits
+        return mask if needed else None
+
+    def element(self, index: int, k: Expr, is_last: bool) -> Expr:
+        """The value of one element."""
+        dtype = str(self.run[0].buffer.dtype)
+        if self.size == 8:
+            low, high = (self.word(2 * index + part, k, is_last) for part in (0, 1))
+            low = tirx.Cast("int64", tirx.Cast("uint32", low))
+            whole = tirx.shift_left(tirx.Cast("int64", high), tirx.const(32, "int64")) | low
+            return whole if dtype == "int64" else tirx.reinterpret(dtype, whole)
+        each = WORD // self.size
+        word = self.word(index // each, k, is_last)
+        if self.size == WORD:
+            return word if dtype == "int32" else tirx.reinterpret(dtype, word)
+        moved = tirx.shift_right(word, i32(8 * self.size * (index % each)))
+        kind = f"uint{8 * self.size}"
+        bits = tirx.Cast(kind, moved)
+        return bits if dtype == kind else tirx.reinterpret(dtype, bits)
+
+
+def fetch_of(
+    run: Sequence[Source], loop: Loop, number: int, exact: bool = True,
+    exchanged: Mapping[tirx.Var, Expr] | None = None,
+) -> Fetch:  # fmt: skip
+    """The fetch of neighbours, `number` in the names of its values.
+
+    `exact` says that places where a condition fails must read as 0, also if that differs among
+    them; lanes may have exchanged what they fetch. Raises NotUnderstoodError for places that
+    are not linear in the loop, have no bounds, or are aligned otherwise from turn to turn.
+    """
+    exchanged = exchanged or {}
+    edges = edges_of(run, loop, exact, exchanged)
+    address = address_of(run, loop, exchanged, loop.lean and edges.are_last)
+    binds: list[Bind] = []
+
+    def let(name: str, value: Expr) -> Expr:
+        if constant(value) is not None or isinstance(value, tirx.Var):
+            return value
+        variable = tirx.Var(f"{name}_{number}", str(value.ty.dtype))
+        binds.append(Bind(variable, value))
+        return variable
+
+    offset = device.kept(address.own) if address.counts_down else address.own
+    shift, tail = None, None
+    is_shifted = _is_shifted(run, address)
+    if is_shifted:  # the last word is found by its offset: it has to have one
+        address = over_all_turns(address, loop)
+    check_span(address, run[0])
+    if is_shifted:
+        address, low = _aligned(run, address, let)
+        shift = let("shift", offset if low is None else offset + low)
+        offset = shift & i32(-WORD)
+        tail = _tail(run, address, loop, let)
+    for condition in edges.fixed:
+        offset = device.select(condition, offset, i32(device.PAST_THE_END))
+    # LLVM would align each of two offsets instead of adding to one that is aligned.
+    offset = let("offset", device.kept(offset) if is_shifted and loop.lean else offset)
+    words = max(1, len(run) * run[0].size // WORD) + (1 if is_shifted else 0)
+    registers = tirx.decl_buffer((words,), "int32", f"fetched_{number}", scope="local")
+    stays = stays_inside(run, loop, edges, is_shifted)
+    return Fetch(
+        tuple(run), loop, address, edges, registers, tuple(binds), offset, stays, shift, tail
+    )
+
+
+def _is_shifted(run: Sequence[Source], address: Address) -> bool:
+    """Whether the run's words are not surely aligned, and whole words of the buffer."""
+    size = run[0].size
+    if len(run) * size < WORD or size >= WORD:
+        return False
+    parts = (address.origin, address.own, address.step, bytes_of(run[0].buffer))
+    return any(multiple_of(part) % WORD for part in parts)
+
+
+def _aligned(run: Sequence[Source], address: Address, let: Let) -> tuple[Address, Expr | None]:
+    """The address with a base of whole words, and what of that is left for the lanes, if any."""
+    if multiple_of(address.step) % WORD:
+        raise NotUnderstoodError(f"`{run[0].buffer.name}` is aligned otherwise from turn to turn")
+    if not multiple_of(address.origin) % WORD:
+        return address, None
+    low = let("low", tirx.Cast("int32", address.origin & tirx.const(3, "int64")))
+    return replace(address, origin=address.origin - tirx.Cast("int64", low)), low
+
+
+def _tail(run: Sequence[Source], address: Address, loop: Loop, let: Let) -> Tail | None:
+    """The last word of the buffer, or None if there are only whole words."""
+    buffer, element = run[0].buffer, run[0].size
+    size = bytes_of(buffer)
+    number = constant(size)
+    if number is not None and number % WORD == 0:
+        return None
+    whole = size & tirx.const(-WORD, "int64")
+    value: Expr = i32(0)
+    for byte in range(0, WORD - element, element):
+        part = device.call(
+            "int32", f"buffer.load.{device.KINDS[element]}", buffer.data, whole, size, i32(byte),
+            i32(0),
+        )  # fmt: skip
+        part = tirx.shift_left(part, i32(8 * byte)) if byte else part
+        value = value | part if byte else part
+    return Tail(
+        let("tail", value),
+        let("tail_place", tirx.Cast("int32", whole - address.origin)),
+        number is None or not all(_is_whole_before_last(s, number, loop) for s in run),
+    )
+
+
+def _is_whole_before_last(source: Source, size: int, loop: Loop) -> bool:
+    """Whether only the last turn may need the last word."""
+    most = largest(source.place, source.conditions, loop.before_last)
+    return most is not None and (most + 1) * source.size <= size // WORD * WORD
+
+
+def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[Fetch]:
+    """A run as one fetch; one by one where together they may start before the buffer.
+
+    Raises NotUnderstoodError where that is not sure of one element, either.
+    """
+    fetch = fetch_of(run, loop, number, exact)
+    if fetch.edges.starts_inside:
+        return [fetch]
+    fetches = [fetch_of([each], loop, number + n, exact) for n, each in enumerate(run)]
+    for each in fetches:
+        if not each.edges.starts_inside:
+            first = each.run[0]
+            raise NotUnderstoodError(
+                f"`{first.buffer.name}[{first.place}]` may lie before its first element"
+            )
+    return fetches
+
+
+def loadable(run: list[Source]) -> list[list[Source]]:
+    """A run as it is, or one by one where it is shorter than a word, and not surely aligned or not
+    surely in the buffer as a whole."""
+    if len(run) * run[0].size >= WORD or is_whole(run):
+        return [run]
+    return [[source] for source in run]

@@ -1,0 +1,139 @@
+"""Room in the LDS for threads that have nothing to copy.
+
+Where a tile is no whole number of copies for all threads, the last copy stands in a branch. That is
+in the way: LLVM moves the loads into it, too, where others wait for them. So all threads copy: what
+some of them load lies past the end of memory, and their zeros go behind the tile, where nobody
+reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, PrimFunc
+
+from mfmadsl.model import Architecture
+from mfmadsl.passes.main_loop.analysis.parsed import MainLoop
+from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep
+from mfmadsl.passes.main_loop.moves.element import Element
+from mfmadsl.passes.tir.expression import (
+    NotNumbersError,
+    bits_of,
+    constant,
+    numbers,
+    scope_of,
+)
+
+_GROUP = 2048  # elements, of which a tile with room has a multiple, for swizzles to stay within it
+
+
+def tiles_with_room(
+    elements: Sequence[Element], main: MainLoop, function: PrimFunc, threads: Mapping[str, int],
+    stages: int, chip: Architecture,
+) -> dict[int, Buffer]:  # fmt: skip
+    """For each tile of the loop that can have room, by its handle, one that has it.
+
+    There is none where the copies of other threads would meet the tile; and of a loop of one stage
+    where fewer workgroups would fit into the LDS: those of several do not hide what a branch costs
+    them, for LLVM waits before it for all that is under way. `threads` says how many values each
+    thread index has, by its name.
+    """
+    copied: dict[int, list[Element]] = {}
+    for each in elements:
+        copied.setdefault(each.buffer.__chandle__(), []).append(each)
+    found: dict[int, Buffer] = {}
+    for handle in (a.buffer.__chandle__() for a in main.allocations):
+        those = copied.get(handle, [])
+        length = _length(those, threads) if any(each.guards for each in those) else None
+        if length is not None:
+            tile = those[0].buffer
+            found[handle] = tirx.decl_buffer((length,), tile.dtype, tile.name, scope="shared")
+    tiles = {each.buffer.__chandle__(): each.buffer for each in elements}
+    before = _bytes(tiles.values())
+    after = _bytes(found.get(handle, tile) for handle, tile in tiles.items())
+    others = _bytes(_shared(function)) - before
+    groups = chip.lds_bytes // max(1, others + stages * before) if stages == 1 else 1
+    return found if (others + stages * after) * max(1, groups) <= chip.lds_bytes else {}
+
+
+def _length(elements: Sequence[Element], threads: Mapping[str, int]) -> int | None:
+    """How long a tile has to be for all threads to copy; None if they would meet what is wanted."""
+    old = constant(elements[0].buffer.shape[0])
+    if old is None:
+        return None
+    shape = tuple(threads.values())
+    values = dict(zip(threads, np.indices(shape), strict=True))
+    filled, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for each in elements:
+        try:
+            place = np.broadcast_to(numbers(each.place, values), shape)
+            wanted = np.ones(shape, bool)
+            for guard in each.guards:
+                wanted &= _holds(guard, values)
+        except NotNumbersError:
+            return None
+        filled.append(place[wanted])
+        others.append(place[~wanted])
+    if np.isin(np.concatenate(others), np.concatenate(filled)).any():
+        return None
+    most = max(old, int(np.concatenate([*filled, *others]).max()) + 1)
+    return -(-most // _GROUP) * _GROUP
+
+
+def _holds(guard: Expr, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """For which threads a comparison of two numbers holds."""
+    if not isinstance(guard, tirx.LT):
+        raise NotNumbersError(str(guard))
+    left, right = numbers(guard.a, values), numbers(guard.b, values)
+    return left < right
+
+
+def _shared(function: PrimFunc) -> list[Buffer]:
+    found: list[AllocBuffer] = []
+    tvm_ffi.structural_walk(function.body, (AllocBuffer, found.append))
+    return [a.buffer for a in found if scope_of(a.buffer) == "shared"]
+
+
+def _bytes(buffers: Iterable[Buffer]) -> int:
+    return sum(
+        prod(constant(extent) or 0 for extent in b.shape) * bits_of(b.dtype) // 8 for b in buffers
+    )
+
+
+def copied_by_all(element: Element, tiles: Mapping[int, Buffer]) -> Element:
+    """The element as all threads copy it, if its tile has room."""
+    tile = tiles.get(element.buffer.__chandle__())
+    if tile is None:
+        return element
+    inner = (*element.inner, *element.guards)
+    return replace(element, buffer=tile, inner=inner, guards=())
+
+
+def reading_from(main: MainLoop, tiles: Mapping[int, Buffer]) -> MainLoop:
+    """The loop with other tiles in place of some."""
+    if not tiles:
+        return main
+
+    def load(node: TensorLoad) -> Expr:
+        tile = tiles.get(node.source.__chandle__())
+        return node if tile is None else tirx.BufferLoad(tile, list(node.indices))
+
+    def read(store: BufferStore) -> BufferStore:
+        value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
+        return BufferStore(store.buffer, value, list(store.indices))
+
+    return replace(
+        main,
+        allocations=tuple(
+            AllocBuffer(tiles.get(a.buffer.__chandle__(), a.buffer)) for a in main.allocations
+        ),
+        steps=tuple(
+            RegisterStep(tuple(map(read, step.reads)), step.computing) for step in main.steps
+        ),
+    )

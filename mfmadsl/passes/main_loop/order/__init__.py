@@ -1,0 +1,1 @@
+"""The order of a pipelined loop: prologue, iterations, epilogue, and instructions within."""

@@ -1,0 +1,211 @@
+"""The turns of a main loop, in the order that keeps the matrix cores busy.
+
+A turn passes through three places: while the matrix cores work on turn t, turn t + 1 waits in
+registers, and is put into the LDS before turn t ends, and turn t + 2 is on its way from memory.
+Within a turn, the fragments of the next register step are read under this one's instructions; those
+of the next turn's first, under this turn's last:
+
+    register steps 0 .. S-2 of turn t     read fragments s + 1
+    register step S-1                     barrier: all waves have read turn t
+                                          put turn t + 1 into the LDS, fetch turn t + 2
+                                          barrier: turn t + 1 is there
+                                          read fragments 0 of turn t + 1
+
+With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn. Loads
+that go straight into it have turns of their own (`direct_turns`).
+
+If the last turn has edges to take care of it comes first, so that the loop has none; a loop that is
+no sum, whose turns have an order, takes care of them in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+from tvm.tirx import (
+    AllocBuffer,
+    Bind,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    Var,
+)
+
+from mfmadsl.passes.main_loop.order.direct_iterations import direct_turns
+from mfmadsl.passes.main_loop.order.instruction_order import Piece
+from mfmadsl.passes.main_loop.order.parts import Parts, Tiles
+from mfmadsl.passes.tir import device
+from mfmadsl.passes.tir.expression import constant
+
+
+@dataclass(frozen=True)
+class Turns(Parts):
+    """The statements of a loop, in one order or another."""
+
+    def emit(self) -> SeqStmt:
+        """The statements that stand in place of the loop."""
+        if self.overlap == "loads":
+            body = self._loads_ahead()
+        elif len(self.traffic.steps) == 1 or self.overlap == "nothing":
+            body = self._in_turn()
+        elif self.traffic.direct and self.traffic.landing and not self.always:
+            body = direct_turns(self, self.traffic.landing, self.traffic.direct)
+        elif self.stages > 1:
+            body = self._two_tiles()
+        else:
+            body = self._one_tile()
+        if constant(self.loop.extent) is None:
+            assert isinstance(self.last, Var)
+            body = [Bind(self.last, self.loop.extent - 1), *body]
+            guarded = IfThenElse(self.loop.extent > 0, SeqStmt(body), None)
+            return SeqStmt([*self._allocations(), guarded])
+        return SeqStmt([*self._allocations(), *body])
+
+    def _allocations(self) -> list[AllocBuffer]:
+        own = list(self.traffic.main.allocations)
+        known = {a.buffer.__chandle__() for a in own}
+        fragments = {
+            s.buffer.__chandle__(): s.buffer for reads, _ in self.traffic.steps for s in reads
+        }
+        own += [AllocBuffer(b) for handle, b in fragments.items() if handle not in known]
+        own += [f.allocation() for f in self.traffic.fetches]
+        return own
+
+    def _in_turn(self) -> list[Stmt]:
+        """Each thing after the other: of one register step, too little to read ahead, or because
+        that is asked for."""
+
+        def worked(t: Expr, is_last: bool) -> list[Stmt]:
+            return [
+                *self.stored(self.turn(t), is_last),
+                device.barrier(),
+                *self._read_and_computed(self.turn(t)),
+            ]
+
+        zero, t = self.number(0), Var("turn", self.dtype)
+        fetched = self.fetched(self.turn(zero), True)
+        out = [*self.entry(), *fetched, *self.filled(), *worked(zero, True)]
+        if constant(self.last) != 0:
+            fetched = self.fetched(self.turn(t + 1), False)
+            body = SeqStmt([*fetched, device.barrier(), *worked(t + 1, False)])
+            out.append(For(t, zero, self.last, ForKind.SERIAL, body))
+        return out
+
+    def _read_and_computed(self, k: Expr) -> list[Stmt]:
+        """Each register step with the reads of its own fragments."""
+        return [
+            statement
+            for step in range(len(self.traffic.steps))
+            for statement in (
+                *(s for p in self.reads_of(step, k, {}) for s in p.statements),
+                *self.computing(step, k),
+            )
+        ]
+
+    def _loads_ahead(self) -> list[Stmt]:
+        """Turns with the next one's loads under way, and nothing else ahead."""
+        zero, t = self.number(0), Var("turn", self.dtype)
+        first = self.turn(zero)
+        out = [*self.entry(), *self.fetched(first, True), *self.filled(), *self.stored(first, True)]
+        if constant(self.last) != 0:
+            ahead = self.turn(tirx.min(t + 2, self.last))
+            turn = [
+                *self._read_and_computed(self.turn(t)),
+                device.barrier(),
+                *self.stored(self.turn(t + 1), False),
+                *self.fetched(ahead, False),
+                device.barrier(),
+            ]
+            out += [*self.fetched(self._second(), False), device.barrier()]
+            out.append(For(t, zero, self.last, ForKind.SERIAL, SeqStmt(turn)))
+        else:
+            out.append(device.barrier())
+        return [*out, *self._read_and_computed(self.turn(self.last))]
+
+    def _inner(self, k: Expr, tiles: Tiles, moves: Sequence[Piece] = ()) -> list[Stmt]:
+        """All register steps but the last."""
+        out: list[Stmt] = []
+        for s in range(len(self.traffic.steps) - 1):
+            others = [*self.reads_of(s + 1, k, tiles), *(moves if s == 0 else ())]
+            out += [device.wait_for_lds(self.chip), *self.spread(self.computing(s, k), others)]
+        return out
+
+    def _start(self) -> list[Stmt]:
+        """Turn 0 in the LDS, its first fragments in registers, and turn 1 on its way to them."""
+        zero = self.turn(self.number(0))
+        out = [*self.entry(), *self.fetched(zero, True), *self.filled(), *self.stored(zero, True)]
+        if constant(self.last) != 0:
+            # LLVM would fetch both at once, and so each wave its second turn before others' first.
+            out += [device.keep_order(), *self.fetched(self._second(), False)]
+        first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
+        return [*out, device.barrier(), *first]
+
+    def _second(self) -> Expr:
+        """The turn that is done second, or again the first if there is no other."""
+        return self.turn(tirx.min(self.number(1), self.last))
+
+    def _finish(self, k: Expr) -> list[Stmt]:
+        """The last turn, after which there is nothing to read."""
+        last = len(self.traffic.steps) - 1
+        return [*self._inner(k, {}), device.wait_for_lds(self.chip), *self.computing(last, k)]
+
+    def _one_tile(self) -> list[Stmt]:
+        out = self._start()
+        if constant(self.last) != 0:
+            t = Var("turn", self.dtype)
+            out.append(For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(self._turn(t))))
+        return [*out, *self._finish(self.turn(self.last) if self.last_first else self.last)]
+
+    def _turn(self, t: Expr) -> list[Stmt]:
+        following = self.turn(t + 1)
+        products = self.computing(len(self.traffic.steps) - 1, t)
+        moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), {})
+        reads = self.reads_of(0, following, {})
+        cut = self.pace.split(products, reads)
+        return [
+            *self._inner(t, {}),
+            device.wait_for_lds(self.chip),
+            device.barrier(),
+            *self.spread(products[:cut], moves, self.pace.put_slack),
+            device.barrier(),
+            *self.spread(products[cut:], reads),
+        ]  # fmt: skip
+
+    def _two_tiles(self) -> list[Stmt]:
+        odd = self.another("odd")
+        stages: tuple[Tiles, Tiles] = ({}, odd)
+        out: list[Stmt] = [*(AllocBuffer(b) for b in odd.values()), *self._start()]
+        count = constant(self.loop.extent)
+        if count is None or count > 1:
+            pair = Var("pair", self.dtype)
+            body = []
+            for stage in (0, 1):
+                body += self._turn_of_two(pair * 2 + stage, stages[stage], stages[1 - stage])
+            pairs = (
+                tirx.floordiv(self.loop.extent, self.number(2))
+                if count is None
+                else self.number(count // 2)
+            )
+            out.append(For(pair, self.number(0), pairs, ForKind.SERIAL, SeqStmt(body)))
+        # Of an even number of turns the last has fetched and read once more than it had to:
+        # cheaper than the code of another one.
+        rest = self._finish(self.last)
+        if count is None:
+            odd_count = tirx.floormod(self.loop.extent, 2).equal(1)
+            return [*out, IfThenElse(odd_count, SeqStmt(rest), None)]
+        return [*out, *(rest if count % 2 else [])]
+
+    def _turn_of_two(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
+        following = self.turn(tirx.min(t + 1, self.last))
+        moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
+        reads = self.reads_of(0, following, others)
+        return [
+            *self._inner(t, tiles, moves),
+            device.wait_for_lds(self.chip), device.barrier(),
+            *self.spread(self.computing(len(self.traffic.steps) - 1, t), reads),
+        ]  # fmt: skip

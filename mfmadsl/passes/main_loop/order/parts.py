@@ -1,0 +1,182 @@
+"""What the turns of a main loop are made of: the statements of each thing that a turn does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
+
+from mfmadsl.model import OVERLAPS, Architecture
+from mfmadsl.passes.main_loop.moves.fetch import Fetch
+from mfmadsl.passes.main_loop.order.fill import filled_here
+from mfmadsl.passes.main_loop.order.instruction_order import Pace, Piece, one, pace_of, spread
+from mfmadsl.passes.main_loop.traffic import Traffic
+from mfmadsl.passes.tir import device
+from mfmadsl.passes.tir.expression import Node, constant, substitute
+
+Tiles = dict[int, Buffer]
+"""For each tile by its handle, the one that stands for it in a stage."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a loop. `again`: the kernel may come by several times.
+
+    `fills` are the stores ahead of it that put zeros into sums, and `overlap` says what comes while
+    the matrix cores work.
+    """
+
+    traffic: Traffic
+    stages: int
+    again: bool
+    fills: tuple[BufferStore, ...] = ()
+    overlap: str = OVERLAPS[-1]
+
+    @property
+    def loop(self) -> For:
+        return self.traffic.loop
+
+    @property
+    def chip(self) -> Architecture:
+        return self.traffic.kernel.chip
+
+    @cached_property
+    def last_first(self) -> bool:
+        """Whether the last turn is done first."""
+        return self._has_edges and self.traffic.main.is_sum
+
+    @cached_property
+    def always(self) -> bool:
+        """Whether each turn takes care of the last one's edges."""
+        return self._has_edges and not self.traffic.main.is_sum
+
+    @property
+    def _has_edges(self) -> bool:
+        return any(fetch.needs_last_first for fetch in self.traffic.fetches)
+
+    @cached_property
+    def dtype(self) -> str:
+        """The type of the loop's variable."""
+        return str(self.traffic.main.variable.ty.dtype)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """That of the last register step, in which there is most to do besides."""
+        return pace_of(self.traffic.steps[-1][1], self.chip)
+
+    def spread(
+        self, computing: Sequence[BufferStore], others: Sequence[Piece], slack: int | None = None
+    ) -> list[Stmt]:
+        """The others under the computing, such that what is read is there when it is needed; ahead
+        of it, for LLVM to order, where that is asked for."""
+        if self.overlap != "all":
+            return [*(s for piece in others for s in piece.statements), *computing]
+        return spread(computing, others, self.pace.slack if slack is None else slack)
+
+    def number(self, x: int) -> Expr:
+        """A constant of that type."""
+        return tirx.const(x, self.dtype)
+
+    @cached_property
+    def last(self) -> Expr:
+        """The number of the last turn, by a name if it is not known."""
+        count = constant(self.loop.extent)
+        return self.number(count - 1) if count is not None else Var("last", self.dtype)
+
+    def turn(self, t: Expr) -> Expr:
+        """The turn of the loop that is done as number `t`."""
+        if not self.last_first:
+            return t
+        number = constant(t)
+        if number is None:
+            return tirx.max(t - 1, self.number(0))
+        return self.number(number - 1) if number else self.last
+
+    def at(self, statements: Sequence[Node], k: Expr) -> list[Node]:
+        return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
+
+    def fetched(self, k: Expr, is_last: bool) -> list[Stmt]:
+        fetches = [f for each in self.done for f in each]
+        return [s for f in fetches for s in f.fetch(k, is_last or self.always)]
+
+    def stored(self, k: Expr, is_last: bool) -> list[Stmt]:
+        return [s for p in self.traffic.puts for s in p.statements(k, is_last or self.always)]
+
+    @cached_property
+    def done(self) -> list[list[Fetch]]:
+        """For each put the fetches of which nothing is left to put after it."""
+        last = {id(f): n for n, put in enumerate(self.traffic.puts) for f in put.fetches}
+        return [
+            [f for f in put.fetches if last[id(f)] == n] for n, put in enumerate(self.traffic.puts)
+        ]
+
+    def moves(self, k: Expr, ahead: Expr, tiles: Tiles) -> list[Piece]:
+        """Every put of turn k, and every fetch of a later one, once what it brought is put.
+
+        The first half of the puts waits for what it needs, and the second half for the rest: the
+        memory is never waited for as a whole.
+        """
+        puts = self.traffic.puts
+        order = [f for fetches in self.done for f in fetches]
+        half, started = len(puts) // 2, 0
+        found: list[Piece] = []
+        for number, put in enumerate(puts):
+            target = tiles.get(put.buffer.__chandle__(), put.buffer)
+            statements = list(put.statements(k, self.always, target))
+            if number in (0, half):
+                needed = {id(f) for p in puts[: half if number < half else None] for f in p.fetches}
+                newest = max((n for n, f in enumerate(order) if id(f) in needed), default=-1)
+                younger = sum(f.loads for f in order[newest + 1 :]) + started
+                statements.insert(0, device.wait_for_memory(self.chip, younger))
+            found.append(Piece(tuple(statements), put.cost))
+            for fetch in self.done[number]:
+                started += fetch.loads
+                found.append(Piece(tuple(fetch.fetch(ahead, self.always)), fetch.loads))
+        return found
+
+    def reads_of(self, step: int, k: Expr, tiles: Tiles) -> list[Piece]:
+        def load(node: TensorLoad) -> Expr:
+            target = tiles.get(node.source.__chandle__())
+            return node if target is None else tirx.BufferLoad(target, list(node.indices))
+
+        placed = [
+            BufferStore(r.buffer, tvm_ffi.structural_map(r.value, (TensorLoad, load)),
+                        list(r.indices))
+            for r in self.traffic.steps[step][0]
+        ]  # fmt: skip
+        return [one(s) for s in self.at(placed, k)]
+
+    def computing(self, step: int, k: Expr) -> list[BufferStore]:
+        """What a register step of turn `k` computes; of a sum, all turns compute alike."""
+        return self.at(self.traffic.steps[step][1], k)
+
+    def another(self, name: str) -> Tiles:
+        """A place more for each tile, called after the tile and `name`."""
+        tiles = {p.buffer.__chandle__(): p.buffer for p in self.traffic.puts}
+        return {
+            handle: tirx.decl_buffer(b.shape, b.dtype, f"{b.name}_{name}", scope="shared")
+            for handle, b in tiles.items()
+        }
+
+    def entry(self) -> list[Stmt]:
+        """Values that stay the same; and nobody still reads a tile of the loop's last run."""
+        binds: list[Stmt] = [
+            *self.traffic.places.binds,
+            *(b for f in self.traffic.fetches for b in f.binds),
+        ]
+        if self.traffic.direct:
+            binds += [b for load in self.traffic.direct for b in load.binds]
+        # No wave fills its sums while another one's addresses wait for the same SIMD.
+        first: list[Stmt] = [device.priority(1), device.keep_order()] if self.fills else []
+        return [*first, *binds, *([device.barrier()] if self.again else [])]
+
+    def filled(self) -> list[Stmt]:
+        """The fills, under the first fetch."""
+        if not self.fills:
+            return []
+        return [device.priority(0), *filled_here(self.fills)]

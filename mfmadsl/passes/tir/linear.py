@@ -1,0 +1,113 @@
+"""Integer expressions as sums of terms: what they have in common, and how large they can become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+from tvm.sym import Analyzer
+from tvm.tirx import Expr
+
+from mfmadsl.passes.tir.expression import constant
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A sum of terms, each a number of times an expression that is no sum, and a constant."""
+
+    terms: tuple[tuple[str, int], ...]
+    constant: int
+
+    @property
+    def coefficients(self) -> dict[str, int]:
+        """How often each term is taken, by its text."""
+        return dict(self.terms)
+
+
+def linear(expression: Expr) -> Linear:
+    """The expression, simplified before, as a sum."""
+    terms: dict[str, int] = {}
+
+    def add(node: Expr, times: int) -> int:
+        number = constant(node)
+        if number is not None:
+            return number * times
+        if isinstance(node, tirx.Add):
+            return add(node.a, times) + add(node.b, times)
+        if isinstance(node, tirx.Sub):
+            return add(node.a, times) + add(node.b, -times)
+        if isinstance(node, tirx.Mul) and (factor := constant(node.b)) is not None:
+            return add(node.a, times * factor)
+        if isinstance(node, tirx.Cast):
+            return add(node.value, times)
+        key = str(node)
+        terms[key] = terms.get(key, 0) + times
+        return 0
+
+    fixed = add(expression, 1)
+    return Linear(tuple(sorted((k, c) for k, c in terms.items() if c)), fixed)
+
+
+def common_factor(whole: Linear, part: Linear) -> int | None:
+    """How often all terms of `part` are in `whole`, if that is the same number for each."""
+    of_whole = whole.coefficients
+    ratios = {of_whole.get(key, 0) / times for key, times in part.terms}
+    if len(ratios) != 1:
+        return None
+    (ratio,) = ratios
+    return int(ratio) if ratio > 0 and ratio == int(ratio) else None
+
+
+def bounded(condition: Expr) -> tuple[Expr, Expr] | None:
+    """(expression, bound) of a condition that says expression < bound; None if it says more."""
+    if isinstance(condition, tirx.LT):
+        return condition.a, condition.b
+    if isinstance(condition, tirx.LE):
+        return condition.a, condition.b + 1
+    if isinstance(condition, tirx.GT):
+        return condition.b, condition.a
+    if isinstance(condition, tirx.GE):
+        return condition.b, condition.a + 1
+    return None
+
+
+def largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) -> int | None:
+    """What an expression is at most where all conditions hold; None if no number is known.
+
+    `analyzer` knows the ranges of the variables.
+    """
+    least: int | None = None
+    known = analyzer.const_int_bound(expression)
+    if known.max_value < 1 << 62:
+        least = int(known.max_value)
+    for index, condition in enumerate(conditions):
+        sides = bounded(condition)
+        if sides is None:
+            continue
+        part, limit = sides[0], constant(sides[1])
+        if limit is None:
+            part, limit = analyzer.simplify(sides[0] - sides[1]), 0
+        times = common_factor(linear(expression), linear(part))
+        if times is None:
+            continue
+        rest = analyzer.simplify(expression - part * times)
+        others = [*conditions[:index], *conditions[index + 1 :]]
+        more = largest(rest, others, analyzer)
+        if more is not None:
+            found = (limit - 1) * times + more
+            least = found if least is None else min(least, found)
+    return least
+
+
+def counts_down(expression: Expr, analyzer: Analyzer) -> bool:
+    """Whether something of a sum may be negative, so that only the whole of it is not."""
+    if isinstance(expression, tirx.Cast):
+        return counts_down(expression.value, analyzer)
+    if isinstance(expression, tirx.Add):
+        return counts_down(expression.a, analyzer) or counts_down(expression.b, analyzer)
+    if isinstance(expression, tirx.Mul) and (factor := constant(expression.b)) is not None:
+        return factor < 0 or counts_down(expression.a, analyzer)
+    if isinstance(expression, tirx.Sub):
+        return True
+    return int(analyzer.const_int_bound(expression).min_value) < 0

@@ -1,0 +1,1 @@
+"""Types and functions that the chip computes in other ones, or not at all."""

@@ -1,0 +1,77 @@
+"""Computing with bfloat16 and eight-bit floats, which the vector ALU does not.
+
+Their values are computed as float32 and rounded after each operation, to nearest, ties to even. The
+float32 holds twice the bits of the narrow type and two more, so that a sum, a product, a quotient
+or a root is that of the narrow type, correctly rounded. What is too large becomes infinite, or NaN
+where the type has no infinity; NaN stays NaN; `min` and `max` choose as those of float32 do.
+Casts from other types go through float32, as those of ml_dtypes do. A chip converts eight-bit
+floats of its own flavour by one instruction, and others by ten or twenty of integers.
+
+Loads, stores, selections and reinterpretations stay as they are, since a matrix core takes the
+bits; what of them is in no array becomes integers in `bits.py`, at the end of lowering.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import tvm
+from tvm import tirx
+from tvm.tirx import Expr, PrimFunc
+
+from mfmadsl.model import ELEMENT_TYPES, Architecture
+from mfmadsl.passes.tir.device import device, device_function
+from mfmadsl.passes.tir.rewrite import Computing, dtype_of, rewrite
+from mfmadsl.passes.types.bits import BITS
+from mfmadsl.passes.types.float32 import Conversions
+from mfmadsl.passes.types.reduction import widen_reductions
+
+
+def narrow_types(function: PrimFunc, chip: Architecture | None = None) -> PrimFunc:
+    """The function with what it computes in narrow types computed in float32.
+
+    Without a `chip` all eight-bit floats are converted by instructions. Raises LoweringError for
+    vectors.
+    """
+    conversions = Conversions(frozenset(BITS), partial(_wide, chip), partial(_narrow, chip))
+
+    def computes(expression: Computing) -> bool:
+        return _conversion(expression) != "" or conversions.computes(expression)
+
+    def computed(expression: Computing) -> Expr:
+        if isinstance(expression, tvm.ir.Call) and (name := _conversion(expression)):
+            return _convert(chip, dtype_of(expression), name, expression.args[1])  # by hand
+        return conversions.computed(expression)
+
+    return rewrite(widen_reductions(function), computes, computed)
+
+
+def _wide(chip: Architecture | None, value: Expr) -> Expr:
+    """The float32 that a narrow value is."""
+    dtype = dtype_of(value)
+    bits = tirx.reinterpret(BITS[dtype], value)
+    if dtype == "bfloat16":
+        return tirx.reinterpret("float32", bits.astype("uint32") << tirx.const(16, "uint32"))
+    return _convert(chip, "float32", f"value.{dtype}", bits.astype("int32"))
+
+
+def _narrow(chip: Architecture | None, value: Expr, dtype: str) -> Expr:
+    """A float32, rounded to a narrow type."""
+    bits = _convert(chip, "int32", f"bits.{dtype}", value)
+    return tirx.reinterpret(dtype, bits.astype(BITS[dtype]))
+
+
+def _conversion(call: Expr) -> str:
+    """The device function that a call converts a narrow value by, or nothing."""
+    name = device_function(call) if isinstance(call, tvm.ir.Call) else ""
+    return name if name.startswith(("bits.", "value.")) else ""
+
+
+def _convert(chip: Architecture | None, to: str, name: str, value: Expr) -> Expr:
+    """A call of a device function that converts, by the chip's instruction if it has one."""
+    dtype = name.partition(".")[2]
+    chips = ELEMENT_TYPES[dtype].chips
+    soft = chip is not None and bool(chips) and chip.name not in chips
+    if chip is not None and dtype == "bfloat16":
+        soft = not chip.rounds_to_bfloat
+    return device(to, f"soft.{name}" if soft else name, value)

@@ -1,0 +1,1 @@
+"""Schedules for CPUs: `cpu_gemm_schedule`."""

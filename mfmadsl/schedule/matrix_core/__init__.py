@@ -1,0 +1,1 @@
+"""Schedules for matrix cores: `gemm_schedule` and `mfma_schedule`."""

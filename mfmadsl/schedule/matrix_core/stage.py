@@ -1,0 +1,294 @@
+"""The ways of a tile: from memory into the LDS, from there into registers, and the result back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from types import ModuleType
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+from tvm.tirx import Expr
+
+from mfmadsl.language import reads
+from mfmadsl.model import Architecture
+from mfmadsl.passes.tir.expression import choice_of, conjuncts_of
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.store_columns import Columns
+from mfmadsl.schedule.matrix_core.tiling.tiling import CHUNK, Tiling
+from mfmadsl.schedule.product.dataflow import is_bound
+from mfmadsl.schedule.product.memory import Memory
+from mfmadsl.tvm_refusal import tvm_refusal
+
+_PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
+_GROUP = 16  # bytes of rows that it takes together
+_LINE = 128  # bytes that are fetched at once
+_TOGETHER = 8  # groups of rows whose halves of a chunk are put at a time
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A tile in the LDS, by its name; `turned` if it lies [s, k, rows], as in memory, and `masked`
+    if what is copied has other conditions than the edges of the matrix."""
+
+    name: str
+    turned: bool
+    masked: bool
+
+
+def copy_to_lds(
+    sch: Schedule, block: SBlockRV, operand: int, memory: Memory, order: Columns, step: LoopRV,
+    tiling: Tiling, chip: Architecture, blocks: int,
+) -> Staged:  # fmt: skip
+    """Copy the tile of an operand, [s, rows, k], into the LDS in each step, of all blocks.
+
+    There its rows lie in the order of the tiles that read them. What computes the operand is
+    inlined. Threads take what lies together in memory: chunks along K, or where rows are neighbours
+    a few k of a few rows, which they turn around. A chip with reads that turn them around takes
+    chunks of rows.
+    """
+    shared = sch.cache_read(block, operand, "shared")
+    if order.in_turn:
+        sch.transform_layout(shared, ("read", 0), lambda s, row, k: (s, order.column(row), k))
+    sch.compute_at(shared, step, preserve_unit_loops=True)
+    inline_producers(sch, shared)
+    masked = _is_masked(sch.get(shared).body.value)
+    matrices, rows, k = sch.get_loops(shared)[-3:]
+    counts = [int(sch.get(loop).extent) for loop in (rows, k)]
+    size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
+    threads = tiling.wave_count * chip.wave_size
+    straight = tiling.stages > 1 and chip.wide_loads_to_lds
+    turned = blocks == 1 and lies_turned(memory, tiling, chip, size, counts[0])
+    if turned:
+        sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
+        sch.reorder(k, rows)
+        inner = _along_k(sch, k, rows, counts[::-1], size, threads, straight)
+    elif memory.axis in ("i", "j"):
+        if order.in_turn:  # as they lie in memory
+            several, turn, lane = sch.split(rows, [None, order.count, order.width])
+            sch.reorder(several, lane, turn)
+            rows = sch.fuse(several, lane, turn)
+        # TVM tells how long a tile is, of which a part stands behind a matrix, for numbers only.
+        known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
+        inner = _turning(sch, rows, k, counts, size, threads, blocks, known)
+    else:
+        inner = _along_k(sch, rows, k, counts, size, threads, straight, blocks)
+    if blocks > 1:
+        inner[0] = sch.fuse(matrices, inner[0])
+    _, wave, lane, own = sch.split(inner[0], [None, tiling.wave_count, chip.wave_size, 1])
+    sch.reorder(wave, lane, own, *inner[1:])
+    sch.bind(wave, "threadIdx.y")
+    sch.bind(lane, "threadIdx.x")
+    return Staged(str(sch.get(shared).writes[0].source.name), turned, masked)
+
+
+def inline_producers(sch: Schedule, block: SBlockRV) -> None:
+    """Inline what computes what a block reads, but for kernels of their own and what cannot be."""
+    pending = list(sch.get_producers(block))
+    while pending:
+        producer = pending.pop()
+        if any(is_bound(sch.get(loop)) for loop in sch.get_loops(producer)):
+            continue
+        theirs = sch.get_producers(producer)
+        try:
+            with tvm_refusal("workload", ScheduleError):
+                sch.compute_inline(producer)
+        except ScheduleError:
+            continue
+        pending += [each for each in theirs if not any(each.same_as(other) for other in pending)]
+
+
+def _is_masked(value: Expr) -> bool:
+    """Whether there are other conditions in it than one bound for each index."""
+    nodes: list[Expr] = []
+    tvm_ffi.structural_walk(value, ((Call, tirx.Select), nodes.append))
+    conditions = [c for n in nodes if (choice := choice_of(n)) for c in conjuncts_of(choice[0])]
+    bounded = [c.a for c in conditions if isinstance(c, tirx.LT) and isinstance(c.a, tirx.Var)]
+    return len({v.__chandle__() for v in bounded}) < len(conditions)
+
+
+def lies_turned(memory: Memory, tiling: Tiling, chip: Architecture, size: int, rows: int) -> bool:
+    """Whether a tile of so many rows lies in the LDS as in memory, [k, rows]: reads turn it."""
+    across = memory.axis in ("i", "j") and tiling.transposing_reads
+    return across and reads_turned(chip, size, rows)
+
+
+def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
+    """Whether the chip has reads for tiles that lie [k, rows], of elements of so many bytes."""
+    return any(
+        chip.name in read.chips and read.bits == 8 * size and rows % read.lanes == 0
+        for read in reads().values()
+    )
+
+
+def _along_k(
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
+    straight: bool, blocks: int = 1,
+) -> list[LoopRV]:  # fmt: skip
+    """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all;
+    but what goes straight into the LDS is as wide as can be."""
+    width, pieces = max(CHUNK // size, 1), blocks * prod(counts)
+    while width > 1 and (
+        counts[1] % width or (not straight and _leaves_idle(pieces, width, threads))
+    ):
+        width //= 2
+    chunk, inside = sch.split(k, [None, width])
+    return [sch.fuse(rows, chunk), inside]
+
+
+def _leaves_idle(pieces: int, width: int, threads: int) -> bool:
+    """Whether some of the threads would take so many pieces at once and others none, though all of
+    them were done sooner with half as many at once."""
+
+    def most(each: int) -> int:
+        return ceil(pieces / (each * threads)) * each
+
+    return pieces < width * threads and most(width) > most(width // 2)
+
+
+def _turning(
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
+    blocks: int, known: bool,
+) -> list[LoopRV]:  # fmt: skip
+    """[units, what a thread copies of each]: a few k of a few rows, of which the matrix has a
+    `known` number or not.
+
+    Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
+    conflicts, and fetch whole cache lines. Of groups of rows that are no power of two they take a
+    part that is one: so bits of a lane's number tell where it writes.
+    """
+    of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
+    pieces = blocks * prod(counts) // of_k
+    while of_rows > 1 and (counts[0] % of_rows or _leaves_idle(pieces, of_rows, threads)):
+        of_rows //= 2
+    halves = min(max(1, CHUNK // _PIECE), counts[1] // of_k)
+    k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])
+    group, rows_inside = sch.split(rows, [None, of_rows])
+    groups, chunks = counts[0] // of_rows, counts[1] // (of_k * halves)
+    side = groups & -groups
+    if known:
+        side = _side(groups, chunks * halves * blocks, of_rows * size, threads)
+    several, group = sch.split(group, [None, side])
+    apart = min(max(1, _TOGETHER // side), chunks & -chunks)
+    far, k_chunk = sch.split(k_chunk, [apart, None])
+    sch.reorder(several, k_chunk, far, group, half, k_inside, rows_inside)
+    return [sch.fuse(several, k_chunk, far, group, half), k_inside, rows_inside]
+
+
+def _side(groups: int, others: int, group_bytes: int, threads: int) -> int:
+    """How many groups of rows neighbouring threads take, each of so many others: a power of two.
+
+    Some threads may find no group there, as long as others have no more to do for it.
+    """
+    if not groups & (groups - 1):
+        return groups
+    side = _LINE // group_bytes
+    while side > groups & -groups and (
+        ceil(ceil(groups / side) * side * others / threads) > ceil(groups * others / threads)
+    ):
+        side //= 2
+    return side
+
+
+def load_fragments(
+    sch: Schedule, block: SBlockRV, operand: int, tile: ModuleType, step: LoopRV, turned: bool
+) -> None:
+    """Load an operand, [s, rows, k], from the LDS into registers in each register step."""
+    registers = sch.cache_read(block, operand, "warp")
+    sch.compute_at(registers, step, preserve_unit_loops=True)
+    # A lies [rows, k] unless it is turned, and so does B, which modules call transposed.
+    rows, letter = (tile.M, "A") if operand == 0 else (tile.N, "B")
+    suffix = "_TRANSPOSED" if turned == (operand == 0) else ""
+    index_map = getattr(tile, f"index_map_{letter}{suffix.lower()}")
+    _, loops = _tiled(sch, registers, tile, *((tile.K, rows) if turned else (rows, tile.K)))
+    sch.transform_layout(registers, ("write", 0), _of_tile(index_map, 3, blocks_of(tile) > 1))
+    sch.tensorize(loops[0], getattr(tile, f"LOAD_{letter}{suffix}_SHARED"))
+
+
+def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType, columns: Columns) -> None:
+    """Store C from registers, each lane the elements that it holds, neighbours together."""
+    tiles, loops = _tiled(sch, sums, tile, tile.M, tile.N)
+    axes = len(sch.get(sums).iter_vars)
+    sch.transform_layout(sums, ("read", 0), _of_tile(tile.index_map_C, axes, blocks_of(tile) > 1))
+    lane, register = _per_lane(sch, loops, tile.c_slot)
+    sch.bind(lane, "threadIdx.x")
+    unrolled = tiles if register is None else [*tiles, register]
+    if columns.in_turn:
+        *_, column_tile = tiles
+        several, turn = sch.split(column_tile, [None, columns.count])
+        sch.reorder(several, *unrolled[len(tiles) :], turn)
+        unrolled = [*tiles[:-1], several, *unrolled[len(tiles) :], turn]
+    for loop in unrolled:
+        sch.unroll(loop)
+
+
+def blocks_of(tile: ModuleType) -> int:
+    """How many products the instruction of a module does at once."""
+    return int(getattr(tile, "BLOCKS", 1))
+
+
+def _of_tile(
+    index_map: Callable[..., Sequence[Expr]], axes: int, several: bool
+) -> Callable[..., tuple[Expr, ...]]:
+    """The index map of the last two coordinates, or of three with blocks; those before stay."""
+    lead = axes - (3 if several else 2)
+
+    def at(*place: Expr) -> tuple[Expr, ...]:
+        inner = index_map(*place[lead:])
+        return (
+            *place[:lead],
+            *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner),
+        )
+
+    def of_three(s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
+        return at(s, i, j)
+
+    def of_four(p: Expr, s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
+        return at(p, s, i, j)
+
+    def of_five(w: Expr, p: Expr, s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
+        return at(w, p, s, i, j)
+
+    found: dict[int, Callable[..., tuple[Expr, ...]]] = {3: of_three, 4: of_four, 5: of_five}
+    return found[axes]  # TVM counts their parameters
+
+
+def _tiled(
+    sch: Schedule, block: SBlockRV, tile: ModuleType, height: int, width: int
+) -> tuple[list[LoopRV], list[LoopRV]]:
+    """The loops over tiles, and those of a tile, of its blocks first if there are several."""
+    *_, matrices, rows, columns = sch.get_loops(block)
+    row_tile, rows = sch.split(rows, [None, height])
+    column_tile, columns = sch.split(columns, [None, width])
+    inner = [*([matrices] if blocks_of(tile) > 1 else []), rows, columns]
+    sch.reorder(row_tile, column_tile, *inner)
+    return [row_tile, column_tile], inner
+
+
+def _per_lane(
+    sch: Schedule, loops: Sequence[LoopRV], slot: Callable[..., tuple[int, int]]
+) -> tuple[LoopRV, LoopRV | None]:
+    """The loops of a tile as lane and register, by where each bit of a coordinate goes."""
+    parts: list[tuple[bool, int, LoopRV]] = []
+    for axis, loop in enumerate(loops):
+        runs: list[tuple[bool, int, int]] = []  # to the lane or not, the lowest bit there, bits
+        for bit in range(int(sch.get(loop).extent).bit_length() - 1):
+            lane, register = slot(*((1 << bit) if a == axis else 0 for a in range(len(loops))))
+            place = lane > 0, (lane or register).bit_length() - 1
+            if runs and (runs[-1][0], runs[-1][1] + runs[-1][2]) == place:
+                runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
+            else:
+                runs.append((*place, 1))
+        if not runs:
+            continue
+        split = [loop] if len(runs) == 1 else sch.split(loop, [1 << r[2] for r in reversed(runs)])
+        parts += [(r[0], r[1], x) for r, x in zip(reversed(runs), split, strict=True)]
+    parts.sort(key=lambda part: -part[1])
+    lanes, registers = ([part[2] for part in parts if part[0] == kind] for kind in (True, False))
+    sch.reorder(*lanes, *registers)
+    return sch.fuse(*lanes), sch.fuse(*registers) if registers else None

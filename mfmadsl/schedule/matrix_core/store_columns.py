@@ -1,0 +1,84 @@
+"""Which columns of C the tiles of a wave have, such that a lane stores several together.
+
+An instruction leaves in a lane one column of its tile. If tiles that stand side by side take their
+columns in turn, the first tile the first one, the second tile the second, and so on, a lane has
+neighbours, one in each of these tiles, and 32 or 16 lanes store whole cache lines. Rows of B lie in
+the LDS in that order, so that all else is as it was: only what fetches B and what stores C knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from types import ModuleType
+
+from tvm import tirx
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import SBlockRV
+from tvm.tirx import Expr
+
+from mfmadsl.schedule.product.memory import Extent, Memory
+
+_WORD = 4
+"""Bytes that a lane stores at least, so that the path to memory is full."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The order of columns where `count` tiles, of `width` columns each, take them in turn."""
+
+    width: int
+    count: int
+
+    @property
+    def _whole(self) -> int:
+        """Columns of the tiles that take turns."""
+        return self.width * self.count
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether it is another order than that of the matrix."""
+        return self.count > 1
+
+    def place(self, column: Expr) -> Expr:
+        """Where a column of C is in the order of the tiles."""
+        first = tirx.floordiv(column, self._whole) * self._whole
+        lane = tirx.floormod(tirx.floordiv(column, self.count), self.width)
+        return first + tirx.floormod(column, self.count) * self.width + lane
+
+    def column(self, place: Expr) -> Expr:
+        """The column of C at a place in the order of the tiles."""
+        first = tirx.floordiv(place, self._whole) * self._whole
+        turn = tirx.floormod(tirx.floordiv(place, self.width), self.count)
+        return first + tirx.floormod(place, self.width) * self.count + turn
+
+
+def columns_of(
+    c: Memory, extent: Extent | None, tiles: int, width: int, line_bytes: int
+) -> Columns:
+    """The order for a wave that has so many tiles of `width` columns side by side.
+
+    As many take their columns in turn as it takes to fill cache lines, by words at least. It is the
+    order of the matrix where neighbours in a row of C do not lie together, or where what a lane
+    stores together may go past the edge of the matrix.
+    """
+    if c.axis != "j" or not isinstance(extent, int) or not isinstance(c.run, int):
+        return Columns(width, 1)
+    wanted = max(line_bytes // (width * c.size), _WORD // c.size, 1)
+    return Columns(width, gcd(tiles, wanted, extent, c.run))
+
+
+def lies_across(tile: ModuleType) -> bool:
+    """Whether an instruction leaves the columns of a row in lanes side by side, a lane one."""
+    bits = range(tile.N.bit_length() - 1)
+    return all(tile.c_slot(0, 1 << bit) == (1 << bit, 0) for bit in bits)
+
+
+def take_in_turn(sch: Schedule, product: SBlockRV, columns: Columns) -> None:
+    """Let a product [s, i, j, k] of A[s, i, k] and B[s, j, k] go through columns in that order.
+
+    So do B and C, as it has them: who copies them brings them back into the order of the matrix.
+    """
+    sch.transform_layout(product, ("read", 1), lambda s, j, k: (s, columns.place(j), k))
+    sch.transform_layout(product, ("write", 0), lambda s, i, j: (s, i, columns.place(j)))
+    sch.transform_block_layout(product, lambda s, i, j, k: (s, i, columns.place(j), k))

@@ -1,0 +1,1 @@
+"""Tilings: the value, its limits, those offered, their cost, and the choice."""

@@ -1,0 +1,204 @@
+"""What is chosen if nobody says: the instruction, and the tiling.
+
+The rules are those of the docstrings below; docs/gemm.md has them with examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+from mfmadsl.language import library
+from mfmadsl.model import Architecture, Intrinsic, product_of
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, Gemm, estimate, resident
+from mfmadsl.schedule.matrix_core.tiling.offered import offered
+from mfmadsl.schedule.matrix_core.tiling.tiling import (
+    MOST_STAGES,
+    Loads,
+    Tiling,
+    check_tiling,
+    makes_gemm,
+)
+
+_UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
+_LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
+_ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
+_ABOUT = 1.03  # of a time, up to which another one is about the same
+_MOST_WAVES = 8  # of a workgroup whose waves share K
+_PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The extents of a product; None where they are known at run time only."""
+
+    m: int | None
+    n: int | None
+    k: int | None
+    batches: int | None = 1
+
+
+def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
+    """The instructions of a chip that multiply such elements, and make a GEMM; fastest first.
+
+    Of equally fast ones the one with the larger tile comes first.
+    """
+    found = [
+        i
+        for i in library().values()
+        if isinstance(i, Intrinsic)
+        and arch in i.chips
+        and (i.a.type.name, i.b.type.name) == (a_type, b_type)
+        and i.blocks == 1
+        and not i.sparse
+        and makes_gemm(i)
+    ]
+    return sorted(found, key=lambda i: (-throughput(i, arch), -i.m, -i.k, i.name))
+
+
+def throughput(intrinsic: Intrinsic, arch: str) -> float:
+    """Multiplications and additions in a cycle of one SIMD."""
+    each = intrinsic.m * intrinsic.n * intrinsic.k
+    return intrinsic.blocks * each / dict(intrinsic.cycles)[arch]
+
+
+def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) -> Intrinsic:
+    """The fastest; but the smaller tile where a matrix has no more than 16 rows.
+
+    Raises ScheduleError, with what there is, if the chip has no such instruction.
+    """
+    found = candidates(a_type, b_type, arch)
+    if not found:
+        between = " and ".join(dict.fromkeys((a_type, b_type)))
+        hint = _other_types((a_type, b_type), arch)
+        raise ScheduleError(
+            f"{arch} has no matrix instruction for {between} that a GEMM can be made of{hint}; "
+            f"see `mfmadsl list --arch {arch}`"
+        )
+    if rows is not None and rows <= 16:
+        small = [i for i in found if i.m == 16]
+        return small[0] if small else found[0]
+    return found[0]
+
+
+def _other_types(asked: tuple[str, str], arch: str) -> str:
+    """Which eight-bit floats a chip has, where one was asked for that only others have."""
+    if not any(dtype.startswith("float8_e") for dtype in asked):
+        return ""
+    types = {i.a.type.name for i in library().values() if arch in i.chips}
+    own = sorted(name for name in types if name.startswith("float8_e"))
+    if not own:
+        return ": it has no eight-bit floats"
+    return "" if set(asked) <= set(own) else f": its eight-bit floats are {' and '.join(own)}"
+
+
+def equally_fast(intrinsic: Intrinsic, arch: str) -> list[Intrinsic]:
+    """Other instructions that are as fast for the same types and sums, the largest tile first."""
+    return [
+        other
+        for other in candidates(intrinsic.a.type.name, intrinsic.b.type.name, arch)
+        if other.name != intrinsic.name
+        and other.c.type == intrinsic.c.type
+        and throughput(other, arch) == throughput(intrinsic, arch)
+    ]
+
+
+def default_tiling(
+    shape: Shape, intrinsics: Sequence[Intrinsic], chip: Architecture, sizes: tuple[int, int],
+    loads: Loads, across: tuple[bool, bool],
+) -> Tiling:  # fmt: skip
+    """The legal tiling of one of the instructions that should take the least time on the chip.
+
+    Of tilings that are about as fast as the fastest, since power limits them all, those that are
+    about as fast without; of these those that read the least, and of these the one with most waves
+    along K. The arguments are those of `estimated`. Raises ScheduleError if none fits.
+    """
+    found = estimated(shape, intrinsics, chip, sizes, loads, across)
+    if not found:
+        raise ScheduleError(f"no tiling for {intrinsics[0].name} fits {chip.name}")
+    least = _ABOUT * min(each.seconds for each, _ in found)
+    found = [(each, tiling) for each, tiling in found if each.seconds <= least]
+    least = _ABOUT * min(each.unlimited for each, _ in found)
+    found = [(each, tiling) for each, tiling in found if each.unlimited <= least]
+    # The formula does not know what more waves hide, but what it costs to add up their sums.
+    return min(found, key=lambda pair: (pair[0].read, -pair[1].k_waves, pair[0].unlimited))[1]
+
+
+def estimated(
+    shape: Shape, intrinsics: Sequence[Intrinsic], chip: Architecture, sizes: tuple[int, int],
+    loads: Loads, across: tuple[bool, bool],
+) -> list[tuple[Estimate, Tiling]]:  # fmt: skip
+    """The legal tilings of the instructions that are worth a look, with the time of each.
+
+    The time is that of `cost`, which knows of the chip what the profiler does. `sizes` are the
+    bytes of an element of A and B, and of C; `across` says of A and B whether rows of K lie across
+    the lines of memory.
+
+    K is split, which has to be known for it, if that is faster and each part has four steps. Of
+    workgroups that have a compute unit each, more waves share the steps of K. From
+    four rounds of tiles of four steps on, workgroups are persistent where a compute unit holds no
+    more than one of them.
+    """
+    m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
+    product = product_of(chip.name)
+    found: list[tuple[Estimate, Tiling]] = []
+    for intrinsic in intrinsics:
+        gemm = Gemm(m, n, k, shape.batches or 1, *sizes, intrinsic, chip, product, loads, across)
+        for tiling in offered(intrinsic, chip, sizes[0], k, loads):
+            if not _fits(tiling.block, (m, n), (intrinsic.m, intrinsic.n)):
+                continue
+            for variant in _variants(tiling, gemm, shape.k is not None):
+                found.append((estimate(gemm, variant), variant))
+    return found
+
+
+def _fits(block: tuple[int, int], extents: tuple[int, int], least: tuple[int, int]) -> bool:
+    """Whether no side of a tile is twice as long as it has to be."""
+    sides = zip(block, extents, least, strict=True)
+    return all(size < 2 * extent or size <= one for size, extent, one in sides)
+
+
+def _variants(tiling: Tiling, gemm: Gemm, known: bool) -> Iterator[Tiling]:
+    """The tiling with more stages, and where compute units would idle with K in several parts: of
+    workgroups, or of waves where each of those has a compute unit for itself."""
+    blocks = gemm.intrinsic.blocks
+    tiles = ceil(gemm.m / tiling.block[0]) * ceil(gemm.n / tiling.block[1])
+    tiles *= ceil(gemm.batches / blocks)
+    steps = ceil(gemm.k / tiling.k_step)
+    deeper = range(2, MOST_STAGES + 1) if gemm.loads.direct and tiling.stages > 1 else (1,)
+    units = gemm.chip.compute_units
+    for parts in _PARTS:
+        if parts > 1 and not (
+            known and steps // parts >= _LEAST_STEPS and tiles * parts <= 2 * units
+        ):
+            return
+        walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
+        for stages in deeper:
+            variant = replace(tiling, split_k=parts, stages=stages)
+            if not _is_legal(variant, gemm, steps):
+                break
+            if parts == 1 and tiles <= units:
+                yield from _with_more_waves(variant, gemm, steps)
+            alone = resident(gemm, variant) == 1
+            yield replace(variant, persistent=walks and alone)
+
+
+def _with_more_waves(tiling: Tiling, gemm: Gemm, steps: int) -> Iterator[Tiling]:
+    """The tiling with as many waves along K as it can have, if it can have several."""
+    k_waves = _MOST_WAVES // tiling.wave_count
+    while k_waves > 1:
+        found = replace(tiling, k_waves=k_waves)
+        if _is_legal(found, gemm, steps):
+            yield found
+            return
+        k_waves //= 2
+
+
+def _is_legal(tiling: Tiling, gemm: Gemm, steps: int) -> bool:
+    try:
+        check_tiling(tiling, gemm.intrinsic, gemm.chip, gemm.element_bytes, steps, gemm.loads)
+    except ScheduleError:
+        return False
+    return True

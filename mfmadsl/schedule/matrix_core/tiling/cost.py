@@ -1,0 +1,228 @@
+"""What a GEMM with some tiling should take on a whole chip, in a formula.
+
+It is the profiler's model without a kernel: the same caches, bandwidths, rounds and power, but in
+place of instructions what a step needs of each unit. A step takes as long as the busiest unit
+works for all workgroups of a compute unit, but no less than one workgroup needs by itself: its own
+work, its barriers, and until what it has asked for has come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from mfmadsl.model import Architecture, Intrinsic, Product
+from mfmadsl.model.traffic import Sharing, path_of, traffic_of
+from mfmadsl.schedule.matrix_core.tiling.tiling import Loads, Tiling
+
+_BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
+_START = 500  # cycles from a workgroup's start to its first load
+_FILL = 500  # cycles in which the first fragments come, and the last sums go
+_AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
+_HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
+_FIRST_STEPS = 1  # that are asked for before the first is needed
+_TURNING = {1: 8.0, 2: 2.5, 4: 1.0}  # cycles for a byte of a thread that turns rows around, by size
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """A product of matrices: extents, bytes of an element of A and B, and of C, and where it runs.
+
+    An instruction of several blocks counts as many of `batches` at once.
+    """
+
+    m: int
+    n: int
+    k: int
+    batches: int
+    element_bytes: int
+    result_bytes: int
+    intrinsic: Intrinsic
+    chip: Architecture
+    product: Product
+    loads: Loads
+    across: tuple[bool, bool] = (False, False)
+    """Whether A lies as K x M, and B as K x N, so that rows of K lie across the lines of memory."""
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes of a sum, of which a split K makes several for each element of C."""
+        return self.intrinsic.c.type.bits // 8
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The seconds from the start of the first launch to the end of the last one; those that they
+    would be with all the power that the chip could take; and the bytes that are read."""
+
+    seconds: float
+    unlimited: float
+    read: float
+
+
+def estimate(gemm: Gemm, tiling: Tiling) -> Estimate:
+    """What a GEMM with this tiling should take."""
+    terms = _Terms(gemm, tiling)
+    seconds = max(terms.fastest, terms.power) + terms.adding_up
+    return Estimate(seconds, terms.fastest + terms.adding_up, terms.requested)
+
+
+def resident(gemm: Gemm, tiling: Tiling) -> int:
+    """How many workgroups a compute unit holds at once."""
+    chip = gemm.chip
+    registers = tiling.registers(gemm.intrinsic, gemm.element_bytes, gemm.loads)
+    waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
+    held = chip.simds * waves // tiling.wave_count
+    lds = tiling.lds_bytes(gemm.element_bytes, gemm.intrinsic)
+    return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
+
+
+class _Terms:
+    """The terms of one tiling, in cycles of the highest clock and bytes."""
+
+    def __init__(self, gemm: Gemm, tiling: Tiling) -> None:
+        self.gemm, self.tiling = gemm, tiling
+        product, blocks = gemm.product, gemm.intrinsic.blocks
+        self.rows = ceil(gemm.m / tiling.block[0])
+        self.columns = ceil(gemm.n / tiling.block[1])
+        self.steps = ceil(ceil(gemm.k / tiling.k_step) / tiling.split_k)
+        self.layers = ceil(gemm.batches / blocks) * tiling.split_k
+        self.tiles = self.rows * self.columns * self.layers
+        self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
+        self.resident = min(self.most, 1 if tiling.persistent else resident(gemm, tiling))
+        # On the average, and of a workgroup at no edge.
+        self.lines = self._lines(gemm.m / self.rows, gemm.n / self.columns)
+        self.step_bytes = sum(self.lines) * blocks
+        whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
+        self.whole_bytes = sum(self._lines(*whole)) * blocks
+        element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
+        self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * element
+        sharing = self._sharing()
+        footprint = (gemm.m + gemm.n) * gemm.k * gemm.element_bytes * gemm.batches
+        self.requested = self.step_bytes * self.steps * self.tiles
+        traffic = traffic_of(
+            product, self.requested, self.tile_bytes * self.tiles, sharing, footprint
+        )
+        units = min(self.tiles, product.compute_units)
+        self.path = path_of(product, traffic, sharing, units, gemm.chip.l2_latency)
+
+    @property
+    def fastest(self) -> float:
+        """Seconds of the product itself at the highest clock."""
+        full, rest = divmod(self.most, self.resident)
+        cycles = full * self._round(self.resident) + (self._round(rest) if rest else 0)
+        return cycles / self.gemm.product.clock / 1e6
+
+    @property
+    def power(self) -> float:
+        """Seconds in which the power allows so many operations; zeros at an edge take next to
+        none."""
+        gemm = self.gemm
+        rate = gemm.product.sustained.get(gemm.intrinsic.a.type.short)
+        return 2 * gemm.m * gemm.n * gemm.k * gemm.batches / rate / 1e12 if rate else 0.0
+
+    def _lines(self, *rows: float) -> tuple[float, ...]:
+        """Bytes of lines that a step asks for, of so many rows of A and of B."""
+        gemm, line = self.gemm, self.gemm.chip.line_bytes
+        depth = min(self.tiling.k_step, gemm.k)
+        shapes = [
+            (own, depth) if across else (depth, own)
+            for own, across in zip(rows, gemm.across, strict=True)
+        ]
+        return tuple(many * max(line, long * gemm.element_bytes) for long, many in shapes)
+
+    def _sharing(self) -> Sharing:
+        """What of the tiles that are worked on at once lies in the same rows and columns."""
+        product, tiling = self.gemm.product, self.tiling
+        at_once = ceil(min(self.tiles / product.dies, product.units_of_die * self.resident))
+        layers = max(1, ceil(at_once / (self.rows * self.columns)))
+        each = ceil(at_once / layers)
+        high = min(tiling.group, self.rows, each)
+        wide = min(ceil(each / high), self.columns)
+        of_die = layers * self._distinct(high, wide)
+        dies = min(product.dies, ceil(self.tiles / at_once))
+        all_layers = min(self.layers, dies * layers)
+        dies_of_layer = ceil(dies * layers / all_layers)
+        rows, columns = (
+            min(self.rows, dies_of_layer * high),
+            min(self.columns, dies_of_layer * wide),
+        )
+        of_chip = all_layers * min(
+            dies_of_layer * self._distinct(high, wide), self._distinct(rows, columns)
+        )
+        asked = at_once * sum(self.lines)
+        return Sharing(min(1.0, of_die / asked), min(1.0, of_chip / (asked * dies)))
+
+    def _distinct(self, rows: int, columns: int) -> float:
+        """Bytes of the lines of a step of so many rows and columns of tiles, each counted once:
+        where rows of K lie across the lines, neighbours share lines."""
+        gemm, counts = self.gemm, (rows, columns)
+        together = self._lines(gemm.m / self.rows * rows, gemm.n / self.columns * columns)
+        return sum(
+            whole if across else one * count
+            for whole, across, one, count in zip(
+                together, gemm.across, self.lines, counts, strict=True
+            )
+        )
+
+    def _round(self, groups: int) -> float:
+        """Cycles of so many workgroups of one compute unit, for one tile each."""
+        gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
+        own = self._matrix() / min(chip.simds, tiling.wave_count)
+        all_of_them = self._matrix() * groups / min(chip.simds, tiling.wave_count * groups)
+        read = sum(tiling.wave_tile) * prod(tiling.waves) * gemm.intrinsic.blocks
+        read *= tiling.k_step * gemm.element_bytes
+        written = sum(tiling.block) * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks
+        lds = (read + written) / chip.lds_bytes_per_cycle
+        l1 = self.whole_bytes / chip.l1_bytes_per_cycle
+        beyond = self.whole_bytes * self.path.read
+        shared = max(all_of_them, groups * lds, groups * l1, groups * beyond)
+        coming = self.path.latency + max(l1, beyond)
+        turning = self._turned_bytes() * _TURNING.get(gemm.element_bytes, 0.0)
+        busy = max(own, lds / 2) + _BARRIER / tiling.stages
+        alone = max(busy, coming / self._ahead() + turning)
+        stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
+        # What is first asked for comes at once, and nobody waits for it again.
+        waiting = max(0, self.steps - _FIRST_STEPS)
+        ends = _START + coming + _FILL + groups * (stores + self._shared_sums())
+        return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
+
+    def _turned_bytes(self) -> float:
+        """Of a thread in a step: what lies across its tile in memory, and has to be turned."""
+        gemm, tiling = self.gemm, self.tiling
+        rows = sum(r for r, so in zip(tiling.block, gemm.loads.turned, strict=True) if so)
+        threads = tiling.wave_count * gemm.chip.wave_size
+        return rows * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks / threads
+
+    def _shared_sums(self) -> float:
+        """Cycles of the LDS in which waves along K leave their sums, and others fetch them."""
+        tiling = self.tiling
+        if tiling.k_waves == 1:
+            return 0.0
+        sums = prod(tiling.block) * tiling.k_waves * self.gemm.sum_bytes
+        return 2 * sums / self.gemm.chip.lds_bytes_per_cycle
+
+    def _matrix(self) -> float:
+        """Cycles of all matrix instructions of a step, on one matrix core."""
+        tiling, intrinsic = self.tiling, self.gemm.intrinsic
+        cycles = dict(intrinsic.cycles)[self.gemm.chip.name]
+        each = intrinsic.m * intrinsic.n * intrinsic.k
+        return tiling.block[0] * tiling.block[1] * tiling.k_step / each * cycles
+
+    def _ahead(self) -> float:
+        """Steps between asking for a tile and needing it."""
+        tiling, gemm = self.tiling, self.gemm
+        if not tiling.straight(gemm.loads):
+            return _AHEAD
+        return tiling.stages - (_HALF if tiling.by_halves(gemm.intrinsic, gemm.loads) else _WHOLE)
+
+    @property
+    def adding_up(self) -> float:
+        """Seconds of the launch that adds up the parts of a split K."""
+        if self.tiling.split_k == 1:
+            return 0.0
+        gemm, product = self.gemm, self.gemm.product
+        elements = gemm.m * gemm.n * gemm.batches
+        read = elements * self.tiling.split_k * gemm.sum_bytes
+        moved = (read + elements * gemm.result_bytes) / product.reached_bandwidth
+        return (product.launch + moved + 2 * product.memory_latency) / 1e9

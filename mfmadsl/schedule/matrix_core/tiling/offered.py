@@ -1,0 +1,79 @@
+"""The tilings that are worth a look: sizes that kernels of matrix cores are known to be good at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from mfmadsl.model import Architecture, Intrinsic
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.tiling.tiling import Loads, Tiling, check_tiling, natural_k_pack
+
+_ROW_BYTES = (2048, 1024, 512, 256, 128)  # cache lines of K a step: a few, or one
+_LONG_SHARE = 0.6  # of the LDS that a tile of more than one may take
+_LONG_ROWS = 64  # of A and B together, up to which a tile may have more than two
+_BLOCKS = (256, 128, 64, 32, 16, 8, 4)
+_UNEVEN = {
+    ((256, 224), 1): (8, 1), ((224, 256), 1): (1, 8), ((256, 192), 1): (4, 2),
+    ((192, 256), 1): (2, 4), ((256, 176), 1): (8, 1), ((176, 256), 1): (1, 8),
+    ((320, 160), 2): (2, 2), ((160, 320), 2): (2, 2), ((256, 192), 2): (2, 2),
+    ((192, 256), 2): (2, 2), ((224, 224), 2): (2, 2), ((192, 192), 2): (2, 2),
+}  # fmt: skip
+"""Large tiles that are no powers of two, and how many there are in the LDS: waves."""
+
+
+def offered(
+    intrinsic: Intrinsic, chip: Architecture, element_bytes: int, k: int, loads: Loads
+) -> Iterator[Tiling]:
+    """Legal tilings of an instruction; of tiles that go straight into the LDS with two stages."""
+    stages = (2, 1) if chip.wide_loads_to_lds else (1,)
+    for block_m, block_n, stage in product(_BLOCKS, _BLOCKS, stages):
+        waves = _waves(block_m, block_n, intrinsic)
+        if waves is not None:
+            yield from _steps((block_m, block_n), waves, stage, intrinsic, chip, element_bytes, k,
+                              loads)  # fmt: skip
+    for (block, stage), waves in _UNEVEN.items():
+        if (stage == 2) == chip.wide_loads_to_lds and intrinsic.blocks == 1:
+            yield from _steps(block, waves, stage, intrinsic, chip, element_bytes, k, loads)
+
+
+def _steps(
+    block: tuple[int, int], waves: tuple[int, int], stages: int, intrinsic: Intrinsic,
+    chip: Architecture, element_bytes: int, k: int, loads: Loads,
+) -> Iterator[Tiling]:  # fmt: skip
+    """The legal tilings of a block, with one cache line of K a step or more."""
+    k_pack = natural_k_pack(intrinsic)
+    least = 2 * k_pack * intrinsic.k * element_bytes
+    for wanted in _ROW_BYTES if sum(block) <= _LONG_ROWS else _ROW_BYTES[-2:]:
+        row_bytes = max(wanted, least)
+        while row_bytes > least and row_bytes // 2 >= k * element_bytes:
+            row_bytes //= 2
+        k_step = row_bytes // element_bytes
+        tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
+        share = tiling.lds_bytes(element_bytes, intrinsic) / chip.lds_bytes
+        if wanted > _ROW_BYTES[-1] and (share > _LONG_SHARE or (stages == 1 and loads.direct)):
+            continue
+        try:
+            check_tiling(tiling, intrinsic, chip, element_bytes, 1, loads)
+        except ScheduleError:
+            continue
+        yield tiling
+
+
+def _waves(block_m: int, block_n: int, intrinsic: Intrinsic) -> tuple[int, int] | None:
+    """Four waves, eight where four would keep all their registers for sums; as square as can be."""
+    least = intrinsic.m, intrinsic.n
+    if block_m < least[0] or block_n < least[1]:
+        return None
+    words = max(1, intrinsic.c.type.bits // 32)
+    wanted = 8 if block_m * block_n * words >= 256 * 256 else 4
+    along_m = along_n = 1
+    while along_m * along_n < wanted:
+        room_m, room_n = block_m // along_m > least[0], block_n // along_n > least[1]
+        if not room_m and not room_n:
+            break
+        if room_n and (not room_m or block_n // along_n >= block_m // along_m):
+            along_n *= 2
+        else:
+            along_m *= 2
+    return along_m, along_n

@@ -1,0 +1,1 @@
+"""Reading a workload as a product of matrices, and preparing it for primitives."""

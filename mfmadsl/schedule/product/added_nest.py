@@ -1,0 +1,94 @@
+"""Nests of loops around a block, made of expressions: what a function gets beside its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tvm import s_tir, tirx
+from tvm.s_tir import SBlock
+from tvm.s_tir.analysis import get_sblock_access_region
+from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
+
+from mfmadsl.schedule.product.nest import Nest, buffers, statements, substitute
+
+
+def buffer_of(name: str, axes: Sequence[IterVar], dtype: str) -> tuple[Buffer, list[Expr]]:
+    """A buffer with an element for each place of the axes, and the indices of that."""
+    if not axes:
+        return tirx.decl_buffer([1], dtype, name), [tirx.IntImm("int32", 0)]
+    shape = [axis.dom.extent for axis in axes]
+    return tirx.decl_buffer(shape, dtype, name), [axis.var for axis in axes]
+
+
+def element_wise(
+    name: str, axes: Sequence[IterVar], buffer: Buffer, indices: Sequence[Expr], value: Expr
+) -> Stmt:
+    """A nest over the axes that stores a value at its place."""
+    loops, own = [], []
+    for axis in axes:
+        kind = axis.dom.extent.ty
+        loops.append(tirx.Var(axis.var.name, kind))
+        own.append(IterVar(axis.dom, tirx.Var(f"v_{axis.var.name}", kind), IterVar.DataPar))
+    renamed = {axis.var: new.var for axis, new in zip(axes, own, strict=True)}
+    store = substitute(tirx.BufferStore(buffer, value, list(indices)), renamed)
+    return looped(
+        loops, axes, s_tir.SBlockRealize(loops, True, block_of(name, own, store, None, {}))
+    )
+
+
+def looped(loops: Sequence[Var], axes: Sequence[IterVar], inner: Stmt) -> Stmt:
+    """A statement in loops over the axes."""
+    for loop, axis in zip(reversed(loops), reversed(axes), strict=True):
+        inner = tirx.For(loop, 0, axis.dom.extent, tirx.ForKind.SERIAL, inner)
+    return inner
+
+
+def block_of(
+    name: str,
+    axes: list[IterVar],
+    store: BufferStore,
+    init: Stmt | None,
+    annotations: Mapping[str, object],
+) -> SBlock:
+    """A block that accesses what its statements do."""
+    known = {buffer: buffer for buffer in (store.buffer, *buffers([store]))}
+    bare = s_tir.SBlock(axes, [], [], name, store, init, annotations=annotations)
+    reads, writes = get_sblock_access_region(bare, known)[:2]
+    return s_tir.SBlock(axes, reads, writes, name, store, init, annotations=annotations)
+
+
+def again(loops: Sequence[For], inner: Stmt) -> Stmt:
+    """Another statement in loops that there are."""
+    for loop in reversed(loops):
+        inner = tirx.For(
+            loop.loop_var, loop.min, loop.extent, loop.kind, inner, loop.thread_binding,
+            loop.annotations,
+        )  # fmt: skip
+    return inner
+
+
+def replaced(
+    function: PrimFunc, nest: Nest, instead: Sequence[Stmt], allocated: Sequence[Buffer]
+) -> PrimFunc:
+    """The function with other statements in place of a nest."""
+    new: list[Stmt] = []
+    for statement in statements(function):
+        found = statement.same_as(nest.statement)
+        new += instead if found else [statement]
+    assert isinstance(function.body, s_tir.SBlockRealize)
+    root = function.body.block
+    body = new[0] if len(new) == 1 else tirx.SeqStmt(new)
+    block = s_tir.SBlock(
+        [], root.reads, root.writes, root.name_hint, body, None,
+        [*root.alloc_buffers, *allocated], root.match_buffers, root.annotations,
+    )  # fmt: skip
+    return function.with_body(s_tir.SBlockRealize([], True, block))
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """The name, with a number if there is such a block."""
+    number, tried = 1, name
+    while tried in taken:
+        number, tried = number + 1, f"{name}_{number}"
+    taken.add(tried)
+    return tried

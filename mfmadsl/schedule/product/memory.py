@@ -1,0 +1,166 @@
+"""How an operand or a result lies in the memory of the argument that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+import tvm
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.sym import Analyzer
+from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Var
+from tvm.tirx.analysis import undefined_vars
+
+from mfmadsl.schedule.product.dataflow import written_for_cpu
+from mfmadsl.schedule.product.nest import is_number, loads, nests, substitute
+
+Extent: TypeAlias = int | Expr
+"""A number, or an expression of TVM where it is known at run time only."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where the elements of a matrix lie.
+
+    Neighbours along `axis` ("i", "j" or "k") are neighbours in memory, `run` of them at a stretch:
+    fewer than the axis has where several loops make it up that do not lie one after the other.
+    `distance` is from one such line to the next, in elements: 0 if there is but one. None is what
+    is not the same everywhere, or not known. An element has `size` bytes, or 0 where it lies
+    nowhere. `computed` says that an element is made of what lies there.
+    """
+
+    axis: str | None
+    distance: Extent | None
+    run: Extent
+    size: int
+    computed: bool = False
+
+
+UNKNOWN = Memory(None, None, 1, 0)
+
+
+def memory(use: TensorLoad | BufferStore, axes: Mapping[str, Sequence[IterVar]]) -> Memory:
+    """How the elements that a load or store goes to lie, along each of two axes of a product."""
+    buffer = use.source if isinstance(use, TensorLoad) else use.buffer
+    size = max(1, int(tvm.DataType(str(buffer.dtype)).bits) // 8)
+    offset = _offset(buffer, use.indices)
+    variables = {axis.var for several in axes.values() for axis in several}
+    steps = {kind: _step(offset, several, variables) for kind, several in axes.items()}
+    for kind, (step, run) in reversed(steps.items()):
+        if step == 1 and run != 1:
+            (other,) = (found for name, found in steps.items() if name != kind)
+            whole = prod_of(axis.dom.extent for axis in axes[kind])
+            return Memory(kind, other[0], run if run != whole else whole, size)
+    return replace(UNKNOWN, size=size)
+
+
+def _step(
+    offset: Expr, axes: Sequence[IterVar], variables: set[Var]
+) -> tuple[Extent | None, Extent]:
+    """Elements from a place along the axes to the next, and how many places keep to that."""
+    step: Extent | None = None
+    run: Extent = 1
+    for axis in reversed([axis for axis in axes if not is_number(axis.dom.extent, 1)]):
+        here = _difference(offset, axis.var, variables)
+        if step is None:
+            step = here
+            if here is None:
+                return None, 1
+        elif here is None or not _equal(here, step * run):
+            return (step if step == 1 else None), run
+        run = plain(run * axis.dom.extent)
+    return (0 if step is None else step), run
+
+
+def _difference(offset: Expr, variable: Var, variables: set[Var]) -> Extent | None:
+    next_one = substitute(offset, {variable: variable + 1})
+    difference = Analyzer().simplify(next_one - offset)
+    if loads(difference) or not variables.isdisjoint(undefined_vars(difference)):
+        return None
+    return plain(difference)
+
+
+def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
+    """The number of an element in its argument, of which `check_compact` refuses other strides."""
+    strides: list[Extent] = []
+    extents: list[Extent] = [*buffer.shape[1:], 1]
+    for extent in reversed(extents):
+        strides.insert(0, extent * strides[0] if strides else extent)
+    terms = (index * stride for index, stride in zip(indices, strides, strict=True))
+    return sum(terms, tirx.const(0, "int32"))
+
+
+def argument_load(function: PrimFunc, load: TensorLoad) -> TensorLoad | None:
+    """The element of an argument that a load comes from, through blocks that compute it.
+
+    Where such a block reads several, the one that depends on most axes is meant. What a kernel of a
+    CPU has written before lies as an argument does.
+    """
+    if any(load.source.same_as(parameter) for parameter in function.params):
+        return load
+    if written_for_cpu(function, load.source):
+        return load
+    for nest in nests(function):
+        if not isinstance(nest.block.body, tirx.BufferStore):
+            continue
+        store = nest.block.body
+        if not store.buffer.same_as(load.source) or nest.block.init is not None:
+            continue
+        places = {}
+        for own, index in zip(store.indices, load.indices, strict=True):
+            if not isinstance(own, tirx.Var):
+                return None
+            places[own] = index
+        found = [substitute(inner, places) for inner in loads(store.value)]
+        if not found:
+            return None
+        return argument_load(function, max(found, key=_freedom))
+    return None
+
+
+def _freedom(load: TensorLoad) -> int:
+    return len({v for index in load.indices for v in undefined_vars(index)})
+
+
+def final_store(function: PrimFunc, store: BufferStore) -> BufferStore | None:
+    """The store to an argument that what a block stores ends in, at the places of that block.
+
+    None where a block in between reads it at other than its own places.
+    """
+    for nest in nests(function):
+        if not isinstance(nest.block.body, tirx.BufferStore):
+            continue
+        after = nest.block.body
+        reads = [load for load in loads(after.value) if load.source.same_as(store.buffer)]
+        if not reads or after.buffer.same_as(store.buffer) or nest.block.init is not None:
+            continue
+        places = {}
+        for own, index in zip(reads[0].indices, store.indices, strict=True):
+            if isinstance(own, tirx.Var):
+                places[own] = index
+        indices = [substitute(index, places) for index in after.indices]
+        return final_store(function, tirx.BufferStore(after.buffer, after.value, indices))
+    return store if any(store.buffer.same_as(p) for p in function.params) else None
+
+
+def prod_of(extents: Iterable[Expr | int]) -> Extent:
+    return plain(prod(extents))
+
+
+def number(extent: Extent) -> int | None:
+    """The number, or None where it is known at run time only."""
+    return extent if isinstance(extent, int) else None
+
+
+def plain(extent: Expr | int) -> Extent:
+    """The number, where it is one."""
+    return int(extent) if isinstance(extent, int | tirx.IntImm) else extent
+
+
+def _equal(a: Extent, b: Extent) -> bool:
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    return bool(Analyzer().can_prove_equal(a, b))

@@ -1,0 +1,167 @@
+"""What is fetched, by sizes that have no room in 32 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tvm import ir, tirx
+from tvm.sym import Analyzer
+
+from mfmadsl.passes.main_loop.analysis.loop import Loop
+from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.main_loop.moves.fetch import Fetch, fetch_of, inside, loadable
+from mfmadsl.passes.tir.error import NotUnderstoodError
+from mfmadsl.passes.tir.expression import constant, depends, substitute
+
+K, LANE, BLOCK, N = (tirx.Var(name, "int32") for name in ("k", "lane", "block", "n"))
+LARGEST = (1 << 31) - 1
+
+
+def facts(turns: int = 2, blocks: int = 16, lean: bool = False) -> Loop:
+    """A loop of so many turns, in so many workgroups of a wave."""
+    analyzer = Analyzer()
+    for variable, extent in ((K, turns), (LANE, 64), (BLOCK, blocks)):
+        analyzer.bind(variable, ir.Range(0, extent))
+    analyzer.bind(N, ir.Range(1, LARGEST))
+    count = tirx.const(turns, "int32")
+    return Loop(K, count, analyzer, analyzer, {"lane": 64}, frozenset({"n"}), lean)
+
+
+def fetch(
+    elements: Any, place: Any, turns: int = 2, blocks: int = 16, dtype: str = "float16",
+    count: int = 1,
+) -> Fetch:  # fmt: skip
+    """So many elements of a buffer, of a lane and a workgroup."""
+    buffer = tirx.decl_buffer((elements,), dtype, "A")
+    return fetch_of([Source(buffer, place + n, ()) for n in range(count)], facts(turns, blocks), 0)
+
+
+def moves_its_origin(found: Fetch) -> bool:
+    """Whether the turns are in the descriptor's base, which has 64 bits, and not in an offset."""
+    _, origin, _, _, step = found.arguments(K)
+    assert depends(origin, K) != depends(step, K)
+    return depends(origin, K)
+
+
+@pytest.mark.parametrize(("row", "far"), [(1 << 10, False), (1 << 19, True), (1 << 20, True)])
+def test_turns_that_go_farther_than_an_offset(row: int, far: bool) -> None:
+    """Of 2048 turns of a row of float16 each."""
+    assert moves_its_origin(fetch(LARGEST, K * row + LANE, 1 << 11)) == far
+
+
+@pytest.mark.parametrize("row", [1 << 18, (1 << 18) + 5])
+def test_the_size_of_a_buffer_has_64_bits(row: int) -> None:
+    _, _, size, _, _ = fetch(N * row, LANE).arguments(K)
+    whole = Analyzer().simplify(substitute(size, {N: tirx.const(1 << 13, "int32")}))
+    assert constant(whole) == (row << 13) * 2
+
+
+def test_lanes_of_all_workgroups_span_the_buffer() -> None:
+    """Where a place is no sum of the workgroup's and the lane's, all workgroups count."""
+    found = fetch(N * 2145, (BLOCK * 32 + LANE) // 33 * 2145 + LANE, blocks=LARGEST)
+    assert str(found.address.span) == 'T.Cast("int64", n) * T.int64(2145) * T.int64(2)'
+
+
+def test_a_span_that_would_wrap_around() -> None:
+    place = (BLOCK * 32 + LANE) // 33 * 2145 + LANE - K * 4
+    with pytest.raises(NotUnderstoodError, match=r"a tile of `A` spans 279\d{9} bytes"):
+        fetch(N * 2145, place + 400, blocks=1 << 26)
+
+
+def test_a_tile_spans_less_than_31_bits() -> None:
+    """Of lanes far apart: 536870911 words, and one more."""
+    apart = LANE * ((1 << 29) // 63)
+    most = (1 << 29) - 63 * ((1 << 29) // 63) - 1
+    assert fetch(LARGEST, apart + (most - 1), dtype="float32").offset is not None
+    with pytest.raises(NotUnderstoodError, match="a tile of `A` spans 2147483648 bytes, which"):
+        fetch(LARGEST, apart + most, dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("row", "elements", "shifted"),
+    [(64, 4096, False), (64, 4095, True), (66, 4096, False), (64, 4098, False)],
+)
+def test_words_are_loaded_where_they_surely_lie(row: int, elements: int, shifted: bool) -> None:
+    """Two halves each, of rows that are aligned, in a buffer of whole words or of a part more."""
+    assert fetch(elements, K * row + LANE * 2, count=2).is_shifted == shifted
+    assert fetch(elements, K * row + LANE * 2 + 1, count=2).is_shifted
+
+
+def test_rows_that_are_aligned_otherwise_from_turn_to_turn() -> None:
+    with pytest.raises(NotUnderstoodError, match="is aligned otherwise from turn to turn"):
+        fetch(4096, K * 65 + LANE * 2, count=2)
+
+
+@pytest.mark.parametrize(
+    ("place", "elements", "together"),
+    [(LANE * 2, 4096, True), (LANE * 2, 4095, False), (LANE * 2 + 1, 4096, False),
+     (LANE * 3, 4096, False)],
+)  # fmt: skip
+def test_less_than_a_word_is_loaded_together_where_it_surely_lies(
+    place: Any, elements: int, together: bool
+) -> None:
+    buffer = tirx.decl_buffer((elements,), "int8", "A")
+    run = [Source(buffer, place + n, ()) for n in range(2)]
+    assert [len(piece) for piece in loadable(run)] == ([2] if together else [1, 1])
+
+
+def test_a_load_starts_in_the_buffer() -> None:
+    """By its place, or by a condition; those that may not all start there are loaded one by one."""
+    buffer = tirx.decl_buffer((4096,), "float32", "A")
+
+    def loads(*conditions: Any) -> int:
+        run = [Source(buffer, LANE - 5 + n, conditions) for n in range(4)]
+        return len(inside(run, facts(), 0, True))
+
+    assert loads(LANE >= 5) == 1
+    with pytest.raises(NotUnderstoodError, match=r"`A\[lane - 5\]` may lie before its first"):
+        loads()
+    guarded = [Source(buffer, LANE - 1 + n, (LANE + n >= 1,)) for n in range(4)]
+    assert [len(each.run) for each in inside(guarded, facts(), 0, True)] == [1, 1, 1, 1]
+
+
+def lean_fetch(place: Any, count: int = 8, turns: int = 2, elements: int = 1 << 20) -> Fetch:
+    """Halves, where addresses are shared."""
+    buffer = tirx.decl_buffer((elements,), "float16", "A")
+    run = [Source(buffer, place + n, ()) for n in range(count)]
+    return fetch_of(run, facts(turns, lean=True), 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "ahead"),
+    [(LANE * 8 + 4096, 8192), (4096 + LANE * 8, 8192), (LANE * 8, 0),
+     (LANE * 8 + 4097, 0),  # the aligned words around it are another lane's own
+     (LANE * 8 - 64 + 4096, 8064), (4096 - LANE * 8, 0)],
+    ids=str,
+)  # fmt: skip
+def test_a_constant_that_several_fetches_differ_by_is_a_scalar(place: Any, ahead: int) -> None:
+    found = lean_fetch(place + K * 64)
+    assert found.address.ahead == ahead
+    *_, offset, step = found.arguments(K)
+    assert not depends(offset, K)
+    at_2 = Analyzer().simplify(substitute(step, {K: tirx.const(2, "int32")}))
+    assert constant(at_2) == 2 * 64 * 2 + ahead
+
+
+def test_a_scalar_has_room_for_the_constant_too() -> None:
+    """31 bits, of which the turns alone take nearly all."""
+    far = (1 << 30) - 4096
+    near = lean_fetch(LANE * 8 + K * (far // 4), turns=4, elements=1 << 31)
+    also = lean_fetch(LANE * 8 + 8192 + K * (far // 4), turns=4, elements=1 << 31)
+    assert not moves_its_origin(near)
+    assert moves_its_origin(also)
+
+
+def test_the_words_around_all_turns_have_offsets() -> None:
+    """The last word of a buffer is found by its offset from the first that any turn reads."""
+    with pytest.raises(NotUnderstoodError, match="a tile of `A` spans"):
+        fetch(LARGEST, K * (1 << 22) + LANE * 2 + 1, turns=1 << 10, count=2)
+
+
+@pytest.mark.parametrize(("elements", "direct"), [(4096, True), (4090, False)])
+def test_what_may_go_straight_into_the_lds(elements: int, direct: bool) -> None:
+    """Of 16 bytes that are partly past the end nothing is sure to arrive."""
+    buffer = tirx.decl_buffer((elements,), "float16", "A")
+    run = [Source(buffer, LANE * 8 + n, (LANE * 8 + n < elements,)) for n in range(8)]
+    assert fetch_of(run, facts(), 0, exact=False).can_be_direct == direct

@@ -1,0 +1,72 @@
+"""What sums of integers can become is never more than is said."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tvm import ir, tirx
+from tvm.sym import Analyzer
+
+from mfmadsl.passes.tir.expression import numbers
+from mfmadsl.passes.tir.linear import counts_down, largest
+
+X, Y = tirx.Var("x", "int32"), tirx.Var("y", "int32")
+SIDES = [tirx.LT, tirx.LE, tirx.GT, tirx.GE]
+FACTOR, BOUND = st.integers(-4, 4), st.integers(-20, 40)
+FORM = st.tuples(FACTOR, FACTOR, BOUND)
+
+
+def known() -> Analyzer:
+    """x below 7 and y below 5."""
+    analyzer = Analyzer()
+    for variable, extent in ((X, 7), (Y, 5)):
+        analyzer.bind(variable, ir.Range(0, extent))
+    return analyzer
+
+
+def form(a: int, b: int, c: int) -> Any:
+    return X * a + Y * b + c
+
+
+@given(FORM, st.lists(st.tuples(st.sampled_from(SIDES), FORM, FORM), max_size=2))
+def test_nothing_is_larger(expression: Any, conditions: Any) -> None:
+    analyzer, of = known(), form(*expression)
+    holding = [side(form(*left), form(*right)) for side, left, right in conditions]
+    most = largest(of, holding, analyzer)
+    for x, y in product(range(7), range(5)):
+        values = {"x": x, "y": y}
+        sides = [(numbers(c.a, values), numbers(c.b, values), type(c)) for c in holding]
+        compare = {tirx.LT: "__lt__", tirx.LE: "__le__", tirx.GT: "__gt__", tirx.GE: "__ge__"}
+        if all(getattr(a, compare[kind])(b) for a, b, kind in sides):
+            assert most is None or numbers(of, values) <= most
+
+
+def test_a_condition_bounds_its_multiples() -> None:
+    analyzer = known()
+    for condition in (X * 2 + Y < 9, X * 2 + Y <= 8, tirx.GT(tirx.const(9), X * 2 + Y)):
+        assert largest(X * 6 + Y * 3 + 1, [condition], analyzer) == 25
+    assert largest(X * 6 + Y * 3 + 1, [], analyzer) == 49
+
+
+def test_a_condition_on_both_sides_bounds_what_is_between() -> None:
+    n = tirx.Var("n", "int32")
+    assert largest(X - n, [n > X], known()) == -1
+    assert largest(-X, [tirx.LE(tirx.const(1), X)], known()) == -1
+
+
+@given(FORM)
+def test_what_counts_up_is_not_negative_without_its_constant(expression: Any) -> None:
+    of = form(*expression)
+    if not counts_down(of, known()):
+        a, b, c = expression
+        assert min(a, b, c) >= 0
+
+
+def test_what_counts_down() -> None:
+    analyzer = known()
+    assert counts_down(tirx.const(63) - X, analyzer)
+    assert counts_down((X * 2 + Y) * 3 + (Y - 1) * 2, analyzer)
+    assert not counts_down(tirx.Cast("int64", X * 8) + tirx.floordiv(Y, 2) + 5, analyzer)
