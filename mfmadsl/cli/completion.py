@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from mfmadsl.cli.mistakes import sections
 from mfmadsl.error import MfmadslError
 
 if TYPE_CHECKING:
@@ -58,8 +59,6 @@ def instruction_names(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Codes of mistakes."""
-    from mfmadsl.cli.explain import sections
-
     return _beginning(incomplete, sections())
 
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import click
 
 from mfmadsl.cli.completion import codes
 from mfmadsl.cli.failure import fail
-from mfmadsl.resources import resource_folder
-
-_SECTION = re.compile(r"^## `([a-z-]+)`\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-
-
-def sections() -> dict[str, str]:
-    """The section of each code that a mistake can have, in the order of docs/diagnostics.md."""
-    page = (resource_folder("docs") / "diagnostics.md").read_text(encoding="utf-8")
-    return {found[1]: found[2].strip() for found in _SECTION.finditer(page)}
+from mfmadsl.cli.mistakes import sections
 
 
 def _explain(context: click.Context, parameter: click.Parameter, code: Any) -> None:

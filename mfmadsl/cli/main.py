@@ -10,10 +10,10 @@ from importlib import import_module
 # click: the standard for command lines; does usage errors, help and exit code 2 for us.
 import click
 
-from mfmadsl import __version__
 from mfmadsl.argument import clipped
 from mfmadsl.cli.explain import explain_option
 from mfmadsl.cli.failure import Commands, fail
+from mfmadsl.version import __version__
 
 _COMMANDS = {
     "check": "library.check",

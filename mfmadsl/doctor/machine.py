@@ -7,11 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mfmadsl import __version__
 from mfmadsl.cache_folder import cache_folder
 from mfmadsl.doctor.finding import Finding
 from mfmadsl.doctor.requirement import installed
 from mfmadsl.resources import resource_folder
+from mfmadsl.version import __version__
 
 _OLDEST = (3, 10)
 _RESOURCES = ("grammars/mfma.lark", "intrinsics/layouts.mfma", "docs/diagnostics.md")

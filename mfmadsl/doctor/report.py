@@ -1,14 +1,14 @@
-"""What is found, for people and for programs.
+"""The findings, for people and for programs.
 
-It does not lie with the other reports, since those import what may be broken.
+They are not among the other reports, which import what may be broken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mfmadsl.columns import columns
 from mfmadsl.doctor.finding import Finding, works
-from mfmadsl.report.columns import columns
 
 
 def doctor_text(findings: Sequence[Finding]) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
-from mfmadsl import __version__
 from mfmadsl.editor.completion import completions
 from mfmadsl.editor.definition import definition
 from mfmadsl.editor.diagnostics import Problem, problems
@@ -20,6 +19,7 @@ from mfmadsl.editor.symbols import symbols
 from mfmadsl.editor.text import Change, Encoding, Position, Range, text_of
 from mfmadsl.editor.workspace import Workspace
 from mfmadsl.language.document import SUFFIX
+from mfmadsl.version import __version__
 
 _QUIET = 0.1
 """Seconds without an edit after which texts are checked: each word that is typed is many edits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mfmadsl.report.columns import columns
+from mfmadsl.columns import columns
 from mfmadsl.report.tiling import tiling_line
 from mfmadsl.schedule import Tiling
 

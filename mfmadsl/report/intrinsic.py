@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from mfmadsl.columns import columns
 from mfmadsl.model import EXTENT_OF, INDICES, Fragment, Intrinsic, NoClosedFormError, Operand
-from mfmadsl.report.columns import columns
 
 
 def intrinsic_json(intrinsic: Intrinsic) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from mfmadsl.columns import columns
 from mfmadsl.model import INDICES, TILE_ROWS, Microkernel, NoClosedFormError, VectorOperand
-from mfmadsl.report.columns import columns
 
 
 def microkernel_json(microkernel: Microkernel) -> dict[str, Any]:

@@ -4,6 +4,6 @@
 """
 
 from mfmadsl.runtime.error import HipError, RuntimeBuildError
-from mfmadsl.runtime.load import autoload, without_devices
+from mfmadsl.runtime.load import MEASURE, autoload, without_devices
 
-__all__ = ["HipError", "RuntimeBuildError", "autoload", "without_devices"]
+__all__ = ["MEASURE", "HipError", "RuntimeBuildError", "autoload", "without_devices"]

@@ -1,7 +1,7 @@
 """TVM's names for GPUs of AMD, which load the runtime when TVM first asks for one of them.
 
-`autoload` is what TVM calls at the end of `import tvm`. It costs nothing for those who want no GPU:
-nothing is compiled or loaded then.
+`import tvm` calls `autoload` at its end. It costs nothing without a GPU: nothing is compiled or
+loaded then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _NAMES = (
 )
 _CHIP = "tvm_callback_rocm_get_arch"
 
-_MEASURE = "mfmadsl.measure"  # what `mfmadsl tune` asks servers of TVM's RPC for
+MEASURE = "mfmadsl.measure"
+"""The function that `mfmadsl tune` calls on servers of TVM's RPC: it takes a job as JSON and how
+often to repeat it, and answers in JSON."""
 
 _hidden = ContextVar("hidden", default=False)
 _loading = threading.Lock()
@@ -41,7 +43,7 @@ _loaded: list[Any] = []
 
 
 def autoload() -> None:
-    """Make `tvm.rocm(0)` a device: the entry point of the group `tvm.backends`.
+    """Make `tvm.rocm(0)` a device.
 
     Does nothing with another TVM than 0.27, with one that has ROCm of its own, and where there is
     neither HIP nor a way to have the runtime, so that TVM is as it was.
@@ -50,7 +52,6 @@ def autoload() -> None:
 
     if not tvm.__version__.startswith(_TVM):
         return
-    tvm_ffi.register_global_func(_MEASURE, _measured, override=True)
     if find_compilers() or kept_library() is not None or hip_is_there():
         register()
 
@@ -128,12 +129,6 @@ def _loads_first(name: str) -> Callable[..., Any]:
         return tvm_ffi.get_global_func(name)(*arguments)
 
     return first
-
-
-def _measured(job: str, repeat: int) -> str:
-    from mfmadsl.tune.job import answered
-
-    return answered(str(job), int(repeat))
 
 
 def _asks_the_device(otherwise: Callable[[], str]) -> Callable[[], str]:

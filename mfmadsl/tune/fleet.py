@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mfmadsl.error import ArgumentError, MfmadslError
+from mfmadsl.runtime import MEASURE
 from mfmadsl.tune.extra import needs_extra
 from mfmadsl.tune.job import probe_of
 from mfmadsl.tune.measure import MeasureError
 
 Place = tuple[str, int]
-
-MEASURE = "mfmadsl.measure"
-"""The function of a server: a job as JSON and how often to repeat it, to an answer as JSON."""
 
 _ANSWER = 10  # seconds until a tracker does not answer
 _SECONDS = 600  # of a session, after which its server counts as dead

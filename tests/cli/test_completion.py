@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mfmadsl.cli.explain import sections
 from mfmadsl.cli.gemm_options import STEP_NAMES
+from mfmadsl.cli.mistakes import sections
 from mfmadsl.epilogue import STEPS
 from mfmadsl.language import library, microkernels, reads
 from mfmadsl.model import ARCHITECTURES, CPUS, PRODUCTS

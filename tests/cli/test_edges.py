@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mfmadsl.cli.explain import sections
+from mfmadsl.cli.mistakes import sections
 from mfmadsl.emulator import EmulationError
 from tests.cli.command import SMALL, run, spec
 from tests.cli.test_kernel import CODE, LAUNCH

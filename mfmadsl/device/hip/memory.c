@@ -1,40 +1,17 @@
-/* Memory: one range of addresses that this process and the emulator both see, and the allocations
-   in it.
+/* The allocations in the range that this process and the emulator share.
 
-   Addresses are those of this process, on the host as on the device. Between two allocations lies a
-   page that belongs to nobody, so that what runs past the end of one is found. */
+   Addresses are those of this process, on the host as on the device. An unallocated page separates
+   two allocations, so that an access past the end of one is found. */
 #include "runtime.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum { PAGE = 4096 };
-static const size_t RANGE = (size_t)1
-                            << 40; /* of addresses; pages that nobody writes take no memory */
 
-static char *start;
-static int memory = -1;
 static Allocation *known;
 static size_t count, room, used;
 static uint64_t changes;
-
-hipError_t map_memory(int *file) {
-  memory = memfd_create("mfmadsl device", MFD_CLOEXEC);
-  if (memory < 0 || ftruncate(memory, RANGE)) return hipErrorOperatingSystem;
-  void *at = mmap(NULL, RANGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory, 0);
-  if (at == MAP_FAILED) {
-    explain("%zu GiB of addresses cannot be had: is there a limit (ulimit -v)?", RANGE >> 30);
-    return hipErrorOperatingSystem;
-  }
-  start = at;
-  *file = dup(memory);
-  return *file < 0 ? hipErrorOperatingSystem : hipSuccess;
-}
-
-uint64_t memory_start(void) { return (uint64_t)start; }
 
 const Allocation *allocations(size_t *number, uint64_t *version) {
   *number = count, *version = changes;
@@ -63,10 +40,6 @@ const Allocation *holding(const void *pointer, size_t size) {
   return offset < found->size && size <= found->size - offset ? found : NULL;
 }
 
-static bool within(const void *pointer) {
-  return start && (char *)pointer >= start && (char *)pointer < start + RANGE;
-}
-
 static uint64_t pages(uint64_t size) { return (size + PAGE - 1) / PAGE * PAGE; }
 
 static hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host) {
@@ -87,13 +60,13 @@ static hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool hos
     goto end;
   }
   /* The first gap that is large enough, after what the emulator keeps for itself. */
-  uint64_t at = (uint64_t)start + device.reserved_bytes;
+  uint64_t at = memory_start() + device.reserved_bytes;
   size_t place = 0;
   while (place < count && known[place].address - at < pages(size) + PAGE) {
     at = known[place].address + pages(known[place].size) + PAGE;
     place++;
   }
-  if (at + pages(size) + PAGE > (uint64_t)start + RANGE) goto end;
+  if (at + pages(size) + PAGE > memory_start() + RANGE) goto end;
   memmove(known + place + 1, known + place, (count - place) * sizeof *known);
   known[place] = (Allocation){at, size, flags, host};
   count++, changes++, used += size;
@@ -114,8 +87,7 @@ static hipError_t release(void *pointer, bool host) {
   if (place && known[place - 1].address == (uint64_t)pointer && known[place - 1].host == host) {
     Allocation *found = &known[place - 1];
     /* Gives the pages back; who still reads them finds zeros. */
-    fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, found->address - (uint64_t)start,
-              pages(found->size));
+    give_back(found->address - memory_start(), pages(found->size));
     used -= found->size;
     memmove(found, found + 1, (count - place) * sizeof *known);
     count--, changes++;
@@ -127,8 +99,7 @@ static hipError_t release(void *pointer, bool host) {
 
 void release_all(void) {
   lock();
-  fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, device.reserved_bytes,
-            RANGE - device.reserved_bytes);
+  give_back(device.reserved_bytes, RANGE - device.reserved_bytes);
   used = count = 0, changes++;
   forget_fault();
   unlock();

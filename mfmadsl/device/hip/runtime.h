@@ -52,6 +52,16 @@ hipError_t done_in(const char *call, hipError_t error);
 /* For who asked to be told (`mfmadsl device --log`): why a call fails. */
 void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* range.c: the addresses that this process and the emulator share. */
+static const uint64_t RANGE = (uint64_t)1 << 40; /* pages that nobody writes take no memory */
+
+/* Map the range; `*file` is its descriptor. */
+hipError_t map_memory(int *file);
+uint64_t memory_start(void);
+bool within(const void *address);
+/* Give pages back to the system; a later read of them finds zeros. */
+void give_back(uint64_t offset, uint64_t size);
+
 /* connection.c: the emulator. All of these but `ready` want `lock` held. */
 typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH } Operation;
 
@@ -82,9 +92,6 @@ typedef struct {
   bool host;
 } Allocation;
 
-/* Map the memory that the emulator shares; `*file` is its descriptor. */
-hipError_t map_memory(int *file);
-uint64_t memory_start(void);
 /* Free everything. */
 void release_all(void);
 /* The allocation that holds these bytes, or NULL; `lock` is held. */

@@ -23,9 +23,9 @@ from tvm.tirx import (
 
 from mfmadsl.model import OVERLAPS, Architecture
 from mfmadsl.passes.kernel.thread_index import renewed
+from mfmadsl.passes.main_loop.moves.traffic import Kernel, Threads, Traffic, bind_loop
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
 from mfmadsl.passes.main_loop.order.iterations import Turns
-from mfmadsl.passes.main_loop.traffic import Kernel, Threads, Traffic, bind_loop
 from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant

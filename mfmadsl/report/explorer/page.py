@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mfmadsl import __version__
 from mfmadsl.language import library, library_files
 from mfmadsl.language.cache import cached
 from mfmadsl.model import Intrinsic, Microkernel
 from mfmadsl.report.explorer.data import Exports, explorer_data, exports_of
 from mfmadsl.report.html import page
+from mfmadsl.version import __version__
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("layout.js", "state.js", "table.js", "pane.js", "explorer.js")

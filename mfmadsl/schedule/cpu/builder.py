@@ -25,8 +25,8 @@ from mfmadsl.model import Microkernel
 from mfmadsl.passes.cpu.prefetch import PREFETCH
 from mfmadsl.schedule.cpu.tiling import CpuTiling
 from mfmadsl.schedule.load import load_intrinsic
-from mfmadsl.schedule.matrix_core.stage import inline_producers
 from mfmadsl.schedule.product.epilogue import fold_forward, folded_back, reads_plainly
+from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.memory import number
 from mfmadsl.schedule.product.nest import SCHEDULED, same
 from mfmadsl.schedule.product.normalise import Product

@@ -18,12 +18,10 @@ from tvm.tirx import Expr
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture
 from mfmadsl.passes.tir.expression import choice_of, conjuncts_of
-from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.store_columns import Columns
 from mfmadsl.schedule.matrix_core.tiling.tiling import CHUNK, Tiling
-from mfmadsl.schedule.product.dataflow import is_bound
+from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.memory import Memory
-from mfmadsl.tvm_refusal import tvm_refusal
 
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
 _GROUP = 16  # bytes of rows that it takes together
@@ -85,22 +83,6 @@ def copy_to_lds(
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
     return Staged(str(sch.get(shared).writes[0].source.name), turned, masked)
-
-
-def inline_producers(sch: Schedule, block: SBlockRV) -> None:
-    """Inline what computes what a block reads, but for kernels of their own and what cannot be."""
-    pending = list(sch.get_producers(block))
-    while pending:
-        producer = pending.pop()
-        if any(is_bound(sch.get(loop)) for loop in sch.get_loops(producer)):
-            continue
-        theirs = sch.get_producers(producer)
-        try:
-            with tvm_refusal("workload", ScheduleError):
-                sch.compute_inline(producer)
-        except ScheduleError:
-            continue
-        pending += [each for each in theirs if not any(each.same_as(other) for other in pending)]
 
 
 def _is_masked(value: Expr) -> bool:

@@ -20,8 +20,8 @@ from tvm import tirx
 from tvm.tirx import AllocBuffer, Expr, For, ForKind, IfThenElse, SeqStmt, Stmt, Var
 
 from mfmadsl.passes.main_loop.moves.direct import DirectLoad
+from mfmadsl.passes.main_loop.moves.landing import Landing
 from mfmadsl.passes.main_loop.order.instruction_order import Piece
-from mfmadsl.passes.main_loop.order.landing import Landing
 from mfmadsl.passes.main_loop.order.parts import Parts, Tiles
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import constant

@@ -13,9 +13,9 @@ from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 
 from mfmadsl.model import OVERLAPS, Architecture
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
+from mfmadsl.passes.main_loop.moves.traffic import Traffic
 from mfmadsl.passes.main_loop.order.fill import filled_here
 from mfmadsl.passes.main_loop.order.instruction_order import Pace, Piece, one, pace_of, spread
-from mfmadsl.passes.main_loop.traffic import Traffic
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import Node, constant, substitute
 

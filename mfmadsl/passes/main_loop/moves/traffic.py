@@ -44,10 +44,10 @@ from mfmadsl.passes.main_loop.moves.element import (
     with_common_places,
 )
 from mfmadsl.passes.main_loop.moves.fetch import Fetch, inside, loadable
+from mfmadsl.passes.main_loop.moves.landing import Landing, landing
+from mfmadsl.passes.main_loop.moves.pieces import reads_of_pieces
 from mfmadsl.passes.main_loop.moves.put import Home, Put
 from mfmadsl.passes.main_loop.moves.room import copied_by_all, reading_from, tiles_with_room
-from mfmadsl.passes.main_loop.order.landing import Landing, landing
-from mfmadsl.passes.main_loop.order.pieces import reads_of_pieces
 from mfmadsl.passes.tir.annotation import EDGES, SWIZZLE
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
