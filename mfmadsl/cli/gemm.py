@@ -152,19 +152,14 @@ def gemm(
         sys.exit(1)
 
 
-_SOURCES = {
-    "given": "as asked for",
-    "tuned": "found by `mfmadsl tune`",
-    "formula": "the fastest by the formula",
-}
-
-
 def _ways(problem: Gemm) -> list[str]:
     """Which instruction and tiling the kernel takes, and where they are from."""
+    from mfmadsl.report.kernel_page import SOURCES
+
     if not problem.is_tiled:
         name = problem.intrinsic.name if problem.intrinsic is not None else ""
         return [f"tiling     that of the simple schedule, of {name}"]
-    return [f"tiling     {tiling_line(problem.tiled())}: {_SOURCES[problem.tiling_source]}"]
+    return [f"tiling     {tiling_line(problem.tiled())}: {SOURCES[problem.tiling_source]}"]
 
 
 def _built(problem: Gemm) -> tuple[Any, Kernel]:
@@ -202,7 +197,7 @@ def _profiled(problem: Gemm, kernel: Kernel, comparison: Comparison | None) -> s
         start, *_ = kernel.launches(args)
         facts = {}
         if problem.is_tiled:
-            facts = {**tiling_facts(problem.tiled()), "chosen": _SOURCES[problem.tiling_source]}
+            facts = tiling_facts(tiling_json(problem.tiled(), problem.tiling_source))
         if kernel.remarks:
             facts["remark"] = "; ".join(kernel.remarks)
     except MfmadslError as error:

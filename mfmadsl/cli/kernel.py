@@ -299,7 +299,9 @@ def profile(
                 )  # fmt: skip
                 start = kernel.launches(values)[launch]
                 title = "" if against is None else str(path)
-                facts = {} if against is None else {"kernel": found.symbol}
+                facts = {**kernel.facts}
+                if against is not None:
+                    facts = {"kernel": found.symbol, **facts}
                 profiled.append(
                     Profiled(found, start.assembly, start.grid, start.block, facts, title)
                 )

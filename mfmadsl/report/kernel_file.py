@@ -4,8 +4,8 @@ arguments."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,11 +52,13 @@ class StoredKernel:
     """A kernel from files: its launches, one after another.
 
     Where `described` has the arguments, each launch names those that it takes, and `workspaces`.
+    `facts` is what a page says of it beside what the machine code says, such as its tiling.
     """
 
     starts: tuple[StoredLaunch, ...]
     described: tuple[StoredArray, ...] | None = None
     workspaces: tuple[StoredArray, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     def arguments(self, texts: Sequence[str]) -> list[Any]:
         """The values that texts such as `float16[64,64]` stand for; those described by default.
@@ -200,6 +202,7 @@ def _described(path: Path, text: str) -> StoredKernel:
         arguments, workspaces = (
             tuple(_array(each) for each in facts[kind]) for kind in ("arguments", "workspaces")
         )
+        told = _told(facts)
         launches: list[StoredLaunch] = []
         while facts is not None and len(launches) < _MOST_LAUNCHES:
             launches.append(_launch(path, facts))
@@ -218,7 +221,19 @@ def _described(path: Path, text: str) -> StoredKernel:
         ) from None
     for launch in launches:
         _program(path, launch.assembly, launch.symbol)
-    return StoredKernel(tuple(launches), arguments, workspaces)
+    return StoredKernel(tuple(launches), arguments, workspaces, told)
+
+
+def _told(facts: dict[str, Any]) -> dict[str, str]:
+    """How the product is cut, and why its loop is slow, where the JSON says so: it did not always.
+
+    Raises KeyError, TypeError or ValueError for what does neither.
+    """
+    from mfmadsl.report.kernel_page import tiling_facts
+
+    tiling, remarks = facts.get("tiling"), facts.get("remarks") or []
+    found = {} if tiling is None else tiling_facts(tiling)
+    return {**found, "remark": "; ".join(remarks)} if remarks else found
 
 
 def _array(facts: dict[str, Any]) -> StoredArray:

@@ -26,7 +26,15 @@ def test_rows_of_code_are_one_line_high_and_the_loop_is_in_sight(tmp_path: Path)
         )
         page.set_viewport_size({"width": 480, "height": 900})
         wide = page.evaluate("document.documentElement.scrollWidth")
+        page.goto(f"{(tmp_path / 'p.html').as_uri()}?narrow#loop-A")
+        header = page.evaluate("document.querySelector('.code thead').offsetHeight")
+        top_narrow, below_narrow = page.evaluate(
+            "[document.getElementById('loop-A').getBoundingClientRect().top,"
+            " document.querySelector('.code thead th').getBoundingClientRect().bottom]"
+        )
         browser.close()
     assert max(heights) < 24, "pixels: letters of 12, and what is between lines"
     assert top >= below
     assert wide <= 480
+    assert header < 30, "pixels: its words stay in one piece"
+    assert top_narrow >= below_narrow

@@ -92,6 +92,29 @@ def test_two_kernels_are_put_side_by_side(tmp_path: Path) -> None:
     assert "modelled" in text
     assert "B / A" in text
     assert re.search(r"<th>launches<td[^>]*>1<td[^>]*>1<td[^>]*>1\.00", text)
+    assert text.count("<th>tile<td>") == 2
+    assert text.count(", without a swizzle") == 1, "of the second one alone"
+    assert "<th>chosen<td>the fastest by the formula" in text
+    assert "<th>chosen<td>as asked for" in text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"tiling": []}, {"tiling": {}}, {"tiling": {"block": [0, 1]}}, {"remarks": 1}],
+)
+def test_json_with_another_tiling_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
+    run(*SMALL, "--emit", "asm", "--emit", "json", "-o", tmp_path / "k")
+    path = tmp_path / "k.json"
+    facts = json.loads(path.read_text())
+    without = {name: value for name, value in facts.items() if name not in ("tiling", "remarks")}
+    path.write_text(json.dumps(without))
+    assert run("profile", path).exit_code == 0, "an older one says neither"
+    if isinstance(tiling := wrong.get("tiling"), dict) and tiling:
+        wrong = {"tiling": {**facts["tiling"], **tiling}}
+    path.write_text(json.dumps({**facts, **wrong}))
+    done = run("profile", path)
+    assert done.exit_code == 1
+    assert "is not what `mfmadsl gemm --emit json` writes" in done.stderr
 
 
 def test_against_an_assembly_text_the_launch_is_the_same(race: Path, tmp_path: Path) -> None:
