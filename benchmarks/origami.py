@@ -22,7 +22,7 @@ from mfmadsl.model import architecture, product_of
 from mfmadsl.schedule.matrix_core.tiling.choice import candidates
 from mfmadsl.schedule.matrix_core.tiling.cost import Gemm, estimate
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
-from mfmadsl.schedule.matrix_core.tiling.tiling import Loads
+from mfmadsl.schedule.matrix_core.tiling.resources import Loads
 
 Key = tuple[int, int, int, int]  # rows, columns and depth of a tile, rows of the instruction
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16)

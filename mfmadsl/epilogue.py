@@ -1,18 +1,23 @@
-"""What can follow a product by name: each step for the kernel, and for NumPy to compare with."""
+"""What can follow a product by name: each step for the kernel, and for NumPy to compare with.
+
+A step is one record of `STEPS`. TVM is imported when an expression is made, so that whoever lists
+the names does not wait for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import erf, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from tvm import te, tirx
-from tvm.te.tensor import TensorSlice
-from tvm.tirx import Expr
 
-from mfmadsl.schedule import ScheduleError
+if TYPE_CHECKING:
+    from tvm import te
+    from tvm.te.tensor import TensorSlice
+    from tvm.tirx import Expr
 
 Values = npt.NDArray[np.float64]
 
@@ -32,12 +37,28 @@ class Step:
     integers: bool = True
 
 
+def _relu(x: TensorSlice) -> Expr:
+    from tvm import te
+
+    return te.max(x, _constant(0, x))
+
+
+def _silu(x: TensorSlice) -> Expr:
+    from tvm import tirx
+
+    return x * tirx.sigmoid(x)
+
+
 def _gelu(x: TensorSlice) -> Expr:
+    from tvm import tirx
+
     half, one, root = (_constant(value, x) for value in (0.5, 1, sqrt(0.5)))
     return x * half * (tirx.erf(x * root) + one)
 
 
 def _constant(value: float, like: TensorSlice) -> Expr:
+    from tvm import tirx
+
     return tirx.const(value, like.dtype)
 
 
@@ -49,10 +70,10 @@ STEPS = {
     "bias": Step("vector", lambda x, y: x + y, lambda x, y: x + y),
     "scale": Step("vector", lambda x, y: x * y, lambda x, y: x * y, integers=False),
     "residual": Step("matrix", lambda x, y: x + y, lambda x, y: x + y),
-    "relu": Step("", lambda x, _: te.max(x, _constant(0, x)), lambda x, _: np.maximum(x, 0)),
+    "relu": Step("", lambda x, _: _relu(x), lambda x, _: np.maximum(x, 0)),
     "gelu": Step("", lambda x, _: _gelu(x), lambda x, _: _gelu_model(x), 1.13, integers=False),
     "silu": Step(
-        "", lambda x, _: x * tirx.sigmoid(x), lambda x, _: x / (1 + np.exp(-x)), 1.1,
+        "", lambda x, _: _silu(x), lambda x, _: x / (1 + np.exp(-x)), 1.1,
         integers=False,
     ),
 }  # fmt: skip
@@ -61,6 +82,8 @@ _STEP_ROUNDINGS = 16  # what the kernel's erf and exp are off by, and a few oper
 
 def check_steps(names: Sequence[str], sum_dtype: str) -> None:
     """Raise ScheduleError for a name that there is not, or a step that integers do not have."""
+    from mfmadsl.schedule import ScheduleError
+
     for name in names:
         if name not in STEPS:
             raise ScheduleError(f"epilogue: there is no `{name}`, but: {', '.join(STEPS)}")
@@ -74,6 +97,8 @@ def fused(
     product: te.Tensor, names: Sequence[str], dtype: str
 ) -> tuple[list[te.Tensor], te.Tensor]:
     """The placeholders that the steps read, and C in its type."""
+    from tvm import te
+
     shape, value = list(product.shape), product
     operands = []
     for number, name in enumerate(names):
@@ -89,6 +114,8 @@ def fused(
 
 
 def _stage(value: te.Tensor, step: Step, operand: te.Tensor | None, name: str) -> te.Tensor:
+    from tvm import te
+
     def compute(*place: Expr) -> Expr:
         own = place if step.takes == "matrix" else place[-1:]
         return step.expression(value[place], value[place] if operand is None else operand[own])

@@ -131,7 +131,7 @@ def test_a_chip_without_the_instruction() -> None:
 )
 def test_the_tolerance_is_named(name: str, rule: str) -> None:
     gemm = Gemm(library()[name], "gfx942", 32, 32, 32, tiling={"k_waves": 1})
-    assert gemm.tolerance_rule == rule
+    assert gemm.tolerance.rule == rule
 
 
 def test_a_chip_that_takes_denormals_for_zero_is_not_blamed() -> None:
@@ -154,7 +154,7 @@ def test_a_chip_that_takes_denormals_for_zero_is_not_blamed() -> None:
 def test_each_part_of_k_is_rounded_once_more(split_k: int, k_waves: int) -> None:
     gemm = Gemm(None, "gfx942", 64, 64, 1024, tiling={"split_k": split_k, "k_waves": k_waves})
     roundings = 1024 // 4 + 9 + split_k * k_waves - 1
-    assert gemm.tolerance_rule == f"{roundings} * 2^-24 * sum |a||b|"
+    assert gemm.tolerance.rule == f"{roundings} * 2^-24 * sum |a||b|"
 
 
 def test_waves_along_k_are_chosen_to_go_with_the_tile() -> None:
@@ -199,7 +199,7 @@ def test_what_is_added_to_a_sum_of_integers_does_not_overflow() -> None:
 def test_matrices_are_counted_as_they_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """In float64, all of them and what the steps read."""
     sizes: list[int] = []
-    monkeypatch.setattr("mfmadsl.gemm.check_size", lambda size, _: sizes.append(size))
+    monkeypatch.setattr("mfmadsl.gemm.operands.check_size", lambda size, _: sizes.append(size))
     Gemm(None, "gfx942", 8, 16, 32, batch=3, epilogue=("bias", "residual")).operands()
     assert sizes == [8 * (3 * (8 * 32 + 32 * 16 + 8 * 16 + 8 * 16) + 16)]
 

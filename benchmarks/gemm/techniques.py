@@ -22,8 +22,8 @@ import mfmadsl
 from benchmarks.call import command
 from benchmarks.gemm.case import ORDER_NAMES, Case
 from benchmarks.gemm.loop import measure, need_llvm_mca
-from mfmadsl.passes.main_loop import pipeline, traffic
-from mfmadsl.passes.main_loop.moves import landing
+from mfmadsl.passes.main_loop import pipeline
+from mfmadsl.passes.main_loop.moves import landing, traffic
 from mfmadsl.passes.tir import device
 from mfmadsl.schedule import Tiling
 

@@ -64,10 +64,10 @@ def codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[s
 
 def steps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The last of the steps of an epilogue, after those that are there."""
-    from mfmadsl.cli.gemm_options import STEP_NAMES
+    from mfmadsl.epilogue import STEPS
 
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in _beginning(last, STEP_NAMES)]
+    return [f"{before}{comma}{name}" for name in _beginning(last, STEPS)]
 
 
 def tiling_fields(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,28 +11,35 @@ import click
 
 from mfmadsl.argument import clipped
 from mfmadsl.cli.specs import ARCH
-from mfmadsl.model import OVERLAPS, Intrinsic
+from mfmadsl.epilogue import STEPS
+from mfmadsl.model import ELEMENT_TYPES, OVERLAPS, Intrinsic, Tiling
 
 if TYPE_CHECKING:
     from mfmadsl.gemm import Gemm
 
-DTYPES = (
-    "float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fnuz", "float8_e5m2fnuz",
-    "float8_e4m3fn", "float8_e5m2",
+DTYPES = tuple(
+    dict.fromkeys(
+        t.dtype for t in ELEMENT_TYPES.values()
+        if t.bits >= 8 and t.name not in ("uint8", "int32", "float8_e8m0fnu")
+    )
 )  # fmt: skip
+"""What A and B may hold: elements that instructions multiply as they lie in memory."""
+
 SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 
-# Fields of `Tiling`, whose module imports TVM; `instruction` is --intrinsic.
-_PAIRS = ("block", "waves")
-_FLAGS = ("swizzle", "persistent", "transposing_reads")
-_NUMBERS = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
-_DIGITS = 9  # of a number in a tiling: no chip has room for more
-WORDS = {"overlap": OVERLAPS}
-"""Fields of a tiling that have one of some words, and which."""
-TILING_FIELDS = (*_PAIRS, *_NUMBERS, *_FLAGS, *WORDS)
+_DEFAULTS = {
+    each.name: each.default
+    for each in fields(Tiling)
+    if each.name != "instruction"  # that is --intrinsic
+}
+TILING_FIELDS = tuple(_DEFAULTS)
 
-STEP_NAMES = ("bias", "scale", "residual", "relu", "gelu", "silu")
-"""Those of `epilogue.STEPS`, whose module imports TVM."""
+WORDS = {"overlap": tuple(OVERLAPS)}
+"""Fields of a tiling that have one of some words, and which."""
+
+_PAIRS = ("block", "waves")
+_FLAGS = tuple(name for name, default in _DEFAULTS.items() if isinstance(default, bool))
+_DIGITS = 9  # of a number in a tiling: no chip has room for more
 
 EXTENT = click.IntRange(1, 2**31 - 1)
 """M, N, K and the batch: beyond it no index of a kernel reaches."""
@@ -103,8 +111,8 @@ class Steps(click.ParamType[tuple[str, ...]]):
             return value
         names = tuple(part.strip() for part in str(value).split(","))
         for name in names:
-            if name not in STEP_NAMES:
-                self.fail(f"there is no step {name!r}, but: {', '.join(STEP_NAMES)}", param, ctx)
+            if name not in STEPS:
+                self.fail(f"there is no step {name!r}, but: {', '.join(STEPS)}", param, ctx)
         return names
 
 

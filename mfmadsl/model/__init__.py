@@ -34,11 +34,12 @@ from mfmadsl.model.modifier import (
     source_block,
     source_lane,
 )
-from mfmadsl.model.overlap import OVERLAPS
+from mfmadsl.model.overlap import DEFAULT_OVERLAP, OVERLAPS, Overlap
 from mfmadsl.model.pack import Packed, packed
 from mfmadsl.model.product import Product
 from mfmadsl.model.products import PRODUCTS, product_of
 from mfmadsl.model.read import Read
+from mfmadsl.model.tiling import Tiling
 from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
 from mfmadsl.model.unscaled import unscaled
 from mfmadsl.model.upright import numbered_up, upright
@@ -48,6 +49,7 @@ __all__ = [
     "CDNA",
     "CPUS",
     "DEFAULT_ARCH",
+    "DEFAULT_OVERLAP",
     "ELEMENT_TYPES",
     "EXTENT_OF",
     "FEATURES",
@@ -75,11 +77,13 @@ __all__ = [
     "Modifiers",
     "NoClosedFormError",
     "Operand",
+    "Overlap",
     "Packed",
     "Product",
     "Read",
     "Step",
     "TileBuffer",
+    "Tiling",
     "VectorOperand",
     "architecture",
     "assumed",

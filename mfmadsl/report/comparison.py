@@ -17,7 +17,7 @@ def comparison_lines(how: str, comparison: Comparison, problem: Gemm) -> list[st
     verdict = "agrees with" if comparison.agrees else "DIFFERS from"
     return [
         f"{how:10} {verdict} NumPy in float64: largest error {comparison.error:.3g} "
-        f"at C{comparison.place}, tolerance {comparison.tolerance:.3g} ({problem.tolerance_rule})",
+        f"at C{comparison.place}, tolerance {comparison.tolerance:.3g} ({problem.tolerance.rule})",
         *(f"           {line}" for line in caveats(comparison.approximate, comparison.trusted)),
     ]
 

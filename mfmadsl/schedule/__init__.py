@@ -6,12 +6,13 @@ from mfmadsl.environment.tvm_versions import require_supported_tvm
 require_supported_tvm()  # before TVM is imported, since the wrong pair ends the process
 # isort: on
 
+from mfmadsl.model import Tiling  # noqa: E402
 from mfmadsl.schedule.error import ScheduleError  # noqa: E402
 from mfmadsl.schedule.load import load_intrinsic  # noqa: E402
 from mfmadsl.schedule.matrix_core.gemm import gemm_schedule, gemm_tiling, schedule_gemm  # noqa: E402
 from mfmadsl.schedule.matrix_core.mfma import mfma_schedule  # noqa: E402
 from mfmadsl.schedule.matrix_core.mfma_factors import Factors, default_factors  # noqa: E402
-from mfmadsl.schedule.matrix_core.tiling.tiling import Tiling, makes_gemm  # noqa: E402
+from mfmadsl.schedule.matrix_core.tiling.legal import makes_gemm  # noqa: E402
 from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
 from mfmadsl.schedule.workload import matmul  # noqa: E402
 

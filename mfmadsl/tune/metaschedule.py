@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mfmadsl.error import MfmadslError
+from mfmadsl.model import Tiling
 from mfmadsl.schedule.matrix_core.gemm import gemm_schedule
-from mfmadsl.schedule.matrix_core.tiling.tiling import Tiling
 from mfmadsl.schedule.matrix_core.tiling.tuned import (
     KEY,
     SOURCE,

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from mfmadsl.cli.gemm_options import STEP_NAMES
 from mfmadsl.cli.mistakes import sections
 from mfmadsl.epilogue import STEPS
 from mfmadsl.language import library, microkernels, reads
@@ -93,14 +92,10 @@ def test_codes_of_mistakes_are_completed() -> None:
 
 
 def test_steps_are_completed_after_those_that_are_there() -> None:
-    assert names("gemm", "--epilogue", "") == sorted(STEP_NAMES)
+    assert names("gemm", "--epilogue", "") == sorted(STEPS)
     assert names("gemm", "--epilogue", "bias,re") == ["bias,relu", "bias,residual"]
     # What stands before is read, and costs no TVM either.
     assert names("gemm", "--epilogue", "bias", "--emi") == ["--emit"]
-
-
-def test_the_steps_are_those_that_there_are() -> None:
-    assert tuple(STEPS) == STEP_NAMES
 
 
 def test_files_are_left_to_the_shell() -> None:

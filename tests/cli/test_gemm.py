@@ -52,7 +52,9 @@ def test_every_form_agrees_with_numpy(options: list[object], signature: str) -> 
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_changes_the_result(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel without it does not pass for one with it."""
-    monkeypatch.setattr("mfmadsl.gemm.model", lambda names, values, errors, *_: (values, errors))
+    monkeypatch.setattr(
+        "mfmadsl.gemm.tolerance.model", lambda names, values, errors, *_: (values, errors)
+    )
     result = run(*SMALL, "--epilogue", step, "--emulate")
     assert result.exit_code == 1
     assert "DIFFERS from NumPy" in result.output
@@ -74,7 +76,7 @@ def test_the_tiling_is_changed_field_by_field() -> None:
 
 
 def test_the_words_of_overlap_are_those_of_the_code() -> None:
-    assert WORDS == {"overlap": OVERLAPS}
+    assert {"overlap": tuple(OVERLAPS)} == WORDS
 
 
 @pytest.mark.parametrize("overlap", OVERLAPS)

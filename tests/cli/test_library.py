@@ -196,7 +196,7 @@ def test_gemm_takes_an_intrinsic_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_wrong_result_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mfmadsl.gemm.emulate", lambda kernel, args, **_: Run({}, 0))
+    monkeypatch.setattr("mfmadsl.gemm.gemm.emulate", lambda kernel, args, **_: Run({}, 0))
     result = run(*SMALL, "--emulate")
     assert result.exit_code == 1
     assert "DIFFERS from NumPy in float64" in result.output

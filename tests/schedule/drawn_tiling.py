@@ -13,7 +13,8 @@ from mfmadsl.model import Intrinsic, architecture
 from mfmadsl.schedule import Tiling
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.choice import candidates
-from mfmadsl.schedule.matrix_core.tiling.tiling import check_tiling, natural_k_pack
+from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
+from mfmadsl.schedule.matrix_core.tiling.resources import natural_k_pack
 from mfmadsl.schedule.product.prepare import prepared
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 

@@ -12,9 +12,9 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.schedule import load_intrinsic
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.stage import inline_producers
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers
 from mfmadsl.schedule.product.epilogue import fold_epilogue, fold_into_total
+from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.normalise import normalise, product_block
 from mfmadsl.schedule.product.prepare import prepared

@@ -21,7 +21,7 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.model import OVERLAPS, Architecture
+from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture
 from mfmadsl.passes.kernel.thread_index import renewed
 from mfmadsl.passes.main_loop.moves.traffic import Kernel, Threads, Traffic, bind_loop
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
@@ -63,7 +63,7 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
         if isinstance(statement, For):
             if PIPELINE in (statement.annotations or {}):
                 stages = int(statement.annotations[PIPELINE])
-                overlap = word(statement.annotations.get(OVERLAP, OVERLAPS[-1]))
+                overlap = OVERLAPS[word(statement.annotations.get(OVERLAP, DEFAULT_OVERLAP))]
                 try:
                     traffic = Traffic(kernel, statement, stages)
                     rewritten = Turns(traffic, stages, again, tuple(fills), overlap).emit()

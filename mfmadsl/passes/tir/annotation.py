@@ -69,7 +69,7 @@ def _check_overlap(overlap: str, stages: Expr | None) -> None:
     """It goes with a pipeline; one of a single place, if no fragments are read ahead."""
     if stages is None:
         raise LoweringError(f"annotation {OVERLAP}: stands on the loop of {PIPELINE} only")
-    if overlap in OVERLAPS[:2] and int(stages) != 1:
+    if not OVERLAPS[overlap].is_staged and int(stages) != 1:
         raise LoweringError(f'annotation {OVERLAP}: "{overlap}" needs {PIPELINE} of 1')
 
 

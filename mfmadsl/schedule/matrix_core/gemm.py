@@ -13,7 +13,15 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_type
-from mfmadsl.model import DEFAULT_ARCH, OVERLAPS, Architecture, Intrinsic, architecture, unscaled
+from mfmadsl.model import (
+    DEFAULT_ARCH,
+    DEFAULT_OVERLAP,
+    Architecture,
+    Intrinsic,
+    Tiling,
+    architecture,
+    unscaled,
+)
 from mfmadsl.passes.tir.annotation import (
     DIES,
     EDGES,
@@ -47,14 +55,8 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     equally_fast,
     estimated,
 )
-from mfmadsl.schedule.matrix_core.tiling.tiling import (
-    CHUNK,
-    Loads,
-    Tiling,
-    check_tiling,
-    check_values,
-    of_plain_numbers,
-)
+from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of, tuned_tilings
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.product.epilogue import add_up_waves, fold_epilogue, fold_into_total
@@ -388,7 +390,7 @@ class _Builder:
             # Rows of C past the edge are not stored.
             sch.annotate(k_step, EDGES, " ".join(padded))
         sch.annotate(k_step, PIPELINE, tiling.stages)
-        if tiling.overlap != OVERLAPS[-1]:
+        if tiling.overlap != DEFAULT_OVERLAP:
             sch.annotate(k_step, OVERLAP, tiling.overlap)
         if not tiling.swizzle:
             sch.annotate(k_step, SWIZZLE, 0)

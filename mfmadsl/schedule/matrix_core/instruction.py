@@ -6,10 +6,10 @@ from types import NoneType
 
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
-from mfmadsl.model import Architecture, Intrinsic, numbered_up, upright
+from mfmadsl.model import Architecture, Intrinsic, Tiling, numbered_up, upright
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.choice import candidates, choose_instruction
-from mfmadsl.schedule.matrix_core.tiling.tiling import Tiling, check_instruction
+from mfmadsl.schedule.matrix_core.tiling.legal import check_instruction
 from mfmadsl.schedule.product.memory import number
 from mfmadsl.schedule.product.normalise import Product
 

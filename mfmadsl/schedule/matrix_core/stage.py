@@ -16,10 +16,10 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import Expr
 
 from mfmadsl.language import reads
-from mfmadsl.model import Architecture
+from mfmadsl.model import Architecture, Tiling
 from mfmadsl.passes.tir.expression import choice_of, conjuncts_of
 from mfmadsl.schedule.matrix_core.store_columns import Columns
-from mfmadsl.schedule.matrix_core.tiling.tiling import CHUNK, Tiling
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.memory import Memory
 

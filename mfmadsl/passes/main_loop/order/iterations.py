@@ -49,9 +49,11 @@ class Turns(Parts):
 
     def emit(self) -> SeqStmt:
         """The statements that stand in place of the loop."""
-        if self.overlap == "loads":
+        if not self.overlap.loads:
+            body = self._in_turn()
+        elif not self.overlap.fragments:
             body = self._loads_ahead()
-        elif len(self.traffic.steps) == 1 or self.overlap == "nothing":
+        elif len(self.traffic.steps) == 1:
             body = self._in_turn()
         elif self.traffic.direct and self.traffic.landing and not self.always:
             body = direct_turns(self, self.traffic.landing, self.traffic.direct)

@@ -11,7 +11,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 
-from mfmadsl.model import OVERLAPS, Architecture
+from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Overlap
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
 from mfmadsl.passes.main_loop.moves.traffic import Traffic
 from mfmadsl.passes.main_loop.order.fill import filled_here
@@ -35,7 +35,7 @@ class Parts:
     stages: int
     again: bool
     fills: tuple[BufferStore, ...] = ()
-    overlap: str = OVERLAPS[-1]
+    overlap: Overlap = OVERLAPS[DEFAULT_OVERLAP]
 
     @property
     def loop(self) -> For:
@@ -74,7 +74,7 @@ class Parts:
     ) -> list[Stmt]:
         """The others under the computing, such that what is read is there when it is needed; ahead
         of it, for LLVM to order, where that is asked for."""
-        if self.overlap != "all":
+        if not self.overlap.ordered:
             return [*(s for piece in others for s in piece.statements), *computing]
         return spread(computing, others, self.pace.slack if slack is None else slack)
 

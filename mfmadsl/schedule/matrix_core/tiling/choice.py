@@ -10,17 +10,12 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from mfmadsl.language import library
-from mfmadsl.model import Architecture, Intrinsic, product_of
+from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, Gemm, estimate, resident
+from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_tiling, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
-from mfmadsl.schedule.matrix_core.tiling.tiling import (
-    MOST_STAGES,
-    Loads,
-    Tiling,
-    check_tiling,
-    makes_gemm,
-)
+from mfmadsl.schedule.matrix_core.tiling.resources import Loads
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
-from mfmadsl.model import Architecture, Intrinsic, Product
+from mfmadsl.model import Architecture, Intrinsic, Product, Tiling
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
-from mfmadsl.schedule.matrix_core.tiling.tiling import Loads, Tiling
+from mfmadsl.schedule.matrix_core.tiling import resources
+from mfmadsl.schedule.matrix_core.tiling.resources import Loads
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
@@ -70,10 +71,10 @@ def estimate(gemm: Gemm, tiling: Tiling) -> Estimate:
 def resident(gemm: Gemm, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
     chip = gemm.chip
-    registers = tiling.registers(gemm.intrinsic, gemm.element_bytes, gemm.loads)
+    registers = resources.registers(tiling, gemm.intrinsic, gemm.element_bytes, gemm.loads)
     waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
     held = chip.simds * waves // tiling.wave_count
-    lds = tiling.lds_bytes(gemm.element_bytes, gemm.intrinsic)
+    lds = resources.lds_bytes(tiling, gemm.element_bytes, gemm.intrinsic)
     return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
 
 
@@ -212,9 +213,11 @@ class _Terms:
     def _ahead(self) -> float:
         """Steps between asking for a tile and needing it."""
         tiling, gemm = self.tiling, self.gemm
-        if not tiling.straight(gemm.loads):
+        if not resources.is_direct(tiling, gemm.loads):
             return _AHEAD
-        return tiling.stages - (_HALF if tiling.by_halves(gemm.intrinsic, gemm.loads) else _WHOLE)
+        return tiling.stages - (
+            _HALF if resources.takes_halves(tiling, gemm.intrinsic, gemm.loads) else _WHOLE
+        )
 
     @property
     def adding_up(self) -> float:

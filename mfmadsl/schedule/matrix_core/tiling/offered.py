@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from mfmadsl.model import Architecture, Intrinsic
+from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.tiling.tiling import Loads, Tiling, check_tiling, natural_k_pack
+from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
+from mfmadsl.schedule.matrix_core.tiling.resources import Loads, lds_bytes, natural_k_pack
 
 _ROW_BYTES = (2048, 1024, 512, 256, 128)  # cache lines of K a step: a few, or one
 _LONG_SHARE = 0.6  # of the LDS that a tile of more than one may take
@@ -50,7 +51,7 @@ def _steps(
             row_bytes //= 2
         k_step = row_bytes // element_bytes
         tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
-        share = tiling.lds_bytes(element_bytes, intrinsic) / chip.lds_bytes
+        share = lds_bytes(tiling, element_bytes, intrinsic) / chip.lds_bytes
         if wanted > _ROW_BYTES[-1] and (share > _LONG_SHARE or (stages == 1 and loads.direct)):
             continue
         try:

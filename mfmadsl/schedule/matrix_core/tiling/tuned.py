@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mfmadsl.error import MfmadslError
-from mfmadsl.model import Architecture, product_called, product_of
+from mfmadsl.model import Architecture, Tiling, product_called, product_of
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.tiling.tiling import Tiling, check_values, of_plain_numbers
+from mfmadsl.schedule.matrix_core.tiling.legal import check_values, of_plain_numbers
 from mfmadsl.schedule.product.memory import number
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ def test_edges_of_every_type_and_order(arch: str, kind: str, b_rows: bool) -> No
     tiling = small_tiles(workload, arch)
     workload = replace(workload, k=2 * tiling.k_step + 9)
     a, b, c = workload.operands()
-    c = same_bits(workload.function(), arch, tiling, [a, b, c], OVERLAPS)
+    c = same_bits(workload.function(), arch, tiling, [a, b, c], tuple(OVERLAPS))
     assert workload.error(a, b, c) <= (0 if kind == "int8" else 1)
 
 
@@ -80,7 +80,7 @@ def test_one_turn_and_two(k: int) -> None:
 def test_where_k_is_shared(arch: str, change: dict[str, Any]) -> None:
     workload = Workload(70, 90, 300)
     a, b, c = workload.operands()
-    c = same_bits(workload.function(), arch, replace(HALF, **change), [a, b, c], OVERLAPS)
+    c = same_bits(workload.function(), arch, replace(HALF, **change), [a, b, c], tuple(OVERLAPS))
     assert workload.error(a, b, c) <= 1
 
 
@@ -136,7 +136,7 @@ def test_several_tiles_in_the_lds(arch: str, b_rows: bool, stages: int, k: int) 
     if arch == "gfx950":
         tiling = replace(tiling, instruction="mfma_f32_16x16x32_f16", k_pack=1)
     a, b, c = workload.operands()
-    c = same_bits(workload.function(), arch, tiling, [a, b, c], OVERLAPS[2:])
+    c = same_bits(workload.function(), arch, tiling, [a, b, c], tuple(OVERLAPS)[2:])
     assert workload.error(a, b, c) <= 1
 
 

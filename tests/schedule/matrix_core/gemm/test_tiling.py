@@ -14,7 +14,7 @@ from mfmadsl.backend import build
 from mfmadsl.language import find
 from mfmadsl.model import ARCHITECTURES
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
-from mfmadsl.schedule.matrix_core.tiling.tiling import Loads
+from mfmadsl.schedule.matrix_core.tiling.resources import Loads, takes_halves
 from tests.schedule.matrix_core.gemm.workloads import FP8, Workload
 
 LARGE = Workload(4096, 4096, 4096)
@@ -207,5 +207,5 @@ def test_sums_are_taken_by_halves_where_there_are_two(change: dict[str, Any], ha
     tiling = Tiling((256, 256), 64, (2, 1), "mfma_f32_16x16x32_f16", 1, stages=2)
     intrinsic = find("mfma_f32_16x16x32_f16")
     found = replace(tiling, **change)
-    assert found.by_halves(intrinsic, Loads(direct=True)) is halves
-    assert not found.by_halves(intrinsic, Loads(direct=False))
+    assert takes_halves(found, intrinsic, Loads(direct=True)) is halves
+    assert not takes_halves(found, intrinsic, Loads(direct=False))

@@ -1,140 +1,25 @@
-"""How a GEMM is cut: the values that one tunes, and the limits that they must keep to."""
+"""Which tilings are legal: what an instruction, a chip and K's length allow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, prod
 
 from mfmadsl.argument import check_flag, check_integer, check_list
-from mfmadsl.model import OVERLAPS, Architecture, Intrinsic, Operand
-from mfmadsl.passes.main_loop.analysis.halves import LEAST
+from mfmadsl.model import OVERLAPS, Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.limits import check_lds, check_threads
-
-CHUNK = 16
-"""Bytes of the widest LDS access of a lane."""
+from mfmadsl.schedule.matrix_core.tiling.resources import (
+    CHUNK,
+    Loads,
+    lane_bytes,
+    lds_bytes,
+    natural_k_pack,
+    registers,
+)
 
 MOST_STAGES = 4
-"""Of tiles in the LDS; more is more than an LDS of today holds of any that are worth it."""
-
-_WORD = 4
-_SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
-_OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
-
-
-@dataclass(frozen=True)
-class Loads:
-    """How A and B come from memory: `direct` if all of it may go straight into the LDS, `shifted`
-    for each whether its rows start anywhere, so that words are to be moved into place, and `turned`
-    for each whether rows are turned around on the way."""
-
-    direct: bool = False
-    shifted: tuple[bool, bool] = (False, False)
-    turned: tuple[bool, bool] = (False, False)
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """Sizes of a GEMM kernel; M comes before N. Make others of one with `dataclasses.replace`.
-
-    `block` is a workgroup's tile of C, shared by `waves`, and `k_step` the elements of K that it
-    holds in the LDS at a time. `instruction` names the matrix instruction, and `k_pack` says how
-    many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. `stages` is how
-    many tiles of each operand there are in the LDS: while one is multiplied, the others are on
-    their way. `split_k` workgroups share a tile's K; `persistent` workgroups walk over the tiles,
-    which follow each other in blocks of `group` rows. Of each step of K `k_waves` times as many
-    waves take a part, and add up their sums in the LDS at the end.
-
-    `overlap` says what comes while the matrix cores work: `nothing`; the next step's `loads` from
-    memory; with those the next register step's `fragments` from the LDS; or `all` of it, spread
-    among the matrix instructions. `transposing_reads` are those in which lanes exchange elements,
-    where the chip has them.
-
-    An instruction of several blocks multiplies as many matrices of a batch: `block`, `waves` and
-    `k_step` are those of each of them.
-    """
-
-    block: tuple[int, int]
-    k_step: int
-    waves: tuple[int, int]
-    instruction: str
-    k_pack: int
-    swizzle: bool = True
-    stages: int = 1
-    split_k: int = 1
-    persistent: bool = False
-    group: int = 8
-    k_waves: int = 1
-    overlap: str = "all"
-    transposing_reads: bool = True
-
-    @property
-    def wave_count(self) -> int:
-        """How many waves a workgroup has."""
-        return self.waves[0] * self.waves[1] * self.k_waves
-
-    @property
-    def wave_tile(self) -> tuple[int, int]:
-        """A wave's tile of C."""
-        return self.block[0] // self.waves[0], self.block[1] // self.waves[1]
-
-    def lds_bytes(self, element_bytes: int, intrinsic: Intrinsic) -> int:
-        """What the tiles of A and B take at least, and the sums that waves share."""
-        tiles = intrinsic.blocks * sum(self.block) * self.k_step * element_bytes * self.stages
-        shared = self.k_waves if self.k_waves > 1 else 0
-        return tiles + shared * prod(self.block) * intrinsic.c.type.bits // 8
-
-    def _tiles(self, intrinsic: Intrinsic) -> tuple[int, int]:
-        """Tiles of the instruction in a wave's tile."""
-        rows, columns = self.wave_tile
-        return ceil(rows / intrinsic.m), ceil(columns / intrinsic.n)
-
-    def straight(self, loads: Loads) -> bool:
-        """Whether loads go straight into the LDS."""
-        return loads.direct and self.stages > 1
-
-    def by_halves(self, intrinsic: Intrinsic, loads: Loads) -> bool:
-        """Whether turns may take the sums by halves, such that loads have half a turn more."""
-        tiles = self._tiles(intrinsic)
-        return self.straight(loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
-
-    def registers(self, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
-        """What a lane needs: accumulators, fragments of two register steps, and fetched data.
-
-        What goes into the LDS directly is not fetched, and turns may take the sums by halves: that
-        needs the fragments of two steps of half of A, and of all steps of B.
-        """
-        tiles = self._tiles(intrinsic)
-        of_a, of_b = (
-            count * ceil(self.k_pack * lane_bytes(operand) / _WORD)
-            for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
-        )
-        fragments = 2 * (of_a + of_b)
-        row_bytes = self.k_step * element_bytes * intrinsic.blocks
-        threads = self.wave_count * intrinsic.wave_size
-        fetched = 0 if self.straight(loads) else ceil(sum(self.block) * row_bytes / threads / _WORD)
-        shifted = sum(rows for rows, odd in zip(self.block, loads.shifted, strict=True) if odd)
-        fetched += ceil(shifted * row_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
-        # What was turned around is swizzled by more bits of a row: reads have more addresses.
-        turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
-        sums = tiles[0] * tiles[1] * intrinsic.c.register_count
-        others = _OTHER_REGISTERS * min(self.stages, 2)
-        if self.by_halves(intrinsic, loads):
-            steps = self.k_step // (self.k_pack * intrinsic.k)
-            fragments = min(fragments, of_a + steps * of_b)
-        return sums + fragments + fetched + turned + others
-
-
-def lane_bytes(operand: Operand) -> int:
-    """Bytes of an operand that a lane holds."""
-    return operand.layout.elements_per_lane * operand.type.bits // 8
-
-
-def natural_k_pack(intrinsic: Intrinsic) -> int:
-    """The one that makes LDS reads as wide as they can be; of several blocks there is but 1."""
-    if intrinsic.blocks > 1:
-        return 1
-    return max(1, CHUNK // max(lane_bytes(intrinsic.a), lane_bytes(intrinsic.b)))
+"""The most stages offered: today's LDS holds no more useful tiles."""
 
 
 def check_instruction(intrinsic: Intrinsic) -> None:
@@ -208,11 +93,11 @@ def check_tiling(
     twice = ("", "", "two times ", "three times ", "four times ")[tiling.stages]
     if tiling.k_waves > 1:
         tiles += f" and the sums of {tiling.k_waves} waves along K"
-    size = tiling.lds_bytes(element_bytes, intrinsic)
+    size = lds_bytes(tiling, element_bytes, intrinsic)
     check_lds("tiling", twice + many + tiles, size, chip)
     budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
     loads = loads or Loads(chip.wide_loads_to_lds)
-    needed = tiling.registers(intrinsic, element_bytes, loads)
+    needed = registers(tiling, intrinsic, element_bytes, loads)
     if needed > budget:
         threads = tiling.wave_count * chip.wave_size
         raise _illegal(
@@ -249,7 +134,7 @@ def check_values(tiling: Tiling) -> None:
     _check_types(tiling)
     if tiling.overlap not in OVERLAPS:
         raise _illegal(f"overlap: {tiling.overlap!r} is none of {', '.join(OVERLAPS)}")
-    if tiling.overlap in OVERLAPS[:2] and tiling.stages != 1:
+    if not OVERLAPS[tiling.overlap].is_staged and tiling.stages != 1:
         raise _illegal(
             f"overlap={tiling.overlap} has one stage, not {tiling.stages}: say stages=1, too"
         )

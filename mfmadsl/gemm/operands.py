@@ -1,0 +1,47 @@
+"""Random matrices for a product, the same on every machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.machine.argument import check_size
+from mfmadsl.epilogue import STEPS
+from mfmadsl.gemm.problem import Problem
+from mfmadsl.model.numpy_type import numpy_type
+
+_SEED = 20240229
+
+
+def operands_of(problem: Problem) -> tuple[npt.NDArray[Any], ...]:
+    """Random arguments, the same on every machine, and a C full of a value that is no result.
+
+    Raises ArgumentError if they are more than this machine holds.
+    """
+    sides = (problem.batch,) if problem.batch else ()
+    a_shape = (problem.k, problem.m) if problem.a_transposed else (problem.m, problem.k)
+    b_shape = (problem.n, problem.k) if problem.b_transposed else (problem.k, problem.n)
+    c_shape = (*sides, problem.m, problem.n)
+    a_type, b_type, c_type = problem.types
+    wanted = [((*sides, *a_shape), a_type), ((*sides, *b_shape), b_type)]
+    for name in problem.epilogue:
+        if takes := STEPS[name].takes:
+            wanted.append((c_shape if takes == "matrix" else c_shape[-1:], problem.sum_type))
+    count = sum(int(np.prod([float(e) for e in s])) for s, _ in (*wanted, (c_shape, c_type)))
+    check_size(8 * count, "the matrices take")  # float64, as they are compared
+    generator = np.random.default_rng(_SEED)
+    return (
+        *(_random(generator, shape, numpy_type(name)) for shape, name in wanted),
+        np.full(c_shape, 99, dtype=numpy_type(c_type)),
+    )
+
+
+def _random(
+    generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    if dtype.kind == "i":
+        most = min(np.iinfo(dtype).max, 1 << 20)  # added to a sum, it does not overflow
+        return generator.integers(-most - 1, most + 1, shape, dtype)
+    return generator.standard_normal(shape).astype(dtype)

@@ -1,0 +1,123 @@
+"""Which product of matrices is asked for: extents, types, layouts, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tvm import te
+from tvm.tirx import PrimFunc
+
+from mfmadsl.argument import check_choice, check_extent, check_flag, check_list, check_type
+from mfmadsl.epilogue import STEPS, check_steps, fused
+from mfmadsl.error import ArgumentError
+from mfmadsl.model import ELEMENT_TYPES, Intrinsic, Tiling, architecture
+from mfmadsl.schedule import ScheduleError
+from mfmadsl.schedule.workload import TYPES, product
+
+_SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
+
+
+@dataclass(frozen=True)
+class Problem:
+    """C[m, n] = A[m, k] x B[k, n] on one chip; B may lie as n x k, and A as k x m.
+
+    `gemm_schedule` chooses the instruction if `intrinsic` is None. `shared_scope`, TVM's scope of
+    the tiles in the LDS ("shared" or "shared.dyn"), asks for the simple kernel of `mfma_schedule`.
+
+    `dtypes` are those of A, B and C, None where the instruction says it, or else float16 for A, the
+    same for B, and the type of the sums for C. `batch` is the number of matrices of each kind, of
+    which an instruction of several blocks takes as many at once. A scaled one of eight-bit floats
+    multiplies without scales.
+    `epilogue` names what follows the product (`epilogue.STEPS`), in the type of the sums; what its
+    steps read are arguments between B and C. `tiling` has fields of `Tiling` to be changed.
+    """
+
+    intrinsic: Intrinsic | None
+    arch: str
+    m: int
+    n: int
+    k: int
+    b_transposed: bool = False
+    shared_scope: str | None = None
+    a_transposed: bool = False
+    dtypes: tuple[str | None, str | None, str | None] = (None, None, None)
+    batch: int | None = None
+    epilogue: tuple[str, ...] = ()
+    tiling: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ArgumentError for what is no intrinsic, chip, extent, type, step or field."""
+        if self.intrinsic is not None:
+            check_type("intrinsic", self.intrinsic, Intrinsic, "an Intrinsic, as `find` gives it")
+        object.__setattr__(self, "arch", architecture(self.arch).name)
+        for name in ("m", "n", "k"):
+            check_extent(name, getattr(self, name))
+        if self.batch is not None:
+            check_extent("batch", self.batch)
+        check_flag("a_transposed", self.a_transposed)
+        check_flag("b_transposed", self.b_transposed)
+        if self.shared_scope is not None:
+            check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
+        check_list("dtypes", self.dtypes, "the types of A, B and C, or None")
+        if len(self.dtypes) != 3:
+            raise ArgumentError(f"dtypes: are three, of A, B and C, not {len(self.dtypes)}")
+        for dtype in self.dtypes:
+            if dtype is not None:
+                check_choice("dtypes", dtype, TYPES)
+        check_list("epilogue", self.epilogue, "a list of steps")
+        for step in self.epilogue:
+            check_choice("epilogue", step, STEPS)
+        check_type("tiling", self.tiling, Mapping, "fields of Tiling and their values")
+        for field_name in self.tiling:
+            check_choice("tiling", field_name, [each.name for each in fields(Tiling)])
+
+    @property
+    def types(self) -> tuple[str, str, str]:
+        """The types of A, B and C."""
+        own = self.intrinsic
+        a, b, c = self.dtypes
+        a = a or (own.a.type.dtype if own else "float16")
+        b = b or (own.b.type.dtype if own and self.dtypes[0] is None else a)
+        return a, b, c or self.sum_type
+
+    @property
+    def sum_type(self) -> str:
+        """What products are added up in."""
+        if self.intrinsic is not None:
+            return self.intrinsic.c.type.dtype
+        return _SUMS.get(self.dtypes[0] or "float16", "float32")
+
+    @property
+    def name(self) -> str:
+        """What its kernels are called: layouts, types of A, B and C, extents, and what follows."""
+        sides = (self.a_transposed, self.b_transposed)
+        layouts = "".join("t" if transposed else "n" for transposed in sides)
+        known = {t.name: t.short for t in ELEMENT_TYPES.values()}
+        types = [known.get(dtype, dtype) for dtype in self.types]
+        extents = "x".join(str(e) for e in (self.batch, self.m, self.n, self.k) if e is not None)
+        return "_".join(["gemm", layouts, *types, extents, *self.epilogue])
+
+    def check_types(self) -> None:
+        """Raise ScheduleError for steps or a type of C that the sums cannot have."""
+        check_steps(self.epilogue, self.sum_type)
+        c = self.types[2]
+        if c != self.sum_type and not {c, self.sum_type} <= {"float16", "bfloat16", "float32"}:
+            raise ScheduleError(
+                f"C is {c}, but sums of {self.types[0]} are {self.sum_type}: only those in float32 "
+                "are rounded, to float16 or bfloat16"
+            )
+
+    def workload(self) -> PrimFunc:
+        """What is to be computed, as `gemm_schedule` takes it."""
+        a_type, b_type, c_type = self.types
+        follows = bool(self.epilogue) or c_type != self.sum_type
+        a, b, c = product(
+            (self.m, self.n, self.k), (a_type, b_type, self.sum_type),
+            (self.a_transposed, self.b_transposed), self.batch, "product" if follows else "C",
+        )  # fmt: skip
+        operands: list[Any] = []
+        if follows:
+            operands, c = fused(c, self.epilogue, c_type)
+        return te.create_prim_func([a, b, *operands, c]).with_attr("global_symbol", self.name)

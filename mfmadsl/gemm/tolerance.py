@@ -1,0 +1,99 @@
+"""How far a kernel's C may be off, and how far it is, beside NumPy in float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit floats
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.comparison import Comparison, compared
+from mfmadsl.emulator.instructions.matrix.arithmetic import arithmetic
+from mfmadsl.epilogue import model
+from mfmadsl.gemm.problem import Problem
+from mfmadsl.model import ELEMENT_TYPES, architecture
+
+_FLUSHED = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # by gfx90a, where denormal
+_ROUNDINGS = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What the matrix cores may round away of a product whose K is added up in `parts`."""
+
+    problem: Problem
+    parts: int = 1
+
+    @property
+    def _cuts_factors(self) -> bool:
+        intrinsic = self.problem.intrinsic
+        return intrinsic is not None and intrinsic.a.type.short == "xf32"
+
+    @property
+    def rule(self) -> str:
+        """How the tolerance of an element comes about, in a line."""
+        problem = self.problem
+        if problem.sum_type == "int32":
+            return "exact"
+        roundings = f"{self._roundings} * 2^-{53 if problem.sum_type == 'float64' else 24}"
+        factors = f"({roundings} + 2^-9)" if self._cuts_factors else roundings
+        after = [
+            *problem.epilogue,
+            *([problem.types[2]] if problem.types[2] != problem.sum_type else []),
+        ]
+        return f"{factors} * sum |a||b|" + (f", and {', '.join(after)}" if after else "")
+
+    @property
+    def relative(self) -> float:
+        """How much the chip's matrix cores may round away, of the sum of the products' magnitudes.
+
+        xf32 cuts each factor to 10 bits of fraction besides.
+        """
+        rounding = 2.0**-53 if self.problem.sum_type == "float64" else 2.0**-24
+        return self._roundings * rounding + (2.0**-9 if self._cuts_factors else 0)
+
+    @property
+    def _roundings(self) -> int:
+        """Units in the last place, those of adding up the parts of K among them."""
+        problem = self.problem
+        kind = problem.intrinsic.a.type.short if problem.intrinsic else _short(problem.types[0])
+        roundings = arithmetic(problem.arch, True, kind).roundings(problem.k)
+        return roundings + self.parts - 1
+
+    def compare(
+        self, a: npt.NDArray[Any], b: npt.NDArray[Any], *others: npt.NDArray[Any]
+    ) -> Comparison:
+        """Where C, the last array, is furthest beyond its tolerance, or nearest to it.
+
+        The product is that of the numbers that the chip reads: gfx90a takes denormal halves and
+        bfloats for 0.
+        """
+        problem = self.problem
+        *operands, c = others
+        left = self._read(a.swapaxes(-1, -2) if problem.a_transposed else a)
+        right = self._read(b.swapaxes(-1, -2) if problem.b_transposed else b)
+        values, tolerances = left @ right, np.zeros(c.shape)
+        if problem.sum_type != "int32":
+            tolerances = np.abs(left) @ np.abs(right) * self.relative
+        numbers = [each.astype(np.float64) for each in operands]
+        rounding = _ROUNDINGS.get(problem.sum_type, 0)
+        values, bounds = model(problem.epilogue, values, tolerances, numbers, rounding)
+        if problem.sum_type != "int32":
+            tolerances = bounds
+        if problem.types[2] != problem.sum_type:
+            tolerances = tolerances + (np.abs(values) + tolerances) * _ROUNDINGS[problem.types[2]]
+            tolerances = tolerances + 2.0**-24  # of the smallest halves
+        return compared(c, values, tolerances)
+
+    def _read(self, matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        values = matrix.astype(np.float64)
+        if architecture(self.problem.arch).flushes_halves and matrix.dtype in _FLUSHED:
+            values[np.abs(values) < ml_dtypes.finfo(matrix.dtype).smallest_normal] = 0
+        return values
+
+
+def _short(dtype: str) -> str:
+    """The name of a type in those of instructions."""
+    return next(t.short for t in ELEMENT_TYPES.values() if t.name == dtype)

@@ -1,0 +1,92 @@
+"""What a tiling takes of a compute unit: bytes of the LDS, and registers of a lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from mfmadsl.model import Intrinsic, Operand, Tiling
+from mfmadsl.passes.main_loop.analysis.halves import LEAST
+
+CHUNK = 16
+"""Bytes of the widest LDS access of a lane."""
+
+_WORD = 4
+_SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
+_OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
+
+
+@dataclass(frozen=True)
+class Loads:
+    """How A and B come from memory: `direct` if all of it may go straight into the LDS, `shifted`
+    for each whether its rows start anywhere, so that words are to be moved into place, and `turned`
+    for each whether rows are turned around on the way."""
+
+    direct: bool = False
+    shifted: tuple[bool, bool] = (False, False)
+    turned: tuple[bool, bool] = (False, False)
+
+
+def lds_bytes(tiling: Tiling, element_bytes: int, intrinsic: Intrinsic) -> int:
+    """What the tiles of A and B take at least, and the sums that waves share."""
+    tiles = intrinsic.blocks * sum(tiling.block) * tiling.k_step * element_bytes * tiling.stages
+    shared = tiling.k_waves if tiling.k_waves > 1 else 0
+    return tiles + shared * prod(tiling.block) * intrinsic.c.type.bits // 8
+
+
+def _tiles(tiling: Tiling, intrinsic: Intrinsic) -> tuple[int, int]:
+    """Tiles of the instruction in a wave's tile."""
+    rows, columns = tiling.wave_tile
+    return ceil(rows / intrinsic.m), ceil(columns / intrinsic.n)
+
+
+def is_direct(tiling: Tiling, loads: Loads) -> bool:
+    """Whether loads go straight into the LDS."""
+    return loads.direct and tiling.stages > 1
+
+
+def takes_halves(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> bool:
+    """Whether turns may take the sums by halves, such that loads have half a turn more."""
+    tiles = _tiles(tiling, intrinsic)
+    return is_direct(tiling, loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
+
+
+def registers(tiling: Tiling, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
+    """What a lane needs: accumulators, fragments of two register steps, and fetched data.
+
+    What goes into the LDS directly is not fetched, and turns may take the sums by halves: that
+    needs the fragments of two steps of half of A, and of all steps of B.
+    """
+    tiles = _tiles(tiling, intrinsic)
+    of_a, of_b = (
+        count * ceil(tiling.k_pack * lane_bytes(operand) / _WORD)
+        for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
+    )
+    fragments = 2 * (of_a + of_b)
+    row_bytes = tiling.k_step * element_bytes * intrinsic.blocks
+    threads = tiling.wave_count * intrinsic.wave_size
+    fetched = (
+        0 if is_direct(tiling, loads) else ceil(sum(tiling.block) * row_bytes / threads / _WORD)
+    )
+    shifted = sum(rows for rows, odd in zip(tiling.block, loads.shifted, strict=True) if odd)
+    fetched += ceil(shifted * row_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
+    # What was turned around is swizzled by more bits of a row: reads have more addresses.
+    turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
+    sums = tiles[0] * tiles[1] * intrinsic.c.register_count
+    others = _OTHER_REGISTERS * min(tiling.stages, 2)
+    if takes_halves(tiling, intrinsic, loads):
+        steps = tiling.k_step // (tiling.k_pack * intrinsic.k)
+        fragments = min(fragments, of_a + steps * of_b)
+    return sums + fragments + fetched + turned + others
+
+
+def lane_bytes(operand: Operand) -> int:
+    """Bytes of an operand that a lane holds."""
+    return operand.layout.elements_per_lane * operand.type.bits // 8
+
+
+def natural_k_pack(intrinsic: Intrinsic) -> int:
+    """The one that makes LDS reads as wide as they can be; of several blocks there is but 1."""
+    if intrinsic.blocks > 1:
+        return 1
+    return max(1, CHUNK // max(lane_bytes(intrinsic.a), lane_bytes(intrinsic.b)))
