@@ -20,7 +20,7 @@ TILES = (2, 3, 5)
 """Tiles along i, j and k."""
 
 _FIRST = re.compile(r"\.LBB\d+_\d+:")
-_STACK = re.compile(r"\(%rsp.*mm\d+")
+_STACK = re.compile(r"\(%rsp\).*mm\d+")  # with an index it is an edge of A, which lies there
 _STORE = re.compile(r"\s+v?mov\w+\s+%[xyz]mm\d+, .*\(")
 
 

@@ -18,6 +18,7 @@ from tvm.tirx import PrimFunc
 from mfmadsl.argument import check_flag
 from mfmadsl.backend.argument import arguments_of, symbols_of, workspaces_of
 from mfmadsl.backend.error import CodegenError
+from mfmadsl.backend.gpu.described import described_instructions, described_reads
 from mfmadsl.backend.gpu.kernel import CODE_OBJECT_VERSIONS, Kernel, check_code_object_version
 from mfmadsl.backend.gpu.llvm import (
     TRIPLE,
@@ -42,7 +43,6 @@ from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
 from mfmadsl.emulator.text.metadata import read_metadata
 from mfmadsl.emulator.text.registers import Registers, used_registers
 from mfmadsl.error import SlowLoopWarning
-from mfmadsl.language import reads
 from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.factor import with_factors
@@ -89,7 +89,7 @@ def build(
     check_flag("explain", explain)
     version = check_code_object_version(code_object_version)
     arguments, workspaces = arguments_of(function), workspaces_of(function)
-    reads()  # what the child reads of files is lost with it
+    described_instructions(chip.name), described_reads(chip.name)  # a child's would be lost
     try:
         emitted = run_isolated(lambda: _emit(function, chip, version))
     except ProcessEndedError as error:

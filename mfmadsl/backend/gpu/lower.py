@@ -17,6 +17,7 @@ from tvm.tirx.build import split_host_device_mods
 
 from mfmadsl.backend.argument import extent_of
 from mfmadsl.backend.extent import Extent
+from mfmadsl.backend.gpu.described import described_instructions, described_reads
 from mfmadsl.backend.gpu.pipeline import device_passes
 from mfmadsl.model import Architecture
 from mfmadsl.passes import LoweringError
@@ -117,7 +118,8 @@ def device_module(
     too few registers."""
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
-    pipelined = pipeline(module[name], chip, lean)
+    instructions, reads = described_instructions(chip.name), described_reads(chip.name)
+    pipelined = pipeline(module[name], chip, instructions, reads, lean)
     kernel = regrid(pipelined.function, grid) if grid else pipelined.function
     module = tvm.IRModule({name: kernel})
     # Before divisions become shifts.

@@ -25,6 +25,7 @@ from mfmadsl.passes.kernel.registers import registers, unroll_over_registers
 from mfmadsl.passes.kernel.short_circuit import short_circuit
 from mfmadsl.passes.kernel.vectors import turns_where_filled
 from mfmadsl.passes.kernel.wide_index import wide_indices
+from mfmadsl.passes.main_loop.analysis.cycles import hand_on_cycles
 from mfmadsl.passes.main_loop.analysis.parsed import scalar_loops
 from mfmadsl.passes.types.sums import wrapping_sums
 
@@ -48,6 +49,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         s.InjectPermutedLayout(),
         s.AnnotateIrregularLoop(),
         s.InjectSoftwarePipeline(),
+        of_functions(lambda function: hand_on_cycles(function, chip)),
         s.LowerOpaqueBlock(),
         of_functions(wide_indices),
         of_functions(registers),

@@ -21,9 +21,11 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture
+from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Read
 from mfmadsl.passes.kernel.thread_index import renewed
-from mfmadsl.passes.main_loop.moves.traffic import Kernel, Threads, Traffic, bind_loop
+from mfmadsl.passes.main_loop.analysis.kernel import Kernel, Threads, bind_loop
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
+from mfmadsl.passes.main_loop.moves.traffic import traffic_of
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
 from mfmadsl.passes.main_loop.order.iterations import Turns
 from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
@@ -47,16 +49,21 @@ class Pipelined:
     spans: tuple[tuple[str, Expr], ...]
 
 
-def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipelined:
+def pipeline(
+    function: PrimFunc, chip: Architecture, instructions: MatrixInstructions,
+    reads: Sequence[Read] = (), lean: bool = False,
+) -> Pipelined:  # fmt: skip
     """Rewrite the annotated loops of a device function.
 
-    A `lean` one computes anew what others keep in registers: that takes a few instructions more.
+    `instructions` and `reads` are what is described of the chip: its matrix instructions, and its
+    reads of the LDS in which lanes exchange elements. A `lean` kernel computes anew what others
+    keep in registers: that takes a few instructions more.
     """
     remarks: list[str] = []
     fast: list[For] = []
     spans: dict[str, tuple[str, Expr]] = {}
     threads, analyzer = _threads(function)
-    kernel = Kernel(function, threads, analyzer, chip, lean)
+    kernel = Kernel(function, threads, analyzer, chip, instructions, tuple(reads), lean)
     anew = {v: threads.extents[tag] for tag, v in threads.variables.items() if lean}
 
     def rewrite(statement: Stmt, again: bool, fills: Sequence[BufferStore] = ()) -> Stmt:
@@ -65,7 +72,7 @@ def pipeline(function: PrimFunc, chip: Architecture, lean: bool = False) -> Pipe
                 stages = int(statement.annotations[PIPELINE])
                 overlap = OVERLAPS[word(statement.annotations.get(OVERLAP, DEFAULT_OVERLAP))]
                 try:
-                    traffic = Traffic(kernel, statement, stages)
+                    traffic = traffic_of(kernel, statement, stages)
                     rewritten = Turns(traffic, stages, again, tuple(fills), overlap).emit()
                 except NotUnderstoodError as left:
                     remarks.append(f"loop `{statement.loop_var.name}` is left as it is: {left}")

@@ -26,6 +26,10 @@ the copy into the tile, without what says where K ends."""
 GROUP, DIES, WORKGROUPS = (f"mfmadsl.grid.{name}" for name in ("group", "dies", "workgroups"))
 """Annotations of the grid: rows of tiles in a block of them, dies, and workgroups at most."""
 
+CYCLES = "mfmadsl.cycles"
+"""The annotation of a TensorIntrin's block that says how many cycles a matrix core works on its
+instruction: {LLVM's function: {chip: cycles}}; and that of a loop, {LLVM's function: cycles}."""
+
 _MOST = (1 << 31) - 1
 _NUMBERS = {
     PIPELINE: (1, 4), SWIZZLE: (0, 1), GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),

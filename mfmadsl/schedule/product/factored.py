@@ -11,7 +11,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import Buffer, Expr, For, IntImm, PrimFunc, Var
 
 from mfmadsl.passes.kernel.factor import FACTORS
-from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.expression import constant, variables_of
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 
 _WHOLE = 256
@@ -69,7 +69,14 @@ def _with_multiples(function: PrimFunc, symbol: Var, numbers: Sequence[int]) -> 
         return whole // least if variable.same_as(symbol) else variable
 
     changed = tvm_ffi.structural_map(function, (tirx.Mul, multiple))
-    return tvm_ffi.structural_map(changed, (Var, alone))
+    if not any(parameter.same_as(symbol) for parameter in function.params):
+        return tvm_ffi.structural_map(changed, (Var, alone))
+    return function if _mentions(changed, symbol) else changed
+
+
+def _mentions(function: PrimFunc, symbol: Var) -> bool:
+    extents = [extent for buffer in _arguments(function) for extent in buffer.shape]
+    return any(v.same_as(symbol) for each in (function.body, *extents) for v in variables_of(each))
 
 
 def _arguments(function: PrimFunc) -> list[Buffer]:

@@ -12,6 +12,7 @@ from tvm.tirx import AttrStmt, BufferStore, For, ForKind, IterVar, PrimFunc, Seq
 from mfmadsl.model import architecture
 from mfmadsl.passes.main_loop.pipeline import pipeline
 from tests.passes.main_loop.analysis.test_refused_loops import (
+    INSTRUCTIONS,
     LANE,
     OTHER,
     OUT,
@@ -45,27 +46,27 @@ def barriers(function: PrimFunc) -> int:
 @pytest.mark.parametrize(("kind", "more"), [(ForKind.SERIAL, 1), (ForKind.UNROLLED, 0)])
 def test_a_loop_that_is_come_by_again_waits_until_all_have_left_it(kind: int, more: int) -> None:
     """Unrolled loops are several, each with tiles of its own."""
-    once = pipeline(kernel(annotated()), CHIP)
-    again = pipeline(kernel(For(Var("r", "int32"), 0, 3, kind, annotated())), CHIP)
+    once = pipeline(kernel(annotated()), CHIP, INSTRUCTIONS)
+    again = pipeline(kernel(For(Var("r", "int32"), 0, 3, kind, annotated())), CHIP, INSTRUCTIONS)
     assert (once.fast, again.fast, once.remarks, again.remarks) == (1, 1, (), ())
     assert barriers(again.function) == barriers(once.function) + more
 
 
 def test_a_tile_that_others_use_is_left_to_them() -> None:
     late = BufferStore(OUT, tirx.Cast("float32", tirx.BufferLoad(TILE, [LANE])), [LANE])
-    found = pipeline(kernel(annotated(), late), CHIP)
+    found = pipeline(kernel(annotated(), late), CHIP, INSTRUCTIONS)
     assert (found.fast, found.remarks) == (
         0, ("loop `k` is left as it is: `tile` is used outside of it, too",)
     )  # fmt: skip
     assert barriers(found.function) == 0
     other = BufferStore(OTHER, tirx.const(0, "float16"), [LANE])
-    assert pipeline(kernel(other, annotated()), CHIP).fast == 1
+    assert pipeline(kernel(other, annotated()), CHIP, INSTRUCTIONS).fast == 1
 
 
 def test_loops_without_the_annotation_stay() -> None:
     loop = annotated()
     plain = For(loop.loop_var, loop.min, loop.extent, loop.kind, loop.body, None, {})
     function = kernel(plain)
-    found = pipeline(function, CHIP)
+    found = pipeline(function, CHIP, INSTRUCTIONS)
     assert (found.fast, found.remarks) == (0, ())
     assert str(found.function) == str(function)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tvm.tirx import BufferStore
 
-from mfmadsl.passes.main_loop.analysis.matrix import are_apart, is_matrix
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions, are_apart
 from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep
 from mfmadsl.passes.tir.expression import bits_of, elements_of, loads_of
 
@@ -23,14 +23,16 @@ Element = tuple[int, int]
 """A register: the handle of its array, and its number there."""
 
 
-def in_halves(steps: Sequence[RegisterStep]) -> Iterator[list[RegisterStep]]:
+def in_halves(
+    steps: Sequence[RegisterStep], instructions: MatrixInstructions
+) -> Iterator[list[RegisterStep]]:
     """Ways to take the register steps of the first half of the sums, then those of the second.
 
     The first has two steps in one, which are as long as those that were halved; the second takes
     fewer registers. There is none of steps that are too short, or compute anything but sums.
     """
     products = [s for step in steps for s in step.computing]
-    if not all(is_matrix(s.value) for s in products) or not are_apart(products):
+    if not all(instructions.has(s.value) for s in products) or not are_apart(products):
         return
     sums = list(dict.fromkeys(_sum(s) for s in steps[0].computing))
     first = set(sums[: len(sums) // 2])

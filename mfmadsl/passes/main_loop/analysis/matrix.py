@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from tvm import ir, tirx
@@ -11,17 +11,25 @@ from tvm.ir import Call
 from tvm.target.codegen import llvm_get_intrinsic_name
 from tvm.tirx import BufferStore, Expr
 
-from mfmadsl.language import library
-from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.passes.tir.expression import constant, elements_of, loads_of, name_of
 
-_MATRIX = (".mfma.", ".smfmac.")
-_USUAL = 32  # cycles of an instruction that the library does not have
+_BFLOAT = "bfloat."  # ahead of a function that takes vectors of bfloat, of which TIR has none
 
 
-def is_matrix(value: Expr) -> TypeGuard[Call]:
-    """Whether a value is that of a matrix instruction, whose sums are one of its operands."""
-    return isinstance(value, Call) and any(part in called(value) for part in _MATRIX)
+@dataclass(frozen=True)
+class MatrixInstructions:
+    """The matrix instructions that calls may be, by LLVM's functions: how many cycles a matrix core
+    works on one, at most, of those that are called alike."""
+
+    cycles: Mapping[str, int]
+
+    def has(self, value: Expr) -> TypeGuard[Call]:
+        """Whether a value is that of one, whose sums are one of its operands."""
+        return isinstance(value, Call) and called(value) in self.cycles
+
+    def time(self, value: Call) -> int:
+        """Cycles of a call of one."""
+        return self.cycles[called(value)]
 
 
 def called(call: Call) -> str:
@@ -32,29 +40,17 @@ def called(call: Call) -> str:
         number = constant(call.args[0])
         return "" if number is None else str(llvm_get_intrinsic_name(number))
     first = call.args[0]
-    return str(first.value) if isinstance(first, ir.StringImm) else ""
+    return str(first.value).removeprefix(_BFLOAT) if isinstance(first, ir.StringImm) else ""
 
 
-def cycles(value: Call, chip: Architecture) -> int:
-    """How long a matrix core works on an instruction, at most, of those that are called alike."""
-    return _cycles_on(chip.name).get(called(value), _USUAL)
-
-
-@cache
-def _cycles_on(chip: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in library().values():
-        if isinstance(each, Intrinsic) and chip in each.chips:
-            found[each.call] = max(found.get(each.call, 0), dict(each.cycles)[chip])
-    return found
-
-
-def dealt(computing: Sequence[BufferStore]) -> Iterator[BufferStore]:
+def dealt(
+    computing: Sequence[BufferStore], instructions: MatrixInstructions
+) -> Iterator[BufferStore]:
     """Matrix instructions that add to the same sum as far apart as they can be."""
     run: list[BufferStore] = []
     for statement in computing:
-        if is_matrix(statement.value):
-            run.extend(_spelled(statement))
+        if instructions.has(statement.value):
+            run.extend(_spelled(statement, instructions))
         else:
             yield from _by_turns(run)
             run = []
@@ -62,14 +58,14 @@ def dealt(computing: Sequence[BufferStore]) -> Iterator[BufferStore]:
     yield from _by_turns(run)
 
 
-def _spelled(statement: BufferStore) -> list[BufferStore]:
+def _spelled(statement: BufferStore, instructions: MatrixInstructions) -> list[BufferStore]:
     """Matrix instructions whose sums are those of another one, one after the other."""
     chain: list[BufferStore] = []
     value = statement.value
     own = tirx.BufferLoad(statement.buffer, list(statement.indices))
     while True:
-        assert is_matrix(value)
-        inner = [n for n, argument in enumerate(value.args) if is_matrix(argument)]
+        assert instructions.has(value)
+        inner = [n for n, argument in enumerate(value.args) if instructions.has(argument)]
         if not inner:
             chain.append(BufferStore(statement.buffer, value, list(statement.indices)))
             return chain[::-1]

@@ -18,8 +18,9 @@ from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt
 
-from mfmadsl.model import Read
-from mfmadsl.passes.main_loop.analysis.matrix import is_matrix
+from mfmadsl.passes.main_loop.analysis.cycles import stated_instructions
+from mfmadsl.passes.main_loop.analysis.kernel import Kernel
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep, register_steps
 from mfmadsl.passes.main_loop.analysis.unrolled import kind_of, store_of, unrolled
 from mfmadsl.passes.tir.annotation import PIPELINE
@@ -37,6 +38,7 @@ class MainLoop:
     allocations: tuple[AllocBuffer, ...]
     copies: tuple[BufferStore | IfThenElse, ...]
     steps: tuple[RegisterStep, ...]
+    instructions: MatrixInstructions
 
     @property
     def variable(self) -> tirx.Var:
@@ -46,7 +48,7 @@ class MainLoop:
     def is_sum(self) -> bool:
         """Whether the order of its turns does not matter: all that it computes is added up."""
         return all(
-            is_matrix(statement.value) and not uses(statement, self.variable)
+            self.instructions.has(statement.value) and not uses(statement, self.variable)
             for step in self.steps
             for statement in step.computing
         )
@@ -79,15 +81,12 @@ def uses(statement: Stmt, variable: tirx.Var) -> bool:
     return bool(found)
 
 
-def main_loop(
-    loop: For, analyzer: Analyzer, lane: tirx.Var | None, available: Sequence[Read], lanes: int
-) -> MainLoop:
+def main_loop(kernel: Kernel, loop: For, analyzer: Analyzer) -> MainLoop:
     """Take a loop apart; raises NotUnderstoodError, with the statement, for anything else in it.
 
-    `analyzer` knows the ranges of all variables around it; `lane` is threadIdx.x, if that is a
-    wave's lane, of so many `lanes`, and `available` what the chip has of reads in which lanes
-    exchange elements.
+    `analyzer` knows the ranges of all variables around the loop, and its own.
     """
+    instructions = stated_instructions(loop, kernel.instructions)
     if constant(loop.min) != 0:
         raise NotUnderstoodError(f"loop `{loop.loop_var.name}` does not start at 0")
     flat = list(unrolled(loop.body, analyzer))
@@ -104,14 +103,16 @@ def main_loop(
         raise NotUnderstoodError("it has no copies into the LDS")
     _check_order(statements, kinds)
     kinds = [kind for kind in kinds if kind != "copy"]
-    if "read" not in kinds or not any(is_matrix(s.value) for s in others):
+    if "read" not in kinds or not any(instructions.has(s.value) for s in others):
         raise NotUnderstoodError("it has no reads of the LDS, or no matrix instruction")
-    steps = register_steps(others, kinds, lane, available, lanes)
+    steps = register_steps(
+        others, kinds, kernel.lane, kernel.reads, kernel.chip.wave_size, instructions
+    )
     copied = {store_of(s).buffer.__chandle__() for s in copies}
     read = {load.source.__chandle__() for s in steps for r in s.reads for load in loads_of(r.value)}
     if read - copied:
         raise NotUnderstoodError("it reads LDS that it does not fill")
-    return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps))
+    return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps), instructions)
 
 
 def _check_order(statements: Sequence[Stmt], kinds: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from tvm.tirx import Buffer, BufferStore, Expr
 
 from mfmadsl.model import Read
 from mfmadsl.passes.main_loop.analysis.exchange import exchanged
-from mfmadsl.passes.main_loop.analysis.matrix import dealt, is_matrix
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions, dealt
 from mfmadsl.passes.main_loop.analysis.overlap import Statement, overlapped
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
@@ -39,9 +39,9 @@ class RegisterStep:
 
 def register_steps(
     statements: Sequence[BufferStore], kinds: Sequence[str], lane: tirx.Var | None,
-    available: Sequence[Read],
-    lanes: int,
+    available: Sequence[Read], lanes: int, instructions: MatrixInstructions,
 ) -> list[RegisterStep]:  # fmt: skip
+    """The statements of a loop, in steps that read fragments and then compute with them."""
     grouped: list[tuple[list[BufferStore], list[BufferStore]]] = []
     for kind, statement in zip(kinds, statements, strict=True):
         if not grouped or (kind == "read" and grouped[-1][1]):
@@ -50,7 +50,9 @@ def register_steps(
     if not grouped[-1][1]:
         raise NotUnderstoodError("nothing is computed with what it reads last")
     versions = _versions([(reads, computing) for reads, computing in grouped])
-    computed = _overlapped([list(dealt(computing)) for _, computing in versions], versions)
+    computed = _overlapped(
+        [list(dealt(computing, instructions)) for _, computing in versions], versions, instructions
+    )
     return [
         RegisterStep(tuple(exchanged(list(_wide(reads)), lane, available, lanes)), tuple(computing))
         for (reads, _), computing in zip(versions, computed, strict=True)
@@ -144,21 +146,21 @@ def _wide(reads: Iterable[BufferStore]) -> Iterator[BufferStore]:
 
 
 def _overlapped(
-    computed: list[list[BufferStore]], versions: Sequence[_Step]
+    computed: list[list[BufferStore]], versions: Sequence[_Step], instructions: MatrixInstructions
 ) -> list[list[BufferStore]]:
     """The computing of all register steps, with what is no matrix instruction spread."""
     try:
-        steps = [[_statement(store) for store in step] for step in computed]
+        steps = [[_statement(store, instructions) for store in step] for step in computed]
     except NotUnderstoodError:
         return computed  # of registers that are told at run time
     fragments = {read.buffer.__chandle__() for reads, _ in versions for read in reads}
     return [[s.store for s in step] for step in overlapped(steps, fragments)]
 
 
-def _statement(store: BufferStore) -> Statement:
+def _statement(store: BufferStore, instructions: MatrixInstructions) -> Statement:
     return Statement(
         store,
-        is_matrix(store.value),
+        instructions.has(store.value),
         frozenset(
             (load.source.__chandle__(), n)
             for load in loads_of(store.value)

@@ -15,6 +15,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, IfThenElse, Stmt
 
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
+    aligned,
     bits_of,
     choice_of,
     conjuncts_of,
@@ -25,6 +26,8 @@ from mfmadsl.passes.tir.expression import (
 )
 
 Item = TypeVar("Item")
+
+_WIDEST = 16  # bytes of an access
 
 
 @dataclass(frozen=True)
@@ -206,6 +209,20 @@ def runs(
             found[-1].append(item)
             last = distance
     return [piece for run in found for piece in _powers_of_two(run)]
+
+
+def neighbours(elements: Sequence[Element]) -> list[list[Element]]:
+    """Runs in the LDS, aligned to their lengths, of elements with the same guards."""
+    groups: dict[str, list[Element]] = {}
+    for each in elements:
+        groups.setdefault(" ".join(map(str, each.guards)), []).append(each)
+    return [
+        piece
+        for group in groups.values()
+        for run in runs(group, lambda e: e.place, lambda e: e.buffer,
+                        lambda e: _WIDEST * 8 // bits_of(e.buffer.dtype))
+        for piece in aligned(run, lambda e: e.place)
+    ]  # fmt: skip
 
 
 def _powers_of_two(run: list[Item]) -> Iterable[list[Item]]:

@@ -11,8 +11,7 @@ from math import ceil
 
 from tvm.tirx import BufferStore, Stmt
 
-from mfmadsl.model import Architecture
-from mfmadsl.passes.main_loop.analysis.matrix import cycles, is_matrix
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.tir import device
 
 _LONG = 32  # cycles of a matrix instruction of which two take about as long as a read of the LDS
@@ -57,13 +56,16 @@ class Pace:
         return len(computing) - tail
 
 
-def pace_of(computing: Sequence[BufferStore], chip: Architecture) -> Pace:
+def pace_of(computing: Sequence[BufferStore], instructions: MatrixInstructions) -> Pace:
     """The pace of what a register step computes."""
-    found = [cycles(s.value, chip) for s in computing if is_matrix(s.value)]
+    found = [instructions.time(s.value) for s in computing if instructions.has(s.value)]
     return Pace(max(1, min(2, _LONG // max(found, default=_LONG))))
 
 
-def spread(computing: Sequence[BufferStore], others: Sequence[Piece], slack: int) -> list[Stmt]:
+def spread(
+    computing: Sequence[BufferStore], others: Sequence[Piece], slack: int,
+    instructions: MatrixInstructions,
+) -> list[Stmt]:  # fmt: skip
     """The others evenly before the computing; none before its last `slack`, if there is room."""
     found: list[Stmt] = []
     waiting, spent = list(others), 0.0
@@ -74,6 +76,6 @@ def spread(computing: Sequence[BufferStore], others: Sequence[Piece], slack: int
             found += piece.statements
             spent += piece.cost
         found.append(statement)
-        if is_matrix(statement.value):
+        if instructions.has(statement.value):
             found.append(device.keep_order())
     return found + [statement for piece in waiting for statement in piece.statements]

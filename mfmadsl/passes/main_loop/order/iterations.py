@@ -72,7 +72,7 @@ class Turns(Parts):
         own = list(self.traffic.main.allocations)
         known = {a.buffer.__chandle__() for a in own}
         fragments = {
-            s.buffer.__chandle__(): s.buffer for reads, _ in self.traffic.steps for s in reads
+            s.buffer.__chandle__(): s.buffer for step in self.traffic.steps for s in step.reads
         }
         own += [AllocBuffer(b) for handle, b in fragments.items() if handle not in known]
         own += [f.allocation() for f in self.traffic.fetches]

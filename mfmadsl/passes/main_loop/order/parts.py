@@ -39,7 +39,7 @@ class Parts:
 
     @property
     def loop(self) -> For:
-        return self.traffic.loop
+        return self.traffic.main.loop
 
     @property
     def chip(self) -> Architecture:
@@ -67,7 +67,7 @@ class Parts:
     @cached_property
     def pace(self) -> Pace:
         """That of the last register step, in which there is most to do besides."""
-        return pace_of(self.traffic.steps[-1][1], self.chip)
+        return pace_of(self.traffic.steps[-1].computing, self.traffic.main.instructions)
 
     def spread(
         self, computing: Sequence[BufferStore], others: Sequence[Piece], slack: int | None = None
@@ -76,7 +76,8 @@ class Parts:
         of it, for LLVM to order, where that is asked for."""
         if not self.overlap.ordered:
             return [*(s for piece in others for s in piece.statements), *computing]
-        return spread(computing, others, self.pace.slack if slack is None else slack)
+        room = self.pace.slack if slack is None else slack
+        return spread(computing, others, room, self.traffic.main.instructions)
 
     def number(self, x: int) -> Expr:
         """A constant of that type."""
@@ -147,13 +148,13 @@ class Parts:
         placed = [
             BufferStore(r.buffer, tvm_ffi.structural_map(r.value, (TensorLoad, load)),
                         list(r.indices))
-            for r in self.traffic.steps[step][0]
+            for r in self.traffic.steps[step].reads
         ]  # fmt: skip
         return [one(s) for s in self.at(placed, k)]
 
     def computing(self, step: int, k: Expr) -> list[BufferStore]:
         """What a register step of turn `k` computes; of a sum, all turns compute alike."""
-        return self.at(self.traffic.steps[step][1], k)
+        return self.at(self.traffic.steps[step].computing, k)
 
     def another(self, name: str) -> Tiles:
         """A place more for each tile, called after the tile and `name`."""

@@ -12,6 +12,7 @@ import mfmadsl
 from mfmadsl.model import architecture
 from mfmadsl.passes.main_loop.analysis.halves import used, written
 from mfmadsl.passes.main_loop.analysis.joined import joined
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep
 from mfmadsl.passes.tir.expression import ramp
 from mfmadsl.schedule import Tiling
@@ -19,6 +20,7 @@ from mfmadsl.schedule import Tiling
 CHIP = architecture("gfx950")
 CYCLES = 16  # of the instruction that is used here, from the CDNA4 manual's table
 FUNCTION = "llvm.amdgcn.mfma.f32.16x16x32.f16"
+INSTRUCTIONS = MatrixInstructions({FUNCTION: CYCLES})
 SUMS = tirx.decl_buffer((64,), "float32", "sums", scope="local")
 
 
@@ -54,7 +56,7 @@ def cycles(taken: RegisterStep) -> int:
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=16))
 def test_steps_take_as_long_as_the_lds_or_there_are_two_alike(products: list[int]) -> None:
     steps = [step(n, count) for n, count in enumerate(products)]
-    found = [cycles(each) for each in joined(steps, CHIP)]
+    found = [cycles(each) for each in joined(steps, CHIP, INSTRUCTIONS)]
     assert len(found) >= 2
     long = all(time >= 2 * CHIP.lds_latency for time in found)
     alike = len(found) == 2 and abs(found[0] - found[1]) <= CYCLES * max(products)
@@ -64,7 +66,7 @@ def test_steps_take_as_long_as_the_lds_or_there_are_two_alike(products: list[int
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=16))
 def test_nothing_is_lost_and_reads_stay_ahead_of_what_takes_them(products: list[int]) -> None:
     steps = [step(n, count) for n, count in enumerate(products)]
-    found = joined(steps, CHIP)
+    found = joined(steps, CHIP, INSTRUCTIONS)
     assert [r for s in found for r in s.reads] == [r for s in steps for r in s.reads]
     assert sorted(map(str, (c for s in found for c in s.computing))) == sorted(
         map(str, (c for s in steps for c in s.computing))
@@ -76,7 +78,7 @@ def test_nothing_is_lost_and_reads_stay_ahead_of_what_takes_them(products: list[
 
 
 def test_eight_steps_of_one_short_instruction_are_two() -> None:
-    found = joined([step(n) for n in range(8)], CHIP)
+    found = joined([step(n) for n in range(8)], CHIP, INSTRUCTIONS)
     assert [len(each.computing) for each in found] == [4, 4]
 
 
@@ -90,13 +92,13 @@ def test_steps_are_joined_as_far_as_there_are_registers() -> None:
 
 def test_long_steps_stay() -> None:
     steps = [step(n, 8) for n in range(4)]
-    assert joined(steps, CHIP) is steps
+    assert joined(steps, CHIP, INSTRUCTIONS) is steps
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_two_steps_are_the_least(count: int) -> None:
     steps = [step(n) for n in range(count)]
-    assert joined(steps, CHIP) is steps
+    assert joined(steps, CHIP, INSTRUCTIONS) is steps
 
 
 def test_steps_stay_where_the_first_fragments_are_in_use_to_the_end() -> None:
@@ -105,7 +107,7 @@ def test_steps_stay_where_the_first_fragments_are_in_use_to_the_end() -> None:
     first = RegisterStep((*first.reads, read(kept)), first.computing)
     last = RegisterStep(rest[-1].reads, (*rest[-1].computing, product(1, kept)))
     steps = [first, *rest[:-1], last]
-    assert joined(steps, CHIP) is steps
+    assert joined(steps, CHIP, INSTRUCTIONS) is steps
 
 
 def test_steps_stay_where_they_compute_anything_but_sums() -> None:
@@ -113,4 +115,4 @@ def test_steps_stay_where_they_compute_anything_but_sums() -> None:
     value = BufferLoad(SUMS, [tirx.const(0, "int32")]) * tirx.const(2, "float32")
     other = BufferStore(SUMS, value, [tirx.const(0, "int32")])
     steps[3] = RegisterStep(steps[3].reads, (*steps[3].computing, other))
-    assert joined(steps, CHIP) is steps
+    assert joined(steps, CHIP, INSTRUCTIONS) is steps

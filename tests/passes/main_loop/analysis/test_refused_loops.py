@@ -8,13 +8,26 @@ from typing import Any
 import pytest
 from tvm import tirx
 from tvm.sym import Analyzer
-from tvm.tirx import BufferLoad, BufferStore, Evaluate, For, ForKind, IfThenElse, SeqStmt, Var
+from tvm.tirx import (
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Var,
+)
 
-from mfmadsl.passes.main_loop.analysis.matrix import is_matrix
+from mfmadsl.model import architecture
+from mfmadsl.passes.main_loop.analysis.kernel import Kernel, Threads
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop, main_loop
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import elements_of
 
+INSTRUCTIONS = MatrixInstructions({"llvm.amdgcn.mfma.f32.16x16x16f16": 16})
 K, M, LANE = (Var(name, "int32") for name in ("k", "m", "lane"))
 
 
@@ -59,7 +72,10 @@ def multiply(fragment: Any = HELD, number: int = 0, sums: int = 0) -> Any:
 def taken(*statements: Any, start: int = 0) -> MainLoop:
     body = SeqStmt([each for s in statements for each in (s if isinstance(s, list) else [s])])
     loop = For(K, start, 8, ForKind.SERIAL, body, None, {"mfmadsl.pipeline": 1})
-    return main_loop(loop, Analyzer(), LANE, [], 64)
+    analyzer, threads = Analyzer(), Threads({"threadIdx.x": LANE}, {"threadIdx.x": 64})
+    function = PrimFunc([A, OUT], loop)
+    kernel = Kernel(function, threads, analyzer, architecture("gfx942"), INSTRUCTIONS)
+    return main_loop(kernel, loop, analyzer)
 
 
 def test_register_steps_are_reads_and_what_is_computed_after_them() -> None:
@@ -68,7 +84,7 @@ def test_register_steps_are_reads_and_what_is_computed_after_them() -> None:
     assert [(len(step.reads), len(step.computing)) for step in loop.steps] == [(4, 1), (4, 2)]
     names = [step.reads[0].buffer.name for step in loop.steps]
     assert names == ["held", "held_1"]  # so that the second may be read under the first
-    assert all(is_matrix(s.value) for step in loop.steps for s in step.computing)
+    assert all(INSTRUCTIONS.has(s.value) for step in loop.steps for s in step.computing)
     assert loop.is_sum
 
 

@@ -1,0 +1,61 @@
+"""The kernel around a main loop: its threads, its registers, and the chip that it runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from tvm import ir
+from tvm.sym import Analyzer
+from tvm.tirx import For, PrimFunc, Var
+
+from mfmadsl.model import Architecture, Read
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The thread indices of a kernel: variables, by tag, and how many there are of each."""
+
+    variables: dict[str, Var]
+    extents: dict[str, int]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many values each variable has, by its name."""
+        return {v.name: self.extents[tag] for tag, v in self.variables.items()}
+
+
+def bind_loop(analyzer: Analyzer, loop: For) -> None:
+    """Tell the analyzer what a loop runs over."""
+    analyzer.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent), True)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a loop stands in: the function, its threads, what is known of them, and the chip.
+
+    `instructions` and `reads` are what is described of the chip: its matrix instructions, and its
+    reads of the LDS in which lanes exchange elements. `lean` says that registers are scarce.
+    """
+
+    function: PrimFunc
+    threads: Threads
+    analyzer: Analyzer
+    chip: Architecture
+    instructions: MatrixInstructions
+    reads: tuple[Read, ...] = ()
+    lean: bool = False
+
+    @property
+    def lane(self) -> Var | None:
+        """threadIdx.x, if that is a wave's lane."""
+        is_lane = self.threads.extents.get("threadIdx.x") == self.chip.wave_size
+        return self.threads.variables.get("threadIdx.x") if is_lane else None
+
+    @property
+    def registers(self) -> int:
+        """How many a lane has, if a compute unit has but one workgroup."""
+        threads = prod(self.threads.extents.values())
+        waves = ceil(threads / self.chip.wave_size)
+        return self.chip.registers // max(1, ceil(waves / self.chip.simds))
