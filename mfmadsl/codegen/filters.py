@@ -54,6 +54,10 @@ def python_tuple(texts: tuple[str, ...]) -> str:
     return "(" + ", ".join(quoted(t) for t in texts) + ("," if len(texts) == 1 else "") + ")"
 
 
+def python_dict(pairs: tuple[tuple[str, int], ...]) -> str:
+    return "{" + ", ".join(f"{quoted(key)}: {value}" for key, value in pairs) + "}"
+
+
 def expression(form: ClosedForm) -> str:
     """An index as TVM takes it: a constant must be one of its integers already."""
     return str(form) if form.digits else f"T.int32({form})"
@@ -97,8 +101,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     filter_.__name__: filter_
     for filter_ in (
         c_type, call, cast, docstring, elements, expression, filled, function, indexed,
-        llvm_argument, numbered_up, packed_list, python_tuple, quoted, returned, suffixed,
-        vector_dtype, whole,
+        llvm_argument, numbered_up, packed_list, python_dict, python_tuple, quoted, returned,
+        suffixed, vector_dtype, whole,
     )
 }  # fmt: skip
 """Those of the templates, by name."""

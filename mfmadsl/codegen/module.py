@@ -113,7 +113,7 @@ def _intrinsic_text(tile: Packed) -> str:
 
 
 _NAMES = (
-    "M", "N", "K", "A_DTYPE", "B_DTYPE", "OUT_DTYPE", "CHIPS", "LLVM_INTRINSIC", "NAMES",
+    "M", "N", "K", "A_DTYPE", "B_DTYPE", "OUT_DTYPE", "CHIPS", "LLVM_INTRINSIC", "CYCLES", "NAMES",
     "c_slot", "index_map_C", "fill", "compute", "store", "register",
 )  # fmt: skip
 """What the module of every instruction exports, besides its TensorIntrins."""

@@ -35,14 +35,14 @@ else:
         mfma = import_module("._mfma_runtime", str(_folder))
 
 __all__ = [
-    "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "IN_DTYPE", "LLVM_INTRINSIC", "LOAD_A_SHARED",
-    "LOAD_A_SHARED_DYN", "LOAD_A_TRANSPOSED_SHARED", "LOAD_A_TRANSPOSED_SHARED_DYN",
-    "LOAD_B_SHARED", "LOAD_B_SHARED_DYN", "LOAD_B_TRANSPOSED_SHARED",
-    "LOAD_B_TRANSPOSED_SHARED_DYN", "NAMES", "OUT_DTYPE", "STORE_GLOBAL", "STORE_SHARED",
-    "STORE_SHARED_DYN", "K", "M", "N", "a_slot", "b_slot", "c_slot", "compute", "compute_with",
-    "fill", "index_map_A", "index_map_A_transposed", "index_map_B", "index_map_B_transposed",
-    "index_map_C", "load_a", "load_a_transposed", "load_b", "load_b_transposed", "register",
-    "store",
+    "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "CYCLES", "FILL", "IN_DTYPE", "LLVM_INTRINSIC",
+    "LOAD_A_SHARED", "LOAD_A_SHARED_DYN", "LOAD_A_TRANSPOSED_SHARED",
+    "LOAD_A_TRANSPOSED_SHARED_DYN", "LOAD_B_SHARED", "LOAD_B_SHARED_DYN",
+    "LOAD_B_TRANSPOSED_SHARED", "LOAD_B_TRANSPOSED_SHARED_DYN", "NAMES", "OUT_DTYPE",
+    "STORE_GLOBAL", "STORE_SHARED", "STORE_SHARED_DYN", "K", "M", "N", "a_slot", "b_slot", "c_slot",
+    "compute", "compute_with", "fill", "index_map_A", "index_map_A_transposed", "index_map_B",
+    "index_map_B_transposed", "index_map_C", "load_a", "load_a_transposed", "load_b",
+    "load_b_transposed", "register", "store",
 ]  # fmt: skip
 
 M, N, K = 16, 16, 16
@@ -50,6 +50,7 @@ A_DTYPE, B_DTYPE, OUT_DTYPE = "float16", "float16", "float32"
 IN_DTYPE = A_DTYPE
 CHIPS = ("gfx908", "gfx90a", "gfx942", "gfx950")
 LLVM_INTRINSIC = "llvm.amdgcn.mfma.f32.16x16x16f16"
+CYCLES = {"gfx908": 32, "gfx90a": 32, "gfx942": 16, "gfx950": 16}
 
 
 def a_slot(i: mfma.Index, k: mfma.Index) -> mfma.Slot:
@@ -130,6 +131,7 @@ def compute(blgp: int = 0) -> mfma.Pair:
         with T.sblock("root"):
             T.reads(C[0:64, 0:4], A[0:64, 0:4], B[0:64, 0:4])
             T.writes(C[0:64, 0:4])
+            T.sblock_attr({"mfmadsl.cycles": {LLVM_INTRINSIC: CYCLES}})
             lane = T.env_thread("threadIdx.x")
             T.launch_thread(lane, 64)
             C[lane, T.ramp(0, 1, 4)] = T.call_llvm_pure_intrin(

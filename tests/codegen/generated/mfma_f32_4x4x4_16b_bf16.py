@@ -35,8 +35,8 @@ else:
         mfma = import_module("._mfma_runtime", str(_folder))
 
 __all__ = [
-    "A_DTYPE", "BLOCKS", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "IN_DTYPE", "LLVM_INTRINSIC",
-    "LOAD_A_SHARED", "LOAD_A_SHARED_DYN", "LOAD_A_TRANSPOSED_SHARED",
+    "A_DTYPE", "BLOCKS", "B_DTYPE", "CHIPS", "COMPUTE", "CYCLES", "FILL", "IN_DTYPE",
+    "LLVM_INTRINSIC", "LOAD_A_SHARED", "LOAD_A_SHARED_DYN", "LOAD_A_TRANSPOSED_SHARED",
     "LOAD_A_TRANSPOSED_SHARED_DYN", "LOAD_B_SHARED", "LOAD_B_SHARED_DYN",
     "LOAD_B_TRANSPOSED_SHARED", "LOAD_B_TRANSPOSED_SHARED_DYN", "NAMES", "OUT_DTYPE",
     "STORE_GLOBAL", "STORE_SHARED", "STORE_SHARED_DYN", "K", "M", "N", "a_slot", "b_slot", "c_slot",
@@ -50,6 +50,7 @@ A_DTYPE, B_DTYPE, OUT_DTYPE = "bfloat16", "bfloat16", "float32"
 IN_DTYPE = A_DTYPE
 CHIPS = ("gfx90a", "gfx942", "gfx950")
 LLVM_INTRINSIC = "llvm.amdgcn.mfma.f32.4x4x4bf16.1k"
+CYCLES = {"gfx90a": 8, "gfx942": 8, "gfx950": 8}
 
 
 def a_slot(block: mfma.Index, i: mfma.Index, k: mfma.Index) -> mfma.Slot:
@@ -131,6 +132,7 @@ def compute(cbsz: int = 0, abid: int = 0, blgp: int = 0) -> mfma.Pair:
         with T.sblock("root"):
             T.reads(C[0:64, 0:4], A[0:64, 0:4], B[0:64, 0:4])
             T.writes(C[0:64, 0:4])
+            T.sblock_attr({"mfmadsl.cycles": {LLVM_INTRINSIC: CYCLES}})
             lane = T.env_thread("threadIdx.x")
             T.launch_thread(lane, 64)
             C[lane, T.ramp(0, 1, 4)] = T.call_llvm_pure_intrin(

@@ -38,14 +38,14 @@ else:
         mfma = import_module("._mfma_runtime", str(_folder))
 
 __all__ = [
-    "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "IN_DTYPE", "LLVM_INTRINSIC", "LOAD_A_SHARED",
-    "LOAD_A_SHARED_DYN", "LOAD_A_TRANSPOSED_SHARED", "LOAD_A_TRANSPOSED_SHARED_DYN",
-    "LOAD_B_SHARED", "LOAD_B_SHARED_DYN", "LOAD_B_TRANSPOSED_SHARED",
-    "LOAD_B_TRANSPOSED_SHARED_DYN", "NAMES", "OUT_DTYPE", "STORE_GLOBAL", "STORE_SHARED",
-    "STORE_SHARED_DYN", "K", "M", "N", "a_slot", "b_slot", "c_slot", "compute", "compute_with",
-    "fill", "index_map_A", "index_map_A_transposed", "index_map_B", "index_map_B_transposed",
-    "index_map_C", "load_a", "load_a_transposed", "load_b", "load_b_transposed", "register",
-    "store",
+    "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "CYCLES", "FILL", "IN_DTYPE", "LLVM_INTRINSIC",
+    "LOAD_A_SHARED", "LOAD_A_SHARED_DYN", "LOAD_A_TRANSPOSED_SHARED",
+    "LOAD_A_TRANSPOSED_SHARED_DYN", "LOAD_B_SHARED", "LOAD_B_SHARED_DYN",
+    "LOAD_B_TRANSPOSED_SHARED", "LOAD_B_TRANSPOSED_SHARED_DYN", "NAMES", "OUT_DTYPE",
+    "STORE_GLOBAL", "STORE_SHARED", "STORE_SHARED_DYN", "K", "M", "N", "a_slot", "b_slot", "c_slot",
+    "compute", "compute_with", "fill", "index_map_A", "index_map_A_transposed", "index_map_B",
+    "index_map_B_transposed", "index_map_C", "load_a", "load_a_transposed", "load_b",
+    "load_b_transposed", "register", "store",
 ]  # fmt: skip
 
 M, N, K = 16, 16, 8
@@ -53,6 +53,7 @@ A_DTYPE, B_DTYPE, OUT_DTYPE = "float64", "float64", "float64"
 IN_DTYPE = A_DTYPE
 CHIPS = ("gfx90a", "gfx942", "gfx950")
 LLVM_INTRINSIC = "llvm.amdgcn.mfma.f64.16x16x4f64"
+CYCLES = {"gfx90a": 32, "gfx942": 32, "gfx950": 64}
 
 
 def a_slot(i: mfma.Index, k: mfma.Index) -> mfma.Slot:
@@ -125,6 +126,7 @@ def compute(neg: int = 0) -> mfma.Pair:
         with T.sblock("root"):
             T.reads(C[0:64, 0:4], A[0:64, 0:2], B[0:64, 0:2])
             T.writes(C[0:64, 0:4])
+            T.sblock_attr({"mfmadsl.cycles": {LLVM_INTRINSIC: CYCLES}})
             lane = T.env_thread("threadIdx.x")
             T.launch_thread(lane, 64)
             for step in T.unroll(2):

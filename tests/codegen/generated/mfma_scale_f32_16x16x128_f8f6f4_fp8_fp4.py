@@ -39,8 +39,8 @@ else:
         mfma = import_module("._mfma_runtime", str(_folder))
 
 __all__ = [
-    "A_BITS", "A_DTYPE", "B_BITS", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "GROUP", "LLVM_INTRINSIC",
-    "LOAD_A_SHARED", "LOAD_A_SHARED_DYN", "LOAD_B_SHARED", "LOAD_B_SHARED_DYN",
+    "A_BITS", "A_DTYPE", "B_BITS", "B_DTYPE", "CHIPS", "COMPUTE", "CYCLES", "FILL", "GROUP",
+    "LLVM_INTRINSIC", "LOAD_A_SHARED", "LOAD_A_SHARED_DYN", "LOAD_B_SHARED", "LOAD_B_SHARED_DYN",
     "LOAD_B_TRANSPOSED_SHARED", "LOAD_B_TRANSPOSED_SHARED_DYN", "LOAD_SCALE_A_SHARED",
     "LOAD_SCALE_A_SHARED_DYN", "LOAD_SCALE_B_SHARED", "LOAD_SCALE_B_SHARED_DYN",
     "LOAD_SCALE_B_TRANSPOSED_SHARED", "LOAD_SCALE_B_TRANSPOSED_SHARED_DYN", "NAMES", "OUT_DTYPE",
@@ -57,6 +57,7 @@ A_BITS, B_BITS = 8, 4
 A_DTYPE, B_DTYPE, SCALE_DTYPE, OUT_DTYPE = "uint8", "uint8", "uint8", "float32"
 CHIPS = ("gfx950",)
 LLVM_INTRINSIC = "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4"
+CYCLES = {"gfx950": 32}
 
 
 def a_slot(i: mfma.Index, k: mfma.Index) -> mfma.Slot:
@@ -167,6 +168,7 @@ def compute(byte_a: int = 0, byte_b: int = 0) -> mfma.Pair:
                 C[0:64, 0:4], A[0:64, 0:32], SCALE_A[0:64, 0:1], B[0:64, 0:16], SCALE_B[0:64, 0:1]
             )
             T.writes(C[0:64, 0:4])
+            T.sblock_attr({"mfmadsl.cycles": {LLVM_INTRINSIC: CYCLES}})
             lane = T.env_thread("threadIdx.x")
             T.launch_thread(lane, 64)
             C[lane, T.ramp(0, 1, 4)] = T.call_llvm_pure_intrin(

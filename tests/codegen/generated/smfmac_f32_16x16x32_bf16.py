@@ -39,7 +39,7 @@ else:
         mfma = import_module("._mfma_runtime", str(_folder))
 
 __all__ = [
-    "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "FILL", "INDEX_DTYPE", "LLVM_INTRINSIC",
+    "A_DTYPE", "B_DTYPE", "CHIPS", "COMPUTE", "CYCLES", "FILL", "INDEX_DTYPE", "LLVM_INTRINSIC",
     "LOAD_A_SHARED", "LOAD_A_SHARED_DYN", "LOAD_B_SHARED", "LOAD_B_SHARED_DYN",
     "LOAD_B_TRANSPOSED_SHARED", "LOAD_B_TRANSPOSED_SHARED_DYN", "LOAD_INDEX_SHARED",
     "LOAD_INDEX_SHARED_DYN", "NAMES", "OUT_DTYPE", "STORE_GLOBAL", "STORE_SHARED",
@@ -53,6 +53,7 @@ M, N, K = 16, 16, 32
 A_DTYPE, B_DTYPE, INDEX_DTYPE, OUT_DTYPE = "bfloat16", "bfloat16", "uint8", "float32"
 CHIPS = ("gfx942", "gfx950")
 LLVM_INTRINSIC = "llvm.amdgcn.smfmac.f32.16x16x32.bf16"
+CYCLES = {"gfx942": 16, "gfx950": 16}
 
 
 def a_slot(i: mfma.Index, k: mfma.Index) -> mfma.Slot:
@@ -132,6 +133,7 @@ def compute(abid: int = 0) -> mfma.Pair:
         with T.sblock("root"):
             T.reads(C[0:64, 0:4], INDEX[0:64, 0:1], A[0:64, 0:4], B[0:64, 0:8])
             T.writes(C[0:64, 0:4])
+            T.sblock_attr({"mfmadsl.cycles": {LLVM_INTRINSIC: CYCLES}})
             lane = T.env_thread("threadIdx.x")
             T.launch_thread(lane, 64)
             C[lane, T.ramp(0, 1, 4)] = T.call_llvm_pure_intrin(
