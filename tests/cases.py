@@ -1,4 +1,4 @@
-"""Cases of which the gate takes some, other ones at another time; `make test-all` takes all."""
+"""Cases of which `make test` takes some; `make test-all` takes all."""
 
 from __future__ import annotations
 

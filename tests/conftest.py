@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# Machines are noisy: how long an example takes is no mistake of the code.
-settings.register_profile("project", deadline=None)
+ALL = os.environ.get("MFMADSL_TESTS") == "all"
+
+# Machines are noisy: how long an example takes is no mistake of the code. `make test` has the same
+# examples each time, so that what it says today holds tomorrow; `make test-all` has others.
+settings.register_profile("project", deadline=None, derandomize=not ALL)
 settings.load_profile("project")
 
 # The width of the terminal that tests run in says nothing about what is printed.
@@ -23,13 +26,13 @@ os.environ.pop("COLUMNS", None)
 os.environ.setdefault("TVM_BIND_THREADS", "0")
 
 # Set before workers start, so that all of them draw the same cases.
-os.environ.setdefault("MFMADSL_SEED", str(random.SystemRandom().randrange(10**6)))
+os.environ.setdefault("MFMADSL_SEED", str(random.SystemRandom().randrange(10**6)) if ALL else "1")
 
 
 SHARES = {
-    "backend/gpu/test_instruction.py": 0.25,
+    "backend/gpu/test_instruction.py": 0.15,
     "backend/gpu/test_lean.py": 0.4,
-    "codegen/test_microkernel.py": 0.25,
+    "codegen/test_microkernel.py": 0.15,
     "codegen/test_runtime.py": 0.5,
     "emulator/instructions/matrix/test_described.py": 0.5,
     "emulator/instructions/test_compare.py": 0.5,
@@ -37,52 +40,59 @@ SHARES = {
     "emulator/profiler/test_cost.py": 0.5,
     "emulator/sanitizer/test_mutants.py": 0.5,
     "emulator/sanitizer/test_stages.py": 0.5,
-    "examples/blackwell/interpreter/test_kernels.py": 0.5,
-    "examples/blackwell/test_lower.py": 0.5,
-    "examples/blackwell/test_numbers.py": 0.5,
-    "examples/gpu_gemm/test_steps.py": 0.5,
-    "examples/mfma_gemm/test_steps.py": 0.4,
-    "passes/tir/test_annotation.py": 0.5,
+    "examples/blackwell/interpreter/test_kernels.py": 0.3,
+    "examples/blackwell/interpreter/test_planted_faults.py": 0.4,
+    "examples/blackwell/test_lower.py": 0.15,
+    "examples/blackwell/test_numbers.py": 0.3,
+    "examples/blackwell/test_problem.py": 0.5,
+    "examples/gpu_gemm/test_steps.py": 0.3,
+    "examples/mfma_gemm/test_steps.py": 0.3,
+    "export/test_formats.py": 0.5,
+    "passes/tir/test_annotation.py": 0.3,
     "passes/types/test_functions.py": 0.4,
-    "passes/types/test_narrow.py": 0.5,
-    "schedule/cpu/test_epilogue.py": 0.5,
-    "schedule/cpu/test_memory.py": 0.5,
-    "schedule/cpu/test_numbers.py": 0.5,
+    "passes/types/test_narrow.py": 0.3,
+    "runtime/test_calls.py": 0.5,
+    "schedule/cpu/test_epilogue.py": 0.3,
+    "schedule/cpu/test_memory.py": 0.3,
+    "schedule/cpu/test_numbers.py": 0.3,
     "schedule/cpu/test_signed.py": 0.4,
-    "schedule/matrix_core/gemm/test_blocks.py": 0.4,
-    "schedule/matrix_core/gemm/test_edges.py": 0.4,
-    "schedule/matrix_core/gemm/test_epilogue.py": 0.5,
-    "schedule/matrix_core/gemm/test_forms.py": 0.3,
-    "schedule/matrix_core/gemm/test_k_waves.py": 0.3,
-    "schedule/matrix_core/gemm/test_layouts.py": 0.3,
-    "schedule/matrix_core/gemm/test_loop.py": 0.3,
+    "schedule/matrix_core/gemm/test_any_layout.py": 0.34,
+    "schedule/matrix_core/gemm/test_blocks.py": 0.25,
+    "schedule/matrix_core/gemm/test_edges.py": 0.25,
+    "schedule/matrix_core/gemm/test_epilogue.py": 0.3,
+    "schedule/matrix_core/gemm/test_forms.py": 0.15,
+    "schedule/matrix_core/gemm/test_k_waves.py": 0.15,
+    "schedule/matrix_core/gemm/test_layouts.py": 0.15,
+    "schedule/matrix_core/gemm/test_loop.py": 0.15,
     "schedule/matrix_core/gemm/test_overlap.py": 0.2,
-    "schedule/matrix_core/gemm/test_random.py": 0.25,
+    "schedule/matrix_core/gemm/test_random.py": 0.12,
     "schedule/matrix_core/gemm/test_runs.py": 0.4,
-    "schedule/matrix_core/gemm/test_stores.py": 0.3,
+    "schedule/matrix_core/gemm/test_stores.py": 0.2,
     "schedule/matrix_core/gemm/test_tiling.py": 0.4,
-    "schedule/matrix_core/gemm/test_uneven.py": 0.2,
-    "schedule/matrix_core/test_pack.py": 0.3,
-    "schedule/matrix_core/test_tiles.py": 0.2,
-    "schedule/product/test_factored.py": 0.5,
+    "schedule/matrix_core/gemm/test_uneven.py": 0.1,
+    "schedule/matrix_core/test_invented.py": 0.5,
+    "schedule/matrix_core/test_pack.py": 0.2,
+    "schedule/matrix_core/test_tiles.py": 0.1,
+    "schedule/product/test_factored.py": 0.4,
     "schedule/product/test_normalise.py": 0.4,
-    "schedule/test_load.py": 0.12,
-    "test_gemm.py": 0.3,
-    "triton/test_emulation.py": 0.5,
+    "schedule/test_load.py": 0.05,
+    "test_gemm.py": 0.2,
+    "triton/test_casts.py": 0.4,
+    "triton/test_emulation.py": 0.25,
 }
-"""Which share of the cases of each test of a file the gate draws, other ones each time; `make
-test-all` has all of them. They build and run whole kernels."""
+"""Which share of the cases of each test of a file `make test` draws, at least one; `make test-all`
+has all of them. They build and run whole kernels."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if os.environ.get("MFMADSL_TESTS") == "all" or len({item.path for item in items}) == 1:
+    if ALL or len({item.path for item in items}) == 1:
         return  # all are asked for, or one file is
     cases: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
         name = item.path.relative_to(Path(__file__).parent).as_posix()
         if name in SHARES:
             cases.setdefault((name, getattr(item, "originalname", item.name)), []).append(item)
-    dropped: set[pytest.Item] = set()
+    dropped = {item for item in items if item.get_closest_marker("thorough")}
     for (name, test), own in cases.items():
         generator = random.Random(f"{os.environ['MFMADSL_SEED']} {name} {test}")
         kept = math.ceil(SHARES[name] * len(own))

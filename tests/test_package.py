@@ -80,6 +80,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 pytestmark = pytest.mark.xdist_group("package")
 
 
+@pytest.mark.thorough
 def test_the_archive_of_sources_has_all_that_the_repository_has(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
@@ -135,6 +136,7 @@ def test_list_and_gemm_run_from_the_wheel(installed: Run) -> None:
     assert "agrees with NumPy" in installed("mfmadsl", *arguments.split(), "--emulate").stdout
 
 
+@pytest.mark.thorough
 def test_the_doctor_finds_all_that_the_main_job_needs(installed: Run) -> None:
     told = installed("mfmadsl", "doctor").stdout.splitlines()
     assert told[-1].startswith("mfmadsl works")

@@ -57,11 +57,13 @@ def dense(intrinsic: Intrinsic) -> bool:
     return not intrinsic.sparse and not intrinsic.scales
 
 
+@pytest.mark.thorough
 def test_two_modules_differ_in_most_of_their_lines() -> None:
     texts = [text for intrinsic, text in TEXTS.items() if dense(intrinsic)]
     assert median(common(*pair) for pair in combinations(texts, 2)) < 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "most"), [("smfmac", 0.62), ("mfma_scale", 0.72)])
 def test_modules_of_a_kind_are_not_a_template_with_numbers(kind: str, most: float) -> None:
     texts = [text for intrinsic, text in TEXTS.items() if intrinsic.name.startswith(kind)]

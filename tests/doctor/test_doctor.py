@@ -113,6 +113,7 @@ def test_packages_that_commands_import_may_be_broken(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_user_without_a_home_is_told_so(tmp_path: Path) -> None:
     # Path.home() asks HOME, and then the system's list of users, which a container may lack.
     text = """

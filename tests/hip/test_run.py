@@ -44,6 +44,7 @@ def test_a_gemm_is_compared_with_numpy_and_then_timed(tmp_path: Path) -> None:
     assert time.endswith("% of the 1307 of MI300X")
 
 
+@pytest.mark.thorough
 def test_an_emulators_own_time_is_told_as_such() -> None:
     done = on_device(*GEMM[:3], "-m", "16", "-n", "16", "-k", "16", "--bench")
     assert re.search(
@@ -52,6 +53,7 @@ def test_an_emulators_own_time_is_told_as_such() -> None:
     assert "TFLOP" not in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_run_stands_in_the_json() -> None:
     done = on_device(*GEMM, "--run", "--emit", "json")
     described = json.loads(done.stdout)

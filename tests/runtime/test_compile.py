@@ -122,6 +122,7 @@ def test_a_compiler_that_refuses_is_quoted(
         runtime.compiled_library(tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_compiler_with_another_library_of_c_plus_plus_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ def library(run: Run, cache: Path) -> Path:
 EXISTS = "import tvm, mfmadsl.runtime; mfmadsl.runtime.autoload(); print(tvm.rocm(0).exist)"
 
 
+@pytest.mark.thorough
 def test_processes_that_compile_at_once_do_not_disturb_each_other(
     run: Run, library: Path, tmp_path: Path, hip: Path
 ) -> None:

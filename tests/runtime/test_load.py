@@ -100,6 +100,7 @@ except mfmadsl.RuntimeBuildError as error:
     ), done.stderr
 
 
+@pytest.mark.thorough
 def test_tvm_is_left_alone_if_there_is_neither_hip_nor_a_way_to_compile(
     run: Run, tmp_path: Path
 ) -> None:

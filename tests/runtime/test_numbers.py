@@ -36,6 +36,7 @@ def ran(run: Run, folder: Path) -> Callable[..., subprocess.CompletedProcess[str
     return ran
 
 
+@pytest.mark.thorough
 def test_kernels_of_an_exported_library(ran: Run) -> None:
     done = ran("--sanitize")
     assert (done.stdout, done.returncode) == ("gfx942 right\n", 0), done.stderr

@@ -67,6 +67,7 @@ def test_every_kernel_fits_into_an_sm(step: Step) -> None:
     assert lowered(step.name).shared_bytes <= SHARED_BYTES
 
 
+@pytest.mark.thorough
 def test_lowering_gives_the_same_text_every_time() -> None:
     step = BY_NAME["v7"]
     assert lower(step.kernel(step.check, sms=2)).body() == lowered("v7").body()

@@ -46,6 +46,7 @@ def test_the_command_runs_from_any_folder(tmp_path: Path) -> None:
     assert "--svg FILE" in done.stdout
 
 
+@pytest.mark.thorough
 def test_without_an_nvcc_all_else_is_there(
     few: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

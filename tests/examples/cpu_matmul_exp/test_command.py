@@ -175,6 +175,7 @@ def test_a_process_that_fails_is_a_sentence(
     assert capsys.readouterr().err == "error: the process ended\n"
 
 
+@pytest.mark.thorough
 def test_tuning_writes_the_trace_that_is_replayed(
     in_a_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def test_openblas_chooses_its_kernel_and_no_thread_waits_actively() -> None:
     assert environment(1, {})["PYTHONPATH"] == str(measure.ROOT)
 
 
+@pytest.mark.thorough
 def test_a_process_of_its_own_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the kernel for this CPU, though the environment names the oldest one."""
     own = measured(REQUEST)

@@ -41,6 +41,7 @@ WRONG = Step("shifted", "a column off", matrix=shifted)
 RIGHT = next(step for step in LADDER if step.name == "coalesced")
 
 
+@pytest.mark.thorough
 def test_two_steps_from_a_folder_of_ones_own(tmp_path: Path) -> None:
     """In a process of its own, as people call it, by two processes of its own."""
     asked = [

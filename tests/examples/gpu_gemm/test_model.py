@@ -33,6 +33,7 @@ def found() -> dict[str, Prediction]:
     return predicted(FIRST, NARROW) | predicted(THREADS, SHORT) | predicted(MATRIX, FULL)
 
 
+@pytest.mark.thorough
 def test_each_step_is_faster_than_the_one_before(found: dict[str, Prediction]) -> None:
     rates = [each.rate for each in found.values()]
     assert rates == sorted(rates), list(zip(found, rates, strict=True))

@@ -38,6 +38,7 @@ def test_each_tile_is_of_the_space(trials: list[tuned.Trial]) -> None:
         assert set(trial.tile.parts) <= set(tuned.PARTS)
 
 
+@pytest.mark.thorough
 def test_the_times_are_those_of_the_profiler(trials: list[tuned.Trial]) -> None:
     from examples.gpu_gemm.predict import predict
 
@@ -47,6 +48,7 @@ def test_the_times_are_those_of_the_profiler(trials: list[tuned.Trial]) -> None:
         assert trial.microseconds == pytest.approx(again)
 
 
+@pytest.mark.thorough
 def test_a_search_takes_neither_rpc_nor_xgboost_and_comes_out_the_same(
     trials: list[tuned.Trial],
 ) -> None:

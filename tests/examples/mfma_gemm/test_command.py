@@ -71,6 +71,7 @@ def test_the_same_plot_each_time() -> None:
     assert plot.svg([measured]) == plot.svg([measured])
 
 
+@pytest.mark.thorough
 def test_two_processes_say_what_one_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +94,7 @@ def test_the_main_loops_side_by_side(capsys: pytest.CaptureFixture[str]) -> None
     assert "after: loads_in_flight" in both
 
 
+@pytest.mark.thorough
 def test_all_lines_of_a_loop(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--asm", "swizzle", "--arch", "gfx942", "--size", "512x512x1024"]
     assert main(asked) == 0

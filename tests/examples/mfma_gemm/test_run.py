@@ -64,6 +64,7 @@ def predictions(run: Run, arch: str) -> dict[str, dict[str, Any]]:
     return {step["name"]: step["prediction"] for step in chip["steps"]}
 
 
+@pytest.mark.thorough
 def test_all_numbers_are_right(run: Run) -> None:
     assert run.code == 0
     assert f"numbers     {STEPS} of {STEPS} steps agree with NumPy, bit by bit" in run.output
@@ -79,6 +80,7 @@ def test_readme_has_the_table_of_this_run(run: Run, arch: str) -> None:
     assert table + "\n" in BLOCKS
 
 
+@pytest.mark.thorough
 def test_readme_has_the_listings_of_this_code() -> None:
     told = [block for block in BLOCKS if block.startswith("; ")]
     names = []

@@ -99,6 +99,7 @@ def modifiers_of(name: str) -> list[Modifiers]:
     return found
 
 
+@pytest.mark.thorough
 def test_every_layout_is_pythons(page: Page) -> None:
     """All instructions, all operands, under all kinds of modifiers, element by element."""
     told = (
@@ -389,6 +390,7 @@ def test_a_block_that_does_not_share_is_the_first(page: Page, address: str) -> N
     assert labels(page) == [[[c.label for c in row] for row in g.cells] for g in grids]
 
 
+@pytest.mark.thorough
 def test_no_keys_in_any_order_break_it(page: Page) -> None:
     draw = random.Random(SEED)
     keys = ["ArrowDown", "ArrowUp", "v", "c", "=", "t", "?", "Escape", "Tab", "Enter", "/", "x",

@@ -178,6 +178,7 @@ def test_a_planted_fault_is_caught(what: str) -> None:
             assert not right, (seed, late)
 
 
+@pytest.mark.thorough
 def test_a_fault_between_tiles_shows_only_where_an_sm_computes_two() -> None:
     """So a persistent kernel is executed with fewer SMs than it has tiles."""
     for sms, found in ((2, False), (1, True)):
