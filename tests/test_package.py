@@ -105,8 +105,8 @@ def test_the_metadata_says_what_the_package_is(metadata: email.message.Message) 
     assert "MFMA" in metadata["Keywords"].split(",")
     text = str(metadata.get_payload())
     assert text.startswith("# mfmadsl")
-    readme = (ROOT / "README.md").read_text().partition("## Extras")[2].partition("\n## ")[0]
-    named = set(re.findall(r"^- `([a-z]+)`: .+$", readme, re.MULTILINE))
+    page = (ROOT / "docs/installation.md").read_text().partition("## Extras")[2]
+    named = set(re.findall(r"^\| `([a-z]+)` \|", page.partition("\n## ")[0], re.MULTILINE))
     assert named == set(metadata.get_all("Provides-Extra", []))
 
 

@@ -80,6 +80,10 @@ def test_the_commands_of_the_readme_print_what_it_shows(
     assert assert_shown(README) >= 6
 
 
+def test_the_readme_is_one_that_is_read() -> None:
+    assert len(README.splitlines()) <= 120
+
+
 def test_the_instruction_of_the_readme_is_that_of_the_example() -> None:
     assert blocks(README, "mfma") == [(ROOT / "examples/half.mfma").read_text()]
 
