@@ -25,7 +25,7 @@ from benchmarks.gemm.peer import WORKERS
 from mfmadsl.backend import build
 from mfmadsl.schedule import Tiling, gemm_schedule
 from mfmadsl.schedule.matrix_core.tiling import choice
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, Gemm, estimate
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
 from tests.schedule.matrix_core.gemm.case import CHIPS
 
 LARGEST_WORK = 2**36  # multiply-adds of a shape: what more take is much the same
@@ -60,7 +60,7 @@ def look(case: Case, shape: Shape, others: int, seed: int) -> Found:
     """Profile the choice for a shape, and others."""
     ranked: list[tuple[float, Tiling]] = []
 
-    def recorded(gemm: Gemm, tiling: Tiling) -> Estimate:
+    def recorded(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
         found = estimate(gemm, tiling)
         ranked.append((found.seconds, tiling))
         return found

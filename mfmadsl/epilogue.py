@@ -23,7 +23,7 @@ Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Step:
+class EpilogueStep:
     """One step, element by element.
 
     `takes` says what it reads beside the element: nothing, a `vector` with an element for each
@@ -67,16 +67,21 @@ def _gelu_model(x: Values) -> Values:
 
 
 STEPS = {
-    "bias": Step("vector", lambda x, y: x + y, lambda x, y: x + y),
-    "scale": Step("vector", lambda x, y: x * y, lambda x, y: x * y, integers=False),
-    "residual": Step("matrix", lambda x, y: x + y, lambda x, y: x + y),
-    "relu": Step("", lambda x, _: _relu(x), lambda x, _: np.maximum(x, 0)),
-    "gelu": Step("", lambda x, _: _gelu(x), lambda x, _: _gelu_model(x), 1.13, integers=False),
-    "silu": Step(
-        "", lambda x, _: _silu(x), lambda x, _: x / (1 + np.exp(-x)), 1.1,
+    "bias": EpilogueStep("vector", lambda x, y: x + y, lambda x, y: x + y),
+    "scale": EpilogueStep("vector", lambda x, y: x * y, lambda x, y: x * y, integers=False),
+    "residual": EpilogueStep("matrix", lambda x, y: x + y, lambda x, y: x + y),
+    "relu": EpilogueStep("", lambda x, _: _relu(x), lambda x, _: np.maximum(x, 0)),
+    "gelu": EpilogueStep(
+        "", lambda x, _: _gelu(x), lambda x, _: _gelu_model(x), 1.13, integers=False
+    ),
+    "silu": EpilogueStep(
+        "",
+        lambda x, _: _silu(x),
+        lambda x, _: x / (1 + np.exp(-x)),
+        1.1,
         integers=False,
     ),
-}  # fmt: skip
+}
 _STEP_ROUNDINGS = 16  # what the kernel's erf and exp are off by, and a few operations
 
 
@@ -113,7 +118,7 @@ def fused(
     return operands, te.compute(shape, lambda *i: last[i].astype(dtype), name="C")
 
 
-def _stage(value: te.Tensor, step: Step, operand: te.Tensor | None, name: str) -> te.Tensor:
+def _stage(value: te.Tensor, step: EpilogueStep, operand: te.Tensor | None, name: str) -> te.Tensor:
     from tvm import te
 
     def compute(*place: Expr) -> Expr:

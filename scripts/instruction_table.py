@@ -24,8 +24,8 @@ from elftools.elf.elffile import ELFFile
 from mfmadsl.emulator.code_object.formats import BY_NAME, opcode_of, placed
 from mfmadsl.emulator.code_object.spelling import spelled
 from mfmadsl.emulator.code_object.table import (
+    EncodingRow,
     ModifierField,
-    Row,
     parse_modifier_field,
     parse_operand_field,
     parse_row,
@@ -113,7 +113,7 @@ there."""
 _LISTS = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg")
 
 
-def sample_bits(row: Row) -> int:
+def sample_bits(row: EncodingRow) -> int:
     """The bits of a row with a number of its own in each field."""
     bits = row.base
     for name, pieces in row.fields.items():
@@ -127,10 +127,10 @@ def sample_bits(row: Row) -> int:
     return bits
 
 
-def row_of(form: Form, name: str, size: int) -> Row:
+def row_of(form: Form, name: str, size: int) -> EncodingRow:
     format_, operands, modifiers, suffix = form
     parts = [[] if text == "-" else text.split(",") for text in (operands, modifiers, suffix)]
-    return Row(
+    return EncodingRow(
         format_, 0, size, name, tuple(map(parse_operand_field, parts[0])),
         tuple(map(parse_modifier_field, parts[1])), tuple(parts[2]),
     )  # fmt: skip
@@ -145,13 +145,13 @@ def size_of(form: Form) -> int:
     return 4 if short and not longer and modifiers == "-" else 8
 
 
-def text_of(row: Row, bits: int, chip: Architecture) -> str:
+def text_of(row: EncodingRow, bits: int, chip: Architecture) -> str:
     return spelled(row, bits, None, chip)
 
 
 def found_rows(
     names: Sequence[str], chip: Architecture, forms: Callable[[str], Forms]
-) -> list[Row]:
+) -> list[EncodingRow]:
     """The ways of writing instructions that the assembler takes."""
     tried = [row_of(form, name, size_of(form)) for name in names for form in forms(name)]
     answers = assemble([text_of(row, sample_bits(row), chip) for row in tried], chip.name)
@@ -169,7 +169,7 @@ def found_rows(
     return rows
 
 
-def trials(row: Row) -> Iterator[ModifierField]:
+def trials(row: EncodingRow) -> Iterator[ModifierField]:
     """The modifiers that a row may have, but for lists."""
     kind = row.format
     operands = " ".join(o.name for o in row.operands)
@@ -190,7 +190,7 @@ def trials(row: Row) -> Iterator[ModifierField]:
         yield parse_modifier_field("offset=0:12")
 
 
-def with_modifiers(rows: Sequence[Row], chip: Architecture) -> list[Row]:
+def with_modifiers(rows: Sequence[EncodingRow], chip: Architecture) -> list[EncodingRow]:
     """The rows with the modifiers that the assembler takes."""
     lines: list[str] = []
     asked: list[tuple[int, ModifierField, int]] = []
@@ -215,7 +215,9 @@ def with_modifiers(rows: Sequence[Row], chip: Architecture) -> list[Row]:
     return [_with(row, *of_row) for row, *of_row in zip(rows, lists, taken, strict=True)]
 
 
-def _with(row: Row, lists: Sequence[ModifierField], taken: Sequence[ModifierField]) -> Row:
+def _with(
+    row: EncodingRow, lists: Sequence[ModifierField], taken: Sequence[ModifierField]
+) -> EncodingRow:
     """The row with modifiers; of those that say the same bits, the first."""
     banks = {m.name.removeprefix("@") for m in taken if m.name.startswith("@")}
     operands = tuple(
@@ -234,7 +236,7 @@ def _with(row: Row, lists: Sequence[ModifierField], taken: Sequence[ModifierFiel
     )
 
 
-def found_lists(rows: Sequence[Row], chip: Architecture) -> list[list[ModifierField]]:
+def found_lists(rows: Sequence[EncodingRow], chip: Architecture) -> list[list[ModifierField]]:
     """The modifiers that are lists of bits: which bit each place of them is."""
     lines: list[str] = []
     asked: list[tuple[int, str, int, int | None]] = []
@@ -263,7 +265,7 @@ def found_lists(rows: Sequence[Row], chip: Architecture) -> list[list[ModifierFi
     return found
 
 
-def _list_length(row: Row, name: str) -> int:
+def _list_length(row: EncodingRow, name: str) -> int:
     """How many flags it has: one for each source and, of the op_sel of VOP3, one for the result."""
     sources = sum(o.name.startswith(("src", "matrix_src")) for o in row.operands)
     if row.size == 16:
@@ -280,7 +282,7 @@ def _changed_bit(before: bytes, after: bytes | None) -> int:
     return changed.bit_length() - 1 if changed.bit_count() == 1 else -1
 
 
-def named_as_llvm_does(rows: Sequence[Row]) -> Iterator[Row]:
+def named_as_llvm_does(rows: Sequence[EncodingRow]) -> Iterator[EncodingRow]:
     """The rows, in whose names there is an encoding only where there are two."""
     long = {row.name.removesuffix("_e64") for row in rows if row.name.endswith("_e64")}
     for row in rows:
@@ -288,7 +290,7 @@ def named_as_llvm_does(rows: Sequence[Row]) -> Iterator[Row]:
         yield row if base in long else replace(row, name=base)
 
 
-def rows_of_chip(chip: Architecture, only: Set[str] | None = None) -> list[Row]:
+def rows_of_chip(chip: Architecture, only: Set[str] | None = None) -> list[EncodingRow]:
     """All rows of a chip, or those of some mnemonics."""
 
     def asked(names: Iterable[str]) -> list[str]:
@@ -311,7 +313,7 @@ def rows_of_chip(chip: Architecture, only: Set[str] | None = None) -> list[Row]:
         *found_rows(asked([*memory_names(["buffer"]), *buffers]), chip, buffer_forms),
     ]
     others = [parse_row(UNSPELLED[chip.name])] if chip.name in UNSPELLED else []
-    first: dict[tuple[int, int], Row] = {}
+    first: dict[tuple[int, int], EncodingRow] = {}
     for row in (*named_as_llvm_does(with_modifiers(rows, chip)), *others):
         if only is None or row.name in only:
             first.setdefault((row.base & ~row.mask, row.mask), row)

@@ -26,7 +26,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Symbol:
+class ExtentSymbol:
     """An extent that is passed to the kernel by value."""
 
     name: str
@@ -46,13 +46,13 @@ def arguments_of(function: PrimFunc) -> tuple[Argument, ...]:
     return tuple(arguments)
 
 
-def symbols_of(function: PrimFunc) -> tuple[Symbol, ...]:
+def symbols_of(function: PrimFunc) -> tuple[ExtentSymbol, ...]:
     """The variables in the shapes of a PrimFunc's arguments."""
-    found: dict[str, Symbol] = {}
+    found: dict[str, ExtentSymbol] = {}
     for parameter in function.params:
         for extent in getattr(parameter, "shape", ()):
             if isinstance(extent, tirx.Var):
-                found[extent.name] = Symbol(extent.name, str(extent.ty.dtype))
+                found[extent.name] = ExtentSymbol(extent.name, str(extent.ty.dtype))
     return tuple(found.values())
 
 

@@ -18,16 +18,16 @@ _SOON = 2  # seconds, before which nobody asks
 
 
 @dataclass(frozen=True)
-class Pace:
+class ProgressRate:
     """When work began, and when which first part of it was done: what comes before tells little."""
 
     began: float
     mark: tuple[int, float] | None = None
 
-    def with_mark(self, done: int, now: float) -> Pace:
+    def with_mark(self, done: int, now: float) -> ProgressRate:
         """The pace that knows of the first part; one of other work starts anew."""
         if self.mark is not None and done < self.mark[0]:
-            return Pace(now)
+            return ProgressRate(now)
         return replace(self, mark=(done, now)) if self.mark is None and done else self
 
     def told(self, done: int, total: int, now: float) -> str:
@@ -57,7 +57,7 @@ def shown(work: str) -> Iterator[Progress | None]:
         yield None
         return
 
-    pace = Pace(monotonic())
+    pace = ProgressRate(monotonic())
 
     def tell(done: int, total: int) -> None:
         nonlocal pace

@@ -14,7 +14,7 @@ from mfmadsl.argument import check_integer
 from mfmadsl.codegen import microkernel
 from mfmadsl.codegen.filters import FILTERS
 from mfmadsl.codegen.limits import ModuleError, check_expressible
-from mfmadsl.codegen.names import Loaded, Pair, exports, named, tensor_intrins
+from mfmadsl.codegen.names import LoadedOperand, Pair, exports, named, tensor_intrins
 from mfmadsl.codegen.runtime import RUNTIME
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import (
@@ -95,7 +95,7 @@ def _intrinsic_text(tile: Packed) -> str:
         template, values = "scaled.py.jinja", _scaled(intrinsic)
     else:
         template, values = "module.py.jinja", _dense(tile)
-    loaded: list[Loaded] = values["loaded"]
+    loaded: list[LoadedOperand] = values["loaded"]
     return _rendered(
         template,
         tensor_intrins(tile.name, loaded),
@@ -154,7 +154,7 @@ def _dense(tile: Packed) -> dict[str, Any]:
     return {
         "a": tile.a,
         "b": tile.b,
-        "loaded": [Loaded(tile.a, transposed=True), Loaded(tile.b, transposed=True)],
+        "loaded": [LoadedOperand(tile.a, transposed=True), LoadedOperand(tile.b, transposed=True)],
         "own": ["IN_DTYPE"] + several * ["BLOCKS"] + bool(modifiers) * ["compute_with"],
         "pack": tile.count,
         "broadcast": broadcast,
@@ -200,10 +200,10 @@ def _scaled(intrinsic: Intrinsic) -> dict[str, Any]:
         "scale_a": scale_a,
         "scale_b": scale_b,
         "loaded": [
-            Loaded(octets_a, transposed=False),
-            Loaded(octets_b, transposed=True),
-            Loaded(scale_a, transposed=False),
-            Loaded(scale_b, transposed=True),
+            LoadedOperand(octets_a, transposed=False),
+            LoadedOperand(octets_b, transposed=True),
+            LoadedOperand(scale_a, transposed=False),
+            LoadedOperand(scale_b, transposed=True),
         ],
         "own": ["GROUP", "A_BITS", "B_BITS", "SCALE_DTYPE", "compute_with", "matmul"],
         "group": intrinsic.k // scale_a.layout.columns,
@@ -227,9 +227,9 @@ def _sparse(intrinsic: Intrinsic) -> dict[str, Any]:
         "b": intrinsic.b,
         "index": octets,
         "loaded": [
-            Loaded(a, transposed=False),
-            Loaded(octets, transposed=False),
-            Loaded(intrinsic.b, transposed=True),
+            LoadedOperand(a, transposed=False),
+            LoadedOperand(octets, transposed=False),
+            LoadedOperand(intrinsic.b, transposed=True),
         ],
         "own": ["INDEX_DTYPE", "compute_with", "matmul"],
         "places": word[count] if count == 4 else f'T.Cast("int32", {word[count]})',

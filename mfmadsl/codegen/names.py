@@ -15,7 +15,7 @@ _SCOPES = {"GLOBAL": "global", "SHARED": "shared", "SHARED_DYN": "shared.dyn"}
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedOperand:
     """An operand that is loaded from memory, where it may lie transposed too."""
 
     operand: Operand
@@ -36,7 +36,7 @@ class Loaded:
         return [name, f"{name}_transposed"] if self.transposed else [name]
 
 
-def tensor_intrins(module: str, loaded: Iterable[Loaded]) -> list[Pair]:
+def tensor_intrins(module: str, loaded: Iterable[LoadedOperand]) -> list[Pair]:
     """Those of an instruction's module."""
     made: list[Pair] = [("FILL", ["fill"])]
     for operand in loaded:

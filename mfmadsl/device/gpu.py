@@ -8,12 +8,12 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mfmadsl.device.launch import Launched
+from mfmadsl.device.launch import LaunchRecord
 from mfmadsl.emulator.run import BUDGET
 from mfmadsl.model import (
     DEFAULT_ARCH,
     Architecture,
-    Product,
+    GpuProduct,
     architecture,
     product_called,
     product_of,
@@ -43,8 +43,8 @@ class Gpu:
 
     options: Options
     chip: Architecture = field(init=False)
-    product: Product = field(init=False)
-    launches: list[Launched] = field(default_factory=list)
+    product: GpuProduct = field(init=False)
+    launches: list[LaunchRecord] = field(default_factory=list)
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Gpu:
     def faulty(self) -> bool:
         return any(launched.faults for launched in self.launches)
 
-    def record(self, launched: Launched) -> None:
+    def record(self, launched: LaunchRecord) -> None:
         """Keep what a launch did; its faults are told at once."""
         self.launches.append(launched)
         for fault in launched.faults:
@@ -84,7 +84,7 @@ class Gpu:
             self.tell(message)
 
 
-def _described(launched: Launched) -> str:
+def _described(launched: LaunchRecord) -> str:
     grid, block = (" x ".join(map(str, each)) for each in (launched.grid, launched.block))
     modelled = "" if launched.modelled is None else f", {launched.modelled * 1e6:.1f} us modelled"
     return (

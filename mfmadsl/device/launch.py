@@ -15,7 +15,7 @@ from mfmadsl.emulator.run import run_loaded
 from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument, passed
-from mfmadsl.model import Product
+from mfmadsl.model import GpuProduct
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Launched:
+class LaunchRecord:
     """What a launch did: instructions executed, seconds that it took here, and its faults."""
 
     symbol: str
@@ -56,7 +56,7 @@ class Launched:
 
 def run_launch(
     function: Function, start: Start, memory: SharedMemory, sanitized: bool, budget: int
-) -> Launched:
+) -> LaunchRecord:
     """Run a kernel on the memory of a program.
 
     Under the sanitizer it goes on after a fault, as well as it can; without, the first one ends it.
@@ -78,7 +78,7 @@ def run_launch(
         failed = True
     if watcher is not None:
         faults = [*watcher.found, *faults]
-    return Launched(
+    return LaunchRecord(
         function.program.name, start.grid, start.block, launch.lds_bytes, start.stream, executed,
         time.perf_counter() - before, tuple(faults), failed,
     )  # fmt: skip
@@ -94,7 +94,7 @@ def launch_of(function: Function, start: Start) -> Launch:
 
 
 def modelled_seconds(
-    function: Function, start: Start, memory: SharedMemory, product: Product, budget: int
+    function: Function, start: Start, memory: SharedMemory, product: GpuProduct, budget: int
 ) -> float:
     """Seconds of a launch on a whole chip, in the profiler's model; memory stays as it is.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mfmadsl.device.protocol import RESERVED_BYTES
-from mfmadsl.emulator.machine.launch import Launch, Loaded, dispatch_packet, hidden_arguments
+from mfmadsl.emulator.machine.launch import Launch, LoadedProgram, dispatch_packet, hidden_arguments
 from mfmadsl.emulator.machine.memory import Bytes, GlobalMemory, Segment
 
 _ELSEWHERE = "in no allocation: is it freed, or a pointer of the host?"
@@ -47,7 +47,7 @@ class SharedMemory:
 
     def loaded(
         self, launch: Launch, arguments: bytes, names: Mapping[int, str], kept: bool = False
-    ) -> Loaded:
+    ) -> LoadedProgram:
         """The memory as a launch finds it; `names` are those of the arguments, by what they point
         to. With `kept` the program never sees what the launch writes."""
         content = self._mapped(mmap.MAP_PRIVATE) if kept else self._shared
@@ -62,7 +62,7 @@ class SharedMemory:
         memory.content(packet)[:] = dispatch_packet(launch)
         for argument, value in hidden_arguments(launch):
             memory.content(block)[argument.offset : argument.offset + argument.size] = value
-        return Loaded(memory, block, packet)
+        return LoadedProgram(memory, block, packet)
 
 
 def pointers(arguments: Sequence[tuple[str, int]], block: bytes) -> dict[int, str]:

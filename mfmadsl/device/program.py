@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mfmadsl.device.gpu import Gpu, Options
-from mfmadsl.device.launch import Launched
+from mfmadsl.device.launch import LaunchRecord
 from mfmadsl.device.library import hip_library
 from mfmadsl.device.server import listening
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import Product
+from mfmadsl.model import GpuProduct
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Ended:
     launched on which product, and whether anything was found wrong with that."""
 
     exit_code: int
-    product: Product
-    launches: tuple[Launched, ...]
+    product: GpuProduct
+    launches: tuple[LaunchRecord, ...]
     faulty: bool
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import Architecture, Product
+from mfmadsl.model import Architecture, GpuProduct
 
 
-class Operation(IntEnum):
+class RequestKind(IntEnum):
     HELLO = 1
     LOAD = 2
     UNLOAD = 3
@@ -68,7 +68,7 @@ class Start:
 
 
 def device_reply(
-    chip: Architecture, product: Product, memory_bytes: int, models_time: bool
+    chip: Architecture, product: GpuProduct, memory_bytes: int, models_time: bool
 ) -> bytes:
     """What the device is; the version of its instructions as the digits of gfx942 tell it."""
     major, minor = int(chip.name[3:-2]), int(chip.name[-2], 16)

@@ -12,7 +12,7 @@ from mfmadsl.device.protocol import (
     ADDRESS,
     HEADER,
     NUMBER,
-    Operation,
+    RequestKind,
     Start,
     Status,
     device_reply,
@@ -79,18 +79,18 @@ class Session:
         return bytes(content)
 
     def _answer(self, operation: int, body: bytes, files: list[int]) -> Reply:
-        if operation == Operation.HELLO and files and self._memory is None:
+        if operation == RequestKind.HELLO and files and self._memory is None:
             return self._hello(files[0], *ADDRESS.unpack(body))
-        if operation == Operation.LOAD:
+        if operation == RequestKind.LOAD:
             return self._load(body)
-        if operation == Operation.UNLOAD:
+        if operation == RequestKind.UNLOAD:
             (number,) = NUMBER.unpack(body)
             known = self._modules.pop(number, None) is not None
             return (Status.SUCCESS if known else Status.INVALID_HANDLE), b""
-        if operation == Operation.FUNCTION:
+        if operation == RequestKind.FUNCTION:
             (module,) = NUMBER.unpack_from(body)
             return self._function(module, body[NUMBER.size :].decode(errors="replace"))
-        if operation == Operation.LAUNCH and self._memory is not None:
+        if operation == RequestKind.LAUNCH and self._memory is not None:
             return self._launch(body, self._memory)
         return Status.NOT_SUPPORTED, b""
 

@@ -19,7 +19,7 @@ class Elsewhere(NamedTuple):
     message: str
 
 
-class Problem(NamedTuple):
+class EditorDiagnostic(NamedTuple):
     """A mistake with its rule and how to mend it; or that a file which is used has mistakes.
 
     The second kind has no code and is no mistake of this file: `related` says where they are.
@@ -37,14 +37,14 @@ class Problem(NamedTuple):
         return f"{(resource_folder('docs') / 'diagnostics.md').as_uri()}#{self.code}"
 
 
-def problems(workspace: Workspace) -> dict[str, list[Problem]]:
+def problems(workspace: Workspace) -> dict[str, list[EditorDiagnostic]]:
     """What `mfmadsl check` finds in each open text, by the URI of the file that it is in.
 
     An open text has its own mistakes, and those of files that are not open come from all that use
     them.
     """
-    own: dict[str, list[Problem]] = {}
-    others: dict[str, list[Problem]] = {}
+    own: dict[str, list[EditorDiagnostic]] = {}
+    others: dict[str, list[EditorDiagnostic]] = {}
     for uri in workspace.documents:
         checked = workspace.checked(uri)
         own[uri] = [_problem(workspace, d) for d in checked.diagnostics if _is_own(checked, d)]
@@ -58,7 +58,7 @@ def problems(workspace: Workspace) -> dict[str, list[Problem]]:
     return {**unopened, **own}
 
 
-def _uses(workspace: Workspace, checked: Checked) -> list[Problem]:
+def _uses(workspace: Workspace, checked: Checked) -> list[EditorDiagnostic]:
     """A word at each `use` of a file that is wrong, where nothing else might be seen of that."""
     found = []
     for name, path, diagnostics in checked.uses:
@@ -70,13 +70,13 @@ def _uses(workspace: Workspace, checked: Checked) -> list[Problem]:
                 Elsewhere(_uri(workspace, d), _range(workspace, d.span), d.message) for d in broken
             )
             message = f"`{name.text}` has {count}, in {', '.join(files)}"
-            found.append(Problem("", message, "", _range(workspace, name.span), related))
+            found.append(EditorDiagnostic("", message, "", _range(workspace, name.span), related))
     return found
 
 
-def _problem(workspace: Workspace, diagnostic: Diagnostic) -> Problem:
+def _problem(workspace: Workspace, diagnostic: Diagnostic) -> EditorDiagnostic:
     range_ = _range(workspace, diagnostic.span)
-    return Problem(diagnostic.code, diagnostic.message, diagnostic.hint, range_)
+    return EditorDiagnostic(diagnostic.code, diagnostic.message, diagnostic.hint, range_)
 
 
 def _is_own(checked: Checked, diagnostic: Diagnostic) -> bool:

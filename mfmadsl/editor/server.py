@@ -12,11 +12,11 @@ from pygls.lsp.server import LanguageServer
 
 from mfmadsl.editor.completion import completions
 from mfmadsl.editor.definition import definition
-from mfmadsl.editor.diagnostics import Problem, problems
+from mfmadsl.editor.diagnostics import EditorDiagnostic, problems
 from mfmadsl.editor.formatting import formatted
 from mfmadsl.editor.hover import hover
 from mfmadsl.editor.symbols import symbols
-from mfmadsl.editor.text import Change, Encoding, Position, Range, text_of
+from mfmadsl.editor.text import Change, Encoding, Range, TextPosition, text_of
 from mfmadsl.editor.workspace import Workspace
 from mfmadsl.language.document import SUFFIX
 from mfmadsl.version import __version__
@@ -51,13 +51,13 @@ _OURS = (
 )  # fmt: skip
 
 
-class Server(LanguageServer):
+class EditorServer(LanguageServer):
     """What is open, what was last published of it, and whether the client has said goodbye."""
 
     def __init__(self, search: Sequence[Path] = ()) -> None:
         super().__init__("mfmadsl", __version__)
         self.texts = Workspace(search=tuple(search))
-        self.published: Mapping[str, list[Problem]] = {}
+        self.published: Mapping[str, list[EditorDiagnostic]] = {}
         self.ended = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -74,7 +74,7 @@ class Server(LanguageServer):
                 self._publish_of(uri, found.get(uri, []))
         self.published = found
 
-    def _publish_of(self, uri: str, found: Sequence[Problem]) -> None:
+    def _publish_of(self, uri: str, found: Sequence[EditorDiagnostic]) -> None:
         document = self.texts.documents.get(uri)
         version = None if document is None else document.version
         self.text_document_publish_diagnostics(
@@ -86,15 +86,15 @@ class Server(LanguageServer):
         document = self.texts.documents.get(uri)
         if document is None:
             return None
-        return document.text.offset(Position(position.line, position.character))
+        return document.text.offset(TextPosition(position.line, position.character))
 
     def range(self, uri: str, start: int, end: int) -> lsp.Range:
         return _range(self.texts.documents[uri].text.range(start, end))
 
 
-def make_server(search: Sequence[Path] = ()) -> Server:
+def make_server(search: Sequence[Path] = ()) -> EditorServer:
     """A server that has yet to be started; `use` looks in `search` as `mfmadsl check -I` does."""
-    server = Server(search)
+    server = EditorServer(search)
     # pygls counts lines as Python does, by form feeds and other signs that end no line of a client.
     for name in _OURS:
         server.protocol.fm.builtin_features.pop(name)
@@ -103,7 +103,7 @@ def make_server(search: Sequence[Path] = ()) -> Server:
     return server
 
 
-def _answer_edits(server: Server) -> None:
+def _answer_edits(server: EditorServer) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(params: lsp.InitializeParams) -> None:
         chosen = server.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
@@ -154,7 +154,7 @@ def _answer_edits(server: Server) -> None:
         server.check_soon()
 
 
-def _answer_questions(server: Server) -> None:
+def _answer_questions(server: EditorServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hovered(params: lsp.HoverParams) -> lsp.Hover | None:
         uri = params.text_document.uri
@@ -232,7 +232,7 @@ def _answer_questions(server: Server) -> None:
         return [lsp.TextEdit(server.range(uri, 0, len(document.text.text)), text)]
 
 
-def _diagnostic(problem: Problem) -> lsp.Diagnostic:
+def _diagnostic(problem: EditorDiagnostic) -> lsp.Diagnostic:
     """A mistake; the message of the checker is its first line, the hint the second."""
     hint = f"\nhint: {problem.hint}" if problem.hint else ""
     error, told = lsp.DiagnosticSeverity.Error, lsp.DiagnosticSeverity.Information
@@ -254,7 +254,9 @@ def _diagnostic(problem: Problem) -> lsp.Diagnostic:
 def _change(change: lsp.TextDocumentContentChangeEvent) -> Change:
     if isinstance(change, lsp.TextDocumentContentChangePartial):
         start, end = change.range.start, change.range.end
-        range_ = Range(Position(start.line, start.character), Position(end.line, end.character))
+        range_ = Range(
+            TextPosition(start.line, start.character), TextPosition(end.line, end.character)
+        )
         return Change(range_, change.text)
     return Change(None, change.text)
 

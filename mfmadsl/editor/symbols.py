@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mfmadsl.editor.scan import items
 
 
-class Symbol(NamedTuple):
+class OutlineSymbol(NamedTuple):
     """An item of a kind, such as "layout": its characters, and those of its name within them."""
 
     kind: str
@@ -18,10 +18,10 @@ class Symbol(NamedTuple):
     name_end: int
 
 
-def symbols(text: str) -> list[Symbol]:
+def symbols(text: str) -> list[OutlineSymbol]:
     """Every item of a text that has a name, in order, but for `use`."""
     return [
-        Symbol(
+        OutlineSymbol(
             item.keyword.text, item.name.text, item.keyword.start, item.end,
             item.name.start, item.name.end,
         )

@@ -15,7 +15,7 @@ Encoding = Literal["utf-8", "utf-16", "utf-32"]
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-class Position(NamedTuple):
+class TextPosition(NamedTuple):
     """Both count from 0; `character` counts code units."""
 
     line: int
@@ -23,8 +23,8 @@ class Position(NamedTuple):
 
 
 class Range(NamedTuple):
-    start: Position
-    end: Position
+    start: TextPosition
+    end: TextPosition
 
 
 class Change(NamedTuple):
@@ -52,17 +52,17 @@ class Text:
     def _starts(self) -> list[int]:
         return [start for start, _ in self._lines]
 
-    def position(self, offset: int) -> Position:
+    def position(self, offset: int) -> TextPosition:
         """Where the character `offset` of the text stands; what is outside of it, at its ends."""
         offset = min(max(offset, 0), len(self.text))
         line = bisect_right(self._starts, offset) - 1
         start, end = self._lines[line]
-        return Position(line, _units(self.text[start : min(offset, end)], self.encoding))
+        return TextPosition(line, _units(self.text[start : min(offset, end)], self.encoding))
 
     def range(self, start: int, end: int) -> Range:
         return Range(self.position(start), self.position(end))
 
-    def offset(self, position: Position) -> int:
+    def offset(self, position: TextPosition) -> int:
         """The character at a position: the line's last if it has fewer, the text's if it has.
 
         Within the units of one character it is that character.

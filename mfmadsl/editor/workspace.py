@@ -17,7 +17,7 @@ from mfmadsl.language.document import check_size, read_source
 
 
 @dataclass(frozen=True)
-class Document:
+class OpenDocument:
     """A text as it is in the editor; `path` is its file, if it has one, `real` where that is."""
 
     uri: str
@@ -41,14 +41,14 @@ class Workspace:
     `known` is what was found of texts that have not changed since, nor what they use.
     """
 
-    documents: Mapping[str, Document] = field(default_factory=dict)
+    documents: Mapping[str, OpenDocument] = field(default_factory=dict)
     search: tuple[Path, ...] = ()
     encoding: Encoding = "utf-16"
     known: dict[str, Checked] = field(default_factory=dict, compare=False, repr=False)
 
     def opened(self, uri: str, text: str, version: int | None = None) -> Workspace:
         """The workspace with a text more; what uses its file is read again."""
-        document = Document(uri, Text(text, self.encoding), version, path_of(uri))
+        document = OpenDocument(uri, Text(text, self.encoding), version, path_of(uri))
         return replace(self, documents={**self.documents, uri: document}, known={})
 
     def changed(self, uri: str, changes: Iterable[Change], version: int | None = None) -> Workspace:
@@ -84,10 +84,10 @@ class Workspace:
         return path.as_uri() if document is None else document.uri
 
     @cached_property
-    def _files(self) -> dict[Path, Document]:
+    def _files(self) -> dict[Path, OpenDocument]:
         return {d.real: d for d in self.documents.values() if d.real is not None}
 
-    def _check(self, document: Document) -> Checked:
+    def _check(self, document: OpenDocument) -> Checked:
         try:
             check_size(Path(document.source.name), _size(document.text.text))
         except SpecFileError as error:

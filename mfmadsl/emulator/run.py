@@ -17,7 +17,7 @@ from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.advance import Advance
 from mfmadsl.emulator.machine.launch import (
     Launch,
-    Loaded,
+    LoadedProgram,
     check_extents,
     load_arguments,
     start_waves,
@@ -245,7 +245,7 @@ def run_launch(
 
 def run_loaded(
     launch: Launch,
-    loaded: Loaded,
+    loaded: LoadedProgram,
     budget: int = BUDGET,
     watcher: Watcher | None = None,
     groups: npt.NDArray[np.int64] | None = None,

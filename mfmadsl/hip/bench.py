@@ -9,7 +9,7 @@ from mfmadsl.comparison import Comparison
 from mfmadsl.gemm import Gemm
 from mfmadsl.hip.run import Ran, run
 from mfmadsl.language import library
-from mfmadsl.model import Product, architecture, product_of
+from mfmadsl.model import GpuProduct, architecture, product_of
 from mfmadsl.model.products import products_of
 
 
@@ -20,7 +20,7 @@ class Bench:
 
     comparison: Comparison
     ran: Ran
-    product: Product
+    product: GpuProduct
     flops: int
     peak_flops: float
 
@@ -48,7 +48,7 @@ def run_gemm(problem: Gemm, kernel: Kernel, repeat: int = 0) -> Bench:
     return Bench(comparison, ran, product, flops, peak_flops(problem.types[0], product))
 
 
-def peak_flops(dtype: str, product: Product) -> float:
+def peak_flops(dtype: str, product: GpuProduct) -> float:
     """What a product's matrix cores could do in a second with elements of a type, all of them
     multiplying all the time."""
     chip = architecture(product.arch)
@@ -61,7 +61,7 @@ def peak_flops(dtype: str, product: Product) -> float:
     return max(of_a_cycle, default=0.0) * units * product.clock * 1e6
 
 
-def _product(ran: Ran) -> Product:
+def _product(ran: Ran) -> GpuProduct:
     """The product that a GPU's name tells, or the first with its chip."""
     named = (p for p in products_of(ran.arch) if p.name.lower() in ran.device.lower())
     return next(named, product_of(ran.arch))

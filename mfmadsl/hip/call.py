@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.backend.gpu.kernel import Kernel, Launch
+from mfmadsl.backend.gpu.kernel import Kernel, KernelLaunch
 from mfmadsl.backend.gpu.linker import linked
 from mfmadsl.emulator.text.metadata import passed, read_metadata
 from mfmadsl.hip.binding import Hip
@@ -49,7 +49,7 @@ class Call:
 
 
 def calls_of(
-    kernel: Kernel, launches: Sequence[Launch]
+    kernel: Kernel, launches: Sequence[KernelLaunch]
 ) -> tuple[list[Call], list[npt.NDArray[Any]]]:
     """The calls of a kernel's launches, and the arrays that they take, each once.
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
 from mfmadsl.language.expression import compile_expression, names_in, tabulate
 from mfmadsl.language.syntax import (
-    Argument,
     Binary,
+    CallArgument,
     Expression,
     LayoutItem,
     Name,
@@ -127,7 +127,7 @@ def bind(
     return indices, constants
 
 
-def _parameter(argument: Argument, position: int, parameters: list[str], signature: str) -> str:
+def _parameter(argument: CallArgument, position: int, parameters: list[str], signature: str) -> str:
     """The parameter that an argument is for."""
     if argument.keyword is None:
         if position < len(parameters):

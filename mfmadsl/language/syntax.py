@@ -58,7 +58,7 @@ class Setting(NamedTuple):
     value: Number
 
 
-class Argument(NamedTuple):
+class CallArgument(NamedTuple):
     keyword: Name | None
     value: Expression
 
@@ -67,7 +67,7 @@ class Placement(NamedTuple):
     """The use of a layout: `operand(i, k, pack=4)`."""
 
     layout: Name
-    arguments: tuple[Argument, ...]
+    arguments: tuple[CallArgument, ...]
     span: Span
 
 

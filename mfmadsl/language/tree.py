@@ -13,9 +13,9 @@ from lark.visitors import v_args
 from mfmadsl.language.diagnostic import Source, Span
 from mfmadsl.language.syntax import (
     AcceleratorItem,
-    Argument,
     Binary,
     BufferField,
+    CallArgument,
     CallField,
     Expression,
     Field,
@@ -149,18 +149,18 @@ class TreeBuilder(Transformer[Token, Item]):
         return Name(str(children[0]), self._token_span(children[0]))
 
     @v_args(meta=True)
-    def placement(self, meta: Meta, children: list[Name | Argument]) -> Placement:
+    def placement(self, meta: Meta, children: list[Name | CallArgument]) -> Placement:
         layout = children[0]
         assert isinstance(layout, Name)
-        arguments = tuple(c for c in children[1:] if isinstance(c, Argument))
+        arguments = tuple(c for c in children[1:] if isinstance(c, CallArgument))
         return Placement(layout, arguments, self._span(meta))
 
-    def argument(self, children: list[Expression]) -> Argument:
+    def argument(self, children: list[Expression]) -> CallArgument:
         if len(children) == 1:
-            return Argument(None, children[0])
+            return CallArgument(None, children[0])
         keyword = children[0]
         assert isinstance(keyword, Name)
-        return Argument(keyword, children[1])
+        return CallArgument(keyword, children[1])
 
     def setting(self, children: list[Name | Number]) -> Setting:
         name, value = children

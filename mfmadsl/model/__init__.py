@@ -36,7 +36,7 @@ from mfmadsl.model.modifier import (
 )
 from mfmadsl.model.overlap import DEFAULT_OVERLAP, OVERLAPS, Overlap
 from mfmadsl.model.pack import Packed, packed
-from mfmadsl.model.product import Product
+from mfmadsl.model.product import GpuProduct
 from mfmadsl.model.products import PRODUCTS, product_of
 from mfmadsl.model.read import Read
 from mfmadsl.model.tiling import Tiling
@@ -70,6 +70,7 @@ __all__ = [
     "Digit",
     "ElementType",
     "Fragment",
+    "GpuProduct",
     "Intrinsic",
     "Layout",
     "Location",
@@ -79,7 +80,6 @@ __all__ = [
     "Operand",
     "Overlap",
     "Packed",
-    "Product",
     "Read",
     "Step",
     "TileBuffer",

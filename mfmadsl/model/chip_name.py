@@ -6,7 +6,7 @@ from mfmadsl.argument import check_type, described
 from mfmadsl.error import ArgumentError
 from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.chips import ARCHITECTURES, DEFAULT_ARCH, RDNA, WITHOUT_MATRICES
-from mfmadsl.model.product import Product
+from mfmadsl.model.product import GpuProduct
 from mfmadsl.model.products import PRODUCTS, products_of
 
 
@@ -23,7 +23,7 @@ def architecture(name: str) -> Architecture:
     return found
 
 
-def product_called(name: str) -> Product | None:
+def product_called(name: str) -> GpuProduct | None:
     """The product of that name; None if it is a chip's name, or nobody's."""
     return PRODUCTS.get(name.upper())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Product:
+class GpuProduct:
     """One product. Sizes are in bytes, bandwidths in GB/s and latencies in nanoseconds.
 
     The letters in brackets are the sources, those of `Architecture` and:

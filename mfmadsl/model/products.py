@@ -1,6 +1,6 @@
 """The products that have matrix cores: a record of each.
 
-What each field means, in what unit it is and where it is from, `Product` says.
+What each field means, in what unit it is and where it is from, `GpuProduct` says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from mfmadsl.argument import check_type, described
 from mfmadsl.error import ArgumentError
 from mfmadsl.model.chips import ARCHITECTURES, GFX90A, GFX908, GFX942, GFX950
-from mfmadsl.model.product import Product
+from mfmadsl.model.product import GpuProduct
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
@@ -23,7 +23,7 @@ def _sustained(f16: float, bf16: float, octets: float) -> Mapping[str, float]:
     return MappingProxyType({"f16": f16, "bf16": bf16, **kinds})
 
 
-MI300X = Product(
+MI300X = GpuProduct(
     name="MI300X",
     arch=GFX942.name,
     compute_units=304,
@@ -88,15 +88,15 @@ MI100 = replace(
     memory_bandwidth=1_229,
 )
 
-PRODUCTS: dict[str, Product] = {p.name: p for p in (MI100, MI250X, MI300X, MI325X, MI355X)}
+PRODUCTS: dict[str, GpuProduct] = {p.name: p for p in (MI100, MI250X, MI300X, MI325X, MI355X)}
 
 
-def products_of(arch: str) -> tuple[Product, ...]:
+def products_of(arch: str) -> tuple[GpuProduct, ...]:
     """The products with a chip, that which is meant if nobody says which first; maybe none."""
     return tuple(p for p in PRODUCTS.values() if p.arch == arch)
 
 
-def _as_in_its_family(arch: str) -> Iterator[Product]:
+def _as_in_its_family(arch: str) -> Iterator[GpuProduct]:
     chip = ARCHITECTURES.get(arch)
     for product in PRODUCTS.values():
         if chip is not None and ARCHITECTURES[product.arch].family == chip.family:
@@ -104,7 +104,7 @@ def _as_in_its_family(arch: str) -> Iterator[Product]:
             yield replace(product, name=chip.name, arch=chip.name, compute_units=units, dies=dies)
 
 
-def product_of(arch: str, name: str | None = None) -> Product:
+def product_of(arch: str, name: str | None = None) -> GpuProduct:
     """The product called `name`, or the first with a chip.
 
     A chip of which no product is known is taken to be sold as those of its family are. Raises

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mfmadsl.model.product import Product
+from mfmadsl.model.product import GpuProduct
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Sharing:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class MemoryTraffic:
     """Bytes of a launch: read from the L2s, by the L2s, and from HBM; and written."""
 
     requested: float
@@ -47,8 +47,8 @@ class Path:
 
 
 def traffic_of(
-    product: Product, requested: float, stored: float, sharing: Sharing, footprint: float
-) -> Traffic:
+    product: GpuProduct, requested: float, stored: float, sharing: Sharing, footprint: float
+) -> MemoryTraffic:
     """The traffic of a launch that reads `footprint` different bytes, `requested` with repetitions.
 
     Rounds of workgroups follow each other: what they find of the last one's lines depends on
@@ -59,11 +59,11 @@ def traffic_of(
         beyond = min(beyond, footprint * product.dies)
     if footprint <= max(product.mall_bytes, product.l2_bytes):
         memory = min(memory, footprint)
-    return Traffic(requested, beyond, min(memory, beyond), stored)
+    return MemoryTraffic(requested, beyond, min(memory, beyond), stored)
 
 
 def path_of(
-    product: Product, traffic: Traffic, sharing: Sharing, units: int, l2_latency: int
+    product: GpuProduct, traffic: MemoryTraffic, sharing: Sharing, units: int, l2_latency: int
 ) -> Path:
     """The way to memory while so many compute units are busy, in cycles of the highest clock."""
     cycles = product.clock / 1000  # of a nanosecond

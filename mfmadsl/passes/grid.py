@@ -26,7 +26,7 @@ _NAMES = {GROUP: "group", DIES: "dies", WORKGROUPS: "workgroups"}
 
 
 @dataclass(frozen=True)
-class Grid:
+class LaunchGrid:
     """What the annotations say."""
 
     group: int = 1
@@ -34,7 +34,7 @@ class Grid:
     workgroups: int | None = None
 
 
-def grid_of(function: PrimFunc) -> Grid | None:
+def grid_of(function: PrimFunc) -> LaunchGrid | None:
     """What a loop of the kernel is annotated with; None if none is."""
     found: dict[str, int] = {}
 
@@ -43,10 +43,10 @@ def grid_of(function: PrimFunc) -> Grid | None:
         found.update({name: int(annotations[name]) for name in _NAMES if name in annotations})
 
     tvm_ffi.structural_walk(function.body, (For, loop))
-    return Grid(**{_NAMES[name]: value for name, value in found.items()}) if found else None
+    return LaunchGrid(**{_NAMES[name]: value for name, value in found.items()}) if found else None
 
 
-def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
+def regrid(function: PrimFunc, grid: LaunchGrid) -> PrimFunc:
     """The device function with all its tiles along blockIdx.x, in the order of the grid."""
     axes: dict[str, AttrStmt] = {}
 
@@ -86,7 +86,7 @@ def regrid(function: PrimFunc, grid: Grid) -> PrimFunc:
 
 
 def _places(
-    number: Var, extents: dict[str, Expr], grid: Grid
+    number: Var, extents: dict[str, Expr], grid: LaunchGrid
 ) -> tuple[list[Bind], dict[str, Expr]]:
     """Where a tile is on each axis, by its number; each quotient is computed once."""
     binds: list[Bind] = []

@@ -32,7 +32,7 @@ _OPERATORS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Launched:
+class HostLaunch:
     """A kernel: as TVM's host code launches it, as it takes its parameters, and its launch."""
 
     before: PrimFunc
@@ -48,13 +48,13 @@ class Launched:
         return found | {f"threadIdx.{axis}": extent for axis, extent in block}
 
 
-def nothing_done(launched: Launched) -> PrimFunc:
+def nothing_done(launched: HostLaunch) -> PrimFunc:
     """A kernel that does nothing, from which TVM takes what the host has to pass."""
     kernel = launched.after.with_attr(LAUNCH_PARAMETERS, list(launched.extents))
     return kernel.with_body(Evaluate(tirx.const(0, "int32")))
 
 
-def launching(host: PrimFunc, launches: Sequence[Launched]) -> PrimFunc:
+def launching(host: PrimFunc, launches: Sequence[HostLaunch]) -> PrimFunc:
     """The host's function with each kernel launched as it is to be.
 
     Where a tile of a kernel would span more than its offsets can tell, it raises ValueError.
@@ -72,7 +72,7 @@ def launching(host: PrimFunc, launches: Sequence[Launched]) -> PrimFunc:
     return host.with_body(tvm_ffi.structural_map(host.body, (Evaluate, statement)))
 
 
-def _launch(call: Call, launched: Launched) -> Stmt:
+def _launch(call: Call, launched: HostLaunch) -> Stmt:
     name, *given = call.args
     before = launched.before.params
     values = {p.__chandle__(): value for p, value in zip(before, given, strict=False)}

@@ -27,7 +27,7 @@ from mfmadsl.language import reads
 from mfmadsl.model import architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.factor import with_factors
-from mfmadsl.relax.host import Launched, launching, nothing_done
+from mfmadsl.relax.host import HostLaunch, launching, nothing_done
 from mfmadsl.tvm_refusal import tvm_refusal
 
 PIPELINE = "mfmadsl"
@@ -89,7 +89,7 @@ def _parts(name: str, function: PrimFunc, version: int) -> tuple[PrimFunc, dict[
             kernels = [(each, in_order(kernel, names)) for each, kernel in parts.kernels]
             emitted = run_isolated(lambda: emit_kernels(kernels, chip, version))
             launches = [
-                Launched(before, after, each.launch)
+                HostLaunch(before, after, each.launch)
                 for (_, before), (_, after), each in zip(
                     parts.kernels, kernels, emitted, strict=True
                 )
@@ -105,7 +105,7 @@ def _parts(name: str, function: PrimFunc, version: int) -> tuple[PrimFunc, dict[
     }
 
 
-def _stub(launched: Launched, emitted: Emitted) -> PrimFunc:
+def _stub(launched: HostLaunch, emitted: Emitted) -> PrimFunc:
     """A kernel as the host sees it, with its code in an attribute."""
     return nothing_done(launched).with_attr(LLVM_IR, emitted.code.optimized)
 

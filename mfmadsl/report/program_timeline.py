@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mfmadsl.device.launch import Launched
+    from mfmadsl.device.launch import LaunchRecord
 
 
-def program_timeline_json(launches: Sequence[Launched], between: float) -> str:
+def program_timeline_json(launches: Sequence[LaunchRecord], between: float) -> str:
     """One track for each stream; launches come one after another, as they were made, and each takes
     the time that it takes in the model of the chip. `between` two of them the product needs so many
     nanoseconds; times in the timeline are in microseconds."""

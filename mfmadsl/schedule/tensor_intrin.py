@@ -14,7 +14,7 @@ from mfmadsl.schedule.error import ScheduleError
 
 
 @dataclass(frozen=True)
-class Tile:
+class IntrinTile:
     """m x n x k of one instruction and the lanes that run it."""
 
     m: int
@@ -50,7 +50,7 @@ def registered_name(intrinsic: str | TensorIntrin, argument: str) -> str:
     return name
 
 
-def tile_of(intrinsic: str | TensorIntrin, argument: str) -> Tile:
+def tile_of(intrinsic: str | TensorIntrin, argument: str) -> IntrinTile:
     """The tile of a compute intrinsic: the extents of its description's three loops."""
     description = tensor_intrinsic(intrinsic, argument).desc
     extents = loop_extents(description)
@@ -61,7 +61,7 @@ def tile_of(intrinsic: str | TensorIntrin, argument: str) -> Tile:
         )
     lanes = description.params[2].shape[0]
     m, n, k = extents
-    return Tile(m, n, k, int(lanes))
+    return IntrinTile(m, n, k, int(lanes))
 
 
 def init_loop(sch: Schedule, init: SBlockRV, extents: Sequence[int]) -> LoopRV:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mfmadsl.cli.progress import Pace
+from mfmadsl.cli.progress import ProgressRate
 from tests.emulator.waves import kernel
 from tests.test_readme import ROOT
 
@@ -85,7 +85,7 @@ def test_the_installation_is_quiet_where_nobody_looks(tmp_path: Path) -> None:
 
 
 def test_the_time_that_is_left_is_told_once_something_has_shown_it() -> None:
-    pace = Pace(began=100.0)
+    pace = ProgressRate(began=100.0)
     assert pace.told(0, 1000, 101.0) == ""
     assert pace.told(0, 1000, 107.4) == ", 7 s"
     pace = pace.with_mark(1, 110.0)
@@ -96,5 +96,5 @@ def test_the_time_that_is_left_is_told_once_something_has_shown_it() -> None:
 
 
 def test_another_launch_begins_anew() -> None:
-    pace = Pace(began=0.0).with_mark(5, 1.0)
-    assert pace.with_mark(0, 50.0) == Pace(50.0)
+    pace = ProgressRate(began=0.0).with_mark(5, 1.0)
+    assert pace.with_mark(0, 50.0) == ProgressRate(50.0)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mfmadsl.editor.diagnostics import Problem, problems
-from mfmadsl.editor.text import Change, Position, Range
+from mfmadsl.editor.diagnostics import EditorDiagnostic, problems
+from mfmadsl.editor.text import Change, Range, TextPosition
 from mfmadsl.editor.workspace import Workspace, path_of
 from mfmadsl.language.document import LARGEST_FILE
 from tests.cli.command import run
@@ -23,7 +23,7 @@ def opened(path: Path, text: str, workspace: Workspace | None = None) -> Workspa
     return (workspace or Workspace()).opened(path.as_uri(), text)
 
 
-def mistakes(workspace: Workspace, path: Path) -> list[Problem]:
+def mistakes(workspace: Workspace, path: Path) -> list[EditorDiagnostic]:
     """Those at a file; what is said of a `use` is none."""
     return [problem for problem in problems(workspace)[path.as_uri()] if problem.code]
 
@@ -47,10 +47,10 @@ def test_they_are_those_of_check(code: str, text: str, tmp_path: Path) -> None:
 def test_places_count_units_of_utf_16(tmp_path: Path) -> None:
     path = tmp_path / "x.mfma"
     (found,) = mistakes(opened(path, "use layouts\r\n/* \U0001f600 */ use none"), path)[1:]
-    assert (found.code, found.range) == ("use", Range(Position(1, 13), Position(1, 17)))
+    assert (found.code, found.range) == ("use", Range(TextPosition(1, 13), TextPosition(1, 17)))
     utf32 = Workspace(encoding="utf-32")
     (found,) = mistakes(opened(path, "use layouts\r\n/* \U0001f600 */ use none", utf32), path)[1:]
-    assert found.range.start == Position(1, 12)
+    assert found.range.start == TextPosition(1, 12)
 
 
 def test_the_text_of_the_editor_counts_and_not_that_of_the_file(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_the_text_of_the_editor_counts_and_not_that_of_the_file(tmp_path: Path) 
     path.write_text("use none\n")
     workspace = opened(path, "use layouts\n")
     assert mistakes(workspace, path) == []
-    change = Change(Range(Position(0, 4), Position(0, 11)), "nowhere")
+    change = Change(Range(TextPosition(0, 4), TextPosition(0, 11)), "nowhere")
     (found,) = mistakes(workspace.changed(path.as_uri(), [change]), path)
     assert "no `nowhere.mfma`" in found.message
 
@@ -124,7 +124,7 @@ def test_a_text_that_is_too_large_is_refused_as_its_file_is(tmp_path: Path) -> N
     (told,) = json.loads(run("check", path, "--format", "json").stdout)["diagnostics"]
     (found,) = mistakes(opened(path, text), path)
     assert (found.code, found.message) == (told["code"], told["message"])
-    assert found.range == Range(Position(0, 0), Position(0, 0))
+    assert found.range == Range(TextPosition(0, 0), TextPosition(0, 0))
 
 
 def test_a_link_looks_beside_itself_as_check_does(tmp_path: Path) -> None:

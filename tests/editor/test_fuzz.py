@@ -13,7 +13,7 @@ from mfmadsl.editor.diagnostics import problems
 from mfmadsl.editor.formatting import formatted
 from mfmadsl.editor.hover import hover
 from mfmadsl.editor.symbols import symbols
-from mfmadsl.editor.text import Change, Position, Range
+from mfmadsl.editor.text import Change, Range, TextPosition
 from mfmadsl.editor.workspace import Workspace
 from mfmadsl.language import check_source, library_files
 from tests.language.test_fuzz import SENTENCES, WORDS
@@ -25,14 +25,14 @@ URI = "file:///nowhere/fuzz.mfma"
 
 pieces = st.sampled_from([*WORDS, *STRANGE, "\n", " ", "microkernel", "fragment", "holds"])
 inserted = st.lists(pieces, max_size=4).map(" ".join)
-positions = st.builds(Position, st.integers(0, 80), st.integers(0, 70))
+positions = st.builds(TextPosition, st.integers(0, 80), st.integers(0, 70))
 changes = st.builds(
     Change, st.one_of(st.builds(Range, positions, positions), st.none()), inserted
 ) | st.builds(lambda at, text: Change(Range(at, at), text), positions, inserted)
 starts = st.sampled_from(TEXTS) | st.sampled_from(TEXTS).map(lambda t: t.replace("\n", "\r\n"))
 
 
-def ask(workspace: Workspace, place: Position) -> None:
+def ask(workspace: Workspace, place: TextPosition) -> None:
     """Every question about a place of the text, whose answers lie within it."""
     text = workspace.documents[URI].text
     checked, offset = workspace.checked(URI), text.offset(place)
@@ -66,7 +66,9 @@ def ask_of_all(workspace: Workspace) -> None:
 
 @given(starts, st.lists(changes, min_size=1, max_size=4), st.lists(positions, max_size=8))
 @settings(max_examples=150)
-def test_library_files_with_edits(start: str, edits: list[Change], places: list[Position]) -> None:
+def test_library_files_with_edits(
+    start: str, edits: list[Change], places: list[TextPosition]
+) -> None:
     workspace = Workspace().opened(URI, start).changed(URI, edits)
     for place in places:
         ask(workspace, place)
@@ -75,7 +77,7 @@ def test_library_files_with_edits(start: str, edits: list[Change], places: list[
 
 @given(st.lists(pieces, max_size=40).map(" ".join), st.lists(positions, max_size=8))
 @settings(max_examples=150)
-def test_words_in_any_order(text: str, places: list[Position]) -> None:
+def test_words_in_any_order(text: str, places: list[TextPosition]) -> None:
     workspace = Workspace().opened(URI, text)
     for place in places:
         ask(workspace, place)
@@ -91,7 +93,7 @@ def test_what_the_grammar_has(text: str, data: st.DataObject) -> None:
 
 
 @given(st.text(max_size=60), positions)
-def test_any_text(text: str, place: Position) -> None:
+def test_any_text(text: str, place: TextPosition) -> None:
     workspace = Workspace().opened(URI, text)
     ask(workspace, place)
     ask_of_all(workspace)
@@ -108,5 +110,5 @@ def test_a_text_of_one_long_line_and_one_of_many() -> None:
     for text in ("{" * 60_000, "use x " * 12_000, "\n" * 60_000, "\U0001f600" * 20_000,
                  "intrinsic x { a " + "(" * 60_000, "intrinsic " * 20_000):  # fmt: skip
         workspace = Workspace().opened(URI, text)
-        ask(workspace, Position(0, len(text)))
+        ask(workspace, TextPosition(0, len(text)))
         ask_of_all(workspace)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfmadsl.editor.text import Change, Encoding, Position, Range, Text
+from mfmadsl.editor.text import Change, Encoding, Range, Text, TextPosition
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 texts = st.text(st.sampled_from("ab\n\r\u2028\x0c\u00e9\u20ac\U0001f600\ud83d"), max_size=12)
@@ -19,8 +19,8 @@ def test_a_character_counts_as_the_units_of_its_encoding(
     encoding: Encoding, character: int
 ) -> None:
     text = Text("\na\u00e9\u20ac\U0001f600bc", encoding)  # 1 + 2 + 3 + 4 + 1 bytes of UTF-8
-    assert text.position(6) == Position(1, character)
-    assert text.offset(Position(1, character)) == 6
+    assert text.position(6) == TextPosition(1, character)
+    assert text.offset(TextPosition(1, character)) == 6
 
 
 def test_lines_end_in_three_ways_and_no_others() -> None:
@@ -30,10 +30,12 @@ def test_lines_end_in_three_ways_and_no_others() -> None:
 
 def test_what_is_outside_is_the_nearest_place() -> None:
     text = Text("ab\r\ncd")
-    assert text.offset(Position(0, 9)) == 2  # and not the next line
-    assert text.offset(Position(9, 0)) == 6
-    assert text.position(99) == Position(1, 2)
-    assert Text("\U0001f600").offset(Position(0, 1)) == 0  # half of a character is that character
+    assert text.offset(TextPosition(0, 9)) == 2  # and not the next line
+    assert text.offset(TextPosition(9, 0)) == 6
+    assert text.position(99) == TextPosition(1, 2)
+    assert (
+        Text("\U0001f600").offset(TextPosition(0, 1)) == 0
+    )  # half of a character is that character
 
 
 @given(texts, st.sampled_from(ENCODINGS), st.integers(0, 12))
@@ -56,10 +58,10 @@ def test_an_edit_changes_its_range_and_nothing_else(
 
 
 def test_each_edit_counts_in_what_the_one_before_it_left() -> None:
-    zero = Position(0, 0)
+    zero = TextPosition(0, 0)
     edits = [
         Change(None, "one"),
         Change(Range(zero, zero), "\U0001f600"),
-        Change(Range(Position(0, 2), Position(0, 3)), "O"),
+        Change(Range(TextPosition(0, 2), TextPosition(0, 3)), "O"),
     ]
     assert Text("what was").changed(edits).text == "\U0001f600One"

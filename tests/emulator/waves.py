@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.wave import Position, Waves, new_waves
+from mfmadsl.emulator.machine.wave import WavePosition, Waves, new_waves
 from mfmadsl.emulator.text.assembly import parse_instruction
 from mfmadsl.emulator.text.operand import EXEC, MODE, Register, parse_operand
 
@@ -61,7 +61,7 @@ def wave(count: int = 1, lds: int = 256) -> Waves:
         OwnedMemory("LDS", 1, lds),
         OwnedMemory("scratch", 64 * count, 64),
         memory,
-        Position(np.zeros(1, np.int64), count, (1, 1, 1)),
+        WavePosition(np.zeros(1, np.int64), count, (1, 1, 1)),
     )
     waves.scalar[MODE] = 0xF0  # nothing is flushed
     return waves

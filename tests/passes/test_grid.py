@@ -11,7 +11,7 @@ from tvm import tirx
 from tvm.ir import Range
 from tvm.tirx import AttrStmt, Bind, BufferStore, For, IterVar, PrimFunc, SeqStmt
 
-from mfmadsl.passes.grid import Grid, grid_of, regrid
+from mfmadsl.passes.grid import LaunchGrid, grid_of, regrid
 from mfmadsl.passes.tir.expression import numbers
 
 OUT = tirx.decl_buffer((1 << 20,), "int32", "out")
@@ -69,7 +69,7 @@ def test_every_tile_once(
     axes: str, extents: tuple[int, int, int], group: int, dies: int, workgroups: int | None
 ) -> None:
     function = kernel(dict(zip(axes, extents, strict=False)))
-    found = taken(regrid(function, Grid(group, dies, workgroups)))
+    found = taken(regrid(function, LaunchGrid(group, dies, workgroups)))
     expected = {0}
     for _, extent in zip(axes, extents, strict=False):
         expected = {place * 100 + own for place in expected for own in range(extent)}
@@ -78,7 +78,7 @@ def test_every_tile_once(
 
 def test_a_die_has_a_compact_part_of_c() -> None:
     """16 x 16 tiles for eight dies: each gets 32 that touch 8 rows and 4 columns."""
-    whole: Any = regrid(kernel({"y": 16, "x": 16}), Grid(8, 8)).body
+    whole: Any = regrid(kernel({"y": 16, "x": 16}), LaunchGrid(8, 8)).body
     found: Counter[int] = Counter()
     for own in range(0, 256, 8):
         run(whole.body, {whole.node.var.name: own}, found)
@@ -91,13 +91,13 @@ def test_annotations_say_what_the_grid_is() -> None:
     told = {"mfmadsl.grid.group": 4, "mfmadsl.grid.workgroups": 12, "other": 1}
     store = BufferStore(OUT, tirx.const(1, "int32"), [loop])
     annotated = For(loop, 0, 8, tirx.ForKind.SERIAL, store, None, told)
-    assert grid_of(PrimFunc([OUT], annotated)) == Grid(4, 1, 12)
+    assert grid_of(PrimFunc([OUT], annotated)) == LaunchGrid(4, 1, 12)
     assert grid_of(kernel({"x": 2})) is None
 
 
 def test_a_workgroup_waits_for_its_waves_before_the_next_tile() -> None:
     """What a tile has left in the LDS is overwritten by the next one."""
-    whole = regrid(kernel({"x": 5}), Grid(workgroups=2)).body
+    whole = regrid(kernel({"x": 5}), LaunchGrid(workgroups=2)).body
     assert isinstance(whole, AttrStmt)
     loop = whole.body
     assert isinstance(loop, For)

@@ -14,7 +14,7 @@ from mfmadsl.backend.gpu.names import named_apart
 from mfmadsl.model import architecture
 from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT
 from mfmadsl.passes.tir.expression import numbers
-from mfmadsl.relax.host import Launched, launching
+from mfmadsl.relax.host import HostLaunch, launching
 from tests.relax.test_lowering import scores
 
 
@@ -26,7 +26,7 @@ def test_a_tile_that_spans_too_much_is_refused_at_the_launch(length: int, fits: 
     after = in_order(before, parameter_names(function))
     _, launch = device_module(name, after, chip)
     spans = (("mole", Formula("mul", "s", 8)),)
-    host = launching(parts.host, [Launched(before, after, replace(launch, spans=spans))])
+    host = launching(parts.host, [HostLaunch(before, after, replace(launch, spans=spans))])
     found: list[AssertStmt] = []
     tvm_ffi.structural_walk(host.body, (AssertStmt, found.append))
     (check,) = (each for each in found if "a tile spans 2^31" in str(each.message_parts[0]))

@@ -18,7 +18,7 @@ from mfmadsl.argument import (
     check_type,
     described,
 )
-from mfmadsl.backend.argument import Argument, Symbol
+from mfmadsl.backend.argument import Argument, ExtentSymbol
 from mfmadsl.backend.extent import Extent, Formula, value_of
 from mfmadsl.backend.gpu.linker import link
 from mfmadsl.backend.gpu.llvm import emit_object
@@ -42,7 +42,7 @@ def check_code_object_version(version: object) -> int:
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """One start of a kernel: its extents as numbers, and what the machine code takes."""
 
     symbol: str
@@ -80,7 +80,7 @@ class Kernel:
     registers: Registers
     parameters: tuple[str, ...] = ()
     workspaces: tuple[Argument, ...] = ()
-    symbols: tuple[Symbol, ...] = ()
+    symbols: tuple[ExtentSymbol, ...] = ()
     next: Kernel | None = None
     remarks: tuple[str, ...] = ()
     spans: tuple[tuple[str, Extent], ...] = ()
@@ -98,7 +98,11 @@ class Kernel:
             check_extent("block", threads)
         check_integer("lds_bytes", self.lds_bytes)
         check_code_object_version(self.code_object_version)
-        for name, kind in (("arguments", Argument), ("workspaces", Argument), ("symbols", Symbol)):
+        for name, kind in (
+            ("arguments", Argument),
+            ("workspaces", Argument),
+            ("symbols", ExtentSymbol),
+        ):
             check_list(name, getattr(self, name), "a tuple")
             for each in getattr(self, name):
                 check_type(name, each, kind, f"a tuple of {kind.__name__}")
@@ -147,7 +151,7 @@ class Kernel:
             yield kernel
             kernel = kernel.next
 
-    def launches(self, args: Sequence[Any]) -> list[Launch]:
+    def launches(self, args: Sequence[Any]) -> list[KernelLaunch]:
         """What to launch for these arguments, one after another.
 
         Raises ArgumentError if the arrays are not as many as the arguments, or their types, their
@@ -176,7 +180,7 @@ class Kernel:
             x, y, z = (value_of(extent, extents) for extent in kernel.extents)
             taken = kernel.parameters or tuple(a.name for a in self.arguments)
             found.append(
-                Launch(
+                KernelLaunch(
                     kernel.symbol, kernel.assembly, (x, y, z), kernel.block, kernel.lds_bytes,
                     tuple(values[name] for name in taken),
                 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.formats import extracted, opcode_of
 from mfmadsl.emulator.code_object.spelling import LITERAL, SOURCES, spelled
-from mfmadsl.emulator.code_object.table import Row, rows_of
+from mfmadsl.emulator.code_object.table import EncodingRow, rows_of
 from mfmadsl.model import Architecture
 
 _WORD = struct.Struct("<I")
@@ -63,7 +63,7 @@ def _decoded(code: bytes, chip: Architecture) -> Iterator[Decoded]:
 
 
 def _instruction(
-    window: bytes, at: int, rows: Mapping[int, tuple[Row, ...]], chip: Architecture
+    window: bytes, at: int, rows: Mapping[int, tuple[EncodingRow, ...]], chip: Architecture
 ) -> Decoded:
     """The instruction at the beginning of some bytes; its target counts from there."""
     if len(window) < 4:
@@ -96,7 +96,7 @@ def _instruction(
     raise _refusal(at, window[:8], reason)
 
 
-def _takes_literal(row: Row, bits: int) -> bool:
+def _takes_literal(row: EncodingRow, bits: int) -> bool:
     """Whether a word follows with a constant; of instructions of two words it is the second."""
     return "literal" in row.fields or (
         row.size == 4

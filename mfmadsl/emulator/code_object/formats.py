@@ -13,7 +13,7 @@ Pieces = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Format:
+class Encoding:
     """A format whose first word is `value` in the bits of `mask`; `opcode` are those that say
     which instruction it is."""
 
@@ -37,44 +37,44 @@ _VOP: dict[str, Pieces] = {
 """VOP1, VOP2 and VOPC, with the second words of SDWA, DPP and of constants."""
 
 FORMATS = (
-    Format("sop1", 0xFF80_0000, 0xBE80_0000, 0x0000_FF00, _fields(ssrc0=(0, 8), sdst=(16, 7))),
-    Format("sopc", 0xFF80_0000, 0xBF00_0000, 0x007F_0000, _fields(ssrc0=(0, 8), ssrc1=(8, 8))),
-    Format(
+    Encoding("sop1", 0xFF80_0000, 0xBE80_0000, 0x0000_FF00, _fields(ssrc0=(0, 8), sdst=(16, 7))),
+    Encoding("sopc", 0xFF80_0000, 0xBF00_0000, 0x007F_0000, _fields(ssrc0=(0, 8), ssrc1=(8, 8))),
+    Encoding(
         "sopp", 0xFF80_0000, 0xBF80_0000, 0x007F_0000,
         _fields(number=(0, 16), label=(0, 16), wait=(0, 16)),
     ),
-    Format(
+    Encoding(
         "sopk", 0xF000_0000, 0xB000_0000, 0x0F80_0000,
         _fields(simm16=(0, 16), hwreg=(0, 16), label=(0, 16), sdst=(16, 7), literal=(32, 32)),
     ),
-    Format(
+    Encoding(
         "sop2", 0xC000_0000, 0x8000_0000, 0x3F80_0000,
         _fields(ssrc0=(0, 8), ssrc1=(8, 8), sdst=(16, 7)),
     ),
-    Format("vop1", 0xFE00_0000, 0x7E00_0000, 0x0001_FE00, _VOP),
-    Format("vopc", 0xFE00_0000, 0x7C00_0000, 0x01FE_0000, _VOP),
-    Format("vop2", 0x8000_0000, 0x0000_0000, 0x7E00_0000, _VOP),
-    Format(
+    Encoding("vop1", 0xFE00_0000, 0x7E00_0000, 0x0001_FE00, _VOP),
+    Encoding("vopc", 0xFE00_0000, 0x7C00_0000, 0x01FE_0000, _VOP),
+    Encoding("vop2", 0x8000_0000, 0x0000_0000, 0x7E00_0000, _VOP),
+    Encoding(
         "smem", 0xFC00_0000, 0xC000_0000, 0x03FC_0000,
         _fields(sbase=(0, 6), sdata=(6, 7), displacement=(32, 21), soffset_low=(32, 7),
                 soffset=(57, 7)),
     ),
-    Format(
+    Encoding(
         "vop3", 0xFC00_0000, 0xD000_0000, 0x03FF_0000,
         _fields(vdst=(0, 8), sdst=(8, 7), src0=(32, 9), src1=(41, 9), src2=(50, 9),
                 # The second half of a matrix instruction with scales, whose first half has those.
                 matrix_vdst=(64, 8), matrix_src0=(96, 9), matrix_src1=(105, 9),
                 matrix_src2=(114, 9)),
     ),
-    Format(
+    Encoding(
         "ds", 0xFC00_0000, 0xD800_0000, 0x01FE_0000,
         _fields(addr=(32, 8), data0=(40, 8), data1=(48, 8), vdst=(56, 8)),
     ),
-    Format(
+    Encoding(
         "flat", 0xFC00_0000, 0xDC00_0000, 0x01FC_C000,
         _fields(vaddr=(32, 8), vdata=(40, 8), saddr=(48, 7), vdst=(56, 8)),
     ),
-    Format(
+    Encoding(
         "mubuf", 0xFC00_0000, 0xE000_0000, 0x01FC_0000,
         _fields(vaddr=(32, 8), vdata=(40, 8), srsrc=(48, 5), ssrc=(56, 8)),
     ),

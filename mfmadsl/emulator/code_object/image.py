@@ -35,7 +35,7 @@ _BROKEN = (ConstructError, ELFError, ArithmeticError, AssertionError, AttributeE
 
 
 @dataclass(frozen=True)
-class Symbol:
+class ElfSymbol:
     """A named place: its first address, its bytes, and the section that it lies in."""
 
     name: str
@@ -46,7 +46,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Section:
+class ElfSection:
     """Bytes of the file that lie at an address."""
 
     address: int
@@ -70,8 +70,8 @@ class Image:
     chip: Architecture
     features: Mapping[str, bool]
     version: int
-    symbols: Mapping[str, Symbol]
-    sections: Mapping[int, Section]
+    symbols: Mapping[str, ElfSymbol]
+    sections: Mapping[int, ElfSection]
     metadata: bytes
 
 
@@ -149,9 +149,9 @@ def _metadata(sections: list[Any]) -> bytes:
     raise CodeObjectError("it has no note that describes its kernels")
 
 
-def _symbols(sections: list[Any]) -> dict[str, Symbol]:
+def _symbols(sections: list[Any]) -> dict[str, ElfSymbol]:
     """The symbols by name: those that a loader sees go before those for debuggers."""
-    found: dict[str, Symbol] = {}
+    found: dict[str, ElfSymbol] = {}
     for table in sections:
         if table["sh_type"] in ("SHT_REL", "SHT_RELA") and table["sh_size"]:
             raise CodeObjectError(
@@ -167,7 +167,7 @@ def _symbols(sections: list[Any]) -> dict[str, Symbol]:
             if symbol.name and isinstance(section, int):
                 is_function = symbol["st_info"]["type"] == "STT_FUNC"
                 place = (symbol["st_value"], symbol["st_size"], section)
-                found.setdefault(symbol.name, Symbol(symbol.name, *place, is_function))
+                found.setdefault(symbol.name, ElfSymbol(symbol.name, *place, is_function))
     return found
 
 
@@ -175,8 +175,8 @@ def _is_loaded(section: Any) -> bool:
     return bool(section["sh_flags"] & 2) and section["sh_type"] == "SHT_PROGBITS"
 
 
-def _section(section: Any, data: bytes) -> Section:
+def _section(section: Any, data: bytes) -> ElfSection:
     start, size = section["sh_offset"], section["sh_size"]
     if start + size > len(data):
         raise CodeObjectError(f"its section {section.name} lies beyond its end")
-    return Section(section["sh_addr"], data[start : start + size], bool(section["sh_flags"] & 4))
+    return ElfSection(section["sh_addr"], data[start : start + size], bool(section["sh_flags"] & 4))

@@ -12,7 +12,7 @@ from mfmadsl.argument import check_type, clipped, described
 from mfmadsl.emulator.code_object.bundle import LARGEST, unbundled
 from mfmadsl.emulator.code_object.descriptor import SIZE, Descriptor, read_descriptor
 from mfmadsl.emulator.code_object.error import CodeObjectError
-from mfmadsl.emulator.code_object.image import Image, Section, Symbol, read_image
+from mfmadsl.emulator.code_object.image import ElfSection, ElfSymbol, Image, read_image
 from mfmadsl.emulator.code_object.notes import read_kernels
 from mfmadsl.emulator.code_object.writing import assembly_text
 from mfmadsl.model import architecture
@@ -130,7 +130,7 @@ def _code(image: Image, name: str, entry: int) -> bytes:
     return section.part(entry, function.size)
 
 
-def _section(image: Image, symbol: Symbol) -> Section:
+def _section(image: Image, symbol: ElfSymbol) -> ElfSection:
     if symbol.section not in image.sections:
         raise CodeObjectError(f"`{symbol.name}` lies in no section that is loaded")
     return image.sections[symbol.section]

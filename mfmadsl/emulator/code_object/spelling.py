@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.formats import extracted
-from mfmadsl.emulator.code_object.table import ModifierField, OperandField, Row
+from mfmadsl.emulator.code_object.table import EncodedField, EncodingRow, ModifierField
 from mfmadsl.model import Architecture
 
 LITERAL = 255
@@ -54,7 +54,7 @@ _ORDER = ("idxen", "offen", "offset0", "offset1", "offset", "gds", "glc", "sc0",
 _HARDWARE_REGISTERS = {1: "HW_REG_MODE"}
 
 
-def spelled(row: Row, bits: int, literal: int | None, chip: Architecture) -> str:
+def spelled(row: EncodingRow, bits: int, literal: int | None, chip: Architecture) -> str:
     """An instruction; a branch with the number of words that it jumps.
 
     `literal` is the word after the instruction. Raises CodeObjectError for what is no operand.
@@ -75,7 +75,9 @@ def _rank(modifier: str) -> int:
 class _Reader:
     """One instruction's bits, by its row."""
 
-    def __init__(self, row: Row, bits: int, literal: int | None, chip: Architecture) -> None:
+    def __init__(
+        self, row: EncodingRow, bits: int, literal: int | None, chip: Architecture
+    ) -> None:
         self._row, self._bits, self._literal, self._chip = row, bits, literal, chip
 
     def _value(self, name: str) -> int:
@@ -84,7 +86,7 @@ class _Reader:
     def _is_set(self, name: str) -> bool:
         return name in self._row.fields and self._value(name) == 1
 
-    def operand(self, operand: OperandField) -> str:
+    def operand(self, operand: EncodedField) -> str:
         name = operand.name
         if name not in self._row.fields:
             return name
@@ -101,7 +103,7 @@ class _Reader:
             return scalar_registers(value, self._count(operand))
         return self._modified(name, self._vector(operand, value))
 
-    def _count(self, operand: OperandField) -> int:
+    def _count(self, operand: EncodedField) -> int:
         if operand.registers in ("cbsz", "blgp"):
             elements = self._value(operand.registers)
             if elements >= len(_ELEMENT_REGISTERS):
@@ -109,7 +111,7 @@ class _Reader:
             return _ELEMENT_REGISTERS[elements]
         return int(operand.registers or 1)
 
-    def _source(self, operand: OperandField, value: int) -> str:
+    def _source(self, operand: EncodedField, value: int) -> str:
         if operand.name.startswith("sdwa"):  # here the ninth bit is that of a scalar
             value ^= 256
         if value >= 256:
@@ -135,7 +137,7 @@ class _Reader:
             raise CodeObjectError(f"there is no scalar operand {value}")
         return _NAMED_SOURCES[value]
 
-    def _vector(self, operand: OperandField, index: int) -> str:
+    def _vector(self, operand: EncodedField, index: int) -> str:
         count = self._count(operand)
         bank = "v"
         if operand.bank == "a" or (operand.bank.isdigit() and self._is_set(f"@{operand.bank}")):

@@ -16,7 +16,7 @@ from mfmadsl.emulator.code_object.formats import BY_NAME, Pieces, opcode_of, pla
 
 
 @dataclass(frozen=True)
-class OperandField:
+class EncodedField:
     """An operand: the field that has its number, how many registers it is, and of which bank.
 
     `registers` is a number, or the modifier that says the format of its elements. `bank` is that of
@@ -58,14 +58,14 @@ class ModifierField:
 
 
 @dataclass(frozen=True)
-class Row:
+class EncodingRow:
     """One way of writing an instruction: what its bits are, and where the rest of it lies."""
 
     format: str
     base: int
     size: int
     name: str
-    operands: tuple[OperandField, ...]
+    operands: tuple[EncodedField, ...]
     modifiers: tuple[ModifierField, ...]
     suffix: tuple[str, ...] = ()
 
@@ -97,10 +97,10 @@ class Row:
         )
 
 
-def parse_row(line: str) -> Row:
+def parse_row(line: str) -> EncodingRow:
     """A row as it is written, without its families."""
     format_, base, name, operands, modifiers, suffix = line.split(" ")
-    return Row(
+    return EncodingRow(
         format_,
         int(base, 16),
         len(base) // 2,
@@ -116,11 +116,11 @@ def _split(text: str) -> list[str]:
 
 
 @cache
-def parse_operand_field(text: str) -> OperandField:
+def parse_operand_field(text: str) -> EncodedField:
     """An operand such as `vdst:4@25`."""
     text, _, bank = text.partition("@")
     name, _, registers = text.partition(":")
-    return OperandField(name, registers, bank)
+    return EncodedField(name, registers, bank)
 
 
 @cache
@@ -142,9 +142,9 @@ def table_text() -> str:
 
 
 @cache
-def rows_of(family: str) -> Mapping[int, tuple[Row, ...]]:
+def rows_of(family: str) -> Mapping[int, tuple[EncodingRow, ...]]:
     """The rows of a family's instructions by their `opcode_of`; those with fewer fields first."""
-    found: dict[int, list[Row]] = {}
+    found: dict[int, list[EncodingRow]] = {}
     for line in table_text().splitlines():
         if line.startswith("#"):
             continue

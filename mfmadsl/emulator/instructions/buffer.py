@@ -11,7 +11,7 @@ from mfmadsl.emulator.instructions.atomic import Update, find_memory_update, upd
 from mfmadsl.emulator.machine.bits import Array, Mask, pair_of_words
 from mfmadsl.emulator.machine.launch import SCRATCH_DESCRIPTOR
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
+from mfmadsl.emulator.machine.operation import OperandRead, Operation, reads_of
 from mfmadsl.emulator.machine.transfer import (
     M0_REGISTER,
     fetch_to_lds,
@@ -24,7 +24,13 @@ from mfmadsl.emulator.machine.transfer import (
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import WIDTHS, Width
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Operand, Register, Symbol, check_registers, check_source
+from mfmadsl.emulator.text.operand import (
+    AssemblySymbol,
+    Operand,
+    Register,
+    check_registers,
+    check_source,
+)
 
 _MOVE = re.compile(r"buffer_(load|store)_(\w+)")
 _ATOMIC = re.compile(r"buffer_atomic_(\w+?)(_x2|_f32|_f64|_f16|_bf16)?")
@@ -61,7 +67,7 @@ class _Place:
         self._displacement = instruction.number("offset", bits=12)
         parts = ("idxen" in instruction.modifiers) + ("offen" in instruction.modifiers)
         registers = check_registers(vector, parts, "v") if parts else None
-        if registers is None and not isinstance(vector, Symbol):
+        if registers is None and not isinstance(vector, AssemblySymbol):
             raise OperandError("a vector register needs idxen or offen")
         self._vectors = registers
         self._index, self._offset = (
@@ -71,7 +77,7 @@ class _Place:
             for name, place in (("idxen", 0), ("offen", parts - 1))
         )
 
-    def reads(self) -> tuple[Read, ...]:
+    def reads(self) -> tuple[OperandRead, ...]:
         vectors = (self._vectors,) if self._vectors else ()
         return reads_of(*vectors, self._descriptor, self._base)
 
@@ -179,10 +185,10 @@ def _move(instruction: Instruction, is_load: bool, width: Width) -> Operation:
                 waves.watch.clears(waves, data, width, outside)
 
     if is_load:
-        kept = (Read(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
+        kept = (OperandRead(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
         return Operation(execute, "vmem", place.reads() + (kept if width.half else ()), (data,))
     # Scratch memory takes registers as they are, and so do lanes out of bounds.
-    return Operation(execute, "vmem", (*place.reads(), Read(data, moved=True)))
+    return Operation(execute, "vmem", (*place.reads(), OperandRead(data, moved=True)))
 
 
 def _to_lds(instruction: Instruction, width: Width) -> Operation:
@@ -195,7 +201,7 @@ def _to_lds(instruction: Instruction, width: Width) -> Operation:
         inside = waves.lanes_of(waves.exec_mask()) & (offset + width.size <= bound)
         fetch_to_lds(waves, addresses, inside, waves.exec_mask(), displacement, width)
 
-    return Operation(execute, "vmem", (*place.reads(), Read(M0_REGISTER)))
+    return Operation(execute, "vmem", (*place.reads(), OperandRead(M0_REGISTER)))
 
 
 def _atomic(instruction: Instruction, update: Update) -> Operation:
@@ -214,4 +220,6 @@ def _atomic(instruction: Instruction, update: Update) -> Operation:
         back = target if returns else None
         update_memory(waves, waves.memory, offsets, update, [data], back, reached)
 
-    return Operation(execute, "vmem", (*place.reads(), Read(data)), (data,) if returns else ())
+    return Operation(
+        execute, "vmem", (*place.reads(), OperandRead(data)), (data,) if returns else ()
+    )

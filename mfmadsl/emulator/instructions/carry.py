@@ -6,10 +6,10 @@ import numpy as np
 
 from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.row import QUARTER_RATE, Special, upward
-from mfmadsl.emulator.instructions.source import Source, reads_of_sources, sources_of
+from mfmadsl.emulator.instructions.source import SourceOperand, reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.bits import Array
-from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
+from mfmadsl.emulator.machine.operation import OperandRead, Operation, reads_of
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register, check_source, check_target
@@ -66,11 +66,11 @@ def _multiply_add_wide(instruction: Instruction) -> Operation:
 
     def flow(_: Waves, undefined: Waves) -> Array:
         # LLVM uses this for 32 bits too, with nothing in the upper half of the addend.
-        return upward(Source(addend, kind).read_bits(undefined))
+        return upward(SourceOperand(addend, kind).read_bits(undefined))
 
     reads = reads_of(left, right)
     if isinstance(addend, Register):
-        reads = (*reads, Read(addend, moved=True))
+        reads = (*reads, OperandRead(addend, moved=True))
     writes = (target, carry_out)
     return Operation(execute, "valu", reads, writes, flow=flow, slots=QUARTER_RATE)
 

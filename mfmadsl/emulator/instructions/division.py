@@ -9,9 +9,9 @@ import numpy as np
 from mfmadsl.emulator.instructions.floating import fused_f64, fused_through_f64
 from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.row import Special
-from mfmadsl.emulator.instructions.source import Source, reads_of_sources
+from mfmadsl.emulator.instructions.source import SourceOperand, reads_of_sources
 from mfmadsl.emulator.machine.bits import Array, Compute, Mask, dtype_of, width_of
-from mfmadsl.emulator.machine.operation import Operation, Read
+from mfmadsl.emulator.machine.operation import OperandRead, Operation
 from mfmadsl.emulator.machine.wave import LANES, VCC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Operand, check_source, check_target
@@ -91,10 +91,10 @@ def _division_scale(instruction: Instruction) -> Operation:
     return Operation(execute, "valu", reads, (target, flag), wide=kind == "f64")
 
 
-def _sources(operands: Sequence[Operand], kind: str) -> list[Source]:
+def _sources(operands: Sequence[Operand], kind: str) -> list[SourceOperand]:
     for operand in operands:
         check_source(operand, kind)
-    return [Source(operand, kind) for operand in operands]
+    return [SourceOperand(operand, kind) for operand in operands]
 
 
 def _division_step(instruction: Instruction) -> Operation:
@@ -109,7 +109,7 @@ def _division_step(instruction: Instruction) -> Operation:
         scale: Mask = waves.read_mask(VCC_PAIR)
         waves.write_vector(target, SCALED_MULTIPLY_ADD[name](*values, scale))
 
-    reads = (*reads_of_sources(sources), Read(VCC_PAIR))
+    reads = (*reads_of_sources(sources), OperandRead(VCC_PAIR))
     return Operation(execute, "valu", reads, (target,), wide=kind == "f64")
 
 

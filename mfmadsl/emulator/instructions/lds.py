@@ -10,7 +10,7 @@ from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.atomic import Update, find_update, update_memory
 from mfmadsl.emulator.machine.bits import Array, Mask, codes_of, words_of_codes
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.operation import Operation, Read, reads_of
+from mfmadsl.emulator.machine.operation import OperandRead, Operation, reads_of
 from mfmadsl.emulator.machine.transfer import load, put, reach_lds, read, store
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import WIDTHS, Width
@@ -78,7 +78,7 @@ def _move(instruction: Instruction, is_load: bool, scale: int, width: Width) -> 
 
     if is_load:
         return Operation(execute, "lds", reads_of(address), tuple(registers))
-    data = [Read(register, moved=True) for register in registers]
+    data = [OperandRead(register, moved=True) for register in registers]
     return Operation(execute, "lds", (*reads_of(address), *data))
 
 
@@ -140,7 +140,7 @@ def _permute(instruction: Instruction, backward: bool) -> Operation:
     def execute(waves: Waves) -> None:
         waves.write_vector(target, moved(waves, waves))
 
-    reads = (*reads_of(address), Read(data, moved=True))
+    reads = (*reads_of(address), OperandRead(data, moved=True))
     return Operation(execute, "lds", reads, (target,), flow=moved)
 
 
@@ -166,7 +166,7 @@ def _swizzle(instruction: Instruction) -> Operation | None:
     def execute(waves: Waves) -> None:
         waves.write_vector(target, moved(waves, waves))
 
-    return Operation(execute, "lds", (Read(source, moved=True),), (target,), flow=moved)
+    return Operation(execute, "lds", (OperandRead(source, moved=True),), (target,), flow=moved)
 
 
 def _atomic(instruction: Instruction, update: Update, returns: bool) -> Operation:

@@ -19,7 +19,7 @@ from mfmadsl.emulator.instructions.floating import (
 from mfmadsl.emulator.instructions.integer import arithmetic
 from mfmadsl.emulator.instructions.modifier import base_name, has_source_modifiers
 from mfmadsl.emulator.instructions.row import Row, flushed_row, row
-from mfmadsl.emulator.instructions.source import Source, half_of, reads_of_sources
+from mfmadsl.emulator.instructions.source import SourceOperand, half_of, reads_of_sources
 from mfmadsl.emulator.machine.bits import Array, beside, pair_of_halves, pair_of_words
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
@@ -118,7 +118,7 @@ def _pair(
     instruction: Instruction,
     machine: Machine,
     row: Row,
-    part_of: Callable[[Operand, str, bool], Source],
+    part_of: Callable[[Operand, str, bool], SourceOperand],
 ) -> Operation | None:
     """One operation on two parts of the sources.
 
@@ -150,7 +150,7 @@ def _pair(
     if clamp and row.saturating:
         compute = row.saturating
 
-    def half(waves: Waves, sources: list[tuple[Source, int]]) -> Array:
+    def half(waves: Waves, sources: list[tuple[SourceOperand, int]]) -> Array:
         values = (source.read(waves) for source, _ in sources)
         signed = (-v if sign else v for v, (_, sign) in zip(values, sources, strict=True))
         value = np.asarray(compute(*signed))
@@ -180,7 +180,7 @@ def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation |
         if high and not narrow:
             raise OperandError("op_sel chooses among halves")
         check_source(operand, "f16" if narrow else "f32")
-        whole = Source(operand, "f32")
+        whole = SourceOperand(operand, "f32")
         sources.append(half_of(operand, "f16", high == 1) if narrow else whole)
     fused = machine.flushed_compute(fused_multiply_add("f32"))
     clamp = "clamp" in instruction.modifiers
@@ -200,7 +200,7 @@ def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation |
     return Operation(execute, "valu", reads, (target,))
 
 
-def _word(operand: Operand, kind: str, high: bool) -> Source:
+def _word(operand: Operand, kind: str, high: bool) -> SourceOperand:
     """The low or high word of a pair.
 
     Raises OperandError for the high word of a constant: LLVM uses none, and no manual says what it
@@ -210,6 +210,6 @@ def _word(operand: Operand, kind: str, high: bool) -> Source:
         if high or not operand.is_inline:
             raise OperandError(f"what is the high word of {operand.text}?")
         check_source(operand, kind)
-        return Source(operand, kind)
+        return SourceOperand(operand, kind)
     pair = check_registers(operand, 2, "vs")
-    return Source(replace(pair, index=pair.index + high, count=1), kind)
+    return SourceOperand(replace(pair, index=pair.index + high, count=1), kind)

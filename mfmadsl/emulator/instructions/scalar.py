@@ -21,7 +21,7 @@ from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compi
 from mfmadsl.emulator.instructions.row import Row
 from mfmadsl.emulator.machine.bits import Array, Compute
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.operation import ALL_BITS, Operation, Read, reads_of
+from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead, Operation, reads_of
 from mfmadsl.emulator.machine.wave import EXEC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
@@ -274,7 +274,9 @@ def _check(operand: Operand, kind: str) -> None:
         check_source(operand, kind, "s")
 
 
-def _field_reads(source: Operand, control: Operand, reads: tuple[Read, ...]) -> tuple[Read, ...]:
+def _field_reads(
+    source: Operand, control: Operand, reads: tuple[OperandRead, ...]
+) -> tuple[OperandRead, ...]:
     """Of a field whose place is a constant only its bits count: LLVM extends 16 bits of a pair of
     which nobody has written the second."""
     if not isinstance(source, Register) or not isinstance(control, Literal):
@@ -284,7 +286,7 @@ def _field_reads(source: Operand, control: Operand, reads: tuple[Read, ...]) -> 
     field = ((1 << width) - 1 << offset) & ((1 << 32 * source.count) - 1)
     words = [field >> 32 * word & ALL_BITS for word in range(source.count)]
     return tuple(
-        Read(Register(source.bank, source.index + word, 1), bits)
+        OperandRead(Register(source.bank, source.index + word, 1), bits)
         for word, bits in enumerate(words)
         if bits
     )
@@ -312,7 +314,7 @@ def _plain(instruction: Instruction, row: Row) -> Operation:
         return _read(undefined, *typed[0])
 
     moved = bool(row.moves)
-    reads = tuple(Read(o, moved=moved) for o, _ in typed if isinstance(o, Register))
+    reads = tuple(OperandRead(o, moved=moved) for o, _ in typed if isinstance(o, Register))
     if row.compute is _field:
         reads = _field_reads(operands[0], operands[1], reads)
     return Operation(execute, row.unit, reads, (target,), flow=flow if moved else None)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.machine.bits import Array, Mask, modified, sign_extended, typed, width_of
-from mfmadsl.emulator.machine.operation import ALL_BITS, Read
+from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Literal, Operand, Register, check_source, parse_integer
@@ -118,7 +118,7 @@ def _four_bits(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceOperand:
     """`width` bits from bit `low` of an operand, as a number of type `kind`."""
 
     operand: Operand
@@ -147,7 +147,7 @@ class Source:
             operand = replace(operand, negate=False, absolute=False)
         return replace(self, operand=operand, kind=f"b{width_of(self.kind)}").read(waves)
 
-    def register_read(self) -> Read | None:
+    def register_read(self) -> OperandRead | None:
         """What is read of which register; None for a constant."""
         if not isinstance(self.operand, Register):
             return None
@@ -157,7 +157,7 @@ class Source:
         elif width_of(self.kind) == 16:
             bits = 0xFFFF
         words = 2 if width_of(self.kind) == 64 else 1
-        return Read(replace(self.operand, count=words), bits)
+        return OperandRead(replace(self.operand, count=words), bits)
 
     def _moved(self, waves: Waves, bits: Array) -> Array:
         return bits if self.lanes is None else self.lanes.move(waves, bits)
@@ -171,7 +171,7 @@ class Source:
 
 def sources_of(
     instruction: Instruction, kinds: Sequence[str], operands: Sequence[Operand]
-) -> list[Source]:
+) -> list[SourceOperand]:
     """The sources with their op_sel, SDWA selections and DPP pattern."""
     modifiers, pattern = instruction.modifiers, lane_pattern(instruction.modifiers)
     high = [*(instruction.written_flags("op_sel") or []), *[0] * (len(kinds) + 1)]
@@ -187,11 +187,13 @@ def sources_of(
             width = min(width, 8) if kind == "u8" else width
         signed = isinstance(operand, Register) and operand.extend
         typed = "u32" if kind == "u8" else kind
-        sources.append(Source(operand, typed, low, width, signed, pattern if i == 0 else None))
+        sources.append(
+            SourceOperand(operand, typed, low, width, signed, pattern if i == 0 else None)
+        )
     return sources
 
 
-def reads_of_sources(sources: Sequence[Source]) -> tuple[Read, ...]:
+def reads_of_sources(sources: Sequence[SourceOperand]) -> tuple[OperandRead, ...]:
     """What sources read, as far as they are registers."""
     return tuple(read for source in sources if (read := source.register_read()) is not None)
 
@@ -206,7 +208,7 @@ def selection(name: str) -> tuple[int, int]:
     return _SELECTIONS[name]
 
 
-def half_of(operand: Operand, kind: str, high: bool) -> Source:
+def half_of(operand: Operand, kind: str, high: bool) -> SourceOperand:
     """One half of a register as a 16-bit number.
 
     A constant is that of 32 bits: above a float is 0, above an integer its sign (as LLVM splits
@@ -214,9 +216,11 @@ def half_of(operand: Operand, kind: str, high: bool) -> Source:
     """
     check_source(operand, kind)
     if not isinstance(operand, Literal):
-        return Source(operand, kind, low=16, width=16) if high else Source(operand, kind)
+        return (
+            SourceOperand(operand, kind, low=16, width=16) if high else SourceOperand(operand, kind)
+        )
     if not operand.is_inline:
         raise OperandError(f"the constant {operand.text} is not inline")
     if not high:
-        return Source(operand, kind)
-    return Source(replace(operand, text="-1" if operand.is_negative_integer else "0"), kind)
+        return SourceOperand(operand, kind)
+    return SourceOperand(replace(operand, text="-1" if operand.is_negative_integer else "0"), kind)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mfmadsl.emulator.instructions.source import LanePattern, lane_pattern, selection
 from mfmadsl.emulator.machine.bits import Array
-from mfmadsl.emulator.machine.operation import ALL_BITS, Read
+from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
@@ -42,12 +42,12 @@ class Target:
     def _kept(self) -> int:
         return ~(((1 << self.width) - 1) << self.low) & ALL_BITS
 
-    def reads(self) -> tuple[Read, ...]:
+    def reads(self) -> tuple[OperandRead, ...]:
         """What of the register stays, and so is read."""
         if self.lanes is not None and not self.lanes.zero_fill:
-            return (Read(self.register, moved=True),)
+            return (OperandRead(self.register, moved=True),)
         if self.width and self.preserve:
-            return (Read(self.register, self._kept, moved=True),)
+            return (OperandRead(self.register, self._kept, moved=True),)
         return ()
 
 

@@ -11,7 +11,7 @@ from mfmadsl.emulator.instructions.atomic import Update, find_memory_update, upd
 from mfmadsl.emulator.instructions.buffer import compile_buffer
 from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.operation import Operation, Read, Unit, reads_of
+from mfmadsl.emulator.machine.operation import OperandRead, Operation, Unit, reads_of
 from mfmadsl.emulator.machine.transfer import (
     M0_REGISTER,
     fetch_to_lds,
@@ -23,7 +23,7 @@ from mfmadsl.emulator.machine.transfer import (
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import WIDTHS, Width
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Operand, Register, Symbol, check_registers
+from mfmadsl.emulator.text.operand import AssemblySymbol, Operand, Register, check_registers
 
 _MOVE = re.compile(r"(global|flat|scratch)_(load|store)_(\w+)")
 _TO_LDS = re.compile(r"global_load_lds_(\w+)")
@@ -67,14 +67,14 @@ class _Place:
         return scalar + waves.read_vector(self.address, "u32")
 
     @property
-    def reads(self) -> tuple[Read, ...]:
+    def reads(self) -> tuple[OperandRead, ...]:
         return reads_of(self.address, *((self.base,) if self.base else ()))
 
 
 def _place(instruction: Instruction, address: Operand, base: Operand | None) -> _Place:
     """The operands of an address; `base` is `off`, or missing in flat instructions."""
     displacement = np.uint64(instruction.signed_number("offset") & 0xFFFF_FFFF_FFFF_FFFF)
-    if base is None or isinstance(base, Symbol):
+    if base is None or isinstance(base, AssemblySymbol):
         return _Place(check_registers(address, 2, "v"), None, displacement)
     pair = check_registers(base, 2, "s")
     return _Place(check_registers(address, 1, "v"), pair, displacement)
@@ -100,9 +100,9 @@ def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
         (load if is_load else store)(waves, waves.memory, offsets, data, width, mask)
 
     if is_load:
-        kept = (Read(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
+        kept = (OperandRead(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
         return Operation(execute, unit, place.reads + (kept if width.half else ()), (data,))
-    return Operation(execute, unit, (*place.reads, Read(data, moved=True)))
+    return Operation(execute, unit, (*place.reads, OperandRead(data, moved=True)))
 
 
 def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
@@ -115,7 +115,7 @@ def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
         lanes = waves.exec_mask()
         fetch_to_lds(waves, place.addresses(waves), lanes, lanes, in_lds, width)
 
-    return Operation(execute, "vmem", (*place.reads, Read(M0_REGISTER)))
+    return Operation(execute, "vmem", (*place.reads, OperandRead(M0_REGISTER)))
 
 
 def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation:
@@ -125,7 +125,7 @@ def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation
     parts = [
         check_registers(part, 1, bank)
         for part, bank in ((address, "v"), (base, "s"))
-        if not isinstance(part, Symbol)
+        if not isinstance(part, AssemblySymbol)
     ]
     displacement = instruction.signed_number("offset")
     data = check_registers(moved, width.registers, "va")
@@ -138,7 +138,7 @@ def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation
 
     if is_load:
         return Operation(execute, "vmem", reads_of(*parts), (data,))
-    return Operation(execute, "vmem", (*reads_of(*parts), Read(data, moved=True)))
+    return Operation(execute, "vmem", (*reads_of(*parts), OperandRead(data, moved=True)))
 
 
 def _atomic(instruction: Instruction, update: Update) -> Operation:

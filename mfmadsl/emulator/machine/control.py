@@ -7,7 +7,7 @@ from collections.abc import Callable
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction, Program
-from mfmadsl.emulator.text.operand import EXEC, VCC, Symbol
+from mfmadsl.emulator.text.operand import EXEC, VCC, AssemblySymbol
 
 NO_EFFECT = frozenset(
     [
@@ -55,5 +55,5 @@ def branch_target(program: Program, instruction: Instruction) -> int | None:
     """The place that a branch leads to, or None if it leads nowhere or is no branch."""
     if not instruction.name.startswith(("s_branch", "s_cbranch")):
         return None
-    labels = [o.name for o in instruction.operands if isinstance(o, Symbol)]
+    labels = [o.name for o in instruction.operands if isinstance(o, AssemblySymbol)]
     return program.labels.get(labels[0]) if len(labels) == 1 else None

@@ -17,7 +17,7 @@ from mfmadsl.argument import described
 from mfmadsl.emulator.machine.argument import check_passed, check_size, protections
 from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.machine.mode import machine_of
-from mfmadsl.emulator.machine.wave import EXEC_PAIR, LANES, Position, Waves, new_waves
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, LANES, WavePosition, Waves, new_waves
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument, passed
 from mfmadsl.emulator.text.operand import MODE
@@ -92,7 +92,7 @@ def check_extents(launch: Launch) -> None:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedProgram:
     """The memory of a launch, where in it the hardware looks, and the arrays to bring back."""
 
     memory: GlobalMemory
@@ -107,11 +107,11 @@ class Loaded:
             array[...] = content.view(array.dtype).reshape(array.shape)
 
 
-Load = Callable[[], Loaded]
+Load = Callable[[], LoadedProgram]
 """Gives the memory of a launch, which a run may change."""
 
 
-def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> Loaded:
+def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> LoadedProgram:
     """Memory with the arguments in it.
 
     With `kept` the arrays stay as they are, whatever the kernel does to its copies. Raises
@@ -162,7 +162,7 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
         for array, a, segment in zip(arrays, taken, segments, strict=True)
         if a.kind != "by_value" and array.flags.writeable and array.size and not kept
     ]
-    return Loaded(memory, block, packet, tuple(back))
+    return LoadedProgram(memory, block, packet, tuple(back))
 
 
 def _pointer(value: Any, segment: Segment) -> npt.NDArray[np.uint8]:
@@ -191,7 +191,9 @@ def hidden_arguments(launch: Launch) -> list[tuple[KernelArgument, npt.NDArray[n
     ]
 
 
-def start_waves(launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64]) -> tuple[Waves, int]:
+def start_waves(
+    launch: Launch, loaded: LoadedProgram, groups: npt.NDArray[np.int64]
+) -> tuple[Waves, int]:
     """The waves of some workgroups, and how many of their scalar registers the hardware has set."""
     program, per_group = launch.program, launch.waves_per_group
     count = len(groups) * per_group
@@ -206,7 +208,7 @@ def start_waves(launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64]) -
             "scratch", count * LANES, program.directive("private_segment_fixed_size")
         ),
         memory=loaded.memory,
-        position=Position(groups, per_group, launch.grid),
+        position=WavePosition(groups, per_group, launch.grid),
     )
     waves.pc = program.entry
     _set_vector_registers(waves, launch)
@@ -234,7 +236,7 @@ def _set_vector_registers(waves: Waves, launch: Launch) -> None:
 
 
 def _set_scalar_registers(
-    waves: Waves, launch: Launch, loaded: Loaded, groups: npt.NDArray[np.int64]
+    waves: Waves, launch: Launch, loaded: LoadedProgram, groups: npt.NDArray[np.int64]
 ) -> int:
     """User registers, then the workgroup's coordinates. Returns how many registers that takes."""
     program = launch.program

@@ -27,7 +27,7 @@ ALL_BITS = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True)
-class Read:
+class OperandRead:
     """Registers that an instruction reads, and which bits of each word it looks at.
 
     With `moved`, it only moves the bits, so that they may be some that nobody wrote; of stores,
@@ -52,7 +52,7 @@ class Operation:
 
     execute: Execute
     unit: Unit
-    reads: tuple[Read, ...] = ()
+    reads: tuple[OperandRead, ...] = ()
     writes: tuple[Register, ...] = ()
     flow: Callable[[Waves, Waves], Array] | None = None
     whole_wave: bool = False
@@ -70,11 +70,13 @@ class Operation:
         return self.unit not in ("smem", "flat")
 
 
-def reads_of(*operands: Operand) -> tuple[Read, ...]:
+def reads_of(*operands: Operand) -> tuple[OperandRead, ...]:
     """What is read of operands, as far as they are registers."""
-    return tuple(Read(operand) for operand in operands if isinstance(operand, Register))
+    return tuple(OperandRead(operand) for operand in operands if isinstance(operand, Register))
 
 
-def moves_of(*operands: Operand) -> tuple[Read, ...]:
+def moves_of(*operands: Operand) -> tuple[OperandRead, ...]:
     """What is read of operands whose bits are only moved, as far as they are registers."""
-    return tuple(Read(operand, moved=True) for operand in operands if isinstance(operand, Register))
+    return tuple(
+        OperandRead(operand, moved=True) for operand in operands if isinstance(operand, Register)
+    )

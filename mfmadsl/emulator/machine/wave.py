@@ -82,7 +82,7 @@ class AccessWatch(Protocol):
 
 
 @dataclass(frozen=True)
-class Position:
+class WavePosition:
     """Which workgroups the waves belong to: their numbers in a grid of (x, y, z)."""
 
     groups: npt.NDArray[np.int64]
@@ -115,7 +115,7 @@ class Waves:
     lds: OwnedMemory
     scratch: OwnedMemory
     memory: GlobalMemory
-    position: Position
+    position: WavePosition
     watch: AccessWatch | None = None
     pc: int = 0
     steps: int = 0
@@ -290,7 +290,7 @@ def new_waves(
     lds: OwnedMemory,
     scratch: OwnedMemory,
     memory: GlobalMemory,
-    position: Position,
+    position: WavePosition,
 ) -> Waves:
     """Waves as the hardware starts them: all lanes active, registers not yet set."""
     scalar = np.zeros((SCALAR_REGISTERS, count), dtype=np.uint32)

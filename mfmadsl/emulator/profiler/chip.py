@@ -7,8 +7,8 @@ from dataclasses import astuple, dataclass
 from math import ceil
 
 from mfmadsl.emulator.profiler.timing import Timing
-from mfmadsl.model import Architecture, Product
-from mfmadsl.model.traffic import Path, Sharing, Traffic, path_of, traffic_of
+from mfmadsl.model import Architecture, GpuProduct
+from mfmadsl.model.traffic import MemoryTraffic, Path, Sharing, path_of, traffic_of
 
 _BUSY = 0.5
 """A launch that keeps nothing busy for more than this share of its time waits for latencies."""
@@ -48,11 +48,11 @@ class ChipTime:
     those of workgroups on the compute unit that has most of them.
     """
 
-    product: Product
+    product: GpuProduct
     seconds: float
     clock: float
     flops: float
-    traffic: Traffic
+    traffic: MemoryTraffic
     rounds: int
     launches: int
     shares: Mapping[str, float]
@@ -73,7 +73,7 @@ class ChipTime:
         return name if self.shares[name] >= _BUSY else "latency"
 
 
-def chip_time(product: Product, chip: Architecture, work: Work, simulate: Simulate) -> ChipTime:
+def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Simulate) -> ChipTime:
     """The time of one launch.
 
     Workgroups go to the dies in turn, and within one to its compute units; one that holds several
@@ -133,7 +133,9 @@ def together(times: Sequence[ChipTime]) -> ChipTime:
         seconds,
         sum(time.clock * time.seconds for time in times) / (seconds - gaps),
         sum(time.flops for time in times),
-        Traffic(*(sum(parts) for parts in zip(*(astuple(t.traffic) for t in times), strict=True))),
+        MemoryTraffic(
+            *(sum(parts) for parts in zip(*(astuple(t.traffic) for t in times), strict=True))
+        ),
         sum(time.rounds for time in times),
         len(times),
         {**shares, "launches": gaps / seconds},

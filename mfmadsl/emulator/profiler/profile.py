@@ -16,7 +16,7 @@ from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
-from mfmadsl.emulator.profiler.record import Recorder, Traffic
+from mfmadsl.emulator.profiler.record import Recorder, TrafficRecord
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.profiler.work import simulate_some, work_of_launch
 from mfmadsl.emulator.request import check_budget, check_progress
@@ -227,7 +227,7 @@ def _section(
 ) -> Section:
     kinds: Counter[str] = Counter()
     matrix = 0
-    traffic = Traffic()
+    traffic = TrafficRecord()
     for place in body:
         count = executed[place]
         if not count:
@@ -266,7 +266,7 @@ def _control(name: str) -> str:
     return "branch" if "branch" in name or name == "s_endpgm" else "other"
 
 
-def _lds_access(program: Program, place: int, traffic: Traffic, times: int) -> LdsAccess:
+def _lds_access(program: Program, place: int, traffic: TrafficRecord, times: int) -> LdsAccess:
     instruction = program.instructions[place]
     return LdsAccess(
         instruction.line,

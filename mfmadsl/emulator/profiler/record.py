@@ -34,7 +34,7 @@ class Trace:
 
 
 @dataclass
-class Traffic:
+class TrafficRecord:
     """What all accesses of one instruction have moved and cost."""
 
     cycles: int = 0
@@ -48,7 +48,7 @@ class Recorder:
 
     def __init__(self, chip: Architecture) -> None:
         self.traces: list[Trace] = []
-        self.traffic: dict[int, Traffic] = {}
+        self.traffic: dict[int, TrafficRecord] = {}
         self.operations: dict[int, Operation] = {}
         self._chip = chip
 
@@ -65,7 +65,7 @@ class Recording:
         self,
         chip: Architecture,
         traces: Sequence[Trace],
-        traffic: dict[int, Traffic],
+        traffic: dict[int, TrafficRecord],
         operations: dict[int, Operation],
     ) -> None:
         self._chip, self._traces = chip, traces
@@ -111,7 +111,7 @@ class Recording:
         cycles, least = lds_cycles(
             self._chip, addresses % max(1, waves.lds.stride), active, size, reads
         )
-        traffic = self._traffic.setdefault(waves.pc - 1, Traffic())
+        traffic = self._traffic.setdefault(waves.pc - 1, TrafficRecord())
         traffic.cycles += int(cycles.sum())
         traffic.least_cycles += int(least.sum())
         traffic.bytes += int(active.sum()) * size
@@ -131,7 +131,7 @@ class Recording:
             if loads:
                 trace = self._traces[waves.index[wave]]
                 trace.lines.setdefault(len(trace.places) - 1, []).extend(lines)
-        traffic = self._traffic.setdefault(waves.pc - 1, Traffic())
+        traffic = self._traffic.setdefault(waves.pc - 1, TrafficRecord())
         traffic.bytes += int(active.sum()) * size
         traffic.line_bytes += int(touched.sum())
         self._add(waves, touched)

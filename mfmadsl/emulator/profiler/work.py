@@ -11,7 +11,7 @@ from mfmadsl.emulator.profiler.occupancy import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.sharing import first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate
-from mfmadsl.model import Architecture, Product
+from mfmadsl.model import Architecture, GpuProduct
 from mfmadsl.model.traffic import Path, Sharing
 
 
@@ -27,7 +27,7 @@ def simulate_some(
 
 
 def work_of_launch(
-    launch: Launch, load: Load, product: Product, recorder: Recorder,
+    launch: Launch, load: Load, product: GpuProduct, recorder: Recorder,
     timing: Timing, loop_end: int | None, budget: int,
 ) -> Work:  # fmt: skip
     """What of a launch counts on the whole chip."""

@@ -14,7 +14,7 @@ from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
-from mfmadsl.emulator.sanitizer.race import Access, Races
+from mfmadsl.emulator.sanitizer.race import LdsAccess, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import Register
@@ -86,7 +86,7 @@ class Checks:
         self._races.barrier(waiting)
 
     def _access(
-        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: Access
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccess
     ) -> None:
         self._races.access(waves, offsets, size, mask, access, self._current)
 
@@ -95,7 +95,7 @@ class Checks:
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, Access(writes=False))
+            self._access(waves, offsets, width.size, mask, LdsAccess(writes=False))
         bits = self._undefined.load(waves, store, offsets, width, mask)
         if bits is not None:
             self._loaded.append((target, bits, mask))
@@ -105,7 +105,7 @@ class Checks:
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, Access(writes=True))
+            self._access(waves, offsets, width.size, mask, LdsAccess(writes=True))
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
 
@@ -114,7 +114,7 @@ class Checks:
         mask: Mask | None,
     ) -> None:  # fmt: skip
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, Access(writes=True, atomic=True))
+            self._access(waves, offsets, width.size, mask, LdsAccess(writes=True, atomic=True))
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 
@@ -122,7 +122,7 @@ class Checks:
         self._undefined.load(waves, waves.memory, offsets, width, mask)
 
     def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
-        self._access(waves, offsets, size, mask, Access(writes=True, through="vmcnt"))
+        self._access(waves, offsets, size, mask, LdsAccess(writes=True, through="vmcnt"))
         self._undefined.overwrite(waves.lds, offsets, size)
 
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:

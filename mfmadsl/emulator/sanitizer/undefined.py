@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.machine.bits import Array, Mask, words_of
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore, GlobalMemory, Segment, zeros
-from mfmadsl.emulator.machine.operation import ALL_BITS, Operation, Read
+from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead, Operation
 from mfmadsl.emulator.machine.transfer import read
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
@@ -235,7 +235,7 @@ def _undefined(store: ByteStore) -> ByteStore:
     return shadow
 
 
-def _kept(reads: tuple[Read, ...], register: Register) -> int:
+def _kept(reads: tuple[OperandRead, ...], register: Register) -> int:
     """The bits of a target that an instruction without a flow leaves as they are."""
     for each in reads:
         if each.moved and each.register == register:

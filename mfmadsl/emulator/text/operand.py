@@ -132,13 +132,13 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Symbol:
+class AssemblySymbol:
     """A label, or a word such as `off`."""
 
     name: str
 
 
-Operand = Register | Literal | Symbol
+Operand = Register | Literal | AssemblySymbol
 
 
 def float_bits(value: float, width: int) -> int:
@@ -164,7 +164,7 @@ def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
     a modifier that the type does not have.
     """
     floating, width = kind[0] == "f", int(kind[1:])
-    if isinstance(operand, Symbol):
+    if isinstance(operand, AssemblySymbol):
         raise OperandError(f"`{operand.name}` is no source")
     if (operand.negate or operand.absolute) and not floating:
         raise OperandError("neg and abs are of floats")
@@ -199,7 +199,7 @@ def spelled(operand: Operand) -> str:
     """An operand as an assembler writes it, without its modifiers; special registers by number."""
     if isinstance(operand, Literal):
         return operand.text
-    if isinstance(operand, Symbol):
+    if isinstance(operand, AssemblySymbol):
         return operand.name
     if operand.count == 1:
         return f"{operand.bank}{operand.index}"
@@ -245,5 +245,5 @@ def parse_operand(text: str) -> Operand:
     if _INTEGER.fullmatch(plain) or _FLOAT.fullmatch(plain):
         return Literal(plain, negate, absolute)
     if re.fullmatch(r"(?!\d)[.\w$@]+", plain):
-        return Symbol(plain)
+        return AssemblySymbol(plain)
     raise EmulationError(f"cannot read the operand `{text}`")

@@ -23,7 +23,7 @@ from tvm.tirx import (
 
 from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Read
 from mfmadsl.passes.kernel.thread_index import renewed
-from mfmadsl.passes.main_loop.analysis.kernel import Kernel, Threads, bind_loop
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, Threads, bind_loop
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.moves.traffic import traffic_of
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
@@ -63,7 +63,7 @@ def pipeline(
     fast: list[For] = []
     spans: dict[str, tuple[str, Expr]] = {}
     threads, analyzer = _threads(function)
-    kernel = Kernel(function, threads, analyzer, chip, instructions, tuple(reads), lean)
+    kernel = EnclosingKernel(function, threads, analyzer, chip, instructions, tuple(reads), lean)
     anew = {v: threads.extents[tag] for tag, v in threads.variables.items() if lean}
 
     def rewrite(statement: Stmt, again: bool, fills: Sequence[BufferStore] = ()) -> Stmt:

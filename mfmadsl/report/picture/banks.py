@@ -11,7 +11,7 @@ from mfmadsl.emulator.profiler.lds_cycles import lds_cycles, phases
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import Architecture, Packed
 from mfmadsl.passes.main_loop.lds.places import Swizzle, swizzled
-from mfmadsl.passes.main_loop.lds.swizzle import Access, choose
+from mfmadsl.passes.main_loop.lds.swizzle import WaveAccess, choose
 from mfmadsl.report.picture.grid import Cell, Grid, grid_of
 
 _ROW_BYTES = 128  # a row of the tile, as `gemm_schedule` makes it of most types
@@ -48,7 +48,7 @@ def bank_grids(packed: Packed, name: str, chip: Architecture) -> list[Grid]:
     Raises ArgumentError for another operand, and for elements that are no whole bytes.
     """
     tile = _tile_of(packed, name)
-    access = Access(tile.places, tile.size, is_read=True)
+    access = WaveAccess(tile.places, tile.size, is_read=True)
     swizzle = choose([access], tile.element_bytes, tile.elements, chip)
     return [_drawn(tile, chip, ()), _drawn(tile, chip, swizzle)]
 

@@ -50,7 +50,7 @@ from mfmadsl.schedule.matrix_core.store_columns import (
     take_in_turn,
 )
 from mfmadsl.schedule.matrix_core.tiling.choice import (
-    Shape,
+    ProductShape,
     default_tiling,
     equally_fast,
     estimated,
@@ -206,14 +206,14 @@ def _alike(product: Product, asked: Intrinsic | str | None, chip: Architecture) 
 def _question(
     product: Product, alike: Sequence[Intrinsic], chip: Architecture
 ) -> tuple[
-    Shape, Sequence[Intrinsic], Architecture, tuple[int, int], Loads, tuple[bool, bool]
+    ProductShape, Sequence[Intrinsic], Architecture, tuple[int, int], Loads, tuple[bool, bool]
 ]:  # fmt: skip
     """What `choice` is asked."""
     s, m, n, k = (number(extent) for extent in product.extents)
     size = max(_bytes(dtype) for dtype in product.types[:2])
     across = product.memory[0].axis == "i", product.memory[1].axis == "j"
     loads = _loads(product, chip, alike[0].blocks)
-    return Shape(m, n, k, s), alike, chip, (size, _bytes(product.types[2])), loads, across
+    return ProductShape(m, n, k, s), alike, chip, (size, _bytes(product.types[2])), loads, across
 
 
 def _tuned(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> Tiling | None:

@@ -20,7 +20,7 @@ from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.limits import check_lds, check_threads
-from mfmadsl.schedule.tensor_intrin import Tile, init_loop, registered_name, tile_of
+from mfmadsl.schedule.tensor_intrin import IntrinTile, init_loop, registered_name, tile_of
 from mfmadsl.tvm_refusal import tvm_refusal
 
 IndexMap: TypeAlias = Callable[[Expr, Expr], tuple[Expr, ...]]
@@ -221,7 +221,7 @@ def _factors(
 
 
 def _check_limits(
-    tile: Tile, i: Sequence[int], j: Sequence[int], k: Sequence[int], dtype: tvm.DataType
+    tile: IntrinTile, i: Sequence[int], j: Sequence[int], k: Sequence[int], dtype: tvm.DataType
 ) -> None:
     """The workgroup must fit the chip of the current target, or the largest one there is."""
     target = Target.current()

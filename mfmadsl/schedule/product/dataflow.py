@@ -36,7 +36,7 @@ def is_bound(loop: tirx.For) -> bool:
 
 
 @dataclass(frozen=True)
-class Access:
+class BufferAccess:
     """The buffers that a statement of a function's root block writes, and others that it reads."""
 
     statement: Stmt
@@ -54,12 +54,12 @@ class Access:
         return any(is_bound(loop) for loop in _found(self.statement, tirx.For))
 
 
-def accesses(function: PrimFunc) -> list[Access]:
+def accesses(function: PrimFunc) -> list[BufferAccess]:
     """What each statement of the root block reads and writes, in order."""
     return [_access(statement) for statement in statements(function)]
 
 
-def _access(statement: Stmt) -> Access:
+def _access(statement: Stmt) -> BufferAccess:
     # The regions of blocks name what a buffer that is a part of another one is a part of.
     blocks = _found(statement, s_tir.SBlock)
     stores = _found(statement, tirx.BufferStore)
@@ -68,7 +68,7 @@ def _access(statement: Stmt) -> Access:
     reads += [region.source for block in blocks for region in block.reads]
     writes += [region.source for block in blocks for region in block.writes]
     before = [buffer for buffer in reads if not _holds(writes, buffer)]
-    return Access(statement, tuple(before), tuple(writes))
+    return BufferAccess(statement, tuple(before), tuple(writes))
 
 
 def written_for_cpu(function: PrimFunc, buffer: Buffer) -> bool:
@@ -203,7 +203,7 @@ def unrelated(function: PrimFunc, product: Nest) -> list[Nest]:
     return found
 
 
-def _element_wise(function: PrimFunc, access: Access) -> Nest | None:
+def _element_wise(function: PrimFunc, access: BufferAccess) -> Nest | None:
     """The nest of a statement, if it is an element-wise block."""
     try:
         nest = _nest(function, access, "may be element-wise")
@@ -260,7 +260,7 @@ def fills(nest: Nest) -> bool:
     return True
 
 
-def _nest(function: PrimFunc, access: Access, role: str) -> Nest:
+def _nest(function: PrimFunc, access: BufferAccess, role: str) -> Nest:
     for nest in nests(function):
         if nest.statement.same_as(access.statement):
             return nest

@@ -11,7 +11,7 @@ import pytest
 
 from mfmadsl.emulator.code_object.disassemble import disassemble
 from mfmadsl.emulator.code_object.error import CodeObjectError
-from mfmadsl.emulator.code_object.table import Row, rows_of, table_text
+from mfmadsl.emulator.code_object.table import EncodingRow, rows_of, table_text
 from mfmadsl.model import ARCHITECTURES, Architecture
 from scripts.instruction_table import UNSPELLED, assemble, rows_of_chip, sample_bits
 
@@ -22,7 +22,7 @@ LOST = re.compile(r"(flat|global)_atomic_\w+_f64 a.* sc0 (nt )?sc1$")
 """Of these LLVM's assembler forgets sc1."""
 
 
-def rows(chip: Architecture) -> list[Row]:
+def rows(chip: Architecture) -> list[EncodingRow]:
     """Those that the assembler can be asked for: it knows no number of words for a branch."""
     return [
         row
@@ -38,7 +38,9 @@ def text_of(code: bytes, chip: Architecture) -> str:
     return one.text
 
 
-def drawn(row: Row, chip: Architecture, generator: random.Random) -> Iterator[tuple[bytes, str]]:
+def drawn(
+    row: EncodingRow, chip: Architecture, generator: random.Random
+) -> Iterator[tuple[bytes, str]]:
     """Code of a row with random numbers in its fields, and what is made of it."""
     for _ in range(DRAWS):
         bits = row.base & ~row.mask | generator.getrandbits(8 * row.size) & row.mask

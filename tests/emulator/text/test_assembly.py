@@ -6,7 +6,7 @@ import pytest
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.assembly import parse_assembly, parse_instruction
-from mfmadsl.emulator.text.operand import Literal, Register, Symbol
+from mfmadsl.emulator.text.operand import AssemblySymbol, Literal, Register
 from tests.emulator.waves import kernel
 
 
@@ -27,7 +27,7 @@ def test_lists_in_modifiers_are_kept_whole() -> None:
 
 def test_constants_and_labels() -> None:
     assert parse_instruction("v_mul_f32_e32 v0, 0.5, v1").operands[1] == Literal("0.5")
-    assert parse_instruction("s_branch .LBB0_1").operands == (Symbol(".LBB0_1"),)
+    assert parse_instruction("s_branch .LBB0_1").operands == (AssemblySymbol(".LBB0_1"),)
 
 
 def test_a_program_has_labels_directives_and_arguments() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.text.operand import Literal, Register, Symbol, parse_operand
+from mfmadsl.emulator.text.operand import AssemblySymbol, Literal, Register, parse_operand
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from mfmadsl.emulator.text.operand import Literal, Register, Symbol, parse_opera
         ("-v1", Register("v", 1, 1, negate=True)),
         ("|v2|", Register("v", 2, 1, absolute=True)),
         ("-|v2|", Register("v", 2, 1, negate=True, absolute=True)),
-        ("off", Symbol("off")),
-        (".LBB0_1", Symbol(".LBB0_1")),
+        ("off", AssemblySymbol("off")),
+        (".LBB0_1", AssemblySymbol(".LBB0_1")),
     ],
 )
 def test_spellings(text: str, expected: object) -> None:

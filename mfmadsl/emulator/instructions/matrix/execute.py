@@ -9,8 +9,13 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.matrix.arithmetic import Sum
-from mfmadsl.emulator.instructions.matrix.formats import Format
-from mfmadsl.emulator.instructions.matrix.layout import Shape, chunk_of, input_rows, output_rows
+from mfmadsl.emulator.instructions.matrix.formats import FloatFormat
+from mfmadsl.emulator.instructions.matrix.layout import (
+    BlockShape,
+    chunk_of,
+    input_rows,
+    output_rows,
+)
 from mfmadsl.emulator.instructions.matrix.numbers import Numbers, read_numbers
 from mfmadsl.emulator.instructions.matrix.sums import Rows, add_products
 from mfmadsl.emulator.instructions.number import scales
@@ -32,8 +37,8 @@ class Factor:
     """
 
     register: Register
-    form: Format
-    shape: Shape
+    form: FloatFormat
+    shape: BlockShape
     rows: int
     blocks: tuple[int, ...]
     lanes: npt.NDArray[np.int64] | None = None
@@ -54,7 +59,7 @@ class Matrix:
     operands with those of A and of B, and which of their bytes.
     """
 
-    shape: Shape
+    shape: BlockShape
     out: str
     how: Sum
     a: Factor

@@ -10,7 +10,7 @@ from mfmadsl.model import assumed
 
 
 @dataclass(frozen=True)
-class Format:
+class FloatFormat:
     """The bits of a number: a sign, an exponent of this bias, a mantissa.
 
     `special` says which codes are no numbers: those of IEEE 754, with the exponent all ones; the
@@ -27,14 +27,14 @@ class Format:
     flushed: bool = False
 
 
-INTEGER = Format(8, 0, 7, 0, "none")
+INTEGER = FloatFormat(8, 0, 7, 0, "none")
 """Signed bytes."""
 
-DOUBLE = Format(64, 11, 52, 1023)
+DOUBLE = FloatFormat(64, 11, 52, 1023)
 
-_SINGLE = Format(32, 8, 23, 127)
-_HALF = Format(16, 5, 10, 15)
-_BFLOAT = Format(16, 8, 7, 127)
+_SINGLE = FloatFormat(32, 8, 23, 127)
+_HALF = FloatFormat(16, 5, 10, 15)
+_BFLOAT = FloatFormat(16, 8, 7, 127)
 _FORMATS = {
     "f64": DOUBLE,
     "f32": _SINGLE,
@@ -45,7 +45,7 @@ _FORMATS = {
 }
 
 
-def format_of(kind: str, arch: str) -> Format:
+def format_of(kind: str, arch: str) -> FloatFormat:
     """How a chip's matrix cores read a type. Raises KeyError for one that they do not read."""
     if kind in _FORMATS:
         flushed = assumed(arch).flushes_halves and kind in ("f16", "bf16")
@@ -53,8 +53,10 @@ def format_of(kind: str, arch: str) -> Format:
     return _narrow(narrow_floats(arch)[kind])
 
 
-def _narrow(number: NarrowFloat) -> Format:
+def _narrow(number: NarrowFloat) -> FloatFormat:
     shape = (number.bits, number.exponent_bits, number.mantissa_bits, number.bias)
     if number.infinity:
-        return Format(*shape, "ieee")
-    return Format(*shape, "minus_zero" if number.unsigned_zero else "top" if number.nan else "none")
+        return FloatFormat(*shape, "ieee")
+    return FloatFormat(
+        *shape, "minus_zero" if number.unsigned_zero else "top" if number.nan else "none"
+    )

@@ -18,7 +18,7 @@ _SIGN, _INFINITE, _TWO = -0x8000_0000, 0x7F80_0000, 0x4000_0000  # patterns of f
 
 
 @dataclass(frozen=True)
-class Product:
+class MatrixProduct:
     """A product yet to be made; `exponent` is that of a product of significands."""
 
     left: Vector
@@ -41,7 +41,7 @@ def start(how: Sum, c: Vector) -> Vector:
     return c.to(state_of(how))
 
 
-def add_group(how: Sum, total: Vector, products: Sequence[Product], special: bool) -> Vector:
+def add_group(how: Sum, total: Vector, products: Sequence[MatrixProduct], special: bool) -> Vector:
     """A sum to which one more group of products is added."""
     first = products[0]
     if how.kind in ("integers", "once"):
@@ -126,7 +126,7 @@ def _flushed(values: Vector) -> Vector:
 # gfx942: products cut at 24 bits below the largest exponent.
 
 
-def _aligned(how: Sum, c: Vector, products: Sequence[Product]) -> Vector:
+def _aligned(how: Sum, c: Vector, products: Sequence[MatrixProduct]) -> Vector:
     if how.kind == "aligned":
         total, exponent = _cut_sum(how, products)
     else:
@@ -154,14 +154,14 @@ def _shifted(values: Vector, count: Vector) -> Vector:
     return values.shift_signed(count.minimum(values.element.width - 1))
 
 
-def _unless_ignored(how: Sum, c: Vector, products: Sequence[Product]) -> Vector:
+def _unless_ignored(how: Sum, c: Vector, products: Sequence[MatrixProduct]) -> Vector:
     """C, or 0 where it is infinite or NaN and the products are large: it counts as below 1."""
     _, exponent = _cut_sum(how, products)
     special = (c.bits() & _INFINITE) == _INFINITE
     return (special & (exponent > 24)).choose(0.0, c)
 
 
-def _cut_sum(how: Sum, products: Sequence[Product]) -> tuple[Vector, Vector]:
+def _cut_sum(how: Sum, products: Sequence[MatrixProduct]) -> tuple[Vector, Vector]:
     """The sum in units of 2^-24 of the largest exponent, and that exponent."""
     exponents = [p.exponent for p in products if p.exponent is not None]
     largest = exponents[0]
@@ -194,7 +194,7 @@ def _power(exponent: Vector) -> Vector:
     return ((exponent + 1023).to(I64) << 52).floats()
 
 
-def _with_specials(how: Sum, found: Vector, c: Vector, products: Sequence[Product]) -> Vector:
+def _with_specials(how: Sum, found: Vector, c: Vector, products: Sequence[MatrixProduct]) -> Vector:
     """Infinite or NaN where a product or C is."""
     terms = []
     for product in products:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from mfmadsl.emulator.instructions.matrix.arithmetic import Arithmetic, arithmetic
 from mfmadsl.emulator.instructions.matrix.formats import format_of
-from mfmadsl.emulator.instructions.matrix.isa import Tile, tiles_of
+from mfmadsl.emulator.instructions.matrix.isa import MatrixTile, tiles_of
 from mfmadsl.emulator.instructions.matrix.layout import source_blocks, source_lanes
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Literal, Operand, Register, Symbol, as_register
+from mfmadsl.emulator.text.operand import AssemblySymbol, Literal, Operand, Register, as_register
 from mfmadsl.model import assumed
 
 _MNEMONIC = re.compile(
@@ -48,7 +48,7 @@ class _Name:
         first, second, *_ = self.types.removesuffix("_1k").split("_") * 2
         return first, second
 
-    def tile(self, arch: str) -> Tile | None:
+    def tile(self, arch: str) -> MatrixTile | None:
         """What the chip's manual says of the instruction; None if the chip has no such one."""
         tile = tiles_of(arch, self.form, self.out, self.types).get((self.m, self.n, self.k))
         return tile if tile and self.stated_blocks in (None, tile.shape.blocks) else None
@@ -116,7 +116,9 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     from mfmadsl.emulator.instructions.matrix.execute import Factor, Matrix, execute
 
     d, a, b = map(as_register, instruction.operands[:3])
-    more = [operand for operand in instruction.operands[3:] if not isinstance(operand, Symbol)]
+    more = [
+        operand for operand in instruction.operands[3:] if not isinstance(operand, AssemblySymbol)
+    ]
     stored = replace(shape, k=shape.k // 2) if sparse else shape
     sources = source_blocks(blocks, 0 if sparse else cbsz, 0 if sparse else abid)
     negated = [flag == 1 for flag in instruction.flags("neg", 3)]

@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from mfmadsl.emulator.instructions.matrix.layout import Shape
+from mfmadsl.emulator.instructions.matrix.layout import BlockShape
 from mfmadsl.model import assumed
 
 
 @dataclass(frozen=True)
-class Tile:
+class MatrixTile:
     """One size of an instruction, and how many passes of four cycles the matrix core needs.
 
     Of types that modifiers choose, twice as many where A or B has elements of eight bits.
     """
 
-    shape: Shape
+    shape: BlockShape
     passes: int
 
 
-Tiles = tuple[Tile, ...]
+Tiles = tuple[MatrixTile, ...]
 _Kinds = dict[tuple[str, str], Tiles]
 
 
@@ -31,9 +31,9 @@ def _tiles(text: str) -> Tiles:
     return tuple(_tile(*tile.split(":")) for tile in text.split())
 
 
-def _tile(extents: str, passes: str) -> Tile:
+def _tile(extents: str, passes: str) -> MatrixTile:
     m, n, k, *blocks = (int(x) for x in extents.split("x"))
-    return Tile(Shape(m, n, k, *blocks or (1,)), int(passes))
+    return MatrixTile(BlockShape(m, n, k, *blocks or (1,)), int(passes))
 
 
 _FP8 = ("fp8_fp8", "fp8_bf8", "bf8_fp8", "bf8_bf8")
@@ -92,7 +92,9 @@ BY_FAMILY: dict[str, dict[str, _Kinds]] = {
 
 
 @cache
-def tiles_of(arch: str, form: str, out: str, kinds: str) -> Mapping[tuple[int, int, int], Tile]:
+def tiles_of(
+    arch: str, form: str, out: str, kinds: str
+) -> Mapping[tuple[int, int, int], MatrixTile]:
     """The tiles of a chip's instructions of this form and these types, by their M, N and K."""
     tiles = BY_FAMILY.get(assumed(arch).family, {}).get(form, {}).get((out, kinds), ())
     return {(tile.shape.m, tile.shape.n, tile.shape.k): tile for tile in tiles}

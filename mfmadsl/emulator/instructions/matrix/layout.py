@@ -21,7 +21,7 @@ _CHUNK_BITS = 128
 
 
 @dataclass(frozen=True)
-class Shape:
+class BlockShape:
     """M x N x K of one block, and how many blocks."""
 
     m: int
@@ -31,7 +31,7 @@ class Shape:
 
 
 def input_item(
-    shape: Shape, rows: int, row: int, k: int, block: int, chunk: int | None = None
+    shape: BlockShape, rows: int, row: int, k: int, block: int, chunk: int | None = None
 ) -> tuple[int, int]:
     """(lane, item) of A[row, k] of a block, or of B[k, row]; `rows` is M for A and N for B.
 
@@ -44,13 +44,13 @@ def input_item(
     return row + rows * (block + shape.blocks * group), turn * chunk + item
 
 
-def chunk_of(shape: Shape, rows: int, bits: int) -> int:
+def chunk_of(shape: BlockShape, rows: int, bits: int) -> int:
     """How many consecutive k a lane holds in one run, of elements of so many bits."""
     items = shape.k * rows * shape.blocks // LANES
     return _CHUNK_BITS // bits if items * bits > _CHUNK_BITS and bits in (8, 16) else items
 
 
-def output_item(shape: Shape, out: str, i: int, j: int, block: int) -> tuple[int, int]:
+def output_item(shape: BlockShape, out: str, i: int, j: int, block: int) -> tuple[int, int]:
     """(lane, item) of D[i, j] of a block."""
     h = 1 if out == "f64" else 4
     b_i = -(-LANES // (shape.n * shape.m // h))
@@ -76,7 +76,9 @@ def source_blocks(blocks: int, cbsz: int, abid: int) -> tuple[int, ...]:
 
 
 @cache
-def input_rows(shape: Shape, rows: int, chunk: int, blocks: tuple[int, ...]) -> tuple[Table, Table]:
+def input_rows(
+    shape: BlockShape, rows: int, chunk: int, blocks: tuple[int, ...]
+) -> tuple[Table, Table]:
     """(lane, item) of element 0 of each k of the blocks, in the order block, k; the element x of
     it lies x lanes further."""
     slots = [
@@ -87,7 +89,7 @@ def input_rows(shape: Shape, rows: int, chunk: int, blocks: tuple[int, ...]) -> 
 
 
 @cache
-def output_rows(shape: Shape, out: str) -> tuple[Table, Table]:
+def output_rows(shape: BlockShape, out: str) -> tuple[Table, Table]:
     """(lane, item) of element 0 of each row of D, in the order block, row; the element j of it
     lies j lanes further."""
     rows = [(block, i) for block in range(shape.blocks) for i in range(shape.m)]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from llvmlite import ir
 
 from mfmadsl.emulator.instructions.matrix.arithmetic import Sum
-from mfmadsl.emulator.instructions.matrix.formats import DOUBLE, INTEGER, Format
+from mfmadsl.emulator.instructions.matrix.formats import DOUBLE, INTEGER, FloatFormat
 from mfmadsl.emulator.instructions.matrix.host_code import (
     F32,
     I32,
@@ -41,7 +41,7 @@ _SIGN, _INFINITE, _MAGNITUDE = -0x8000_0000, 0x7F80_0000, 0x7FFF_FFFF  # of floa
 
 
 @cache
-def compile_input(form: Format, how: Sum, width: int) -> Callable[..., None]:
+def compile_input(form: FloatFormat, how: Sum, width: int) -> Callable[..., None]:
     """The function that reads the numbers of an operand, in the type that a sum wants.
 
     Its arguments are: the address of the registers, how many words waves are apart in it, and how
@@ -100,11 +100,11 @@ def _signed(code: Vector) -> Vector:
     return (code << 24).shift_signed(24)
 
 
-def _sign(form: Format, code: Vector) -> Vector:
+def _sign(form: FloatFormat, code: Vector) -> Vector:
     return code << (32 - form.bits) & _SIGN
 
 
-def _magnitude(form: Format, code: Vector) -> Vector:
+def _magnitude(form: FloatFormat, code: Vector) -> Vector:
     """All bits but the sign, without those that are cut."""
     kept = (1 << (form.bits - 1)) - (1 << form.cut)
     found = code & kept
@@ -113,7 +113,7 @@ def _magnitude(form: Format, code: Vector) -> Vector:
     return found
 
 
-def _is_special(form: Format, code: Vector) -> Vector | None:
+def _is_special(form: FloatFormat, code: Vector) -> Vector | None:
     whole = code & (1 << (form.bits - 1)) - (1 << form.cut)
     if form.special == "ieee":
         infinite = ((1 << form.exponent_bits) - 1) << form.mantissa_bits
@@ -125,7 +125,7 @@ def _is_special(form: Format, code: Vector) -> Vector | None:
     return None
 
 
-def _value(form: Format, code: Vector) -> Vector:
+def _value(form: FloatFormat, code: Vector) -> Vector:
     """The numbers as float32, which holds each of them exactly."""
     magnitude = _magnitude(form, code)
     sign = _sign(form, code)
@@ -142,7 +142,7 @@ def _value(form: Format, code: Vector) -> Vector:
     return (pattern | sign).floats()
 
 
-def _special_pattern(form: Format, code: Vector) -> Vector:
+def _special_pattern(form: FloatFormat, code: Vector) -> Vector:
     if form.special != "ieee":
         return code.of(code.like(_INFINITE | 1 << 22))
     whole = code & (1 << (form.bits - 1)) - (1 << form.cut)
@@ -150,7 +150,7 @@ def _special_pattern(form: Format, code: Vector) -> Vector:
     return (payload != 0).if_true(1 << 22) | _INFINITE
 
 
-def _split(form: Format, code: Vector, value: Vector, zero: int) -> tuple[Vector, Vector]:
+def _split(form: FloatFormat, code: Vector, value: Vector, zero: int) -> tuple[Vector, Vector]:
     """Significands from 1 to below 2, smaller for denormal numbers, and exponents.
 
     Zeros, infinities and NaNs have the exponent `zero`.
@@ -190,7 +190,7 @@ class Numbers:
 
 def read_numbers(
     words: npt.NDArray[np.uint32],
-    form: Format,
+    form: FloatFormat,
     how: Sum,
     lanes: npt.NDArray[np.int64],
     items: npt.NDArray[np.int64],

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from llvmlite import ir
 
 from mfmadsl.emulator.instructions.matrix.arithmetic import Sum
-from mfmadsl.emulator.instructions.matrix.group import Product, add_group, start, state_of
+from mfmadsl.emulator.instructions.matrix.group import MatrixProduct, add_group, start, state_of
 from mfmadsl.emulator.instructions.matrix.host_code import (
     I32,
     I64,
@@ -78,7 +78,7 @@ def compile_sum(how: Sum, width: int, special: bool) -> Callable[..., None]:
                         of_left = load_scalar(builder, left_exponents, of_a)
                         of_right = load_vector(builder, right_exponents, of_b, width)
                         exponent = splat(builder, of_left, width) + of_right
-                    products.append(Product(*factors, exponent))
+                    products.append(MatrixProduct(*factors, exponent))
                 total = Vector(builder, builder.load(place))
                 builder.store(add_group(how, total, products, special).value, place)
             total = Vector(builder, builder.load(place)).to(TYPES[how.element])

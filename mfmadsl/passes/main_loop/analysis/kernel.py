@@ -32,7 +32,7 @@ def bind_loop(analyzer: Analyzer, loop: For) -> None:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class EnclosingKernel:
     """What a loop stands in: the function, its threads, what is known of them, and the chip.
 
     `instructions` and `reads` are what is described of the chip: its matrix instructions, and its

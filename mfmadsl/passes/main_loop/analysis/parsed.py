@@ -19,7 +19,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt
 
 from mfmadsl.passes.main_loop.analysis.cycles import stated_instructions
-from mfmadsl.passes.main_loop.analysis.kernel import Kernel
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep, register_steps
 from mfmadsl.passes.main_loop.analysis.unrolled import kind_of, store_of, unrolled
@@ -81,7 +81,7 @@ def uses(statement: Stmt, variable: tirx.Var) -> bool:
     return bool(found)
 
 
-def main_loop(kernel: Kernel, loop: For, analyzer: Analyzer) -> MainLoop:
+def main_loop(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> MainLoop:
     """Take a loop apart; raises NotUnderstoodError, with the statement, for anything else in it.
 
     `analyzer` knows the ranges of all variables around the loop, and its own.

@@ -23,7 +23,7 @@ _WORD = 4
 
 
 @dataclass(frozen=True)
-class Access:
+class WaveAccess:
     """An access of a wave: each lane's first element in the buffer, and bytes from there on."""
 
     places: tuple[int, ...]
@@ -32,7 +32,7 @@ class Access:
 
 
 def choose(
-    accesses: Sequence[Access], element_bytes: int, length: int, chip: Architecture
+    accesses: Sequence[WaveAccess], element_bytes: int, length: int, chip: Architecture
 ) -> Swizzle:
     """A swizzle for a buffer of `length` elements in the LDS of a chip; () if none helps.
 
@@ -64,7 +64,7 @@ def choose(
     return best
 
 
-def span(access: Access, element_bytes: int) -> int:
+def span(access: WaveAccess, element_bytes: int) -> int:
     """The smallest power of two such that no lane's access crosses a multiple of it.
 
     That is more than the elements of an access where it is not aligned to its own size.
@@ -99,7 +99,7 @@ def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
 
 
 def _cycles(
-    accesses: Iterable[Access], swizzle: Swizzle, size: int, chip: Architecture,
+    accesses: Iterable[WaveAccess], swizzle: Swizzle, size: int, chip: Architecture,
     enough: float = inf,
 ) -> int:  # fmt: skip
     """Cycles that all accesses take together: the most words of one bank, phase by phase.
@@ -131,7 +131,7 @@ def _banks(is_read: bool, chip: Architecture) -> int:
     return chip.lds_read_banks if is_read else chip.lds_banks
 
 
-def _lanes_together(access: Access, chip: Architecture) -> Array:
+def _lanes_together(access: WaveAccess, chip: Architecture) -> Array:
     """The lanes that an access of a chip serves together, (phases, lanes)."""
     banks = _banks(access.is_read, chip)
     return _phases(access.size, access.is_read, banks, len(access.places))

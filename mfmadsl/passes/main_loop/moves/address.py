@@ -10,7 +10,7 @@ from tvm.sym import IntervalSet, detect_linear_equation
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
-from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.main_loop.moves.element import MemorySource
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
     WORD,
@@ -64,7 +64,7 @@ class Address:
 
 
 def address_of(
-    run: Sequence[Source], loop: Loop, exchanged: Mapping[tirx.Var, Expr], share: bool
+    run: Sequence[MemorySource], loop: Loop, exchanged: Mapping[tirx.Var, Expr], share: bool
 ) -> Address:
     """The address of neighbours, where lanes may have exchanged what they load.
 
@@ -119,7 +119,7 @@ def _apart(own: Expr, loop: Loop) -> tuple[Expr, int]:
     return moving, number
 
 
-def _span(run: Sequence[Source], own: Expr, loop: Loop, counts_up: bool) -> Expr:
+def _span(run: Sequence[MemorySource], own: Expr, loop: Loop, counts_up: bool) -> Expr:
     """`counts_up` says that nothing that is added to a lane's own place is negative."""
     analyzer, known = loop.analyzer, {}
     for v in variables_of(own):
@@ -143,7 +143,7 @@ def over_all_turns(address: Address, loop: Loop) -> Address:
     return replace(address, span=loop.analyzer.simplify(address.span + address.reach))
 
 
-def check_span(address: Address, source: Source) -> None:
+def check_span(address: Address, source: MemorySource) -> None:
     """Raises NotUnderstoodError if it is known to be too long."""
     number = constant(address.span)
     if number is not None and number >= SPAN_LIMIT:

@@ -11,7 +11,7 @@ from tvm.tirx import Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.main_loop.moves.address import bytes_of
-from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.main_loop.moves.element import MemorySource
 from mfmadsl.passes.tir.expression import WORD, constant, depends, multiple_of, substitute
 from mfmadsl.passes.tir.linear import bounded, largest
 
@@ -53,7 +53,7 @@ class Stays:
 
 
 def edges_of(
-    run: Sequence[Source], loop: Loop, exact: bool, exchanged: Mapping[tirx.Var, Expr]
+    run: Sequence[MemorySource], loop: Loop, exact: bool, exchanged: Mapping[tirx.Var, Expr]
 ) -> Edges:
     """The edges of neighbours; if not `exact`, whatever is read past an edge will do.
 
@@ -85,7 +85,7 @@ def edges_of(
     )
 
 
-def stays_inside(run: Sequence[Source], loop: Loop, edges: Edges, is_shifted: bool) -> Stays:
+def stays_inside(run: Sequence[MemorySource], loop: Loop, edges: Edges, is_shifted: bool) -> Stays:
     """What is sure of the loads of neighbours; `is_shifted` says that the aligned words around them
     are loaded."""
     if not is_shifted and not edges.passes_end:
@@ -107,7 +107,7 @@ def stays_inside(run: Sequence[Source], loop: Loop, edges: Edges, is_shifted: bo
     return Stays(ends_inside(loop.before_last), ends_inside(loop.analyzer))
 
 
-def is_whole(run: Sequence[Source]) -> bool:
+def is_whole(run: Sequence[MemorySource]) -> bool:
     """Whether a run is aligned to its own length, and the buffer ends where such a run does."""
     elements = 1
     for extent in run[0].buffer.shape:
@@ -115,7 +115,7 @@ def is_whole(run: Sequence[Source]) -> bool:
     return not (multiple_of(run[0].place) % len(run) or elements % len(run))
 
 
-def _starts_inside(first: Source, conditions: Sequence[Expr], loop: Loop) -> bool:
+def _starts_inside(first: MemorySource, conditions: Sequence[Expr], loop: Loop) -> bool:
     """Whether a load starts in the buffer, where the conditions do not send it past the end.
 
     A load that ends behind the buffer gives zeros there; one that starts before it is a fault.
@@ -124,7 +124,7 @@ def _starts_inside(first: Source, conditions: Sequence[Expr], loop: Loop) -> boo
     return before is not None and before <= 0
 
 
-def _fails_with(source: Source, condition: Expr) -> bool:
+def _fails_with(source: MemorySource, condition: Expr) -> bool:
     """Whether a source is not wanted where a bound fails: it has the same one of no less."""
     whole = bounded(condition)
     if whole is None:

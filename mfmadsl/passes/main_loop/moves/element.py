@@ -56,7 +56,7 @@ class Element:
 
 
 @dataclass(frozen=True)
-class Source:
+class MemorySource:
     """One element of global memory that some elements are made of, and when it is wanted.
 
     Where an edge's condition fails, whatever is read may do if the loop says so.
@@ -71,7 +71,7 @@ class Source:
     def conditions(self) -> tuple[Expr, ...]:
         return self.edges + self.inner
 
-    def is_wanted_as(self, other: Source) -> bool:
+    def is_wanted_as(self, other: MemorySource) -> bool:
         """Whether the conditions of both are written alike."""
         return str((self.edges, self.inner)) == str((other.edges, other.inner))
 
@@ -140,38 +140,38 @@ def with_common_places(elements: Sequence[Element]) -> list[Element]:
     ]
 
 
-def source_of(plain: Element) -> Source:
+def source_of(plain: Element) -> MemorySource:
     """The element of global memory that a plain copy takes."""
     (load,) = loads_of(plain.value)
-    return Source(load.source, load.indices[0], plain.edges, (*plain.inner, *plain.guards))
+    return MemorySource(load.source, load.indices[0], plain.edges, (*plain.inner, *plain.guards))
 
 
-def sources(elements: Iterable[Element]) -> list[Source]:
+def sources(elements: Iterable[Element]) -> list[MemorySource]:
     """All elements of memory that are needed, each once."""
-    found: dict[tuple[int, str], list[Source]] = {}
+    found: dict[tuple[int, str], list[MemorySource]] = {}
     for each in elements:
         for load in loads_of(each.value):
             place = load.indices[0]
-            source = Source(load.source, place, each.edges, (*each.inner, *each.guards))
+            source = MemorySource(load.source, place, each.edges, (*each.inner, *each.guards))
             wanted = found.setdefault((load.source.__chandle__(), str(place)), [])
             if not any(source.is_wanted_as(other) for other in wanted):
                 wanted.append(source)
     return [_where_any(wanted) for wanted in found.values()]
 
 
-def _where_any(wanted: Sequence[Source]) -> Source:
+def _where_any(wanted: Sequence[MemorySource]) -> MemorySource:
     """One element for several: fetched where any of them wants it, and else it may not exist."""
     first = wanted[0]
     if len(wanted) == 1:
         return first
     if not all(source.conditions for source in wanted):
-        return Source(first.buffer, first.place, ())
-    return Source(
+        return MemorySource(first.buffer, first.place, ())
+    return MemorySource(
         first.buffer, first.place, (), (reduce(tirx.Or, (_all_of(source) for source in wanted)),)
     )
 
 
-def _all_of(source: Source) -> Expr:
+def _all_of(source: MemorySource) -> Expr:
     return reduce(tirx.And, source.conditions)
 
 

@@ -25,7 +25,7 @@ from mfmadsl.passes.main_loop.moves.address import (
     over_all_turns,
 )
 from mfmadsl.passes.main_loop.moves.edge import Edges, Stays, edges_of, is_whole, stays_inside
-from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.main_loop.moves.element import MemorySource
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
@@ -64,7 +64,7 @@ class Fetch:
     `shift` is the lane's offset before it was aligned, where neighbours are not surely aligned.
     """
 
-    run: tuple[Source, ...]
+    run: tuple[MemorySource, ...]
     loop: Loop
     address: Address
     edges: Edges
@@ -207,7 +207,7 @@ class Fetch:
 
 
 def fetch_of(
-    run: Sequence[Source], loop: Loop, number: int, exact: bool = True,
+    run: Sequence[MemorySource], loop: Loop, number: int, exact: bool = True,
     exchanged: Mapping[tirx.Var, Expr] | None = None,
 ) -> Fetch:  # fmt: skip
     """The fetch of neighbours, `number` in the names of its values.
@@ -251,7 +251,7 @@ def fetch_of(
     )
 
 
-def _is_shifted(run: Sequence[Source], address: Address) -> bool:
+def _is_shifted(run: Sequence[MemorySource], address: Address) -> bool:
     """Whether the run's words are not surely aligned, and whole words of the buffer."""
     size = run[0].size
     if len(run) * size < WORD or size >= WORD:
@@ -260,7 +260,9 @@ def _is_shifted(run: Sequence[Source], address: Address) -> bool:
     return any(multiple_of(part) % WORD for part in parts)
 
 
-def _aligned(run: Sequence[Source], address: Address, let: Let) -> tuple[Address, Expr | None]:
+def _aligned(
+    run: Sequence[MemorySource], address: Address, let: Let
+) -> tuple[Address, Expr | None]:
     """The address with a base of whole words, and what of that is left for the lanes, if any."""
     if multiple_of(address.step) % WORD:
         raise NotUnderstoodError(f"`{run[0].buffer.name}` is aligned otherwise from turn to turn")
@@ -270,7 +272,7 @@ def _aligned(run: Sequence[Source], address: Address, let: Let) -> tuple[Address
     return replace(address, origin=address.origin - tirx.Cast("int64", low)), low
 
 
-def _tail(run: Sequence[Source], address: Address, loop: Loop, let: Let) -> Tail | None:
+def _tail(run: Sequence[MemorySource], address: Address, loop: Loop, let: Let) -> Tail | None:
     """The last word of the buffer, or None if there are only whole words."""
     buffer, element = run[0].buffer, run[0].size
     size = bytes_of(buffer)
@@ -293,13 +295,13 @@ def _tail(run: Sequence[Source], address: Address, loop: Loop, let: Let) -> Tail
     )
 
 
-def _is_whole_before_last(source: Source, size: int, loop: Loop) -> bool:
+def _is_whole_before_last(source: MemorySource, size: int, loop: Loop) -> bool:
     """Whether only the last turn may need the last word."""
     most = largest(source.place, source.conditions, loop.before_last)
     return most is not None and (most + 1) * source.size <= size // WORD * WORD
 
 
-def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[Fetch]:
+def inside(run: Sequence[MemorySource], loop: Loop, number: int, exact: bool) -> list[Fetch]:
     """A run as one fetch; one by one where together they may start before the buffer.
 
     Raises NotUnderstoodError where that is not sure of one element, either.
@@ -317,7 +319,7 @@ def inside(run: Sequence[Source], loop: Loop, number: int, exact: bool) -> list[
     return fetches
 
 
-def loadable(run: list[Source]) -> list[list[Source]]:
+def loadable(run: list[MemorySource]) -> list[list[MemorySource]]:
     """A run as it is, or one by one where it is shorter than a word, and not surely aligned or not
     surely in the buffer as a whole."""
     if len(run) * run[0].size >= WORD or is_whole(run):

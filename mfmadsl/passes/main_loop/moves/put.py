@@ -11,7 +11,13 @@ from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, Bind, Buffer, BufferStore, Expr, IfThenElse, Stmt, Var
 
-from mfmadsl.passes.main_loop.moves.element import Element, Source, source_of, sources, with_sources
+from mfmadsl.passes.main_loop.moves.element import (
+    Element,
+    MemorySource,
+    source_of,
+    sources,
+    with_sources,
+)
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import (
@@ -79,7 +85,7 @@ class Put:
         return len(numbers) == len(self.run) and numbers == list(range(len(fetch.run)))
 
     @cached_property
-    def memory(self) -> tuple[Source, ...]:
+    def memory(self) -> tuple[MemorySource, ...]:
         """What it copies, of neighbours in memory as they are; nothing if it is another."""
         if not all(isinstance(each.value, TensorLoad) for each in self.run):
             return ()

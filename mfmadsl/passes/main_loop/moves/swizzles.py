@@ -9,10 +9,10 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx import Buffer, Expr
 
-from mfmadsl.passes.main_loop.analysis.kernel import Kernel
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop
 from mfmadsl.passes.main_loop.lds.places import Swizzle
-from mfmadsl.passes.main_loop.lds.swizzle import Access, choose, span
+from mfmadsl.passes.main_loop.lds.swizzle import WaveAccess, choose, span
 from mfmadsl.passes.main_loop.moves.element import Element, neighbours
 from mfmadsl.passes.tir.expression import (
     NotNumbersError,
@@ -29,10 +29,12 @@ from mfmadsl.passes.tir.expression import (
 )
 
 
-def swizzles_of(kernel: Kernel, main: MainLoop, elements: Sequence[Element]) -> dict[int, Swizzle]:
+def swizzles_of(
+    kernel: EnclosingKernel, main: MainLoop, elements: Sequence[Element]
+) -> dict[int, Swizzle]:
     """The choice for each tile whose size and accesses are all known."""
     tiles = {e.buffer.__chandle__(): e.buffer for e in elements}
-    accesses: dict[int, list[Access | None]] = {handle: [] for handle in tiles}
+    accesses: dict[int, list[WaveAccess | None]] = {handle: [] for handle in tiles}
     for run in neighbours(elements):
         tile = run[0].buffer
         accesses[tile.__chandle__()].append(_access(kernel, tile, run[0].place, len(run), False))
@@ -53,7 +55,9 @@ def swizzles_of(kernel: Kernel, main: MainLoop, elements: Sequence[Element]) -> 
     return swizzles
 
 
-def _access(kernel: Kernel, tile: Buffer, place: Expr, count: int, is_read: bool) -> Access | None:
+def _access(
+    kernel: EnclosingKernel, tile: Buffer, place: Expr, count: int, is_read: bool
+) -> WaveAccess | None:
     """An access of wave 0 in iteration 0; None if others may be aligned otherwise, or unknown."""
     lanes = kernel.threads.extents.get("threadIdx.x", 0)
     wave = kernel.chip.wave_size
@@ -67,7 +71,7 @@ def _access(kernel: Kernel, tile: Buffer, place: Expr, count: int, is_read: bool
         return None
     size = count * bits_of(tile.dtype) // 8
     places = np.broadcast_to(where, (lanes,))[:wave]
-    access = Access(tuple(int(x) for x in places), size, is_read)
+    access = WaveAccess(tuple(int(x) for x in places), size, is_read)
     uniform = total([t for t in terms_of(place) if not depends(t, lane)])
     aligned = multiple_of(uniform) % span(access, bits_of(tile.dtype) // 8) == 0
     return access if aligned or constant(uniform) is not None else None

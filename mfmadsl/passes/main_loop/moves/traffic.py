@@ -13,7 +13,7 @@ from tvm.tirx import BufferStore, Expr, For
 
 from mfmadsl.passes.main_loop.analysis.halves import in_halves, sum_words, words
 from mfmadsl.passes.main_loop.analysis.joined import joined
-from mfmadsl.passes.main_loop.analysis.kernel import Kernel, bind_loop
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, bind_loop
 from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop, main_loop
 from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep
@@ -49,7 +49,7 @@ class Traffic:
     the LDS for each put, where all of them can be, and `landing` when those may start.
     """
 
-    kernel: Kernel
+    kernel: EnclosingKernel
     main: MainLoop
     places: Places
     fetches: tuple[Fetch, ...]
@@ -68,7 +68,7 @@ class Traffic:
         ]
 
 
-def traffic_of(kernel: Kernel, loop: For, stages: int) -> Traffic:
+def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     """The traffic of a loop, of which the LDS holds so many stages.
 
     Raises NotUnderstoodError for a loop that the pipeline cannot take.
@@ -106,7 +106,7 @@ def traffic_of(kernel: Kernel, loop: For, stages: int) -> Traffic:
     return Traffic(kernel, main, places, tuple(fetches), tuple(puts), placed, found, land)
 
 
-def _facts(kernel: Kernel, loop: For, analyzer: Analyzer) -> Loop:
+def _facts(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> Loop:
     extent, before_last = loop.extent, kernel.analyzer.clone()
     count = constant(extent)
     least = tirx.const(1, str(extent.ty.dtype))
@@ -135,7 +135,12 @@ def _fetches(elements: Sequence[Element], facts: Loop, loose: set[int]) -> tuple
 
 
 def _direct(
-    kernel: Kernel, facts: Loop, places: Places, puts: Sequence[Put], loose: set[int], number: int
+    kernel: EnclosingKernel,
+    facts: Loop,
+    places: Places,
+    puts: Sequence[Put],
+    loose: set[int],
+    number: int,
 ) -> list[DirectLoad] | None:
     """One for each put, numbered from `number` on, or None where one of them cannot."""
     lane = kernel.lane
@@ -152,7 +157,7 @@ def _direct(
 
 
 def _register_steps(
-    kernel: Kernel, main: MainLoop, is_direct: bool
+    kernel: EnclosingKernel, main: MainLoop, is_direct: bool
 ) -> tuple[Sequence[RegisterStep], bool]:
     """The register steps, and whether they take the sums by halves, if registers do."""
     if is_direct and not kernel.lean:
@@ -163,7 +168,7 @@ def _register_steps(
     return (longer if _fits(kernel, longer) else main.steps), False
 
 
-def _fits(kernel: Kernel, steps: Sequence[RegisterStep]) -> bool:
+def _fits(kernel: EnclosingKernel, steps: Sequence[RegisterStep]) -> bool:
     """Whether the registers of a lane hold what the steps need at a time."""
     needed = sum_words(steps) + words(steps) + _OTHER_REGISTERS
     return needed <= kernel.registers
@@ -184,7 +189,11 @@ def _placed(read: BufferStore, places: Places) -> BufferStore:
 
 
 def _landing(
-    kernel: Kernel, puts: Sequence[Put], steps: Sequence[RegisterStep], halves: bool, stages: int
+    kernel: EnclosingKernel,
+    puts: Sequence[Put],
+    steps: Sequence[RegisterStep],
+    halves: bool,
+    stages: int,
 ) -> Landing:
     lane = kernel.threads.variables["threadIdx.x"]
     reads = reads_of_pieces(puts, steps, lane, kernel.threads.counts)

@@ -12,7 +12,7 @@ from math import ceil
 from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, Gemm, estimate, resident
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_tiling, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
 from mfmadsl.schedule.matrix_core.tiling.resources import Loads
@@ -26,7 +26,7 @@ _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
 
 @dataclass(frozen=True)
-class Shape:
+class ProductShape:
     """The extents of a product; None where they are known at run time only."""
 
     m: int | None
@@ -101,8 +101,8 @@ def equally_fast(intrinsic: Intrinsic, arch: str) -> list[Intrinsic]:
 
 
 def default_tiling(
-    shape: Shape, intrinsics: Sequence[Intrinsic], chip: Architecture, sizes: tuple[int, int],
-    loads: Loads, across: tuple[bool, bool],
+    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture,
+    sizes: tuple[int, int], loads: Loads, across: tuple[bool, bool],
 ) -> Tiling:  # fmt: skip
     """The legal tiling of one of the instructions that should take the least time on the chip.
 
@@ -122,8 +122,8 @@ def default_tiling(
 
 
 def estimated(
-    shape: Shape, intrinsics: Sequence[Intrinsic], chip: Architecture, sizes: tuple[int, int],
-    loads: Loads, across: tuple[bool, bool],
+    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture,
+    sizes: tuple[int, int], loads: Loads, across: tuple[bool, bool],
 ) -> list[tuple[Estimate, Tiling]]:  # fmt: skip
     """The legal tilings of the instructions that are worth a look, with the time of each.
 
@@ -140,7 +140,9 @@ def estimated(
     product = product_of(chip.name)
     found: list[tuple[Estimate, Tiling]] = []
     for intrinsic in intrinsics:
-        gemm = Gemm(m, n, k, shape.batches or 1, *sizes, intrinsic, chip, product, loads, across)
+        gemm = GemmOnChip(
+            m, n, k, shape.batches or 1, *sizes, intrinsic, chip, product, loads, across
+        )
         for tiling in offered(intrinsic, chip, sizes[0], k, loads):
             if not _fits(tiling.block, (m, n), (intrinsic.m, intrinsic.n)):
                 continue
@@ -155,7 +157,7 @@ def _fits(block: tuple[int, int], extents: tuple[int, int], least: tuple[int, in
     return all(size < 2 * extent or size <= one for size, extent, one in sides)
 
 
-def _variants(tiling: Tiling, gemm: Gemm, known: bool) -> Iterator[Tiling]:
+def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]:
     """The tiling with more stages, and where compute units would idle with K in several parts: of
     workgroups, or of waves where each of those has a compute unit for itself."""
     blocks = gemm.intrinsic.blocks
@@ -180,7 +182,7 @@ def _variants(tiling: Tiling, gemm: Gemm, known: bool) -> Iterator[Tiling]:
             yield replace(variant, persistent=walks and alone)
 
 
-def _with_more_waves(tiling: Tiling, gemm: Gemm, steps: int) -> Iterator[Tiling]:
+def _with_more_waves(tiling: Tiling, gemm: GemmOnChip, steps: int) -> Iterator[Tiling]:
     """The tiling with as many waves along K as it can have, if it can have several."""
     k_waves = _MOST_WAVES // tiling.wave_count
     while k_waves > 1:
@@ -191,7 +193,7 @@ def _with_more_waves(tiling: Tiling, gemm: Gemm, steps: int) -> Iterator[Tiling]
         k_waves //= 2
 
 
-def _is_legal(tiling: Tiling, gemm: Gemm, steps: int) -> bool:
+def _is_legal(tiling: Tiling, gemm: GemmOnChip, steps: int) -> bool:
     try:
         check_tiling(tiling, gemm.intrinsic, gemm.chip, gemm.element_bytes, steps, gemm.loads)
     except ScheduleError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
-from mfmadsl.model import Architecture, Intrinsic, Product, Tiling
+from mfmadsl.model import Architecture, GpuProduct, Intrinsic, Tiling
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.resources import Loads
@@ -26,7 +26,7 @@ _TURNING = {1: 8.0, 2: 2.5, 4: 1.0}  # cycles for a byte of a thread that turns 
 
 
 @dataclass(frozen=True)
-class Gemm:
+class GemmOnChip:
     """A product of matrices: extents, bytes of an element of A and B, and of C, and where it runs.
 
     An instruction of several blocks counts as many of `batches` at once.
@@ -40,7 +40,7 @@ class Gemm:
     result_bytes: int
     intrinsic: Intrinsic
     chip: Architecture
-    product: Product
+    product: GpuProduct
     loads: Loads
     across: tuple[bool, bool] = (False, False)
     """Whether A lies as K x M, and B as K x N, so that rows of K lie across the lines of memory."""
@@ -61,14 +61,14 @@ class Estimate:
     read: float
 
 
-def estimate(gemm: Gemm, tiling: Tiling) -> Estimate:
+def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     """What a GEMM with this tiling should take."""
     terms = _Terms(gemm, tiling)
     seconds = max(terms.fastest, terms.power) + terms.adding_up
     return Estimate(seconds, terms.fastest + terms.adding_up, terms.requested)
 
 
-def resident(gemm: Gemm, tiling: Tiling) -> int:
+def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
     chip = gemm.chip
     registers = resources.registers(tiling, gemm.intrinsic, gemm.element_bytes, gemm.loads)
@@ -81,7 +81,7 @@ def resident(gemm: Gemm, tiling: Tiling) -> int:
 class _Terms:
     """The terms of one tiling, in cycles of the highest clock and bytes."""
 
-    def __init__(self, gemm: Gemm, tiling: Tiling) -> None:
+    def __init__(self, gemm: GemmOnChip, tiling: Tiling) -> None:
         self.gemm, self.tiling = gemm, tiling
         product, blocks = gemm.product, gemm.intrinsic.blocks
         self.rows = ceil(gemm.m / tiling.block[0])

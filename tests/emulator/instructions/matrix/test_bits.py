@@ -14,7 +14,7 @@ import pytest
 
 from mfmadsl.emulator.instructions.matrix import is_modelled
 from mfmadsl.emulator.instructions.matrix.arithmetic import arithmetic
-from mfmadsl.emulator.instructions.matrix.layout import Shape, input_item, output_item
+from mfmadsl.emulator.instructions.matrix.layout import BlockShape, input_item, output_item
 from tests.conftest import DATA
 from tests.emulator.waves import put, run, wave
 
@@ -29,15 +29,15 @@ CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
 FLOATS = {4: np.float32, 8: np.float64}
 
 
-def shape_of(mnemonic: str) -> Shape:
+def shape_of(mnemonic: str) -> BlockShape:
     """By its name or, of the older instructions, whose names do not say the blocks, by AMD's."""
     m, n, k = (int(x) for x in re.findall(r"(\d+)x(\d+)x(\d+)", mnemonic)[0])
     named = re.search(r"_(\d+)b_", mnemonic)
     if named:
-        return Shape(m, n, k, int(named[1]))
+        return BlockShape(m, n, k, int(named[1]))
     for table in (DATA / "register_layouts").glob(f"cdna[12].{mnemonic}.json"):
-        return Shape(m, n, k, json.loads(table.read_text())["blocks"])
-    return Shape(m, n, k, 1)
+        return BlockShape(m, n, k, json.loads(table.read_text())["blocks"])
+    return BlockShape(m, n, k, 1)
 
 
 def result_of(chip: str, mnemonic: str, a: Array, b: Array, c: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfmadsl.emulator.instructions.matrix.layout import Shape, input_item, output_item
+from mfmadsl.emulator.instructions.matrix.layout import BlockShape, input_item, output_item
 from mfmadsl.emulator.text.operand import MODE
 from tests.conftest import DATA
 from tests.emulator.waves import put, run, wave
@@ -29,7 +29,7 @@ def elements(table: dict[str, Any], operand: str) -> list[tuple[int, int, int]]:
 
 @EVERY
 def test_the_isas_formulas_give_amds_tables(table: dict[str, Any]) -> None:
-    shape = Shape(table["m"], table["n"], table["k"], table["blocks"])
+    shape = BlockShape(table["m"], table["n"], table["k"], table["blocks"])
     out = {"fp32": "f32", "fp64": "f64", "int32": "i32"}[table["out_type"]]
     for operand in "abd":
         rows = table["layout"][operand]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mfmadsl.emulator.instructions.matrix.layout import Shape, chunk_of, input_item
+from mfmadsl.emulator.instructions.matrix.layout import BlockShape, chunk_of, input_item
 from tests.cdna4 import HELD, held
 
 
@@ -12,7 +12,7 @@ from tests.cdna4 import HELD, held
 def test_gfx950_deals_out_k_as_its_manual_says(operand: str, rows: int, bits: int) -> None:
     expected = held(operand, rows, bits)
     k = sum(len(some) for some in expected.values())
-    shape = Shape(rows, rows, k, 1)
+    shape = BlockShape(rows, rows, k, 1)
     chunk = chunk_of(shape, rows, bits)
     found: dict[int, list[int]] = {lane: [-1] * len(some) for lane, some in expected.items()}
     for x in range(k):

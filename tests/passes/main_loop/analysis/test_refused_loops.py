@@ -21,7 +21,7 @@ from tvm.tirx import (
 )
 
 from mfmadsl.model import architecture
-from mfmadsl.passes.main_loop.analysis.kernel import Kernel, Threads
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, Threads
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop, main_loop
 from mfmadsl.passes.tir.error import NotUnderstoodError
@@ -74,7 +74,7 @@ def taken(*statements: Any, start: int = 0) -> MainLoop:
     loop = For(K, start, 8, ForKind.SERIAL, body, None, {"mfmadsl.pipeline": 1})
     analyzer, threads = Analyzer(), Threads({"threadIdx.x": LANE}, {"threadIdx.x": 64})
     function = PrimFunc([A, OUT], loop)
-    kernel = Kernel(function, threads, analyzer, architecture("gfx942"), INSTRUCTIONS)
+    kernel = EnclosingKernel(function, threads, analyzer, architecture("gfx942"), INSTRUCTIONS)
     return main_loop(kernel, loop, analyzer)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
 from mfmadsl.model import ARCHITECTURES
 from mfmadsl.passes.main_loop.lds.places import Swizzle, swizzled
-from mfmadsl.passes.main_loop.lds.swizzle import Access, choose
+from mfmadsl.passes.main_loop.lds.swizzle import WaveAccess, choose
 
 CHIPS = {32: ARCHITECTURES["gfx942"], 64: ARCHITECTURES["gfx950"]}  # by the banks that reads see
 
@@ -20,13 +20,13 @@ CHIPS = {32: ARCHITECTURES["gfx942"], 64: ARCHITECTURES["gfx950"]}  # by the ban
 def test_elements_of_an_access_stay_neighbours(first: int, count: int) -> None:
     """Of halves of 64 rows of 64, each lane from the same column on."""
     places = tuple(64 * lane + first for lane in range(64))
-    swizzle = choose([Access(places, 2 * count, True)], 2, 64 * 64, CHIPS[32])
+    swizzle = choose([WaveAccess(places, 2 * count, True)], 2, 64 * 64, CHIPS[32])
     for place in places:
         moved = [x ^ swizzled(x, swizzle) if swizzle else x for x in range(place, place + count)]
         assert moved == list(range(moved[0], moved[0] + count))
 
 
-def cycles_of(access: Access, swizzle: Swizzle, banks: int) -> int:
+def cycles_of(access: WaveAccess, swizzle: Swizzle, banks: int) -> int:
     """By the banks of the profiler, which were measured."""
     plain = np.asarray(access.places)
     where = plain ^ swizzled(plain, swizzle) if swizzle else plain
@@ -41,7 +41,7 @@ def cycles_of(access: Access, swizzle: Swizzle, banks: int) -> int:
 def test_fragments_are_read_without_conflicts(banks: int, rows: int, stride: int) -> None:
     """Of 16 bytes a lane, from rows of as many elements."""
     places = tuple(n % rows * stride + n // rows * 8 for n in range(64))
-    access = Access(places, 16, True)
+    access = WaveAccess(places, 16, True)
     swizzle = choose([access], 2, 64 * 128, CHIPS[banks])
     assert cycles_of(access, swizzle, banks) == 64 * 16 // (4 * banks)
     assert cycles_of(access, (), banks) > cycles_of(access, swizzle, banks)
@@ -63,7 +63,7 @@ def test_no_swizzle_is_worse_than_none(
     accesses = []
     for stride, rows, size, is_read in shapes:
         places = tuple(n % rows * stride + n // rows * (size // 2) for n in range(64))
-        accesses.append(Access(places, size, is_read))
+        accesses.append(WaveAccess(places, size, is_read))
     swizzle = choose(accesses, 2, 64 * 64, CHIPS[banks])
     plain, moved = (sum(cycles_of(a, s, banks) for a in accesses) for s in ((), swizzle))
     assert moved <= plain

@@ -8,16 +8,18 @@ import pytest
 from tvm import tirx
 
 from mfmadsl.passes.main_loop.moves.edge import Edges, Stays, edges_of, stays_inside
-from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.main_loop.moves.element import MemorySource
 from tests.passes.main_loop.moves.test_fetch import LANE, K, facts
 
 NOWHERE, EVERYWHERE = Stays(before_last=False, always=False), Stays(before_last=True, always=True)
 
 
-def run_of(elements: int, place: tirx.Expr, *conditions: tirx.Expr) -> tuple[list[Source], Edges]:
+def run_of(
+    elements: int, place: tirx.Expr, *conditions: tirx.Expr
+) -> tuple[list[MemorySource], Edges]:
     """Eight halves of a buffer, and their edges."""
     buffer = tirx.decl_buffer((elements,), "float16", "A")
-    run = [Source(buffer, place + n, conditions) for n in range(8)]
+    run = [MemorySource(buffer, place + n, conditions) for n in range(8)]
     return run, edges_of(run, facts(), exact=False, exchanged={})
 
 

@@ -9,7 +9,7 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
-from mfmadsl.passes.main_loop.moves.element import Source
+from mfmadsl.passes.main_loop.moves.element import MemorySource
 from mfmadsl.passes.main_loop.moves.fetch import Fetch, fetch_of, inside, loadable
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant, depends, substitute
@@ -34,7 +34,9 @@ def fetch(
 ) -> Fetch:  # fmt: skip
     """So many elements of a buffer, of a lane and a workgroup."""
     buffer = tirx.decl_buffer((elements,), dtype, "A")
-    return fetch_of([Source(buffer, place + n, ()) for n in range(count)], facts(turns, blocks), 0)
+    return fetch_of(
+        [MemorySource(buffer, place + n, ()) for n in range(count)], facts(turns, blocks), 0
+    )
 
 
 def moves_its_origin(found: Fetch) -> bool:
@@ -102,7 +104,7 @@ def test_less_than_a_word_is_loaded_together_where_it_surely_lies(
     place: Any, elements: int, together: bool
 ) -> None:
     buffer = tirx.decl_buffer((elements,), "int8", "A")
-    run = [Source(buffer, place + n, ()) for n in range(2)]
+    run = [MemorySource(buffer, place + n, ()) for n in range(2)]
     assert [len(piece) for piece in loadable(run)] == ([2] if together else [1, 1])
 
 
@@ -111,20 +113,20 @@ def test_a_load_starts_in_the_buffer() -> None:
     buffer = tirx.decl_buffer((4096,), "float32", "A")
 
     def loads(*conditions: Any) -> int:
-        run = [Source(buffer, LANE - 5 + n, conditions) for n in range(4)]
+        run = [MemorySource(buffer, LANE - 5 + n, conditions) for n in range(4)]
         return len(inside(run, facts(), 0, True))
 
     assert loads(LANE >= 5) == 1
     with pytest.raises(NotUnderstoodError, match=r"`A\[lane - 5\]` may lie before its first"):
         loads()
-    guarded = [Source(buffer, LANE - 1 + n, (LANE + n >= 1,)) for n in range(4)]
+    guarded = [MemorySource(buffer, LANE - 1 + n, (LANE + n >= 1,)) for n in range(4)]
     assert [len(each.run) for each in inside(guarded, facts(), 0, True)] == [1, 1, 1, 1]
 
 
 def lean_fetch(place: Any, count: int = 8, turns: int = 2, elements: int = 1 << 20) -> Fetch:
     """Halves, where addresses are shared."""
     buffer = tirx.decl_buffer((elements,), "float16", "A")
-    run = [Source(buffer, place + n, ()) for n in range(count)]
+    run = [MemorySource(buffer, place + n, ()) for n in range(count)]
     return fetch_of(run, facts(turns, lean=True), 0)
 
 
@@ -163,5 +165,5 @@ def test_the_words_around_all_turns_have_offsets() -> None:
 def test_what_may_go_straight_into_the_lds(elements: int, direct: bool) -> None:
     """Of 16 bytes that are partly past the end nothing is sure to arrive."""
     buffer = tirx.decl_buffer((elements,), "float16", "A")
-    run = [Source(buffer, LANE * 8 + n, (LANE * 8 + n < elements,)) for n in range(8)]
+    run = [MemorySource(buffer, LANE * 8 + n, (LANE * 8 + n < elements,)) for n in range(8)]
     assert fetch_of(run, facts(), 0, exact=False).can_be_direct == direct

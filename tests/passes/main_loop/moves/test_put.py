@@ -10,7 +10,7 @@ from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.tirx import BufferStore
 
-from mfmadsl.passes.main_loop.moves.element import Element, Source
+from mfmadsl.passes.main_loop.moves.element import Element, MemorySource
 from mfmadsl.passes.main_loop.moves.fetch import fetch_of
 from mfmadsl.passes.main_loop.moves.put import Put
 from mfmadsl.passes.tir.expression import numbers
@@ -25,7 +25,7 @@ def stored(dtype: str, chosen: list[int]) -> int:
     memory = tirx.decl_buffer((4096,), dtype, "A")
     tile = tirx.decl_buffer((4096,), dtype, "tile", scope="shared")
     places = [LANE * (4 // size) + n for n in range(4 // size)]
-    fetch = fetch_of([Source(memory, place, ()) for place in places], facts(), 0)
+    fetch = fetch_of([MemorySource(memory, place, ()) for place in places], facts(), 0)
     home = {
         (tile.__chandle__(), memory.__chandle__(), str(place)): (fetch, n)
         for n, place in enumerate(places)
