@@ -24,6 +24,7 @@ from benchmarks.gemm import peer
 from benchmarks.gemm.case import LARGE, LOW, Case, Shape, cases
 from benchmarks.gemm.loop import Loop, measure, need_llvm_mca
 from mfmadsl.backend import build
+from mfmadsl.emulator.profiler import Profile
 from mfmadsl.schedule import gemm_schedule
 from tests.schedule.matrix_core.gemm.case import CHIPS, TYPES
 
@@ -91,9 +92,7 @@ def triton(kernel: peer.Kernel, shape: Shape) -> Entry:
     return entry(kernel.case, kernel.setting, profile, assembly, kernel.lds_bytes)
 
 
-def entry(
-    case: Case, setting: str, profile: mfmadsl.Profile, assembly: str, lds_bytes: int
-) -> Entry:
+def entry(case: Case, setting: str, profile: Profile, assembly: str, lds_bytes: int) -> Entry:
     chip = profile.on_chip
     conflicts = profile.loop.lds_conflict_cycles if profile.loop else 0
     unlimited = chip.seconds * chip.clock / chip.product.clock

@@ -16,6 +16,7 @@ import numpy as np
 
 import mfmadsl
 from benchmarks.gemm.case import LARGE, LOW, Case, Shape, cases
+from mfmadsl.emulator.profiler import Profile
 from mfmadsl.model import ARCHITECTURES, product_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -45,7 +46,7 @@ class Kernel:
         rows, columns = self.setting.split("-")[0].split("x")[:2]
         return int(rows), int(columns)
 
-    def profile(self, shape: Shape) -> mfmadsl.Profile:
+    def profile(self, shape: Shape) -> Profile:
         """A whole product, in the order that keeps neighbours on one die."""
         m, n, k = shape
         groups = -(-m // self.tile[0]) * -(-n // self.tile[1])

@@ -1,0 +1,59 @@
+"""The public names, each of which is imported when it is first used."""
+
+from . import emulator as emulator
+from . import export as export
+from . import language as language
+from . import model as model
+from . import relax as relax
+from . import schedule as schedule
+from .backend import CodegenError as CodegenError
+from .backend import Kernel as Kernel
+from .backend import LinkError as LinkError
+from .backend import LoweringError as LoweringError
+from .backend import build as build
+from .backend.cpu.build import build_for_cpu as build_for_cpu
+from .backend.cpu.kernel import CpuKernel as CpuKernel
+from .codegen import ModuleError as ModuleError
+from .emulator import EmulationError as EmulationError
+from .emulator import emulate as emulate
+from .emulator.code_object import CodeObjectError as CodeObjectError
+from .emulator.code_object import read_code_object as read_code_object
+from .emulator.profiler import profile as profile
+from .emulator.sanitizer import sanitize as sanitize
+from .environment.tvm_versions import ToolchainError as ToolchainError
+from .error import ArgumentError as ArgumentError
+from .error import ArgumentTypeError as ArgumentTypeError
+from .error import MfmadslError as MfmadslError
+from .error import SlowLoopWarning as SlowLoopWarning
+from .export import ExportError as ExportError
+from .export import diff_layouts as diff_layouts
+from .export import export_layouts as export_layouts
+from .gemm import Gemm as Gemm
+from .hip.run import run as run
+from .language import LanguageError as LanguageError
+from .language import SpecFileError as SpecFileError
+from .language import find as find
+from .language import library as library
+from .language import load as load
+from .output import OutputError as OutputError
+from .relax import target as target
+from .report.error import KernelFileError as KernelFileError
+from .runtime.error import HipError as HipError
+from .runtime.error import RuntimeBuildError as RuntimeBuildError
+from .schedule import ScheduleError as ScheduleError
+from .schedule import Tiling as Tiling
+from .schedule import gemm_schedule as gemm_schedule
+from .schedule import gemm_tiling as gemm_tiling
+from .schedule import load_intrinsic as load_intrinsic
+from .schedule import matmul as matmul
+from .schedule import mfma_schedule as mfma_schedule
+from .schedule import schedule_gemm as schedule_gemm
+from .schedule.cpu.gemm import cpu_gemm_schedule as cpu_gemm_schedule
+from .schedule.cpu.gemm import cpu_gemm_tiling as cpu_gemm_tiling
+from .schedule.cpu.gemm import schedule_cpu_gemm as schedule_cpu_gemm
+from .schedule.cpu.tiling import CpuTiling as CpuTiling
+from .tune.fleet import RpcError as RpcError
+from .tune.measure import MeasureError as MeasureError
+
+__all__: list[str]
+__version__: str
