@@ -45,7 +45,7 @@ def _bind(sch: Schedule, block: SBlockRV) -> None:
         sch.add_unit_loop(block)
     axes = list(sch.get(block).iter_vars)
     loops = list(sch.get_loops(block))
-    # A block without axes has one loop, of one turn.
+    # A block without axes has one loop, of one iteration.
     own, summed = _parted(axes, loops) if len(axes) == len(loops) else (loops, [])
     if not own:
         own = [sch.add_unit_loop(loops[0])]

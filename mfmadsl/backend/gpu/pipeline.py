@@ -23,7 +23,7 @@ from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_num
 from mfmadsl.passes.kernel.host import check_host
 from mfmadsl.passes.kernel.registers import registers, unroll_over_registers
 from mfmadsl.passes.kernel.short_circuit import short_circuit
-from mfmadsl.passes.kernel.vectors import turns_where_filled
+from mfmadsl.passes.kernel.vectors import serial_where_filled
 from mfmadsl.passes.kernel.wide_index import wide_indices
 from mfmadsl.passes.main_loop.analysis.cycles import hand_on_cycles
 from mfmadsl.passes.main_loop.analysis.parsed import scalar_loops
@@ -60,7 +60,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         t.NarrowDataType(32),
         of_functions(wrapping_sums),
         s.LoopPartition(),
-        of_functions(turns_where_filled),
+        of_functions(serial_where_filled),
         t.VectorizeLoop(True),
         s.InjectVirtualThread(),
         s.InjectDoubleBuffer(),

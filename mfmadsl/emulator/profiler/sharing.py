@@ -83,7 +83,7 @@ def first_steps(
         try:
             with np.errstate(all="ignore"):
                 scheduler.run(waves, lines)
-        except _EnoughTurns:
+        except _EnoughIterations:
             pass
         lines.end()
     asked = np.concatenate([np.zeros(0, np.int64), *lines.asked])
@@ -129,7 +129,7 @@ def _nothing(waves: Waves) -> None:
     """No address depends on what a matrix instruction would compute."""
 
 
-class _EnoughTurns(MfmadslError):  # noqa: N818 (no error)
+class _EnoughIterations(MfmadslError):  # noqa: N818 (no error)
     """All waves have gone through the loop so often as they have to."""
 
 
@@ -175,7 +175,7 @@ class _Lines:
         if waves.pc - 1 == self._loop_end:
             self._left -= waves.count
             if self._left <= 0:
-                raise _EnoughTurns
+                raise _EnoughIterations
 
     def loads(
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,

@@ -1,8 +1,8 @@
 """Letting time pass at once where waves do again what they have done.
 
-A loop soon goes on in the same way, turn after turn: when all that the model knows of the waves
-is as it was a while ago, but for the time, and the waves will execute the same once more, so will
-the model do. The result is that of going through all turns.
+A loop soon goes on in the same way, iteration after iteration: when all that the model knows of the
+waves is as it was a while ago, but for the time, and the waves will execute the same once more, so
+will the model do. The result is that of going through all iterations.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Repetition:
 
 
 class SteadyState:
-    """Compares moments at which the first wave is at the end of a turn of the loop."""
+    """Compares moments at which the first wave is at the end of an iteration of the loop."""
 
     def __init__(self, loop_end: int | None) -> None:
         self._loop_end = loop_end

@@ -104,9 +104,9 @@ def simulate(
 ) -> Timing:
     """Run the waves of resident workgroups through the model.
 
-    With the place of the branch that ends a loop, turns that would be like those before them are
-    not gone through one by one. Without a path to memory beyond the L2, all that is loaded is in
-    the L2.
+    With the place of the branch that ends a loop, iterations that would be like those before them
+    are not gone through one by one. Without a path to memory beyond the L2, all that is loaded is
+    in the L2.
     """
     return _Unit(chip, program, operations, traces, waves_per_group, loop_end, path).run()
 
@@ -194,24 +194,24 @@ class _Unit:
             for name, count in new.items():
                 counter[name] += times * count
         again = self._events[found.first[0] :]
-        for turn in range(1, times + 1):
-            late = turn * found.cycles
+        for iteration in range(1, times + 1):
+            late = iteration * found.cycles
             self._events += [Event(x[0] + late, x[1] + late, *x[2:]) for x in again]
         return cycles
 
     def _loaded_again(self, found: Repetition) -> int:
         """How often the cache gives as much again, as late; it is left as it is after that."""
         again = self._loads[found.first[1] :]
-        for turn in range(1, found.times + 1):
-            late, before = turn * found.cycles, self._cache.copy()
+        for iteration in range(1, found.times + 1):
+            late, before = iteration * found.cycles, self._cache.copy()
             for load in again:
-                step = load.at + turn * found.lengths[load.wave]
+                step = load.at + iteration * found.lengths[load.wave]
                 lines = self._waves[load.wave].trace.lines.get(step, [])
                 missed = self._cache.missing(lines, load.policy) * self._chip.line_bytes
                 done = self._cache.load(lines, load.policy, load.sent + late, load.fetched + late)
                 if (missed, done) != (load.missed, load.done + late):
                     self._cache = before
-                    return turn - 1
+                    return iteration - 1
         return found.times
 
     def _try(self, wave: WaveState, now: int, taken: set[tuple[str, int]]) -> tuple[int, str]:

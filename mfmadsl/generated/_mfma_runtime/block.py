@@ -18,8 +18,8 @@ from .operand import Index, Slot
 def block_axes(shape: Sequence[int], loops: Sequence[Any], *names: str) -> tuple[Index, ...]:
     """The axes of a block over all loops, called like the last of `names`; vk is summed over.
 
-    It is 0 for a loop of one turn: TVM drops those from a block, but not their loops, before it
-    compares with a description.
+    It is 0 for a loop of one iteration: TVM drops those from a block, but not their loops, before
+    it compares with a description.
     """
     named = zip(names[-len(shape) :], loops, shape, strict=True)
     kept = [(name, loop) for name, loop, extent in named if extent > 1]

@@ -1,4 +1,4 @@
-"""What a loop reads, asked for some turns ahead.
+"""What a loop reads, asked for some iterations ahead.
 
     for k in T.serial(n, annotations={"mfmadsl.prefetch": 16}):
         sums[0:16] = sums[0:16] + panel[k * 16:k * 16 + 16]
@@ -48,7 +48,7 @@ from mfmadsl.passes.tir.expression import (
 Values: TypeAlias = dict[tirx.Var, Expr]
 
 PREFETCH = "mfmadsl.prefetch"
-"""The annotation of a loop whose vectors are asked for ahead; its value is how many turns ahead."""
+"""The annotation of a loop whose vectors are prefetched: so many iterations ahead."""
 
 _LINE = 64
 """Bytes of a cache line."""
@@ -57,9 +57,9 @@ _LINE = 64
 def prefetch_vectors(function: PrimFunc) -> PrimFunc:
     """The function, with flat buffers and its vectors made, where such loops ask for their lines.
 
-    Asked for are vectors of neighbours that move on by the same distance in each turn; what is read
-    element by element is not. Nothing is read past the end of a buffer: a prefetch never faults.
-    Raises LoweringError for an annotation that is no number of turns.
+    Asked for are vectors of neighbours that move on by the same distance in each iteration; what is
+    read element by element is not. Nothing is read past the end of a buffer: a prefetch never
+    faults. Raises LoweringError for an annotation that is no number of iterations.
     """
     _check_annotations(function)
 
@@ -67,24 +67,24 @@ def prefetch_vectors(function: PrimFunc) -> PrimFunc:
         ahead = constant(_asked(node))
         if ahead is None:
             return node
-        turn, own = node.loop_var, _own(node.body)
+        iteration, own = node.loop_var, _own(node.body)
         read = [
-            (load.source, substitute(place, {turn: turn + ahead}))
+            (load.source, substitute(place, {iteration: iteration + ahead}))
             for body, values in _unrolled(node.body, {})
             for load in loads_of(body)
             for place in _vector(load.indices[0], values)
-            if step_of(place, turn) not in (None, 0)
+            if step_of(place, iteration) not in (None, 0)
             and not own.intersection(v.__chandle__() for v in (load.source, *variables_of(place)))
         ]
         rest = {key: value for key, value in node.annotations.items() if key != PREFETCH}
         body = tirx.stmt_seq(*_prefetches(read), node.body)
-        return For(turn, node.min, node.extent, node.kind, body, None, rest)
+        return For(iteration, node.min, node.extent, node.kind, body, None, rest)
 
     return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
 
 
 def _asked(loop: For) -> Expr | None:
-    """How many turns ahead a loop asks; None of one that does not."""
+    """How many iterations ahead a loop asks; None of one that does not."""
     return (loop.annotations or {}).get(PREFETCH)
 
 
@@ -95,12 +95,12 @@ def _check_annotations(function: PrimFunc) -> None:
         ahead = constant(value)
         if value is not None and (ahead is None or ahead < 1):
             raise LoweringError(
-                f"annotation {PREFETCH}: is a number of turns, 1 or more, not {value}"
+                f"annotation {PREFETCH}: is a number of iterations, 1 or more, not {value}"
             )
 
 
 def _unrolled(body: Stmt, values: Values) -> Iterator[tuple[Stmt, Values]]:
-    """The statements of each turn, of unrolled loops in it all turns: what their variables are.
+    """The statements of each iteration, those of unrolled loops one by one, with loop values.
 
     What stands under a condition or in another loop is left out.
     """
@@ -109,14 +109,14 @@ def _unrolled(body: Stmt, values: Values) -> Iterator[tuple[Stmt, Values]]:
             yield from _unrolled(each, values)
     elif isinstance(body, For) and body.kind == ForKind.UNROLLED and constant(body.extent):
         for number in range(int(body.extent)):
-            turn = tirx.const(number, str(body.loop_var.ty.dtype))
-            yield from _unrolled(body.body, {**values, body.loop_var: body.min + turn})
+            iteration = tirx.const(number, str(body.loop_var.ty.dtype))
+            yield from _unrolled(body.body, {**values, body.loop_var: body.min + iteration})
     elif isinstance(body, BufferStore | Evaluate):
         yield body, values
 
 
 def _own(body: Stmt) -> set[object]:
-    """What is not there before a turn: its values and buffers, by their handles."""
+    """What is not there before an iteration: its values and buffers, by their handles."""
     own: set[object] = set()
     values, buffers = (tirx.Bind, tirx.Let), (AllocBuffer, DeclBuffer)
     tvm_ffi.structural_walk(

@@ -131,7 +131,7 @@ def _copy(buffer: Buffer, statement: Stmt) -> _Copy | None:
 
 
 def _everywhere(condition: Expr, loops: Sequence[For]) -> Expr | None:
-    """The condition for all turns of the loops; None if their last ones are not the strictest."""
+    """The condition for all iterations of the loops; None if the last is not the strictest."""
     if isinstance(condition, tirx.And):
         left, right = (_everywhere(part, loops) for part in (condition.a, condition.b))
         return None if left is None or right is None else tirx.And(left, right)

@@ -2,8 +2,8 @@
 
 TVM asks its runtime for the memory of a buffer of 1024 bytes or more, and lets buffers that are not
 in use at the same time share it. LLVM does not know then what else reaches that memory, and may
-store what a loop adds up in each of its turns. Of an array of its own on the stack whose indices
-are numbers it makes as many values.
+store what a loop adds up in each of its iterations. Of an array of its own on the stack whose
+indices are numbers it makes as many values.
 """
 
 from __future__ import annotations

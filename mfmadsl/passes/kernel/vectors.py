@@ -1,4 +1,4 @@
-"""Vectorized loops that cannot be vectors, since all their turns write one place, in turn."""
+"""Vectorized loops that cannot be vectors, since all their iterations write one place, in turn."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from tvm.tirx import BufferStore, For, ForKind, PrimFunc
 from mfmadsl.passes.tir.expression import depends
 
 
-def turns_where_filled(function: PrimFunc) -> PrimFunc:
-    """The function with such loops unrolled: TVM would do all turns of one statement at once.
+def serial_where_filled(function: PrimFunc) -> PrimFunc:
+    """The function with such loops unrolled: TVM would do all iterations of one statement at once.
 
-    They are made where a buffer that each turn fills anew is computed inside of a vectorized loop.
+    They are made where a buffer that each iteration fills anew is computed inside of a vectorized
+    loop.
     """
 
     def loop(node: For) -> For:
@@ -23,7 +24,7 @@ def turns_where_filled(function: PrimFunc) -> PrimFunc:
 
 
 def _fills_one_place(loop: For) -> bool:
-    """Whether a store in it goes to the same place in all turns."""
+    """Whether a store in it goes to the same place in all iterations."""
     stores: list[BufferStore] = []
     tvm_ffi.structural_walk(loop.body, (BufferStore, stores.append))
     return any(

@@ -27,7 +27,7 @@ from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, Threads, b
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.moves.traffic import traffic_of
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
-from mfmadsl.passes.main_loop.order.iterations import Turns
+from mfmadsl.passes.main_loop.order.iterations import Iterations
 from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant
@@ -73,7 +73,7 @@ def pipeline(
                 overlap = OVERLAPS[word(statement.annotations.get(OVERLAP, DEFAULT_OVERLAP))]
                 try:
                     traffic = traffic_of(kernel, statement, stages)
-                    rewritten = Turns(traffic, stages, again, tuple(fills), overlap).emit()
+                    rewritten = Iterations(traffic, stages, again, tuple(fills), overlap).emit()
                 except NotUnderstoodError as left:
                     remarks.append(f"loop `{statement.loop_var.name}` is left as it is: {left}")
                     return statement
@@ -92,7 +92,7 @@ def pipeline(
         done: list[Stmt] = []
         for number, statement in enumerate(statements):
             before = len(fast)
-            taken = not chip.separate_files and _turns_again(statement)
+            taken = not chip.separate_files and _iterates_again(statement)
             fills = fills_at_end(done) if taken else []
             rewritten = rewrite(statement, again, fills)
             if len(fast) > before:
@@ -105,10 +105,10 @@ def pipeline(
     return Pipelined(function.with_body(body), tuple(remarks), len(fast), tuple(spans.values()))
 
 
-def _turns_again(statement: Stmt) -> bool:
-    """Whether it is an annotated loop of more turns than one.
+def _iterates_again(statement: Stmt) -> bool:
+    """Whether it is an annotated loop of more than one iteration.
 
-    Where it may turn no time at all, its sums are needed all the same; of one turn alone, LLVM
+    Where it may run no time at all, its sums are needed all the same; of one iteration alone, LLVM
     needs no registers for zeros.
     """
     if not isinstance(statement, For) or PIPELINE not in (statement.annotations or {}):

@@ -22,8 +22,8 @@ _MOST = 2500  # instructions that a picture can show
 
 
 def waves_svg(profile: Profile) -> str:
-    """Two turns of the main loop in the middle of its run, or the kernel where it has no loop; of
-    either only the first part, where there are too many instructions to see."""
+    """Two iterations in the middle of the main loop, or a kernel that has no loop; of either only
+    the first part, where there are too many instructions to see."""
     start, end = _window(profile)
     shown = [event for event in profile.timing.events if start <= event.issued < end]
     if len(shown) > _MOST:  # it ends sooner: the axis says when

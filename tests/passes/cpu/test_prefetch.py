@@ -133,7 +133,7 @@ for k in T.serial(20, annotations={"mfmadsl.prefetch": 2}):
 
 def test_who_builds_is_told_as_well() -> None:
     far = function(LENGTHS, SUMS.replace('"mfmadsl.prefetch": 4', '"mfmadsl.prefetch": "far"'))
-    said = "annotation mfmadsl.prefetch: is a number of turns, 1 or more, not far"
+    said = "annotation mfmadsl.prefetch: is a number of iterations, 1 or more, not far"
     with pytest.raises(LoweringError) as refused:
         mfmadsl.build_for_cpu(far)
     assert str(refused.value) == said
@@ -144,5 +144,6 @@ def test_who_builds_is_told_as_well() -> None:
 @pytest.mark.parametrize("turns", ["0", "-1", '"far"', "T.float32(2)"])
 def test_an_annotation_that_says_nothing_is_refused(turns: str) -> None:
     body = SUMS.replace('"mfmadsl.prefetch": 4', f'"mfmadsl.prefetch": {turns}')
-    with pytest.raises(LoweringError, match=r"annotation mfmadsl\.prefetch: is a number of turns"):
+    told = r"annotation mfmadsl\.prefetch: is a number of iterations"
+    with pytest.raises(LoweringError, match=told):
         prefetch_vectors(function(LENGTHS, body))

@@ -1,4 +1,4 @@
-"""`turns_where_filled`: what a vectorized loop fills in each turn is not filled in all at once."""
+"""`serial_where_filled`: what a vectorized loop fills in each turn is not filled in all at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tvm.s_tir import Schedule
 from tvm.tirx import BufferLoad, BufferStore, For, ForKind, PrimFunc
 
 import mfmadsl
-from mfmadsl.passes.kernel.vectors import turns_where_filled
+from mfmadsl.passes.kernel.vectors import serial_where_filled
 
 TURN, OTHER = tirx.Var("i", "int32"), tirx.Var("j", "int32")
 
@@ -28,7 +28,7 @@ def copied(through: int, length: int) -> Schedule:
 
 def kind_after(function: PrimFunc) -> ForKind:
     """What the function's loop has become."""
-    loop = turns_where_filled(function).body
+    loop = serial_where_filled(function).body
     assert isinstance(loop, For)
     return loop.kind
 

@@ -1,9 +1,9 @@
-"""A turn by halves of its sums, so that what only the first half needs of the LDS is free early.
+"""Iterations by halves of their sums, which free early what only the first half needs of the LDS.
 
 Register steps follow K, and each reads from all of the tile: so a tile is in use for the whole of a
-turn, and what is to take its place has but one turn to come. Where half of the sums take all of K,
-and then the other half, the rows that only the first half multiplies by are free in the middle of
-the turn, and so is all that both halves share, which stays in registers.
+iteration, and what is to take its place has but one iteration to come. Where half of the sums take
+all of K, and then the other half, the rows that only the first half multiplies by are free in the
+middle of the iteration, and so is all that both halves share, which stays in registers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _with_reads(
         found.append(RegisterStep(own, tuple(products)))
     last = {element for s in computing[-1] for element in used(s)}
     if waiting or any(last.intersection(written(read)) for read in found[0].reads):
-        return None  # the next turn's first fragments come under the last step of this one
+        return None  # the next iteration's first fragments come under the last step of this one
     return found
 
 

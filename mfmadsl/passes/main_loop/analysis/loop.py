@@ -1,4 +1,4 @@
-"""What is known of a main loop's turns, of the threads in it, and of the extents of its kernel."""
+"""What is known of a main loop's iterations, its threads, and the extents of its kernel."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mfmadsl.passes.tir.linear import bounded
 
 @dataclass(frozen=True)
 class Loop:
-    """The variable of a loop and how often it turns.
+    """The variable of a loop and how often it runs.
 
-    `analyzer` knows the bounds of all variables, and `before_last` those of all turns but the last.
-    `threads` is how many there are of each thread index, and `symbols` are the extents that are
-    known at the launch only. `lean` says that registers are scarce.
+    `analyzer` knows the bounds of all variables, and `before_last` those of all iterations but the
+    last. `threads` is how many there are of each thread index, and `symbols` are the extents that
+    are known at the launch only. `lean` says that registers are scarce.
     """
 
     variable: tirx.Var
@@ -35,7 +35,7 @@ class Loop:
         return not any(v.name in self.threads for v in variables_of(expression))
 
     def holds_before_last(self, condition: Expr) -> bool:
-        """Whether a condition holds in all turns but the last one.
+        """Whether a condition holds in all iterations but the last one.
 
         The analyzer proves it for numbers; for a symbolic K from the loop's extent being its
         quotient, rounded up.

@@ -52,10 +52,10 @@ def dealt(
         if instructions.has(statement.value):
             run.extend(_spelled(statement, instructions))
         else:
-            yield from _by_turns(run)
+            yield from _taking_sums_in_turn(run)
             run = []
             yield statement
-    yield from _by_turns(run)
+    yield from _taking_sums_in_turn(run)
 
 
 def _spelled(statement: BufferStore, instructions: MatrixInstructions) -> list[BufferStore]:
@@ -76,7 +76,7 @@ def _spelled(statement: BufferStore, instructions: MatrixInstructions) -> list[B
         value = nested
 
 
-def _by_turns(products: Sequence[BufferStore]) -> Iterator[BufferStore]:
+def _taking_sums_in_turn(products: Sequence[BufferStore]) -> Iterator[BufferStore]:
     """One of each sum in turn; as they were if one takes the sums of another as its factor."""
     chains: dict[tuple[int, int], list[BufferStore]] = {}
     for statement in products:
@@ -85,10 +85,10 @@ def _by_turns(products: Sequence[BufferStore]) -> Iterator[BufferStore]:
     if not are_apart(products):
         yield from products
         return
-    for turn in range(max(map(len, chains.values()), default=0)):
+    for iteration in range(max(map(len, chains.values()), default=0)):
         for chain in chains.values():
-            if turn < len(chain):
-                yield chain[turn]
+            if iteration < len(chain):
+                yield chain[iteration]
 
 
 def are_apart(products: Sequence[BufferStore]) -> bool:

@@ -17,7 +17,7 @@ from tvm import tirx
 from tvm.ir import Call
 from tvm.tirx import BufferStore
 
-_FUNCTION = 4  # as many turns of the vector ALU take an exponential and the like
+_FUNCTION = 4  # issue slots of the vector ALU that an exponential and the like take
 
 Element = tuple[int, int]
 """A register: the handle of its array, and its number there."""

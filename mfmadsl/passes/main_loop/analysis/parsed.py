@@ -46,7 +46,7 @@ class MainLoop:
 
     @property
     def is_sum(self) -> bool:
-        """Whether the order of its turns does not matter: all that it computes is added up."""
+        """Whether the order of its iterations does not matter: all that it computes is added up."""
         return all(
             self.instructions.has(statement.value) and not uses(statement, self.variable)
             for step in self.steps

@@ -1,4 +1,4 @@
-"""Where neighbours in memory are loaded from: a base for all lanes, a lane's offset, a turn's."""
+"""Addresses of loads: a base for all lanes, an offset of a lane, an offset of an iteration."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ SPAN_LIMIT = 1 << 31
 
 @dataclass(frozen=True)
 class Address:
-    """A place in bytes: `origin` is the same for all lanes, `own` a lane's; each turn adds `step`.
+    """A place in bytes: `origin` is the same for all lanes, `own` a lane's; iterations add `step`.
 
-    A scalar offset has no sign. Where turns go down, `origin` is that of the last one, whose number
-    is `last`, and `step` leads from it to the others.
-    `ahead` is a constant, apart from `own` so that neighbours can have that in common.
+    A scalar offset has no sign. Where iterations go down, `origin` is that of the last one, whose
+    number is `last`, and `step` leads from it to the others. `ahead` is a constant, apart from
+    `own` so that neighbours can have that in common.
 
-    `span` is from the first byte that a lane may reach in a turn to the end of the last one, and
-    `reach` what all turns add together; both are of extents that are known at the launch, perhaps.
+    `span` is from the first byte that a lane may reach in an iteration to the end of the last one,
+    and `reach` what all iterations add together; both are of extents that are known at the launch,
+    perhaps.
     """
 
     origin: Expr
@@ -53,7 +54,7 @@ class Address:
     last: Expr | None = None
 
     def at(self, k: Expr, as_scalar: bool = False) -> tuple[Expr, Expr]:
-        """(origin, scalar offset) of turn `k`: a scalar if asked for, or if 31 bits have room."""
+        """(origin, scalar offset) of iteration `k`: a scalar on demand, or if it fits 31 bits."""
         number, reach = constant(self.step), constant(self.reach)
         k = k if self.last is None else self.last - k
         if number == 0:
@@ -68,8 +69,8 @@ def address_of(
 ) -> Address:
     """The address of neighbours, where lanes may have exchanged what they load.
 
-    With `share` a constant is taken apart; all lanes' have to exist, but in the last turn perhaps.
-    Raises NotUnderstoodError if it is not linear in the loop, or has no bounds.
+    With `share` a constant is taken apart; all lanes' have to exist, but in the last iteration
+    perhaps. Raises NotUnderstoodError if it is not linear in the loop, or has no bounds.
     """
     first, size = run[0], run[0].size
     named = f"`{first.buffer.name}[{first.place}]`"
@@ -138,8 +139,8 @@ def _span(run: Sequence[MemorySource], own: Expr, loop: Loop, counts_up: bool) -
     return analyzer.simplify((most + len(run)) * run[0].size)
 
 
-def over_all_turns(address: Address, loop: Loop) -> Address:
-    """The address with the span of all turns together."""
+def over_all_iterations(address: Address, loop: Loop) -> Address:
+    """The address with the span of all iterations together."""
     return replace(address, span=loop.analyzer.simplify(address.span + address.reach))
 
 

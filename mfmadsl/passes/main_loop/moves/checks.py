@@ -40,14 +40,14 @@ def check_buffers(main: MainLoop, function: PrimFunc) -> None:
 
 
 def check_places(main: MainLoop, elements: Sequence[Element]) -> None:
-    """All turns use the same places: what one does not fill is not left from the one before."""
+    """All iterations use the same places: none reads what an earlier one has left there."""
     variable = main.variable
     for each in elements:
         for guard in each.guards:
             if depends(guard, variable):
-                raise NotUnderstoodError(f"it copies in some turns only, if `{guard}`")
+                raise NotUnderstoodError(f"it copies in some iterations only, if `{guard}`")
     reads = [load for s in main.steps for r in s.reads for load in loads_of(r.value)]
     places = [(e.buffer, e.place) for e in elements] + [(r.source, r.indices[0]) for r in reads]
     for buffer, place in places:
         if depends(place, variable):
-            raise NotUnderstoodError(f"each turn has other places of `{buffer.name}`: {place}")
+            raise NotUnderstoodError(f"each iteration has other places of `{buffer.name}`: {place}")

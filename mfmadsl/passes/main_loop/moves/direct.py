@@ -27,7 +27,7 @@ class DirectLoad:
     binds: tuple[Bind, ...]
 
     def move(self, k: Expr, tiles: dict[int, Buffer]) -> Evaluate:
-        """The load of turn `k`, into another buffer of the same kind if `tiles` has one."""
+        """The load of iteration `k`, into another buffer of the same kind if `tiles` has one."""
         tile = tiles.get(self.buffer.__chandle__(), self.buffer)
         return Evaluate(
             device.call("int32", "buffer.to.lds", *self.fetch.arguments(k), tile.data, self.start)

@@ -18,11 +18,13 @@ from mfmadsl.passes.tir.linear import bounded, largest
 
 @dataclass(frozen=True)
 class Edges:
-    """Where `fixed` (alike in all turns) or `moving` conditions fail, the load goes past the end.
+    """Where `fixed` (for all iterations alike) or `moving` conditions fail, the load goes past the
+    buffer's end.
 
     Where those of `masks` fail, element by element, it is cleared. `starts_inside` says
     that it starts in the buffer, `passes_end` that it may end behind it, for only its first element
-    was asked, and `always` that others than the last turn may meet a moving condition or a mask.
+    was asked, and `always` that others than the last iteration may meet a moving condition or a
+    mask.
     """
 
     fixed: tuple[Expr, ...]
@@ -34,19 +36,19 @@ class Edges:
 
     @property
     def are_last(self) -> bool:
-        """Whether there are none but in the last turn."""
+        """Whether there are none but in the last iteration."""
         return not self.fixed and not self.always
 
     @property
     def is_ragged(self) -> bool:
-        """Whether some turn may differ from the others."""
+        """Whether some iteration may differ from the others."""
         return bool(self.moving) or any(self.masks)
 
 
 @dataclass(frozen=True)
 class Stays:
-    """Whether loads that are not sent past the end of the buffer end in it: in all turns but the
-    last one, and in all."""
+    """Whether loads that are not sent past the end of the buffer end in it: in all iterations but
+    the last one, and in all."""
 
     before_last: bool
     always: bool

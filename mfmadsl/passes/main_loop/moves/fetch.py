@@ -1,8 +1,8 @@
 """Loads from global memory into registers, through a buffer descriptor, and what lies in them then.
 
-What is the same for all lanes is added to the descriptor's base, what a turn of the loop adds is a
-scalar, and the rest is a lane's own offset, computed once ahead of the loop. A load that is not
-wanted lies past the end of the buffer, where there are zeros and no traffic.
+What is the same for all lanes is added to the descriptor's base, what an iteration of the loop adds
+is a scalar, and the rest is a lane's own offset, computed once ahead of the loop. A load that is
+not wanted lies past the end of the buffer, where there are zeros and no traffic.
 
 Loads of four bytes and more are aligned to four bytes here (CDNA3 ISA, section 9.1.6). Neighbours
 that are not are loaded as the aligned words around them, and moved by `v_alignbyte_b32`.
@@ -22,7 +22,7 @@ from mfmadsl.passes.main_loop.moves.address import (
     address_of,
     bytes_of,
     check_span,
-    over_all_turns,
+    over_all_iterations,
 )
 from mfmadsl.passes.main_loop.moves.edge import Edges, Stays, edges_of, is_whole, stays_inside
 from mfmadsl.passes.main_loop.moves.element import MemorySource
@@ -48,8 +48,8 @@ Let = Callable[[str, Expr], Expr]
 class Tail:
     """The last word of a buffer that has only a part of it: loads do not give such a part.
 
-    Its `value` is loaded by itself, once, and put at its `place`, a lane's offset, where a turn may
-    reach it; `always` says that others than the last turn may.
+    Its `value` is loaded by itself, once, and put at its `place`, a lane's offset, where an
+    iteration may reach it; `always` says that others than the last iteration may.
     """
 
     value: Expr
@@ -82,7 +82,7 @@ class Fetch:
 
     @property
     def needs_last_first(self) -> bool:
-        """Whether its last turn differs from the others."""
+        """Whether its last iteration differs from the others."""
         return self.edges.is_ragged or self.tail is not None or not self.stays.always
 
     @property
@@ -106,11 +106,11 @@ class Fetch:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its registers hold just what is wanted, in all turns but the last."""
+        """Whether its registers hold just what is wanted, in all iterations but the last."""
         return not self.is_shifted and not (self.edges.always and any(self.edges.masks))
 
     def _place(self, k: Expr, masked: bool) -> tuple[Expr, Expr, Expr]:
-        """(origin, offset, scalar offset) of turn `k`.
+        """(origin, offset, scalar offset) of iteration `k`.
 
         A scalar offset is for loads that stay in the buffer. Of those that pass its end the ISA
         manuals compare the whole offset with the buffer's size, and LLVM's intrinsics all but the
@@ -127,7 +127,7 @@ class Fetch:
         return origin + widened(step), offset, i32(0)
 
     def fetch(self, k: Expr, is_last: bool) -> list[BufferStore]:
-        """The loads of turn `k`; those of the last one take care of its edges."""
+        """The loads of iteration `k`; those of the last one take care of its edges."""
         origin, offset, step = self._place(k, self.edges.always or is_last)
         data, size = self.run[0].buffer.data, bytes_of(self.run[0].buffer)
         loads, first, length = [], 0, len(self.run) * self.size
@@ -142,7 +142,7 @@ class Fetch:
         return loads
 
     def arguments(self, k: Expr) -> tuple[Expr, ...]:
-        """(base, origin, size, offset, step) of turn `k`, as the device functions take them."""
+        """(base, origin, size, offset, step) of iteration `k`, for the device functions."""
         origin, offset, step = self._place(k, self.edges.always)
         buffer = self.run[0].buffer
         return buffer.data, origin, bytes_of(buffer), offset, step
@@ -152,7 +152,7 @@ class Fetch:
         return AllocBuffer(self.registers)
 
     def word(self, index: int, k: Expr, is_last: bool) -> Expr:
-        """One word of what was loaded for turn `k`."""
+        """One word of what was loaded for iteration `k`."""
         if self.shift is not None:
             value = device.shifted(
                 self._raw(index + 1, k, is_last), self._raw(index, k, is_last), self.shift
@@ -214,7 +214,8 @@ def fetch_of(
 
     `exact` says that places where a condition fails must read as 0, also if that differs among
     them; lanes may have exchanged what they fetch. Raises NotUnderstoodError for places that
-    are not linear in the loop, have no bounds, or are aligned otherwise from turn to turn.
+    are not linear in the loop, have no bounds, or are aligned otherwise from iteration to
+    iteration.
     """
     exchanged = exchanged or {}
     edges = edges_of(run, loop, exact, exchanged)
@@ -232,7 +233,7 @@ def fetch_of(
     shift, tail = None, None
     is_shifted = _is_shifted(run, address)
     if is_shifted:  # the last word is found by its offset: it has to have one
-        address = over_all_turns(address, loop)
+        address = over_all_iterations(address, loop)
     check_span(address, run[0])
     if is_shifted:
         address, low = _aligned(run, address, let)
@@ -265,7 +266,9 @@ def _aligned(
 ) -> tuple[Address, Expr | None]:
     """The address with a base of whole words, and what of that is left for the lanes, if any."""
     if multiple_of(address.step) % WORD:
-        raise NotUnderstoodError(f"`{run[0].buffer.name}` is aligned otherwise from turn to turn")
+        raise NotUnderstoodError(
+            f"`{run[0].buffer.name}` is aligned otherwise from iteration to iteration"
+        )
     if not multiple_of(address.origin) % WORD:
         return address, None
     low = let("low", tirx.Cast("int32", address.origin & tirx.const(3, "int64")))
@@ -296,7 +299,7 @@ def _tail(run: Sequence[MemorySource], address: Address, loop: Loop, let: Let) -
 
 
 def _is_whole_before_last(source: MemorySource, size: int, loop: Loop) -> bool:
-    """Whether only the last turn may need the last word."""
+    """Whether only the last iteration may need the last word."""
     most = largest(source.place, source.conditions, loop.before_last)
     return most is not None and (most + 1) * source.size <= size // WORD * WORD
 

@@ -15,11 +15,11 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Landing:
-    """The loads of a turn, and the barriers of its register steps.
+    """The loads of an iteration, and the barriers of its register steps.
 
     A barrier of a step stands before its products, when its fragments have been read, and before
     the next one's are. `reads` are for each load the first and the last step that reads what it
-    brings, and `stages` the places that each tile has: so many turns ahead are loads started.
+    brings, and `stages` the places that each tile has: so many iterations ahead are loads started.
     """
 
     reads: tuple[tuple[int, int], ...]
@@ -37,36 +37,36 @@ class Landing:
 
     @cached_property
     def order(self) -> list[int]:
-        """All loads of a turn, in the order in which they start."""
+        """All loads of an iteration, in the order in which they start."""
         return [number for step in self.barriers for number in self.started[step]]
 
-    def under_way(self, turn: int, step: int, last: int | None = None) -> int:
-        """How many loads may be under way at the barrier of a step of a turn.
+    def under_way(self, iteration: int, step: int, last: int | None = None) -> int:
+        """How many loads may be under way at the barrier of a step of an iteration.
 
-        Turn -1 stands for what is ahead of the first turn. After turn `last`, if it is known,
-        nothing is loaded.
+        Iteration -1 stands for what is ahead of the first iteration. After iteration `last`, if it
+        is known, nothing is loaded.
         """
-        needed = self._needed(turn, step)
-        newest = max(turn, 0) + self.stages - 1
+        needed = self._needed(iteration, step)
+        newest = max(iteration, 0) + self.stages - 1
         started = [(t, n) for t in range(newest + 1) for n in self.order]
-        if turn >= 0:
+        if iteration >= 0:
             before = [s for s in self.barriers if s < step]
             started += [(newest + 1, n) for s in before for n in self.started[s]]
         started = [(t, n) for t, n in started if last is None or t <= last]
         places = [place for place, load in enumerate(started) if load in needed]
         return len(started) - 1 - max(places) if places else len(started)
 
-    def _needed(self, turn: int, step: int) -> set[tuple[int, int]]:
-        """What is read between this barrier and the next one, as (turn, load)."""
+    def _needed(self, iteration: int, step: int) -> set[tuple[int, int]]:
+        """What is read between this barrier and the next one, as (iteration, load)."""
         later = [s for s in self.barriers if s > step]
         if later:
-            first, end, of = step + 1, later[0], turn
+            first, end, of = step + 1, later[0], iteration
         else:
-            first, end, of = 0, self.barriers[0], turn + 1
+            first, end, of = 0, self.barriers[0], iteration + 1
         return {(of, n) for n, (start, _) in enumerate(self.reads) if first <= start <= end}
 
 
 def landing(reads: Sequence[tuple[int, int]], steps: int, halves: bool, stages: int) -> Landing:
-    """The loads of a turn of so many register steps, which may be taken in halves."""
+    """The loads of an iteration of so many register steps, which may be taken in halves."""
     middle = (steps // 2 - 1,) if halves else ()
     return Landing(tuple(reads), (*middle, steps - 1), stages)

@@ -105,7 +105,7 @@ class Put:
         return 1 + shifted + (0 if self.is_straight else words)
 
     def statements(self, k: Expr, is_last: bool, buffer: Buffer | None = None) -> list[Stmt]:
-        """The store of turn `k`, into another buffer of the same kind if one is given."""
+        """The store of iteration `k`, into another buffer of the same kind if one is given."""
         buffer = self.buffer if buffer is None else buffer
         dtype, lanes = str(buffer.dtype), len(self.run)
         if not self.is_plain:

@@ -48,7 +48,7 @@ class Pace:
         return 2 * self.short - 1
 
     def split(self, computing: Sequence[BufferStore], reads: Sequence[Piece]) -> int:
-        """Where the reads of the next turn may begin: so many of the computing stand before them.
+        """Where the next iteration's reads may begin: so many of the computing stand before them.
 
         A long instruction has room for two reads.
         """

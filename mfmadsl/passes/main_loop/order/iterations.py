@@ -1,21 +1,18 @@
-"""The turns of a main loop, in the order that keeps the matrix cores busy.
+"""The order of a main loop's statements: prologue, iterations, epilogue.
 
-A turn passes through three places: while the matrix cores work on turn t, turn t + 1 waits in
-registers, and is put into the LDS before turn t ends, and turn t + 2 is on its way from memory.
-Within a turn, the fragments of the next register step are read under this one's instructions; those
-of the next turn's first, under this turn's last:
+docs/gemm.md, "The main loop", explains the pipeline. With one tile of each operand in the LDS:
 
-    register steps 0 .. S-2 of turn t     read fragments s + 1
-    register step S-1                     barrier: all waves have read turn t
-                                          put turn t + 1 into the LDS, fetch turn t + 2
-                                          barrier: turn t + 1 is there
-                                          read fragments 0 of turn t + 1
+    register steps 0 .. S-2 of iteration t    read fragments s + 1
+    register step S-1                         barrier: all waves have read iteration t
+                                              put iteration t + 1 into the LDS, fetch t + 2
+                                              barrier: iteration t + 1 is there
+                                              read fragments 0 of iteration t + 1
 
-With two tiles in the LDS one barrier is enough, and the LDS is filled all through the turn. Loads
-that go straight into it have turns of their own (`direct_turns`).
+Two tiles need one barrier, and the LDS is filled throughout the iteration. Loads straight into the
+LDS have an order of their own (`direct_iterations`).
 
-If the last turn has edges to take care of it comes first, so that the loop has none; a loop that is
-no sum, whose turns have an order, takes care of them in each.
+A last iteration with edges comes first, so that the loop has none. In a loop that is no sum the
+order of iterations matters, so each takes care of edges.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.passes.main_loop.order.direct_iterations import direct_turns
+from mfmadsl.passes.main_loop.order.direct_iterations import direct_iterations
 from mfmadsl.passes.main_loop.order.instruction_order import Piece
 from mfmadsl.passes.main_loop.order.parts import Parts, Tiles
 from mfmadsl.passes.tir import device
@@ -44,19 +41,19 @@ from mfmadsl.passes.tir.expression import constant
 
 
 @dataclass(frozen=True)
-class Turns(Parts):
+class Iterations(Parts):
     """The statements of a loop, in one order or another."""
 
     def emit(self) -> SeqStmt:
         """The statements that stand in place of the loop."""
         if not self.overlap.loads:
-            body = self._in_turn()
+            body = self._one_by_one()
         elif not self.overlap.fragments:
             body = self._loads_ahead()
         elif len(self.traffic.steps) == 1:
-            body = self._in_turn()
+            body = self._one_by_one()
         elif self.traffic.direct and self.traffic.landing and not self.always:
-            body = direct_turns(self, self.traffic.landing, self.traffic.direct)
+            body = direct_iterations(self, self.traffic.landing, self.traffic.direct)
         elif self.stages > 1:
             body = self._two_tiles()
         else:
@@ -78,22 +75,22 @@ class Turns(Parts):
         own += [f.allocation() for f in self.traffic.fetches]
         return own
 
-    def _in_turn(self) -> list[Stmt]:
+    def _one_by_one(self) -> list[Stmt]:
         """Each thing after the other: of one register step, too little to read ahead, or because
         that is asked for."""
 
         def worked(t: Expr, is_last: bool) -> list[Stmt]:
             return [
-                *self.stored(self.turn(t), is_last),
+                *self.stored(self.iteration(t), is_last),
                 device.barrier(),
-                *self._read_and_computed(self.turn(t)),
+                *self._read_and_computed(self.iteration(t)),
             ]
 
-        zero, t = self.number(0), Var("turn", self.dtype)
-        fetched = self.fetched(self.turn(zero), True)
+        zero, t = self.number(0), Var("iteration", self.dtype)
+        fetched = self.fetched(self.iteration(zero), True)
         out = [*self.entry(), *fetched, *self.filled(), *worked(zero, True)]
         if constant(self.last) != 0:
-            fetched = self.fetched(self.turn(t + 1), False)
+            fetched = self.fetched(self.iteration(t + 1), False)
             body = SeqStmt([*fetched, device.barrier(), *worked(t + 1, False)])
             out.append(For(t, zero, self.last, ForKind.SERIAL, body))
         return out
@@ -110,24 +107,24 @@ class Turns(Parts):
         ]
 
     def _loads_ahead(self) -> list[Stmt]:
-        """Turns with the next one's loads under way, and nothing else ahead."""
-        zero, t = self.number(0), Var("turn", self.dtype)
-        first = self.turn(zero)
+        """Iterations with the next one's loads under way, and nothing else ahead."""
+        zero, t = self.number(0), Var("iteration", self.dtype)
+        first = self.iteration(zero)
         out = [*self.entry(), *self.fetched(first, True), *self.filled(), *self.stored(first, True)]
         if constant(self.last) != 0:
-            ahead = self.turn(tirx.min(t + 2, self.last))
-            turn = [
-                *self._read_and_computed(self.turn(t)),
+            ahead = self.iteration(tirx.min(t + 2, self.last))
+            iteration = [
+                *self._read_and_computed(self.iteration(t)),
                 device.barrier(),
-                *self.stored(self.turn(t + 1), False),
+                *self.stored(self.iteration(t + 1), False),
                 *self.fetched(ahead, False),
                 device.barrier(),
             ]
             out += [*self.fetched(self._second(), False), device.barrier()]
-            out.append(For(t, zero, self.last, ForKind.SERIAL, SeqStmt(turn)))
+            out.append(For(t, zero, self.last, ForKind.SERIAL, SeqStmt(iteration)))
         else:
             out.append(device.barrier())
-        return [*out, *self._read_and_computed(self.turn(self.last))]
+        return [*out, *self._read_and_computed(self.iteration(self.last))]
 
     def _inner(self, k: Expr, tiles: Tiles, moves: Sequence[Piece] = ()) -> list[Stmt]:
         """All register steps but the last."""
@@ -138,35 +135,38 @@ class Turns(Parts):
         return out
 
     def _start(self) -> list[Stmt]:
-        """Turn 0 in the LDS, its first fragments in registers, and turn 1 on its way to them."""
-        zero = self.turn(self.number(0))
+        """The prologue: iteration 0 in the LDS, its first fragments read, iteration 1 in flight."""
+        zero = self.iteration(self.number(0))
         out = [*self.entry(), *self.fetched(zero, True), *self.filled(), *self.stored(zero, True)]
         if constant(self.last) != 0:
-            # LLVM would fetch both at once, and so each wave its second turn before others' first.
+            # LLVM would fetch both at once, and so each wave its second iteration before others'
+            # first.
             out += [device.keep_order(), *self.fetched(self._second(), False)]
         first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
         return [*out, device.barrier(), *first]
 
     def _second(self) -> Expr:
-        """The turn that is done second, or again the first if there is no other."""
-        return self.turn(tirx.min(self.number(1), self.last))
+        """The iteration that is done second, or again the first if there is no other."""
+        return self.iteration(tirx.min(self.number(1), self.last))
 
     def _finish(self, k: Expr) -> list[Stmt]:
-        """The last turn, after which there is nothing to read."""
+        """The last iteration, after which there is nothing to read."""
         last = len(self.traffic.steps) - 1
         return [*self._inner(k, {}), device.wait_for_lds(self.chip), *self.computing(last, k)]
 
     def _one_tile(self) -> list[Stmt]:
         out = self._start()
         if constant(self.last) != 0:
-            t = Var("turn", self.dtype)
-            out.append(For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(self._turn(t))))
-        return [*out, *self._finish(self.turn(self.last) if self.last_first else self.last)]
+            t = Var("iteration", self.dtype)
+            out.append(
+                For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(self._iteration(t)))
+            )
+        return [*out, *self._finish(self.iteration(self.last) if self.last_first else self.last)]
 
-    def _turn(self, t: Expr) -> list[Stmt]:
-        following = self.turn(t + 1)
+    def _iteration(self, t: Expr) -> list[Stmt]:
+        following = self.iteration(t + 1)
         products = self.computing(len(self.traffic.steps) - 1, t)
-        moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), {})
+        moves = self.moves(following, self.iteration(tirx.min(t + 2, self.last)), {})
         reads = self.reads_of(0, following, {})
         cut = self.pace.split(products, reads)
         return [
@@ -187,14 +187,14 @@ class Turns(Parts):
             pair = Var("pair", self.dtype)
             body = []
             for stage in (0, 1):
-                body += self._turn_of_two(pair * 2 + stage, stages[stage], stages[1 - stage])
+                body += self._iteration_of_two(pair * 2 + stage, stages[stage], stages[1 - stage])
             pairs = (
                 tirx.floordiv(self.loop.extent, self.number(2))
                 if count is None
                 else self.number(count // 2)
             )
             out.append(For(pair, self.number(0), pairs, ForKind.SERIAL, SeqStmt(body)))
-        # Of an even number of turns the last has fetched and read once more than it had to:
+        # Of an even number of iterations the last has fetched and read once more than it had to:
         # cheaper than the code of another one.
         rest = self._finish(self.last)
         if count is None:
@@ -202,9 +202,9 @@ class Turns(Parts):
             return [*out, IfThenElse(odd_count, SeqStmt(rest), None)]
         return [*out, *(rest if count % 2 else [])]
 
-    def _turn_of_two(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
-        following = self.turn(tirx.min(t + 1, self.last))
-        moves = self.moves(following, self.turn(tirx.min(t + 2, self.last)), others)
+    def _iteration_of_two(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
+        following = self.iteration(tirx.min(t + 1, self.last))
+        moves = self.moves(following, self.iteration(tirx.min(t + 2, self.last)), others)
         reads = self.reads_of(0, following, others)
         return [
             *self._inner(t, tiles, moves),

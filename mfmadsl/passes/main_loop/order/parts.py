@@ -1,4 +1,4 @@
-"""What the turns of a main loop are made of: the statements of each thing that a turn does."""
+"""What an iteration of a main loop is made of: the statements of each thing that it does."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Parts:
 
     @cached_property
     def last_first(self) -> bool:
-        """Whether the last turn is done first."""
+        """Whether the last iteration is done first."""
         return self._has_edges and self.traffic.main.is_sum
 
     @cached_property
     def always(self) -> bool:
-        """Whether each turn takes care of the last one's edges."""
+        """Whether each iteration takes care of the last one's edges."""
         return self._has_edges and not self.traffic.main.is_sum
 
     @property
@@ -85,12 +85,12 @@ class Parts:
 
     @cached_property
     def last(self) -> Expr:
-        """The number of the last turn, by a name if it is not known."""
+        """The number of the last iteration, by a name if it is not known."""
         count = constant(self.loop.extent)
         return self.number(count - 1) if count is not None else Var("last", self.dtype)
 
-    def turn(self, t: Expr) -> Expr:
-        """The turn of the loop that is done as number `t`."""
+    def iteration(self, t: Expr) -> Expr:
+        """The iteration of the loop that is done as number `t`."""
         if not self.last_first:
             return t
         number = constant(t)
@@ -117,7 +117,7 @@ class Parts:
         ]
 
     def moves(self, k: Expr, ahead: Expr, tiles: Tiles) -> list[Piece]:
-        """Every put of turn k, and every fetch of a later one, once what it brought is put.
+        """Every put of iteration k, and every fetch of a later one, once what it brought is put.
 
         The first half of the puts waits for what it needs, and the second half for the rest: the
         memory is never waited for as a whole.
@@ -153,7 +153,7 @@ class Parts:
         return [one(s) for s in self.at(placed, k)]
 
     def computing(self, step: int, k: Expr) -> list[BufferStore]:
-        """What a register step of turn `k` computes; of a sum, all turns compute alike."""
+        """What a register step of iteration `k` computes; in a sum, all compute alike."""
         return self.at(self.traffic.steps[step].computing, k)
 
     def another(self, name: str) -> Tiles:

@@ -46,7 +46,7 @@ def is_direct(tiling: Tiling, loads: Loads) -> bool:
 
 
 def takes_halves(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> bool:
-    """Whether turns may take the sums by halves, such that loads have half a turn more."""
+    """Whether iterations may take the sums by halves, so loads have half an iteration more."""
     tiles = _tiles(tiling, intrinsic)
     return is_direct(tiling, loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
 
@@ -54,7 +54,7 @@ def takes_halves(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> bool:
 def registers(tiling: Tiling, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
     """What a lane needs: accumulators, fragments of two register steps, and fetched data.
 
-    What goes into the LDS directly is not fetched, and turns may take the sums by halves: that
+    What goes into the LDS directly is not fetched, and iterations may take the sums by halves: that
     needs the fragments of two steps of half of A, and of all steps of B.
     """
     tiles = _tiles(tiling, intrinsic)

@@ -91,7 +91,8 @@ def test_words_are_loaded_where_they_surely_lie(row: int, elements: int, shifted
 
 
 def test_rows_that_are_aligned_otherwise_from_turn_to_turn() -> None:
-    with pytest.raises(NotUnderstoodError, match="is aligned otherwise from turn to turn"):
+    told = "is aligned otherwise from iteration to iteration"
+    with pytest.raises(NotUnderstoodError, match=told):
         fetch(4096, K * 65 + LANE * 2, count=2)
 
 
