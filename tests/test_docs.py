@@ -129,7 +129,7 @@ def test_the_language_page_lists_every_type() -> None:
 
 def test_the_language_page_lists_every_field_of_the_grammar() -> None:
     grammar = (ROOT / "grammars/mfma.lark").read_text()
-    fields = set(re.findall(r'^ *[?|:].*?"([a-z_]+)" (?:setting|NAME|STRING)', grammar, re.M))
+    fields = set(re.findall(r'^ *[?|:].*?"([a-z_]+)" (?:setting|alias|NAME|STRING)', grammar, re.M))
     fields |= set(re.findall(r'"([a-z_]+)"', grammar.partition("!operand_name:")[2].split("\n")[0]))
     fields.add("shape")
     assert {"cycles", "call", "alias", "modifiers", "scale_b"} <= fields

@@ -25,6 +25,8 @@ _TILE = "the element type of a tile, its indices, and the memory scope in which 
 
 FIELDS: Mapping[str, Mapping[str, str]] = {
     "intrinsic": {
+        "names": "the name of each of several entries that differ in the types of A and B, with "
+        "`{a}` and `{b}` for those",
         "shape": "the extents of i (`m`), j (`n`) and k (`k`); `blocks` if the instruction "
         "multiplies several",
         "a": _OPERAND,
@@ -40,6 +42,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "alias": "other names of the instruction, with the `v_` of the assembly; may be left out",
     },
     "microkernel": {
+        "names": "the name of each of several micro-kernels that differ in `shape`, with `{m}`, "
+        "`{n}` and `{k}` for its numbers",
         "shape": "the extents of i (`m`), j (`n`) and k (`k`) of the whole tile",
         "a": _VECTORS,
         "b": _VECTORS,

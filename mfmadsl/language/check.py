@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from mfmadsl.language.document import (
     open_document,
     read_source,
 )
+from mfmadsl.language.family import intrinsics_of, microkernels_of
 from mfmadsl.language.fragment import check_fragment
 from mfmadsl.language.microkernel import check_microkernel
 from mfmadsl.language.read import check_read_item
@@ -126,6 +127,7 @@ def _check(
     # Where a layout or a `use` is broken already, a layout that is missing is no second mistake.
     consequences = {"unknown-layout"} if found else set()
     described: list[tuple[EntryItem, tuple[Described, ...]]] = []
+    names: dict[str, str] = {}
     items: list[EntryItem] = [
         *document.intrinsics,
         *document.accelerators,
@@ -138,12 +140,29 @@ def _check(
             found.append(stopped(item.name.span, len(items) - position))
             break
         try:
-            described.append((item, _models(item, document.layouts)))
+            models = _models(item, document.layouts)
+            described.append((item, models))
+            found += _defined_twice(item, models, names)
         except LanguageError as error:
             found += [d for d in error.diagnostics if d.code not in consequences]
     # A layout that fails on its own is found once for every operand that uses it.
     unique = dict.fromkeys(found)
     return tuple(described), sorted(unique, key=lambda d: (d.span.source.name, d.span.start))
+
+
+def _defined_twice(
+    item: EntryItem, models: Sequence[Described], names: dict[str, str]
+) -> Iterator[Diagnostic]:
+    """A mistake for each name that one of several entries shares with another.
+
+    `names` has the item of each name; of two items of one name the reader has told already.
+    """
+    for model in models:
+        first = names.setdefault(model.name, item.name.text)
+        if first != item.name.text:
+            message = f"`{model.name}`, one of these entries, is defined twice"
+            hint = f"the other one is in `{first}`"
+            yield Diagnostic("duplicate", message, item.name.span, hint)
 
 
 def _models(item: EntryItem, layouts: Mapping[str, LayoutItem]) -> tuple[Described, ...]:
@@ -155,5 +174,5 @@ def _models(item: EntryItem, layouts: Mapping[str, LayoutItem]) -> tuple[Describ
     if isinstance(item, FragmentItem):
         return (check_fragment(item, layouts),)
     if isinstance(item, MicrokernelItem):
-        return (check_microkernel(item, layouts),)
-    return tuple(check_intrinsic(item, layouts))
+        return tuple(check_microkernel(each, layouts) for each in microkernels_of(item))
+    return tuple(m for each in intrinsics_of(item) for m in check_intrinsic(each, layouts))

@@ -40,6 +40,7 @@ _DIMENSIONS = ("m", "n", "k")
 _LARGEST_DIMENSION = 128
 _REQUIRED = ("shape", "a", "b", "c", "call", "cycles")
 _VARIED = ("a", "b")  # the operands that may take one of several types
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LLVM_INTRINSIC = re.compile(r"llvm\.amdgcn(\.[a-z0-9]+)+")
 
 
@@ -104,6 +105,9 @@ def check_intrinsic(item: IntrinsicItem, layouts: Mapping[str, LayoutItem]) -> l
     found += check_types(item, operands, chips)
     aliases = _names(fields.get("alias"))
     found += repeated(aliases, "alias")
+    for alias in aliases:
+        if not _WORD.fullmatch(alias.text):
+            found.append(_at(alias, "name", f'"{alias.text}" is no name of an instruction', ""))
     modifiers = _modifiers(fields.get("modifiers"), shape, operands, chips, found)
     if shape:
         call_field = fields.get("call")

@@ -118,6 +118,9 @@ class TreeBuilder(Transformer[Token, Item]):
         span = self._token_span(string)
         return CallField(self._keyword(meta), string[1:-1], span, bool(unknown))
 
+    def quoted(self, children: list[Token]) -> Name:
+        return Name(children[0][1:-1], self._token_span(children[0]))
+
     @v_args(meta=True)
     def names(self, meta: Meta, children: list[Name]) -> NamesField:
         return NamesField(self._keyword(meta), tuple(children))

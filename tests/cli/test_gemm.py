@@ -97,7 +97,7 @@ def test_reads_transpose_unless_that_is_declined() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--tiling", "blok=64x64"], 2, "there is no field 'blok', but: block, waves, k_step"),
+        (["--tiling", "blok=64x64"], 2, "there is no field 'blok', but: block, k_step, waves"),
         (["--tiling", "block"], 2, "'block' is not FIELD=VALUE"),
         (["--tiling", "block=64"], 2, "'64' is not two positive numbers such as 128x64"),
         (["--tiling", "k_step=0"], 2, "'0' is not a positive number"),
