@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from mfmadsl.language.check import Described
+from mfmadsl.language.kind import Described
 from mfmadsl.model import (
     Accelerator,
     Fragment,

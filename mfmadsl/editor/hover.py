@@ -12,7 +12,7 @@ from mfmadsl.editor.layouts import definition_text, home, layouts_of
 from mfmadsl.editor.llvm_intrinsic import call_summary
 from mfmadsl.editor.scan import Expected, Item, Token, expected_at, word_at
 from mfmadsl.language import Checked
-from mfmadsl.language.check import Described
+from mfmadsl.language.kind import Described
 from mfmadsl.model import ARCHITECTURES
 
 _OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "holds")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from mfmadsl.language.accelerator import check_accelerator
-from mfmadsl.language.checker import check_intrinsic
 from mfmadsl.language.diagnostic import (
     MAXIMUM_MISTAKES,
     Diagnostic,
@@ -19,29 +17,15 @@ from mfmadsl.language.diagnostic import (
 )
 from mfmadsl.language.document import (
     Document,
-    EntryItem,
     Place,
     Reader,
     folders_of,
     open_document,
     read_source,
 )
-from mfmadsl.language.family import intrinsics_of, microkernels_of
-from mfmadsl.language.fragment import check_fragment
-from mfmadsl.language.microkernel import check_microkernel
-from mfmadsl.language.read import check_read_item
-from mfmadsl.language.syntax import (
-    AcceleratorItem,
-    FragmentItem,
-    Item,
-    LayoutItem,
-    MicrokernelItem,
-    Name,
-    ReadItem,
-)
+from mfmadsl.language.kind import KINDS, Described, kind_of
+from mfmadsl.language.syntax import EntryItem, Item, LayoutItem, Name
 from mfmadsl.model import Accelerator, Fragment, Intrinsic, Microkernel, Read
-
-Described = Intrinsic | Accelerator | Read | Fragment | Microkernel
 
 
 class Entries(NamedTuple):
@@ -128,19 +112,13 @@ def _check(
     consequences = {"unknown-layout"} if found else set()
     described: list[tuple[EntryItem, tuple[Described, ...]]] = []
     names: dict[str, str] = {}
-    items: list[EntryItem] = [
-        *document.intrinsics,
-        *document.accelerators,
-        *document.reads,
-        *document.fragments,
-        *document.microkernels,
-    ]
+    items = [e for kind in KINDS for e in document.entries if isinstance(e, kind.item)]
     for position, item in enumerate(items):
         if len(found) >= MAXIMUM_MISTAKES:
             found.append(stopped(item.name.span, len(items) - position))
             break
         try:
-            models = _models(item, document.layouts)
+            models = kind_of(item).models(item, document.layouts)
             described.append((item, models))
             found += _defined_twice(item, models, names)
         except LanguageError as error:
@@ -163,16 +141,3 @@ def _defined_twice(
             message = f"`{model.name}`, one of these entries, is defined twice"
             hint = f"the other one is in `{first}`"
             yield Diagnostic("duplicate", message, item.name.span, hint)
-
-
-def _models(item: EntryItem, layouts: Mapping[str, LayoutItem]) -> tuple[Described, ...]:
-    """What an entry describes. Raises LanguageError with all that is wrong with it."""
-    if isinstance(item, AcceleratorItem):
-        return (check_accelerator(item),)
-    if isinstance(item, ReadItem):
-        return (check_read_item(item),)
-    if isinstance(item, FragmentItem):
-        return (check_fragment(item, layouts),)
-    if isinstance(item, MicrokernelItem):
-        return tuple(check_microkernel(each, layouts) for each in microkernels_of(item))
-    return tuple(m for each in intrinsics_of(item) for m in check_intrinsic(each, layouts))

@@ -19,15 +19,12 @@ from mfmadsl.language.diagnostic import (
 )
 from mfmadsl.language.parser import parse
 from mfmadsl.language.syntax import (
-    AcceleratorItem,
-    FragmentItem,
+    EntryItem,
     IntrinsicItem,
     Item,
     LayoutItem,
-    MicrokernelItem,
     Name,
     NamesField,
-    ReadItem,
     Use,
 )
 from mfmadsl.resources import resource_folder
@@ -37,9 +34,6 @@ LARGEST_FILE = 1 << 20
 """Bytes of the largest file that is read: a thousand times the library's longest."""
 
 _DEEPEST_USE = 32
-
-EntryItem = IntrinsicItem | AcceleratorItem | ReadItem | FragmentItem | MicrokernelItem
-"""An item that describes something, and not how something lies."""
 
 
 class SpecFileError(MfmadslError, ValueError):
@@ -88,17 +82,14 @@ Reader = Callable[[Path], Source]
 class Document:
     """What one text defines and, of layouts, imports.
 
-    `items` are all that are well-formed, in order; `uses` has the file that each `use` brings.
+    `items` are all that are well-formed, in order, and `entries` those that describe something;
+    `uses` has the file that each `use` brings.
     """
 
     path: Path | None = None
     items: list[Item] = field(default_factory=list)
     layouts: dict[str, LayoutItem] = field(default_factory=dict)
-    intrinsics: list[IntrinsicItem] = field(default_factory=list)
-    accelerators: list[AcceleratorItem] = field(default_factory=list)
-    reads: list[ReadItem] = field(default_factory=list)
-    fragments: list[FragmentItem] = field(default_factory=list)
-    microkernels: list[MicrokernelItem] = field(default_factory=list)
+    entries: list[EntryItem] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     uses: list[tuple[Name, Document]] = field(default_factory=list)
 
@@ -148,16 +139,9 @@ def open_document(source: Source, place: Place) -> Document:
             document.diagnostics += problems
             if not problems:
                 document.layouts[item.name.text] = item
-        elif isinstance(item, AcceleratorItem):
-            document.accelerators.append(item)
-        elif isinstance(item, ReadItem):
-            document.reads.append(item)
-        elif isinstance(item, FragmentItem):
-            document.fragments.append(item)
-        elif isinstance(item, MicrokernelItem):
-            document.microkernels.append(item)
         else:
-            document.intrinsics.append(item)
+            document.entries.append(item)
+        if isinstance(item, IntrinsicItem):
             for field_ in item.fields:
                 if isinstance(field_, NamesField) and field_.name.text == "alias":
                     for alias in field_.names:

@@ -26,9 +26,7 @@ from mfmadsl.language.diagnostic import (
     did_you_mean,
     stopped,
 )
-from mfmadsl.language.syntax import (
-    Item,
-)
+from mfmadsl.language.syntax import ENTRY_WORDS, Item
 from mfmadsl.language.tree import TreeBuilder
 from mfmadsl.resources import resource_folder
 
@@ -39,7 +37,7 @@ _MOST_WORDS = 1000  # of the library's items the longest has 134
 
 _LANDMARK = re.compile(
     r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")"
-    r"|\b(?P<keyword>use|layout|intrinsic|microkernel|read|fragment|accelerator)\b"
+    rf"|\b(?P<keyword>use|layout|{'|'.join(ENTRY_WORDS)})\b"
 )
 _SETTING = re.compile(r"([A-Za-z_]\w*)\s*=\s*\Z")
 _DIMENSIONS = ("m", "n", "k")

@@ -5,6 +5,7 @@ Named tuples rather than dataclasses: a dozen of those would be a tenth of the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from mfmadsl.language.diagnostic import Span
@@ -172,6 +173,16 @@ class AcceleratorItem(NamedTuple):
     fields: tuple[BufferField | SettingsField | CallField, ...]
 
 
-Item = (
-    Use | LayoutItem | IntrinsicItem | MicrokernelItem | ReadItem | FragmentItem | AcceleratorItem
-)
+EntryItem = IntrinsicItem | AcceleratorItem | ReadItem | FragmentItem | MicrokernelItem
+"""An item that describes something, and not how something lies."""
+
+ENTRY_WORDS: Mapping[str, type[EntryItem]] = {
+    "intrinsic": IntrinsicItem,
+    "accelerator": AcceleratorItem,
+    "read": ReadItem,
+    "fragment": FragmentItem,
+    "microkernel": MicrokernelItem,
+}
+"""The words that begin entries."""
+
+Item = Use | LayoutItem | EntryItem
