@@ -148,20 +148,17 @@ def summary(pairs: Sequence[Pair]) -> Iterator[str]:
     least = min(pairs, key=lambda pair: pair.speed)
     name = f"{least.case.title}, {' x '.join(map(str, least.shape))}"
     yield (
-        f"Of all {len(pairs)} products: geometric mean {mean(p.speed for p in pairs):.2f}, least "
-        f"{least.speed:.2f} ({name}). Were power no limit: "
-        f"{mean(p.unlimited for p in pairs):.2f}, least {min(p.unlimited for p in pairs):.2f}."
+        f"All {len(pairs)} products: geometric mean {mean(p.speed for p in pairs):.2f}, least "
+        f"{least.speed:.2f} ({name}); at full power {mean(p.unlimited for p in pairs):.2f}, "
+        f"least {min(p.unlimited for p in pairs):.2f}."
     )
     yield ""
+    yield "| M x N x K | mean | least | most |"
+    yield "| --- | --- | --- | --- |"
     by_shape = {pair.shape: [p.speed for p in pairs if p.shape == pair.shape] for pair in pairs}
-    yield "By shape, since one mean says little: " + ", ".join(
-        f"{' x '.join(map(str, shape))} {mean(speeds):.2f} ({min(speeds):.2f} to {max(speeds):.2f})"
-        for shape, speeds in by_shape.items()
-    ) + "."  # fmt: skip
-    yield (
-        "Nothing of this was measured on a chip. Of 16 rows Triton's grid of settings ends at steps"
-        " of 512 bytes of K."
-    )
+    for shape, speeds in by_shape.items():
+        extents = " x ".join(map(str, shape))
+        yield f"| {extents} | {mean(speeds):.2f} | {min(speeds):.2f} | {max(speeds):.2f} |"
     yield ""
     yield "| geometric mean | " + " | ".join(TYPES) + " | M = 16 | the large ones |"
     yield "| --- | " + " | ".join("---" for _ in (*TYPES, *CHIPS)) + " |"
@@ -209,19 +206,22 @@ def page(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
     witnessed = [pair for pair in pairs if pair.shape == WITNESSED]
     yield "# The GEMM beside Triton's"
     yield ""
-    yield "Made by `make bench` (`python -m benchmarks.gemm.compare`), on a machine without a GPU."
-    yield "What the columns mean, and what they do not say, stands in [the GEMM](gemm.md)."
+    yield (
+        "Our default GEMM kernels and Triton's best, in [the chip model](chip.md); nothing is "
+        "measured on a chip. `make bench`"
+    )
+    yield "writes this page. [The GEMM](gemm.md#beside-triton) explains the columns and limits."
     yield ""
     yield from summary(pairs)
     yield ""
-    yield "## In the model of the chip"
+    yield "## Chip model"
     yield ""
     yield "| case | M x N x K | kernel | setting | us | TFLOP/s | limit | speed | at full power |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for pair in pairs:
         yield from chip_rows(pair)
     yield ""
-    yield f"## Their main loops, of {' x '.join(map(str, WITNESSED))}"
+    yield f"## Main loops, {' x '.join(map(str, WITNESSED))}"
     yield ""
     yield (
         "| case | kernel | setting | instructions / 65536 multiply-adds | registers | spilled "
@@ -231,7 +231,7 @@ def page(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
     for pair in witnessed:
         yield from loop_rows(pair)
     yield ""
-    yield f"## Building them, of {' x '.join(map(str, WITNESSED))}"
+    yield f"## Build times, {' x '.join(map(str, WITNESSED))}"
     yield ""
     yield from building(witnessed, folder)
 
