@@ -28,6 +28,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
+        """Whether the worst element is within its tolerance."""
         return self.error <= self.tolerance
 
     @property

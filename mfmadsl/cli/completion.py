@@ -33,6 +33,7 @@ _START = {
 @click.argument("shell", type=click.Choice(list(_START)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
+    """Print the script of a shell."""
     kind = get_completion_class(shell)
     if kind is not None:  # click has all three
         script = kind(context.find_root().command, {}, _PROGRAM, _VARIABLE)

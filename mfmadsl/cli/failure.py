@@ -15,6 +15,7 @@ _INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 
 def print_json(value: Any) -> None:
+    """Print a value as JSON, as all commands do."""
     from mfmadsl.report.formats import as_json
 
     click.echo(as_json(value))

@@ -163,6 +163,7 @@ def loaded(
 
 
 def problems_of(error: LanguageError | SpecFileError) -> list[Problem]:
+    """The mistakes that an error tells, each by itself."""
     return [error] if isinstance(error, SpecFileError) else list(error.diagnostics)
 
 
@@ -175,6 +176,7 @@ def load_all(paths: Iterable[Path], search: tuple[Path, ...] = ()) -> list[Descr
 
 
 def refuse(problems: list[Problem]) -> NoReturn:
+    """Print mistakes and end with exit code 1."""
     told = [f"error: {p}" if isinstance(p, SpecFileError) else str(p) for p in problems]
     count = sum(isinstance(p, SpecFileError) or p.code != "stopped" for p in problems)
     more = " and more" * (count < len(problems))

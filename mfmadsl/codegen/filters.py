@@ -32,10 +32,12 @@ def c_type(dtype: ElementType) -> str:
 
 
 def indexed(operand: TileBuffer) -> str:
+    """A tile's buffer with the indices of its elements, such as `A[i, k]`."""
     return f"{operand.name.upper()}[{', '.join(operand.indices)}]"
 
 
 def cast(expression: str, source: ElementType, target: ElementType) -> str:
+    """An expression of TVMScript in another type; as it is where that is its own."""
     same = source.dtype == target.dtype
     return expression if same else f'T.Cast("{target.dtype}", {expression})'
 
@@ -47,14 +49,17 @@ def docstring(text: str) -> str:
 
 
 def quoted(text: str) -> str:
+    """A Python string, whatever the text holds."""
     return '"' + docstring(text) + '"'
 
 
 def python_tuple(texts: tuple[str, ...]) -> str:
+    """A Python tuple of strings."""
     return "(" + ", ".join(quoted(t) for t in texts) + ("," if len(texts) == 1 else "") + ")"
 
 
 def python_dict(pairs: tuple[tuple[str, int], ...]) -> str:
+    """A Python dictionary of numbers."""
     return "{" + ", ".join(f"{quoted(key)}: {value}" for key, value in pairs) + "}"
 
 
@@ -75,6 +80,7 @@ def elements(operand: Operand, instruction: str = "") -> str:
 
 
 def vector_dtype(operand: Operand) -> str:
+    """TVM's type of what a lane holds of an operand: `float16x4`."""
     count = operand.layout.elements_per_lane
     return f"{operand.type.dtype}x{count}" if count > 1 else operand.type.dtype
 
@@ -94,6 +100,7 @@ def whole(operand: Operand) -> str:
 
 
 def suffixed(text: str, suffix: str) -> str:
+    """Text with a suffix, for `map` in templates."""
     return text + suffix
 
 

@@ -24,6 +24,7 @@ NAMES = (
 
 
 def pairs(microkernel: Microkernel) -> list[Pair]:
+    """The TensorIntrins of a micro-kernel's module, by their constants."""
     return named(microkernel.name, [("FILL", ["fill"]), ("COMPUTE", ["compute"])])
 
 

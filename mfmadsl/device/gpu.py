@@ -55,6 +55,7 @@ class Gpu:
 
     @property
     def models_time(self) -> bool:
+        """Whether launches take time in the model of the chip."""
         return self.options.profile
 
     @property
@@ -65,6 +66,7 @@ class Gpu:
 
     @property
     def faulty(self) -> bool:
+        """Whether the sanitizer has found a fault in any launch."""
         return any(launched.faults for launched in self.launches)
 
     def record(self, launched: LaunchRecord) -> None:
@@ -80,6 +82,7 @@ class Gpu:
             print(f"mfmadsl device: {message}", file=sys.stderr, flush=True)
 
     def log(self, message: str) -> None:
+        """Tell the user, if asked to."""
         if self.options.log:
             self.tell(message)
 

@@ -28,6 +28,7 @@ class Function:
 
     @property
     def passed(self) -> list[KernelArgument]:
+        """The kernel's arguments as its metadata describes them."""
         return passed(self.program.arguments)
 
     @property

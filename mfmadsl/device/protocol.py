@@ -17,6 +17,8 @@ from mfmadsl.model import Architecture, GpuProduct
 
 
 class RequestKind(IntEnum):
+    """What the library asks of the emulator; `runtime.h` has the same numbers."""
+
     HELLO = 1
     LOAD = 2
     UNLOAD = 3

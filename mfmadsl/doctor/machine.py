@@ -19,6 +19,7 @@ _RESOURCES = ("grammars/mfma.lark", "intrinsics/layouts.mfma", "docs/diagnostics
 
 
 def python() -> Finding:
+    """The interpreter."""
     found = f"{platform.python_version()}, {sys.executable}"
     if sys.version_info[:2] < _OLDEST or sys.platform != "linux":
         return Finding("Python", "wrong", True, found, "use Python 3.10 or newer, on Linux")

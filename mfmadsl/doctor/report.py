@@ -26,6 +26,7 @@ def doctor_text(findings: Sequence[Finding]) -> str:
 
 
 def doctor_json(findings: Sequence[Finding]) -> dict[str, object]:
+    """The findings as JSON."""
     return {
         "works": works(findings),
         "findings": [

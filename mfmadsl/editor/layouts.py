@@ -18,6 +18,7 @@ def layouts_of(checked: Checked) -> Mapping[str, LayoutItem]:
 
 
 def signature(layout: LayoutItem) -> str:
+    """A layout's name with its parameters."""
     return f"{layout.name.text}({', '.join(p.text for p in layout.parameters)})"
 
 

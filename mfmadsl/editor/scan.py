@@ -23,6 +23,8 @@ _FORMULAS = ("from_lane", "from_element", "expression")
 
 
 class Token(NamedTuple):
+    """A word, number, string, sign or comment, with its place in the text."""
+
     kind: str
     text: str
     start: int
@@ -44,6 +46,7 @@ class Item(NamedTuple):
 
     @property
     def name(self) -> Token | None:
+        """The word behind the keyword, if there is one."""
         named = [t for t in self.tokens[1:2] if t.kind == "word"]
         return named[0] if named else None
 
@@ -55,6 +58,7 @@ class Item(NamedTuple):
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """The fields, or the rules of a layout."""
         return _fields(self)
 
 

@@ -89,6 +89,7 @@ class EditorServer(LanguageServer):
         return document.text.offset(TextPosition(position.line, position.character))
 
     def range(self, uri: str, start: int, end: int) -> lsp.Range:
+        """A range of the protocol, of offsets in a document."""
         return _range(self.texts.documents[uri].text.range(start, end))
 
 

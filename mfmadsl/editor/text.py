@@ -23,6 +23,8 @@ class TextPosition(NamedTuple):
 
 
 class Range(NamedTuple):
+    """Two positions, as the protocol has them."""
+
     start: TextPosition
     end: TextPosition
 
@@ -60,6 +62,7 @@ class Text:
         return TextPosition(line, _units(self.text[start : min(offset, end)], self.encoding))
 
     def range(self, start: int, end: int) -> Range:
+        """The positions of two offsets."""
         return Range(self.position(start), self.position(end))
 
     def offset(self, position: TextPosition) -> int:

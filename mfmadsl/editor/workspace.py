@@ -27,10 +27,12 @@ class OpenDocument:
 
     @cached_property
     def real(self) -> Path | None:
+        """The file's path with links resolved; None without a file."""
         return self.path and Path(os.path.realpath(self.path))
 
     @cached_property
     def source(self) -> Source:
+        """The text as the parser takes it."""
         return Source(self.uri if self.path is None else str(self.path), self.text.text)
 
 
@@ -65,6 +67,7 @@ class Workspace:
         return replace(self, documents={**self.documents, uri: document}, known=kept)
 
     def closed(self, uri: str) -> Workspace:
+        """The workspace without a document."""
         rest = {other: document for other, document in self.documents.items() if other != uri}
         return replace(self, documents=rest, known={})
 

@@ -68,10 +68,12 @@ class EmulationError(MfmadslError, RuntimeError):
 
     @property
     def line(self) -> int | None:
+        """The line of the assembly, if it is known."""
         return self.fault.line
 
     @classmethod
     def of(cls, fault: Fault) -> EmulationError:
+        """The exception that tells a fault."""
         error = cls(fault.message)
         error.fault = fault
         error.args = (str(fault),)

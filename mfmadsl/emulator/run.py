@@ -114,6 +114,7 @@ class Run:
 
     @property
     def total(self) -> int:
+        """How many instructions were executed."""
         return sum(self.instructions.values())
 
 

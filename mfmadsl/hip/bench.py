@@ -26,10 +26,12 @@ class Bench:
 
     @property
     def flops_per_second(self) -> float:
+        """Multiplications and additions a second."""
         return self.flops / self.ran.median_seconds
 
     @property
     def share_of_peak(self) -> float:
+        """The rate as a share of the chip's highest."""
         return self.flops_per_second / self.peak_flops
 
 

@@ -80,9 +80,11 @@ class Hip:
             self._call("hipFree", pointer)
 
     def to_device(self, pointer: int, host: int, size: int) -> None:
+        """Copy bytes of the host to the device."""
         self._copy(pointer, host, size, _TO_DEVICE)
 
     def to_host(self, host: int, pointer: int, size: int) -> None:
+        """Copy bytes of the device to the host."""
         self._copy(host, pointer, size, _TO_HOST)
 
     def _copy(self, to: int, source: int, size: int, kind: int) -> None:
@@ -123,6 +125,7 @@ class Hip:
 
     @contextmanager
     def event(self) -> Iterator[ctypes.c_void_p]:
+        """An event, destroyed at the end."""
         made = ctypes.c_void_p()
         self._call("hipEventCreate", ctypes.byref(made))
         try:
@@ -131,6 +134,7 @@ class Hip:
             self._call("hipEventDestroy", made)
 
     def record(self, event: ctypes.c_void_p) -> None:
+        """Record an event in the default stream."""
         self._call("hipEventRecord", event, None)
 
     def seconds(self, first: ctypes.c_void_p, last: ctypes.c_void_p) -> float:

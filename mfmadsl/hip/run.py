@@ -32,6 +32,7 @@ class Ran:
 
     @property
     def median_seconds(self) -> float:
+        """The median of all runs."""
         return median(self.seconds)
 
 

@@ -23,6 +23,7 @@ class Ready:
     arguments: bytes
 
     def start(self, runtime: Hip) -> None:
+        """Launch the kernel once."""
         # The code object tells the size of the LDS itself: nothing is added to it.
         runtime.launch(self.function, self.grid, self.block, 0, self.arguments)
 
@@ -45,4 +46,5 @@ def seconds_of(
 
 
 def median_seconds(stack: ExitStack, runtime: Hip, ready: Sequence[Ready], repeat: int) -> float:
+    """The median of so many launches, after some that warm up."""
     return median(seconds_of(stack, runtime, ready, repeat))

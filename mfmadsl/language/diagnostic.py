@@ -31,6 +31,7 @@ class Source:
         return line, offset - self._starts[line - 1] + 1
 
     def line(self, number: int) -> str:
+        """A line of the text, by its number from 1."""
         start = self._starts[number - 1]
         end = self.text.find("\n", start)
         return self.text[start : end if end >= 0 else None].rstrip("\r")
@@ -46,6 +47,7 @@ class Span:
 
     @property
     def text(self) -> str:
+        """The words of the source."""
         return self.source.text[self.start : self.end]
 
 

@@ -12,16 +12,22 @@ from mfmadsl.language.diagnostic import Span
 
 
 class Name(NamedTuple):
+    """A word and where it stands."""
+
     text: str
     span: Span
 
 
 class Number(NamedTuple):
+    """A number and where it stands."""
+
     value: int
     span: Span
 
 
 class Binary(NamedTuple):
+    """Two expressions and the sign between them."""
+
     operator: str
     left: Expression
     right: Expression
@@ -32,6 +38,8 @@ Expression: TypeAlias = "Name | Number | Binary"
 
 
 class Use(NamedTuple):
+    """`use NAME`."""
+
     name: Name
 
 
@@ -43,6 +51,8 @@ class Rule(NamedTuple):
 
 
 class LayoutItem(NamedTuple):
+    """`layout NAME(...) { ... }`."""
+
     name: Name
     doc: str
     parameters: tuple[Name, ...]
@@ -55,11 +65,15 @@ class LayoutItem(NamedTuple):
 
 
 class Setting(NamedTuple):
+    """`NAME=NUMBER`."""
+
     name: Name
     value: Number
 
 
 class CallArgument(NamedTuple):
+    """An argument of a layout, with its keyword if it has one."""
+
     keyword: Name | None
     value: Expression
 
@@ -130,6 +144,8 @@ Field = OperandField | SettingsField | CallField | NamesField
 
 
 class IntrinsicItem(NamedTuple):
+    """`intrinsic NAME { ... }`."""
+
     name: Name
     doc: str
     fields: tuple[Field, ...]
@@ -147,6 +163,8 @@ MicrokernelField = OperandField | SettingsField | CallField | FormulaField | Nam
 
 
 class MicrokernelItem(NamedTuple):
+    """`microkernel NAME { ... }`."""
+
     name: Name
     doc: str
     fields: tuple[MicrokernelField, ...]
@@ -156,18 +174,24 @@ ReadField = SettingsField | FormulaField | CallField | NamesField
 
 
 class ReadItem(NamedTuple):
+    """`read NAME { ... }`."""
+
     name: Name
     doc: str
     fields: tuple[ReadField, ...]
 
 
 class FragmentItem(NamedTuple):
+    """`fragment NAME { ... }`."""
+
     name: Name
     doc: str
     fields: tuple[OperandField | SettingsField, ...]
 
 
 class AcceleratorItem(NamedTuple):
+    """`accelerator NAME { ... }`."""
+
     name: Name
     doc: str
     fields: tuple[BufferField | SettingsField | CallField, ...]

@@ -23,9 +23,11 @@ class BitMatrix:
 
     @property
     def width(self) -> int:
+        """How many bits go in."""
         return len(self.columns)
 
     def apply(self, x: int) -> int:
+        """The image of a number."""
         image = 0
         for bit, column in enumerate(self.columns):
             if x >> bit & 1:
@@ -40,6 +42,7 @@ class BitMatrix:
 
     @property
     def rank(self) -> int:
+        """The dimension of the image, over GF(2)."""
         basis: list[int] = []
         for column in self.columns:
             rest = column

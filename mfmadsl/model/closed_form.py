@@ -35,6 +35,7 @@ class Digit:
         return text
 
     def value(self, x: int) -> int:
+        """The number for these values of the variables."""
         return x // self.divisor % self.modulus * self.scale
 
 
@@ -53,6 +54,7 @@ class ClosedForm:
         return text
 
     def value(self, **variables: int) -> int:
+        """The number for these values of the variables."""
         return self.constant + sum(d.value(variables[d.variable]) for d in self.digits)
 
 

@@ -21,4 +21,5 @@ class Fragment:
 
     @property
     def lanes(self) -> int:
+        """How many lanes hold it."""
         return self.operand.layout.lanes

@@ -119,6 +119,7 @@ class Intrinsic:
 
     @property
     def chips(self) -> tuple[str, ...]:
+        """The chips that have the instruction."""
         return tuple(chip for chip, _ in self.cycles)
 
     @property
@@ -155,6 +156,7 @@ class Intrinsic:
 
     @property
     def sparse(self) -> bool:
+        """Whether A is 4:2 sparse."""
         return self.a.sparse
 
     @property

@@ -35,6 +35,7 @@ class VectorOperand:
 
     @property
     def registers(self) -> int:
+        """How many vector registers hold it."""
         return self.layout.lanes
 
     @property
@@ -87,6 +88,7 @@ class Microkernel:
 
     @property
     def operands(self) -> dict[str, VectorOperand]:
+        """A, B and C by name."""
         return {o.name: o for o in (self.a, self.b, self.c)}
 
     def operand(self, name: str) -> VectorOperand:

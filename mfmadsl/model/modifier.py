@@ -37,6 +37,7 @@ class LaneSource(NamedTuple):
     first: int = 0
 
     def of(self, lane: int) -> int:
+        """The lane from which B is read in place of `lane`."""
         return (lane + self.turn) % self.extent + self.first if self.extent else lane
 
     def __str__(self) -> str:

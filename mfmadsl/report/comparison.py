@@ -23,6 +23,7 @@ def comparison_lines(how: str, comparison: Comparison, problem: Gemm) -> list[st
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON."""
     return {
         "largest_error": comparison.error,
         "tolerance": comparison.tolerance,

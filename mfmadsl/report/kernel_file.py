@@ -31,6 +31,7 @@ class StoredArray:
 
     @property
     def text(self) -> str:
+        """The argument as it is written on the command line."""
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 

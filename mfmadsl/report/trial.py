@@ -23,6 +23,7 @@ def trial_line(trial: Trial) -> str:
 
 
 def trial_json(trial: Trial) -> dict[str, Any]:
+    """A trial as JSON."""
     return {
         "tiling": asdict(trial.tiling),
         "seconds": trial.seconds,

@@ -164,6 +164,7 @@ def places(tracker: Place, key: str) -> list[Place]:
 
 
 def last_line(error: Exception) -> str:
+    """The last line of an error's text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 

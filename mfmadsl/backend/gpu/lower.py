@@ -45,6 +45,7 @@ class LoweredKernel:
 
     @property
     def threads(self) -> int:
+        """Threads of a workgroup."""
         return prod(self.block)
 
 

@@ -54,6 +54,7 @@ class ElfSection:
     is_code: bool
 
     def holds(self, address: int, size: int) -> bool:
+        """Whether these bytes lie within the section."""
         return self.address <= address and address + size <= self.address + len(self.content)
 
     def part(self, address: int, size: int) -> bytes:

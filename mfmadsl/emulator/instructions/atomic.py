@@ -75,6 +75,7 @@ class Update:
 
     @property
     def words(self) -> int:
+        """Its operand's size in 32-bit words."""
         return self.size // 4
 
 

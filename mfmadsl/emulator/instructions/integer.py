@@ -16,6 +16,7 @@ def _shift(amount: Array, width: int) -> Array:
 
 
 def multiply_high(wide: type, a: Array, b: Array) -> Array:
+    """The upper 32 bits of a product."""
     return np.asarray(a.astype(wide) * b.astype(wide) >> wide(32)).astype(a.dtype)
 
 
@@ -87,6 +88,7 @@ def _picked(words: list[Array], choices: bytes) -> Array:
 
 
 def reversed_bits(a: Array) -> Array:
+    """The bits in reverse order (v_bfrev_b32)."""
     for distance, mask in ((1, 0x55), (2, 0x33), (4, 0x0F)):
         ones = a.dtype.type(int.from_bytes(bytes([mask]) * a.itemsize, "little"))
         step = a.dtype.type(distance)
@@ -95,6 +97,7 @@ def reversed_bits(a: Array) -> Array:
 
 
 def population(a: Array) -> Array:
+    """How many bits are set (v_bcnt_u32_b32)."""
     return np.bitwise_count(a).astype(np.uint32)
 
 
@@ -121,6 +124,7 @@ def leading_signs(a: Array) -> Array:
 
 
 def median(a: Array, b: Array, c: Array) -> Array:
+    """The middle one of three numbers (v_med3)."""
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 

@@ -33,9 +33,11 @@ class NarrowFloat:
 
     @property
     def bits(self) -> int:
+        """How many bits a number has."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     def value(self, code: int) -> float:
+        """The number that a bit pattern stands for."""
         magnitude = code & ((1 << (self.bits - 1)) - 1)
         sign = -1.0 if code >> (self.bits - 1) else 1.0
         if self.unsigned_zero and sign < 0 and not magnitude:

@@ -58,10 +58,12 @@ class Launch:
 
     @property
     def waves_per_group(self) -> int:
+        """Waves of a workgroup."""
         return -(-self.threads // LANES)
 
     @property
     def groups(self) -> int:
+        """Workgroups of the launch."""
         return prod(self.grid)
 
 

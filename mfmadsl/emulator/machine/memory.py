@@ -52,6 +52,7 @@ class ByteStore:
 
     @property
     def size_in_bytes(self) -> int:
+        """Bytes that the store holds."""
         return self._bytes.size
 
     def fill(self, first: int, last: int | None, byte: int) -> None:
@@ -164,10 +165,12 @@ class GlobalMemory(ByteStore):
                 )
 
     def content(self, segment: Segment) -> Bytes:
+        """The bytes of an argument."""
         start = self.offset_of(segment)
         return self._bytes[start : start + segment.size]
 
     def offset_of(self, segment: Segment) -> int:
+        """Where an argument begins in the store."""
         return segment.address - self._first_address
 
     def describe(self, offset: int) -> str:

@@ -123,6 +123,7 @@ class Waves:
 
     @property
     def count(self) -> int:
+        """How many waves there are."""
         return len(self.scc)
 
     def exec_mask(self) -> Mask | None:

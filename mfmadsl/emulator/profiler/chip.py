@@ -59,6 +59,7 @@ class ChipTime:
 
     @property
     def cycles(self) -> int:
+        """The launch's time in cycles of the clock that it reaches."""
         return round(self.seconds * self.clock * 1e6)
 
     @property

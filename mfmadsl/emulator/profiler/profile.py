@@ -71,6 +71,7 @@ class Section:
 
     @property
     def total(self) -> int:
+        """How many instructions there are."""
         return sum(self.instructions.values())
 
 
@@ -109,6 +110,7 @@ class Profile:
 
     @property
     def matrix_use(self) -> float:
+        """The share of the time in which the matrix cores work, in the model."""
         return self.matrix_bound / max(1, self.timing.cycles)
 
 

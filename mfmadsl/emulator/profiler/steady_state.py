@@ -43,6 +43,7 @@ class WaveState:
 
     @property
     def ended(self) -> bool:
+        """Whether the wave has come to its end."""
         return self.at >= len(self.trace.places)
 
     def relative(self, now: int) -> Hashable:

@@ -52,6 +52,7 @@ class Register:
 
     @property
     def indices(self) -> range:
+        """The numbers of its registers."""
         return range(self.index, self.index + self.count)
 
 
@@ -68,6 +69,7 @@ class Literal:
 
     @property
     def is_float(self) -> bool:
+        """Whether it is written as a float."""
         return not _INTEGER.fullmatch(self.text)
 
     def bits(self, width: int, floating: bool, signed: bool = False) -> int:
@@ -92,6 +94,7 @@ class Literal:
 
     @property
     def is_negative_integer(self) -> bool:
+        """Whether it is written as an integer below zero."""
         return bool(_INTEGER.fullmatch(self.text)) and int(self.text, 0) < 0
 
     def _unmodified(self, width: int, floating: bool, signed: bool) -> int:

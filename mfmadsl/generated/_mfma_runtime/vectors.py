@@ -82,6 +82,7 @@ def tile_shapes(byte: Index) -> Any:
 
 
 def set_tile_shapes(shapes: Any) -> Any:
+    """Configure the tile registers by a 64-byte table."""
     return _call("llvm.x86.ldtilecfg", T.address_of(shapes[0]))
 
 
@@ -92,6 +93,7 @@ def load_tile(tile: int, buffer: Any, row: int, stride: Any) -> Any:
 
 
 def store_tile(tile: int, buffer: Any, row: int, stride: Any) -> Any:
+    """Store a tile register, row by row."""
     where, step = T.address_of(buffer[row, 0]), _bytes(buffer, stride)
     return _call("llvm.x86.tilestored64", _number(tile), where, step)
 
@@ -102,6 +104,7 @@ def multiply_tiles(intrinsic: str, c: int, a: int, b: int) -> Any:
 
 
 def release_tiles() -> Any:
+    """Give the tile registers back."""
     return _call("llvm.x86.tilerelease")
 
 

@@ -28,6 +28,7 @@ def dtype_of(expression: Expr) -> str:
 
 
 def lanes_of(expression: Expr) -> int:
+    """How many lanes an expression's type has."""
     return int(tvm.DataType(str(expression.ty.dtype)).lanes)
 
 
@@ -85,6 +86,7 @@ def rewrite(
 
 
 def with_body(function: PrimFunc, body: Stmt) -> PrimFunc:
+    """The function with another body."""
     return PrimFunc(function.params, body, function.ret_type, function.attrs)
 
 

@@ -20,4 +20,5 @@ def rgb(shade: int, shades: int) -> tuple[int, int, int]:
 
 
 def hex_colour(shade: int, shades: int) -> str:
+    """A colour as HTML has it."""
     return "#{:02x}{:02x}{:02x}".format(*rgb(shade, shades))

@@ -12,6 +12,7 @@ COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum
 
 
 def or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, or null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 

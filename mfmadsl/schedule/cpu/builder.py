@@ -53,6 +53,7 @@ class CpuBuilder:
     tiling: CpuTiling
 
     def build(self) -> None:
+        """Apply all primitives."""
         sch, tiling, main = self.sch, self.tiling, self.product.block
         m, n, k = self._tile
         sch.pad_einsum(main, [1, m * tiling.rows, n * tiling.columns, k])

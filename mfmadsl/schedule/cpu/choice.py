@@ -131,6 +131,7 @@ def running(types: tuple[str, str, str], cpu: Cpu) -> Iterator[Microkernel]:
 
 
 def types_of(microkernel: Microkernel) -> tuple[str, str, str]:
+    """The types of A, B and C of a micro-kernel."""
     a, b, c = (operand.type.dtype for operand in microkernel.operands.values())
     return a, b, c
 

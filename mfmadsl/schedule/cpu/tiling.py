@@ -76,6 +76,7 @@ class CpuShape:
     row_bytes: int | None
 
     def chunks(self, microkernel: Microkernel, tiling: CpuTiling) -> int:
+        """How many chunks the threads compute."""
         rows = -(-self.m // (microkernel.m * tiling.rows))
         return self.batches * rows * -(-self.n // (microkernel.n * tiling.columns))
 

@@ -45,6 +45,7 @@ class BufferAccess:
 
     @property
     def name(self) -> str:
+        """What a message calls it."""
         found = _found(self.statement, s_tir.SBlock)
         return f"block `{found[-1].name_hint}`" if found else "a statement without a block"
 

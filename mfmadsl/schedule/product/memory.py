@@ -147,6 +147,7 @@ def final_store(function: PrimFunc, store: BufferStore) -> BufferStore | None:
 
 
 def prod_of(extents: Iterable[Expr | int]) -> Extent:
+    """The product of extents, a number where all are known."""
     return plain(prod(extents))
 
 

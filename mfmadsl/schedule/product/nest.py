@@ -31,10 +31,12 @@ class Nest:
 
     @property
     def block(self) -> SBlock:
+        """The block within the loops."""
         return self.realize.block
 
     @property
     def name(self) -> str:
+        """The block's name."""
         return str(self.block.name_hint)
 
     @property
@@ -45,9 +47,11 @@ class Nest:
 
     @property
     def variables(self) -> tuple[Var, ...]:
+        """The block's variables."""
         return tuple(axis.var for axis in self.block.iter_vars)
 
     def refusal(self, reason: str) -> ScheduleError:
+        """The error that refuses this block."""
         return ScheduleError(f"block `{self.name}` {reason}")
 
 
@@ -206,6 +210,7 @@ def buffers(expressions: Iterable[tvm_ffi.Object]) -> list[Buffer]:
 
 
 def holds_blocks(statement: Stmt) -> bool:
+    """Whether there are blocks in a statement."""
     found: list[Stmt] = []
     tvm_ffi.structural_walk(statement, (s_tir.SBlock, found.append))
     return bool(found)

@@ -57,6 +57,7 @@ class SumOfProducts:
 
     @property
     def sum_type(self) -> str:
+        """The type that products are added up in."""
         return str(self.store.buffer.dtype)
 
     def some_batches(self, factor: TensorLoad) -> list[IterVar]:
@@ -219,6 +220,7 @@ def uses(use: TensorLoad | BufferStore, variable: Var) -> bool:
 
 
 def uncast(expression: Expr) -> Expr:
+    """The expression without the casts around it."""
     while isinstance(expression, tirx.Cast):
         expression = expression.value
     return expression

@@ -27,6 +27,7 @@ class MatrixProduct:
 
     @property
     def value(self) -> Vector:
+        """The exact product."""
         return self.left * self.right
 
 
@@ -36,6 +37,7 @@ def state_of(how: Sum) -> ir.Type:
 
 
 def start(how: Sum, c: Vector) -> Vector:
+    """The accumulator that sums begin with."""
     if how.kind == "pairs":
         return (c.bits() & _INFINITE != 0).choose(c, 0.0)
     return c.to(state_of(how))

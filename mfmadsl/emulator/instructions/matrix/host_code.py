@@ -26,6 +26,7 @@ class Vector:
         self.element: ir.Type = value.type.element
 
     def of(self, value: ir.Value) -> Vector:
+        """A vector of the same builder."""
         return Vector(self.builder, value)
 
     def like(self, other: Vector | float) -> ir.Value:
@@ -163,6 +164,7 @@ def pointer(builder: ir.IRBuilder, address: ir.Value, element: ir.Type) -> ir.Va
 
 
 def load_scalar(builder: ir.IRBuilder, base: ir.Value, index: ir.Value) -> ir.Value:
+    """Load one element."""
     return builder.load(builder.gep(base, [index]))
 
 
@@ -173,6 +175,7 @@ def load_vector(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, count: i
 
 
 def store_vector(builder: ir.IRBuilder, value: Vector, base: ir.Value, index: ir.Value) -> None:
+    """Store a vector of consecutive elements."""
     address = _vector_address(builder, base, index, value.count)
     builder.store(value.value, address, align=4)
 

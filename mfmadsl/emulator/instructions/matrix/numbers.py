@@ -185,6 +185,7 @@ class Numbers:
 
     @property
     def addresses(self) -> tuple[int, int]:
+        """Where the host code finds the tables of values and exponents."""
         return self.values.ctypes.data, self.exponents.ctypes.data
 
 

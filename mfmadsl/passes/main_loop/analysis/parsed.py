@@ -42,6 +42,7 @@ class MainLoop:
 
     @property
     def variable(self) -> tirx.Var:
+        """The loop's variable."""
         return self.loop.loop_var
 
     @property
@@ -74,6 +75,7 @@ def scalar_loops(function: PrimFunc) -> PrimFunc:
 
 
 def uses(statement: Stmt, variable: tirx.Var) -> bool:
+    """Whether a variable stands in a statement."""
     found: list[tirx.Var] = []
     tvm_ffi.structural_walk(
         statement, (tirx.Var, lambda v: found.append(v) if v.same_as(variable) else None)

@@ -103,6 +103,7 @@ class Places:
     _found: dict[tuple[int, str, int], Var] = field(default_factory=dict)
 
     def of(self, buffer: Buffer) -> Swizzle:
+        """The swizzle of a tile."""
         return self.swizzles.get(buffer.__chandle__(), ())
 
     def index(self, place: Expr, buffer: Buffer) -> Expr:

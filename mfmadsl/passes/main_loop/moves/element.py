@@ -47,6 +47,7 @@ class Element:
 
     @property
     def conditions(self) -> tuple[Expr, ...]:
+        """All conditions under which it is wanted."""
         return self.edges + self.inner
 
     @property
@@ -69,6 +70,7 @@ class MemorySource:
 
     @property
     def conditions(self) -> tuple[Expr, ...]:
+        """All conditions under which it is wanted."""
         return self.edges + self.inner
 
     def is_wanted_as(self, other: MemorySource) -> bool:

@@ -97,6 +97,7 @@ class Fetch:
 
     @property
     def is_shifted(self) -> bool:
+        """Whether words are moved into place after the load."""
         return self.shift is not None
 
     @property

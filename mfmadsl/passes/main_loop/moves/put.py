@@ -46,6 +46,7 @@ class Put:
 
     @property
     def buffer(self) -> Buffer:
+        """The tile that is stored to."""
         return self.run[0].buffer
 
     @property

@@ -39,10 +39,12 @@ class Parts:
 
     @property
     def loop(self) -> For:
+        """The loop as it was."""
         return self.traffic.main.loop
 
     @property
     def chip(self) -> Architecture:
+        """The chip that the kernel is for."""
         return self.traffic.kernel.chip
 
     @cached_property
@@ -99,13 +101,16 @@ class Parts:
         return self.number(number - 1) if number else self.last
 
     def at(self, statements: Sequence[Node], k: Expr) -> list[Node]:
+        """Statements of iteration `k`."""
         return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
 
     def fetched(self, k: Expr, is_last: bool) -> list[Stmt]:
+        """The loads of iteration `k`."""
         fetches = [f for each in self.done for f in each]
         return [s for f in fetches for s in f.fetch(k, is_last or self.always)]
 
     def stored(self, k: Expr, is_last: bool) -> list[Stmt]:
+        """The stores into the LDS of iteration `k`."""
         return [s for p in self.traffic.puts for s in p.statements(k, is_last or self.always)]
 
     @cached_property
@@ -141,6 +146,8 @@ class Parts:
         return found
 
     def reads_of(self, step: int, k: Expr, tiles: Tiles) -> list[Piece]:
+        """The fragment reads of a register step, from these tiles."""
+
         def load(node: TensorLoad) -> Expr:
             target = tiles.get(node.source.__chandle__())
             return node if target is None else tirx.BufferLoad(target, list(node.indices))

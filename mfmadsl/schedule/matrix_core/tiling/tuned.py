@@ -48,6 +48,7 @@ def source_of(product: str | None) -> str:
 
 
 def is_model(source: str) -> bool:
+    """Whether a time is the model's, and not a GPU's."""
     return source == MODEL or source.startswith(f"{MODEL} of ")
 
 
