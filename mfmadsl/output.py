@@ -57,7 +57,7 @@ def _replace(place: Path, there: os.stat_result | None, content: bytes, private:
     """Write a regular file beside the one that is there, and rename it."""
     if there is not None and not os.access(place, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    # Of fixed length, since the name itself may be as long as a name can be.
+    # A fixed length: the name itself may be as long as a name can be.
     descriptor, beside = tempfile.mkstemp(prefix=".mfmadsl-", dir=place.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -57,7 +57,7 @@ class _Lazy(Commands):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Of a command that there is not, the one that was meant."""
+        """Suggest the command that was meant."""
         name = args[0]
         known = self.list_commands(ctx)
         if not name.startswith("-") and name not in known:

@@ -156,7 +156,7 @@ def _operands(
 
 
 def _view(described: Described, view: str | None) -> str:
-    """Of a CPU's registers it is said what they hold, unless something else is asked."""
+    """The view that is asked for; the registers of a micro-kernel, else the elements."""
     return view or ("registers" if isinstance(described, Microkernel) else "elements")
 
 

@@ -64,7 +64,7 @@ OPERAND = click.Choice(list(INDICES))
 class _Chip(click.Choice[str]):
     """A chip with matrix cores, or a product that has one, which the command may want to know.
 
-    Of others it is said why they are none.
+    For anything else it says why it is none.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

@@ -19,7 +19,7 @@ Modes = list[tuple[int, int]]
 """(extent, stride) of each mode, the fastest first."""
 
 _ROW_LAST = ("b", "scale_b")
-"""Of these the columns count first: CuTe has B as (N, K)."""
+"""Operands whose columns count first: CuTe has B as (N, K)."""
 
 _TYPE = re.compile(r"^// (\w+): \(T(\d+), V(\d+)\) -> \((.*)\)\n(.*)$", re.MULTILINE)
 

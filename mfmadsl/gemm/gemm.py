@@ -49,7 +49,7 @@ class Gemm(Problem):
                 f"{self.arch} has no {intrinsic.name}: it is an instruction of "
                 f"{', '.join(intrinsic.chips)}"
             )
-        # Of eight-bit floats there is the product without scales.
+        # A scaled instruction of eight-bit floats multiplies without scales, too.
         scaled = intrinsic.scales and {intrinsic.a.type.bits, intrinsic.b.type.bits} != {8}
         if intrinsic.sparse or scaled:
             kind = "sparse" if intrinsic.sparse else "scaled"

@@ -41,7 +41,7 @@ LLVM_VECTORS: Mapping[str, LlvmVector] = {
         for bits, feature in ((128, ("fma",)), (256, ("fma",)), (512, ("avx512f",)))
         for short, types in _FLOATS.items()
     },
-    # Of four bytes of A, without a sign, and four of B, with one, the sum of products.
+    # The sum of products of four unsigned bytes of A and four signed ones of B.
     **{
         f"llvm.x86.avx512.vpdpbusd.{bits}": LlvmVector(
             ("uint8", "int8", "int32"), bits, _DOT, features

@@ -40,9 +40,9 @@ class Architecture:
       that a compute unit holds (B, getMaxWorkGroupsPerCU).
     - `compute_units`: those of the largest product (of one die, where each is a device) (D).
     - `dies`: those with an L2 each (D).
-    - `issue_slot`: cycles between two turns of a SIMD to issue: a wave issues once in so many at
+    - `issue_slot`: cycles between two issue slots of a SIMD: a wave issues once in so many at
       most (A, C).
-    - `wide_slots`: turns of issuing that a vector instruction on 64 bits takes: 1 where the chip
+    - `wide_slots`: issue slots that a vector instruction on 64 bits takes: 1 where the chip
       multiplies as many doubles as floats in a cycle, 64 a compute unit (D; B: full-rate-64-ops).
     - `packs_coordinates`: a wave starts with the thread's coordinates in ten bits each of v0, and
       not with one of them in each of v0 to v2 (B, "Initial Kernel Execution State").

@@ -27,7 +27,7 @@ EXTENT_OF = {"i": "m", "j": "n", "k": "k"}
 """What the extent of each of them is called."""
 
 SPARSE_GROUP, SPARSE_STORED = 4, 2
-"""Of four neighbouring k, a sparse A stores two."""
+"""A sparse A stores two of four neighbouring k."""
 
 
 class Location(NamedTuple):

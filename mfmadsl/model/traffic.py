@@ -14,7 +14,7 @@ from mfmadsl.model.product import GpuProduct
 
 @dataclass(frozen=True)
 class Sharing:
-    """Of all lines that resident workgroups ask of their L2s, the shares that are different ones.
+    """The shares of distinct lines among all that resident workgroups ask of their L2s.
 
     `die` counts a line once for each die, `chip` once.
     """

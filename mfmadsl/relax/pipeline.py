@@ -36,7 +36,7 @@ class Pipeline:
 
     @property
     def report(self) -> Report:
-        """Of the last module."""
+        """The report about the last module."""
         return self._report
 
     def __call__(self, module: tvm.IRModule) -> tvm.IRModule:

@@ -29,7 +29,7 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT
 
 CODE_OBJECT_VERSIONS = (5, 6)
-"""Of AMD's format of code objects, the one that is taken by default first."""
+"""Versions of AMD's code objects, the default first."""
 
 
 def check_code_object_version(version: object) -> int:

@@ -53,7 +53,7 @@ def unbundled(data: bytes, arch: str | None) -> bytes:
         raise CodeObjectError(f"the bundle has code for {names}, and none for {arch}")
     if len({name for name, _, _ in wanted}) > 1:
         raise CodeObjectError(f"the bundle has code for {names}: say for which chip it is read")
-    # Of several for one chip: that for less than the chip could do, as most of them are set up.
+    # Several for one chip: the one that asks for less, as most chips are set up.
     return min(wanted, key=lambda entry: ("xnack+" in entry[1], len(entry[1])))[2]
 
 

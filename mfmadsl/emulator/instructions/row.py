@@ -50,7 +50,7 @@ class Row:
     them unless they have three sources and another target. A `bare` one has no modifiers at all,
     one without `op_sel` not that one, though its operands are halves.
 
-    What it costs: `unit` executes it, for so many turns of issuing as `slots` says; None is one, or
+    What it costs: `unit` executes it, for as many issue slots as `slots` says; None is one, or
     where a source or the result has 64 bits, as many as the chip takes for that.
     """
 
@@ -114,7 +114,7 @@ class Row:
 
     @property
     def cost(self) -> Cost:
-        """For how many turns of issuing its unit is busy with it, as an `Operation` says it."""
+        """For how many issue slots its unit is busy with it, as an `Operation` says it."""
         return {"slots": self.slots or 1, "wide": self.slots is None and self.is_wide}
 
 

@@ -1,1 +1,1 @@
-"""What waves are, what they share, and how they take turns."""
+"""What waves are, what they share, and how they are scheduled."""

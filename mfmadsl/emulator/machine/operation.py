@@ -45,9 +45,9 @@ class Operation:
 
     `flow` is given waves and, as others, their undefined bits; it gives the undefined bits of what
     is written, word after word in the order of `writes`. `whole_wave` marks an instruction that
-    EXEC does not mask. `slots` says for how many turns of issuing, of four cycles each, the vector
+    EXEC does not mask. `slots` says for how many issue slots, of four cycles each, the vector
     ALU is busy with it; of a matrix instruction they are the passes of the matrix core. One that is
-    `wide`, on 64 bits, takes so many turns as the chip needs for that.
+    `wide`, on 64 bits, takes as many slots as the chip needs for that.
     """
 
     execute: Execute

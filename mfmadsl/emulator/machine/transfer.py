@@ -154,7 +154,7 @@ def fetch_to_lds(
 ) -> None:
     """Move global memory straight into LDS: lane by lane from M0 and the offset (ISA, 9.1.9).
 
-    Of `lanes`, those not `inside` bring zeros.
+    Lanes that are not `inside` bring zeros.
     """
     size = 4 * width.registers
     offsets, inside = reach_global(waves, addresses, inside, width.size, min(width.size, 4))

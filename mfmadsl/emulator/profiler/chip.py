@@ -64,7 +64,7 @@ class ChipTime:
 
     @property
     def tflops(self) -> float:
-        """Of the matrix instructions, those for what lies beyond the edges included."""
+        """Multiply-adds of the matrix instructions, also those beyond the edges."""
         return self.flops / self.seconds / 1e12
 
     @property

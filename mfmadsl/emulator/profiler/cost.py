@@ -7,7 +7,7 @@ from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.model import CDNA, Architecture
 
 SLOT = CDNA.issue_slot
-"""Cycles between two turns of a SIMD to issue, alike on all chips."""
+"""Cycles between two issue slots of a SIMD, the same on all chips."""
 
 
 def busy_cycles(chip: Architecture, operation: Operation) -> int:

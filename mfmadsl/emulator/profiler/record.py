@@ -163,7 +163,7 @@ class Recording:
         """The manual's rule is the one that times are of."""
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
-        """Of a load through the scalar cache only the latency counts."""
+        """A load through the scalar cache costs its latency only."""
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         return False

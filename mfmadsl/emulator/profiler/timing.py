@@ -1,6 +1,6 @@
 """A cycle model of one compute unit: four SIMDs with several waves each, LDS and memory.
 
-Every SIMD has a turn to issue each four cycles, and in it one instruction of each kind, from
+Every SIMD has an issue slot each four cycles, and in it one instruction of each kind, from
 different waves, the oldest first and those with a higher `s_setprio` before them. An instruction
 waits for its unit, for the result of a matrix instruction that it reads, for the counter that an
 `s_waitcnt` names, and at a barrier for the waves of its workgroup. LDS and the path to memory are
@@ -28,7 +28,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.model.traffic import Path
 
 _PARTS = 1 << 10
-"""Of a cycle, in which the path beyond the L2 is counted: whole numbers recur, fractions do not."""
+"""The path beyond the L2 is counted in this part of a cycle: whole numbers recur."""
 
 SLEEP, _SLEEP_BITS = 64, 0x7F
 """Cycles of each unit that a wave sleeps, and the bits that count them (CDNA3 ISA, S_SLEEP)."""

@@ -65,7 +65,7 @@ def work_of_launch(
 
 
 def _distinct_bytes(recorder: Recorder, line_bytes: int) -> int:
-    """Of the lines that each of the workgroups reads, however often, added up."""
+    """Bytes of the lines that each workgroup reads, counted once, summed over workgroups."""
     lines: dict[int, set[int]] = {}
     for trace in recorder.traces:
         lines.setdefault(trace.group, set()).update(*trace.lines.values())

@@ -86,7 +86,7 @@ class Races:
         lane_waves = np.broadcast_to(waves.index[:, None], (waves.count, LANES))
         me = np.ascontiguousarray(lane_waves if mask is None else lane_waves[mask]).reshape(-1)
         if (offsets % self._piece).any():
-            # Of pieces that are touched in part, others of their bytes are not accessed.
+            # A piece that is touched in part has bytes that are not accessed.
             self._cut(int(np.gcd.reduce(offsets.reshape(-1), initial=self._piece)))
         first = offsets.reshape(-1) // self._piece
         ticket = (self._in_flight.issued[access.through] + 1)[me]

@@ -21,7 +21,7 @@ def named(name: str, make: Callable[..., Pair], *arguments: str) -> Named:
 def tensor_intrins(
     module: str, named: Mapping[str, Named]
 ) -> tuple[dict[str, str], Callable[[], list[str]], Callable[[str], str]]:
-    """Of the TensorIntrins of a module by constant: their names, `register`, and `__getattr__`."""
+    """Names, `register` and `__getattr__` for a module's TensorIntrins, by constant."""
     taken: set[str] = set()
 
     def take(constant: str) -> str:

@@ -50,7 +50,7 @@ BOUND = 1.2
 """Units in the last place of the exact value."""
 
 REMAINDER = 0.053 * 2**-24
-"""Of the polynomial, as a part of e^r, for |r| < LARGEST."""
+"""The polynomial's error as a part of e^r, for |r| < LARGEST."""
 
 LARGEST = 0.3467
 """|r|: half of ln 2, and what the rounding of x / ln 2 may add."""
@@ -66,7 +66,7 @@ COEFFICIENTS = (
     float.fromhex("0x1.123988p-7"),
     float.fromhex("0x1.6a4f88p-10"),
 )
-"""Of q, from the constant on: float32 numbers near 1/2, 1/6, 1/24, 1/120, 1/720."""
+"""Coefficients of q, the constant first: float32 near 1/2, 1/6, 1/24, 1/120, 1/720."""
 
 _BITS = 0x4B400000
 """Those of UNIT_IS_ONE."""

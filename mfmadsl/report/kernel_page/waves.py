@@ -14,7 +14,7 @@ COLOURS = {
     "matrix": "#7c5cff", "valu": "#2f9e6e", "salu": "#8a94a6", "lds": "#e0882d", "vmem": "#d6455d",
     "smem": "#c46fb5", "wait": "#c9ccd3", "barrier": "#9aa0ad", "end": "#555a66",
 }  # fmt: skip
-"""Of the instructions for each unit; a page and its legend share them."""
+"""Colours of each unit's instructions, for a page and its legend."""
 
 _WIDTH, _ROW, _MARGIN = 1100, 15, 96
 _TURNS = 2  # of the main loop that are drawn

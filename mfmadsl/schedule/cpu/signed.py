@@ -37,7 +37,7 @@ _OFFSET = 128
 _VECTOR = 64
 
 _MOST = (2**31 - 1) // _OFFSET
-"""Of so many bytes the sum fits into 32 bits, whatever they are."""
+"""The most bytes whose sum surely fits into 32 bits."""
 
 
 def without_sign(function: PrimFunc) -> tuple[PrimFunc, str]:

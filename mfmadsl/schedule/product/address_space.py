@@ -10,7 +10,7 @@ from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.error import ScheduleError
 
 _ADDRESS_BITS = 48
-"""Of a virtual address of these GPUs (CDNA3 ISA, section 9.1.4: a buffer's base) and of x86-64."""
+"""Bits of a virtual address: GPUs (CDNA3 ISA, 9.1.4: a buffer's base) and x86-64."""
 
 
 def check_addresses(function: PrimFunc) -> None:

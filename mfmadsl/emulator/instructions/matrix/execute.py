@@ -200,7 +200,7 @@ def _scales(waves: Waves, operand: Register | Literal, byte: int, rows: int, k: 
     """The scale of every element of A (waves, K, M) or B (waves, K, N).
 
     The lane row + rows * g has that of the g-th 32 consecutive k of its row, in one of four bytes.
-    Of a floating-point constant the exponent is the scale (CDNA4 ISA, section 7.2.1).
+    The scale of a floating-point constant is its exponent (CDNA4 ISA, section 7.2.1).
     """
     groups = k // _SCALE_GROUP
     if isinstance(operand, Literal):

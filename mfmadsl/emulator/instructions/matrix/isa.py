@@ -15,7 +15,7 @@ from mfmadsl.model import assumed
 class MatrixTile:
     """One size of an instruction, and how many passes of four cycles the matrix core needs.
 
-    Of types that modifiers choose, twice as many where A or B has elements of eight bits.
+    Where modifiers choose the types, an eight-bit A or B doubles the passes.
     """
 
     shape: BlockShape

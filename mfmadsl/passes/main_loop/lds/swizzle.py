@@ -36,7 +36,7 @@ def choose(
 ) -> Swizzle:
     """A swizzle for a buffer of `length` elements in the LDS of a chip; () if none helps.
 
-    Of equally good ones the first, and the simplest comes first.
+    Ties go to the first; the simplest comes first.
     """
     # Those that only start elsewhere, as in other tiles of a wave, behave alike; but where rows are
     # no power of two, only if they start at the same bits.
@@ -93,7 +93,7 @@ def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
                 if term.right + apart < bits:
                     yield term, Term(term.right + apart, term.mask, term.left)
     if length != length & -length:
-        # Of rows that are no power of two, two bits may be far apart.
+        # Where rows are no power of two, two bits may be far apart.
         bit = [term for term in singles if term.mask == 1]
         yield from ((one, two) for one in bit for two in bit if one.left < two.left < one.right)
 

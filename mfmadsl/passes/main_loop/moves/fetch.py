@@ -89,7 +89,7 @@ class Fetch:
     def can_be_direct(self) -> bool:
         """Whether it may go from memory into the LDS, past the registers.
 
-        Of a load into the LDS that is partly past the end of the buffer nothing is sure to arrive.
+        A load into the LDS that is partly past the buffer's end may bring nothing.
         """
         if self.is_shifted or self.edges.always or len(self.run) * self.size != 16:
             return False

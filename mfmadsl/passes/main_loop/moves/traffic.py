@@ -85,7 +85,7 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     elements = [copied_by_all(each, tiles) for each in some]
     main = reading_from(narrow, tiles)
     facts = _facts(kernel, loop, analyzer)
-    # Of one iteration nothing tells the end of K from the other edges.
+    # In a single iteration nothing tells the end of K from other edges.
     named = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""
     loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named.split()}
     swizzles = swizzles_of(kernel, main, elements) if int(annotations.get(SWIZZLE, 1)) else {}

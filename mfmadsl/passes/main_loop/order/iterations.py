@@ -194,7 +194,7 @@ class Iterations(Parts):
                 else self.number(count // 2)
             )
             out.append(For(pair, self.number(0), pairs, ForKind.SERIAL, SeqStmt(body)))
-        # Of an even number of iterations the last has fetched and read once more than it had to:
+        # After an even number of iterations the last has fetched and read once too often:
         # cheaper than the code of another one.
         rest = self._finish(self.last)
         if count is None:

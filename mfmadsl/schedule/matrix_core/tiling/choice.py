@@ -38,7 +38,7 @@ class ProductShape:
 def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
     """The instructions of a chip that multiply such elements, and make a GEMM; fastest first.
 
-    Of equally fast ones the one with the larger tile comes first.
+    Ties go to the larger tile.
     """
     found = [
         i

@@ -22,7 +22,7 @@ _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FIRST_STEPS = 1  # that are asked for before the first is needed
-_TURNING = {1: 8.0, 2: 2.5, 4: 1.0}  # cycles for a byte of a thread that turns rows around, by size
+_TURNING = {1: 8.0, 2: 2.5, 4: 1.0}  # cycles a byte and thread of transposing rows, by size
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Key:
     k: int
     types: tuple[str, str, str]
     lies: str
-    """Of A and B `n` where rows of K lie along the lines of memory, and `t` where across."""
+    """A letter for each of A and B: `n` if K runs along memory, `t` if across."""
 
     def __str__(self) -> str:
         extents = f"{self.batches}x{self.m}x{self.n}x{self.k}"
