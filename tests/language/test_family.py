@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mfmadsl.language import LanguageError, load_entries
+from mfmadsl.language import LanguageError, library, load_entries
 from mfmadsl.language.diagnostic import Source
 from mfmadsl.language.formatter import format_source
 
@@ -124,3 +124,9 @@ def test_mistakes(tmp_path: Path, text: str, told: tuple[str, str, str]) -> None
 def test_several_shapes_need_names(tmp_path: Path) -> None:
     text = TILES.replace('  names       "sse2_f32_{m}x{n}"\n', "")
     assert any("shape" in message for _, message, _ in mistakes(tmp_path, text))
+
+
+@pytest.mark.parametrize(("types", "cycles"), [("fp8_fp4", 32), ("fp4_bf8", 32), ("fp4_fp6", 16)])
+def test_an_eight_bit_operand_makes_an_instruction_slow(types: str, cycles: int) -> None:
+    """CDNA4 ISA manual, section 7: passes of v_mfma_scale_f32_16x16x128_f8f6f4."""
+    assert library()[f"mfma_scale_f32_16x16x128_f8f6f4_{types}"].cycles == (("gfx950", cycles),)
