@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tvm import tirx
-from tvm.sym import IntervalSet, detect_linear_equation
+from tvm.sym import IntervalSet
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
@@ -25,7 +25,7 @@ from mfmadsl.passes.tir.expression import (
     variables_of,
     widened,
 )
-from mfmadsl.passes.tir.linear import counts_down
+from mfmadsl.passes.tir.linear import counts_down, linear_in
 
 SPAN_LIMIT = 1 << 31
 """Bytes that a tile may span: a lane's offset has 31 bits."""
@@ -53,12 +53,15 @@ class Address:
     last: Expr | None = None
 
     def at(self, k: Expr, as_scalar: bool = False) -> tuple[Expr, Expr]:
-        """(origin, scalar offset) of turn `k`: a scalar if asked for, or if 31 bits have room."""
-        number, reach = constant(self.step), constant(self.reach)
+        """(origin, scalar offset) of turn `k`: a scalar if asked for, or if 31 bits have room.
+
+        They need it for all turns and a lane's own offset together: the descriptor counts no more.
+        """
         k = k if self.last is None else self.last - k
-        if number == 0:
+        if constant(self.step) == 0:
             return self.origin, i32(0)
-        if as_scalar or (reach is not None and reach + self.ahead < SPAN_LIMIT):
+        reach, span = constant(self.reach), constant(self.span)
+        if as_scalar or (reach is not None and span is not None and reach + span < SPAN_LIMIT):
             return self.origin, narrowed(k) * narrowed(self.step)
         return self.origin + widened(k) * self.step, i32(0)
 
@@ -73,8 +76,8 @@ def address_of(
     """
     first, size = run[0], run[0].size
     named = f"`{first.buffer.name}[{first.place}]`"
-    parts = detect_linear_equation(first.place, [loop.variable])
-    if len(parts) != 2:
+    parts = linear_in(first.place, loop.variable)
+    if parts is None:
         raise NotUnderstoodError(f"{named} is not linear in the loop")
     step, rest = parts
     terms = multiplied_out(rest)
