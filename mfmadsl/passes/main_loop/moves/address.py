@@ -72,7 +72,7 @@ def address_of(
     """The address of neighbours, where lanes may have exchanged what they load.
 
     With `share` a constant is taken apart; all lanes' have to exist, but in the last turn perhaps.
-    Raises NotUnderstoodError if it is not linear in the loop, or has no bounds.
+    Raises NotUnderstoodError if it is not linear in the loop, has no bounds, or spans too much.
     """
     first, size = run[0], run[0].size
     named = f"`{first.buffer.name}[{first.place}]`"
@@ -95,6 +95,7 @@ def address_of(
     origin = total(uniform, "int64") + least
     counts_up = all(int(loop.analyzer.const_int_bound(p).min_value) >= 0 for p in (origin, step))
     span = _span(run, own, loop, counts_up)
+    check_span(span, first)
     own, ahead = _apart(own, loop) if share else (own, 0)
     goes_down = int(loop.analyzer.const_int_bound(step).min_value) < 0
     if goes_down and constant(step) is None:
@@ -146,9 +147,9 @@ def over_all_turns(address: Address, loop: Loop) -> Address:
     return replace(address, span=loop.analyzer.simplify(address.span + address.reach))
 
 
-def check_span(address: Address, source: Source) -> None:
+def check_span(span: Expr, source: Source) -> None:
     """Raises NotUnderstoodError if it is known to be too long."""
-    number = constant(address.span)
+    number = constant(span)
     if number is not None and number >= SPAN_LIMIT:
         raise NotUnderstoodError(
             f"a tile of `{source.buffer.name}` spans {number} bytes, which offsets of 31 bits "

@@ -234,8 +234,7 @@ def fetch_of(
     is_shifted = _is_shifted(run, address)
     if is_shifted:  # the last word is found by its offset: it has to have one
         address = over_all_turns(address, loop)
-    check_span(address, run[0])
-    if is_shifted:
+        check_span(address.span, run[0])
         address, low = _aligned(run, address, let)
         shift = let("shift", offset if low is None else offset + low)
         offset = shift & i32(-WORD)
