@@ -1,10 +1,10 @@
-"""Commands that run a kernel's machine code: `emulate`, `sanitize`, `profile`."""
+"""`emulate` and `sanitize`, and what all commands on a kernel's machine code share."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,12 +12,11 @@ import click
 
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import ARCH, OUTPUT, PRODUCT, format_option, load_all, product_asked
-from mfmadsl.cli.write import write_report, write_text
+from mfmadsl.cli.specs import ARCH, OUTPUT, format_option, load_all
+from mfmadsl.cli.write import write_report
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import Intrinsic
 from mfmadsl.report.error import KernelFileError
-from mfmadsl.report.formats import PROFILE
 from mfmadsl.report.kernel_file import StoredKernel, read_kernel
 from mfmadsl.report.run import caveats
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _Extents(click.ParamType[tuple[int, ...]]):
+class Extents(click.ParamType[tuple[int, ...]]):
     """One to three positive numbers, such as `4,4`."""
 
     name = "X[,Y[,Z]]"
@@ -44,7 +43,7 @@ class _Extents(click.ParamType[tuple[int, ...]]):
         return extents
 
 
-def _launch_options(command: Command) -> Command:
+def launch_options(command: Command) -> Command:
     options = [
         click.argument("kernel", type=click.Path(path_type=Path)),
         click.option("--symbol", help="Which kernel, where the file holds several."),
@@ -53,8 +52,8 @@ def _launch_options(command: Command) -> Command:
             type=ARCH,
             help="The chip, where a bundle has code for several.",
         ),
-        click.option("--grid", type=_Extents(), help="Extents in workgroups."),
-        click.option("--block", type=_Extents(), help="Extents of a workgroup in threads."),
+        click.option("--grid", type=Extents(), help="Extents in workgroups."),
+        click.option("--block", type=Extents(), help="Extents of a workgroup in threads."),
         click.option("--lds", type=click.IntRange(0), help="Bytes of LDS of a workgroup."),
         click.option(
             "--arg",
@@ -88,7 +87,7 @@ REPORT = click.option(
 )
 
 
-def _read(
+def read_launch(
     kernel: Path,
     symbol: str | None,
     arch: str | None,
@@ -97,6 +96,7 @@ def _read(
     lds: int | None,
     arguments: tuple[str, ...],
 ) -> tuple[StoredKernel, list[Any]]:
+    """The kernel that options describe, and its arguments."""
     try:
         stored = read_kernel(kernel, symbol, grid, block, lds, arch)
         return stored, stored.arguments(arguments)
@@ -104,12 +104,12 @@ def _read(
         fail(str(error))
 
 
-def _budget(budget: int | None) -> dict[str, Any]:
+def budget_of(budget: int | None) -> dict[str, Any]:
     return {} if budget is None else {"budget": budget}
 
 
 @click.command()
-@_launch_options
+@launch_options
 @click.option(
     "--save",
     "saved",
@@ -125,12 +125,12 @@ def emulate(
     `gemm --emit json` writes."""
     places = dict(_saves(saved))
     trusted = _trusted(specs)
-    kernel, values = _read(**options)
+    kernel, values = read_launch(**options)
     from mfmadsl.emulator import emulate as run_it
 
     try:
         with shown("emulating") as progress:
-            run = run_it(kernel, values, progress=progress, trusted=trusted, **_budget(budget))
+            run = run_it(kernel, values, progress=progress, trusted=trusted, **budget_of(budget))
     except MfmadslError as error:
         fail(str(error))
     for position, path in places.items():
@@ -172,7 +172,7 @@ def _save(path: Path, value: Any) -> None:
 
 
 @click.command()
-@_launch_options
+@launch_options
 @click.option("--keep-going", is_flag=True, help="Collect all faults, not only the first.")
 @click.option(
     "--unwritten",
@@ -190,7 +190,7 @@ def sanitize(
 ) -> None:  # fmt: skip
     """Run a kernel and look for what the chip does not define: races, missing waits, and more."""
     trusted = _trusted(specs)
-    kernel, values = _read(**options)
+    kernel, values = read_launch(**options)
     from mfmadsl.emulator import EmulationError
     from mfmadsl.emulator.sanitizer import sanitize as run_it
 
@@ -201,7 +201,7 @@ def sanitize(
         with shown("sanitizing") as progress:
             found = run_it(
                 kernel, values, keep_going=keep_going, unwritten=unwritten, trusted=trusted,
-                progress=progress, **_budget(budget),
+                progress=progress, **budget_of(budget),
             )  # fmt: skip
         faults, counts, waves = found.faults, found.counts, found.run.waves
         notes = caveats((), found.run.trusted)
@@ -226,101 +226,3 @@ def sanitize(
             click.echo("\n".join([f"{waves} waves, no faults", *notes]))
     if faults:
         sys.exit(1)
-
-
-@click.command()
-@_launch_options
-@format_option(PROFILE)
-@click.option(
-    "--timeline",
-    type=OUTPUT,
-    metavar="FILE",
-    help="Write what happens when, for ui.perfetto.dev.",
-)
-@click.option(
-    "--full",
-    is_flag=True,
-    help="Give the compute unit as many workgroups as it can hold, as a larger grid would.",
-)
-@click.option(
-    "--launch",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="Which launch, counted from 0, where the work takes several.",
-)
-@click.option(
-    "--product",
-    type=PRODUCT,
-    help="The product that has the chip, of which the time is told.",
-)
-@REPORT
-@click.option(
-    "--against",
-    type=click.Path(path_type=Path),
-    metavar="KERNEL",
-    help="In the report, put this kernel beside it, with the same launch and arguments; JSON says "
-    "its own.",
-)
-@click.option(
-    "--against-arg",
-    "others",
-    multiple=True,
-    metavar="ARG",
-    help="An argument of that kernel, in order, where it takes others.",
-)
-def profile(
-    budget: int | None, form: str, timeline: Path | None, full: bool, launch: int,
-    product: str | None, report: Path | None, against: Path | None, others: tuple[str, ...],
-    **options: Any,
-) -> None:  # fmt: skip
-    """Tell what a kernel executes, moves and waits for on one compute unit, and for how long on a
-    whole chip."""
-    if against is not None and report is None:
-        raise click.UsageError("--against needs --report FILE: where are they put side by side?")
-    if others and against is None:
-        raise click.UsageError("--against-arg needs --against KERNEL: whose argument is it?")
-    paths, kernels = [options["kernel"]], [_read(**options)]
-    if against is not None:
-        paths.append(against)
-        kernels.append(_read(**_beside(against, options, others)))
-    from mfmadsl.emulator.profiler import profile as run_it
-    from mfmadsl.report.kernel_page import Profiled, profile_page
-    from mfmadsl.report.timeline import timeline_json
-
-    product = product or product_asked()
-    profiled = []
-    try:
-        with shown("profiling") as progress:
-            for path, (kernel, values) in zip(paths, kernels, strict=True):
-                found = run_it(
-                    kernel, values, full=full, launch=launch, product=product, progress=progress,
-                    **_budget(budget),
-                )  # fmt: skip
-                start = kernel.launches(values)[launch]
-                title = "" if against is None else str(path)
-                facts = {**kernel.facts}
-                if against is not None:
-                    facts = {"kernel": found.symbol, **facts}
-                profiled.append(
-                    Profiled(found, start.assembly, start.grid, start.block, facts, title)
-                )
-    except MfmadslError as error:
-        fail(str(error))
-    first = profiled[0].profile
-    if timeline is not None:
-        write_text(timeline, timeline_json(first))
-    if report is not None:
-        write_report(report, profile_page(profiled))
-    click.echo(PROFILE[form](first))
-
-
-def _beside(other: Path, options: Mapping[str, Any], arguments: tuple[str, ...]) -> dict[str, Any]:
-    """The options of the kernel that is put beside one: JSON says its own launch, and what it
-    takes."""
-    given = {**options, "kernel": other, "symbol": None}
-    if other.suffix == ".json":
-        given |= {"grid": None, "block": None, "lds": None, "arch": None}
-        if options["kernel"].suffix != ".json":
-            given["arguments"] = ()
-    return given | ({"arguments": arguments} if arguments else {})

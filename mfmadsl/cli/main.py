@@ -28,7 +28,7 @@ _COMMANDS = {
     "gemm": "gemm.gemm",
     "emulate": "kernel.emulate",
     "sanitize": "kernel.sanitize",
-    "profile": "kernel.profile",
+    "profile": "profile.profile",
     "device": "device.device",
     "tune": "tune.tune",
     "lsp": "lsp.lsp",

@@ -67,7 +67,12 @@ class StoredKernel:
         Raises KernelFileError for a text that is none of the forms, and for one that stands for too
         much.
         """
-        return values_of(texts or [array.text for array in self.described or ()])
+        return values_of(texts or self.argument_texts)
+
+    @property
+    def argument_texts(self) -> tuple[str, ...]:
+        """What is described, as texts that stand for it; nothing where nothing is."""
+        return tuple(array.text for array in self.described or ())
 
     def launches(self, args: Sequence[Any]) -> list[StoredLaunch]:
         """What to launch with these arguments.
@@ -113,7 +118,7 @@ def read_kernel(
     code objects has several. JSON says all of it. Raises KernelFileError.
     """
     content = _content(path)
-    if path.suffix == ".json":
+    if _is_json(path, content):
         asked = {"symbol": symbol, "arch": arch, "grid": grid, "block": block, "lds": lds_bytes}
         given = [f"--{name}" for name, value in asked.items() if value is not None]
         if given:
@@ -131,6 +136,16 @@ def read_kernel(
         lds_bytes = program.directive("group_segment_fixed_size")
     extents = three_extents("grid", grid), three_extents("block", block)
     return StoredKernel((StoredLaunch(text, program.name, *extents, lds_bytes),))
+
+
+def is_described(path: Path) -> bool:
+    """Whether a file is JSON, which says its launch and its arguments. Raises KernelFileError."""
+    return _is_json(path, _content(path))
+
+
+def _is_json(path: Path, content: bytes) -> bool:
+    """By its name or by its first character, with which no assembly text begins."""
+    return path.suffix == ".json" or content.lstrip()[:1] == b"{"
 
 
 def _lds_of_triton(path: Path, name: str) -> int | None:

@@ -126,7 +126,8 @@ def test_reads_transpose_unless_that_is_declined() -> None:
         (["-m", 10**30], 2, "is not in the range 1<=x<=2147483647"),
         (["-m", 2**31 - 1, "-n", 2**31 - 1, "-k", 2**31 - 1], 1,
          "`A`, 2147483647 x 2147483647 of float16, has 9.22e+18 bytes, and addresses have 48 bits"),
-        (["-m", 2**31 - 1], 1, "error: mod: an index of the kernel may reach 4294967296, and "),
+        (["-m", 2**31 - 1], 1,
+         "error: workload: an extent of `A` and `C` is 2147483647, which whole tiles of 256 make"),
         (["-m", 99999, "-n", 99999, "--emulate"], 1, "error: the matrices take 74.6 GiB, more"),
     ],
 )  # fmt: skip

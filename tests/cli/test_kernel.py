@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -112,9 +113,22 @@ def test_a_kernel_of_ours_needs_no_more_than_its_json(tmp_path: Path) -> None:
     assert written.exit_code == 0
     assert run("sanitize", tmp_path / "k.json").output.endswith("waves, no faults\n")
     assert "matrix cycles" in run("profile", tmp_path / "k.json").output
-    only = run(*gemm, *sizes, "--emit", "json", "-o", tmp_path / "alone.json")
-    assert only.exit_code == 0
-    assert "names no assembly" in run("profile", tmp_path / "alone.json").output
+    for name in ("alone.json", "alone"):
+        only = run(*gemm, *sizes, "--emit", "json", "-o", tmp_path / name)
+        assert only.exit_code == 0
+        assert "names no assembly" in run("profile", tmp_path / name).output
+
+
+def test_json_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    sizes = ("-m", "64", "-n", "64", "-k", "64")
+    both = ("--emit", "asm", "--emit", "json")
+    assert run("gemm", "--arch", "gfx942", *sizes, *both, "-o", tmp_path / "k").exit_code == 0
+    other = tmp_path / "k.description"
+    (tmp_path / "k.json").rename(other)
+    assert "matrix cycles" in run("profile", other).output
+    assert "says by itself what --grid would say" in run("profile", other, "--grid", "1").output
+    beside = run("profile", other, "--report", tmp_path / "page.html", "--against", other)
+    assert beside.exit_code == 0, beside.output
 
 
 def test_faults_are_told_with_their_place(text: Path) -> None:
@@ -235,3 +249,70 @@ def test_a_kernel_beside_json_of_ours_takes_its_own_arguments(text: Path, tmp_pa
     beside = ["--report", tmp_path / "page.html", "--against", f"{ours}.json"]
     done = run("profile", text, *LAUNCH, *beside)
     assert done.exit_code == 0, done.output
+
+
+def test_a_kernel_beside_another_has_a_launch_of_its_own(text: Path, tmp_path: Path) -> None:
+    """Of twice as many workgroups, half as large, and with its LDS told."""
+    two = tmp_path / "two.s"
+    two.write_text(kernel(CODE, lds=0))
+    page = tmp_path / "page.html"
+    beside = ["profile", text, *LAUNCH, "--report", page, "--against", two]
+    refused = run(*beside)
+    assert refused.exit_code == 1
+    assert f"error: {two}: line 8: " in refused.output
+    assert "say so by `--against-lds`" in refused.output
+    own = ["--against-grid", "2", "--against-block", "64", "--against-lds", "512"]
+    done = run(*beside, *own)
+    assert done.exit_code == 0, done.output
+    assert "2 x 1 x 1" in page.read_text()
+
+
+def test_a_kernel_beside_json_has_to_have_a_launch(text: Path, tmp_path: Path) -> None:
+    """Which JSON says of the first one alone; its arguments are those of both."""
+    ours = tmp_path / "ours"
+    sizes = ["-m", "64", "-n", "64", "-k", "64"]
+    run("gemm", "--arch", "gfx942", *sizes, "--emit", "asm", "--emit", "json", "-o", ours)
+    beside = ["profile", f"{ours}.json", "--report", tmp_path / "page.html", "--against", text]
+    given: list[str] = []
+    for name, value in (("grid", "1"), ("block", "128")):
+        assert f"does not say its {name}: give --against-{name}" in run(*beside, *given).output
+        given += [f"--against-{name}", value]
+    assert "takes 1 arguments (p0), but 3 are given" in run(*beside, *given).output
+    assert run(*beside, *given, "--against-arg", "uint32[128]=0").exit_code == 0
+    described = run(*beside[:-1], f"{ours}.json", "--against-grid", "1")
+    assert "says by itself what --against-grid would say" in described.output
+
+
+@pytest.mark.parametrize("option", ["arg", "symbol", "grid", "block", "lds"])
+def test_what_is_said_of_the_other_kernel_needs_one(text: Path, option: str) -> None:
+    refused = run("profile", text, *LAUNCH, f"--against-{option}", "0" if option == "lds" else "1")
+    assert refused.exit_code == 2
+    assert f"--against-{option} needs --against KERNEL" in refused.output
+
+
+def test_one_of_several_kernels_is_put_beside_another(text: Path, tmp_path: Path) -> None:
+    path = tmp_path / "two.hsaco"
+    path.write_bytes(code_object("gfx942"))
+    beside = ["profile", text, *LAUNCH, "--report", tmp_path / "page.html", "--against", path]
+    refused = run(*beside).output
+    assert "holds several kernels, name one with --against-symbol: double, other" in refused
+    own = ["--against-block", "64", "--against-arg", "float32[64]=1"]
+    assert run(*beside, "--against-symbol", "double", *own).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [(1, "the last two are pointers"), (2, "the last is a pointer"), (0, None), (4, None)],
+)
+def test_pointers_that_triton_adds_are_told(tmp_path: Path, given: int, told: str | None) -> None:
+    path = tmp_path / "kernel.s"
+    path.write_text(re.sub(r"\.name: p\d, ", "", kernel(CODE, arguments=3, lds=512)))
+    launch = [*LAUNCH[:4], *["--arg", "uint32[128]=0"] * given]
+    output = run("emulate", path, *launch).output
+    assert f"takes 3 arguments (0, 1, 2), but {given} are given" in output
+    if told is None:
+        assert "Triton" not in output
+    else:
+        assert f"if Triton made it, {told} to memory of Triton's own, so give null" in output
+        rest = ["--arg", "null"] * (3 - given)
+        assert run("emulate", path, *launch, *rest).exit_code == 0

@@ -37,6 +37,7 @@ from mfmadsl.backend.gpu.lower import (
     in_order,
     parameter_names,
     split,
+    symbol_of,
 )
 from mfmadsl.backend.gpu.names import named_apart
 from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
@@ -131,7 +132,7 @@ def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
 
 
 def _emit(function: PrimFunc, chip: Architecture, version: int) -> list[Emitted]:
-    with tvm_refusal("mod", LoweringError):
+    with tvm_refusal(f"function `{symbol_of(function)}`", LoweringError):
         names = parameter_names(function)
         kernels = [
             (name, in_order(kernel, names)) for name, kernel in split(function, chip).kernels
@@ -151,7 +152,8 @@ def emit_kernels(
     generator = tvm.get_global_func("tvm.codegen.llvm.target_rocm")
     tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
     found = []
-    with without_devices(), tvm_refusal("mod", LoweringError):
+    called = ", ".join(f"`{name.name_hint}`" for name, _ in kernels)
+    with without_devices(), tvm_refusal(called, LoweringError):
         for name, kernel in kernels:
             found.append(_emit_kernel(*device_module(name, kernel, chip), chip, version))
         if any(map(_spilled_to_memory, found)):

@@ -125,7 +125,7 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     if len(args) != len(taken):
         raise ArgumentError(
             f"`{program.name}` takes {len(taken)} arguments ({', '.join(names)}), "
-            f"but {len(args)} are given"
+            f"but {len(args)} are given{_hint(taken, len(args))}"
         )
     for each in zip(args, taken, names, strict=True):
         check_passed(*each, kept)
@@ -165,6 +165,21 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
         if a.kind != "by_value" and array.flags.writeable and array.size and not kept
     ]
     return LoadedProgram(memory, block, packet, tuple(back))
+
+
+def _hint(taken: Sequence[KernelArgument], given: int) -> str:
+    """What may be missing. Triton's kernels have one or two pointers behind their parameters, for
+    memory of its own; they are known by arguments that have no names."""
+    last = taken[given:]
+    if not given or len(last) not in (1, 2) or any(a.name for a in taken):
+        return ""
+    if any(a.kind != "global_buffer" for a in last):
+        return ""
+    which = "last is a pointer" if len(last) == 1 else "last two are pointers"
+    return (
+        f": if Triton made it, the {which} to memory of Triton's own, so give null there "
+        "(`--arg null`, in Python None)"
+    )
 
 
 def _pointer(value: Any, segment: Segment) -> npt.NDArray[np.uint8]:

@@ -1,15 +1,21 @@
-"""Indices of large buffers in 64 bits.
+"""Indices and extents of large buffers in 64 bits.
 
-TVM computes the place of an element in the type of its indices, which is 32 bits for most
-workloads: past 2^31 elements it would be another place.
+TVM computes the place of an element, and the length of a buffer that it flattens, in the type of
+indices and extents, which is 32 bits for most workloads: past 2^31 elements either would be another
+number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
 import tvm_ffi
-from tvm import tirx
-from tvm.ir import TensorLoad
-from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc
+from tvm import ir, tirx
+from tvm.ir import PrimType, TensorLoad
+from tvm.sym import Analyzer
+from tvm.tirx import AllocBuffer, AttrStmt, Buffer, BufferStore, Expr, For, PrimFunc
 
 from mfmadsl.passes.tir.expression import constant, scope_of
 
@@ -17,31 +23,87 @@ _LIMIT = 1 << 31
 
 
 def wide_indices(function: PrimFunc) -> PrimFunc:
-    """The function, not flattened yet, with 64-bit indices of all buffers that may need them."""
+    """The function, not flattened yet, with 64-bit indices and extents of all buffers that may need
+    them."""
+    twins = {b.__chandle__(): _with_wide_extents(b) for b in _large_buffers(function)}
+    if not twins:
+        return function
+
+    def twin(variable: Any) -> Any:  # buffers are variables
+        return twins.get(variable.__chandle__(), variable)
 
     def load(node: TensorLoad) -> Expr:
-        if not _is_large(node.source):
+        if node.source.__chandle__() not in twins:
             return node
         return tirx.BufferLoad(node.source, [_wide(index) for index in node.indices])
 
     def store(node: BufferStore) -> BufferStore:
-        if not _is_large(node.buffer):
+        if node.buffer.__chandle__() not in twins:
             return node
         return BufferStore(node.buffer, node.value, [_wide(index) for index in node.indices])
 
-    return function.with_body(
-        tvm_ffi.structural_map(function.body, ((TensorLoad, load), (BufferStore, store)))
+    body = tvm_ffi.structural_map(function.body, ((TensorLoad, load), (BufferStore, store)))
+    body = tvm_ffi.structural_map(body, (tirx.Var, twin))
+    parameters = [twin(parameter) for parameter in function.params]
+    return PrimFunc(parameters, body, function.ret_type, function.attrs)
+
+
+def _large_buffers(function: PrimFunc) -> list[Buffer]:
+    """Buffers of global memory that have 2^31 elements, or whose indices go as far.
+
+    Those of a tile beyond an edge do, which no lane takes: a C of one row has places of 15 more.
+    """
+    found = [each for each in function.params if not isinstance(each.ty, PrimType)]
+    accesses: list[tuple[Buffer, Sequence[Expr]]] = []
+    analyzer = Analyzer()
+
+    def thread(node: AttrStmt) -> None:
+        if node.attr_key == "thread_extent":
+            analyzer.bind(node.node.var, ir.Range(0, node.value), True)
+
+    def loop(node: For) -> None:
+        analyzer.bind(node.loop_var, ir.Range.from_min_extent(node.min, node.extent), True)
+
+    tvm_ffi.structural_walk(
+        function.body,
+        (
+            (AttrStmt, thread),
+            (For, loop),
+            (AllocBuffer, lambda node: found.append(node.buffer)),
+            (TensorLoad, lambda node: accesses.append((node.source, node.indices))),
+            (BufferStore, lambda node: accesses.append((node.buffer, node.indices))),
+        ),
     )
+    far = [b for b, indices in accesses if _reach(b, indices, analyzer) >= _LIMIT]
+    found += [b for b, _ in accesses]
+    large = [*far, *(b for b in found if _elements(b.shape) >= _LIMIT)]
+    return [b for b in large if scope_of(b) == "global"]
 
 
-def _is_large(buffer: Buffer) -> bool:
-    """Whether a buffer of global memory has 2^31 elements or more, as far as is known."""
-    if scope_of(buffer) != "global":
-        return False
-    elements = 1
-    for extent in buffer.shape:
-        elements *= constant(extent) or 1
-    return elements >= _LIMIT
+def _with_wide_extents(buffer: Buffer) -> Buffer:
+    """The buffer with its numbers of 64 bits; a symbol stays the variable that the host binds."""
+    shape = [
+        extent if number is None else tirx.const(number, "int64")
+        for extent, number in ((each, constant(each)) for each in buffer.shape)
+    ]
+    return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=scope_of(buffer))
+
+
+def _reach(buffer: Buffer, indices: Sequence[Expr], analyzer: Analyzer) -> int:
+    """The last place of the flat buffer that indices may name, as far as is known."""
+    last = 0
+    for axis, index in enumerate(indices):
+        extent = constant(buffer.shape[axis])
+        most = int(analyzer.const_int_bound(index).max_value)
+        if most >= _LIMIT - 1:  # what is read from memory, say
+            most = 0 if extent is None else extent - 1
+        last += most * _elements(buffer.shape[axis + 1 :])
+    return last
+
+
+def _elements(shape: Sequence[Expr]) -> int:
+    """How many elements there are, as far as is known."""
+    return prod(constant(extent) or 1 for extent in shape)
 
 
 def _wide(index: Expr) -> Expr:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import tvm_ffi
 from tvm import tirx
-from tvm.sym import Analyzer
+from tvm.sym import Analyzer, detect_linear_equation
 from tvm.tirx import Expr
 
-from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.expression import constant, widened
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,28 @@ class Linear:
     def coefficients(self) -> dict[str, int]:
         """How often each term is taken, by its text."""
         return dict(self.terms)
+
+
+def linear_in(expression: Expr, variable: tirx.Var) -> tuple[Expr, Expr] | None:
+    """(step, rest) of an expression that is step * variable + rest; None of any other.
+
+    In 64 bits a variable of 32 stands in a cast, which TVM does not look through. An index does not
+    wrap around, so that a cast of a sum is the sum of its casts.
+    """
+    wide = tirx.Var(variable.name, "int64")
+
+    def uncast(node: tirx.Cast) -> Expr:
+        return wide if node.value.same_as(variable) else node
+
+    if _is_wide(expression) and not _is_wide(variable):
+        expression = tvm_ffi.structural_map(widened(expression), (tirx.Cast, uncast))
+        variable = wide
+    parts = detect_linear_equation(expression, [variable])
+    return (parts[0], parts[1]) if len(parts) == 2 else None
+
+
+def _is_wide(expression: Expr) -> bool:
+    return str(expression.ty.dtype) == "int64"
 
 
 def linear(expression: Expr) -> Linear:
@@ -78,6 +101,8 @@ def largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) ->
     `analyzer` knows the ranges of the variables.
     """
     least: int | None = None
+    if _is_wide(expression):  # a sum in one cast, and one of casts, have nothing in common
+        expression = widened(expression)
     known = analyzer.const_int_bound(expression)
     if known.max_value < 1 << 62:
         least = int(known.max_value)
@@ -88,6 +113,8 @@ def largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) ->
         part, limit = sides[0], constant(sides[1])
         if limit is None:
             part, limit = analyzer.simplify(sides[0] - sides[1]), 0
+        if _is_wide(expression):
+            part = widened(part)
         times = common_factor(linear(expression), linear(part))
         if times is None:
             continue

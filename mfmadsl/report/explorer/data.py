@@ -71,6 +71,7 @@ def _intrinsic(intrinsic: Intrinsic, text: str, exports: Exports | None) -> dict
         **intrinsic_json(intrinsic),
         "doc": intrinsic.doc,
         "chips": list(intrinsic.chips),
+        "spellings": sorted(intrinsic.spellings),
         "operations": {
             chip: int(each) if each.is_integer() else each
             for chip, each in operations_per_cycle(intrinsic).items()

@@ -69,11 +69,23 @@ function wanted() {
   );
 }
 
-/** Whether a word begins one of an entry's, so that f16 is no bf16; a name may stand as it is. */
+/** Whether a word begins one of an entry's, so that f16 is no bf16, or one of its names, as anybody
+    prints them; a text with other signs than letters and digits may stand as it is. */
 function matches(entry, word) {
   const text = searchText(entry);
+  const name = spelled(word);
   return text.split(/[^a-z0-9]+/).some((each) => each.startsWith(word)) ||
-    (/[^a-z0-9]/.test(word) && text.includes(word));
+    (/[^a-z0-9]/.test(word) && text.includes(word)) ||
+    (entry.spellings ?? []).some((each) => each.startsWith(name));
+}
+
+/** A name without the prefix and the dots that people write, as `spelled` in Python has it. */
+function spelled(word) {
+  const call = "llvm.amdgcn.";
+  const text = word.startsWith(call)
+    ? word.slice(call.length).replace(/(\.v\d+[a-z]+\d+)+$/, "").replaceAll(".", "_")
+    : word;
+  return text.replace(/^__builtin_amdgcn_/, "").replace(/^v_/, "");
 }
 
 function searchText(entry) {

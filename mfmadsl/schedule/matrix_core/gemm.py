@@ -35,6 +35,7 @@ from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.matrix_core.instruction import counting_up, instruction_of
+from mfmadsl.schedule.matrix_core.padding import check_padded
 from mfmadsl.schedule.matrix_core.stage import (
     Staged,
     copy_to_lds,
@@ -327,7 +328,9 @@ class _Builder:
             steps = -(-k // tiling.k_step)
             part = -(-steps // parts)
             parts, length = -(-steps // part), part * tiling.k_step
-        sch.pad_einsum(main, [self.intrinsic.blocks, *tiling.block, length * parts])
+        tiles = [self.intrinsic.blocks, *tiling.block, length * parts]
+        check_padded(self.product, tiles)
+        sch.pad_einsum(main, tiles)
         total = of_waves = None
         if parts > 1:
             share, _ = sch.split(sch.get_loops(main)[3], [parts, None])

@@ -35,7 +35,7 @@ class Product:
     The loops of `block` are s, i, j, k; its reads are A[s, i, k] and B[s, j, k], its write is
     C[s, i, j]; an operand that is the same for each s has one of it. `a` and `b` write A and B, and
     are inlined into what reads them; `c` takes C to where the workload has it. `batches` says how
-    many A and B there are.
+    many A and B there are, and `names` what the workload calls A, B and C.
     """
 
     block: SBlockRV
@@ -46,6 +46,7 @@ class Product:
     batches: tuple[Extent, Extent]
     types: tuple[str, str, str]
     memory: tuple[Memory, Memory, Memory]
+    names: tuple[str, str, str]
 
 
 def product_block(sch: Schedule, block: str | None = None) -> SBlockRV:
@@ -151,7 +152,11 @@ def _normalised(
     types = tuple(str(region.source.dtype) for region in (*found.reads, *found.writes))
     a, b = (_writer(sch, block, read) for read in (0, 1))
     batches = plain(found.reads[0].source.shape[0]), plain(found.reads[1].source.shape[0])
-    return Product(block, a, b, c, (s, i, j, k), batches, (types[0], types[1], types[2]), lies)
+    buffers = product.first.source, product.second.source, product.store.buffer
+    x, y, z = (str(buffer.name) for buffer in buffers)
+    return Product(
+        block, a, b, c, (s, i, j, k), batches, (types[0], types[1], types[2]), lies, (x, y, z)
+    )
 
 
 def _regions(sch: Schedule, block: SBlockRV) -> list[BufferRegion]:

@@ -1,14 +1,16 @@
-"""Indices of large buffers have 64 bits, and no others."""
+"""Indices and extents of large buffers have 64 bits, and no others."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tvm import te, tirx
+import tvm
+from tvm import s_tir, te, tirx
 from tvm.tirx import BufferLoad, BufferStore, PrimFunc
 
 from mfmadsl.passes.kernel.wide_index import wide_indices
+from mfmadsl.passes.tir.expression import loads_of
 
 I = tirx.Var("i", "int32")  # noqa: E741 - an index
 
@@ -30,3 +32,28 @@ def test_indices(shape: tuple[Any, ...], scope: str, kind: str) -> None:
     found: Any = wide_indices(PrimFunc([I], store)).body
     indices = [*found.indices, *found.value.indices]
     assert [str(index.ty.dtype) for index in indices] == [kind] * len(indices)
+    assert found.buffer.same_as(found.value.source)
+    for before, after in zip(shape, found.buffer.shape, strict=True):
+        symbolic = not isinstance(before, int)
+        assert str(after.ty.dtype) == ("int32" if symbolic else kind)
+        assert symbolic or int(after) == before
+
+
+@pytest.mark.parametrize("rows", [1 << 15, 1 << 16, (1 << 17) + 1])
+def test_a_flat_buffer_has_all_elements(rows: int) -> None:
+    """Of 2^16 to a row: TVM multiplies extents in their type, and 2^31 of 32 bits are none."""
+    a = te.placeholder((rows, 1 << 16), "int8", name="A")
+    c = te.compute((1,), lambda i: a[i + rows - 1, i], name="C")
+    function = te.create_prim_func([a, c])
+    module = tvm.IRModule({"main": wide_indices(lowered(function))})
+    flat = tirx.transform.FlattenBuffer()(module)["main"]
+    (load,) = loads_of(flat.body)
+    assert int(load.source.shape[0]) == rows << 16
+
+
+def lowered(function: PrimFunc) -> PrimFunc:
+    """Without blocks, as `wide_indices` finds a function."""
+    module = tvm.IRModule({"main": function})
+    for change in (s_tir.transform.ConvertBlocksToOpaque(), s_tir.transform.LowerOpaqueBlock()):
+        module = change(module)
+    return module["main"]

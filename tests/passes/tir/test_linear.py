@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
-from mfmadsl.passes.tir.expression import numbers
-from mfmadsl.passes.tir.linear import counts_down, largest
+from mfmadsl.passes.tir.expression import constant, numbers
+from mfmadsl.passes.tir.linear import counts_down, largest, linear_in
 
 X, Y = tirx.Var("x", "int32"), tirx.Var("y", "int32")
 SIDES = [tirx.LT, tirx.LE, tirx.GT, tirx.GE]
@@ -70,3 +71,35 @@ def test_what_counts_down() -> None:
     assert counts_down(tirx.const(63) - X, analyzer)
     assert counts_down((X * 2 + Y) * 3 + (Y - 1) * 2, analyzer)
     assert not counts_down(tirx.Cast("int64", X * 8) + tirx.floordiv(Y, 2) + 5, analyzer)
+
+
+def test_a_wide_condition_bounds_what_is_written_otherwise() -> None:
+    """In one cast or in one for each part, or in none."""
+    analyzer, wide = known(), [tirx.Cast("int64", each) for each in (X, Y)]
+    for condition in (X * 2 + Y < 9, tirx.Cast("int64", X * 2 + Y) < tirx.const(9, "int64")):
+        for of in (tirx.Cast("int64", X * 6 + Y * 3), wide[0] * 6 + wide[1] * 3):
+            assert largest(of + 1, [condition], analyzer) == 25
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        X * 64 + Y,
+        tirx.Cast("int64", X * 64 + Y),
+        tirx.Cast("int64", X) * 64 + tirx.Cast("int64", Y),
+        tirx.Cast("int64", X * 16) * 4 + tirx.Cast("int64", Y // 2) * 2 + tirx.Cast("int64", Y % 2),
+    ],
+    ids=str,
+)
+def test_a_place_is_linear_through_casts(place: Any) -> None:
+    found = linear_in(place, X)
+    assert found is not None
+    assert constant(Analyzer().simplify(found[0])) == 64
+    for y in range(5):
+        assert numbers(found[1], {"y": y}) == y
+
+
+@pytest.mark.parametrize("place", [X * X, X // 2, Y * X % 5], ids=str)
+def test_what_is_not_linear_is_not_in_64_bits_either(place: Any) -> None:
+    assert linear_in(place, X) is None
+    assert linear_in(tirx.Cast("int64", place), X) is None

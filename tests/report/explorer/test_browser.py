@@ -217,6 +217,39 @@ def test_a_word_begins_one_of_an_entrys(page: Page) -> None:
     assert page.locator("#list b").all_inner_texts() == [HALF]
 
 
+def test_the_search_finds_what_show_finds_by_any_name(page: Page) -> None:
+    """Names as the manual, LLVM, Clang and our kernels print them, of the whole library."""
+    asked = [
+        name
+        for each in library().values()
+        for printed in (*each.spellings, *each.mnemonics)
+        for name in (printed, f"v_{printed}".upper(), f"__builtin_amdgcn_{printed}", each.call)
+    ]
+    asked.append("llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v8i32.v8i32")
+    told = (
+        "names => names.map(name => { state = { ...state, search: name };"
+        " return wanted().map((each) => each.name) })"
+    )
+    for name, found in zip(asked, page.evaluate(told, asked), strict=True):
+        called = {each.name for each in library().values() if each.is_called(name)}
+        assert called <= set(found), name
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("V_MFMA_F32_16X16X16_F16", 1),
+        ("__builtin_amdgcn_mfma_f32_16x16x16f16", 1),
+        ("v_mfma_f32_16x16x128_f8f6f4", 25),
+    ],
+)
+def test_a_link_to_a_name_of_the_manual_finds_it(
+    page: Page, address: str, name: str, found: int
+) -> None:
+    at(page, address, search=name)
+    assert page.locator("#list b").count() == found
+
+
 def test_back_leads_to_the_entry_before(page: Page, address: str) -> None:
     at(page, address, entry=HALF)
     page.keyboard.press("ArrowDown")

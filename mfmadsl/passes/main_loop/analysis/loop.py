@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tvm import tirx
-from tvm.sym import Analyzer, detect_linear_equation
+from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
 from mfmadsl.passes.tir.expression import constant, variables_of
-from mfmadsl.passes.tir.linear import bounded
+from mfmadsl.passes.tir.linear import bounded, linear_in
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Loop:
         sides = bounded(condition)
         if sides is None or constant(self.count) is not None:
             return False
-        part = detect_linear_equation(sides[0], [self.variable])
-        step = constant(part[0]) if len(part) == 2 else None
-        if step is None:
+        part = linear_in(sides[0], self.variable)
+        step = None if part is None else constant(part[0])
+        if part is None or step is None:
             return False
         rounded_up = tirx.floordiv(sides[1] + (step - 1), tirx.const(step, str(sides[1].ty.dtype)))
         most = int(self.analyzer.const_int_bound(part[1]).max_value)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tvm import tirx
-from tvm.sym import IntervalSet, detect_linear_equation
+from tvm.sym import IntervalSet
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
@@ -25,7 +25,7 @@ from mfmadsl.passes.tir.expression import (
     variables_of,
     widened,
 )
-from mfmadsl.passes.tir.linear import counts_down
+from mfmadsl.passes.tir.linear import counts_down, linear_in
 
 SPAN_LIMIT = 1 << 31
 """Bytes that a tile may span: a lane's offset has 31 bits."""
@@ -54,12 +54,15 @@ class Address:
     last: Expr | None = None
 
     def at(self, k: Expr, as_scalar: bool = False) -> tuple[Expr, Expr]:
-        """(origin, scalar offset) of iteration `k`: a scalar on demand, or if it fits 31 bits."""
-        number, reach = constant(self.step), constant(self.reach)
+        """(origin, scalar offset) of iteration `k`: a scalar on demand, or if it fits 31 bits.
+
+        All iterations and a lane's own offset have to fit together: the descriptor counts no more.
+        """
         k = k if self.last is None else self.last - k
-        if number == 0:
+        if constant(self.step) == 0:
             return self.origin, i32(0)
-        if as_scalar or (reach is not None and reach + self.ahead < SPAN_LIMIT):
+        reach, span = constant(self.reach), constant(self.span)
+        if as_scalar or (reach is not None and span is not None and reach + span < SPAN_LIMIT):
             return self.origin, narrowed(k) * narrowed(self.step)
         return self.origin + widened(k) * self.step, i32(0)
 
@@ -70,12 +73,13 @@ def address_of(
     """The address of neighbours, where lanes may have exchanged what they load.
 
     With `share` a constant is taken apart; all lanes' have to exist, but in the last iteration
-    perhaps. Raises NotUnderstoodError if it is not linear in the loop, or has no bounds.
+    perhaps. Raises NotUnderstoodError if it is not linear in the loop, has no bounds, or spans too
+    much.
     """
     first, size = run[0], run[0].size
     named = f"`{first.buffer.name}[{first.place}]`"
-    parts = detect_linear_equation(first.place, [loop.variable])
-    if len(parts) != 2:
+    parts = linear_in(first.place, loop.variable)
+    if parts is None:
         raise NotUnderstoodError(f"{named} is not linear in the loop")
     step, rest = parts
     terms = multiplied_out(rest)
@@ -93,6 +97,7 @@ def address_of(
     origin = total(uniform, "int64") + least
     counts_up = all(int(loop.analyzer.const_int_bound(p).min_value) >= 0 for p in (origin, step))
     span = _span(run, own, loop, counts_up)
+    check_span(span, first)
     own, ahead = _apart(own, loop) if share else (own, 0)
     goes_down = int(loop.analyzer.const_int_bound(step).min_value) < 0
     if goes_down and constant(step) is None:
@@ -144,9 +149,9 @@ def over_all_iterations(address: Address, loop: Loop) -> Address:
     return replace(address, span=loop.analyzer.simplify(address.span + address.reach))
 
 
-def check_span(address: Address, source: MemorySource) -> None:
+def check_span(span: Expr, source: MemorySource) -> None:
     """Raises NotUnderstoodError if it is known to be too long."""
-    number = constant(address.span)
+    number = constant(span)
     if number is not None and number >= SPAN_LIMIT:
         raise NotUnderstoodError(
             f"a tile of `{source.buffer.name}` spans {number} bytes, which offsets of 31 bits "

@@ -18,6 +18,7 @@ from tvm.tirx import AllocBuffer, Bind, BufferStore, Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.main_loop.moves.address import (
+    SPAN_LIMIT,
     Address,
     address_of,
     bytes_of,
@@ -235,8 +236,7 @@ def fetch_of(
     is_shifted = _is_shifted(run, address)
     if is_shifted:  # the last word is found by its offset: it has to have one
         address = over_all_iterations(address, loop)
-    check_span(address, run[0])
-    if is_shifted:
+        check_span(address.span, run[0])
         address, low = _aligned(run, address, let)
         shift = let("shift", offset if low is None else offset + low)
         offset = shift & i32(-WORD)
@@ -292,9 +292,12 @@ def _tail(run: Sequence[MemorySource], address: Address, loop: Loop, let: Let) -
         )  # fmt: skip
         part = tirx.shift_left(part, i32(8 * byte)) if byte else part
         value = value | part if byte else part
+    place = whole - address.origin
+    if number is None or number >= SPAN_LIMIT:  # a place out of reach is that of no whole word
+        place = tirx.min(place, tirx.const(SPAN_LIMIT - 1, "int64"))
     return Tail(
         let("tail", value),
-        let("tail_place", tirx.Cast("int32", whole - address.origin)),
+        let("tail_place", tirx.Cast("int32", place)),
         number is None or not all(_is_whole_before_last(s, number, loop) for s in run),
     )
 

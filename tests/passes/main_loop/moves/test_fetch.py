@@ -12,7 +12,7 @@ from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.main_loop.moves.element import MemorySource
 from mfmadsl.passes.main_loop.moves.fetch import Fetch, fetch_of, inside, loadable
 from mfmadsl.passes.tir.error import NotUnderstoodError
-from mfmadsl.passes.tir.expression import constant, depends, substitute
+from mfmadsl.passes.tir.expression import constant, depends, i32, substitute
 
 K, LANE, BLOCK, N = (tirx.Var(name, "int32") for name in ("k", "lane", "block", "n"))
 LARGEST = (1 << 31) - 1
@@ -154,6 +154,26 @@ def test_a_scalar_has_room_for_the_constant_too() -> None:
     also = lean_fetch(LANE * 8 + 8192 + K * (far // 4), turns=4, elements=1 << 31)
     assert not moves_its_origin(near)
     assert moves_its_origin(also)
+
+
+def test_a_scalar_and_a_lanes_offset_have_room_together() -> None:
+    """Beyond 2^31 bytes from its base a descriptor has nothing, and a load gives zeros."""
+    rows = LANE * (((1 << 30) - (1 << 16)) // 63)
+    assert not moves_its_origin(fetch(1 << 32, rows + K * 256, turns=64))
+    assert moves_its_origin(fetch(1 << 32, rows + K * 256, turns=512))
+
+
+@pytest.mark.parametrize("blocks", [1, 16])
+def test_the_last_part_of_a_word_far_ahead_is_at_no_lanes_offset(blocks: int) -> None:
+    """Its place has 32 bits, as an offset has, and is a multiple of four only where it is near."""
+    length = (1 << 31) + 9  # of halves
+    found = fetch(length, BLOCK * (1 << 27) + LANE * 2 + 1, blocks=blocks, count=2)
+    assert found.tail is not None
+    (place,) = (each.value for each in found.binds if each.var.same_as(found.tail.place))
+    for block in range(blocks):
+        left = (length * 2 & ~3) - block * (1 << 28)
+        at = Analyzer().simplify(substitute(place, {BLOCK: i32(block)}))
+        assert constant(at) == min(left, LARGEST)
 
 
 def test_the_words_around_all_turns_have_offsets() -> None:

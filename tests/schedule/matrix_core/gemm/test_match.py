@@ -52,10 +52,19 @@ def test_what_tvm_refuses_is_told_in_a_line() -> None:
         raise KeyError("a mistake of ours stays one")
 
 
-def test_an_index_of_more_than_32_bits_is_refused_with_its_size() -> None:
-    workload = matmul(1, 150_000_000, 8, "float16", "float32", True)
-    with pytest.raises(MfmadslError, match=r"an index of the kernel may reach \d+, and 2147483647"):
-        build(gemm_schedule(workload))
+@pytest.mark.parametrize(
+    ("extents", "having"),
+    [((2**31 - 1, 1, 1), "AC"), ((1, 2**31 - 1, 1), "BC"), ((1, 1, 2**31 - 1), "AB")],
+)
+def test_extents_that_loops_do_not_count_in_whole_tiles(
+    extents: tuple[int, int, int], having: str
+) -> None:
+    told = f"an extent of `{having[0]}` and `{having[1]}` is 2147483647, which whole tiles of"
+    with pytest.raises(ScheduleError, match=rf"workload: {told} \d+ make 2147483648, and loops "):
+        gemm_schedule(matmul(*extents, "float16", "float32"))
+    m, n, k = (max(extent - 4095, 1) for extent in extents)
+    if k == 1:
+        assert build(gemm_schedule(matmul(m, n, k, "float16", "float32", True))).remarks == ()
 
 
 def error(*tensors: Any) -> str:
