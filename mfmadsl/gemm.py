@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import ml_dtypes  # the types that NumPy lacks: bfloat16 and the eight-bit floats
@@ -294,10 +295,11 @@ class Gemm:
         found = self.compare(*arrays)
         return replace(found, approximate=run.approximate, trusted=run.trusted)
 
-    def operands(self) -> tuple[npt.NDArray[Any], ...]:
+    def operands(self, compared: bool = True) -> tuple[npt.NDArray[Any], ...]:
         """Random arguments, the same on every machine, and a C full of a value that is no result.
 
-        Raises ArgumentError if they are more than this machine holds.
+        Raises ArgumentError if they are more than this machine holds: in float64 if they are to be
+        `compared`, and as they are where a profile runs some workgroups on them.
         """
         sides = (self.batch,) if self.batch else ()
         a_shape = (self.k, self.m) if self.a_transposed else (self.m, self.k)
@@ -308,8 +310,12 @@ class Gemm:
         for name in self.epilogue:
             if takes := STEPS[name].takes:
                 wanted.append((c_shape if takes == "matrix" else c_shape[-1:], self.sum_type))
-        count = sum(int(np.prod([float(e) for e in s])) for s, _ in (*wanted, (c_shape, c_type)))
-        check_size(8 * count, "the matrices take")  # float64, as they are compared
+        sizes = [(prod(s), numpy_type(name).itemsize) for s, name in (*wanted, (c_shape, c_type))]
+        if compared:
+            check_size(sum(8 * n for n, _ in sizes), "compared in float64, the matrices take")
+        else:
+            size = sum(n * own for n, own in sizes)
+            check_size(size, "a profile runs workgroups in the emulator, and the matrices take")
         generator = np.random.default_rng(_SEED)
         return (
             *(_random(generator, shape, numpy_type(name)) for shape, name in wanted),

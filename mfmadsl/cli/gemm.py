@@ -191,7 +191,7 @@ def _profiled(problem: Gemm, kernel: Kernel, comparison: Comparison | None) -> s
     from mfmadsl.emulator.profiler import profile
     from mfmadsl.report.kernel_page import Profiled, profile_page, tiling_facts
 
-    args = list(problem.operands())
+    args = list(problem.operands(compared=False))
     try:
         with shown("profiling") as progress:
             found = profile(kernel, args, product=product_asked(), progress=progress)
