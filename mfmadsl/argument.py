@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mfmadsl.error import ArgumentError, ArgumentTypeError
+from mfmadsl.nearest import or_meant
 
 Value = TypeVar("Value")
 
@@ -99,7 +100,8 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
     check_type(name, value, str, "a str")
     known = list(known)
     if value not in known:
-        raise ArgumentError(f"{name}: there is no {described(value)}, but: {', '.join(known)}")
+        told = f"{name}: there is no {described(value)}, but: {', '.join(known)}"
+        raise ArgumentError(told + or_meant(value, known))
 
 
 _LONGEST = 60

@@ -197,11 +197,14 @@ def test_what_is_added_to_a_sum_of_integers_does_not_overflow() -> None:
 
 
 def test_matrices_are_counted_as_they_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In float64, all of them and what the steps read."""
+    """In float64, all of them and what the steps read; of a profile as they are."""
     sizes: list[int] = []
     monkeypatch.setattr("mfmadsl.gemm.operands.check_size", lambda size, _: sizes.append(size))
-    Gemm(None, "gfx942", 8, 16, 32, batch=3, epilogue=("bias", "residual")).operands()
-    assert sizes == [8 * (3 * (8 * 32 + 32 * 16 + 8 * 16 + 8 * 16) + 16)]
+    gemm = Gemm(None, "gfx942", 8, 16, 32, batch=3, epilogue=("bias", "residual"))
+    gemm.operands()
+    gemm.operands(compared=False)
+    factors, results = 3 * (8 * 32 + 32 * 16), 3 * (8 * 16 + 8 * 16) + 16
+    assert sizes == [8 * (factors + results), 2 * factors + 4 * results]
 
 
 def filled(gemm: Gemm) -> list[Any]:

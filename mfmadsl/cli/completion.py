@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from mfmadsl.cli.choice import Choice
 from mfmadsl.cli.mistakes import sections
 from mfmadsl.error import MfmadslError
 
@@ -30,7 +31,7 @@ _START = {
     help="Print a script that has a shell complete commands, options and names.\n\n\b\n"
     + "\n".join(f"{shell:<5} {line}" for shell, line in _START.items())
 )
-@click.argument("shell", type=click.Choice(list(_START)))
+@click.argument("shell", type=Choice(list(_START)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print the script of a shell."""

@@ -7,11 +7,11 @@ import sys
 
 import click
 
+from mfmadsl.cli.choice import Choice
+
 
 @click.command()
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@click.option("--format", "form", type=Choice(["text", "json"]), default="text", show_default=True)
 def doctor(form: str) -> None:
     """Tell whether all is there and works, and what to do if not.
 

@@ -14,7 +14,7 @@ from mfmadsl.cli.mistakes import sections
 def _explain(context: click.Context, parameter: click.Parameter, code: Any) -> None:
     if code is None or context.resilient_parsing:
         return
-    from mfmadsl.language import did_you_mean
+    from mfmadsl.nearest import did_you_mean
 
     known = sections()
     asked = str(code).strip().removeprefix("error[").removesuffix("]").lower()

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from mfmadsl.argument import check_path
+from mfmadsl.cli.choice import Choice
 from mfmadsl.cli.completion import compared, entry_names
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import (
@@ -53,7 +54,7 @@ _OPERAND = click.option(
 @click.option(
     "--as",
     "form",
-    type=click.Choice(list(FORMATS)),
+    type=Choice(list(FORMATS)),
     required=True,
     help="In whose words: a project's, or every element as JSON or CSV.",
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mfmadsl.cli.choice import Choice
 from mfmadsl.cli.completion import instruction_names, steps, tiling_fields
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
@@ -66,7 +67,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
 @click.option(
     "--emit",
     "kinds",
-    type=click.Choice(list(_SUFFIXES)),
+    type=Choice(list(_SUFFIXES)),
     multiple=True,
     help="What to print or write; may be repeated.",
 )
@@ -190,7 +191,7 @@ def _profiled(problem: Gemm, kernel: Kernel, comparison: Comparison | None) -> s
     from mfmadsl.emulator.profiler import profile
     from mfmadsl.report.kernel_page import Profiled, profile_page, tiling_facts
 
-    args = list(problem.operands())
+    args = list(problem.operands(compared=False))
     try:
         with shown("profiling") as progress:
             found = profile(kernel, args, product=product_asked(), progress=progress)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mfmadsl.argument import clipped
+from mfmadsl.cli.choice import Choice
 from mfmadsl.cli.specs import ARCH
 from mfmadsl.epilogue import STEPS
 from mfmadsl.model import ELEMENT_TYPES, OVERLAPS, Intrinsic, Tiling
+from mfmadsl.nearest import or_meant
 
 if TYPE_CHECKING:
     from mfmadsl.gemm import Gemm
@@ -25,6 +27,12 @@ DTYPES = tuple(
 )  # fmt: skip
 """What A and B may hold: elements that instructions multiply as they lie in memory."""
 
+_SHORT = {
+    "f16": "float16", "fp16": "float16", "half": "float16", "bf16": "bfloat16",
+    "f32": "float32", "fp32": "float32", "float": "float32",
+    "f64": "float64", "fp64": "float64", "double": "float64", "i8": "int8", "i32": "int32",
+}  # fmt: skip
+_OCTETS = ("fp8", "bf8")  # each chip has types of its own that are called so
 SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 
 _DEFAULTS = {
@@ -45,6 +53,16 @@ EXTENT = click.IntRange(1, 2**31 - 1)
 """M, N, K and the batch: beyond it no index of a kernel reaches."""
 
 
+class Dtype(Choice):
+    """A type by its name or by a short one; fp8 and bf8 stay, for the chip says which they are."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name = str(value).lower()
+        if name in _OCTETS and self.choices == DTYPES:
+            return name
+        return super().convert(_SHORT.get(name, value), param, ctx)
+
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -62,12 +80,13 @@ def product_options(command: Command) -> Command:
         click.option("--trans-a", is_flag=True, help="A lies as K x M."),
         click.option("--trans-b", is_flag=True, help="B lies as N x K."),
         click.option(
-            "--in-dtype", type=click.Choice(DTYPES), help="Of A and B; float16 by default."
+            "--in-dtype",
+            type=Dtype(DTYPES),
+            help="Of A and B; float16 by default. Short names, too, such as half, bf16, f32, i8; "
+            "fp8 and bf8 are the chip's own.",
         ),
-        click.option("--b-dtype", type=click.Choice(DTYPES), help="Of B, if it is another."),
-        click.option(
-            "--out-dtype", type=click.Choice(SUM_DTYPES), help="Of C; that of the sums, if not."
-        ),
+        click.option("--b-dtype", type=Dtype(DTYPES), help="Of B, if it is another."),
+        click.option("--out-dtype", type=Dtype(SUM_DTYPES), help="Of C; that of the sums, if not."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -93,10 +112,16 @@ def gemm_of(
     """The GEMM that `product_options` describe."""
     from mfmadsl.gemm import Gemm  # it imports TVM
 
-    return Gemm(
-        intrinsic, arch, m, n, k, trans_b, None, trans_a, (in_dtype, b_dtype, out_dtype), batch,
-        epilogue, tiling,
-    )  # fmt: skip
+    dtypes = (_of_chip(in_dtype, arch), _of_chip(b_dtype, arch), out_dtype)
+    return Gemm(intrinsic, arch, m, n, k, trans_b, None, trans_a, dtypes, batch, epilogue, tiling)
+
+
+def _of_chip(dtype: str | None, arch: str) -> str | None:
+    """The type that a chip calls so; that of another one where it has none, to be refused."""
+    if dtype not in _OCTETS:
+        return dtype
+    called = [t for t in ELEMENT_TYPES.values() if t.short == dtype]
+    return next((t for t in called if arch in t.chips), called[0]).dtype
 
 
 class Steps(click.ParamType[tuple[str, ...]]):
@@ -112,7 +137,8 @@ class Steps(click.ParamType[tuple[str, ...]]):
         names = tuple(part.strip() for part in str(value).split(","))
         for name in names:
             if name not in STEPS:
-                self.fail(f"there is no step {name!r}, but: {', '.join(STEPS)}", param, ctx)
+                told = f"there is no step {clipped(name)!r}, but: {', '.join(STEPS)}"
+                self.fail(told + or_meant(name, list(STEPS)), param, ctx)
         return names
 
 
@@ -132,7 +158,8 @@ def _change(text: str) -> tuple[str, Any]:
         raise click.UsageError("--tiling instruction: give --intrinsic instead")
     if name not in TILING_FIELDS:
         raise click.UsageError(
-            f"--tiling: there is no field {name!r}, but: {', '.join(TILING_FIELDS)}"
+            f"--tiling: there is no field {clipped(name)!r}, but: {', '.join(TILING_FIELDS)}"
+            + or_meant(name, TILING_FIELDS)
         )
     if name in _FLAGS:
         flags = {"yes": True, "true": True, "no": False, "false": False}
@@ -143,6 +170,7 @@ def _change(text: str) -> tuple[str, Any]:
         if value not in WORDS[name]:
             raise click.UsageError(
                 f"--tiling {name}: {clipped(value)!r} is none of {', '.join(WORDS[name])}"
+                + or_meant(value, WORDS[name])
             )
         return name, value
     parts = [x for x in value.split("x") if x.isascii() and x.isdigit()]

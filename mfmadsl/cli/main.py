@@ -61,7 +61,7 @@ class _Lazy(Commands):
         name = args[0]
         known = self.list_commands(ctx)
         if not name.startswith("-") and name not in known:
-            from mfmadsl.language import did_you_mean
+            from mfmadsl.nearest import did_you_mean
 
             ctx.fail(f"No such command '{clipped(name)}': {did_you_mean(name, known)}")
         return super().resolve_command(ctx, args)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from mfmadsl.cli.choice import Choice
 from mfmadsl.cli.completion import entry_names
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.specs import (
@@ -54,14 +55,14 @@ _PICTURES = ("svg", "html")  # which show all operands, where nobody names one
 @format_option(LAYOUT)
 @click.option(
     "--view",
-    type=click.Choice(list(VIEWS)),
+    type=Choice(list(VIEWS)),
     help="The matrix, what each register holds, or the banks of a tile in the LDS.",
 )
 @click.option(
     "--color",
     "--colour",
     "shading",
-    type=click.Choice(SHADINGS),
+    type=Choice(SHADINGS),
     default=SHADINGS[0],
     show_default=True,
     help="What the colour of an element tells.",

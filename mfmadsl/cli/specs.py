@@ -10,13 +10,13 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from mfmadsl.argument import clipped
+from mfmadsl.cli.choice import Choice
 from mfmadsl.cli.failure import fail
 from mfmadsl.error import ArgumentError
 from mfmadsl.language import (
     Diagnostic,
     LanguageError,
     SpecFileError,
-    did_you_mean,
     library,
     load_entries,
     microkernels,
@@ -25,7 +25,6 @@ from mfmadsl.language import (
 from mfmadsl.language import find as find_intrinsic
 from mfmadsl.language.document import SUFFIX
 from mfmadsl.model import (
-    ARCHITECTURES,
     CPUS,
     INDICES,
     PRODUCTS,
@@ -36,8 +35,10 @@ from mfmadsl.model import (
     Microkernel,
     Read,
 )
-from mfmadsl.model.chip_name import product_called, unknown_chip
+from mfmadsl.model.chip_name import CHIP_NAMES, chip_called, product_called, unknown_chip
 from mfmadsl.model.intrinsic import spelled
+from mfmadsl.model.products import NAMED, products_of
+from mfmadsl.nearest import among_many, did_you_mean
 from mfmadsl.output import OutputError, check_output
 
 Problem = Diagnostic | SpecFileError
@@ -58,7 +59,7 @@ SEARCH = click.option(
 SPEC = click.option(
     "--spec", type=click.Path(path_type=Path), help="Take NAME from this .mfma file."
 )
-OPERAND = click.Choice(list(INDICES))
+OPERAND = Choice(list(INDICES))
 
 
 class _Chip(click.Choice[str]):
@@ -68,14 +69,13 @@ class _Chip(click.Choice[str]):
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        product = product_called(str(value))
-        if product is not None:
-            if ctx is not None:
-                ctx.meta[_PRODUCT] = product.name
-            return product.arch
-        if value not in ARCHITECTURES:
+        chip = chip_called(str(value))
+        if chip is None:
             self.fail(unknown_chip(str(value)), param, ctx)
-        return str(value)
+        product = product_called(str(value))
+        if product is not None and ctx is not None:
+            ctx.meta[_PRODUCT] = product.name
+        return chip
 
 
 _PRODUCT = "mfmadsl.product"
@@ -86,8 +86,19 @@ def product_asked() -> str | None:
     return click.get_current_context().meta.get(_PRODUCT)
 
 
-ARCH = _Chip([*ARCHITECTURES, *(name.lower() for name in PRODUCTS)])
-PRODUCT = click.Choice(list(PRODUCTS), case_sensitive=False)
+class _Product(Choice):
+    """A product of which there is a record."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if (chip := NAMED.get(str(value).upper())) is not None:
+            known = ", ".join(product.name for product in products_of(chip))
+            told = f"of {value} only the chip is known: name a product that has the same, {known}"
+            self.fail(told, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+ARCH = _Chip(CHIP_NAMES)
+PRODUCT = _Product(list(PRODUCTS), case_sensitive=False)
 NATIVE = "native"
 
 
@@ -96,17 +107,16 @@ class _Machine(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
-        if (product := product_called(text)) is not None:
-            return product.arch
-        if text not in self.choices:
+        found = chip_called(text) or text.lower()
+        if found not in self.choices:
             why = unknown_chip(text)
             if why.startswith("unknown"):
                 why = f"`{clipped(text)}` is no chip and no CPU: {did_you_mean(text, self.choices)}"
             self.fail(why, param, ctx)
-        return text
+        return found
 
 
-MACHINE = _Machine([*ARCH.choices, *CPUS, NATIVE])
+MACHINE = _Machine([*CHIP_NAMES, *CPUS, NATIVE])
 
 
 def cpu_of(machine: str) -> Cpu | None:
@@ -122,7 +132,7 @@ def format_option(formats: Iterable[str]) -> Callable[[_Command], _Command]:
     """`--format`, which is one of these, and the first one if nobody says."""
     choices = list(formats)
     return click.option(
-        "--format", "form", type=click.Choice(choices), default=choices[0], show_default=True
+        "--format", "form", type=Choice(choices), default=choices[0], show_default=True
     )
 
 
@@ -225,7 +235,7 @@ def find_described(
     if not any(each.is_called(name) for each in library().values()):
         names = [*library(), *others]
         within = [each for each in names if spelled(name) in each]
-        hint = did_you_mean(name, names)
+        hint = among_many(spelled(name), names)
         if spelled(name) and len(within) > 1:
             hint = f"{len(within)} have that in their names, see `mfmadsl list {clipped(name)}`"
         fail(f"nothing in the library is called `{clipped(name)}`: {hint}")

@@ -107,12 +107,13 @@ class Gemm(Problem):
         found = self.compare(*arrays)
         return replace(found, approximate=run.approximate, trusted=run.trusted)
 
-    def operands(self) -> tuple[npt.NDArray[Any], ...]:
+    def operands(self, compared: bool = True) -> tuple[npt.NDArray[Any], ...]:
         """Random arguments, the same on every machine, and a C full of a value that is no result.
 
-        Raises ArgumentError if they are more than this machine holds.
+        Raises ArgumentError if they are more than this machine holds: in float64 if they are to be
+        `compared`, and as they are where a profile runs some workgroups on them.
         """
-        return operands_of(self)
+        return operands_of(self, compared)
 
     def compare(
         self, a: npt.NDArray[Any], b: npt.NDArray[Any], *others: npt.NDArray[Any]

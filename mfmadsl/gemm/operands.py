@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from mfmadsl.model.numpy_type import numpy_type
 _SEED = 20240229
 
 
-def operands_of(problem: Problem) -> tuple[npt.NDArray[Any], ...]:
+def operands_of(problem: Problem, compared: bool = True) -> tuple[npt.NDArray[Any], ...]:
     """Random arguments, the same on every machine, and a C full of a value that is no result.
 
-    Raises ArgumentError if they are more than this machine holds.
+    Raises ArgumentError if they are more than this machine holds: in float64 if they are to be
+    `compared`, and as they are where a profile runs some workgroups on them.
     """
     sides = (problem.batch,) if problem.batch else ()
     a_shape = (problem.k, problem.m) if problem.a_transposed else (problem.m, problem.k)
@@ -29,8 +31,12 @@ def operands_of(problem: Problem) -> tuple[npt.NDArray[Any], ...]:
     for name in problem.epilogue:
         if takes := STEPS[name].takes:
             wanted.append((c_shape if takes == "matrix" else c_shape[-1:], problem.sum_type))
-    count = sum(int(np.prod([float(e) for e in s])) for s, _ in (*wanted, (c_shape, c_type)))
-    check_size(8 * count, "the matrices take")  # float64, as they are compared
+    sizes = [(prod(s), numpy_type(name).itemsize) for s, name in (*wanted, (c_shape, c_type))]
+    if compared:
+        check_size(sum(8 * n for n, _ in sizes), "compared in float64, the matrices take")
+    else:
+        size = sum(n * own for n, own in sizes)
+        check_size(size, "a profile runs workgroups in the emulator, and the matrices take")
     generator = np.random.default_rng(_SEED)
     return (
         *(_random(generator, shape, numpy_type(name)) for shape, name in wanted),

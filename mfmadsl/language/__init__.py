@@ -1,7 +1,7 @@
 """The `.mfma` language: text to checked model, and every mistake told."""
 
 from mfmadsl.language.check import Checked, Entries, check_source
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, Span, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, Span
 from mfmadsl.language.document import SpecFileError, read_source
 from mfmadsl.language.library import (
     find,
@@ -24,7 +24,6 @@ __all__ = [
     "Span",
     "SpecFileError",
     "check_source",
-    "did_you_mean",
     "find",
     "find_microkernel",
     "library",

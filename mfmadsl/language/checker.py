@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Protocol, TypeVar
 
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError
 from mfmadsl.language.expression import names_in
 from mfmadsl.language.llvm import check_call, check_signature
 from mfmadsl.language.naming import check_agreement, check_name
@@ -35,6 +35,7 @@ from mfmadsl.model import (
 )
 from mfmadsl.model.chip_name import unknown_chip
 from mfmadsl.model.chips import with_followers
+from mfmadsl.nearest import did_you_mean
 
 _DIMENSIONS = ("m", "n", "k")
 _LARGEST_DIMENSION = 128

@@ -6,7 +6,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -113,21 +112,6 @@ def stopped(span: Span, items: int) -> Diagnostic:
     """The last diagnostic of a file that has too many: how many items nobody looked at."""
     message = f"too many mistakes: {items} item{'s' * (items != 1)} from here on are not checked"
     return Diagnostic("stopped", message, span, "mend those above first")
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """A hint that names the nearest of `known`, or lists them when none is near."""
-    # Comparing two names takes the product of their lengths, and this is done for each mistake.
-    near = get_close_matches(name[:_COMPARED], known[:_COMPARED], n=1)
-    if near:
-        return f"did you mean `{near[0]}`?"
-    listed = sorted(known)[:_LISTED]
-    rest = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-    return f"there are: {', '.join(listed)}{rest}" if known else ""
-
-
-_COMPARED = 300
-_LISTED = 40
 
 
 _LONGEST_LINE = 160

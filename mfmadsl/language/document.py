@@ -14,7 +14,6 @@ from mfmadsl.language.diagnostic import (
     MAXIMUM_MISTAKES,
     Diagnostic,
     Source,
-    did_you_mean,
     stopped,
 )
 from mfmadsl.language.parser import parse
@@ -27,6 +26,7 @@ from mfmadsl.language.syntax import (
     NamesField,
     Use,
 )
+from mfmadsl.nearest import did_you_mean
 from mfmadsl.resources import resource_folder
 
 SUFFIX = ".mfma"

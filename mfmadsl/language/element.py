@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mfmadsl.language.diagnostic import Diagnostic, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic
 from mfmadsl.language.syntax import Name
 from mfmadsl.model import ELEMENT_TYPES, ElementType
+from mfmadsl.nearest import did_you_mean
 
 
 def element_type(name: Name, found: list[Diagnostic]) -> ElementType | None:

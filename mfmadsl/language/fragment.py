@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mfmadsl.language.checker import check_fields, repeated
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span
 from mfmadsl.language.element import element_type
 from mfmadsl.language.operand import Found, whole_registers
 from mfmadsl.language.placement import BLOCK, place
 from mfmadsl.language.syntax import FragmentItem, LayoutItem, OperandField, SettingsField
 from mfmadsl.language.wave import Wave
 from mfmadsl.model import EXTENT_OF, INDICES, Fragment, Operand
+from mfmadsl.nearest import did_you_mean
 
 _REQUIRED = ("shape", "holds")
 _EXTENTS = ("m", "n", "k", "lanes")

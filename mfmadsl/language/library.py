@@ -12,9 +12,11 @@ from mfmadsl.argument import check_list, check_path, check_type, clipped
 from mfmadsl.error import ArgumentError
 from mfmadsl.language.cache import cached
 from mfmadsl.language.check import Entries, check_source
-from mfmadsl.language.diagnostic import Source, did_you_mean
+from mfmadsl.language.diagnostic import Source
 from mfmadsl.language.document import SUFFIX, read_source
 from mfmadsl.model import Intrinsic, Microkernel, Read, architecture
+from mfmadsl.model.intrinsic import spelled
+from mfmadsl.nearest import among_many
 from mfmadsl.resources import resource_folder
 
 
@@ -95,7 +97,7 @@ def find_microkernel(name: str) -> Microkernel:
     check_type("name", name, str, "a micro-kernel's name")
     known = microkernels()
     if name not in known:
-        hint = did_you_mean(name, list(known))
+        hint = among_many(name, list(known))
         raise ArgumentError(f"no micro-kernel is called `{clipped(name)}`: {hint}")
     return known[name]
 
@@ -114,6 +116,6 @@ def find(name: str, arch: str | None = None) -> Intrinsic:
     if not called and name in microkernels():
         raise ArgumentError(f"`{name}` is a micro-kernel of CPUs, and no matrix instruction")
     if not called:
-        hint = did_you_mean(name, list(intrinsics))
+        hint = among_many(spelled(name), list(intrinsics))
         raise ArgumentError(f"no intrinsic is called `{clipped(name)}`: {hint}")
     return next((i for i in called if arch in i.chips), called[0])

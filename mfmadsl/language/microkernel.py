@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from mfmadsl.language.checker import check_fields, check_single_shape, repeated
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Span
 from mfmadsl.language.element import element_type
 from mfmadsl.language.llvm_vector import LLVM_VECTORS, LlvmVector
 from mfmadsl.language.naming import check_microkernel_name
@@ -28,6 +28,7 @@ from mfmadsl.model import EXTENT_OF, FEATURES, INDICES, TILE_ROWS, ElementType, 
 from mfmadsl.model import VectorOperand as Operand
 from mfmadsl.model.cpu import VECTOR_BITS, vector_bits
 from mfmadsl.model.microkernel import available_registers, group, registers_needed
+from mfmadsl.nearest import did_you_mean
 
 _REQUIRED = ("shape", "a", "b", "c", "features")
 _FLOATS = ("float32", "float64")  # of which a vector is added and multiplied as it is

@@ -23,11 +23,11 @@ from mfmadsl.language.diagnostic import (
     Diagnostic,
     Source,
     Span,
-    did_you_mean,
     stopped,
 )
 from mfmadsl.language.syntax import ENTRY_WORDS, Item
 from mfmadsl.language.tree import TreeBuilder
+from mfmadsl.nearest import did_you_mean
 from mfmadsl.resources import resource_folder
 
 _MAXIMUM_OPERATORS = 64

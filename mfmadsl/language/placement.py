@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError
 from mfmadsl.language.expression import compile_expression, names_in, tabulate
 from mfmadsl.language.syntax import (
     Binary,
@@ -18,6 +18,7 @@ from mfmadsl.language.syntax import (
 )
 from mfmadsl.language.wave import Wave
 from mfmadsl.model import Layout
+from mfmadsl.nearest import did_you_mean
 
 BLOCK = "block"
 """The index that every layout sees without being passed it; `BLOCK` is the number of blocks."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from mfmadsl.language.checker import check_chip, check_fields, repeated
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError
 from mfmadsl.language.expression import names_in, tabulate
 from mfmadsl.language.llvm import check_read
 from mfmadsl.language.operand import Found
@@ -22,6 +22,7 @@ from mfmadsl.language.syntax import (
 from mfmadsl.language.wave import check_waves, wave_of
 from mfmadsl.model import Read
 from mfmadsl.model.chips import with_followers
+from mfmadsl.nearest import did_you_mean
 
 _REQUIRED = ("shape", "from_lane", "from_element", "call", "chips")
 _WIDTHS = (32, 64, 128)

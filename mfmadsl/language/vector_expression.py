@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from mfmadsl.language.diagnostic import Diagnostic, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic
 from mfmadsl.language.expression import names_in
 from mfmadsl.language.syntax import Binary, Expression, FormulaField, Name, Number
+from mfmadsl.nearest import did_you_mean
 
 WANTED = "c + a * b"
 _OPERANDS = ("a", "b", "c")

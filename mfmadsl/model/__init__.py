@@ -3,7 +3,14 @@
 from mfmadsl.model.accelerator import Accelerator, TileBuffer
 from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
-from mfmadsl.model.chip_name import architecture, product_called, unknown_chip
+from mfmadsl.model.chip_name import (
+    CHIP_NAMES,
+    architecture,
+    chip_called,
+    product_called,
+    product_names,
+    unknown_chip,
+)
 from mfmadsl.model.chips import (
     ARCHITECTURES,
     CDNA,
@@ -47,6 +54,7 @@ from mfmadsl.model.upright import numbered_up, upright
 __all__ = [
     "ARCHITECTURES",
     "CDNA",
+    "CHIP_NAMES",
     "CPUS",
     "DEFAULT_ARCH",
     "DEFAULT_OVERLAP",
@@ -89,6 +97,7 @@ __all__ = [
     "assumed",
     "bit_matrix",
     "check_modifiers",
+    "chip_called",
     "closed_form",
     "cpu",
     "lane_sources",
@@ -96,6 +105,7 @@ __all__ = [
     "numbered_up",
     "packed",
     "product_called",
+    "product_names",
     "product_of",
     "source_block",
     "source_lane",

@@ -90,6 +90,17 @@ MI100 = replace(
 
 PRODUCTS: dict[str, GpuProduct] = {p.name: p for p in (MI100, MI250X, MI300X, MI325X, MI355X)}
 
+NAMED: Mapping[str, str] = MappingProxyType({
+    "MI210": GFX90A.name,
+    "MI250": GFX90A.name,
+    "MI300A": GFX942.name,
+    "MI350X": GFX950.name,
+})  # fmt: skip
+"""The chips of other products, of which there is no record.
+
+Sources: AMD's data sheets; LLVM's AMDGPU backend guide, processors.
+"""
+
 
 def products_of(arch: str) -> tuple[GpuProduct, ...]:
     """The products with a chip, that which is meant if nobody says which first; maybe none."""

@@ -12,7 +12,7 @@ import pytest
 from mfmadsl.cli.mistakes import sections
 from mfmadsl.epilogue import STEPS
 from mfmadsl.language import library, microkernels, reads
-from mfmadsl.model import ARCHITECTURES, CPUS, PRODUCTS
+from mfmadsl.model import CHIP_NAMES, CPUS, PRODUCTS
 from tests.cli.command import run, spec
 from tests.language.entries import HALF
 
@@ -79,7 +79,7 @@ def test_a_file_with_mistakes_offers_nothing(text: str, tmp_path: Path) -> None:
 
 
 def test_chips_products_and_types_are_completed() -> None:
-    assert names("gemm", "--arch", "") == [*ARCHITECTURES, *map(str.lower, PRODUCTS)]
+    assert names("gemm", "--arch", "") == [*CHIP_NAMES]
     assert names("list", "--arch", "znver") == [name for name in CPUS if name.startswith("znver")]
     products = [name for name in PRODUCTS if name.startswith("MI3")]
     assert [name.upper() for name in names("device", "--product", "MI3")] == products

@@ -56,7 +56,11 @@ class FarMemory:
             memory.content(segment).view(kind).reshape(shape)
             for segment, kind, shape in zip(own, kinds, shapes, strict=True)
         ]
-        self._memory, self._loaded, self._result = memory, LoadedProgram(memory, block, packet), own[-1]
+        self._memory, self._loaded, self._result = (
+            memory,
+            LoadedProgram(memory, block, packet),
+            own[-1],
+        )
 
     def run(self, groups: Sequence[int]) -> Array:
         """Run these workgroups, counted from the last one where negative; which rows of the last

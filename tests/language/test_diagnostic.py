@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, Span, did_you_mean
+from mfmadsl.language.diagnostic import Diagnostic, LanguageError, Source, Span
 
 
 def shown(text: str, start: int, end: int, hint: str = "") -> str:
@@ -47,12 +47,6 @@ def test_line_and_column_lead_back_to_the_offset(text: str, data: st.DataObject)
     offset = data.draw(st.integers(0, len(text)))
     line, column = Source("x", text).position(offset)
     assert sum(len(row) + 1 for row in text.split("\n")[: line - 1]) + column - 1 == offset
-
-
-def test_a_near_name_is_proposed_and_else_all_are_listed() -> None:
-    assert did_you_mean("opernad", ["operand", "accumulator"]) == "did you mean `operand`?"
-    assert did_you_mean("zzz", ["b", "a"]) == "there are: a, b"
-    assert did_you_mean("zzz", []) == ""
 
 
 def test_an_error_carries_all_diagnostics_and_shows_them() -> None:

@@ -75,8 +75,8 @@ def check_size(size: int, what: str) -> None:
     most = min(_MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
     if size > most:
         raise ArgumentError(
-            f"{what} {size / 2**30:.3g} GiB, more than the {most / 2**30:.3g} GiB that can be "
-            "emulated on this machine: take a smaller problem"
+            f"{what} {size / 2**30:.3g} GiB, more than the {most / 2**30:.3g} GiB that are held on "
+            "this machine: take a smaller problem"
         )
 
 

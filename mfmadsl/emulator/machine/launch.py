@@ -130,7 +130,7 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
     for each in zip(args, taken, names, strict=True):
         check_passed(*each, kept)
     arrays = [np.zeros(0, np.uint8) if value is None else np.asarray(value) for value in args]
-    check_size(sum(array.nbytes for array in arrays), "the arguments take")
+    check_size(sum(array.nbytes for array in arrays), "in the emulator, the arguments take")
     contents = [
         (name, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         for name, array in zip(names, arrays, strict=True)

@@ -14,13 +14,13 @@ from mfmadsl.export import FORMATS, ExportError, export_layouts
 from mfmadsl.model import (
     ARCHITECTURES,
     INDICES,
-    PRODUCTS,
     Intrinsic,
     Layout,
     Microkernel,
     Operand,
     VectorOperand,
     lane_sources,
+    product_names,
 )
 from mfmadsl.report.intrinsic import intrinsic_json, operand_line
 from mfmadsl.report.microkernel import microkernel_json, vector_line
@@ -47,10 +47,7 @@ def explorer_data(
     return {
         "first": _FIRST if _FIRST in names else names[0],
         "chips": list(ARCHITECTURES),
-        "products": {
-            chip: [each.name for each in PRODUCTS.values() if each.arch == chip]
-            for chip in ARCHITECTURES
-        },
+        "products": {chip: product_names(chip) for chip in ARCHITECTURES},
         "laneSources": {str(lanes): _lane_sources(lanes) for lanes in waves},
         "entries": [
             *(_intrinsic(each, texts.get(each.name, ""), exports.get(each.name)) for each in dense),
