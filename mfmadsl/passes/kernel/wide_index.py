@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import tvm_ffi
 from tvm import ir, tirx
-from tvm.ir import PrimType, TensorLoad
+from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import AllocBuffer, AttrStmt, Buffer, BufferStore, Expr, For, PrimFunc
+from tvm.tirx import AttrStmt, Buffer, BufferStore, Expr, For, PrimFunc
 
 from mfmadsl.passes.tir.expression import constant, scope_of
 
@@ -29,9 +28,6 @@ def wide_indices(function: PrimFunc) -> PrimFunc:
     if not twins:
         return function
 
-    def twin(variable: Any) -> Any:  # buffers are variables
-        return twins.get(variable.__chandle__(), variable)
-
     def load(node: TensorLoad) -> Expr:
         if node.source.__chandle__() not in twins:
             return node
@@ -43,8 +39,9 @@ def wide_indices(function: PrimFunc) -> PrimFunc:
         return BufferStore(node.buffer, node.value, [_wide(index) for index in node.indices])
 
     body = tvm_ffi.structural_map(function.body, ((TensorLoad, load), (BufferStore, store)))
-    body = tvm_ffi.structural_map(body, (tirx.Var, twin))
-    parameters = [twin(parameter) for parameter in function.params]
+    # Buffers are variables.
+    body = tvm_ffi.structural_map(body, (tirx.Var, lambda v: twins.get(v.__chandle__(), v)))
+    parameters = [twins.get(p.__chandle__(), p) for p in function.params]
     return PrimFunc(parameters, body, function.ret_type, function.attrs)
 
 
@@ -53,7 +50,6 @@ def _large_buffers(function: PrimFunc) -> list[Buffer]:
 
     Those of a tile beyond an edge do, which no lane takes: a C of one row has places of 15 more.
     """
-    found = [each for each in function.params if not isinstance(each.ty, PrimType)]
     accesses: list[tuple[Buffer, Sequence[Expr]]] = []
     analyzer = Analyzer()
 
@@ -69,15 +65,16 @@ def _large_buffers(function: PrimFunc) -> list[Buffer]:
         (
             (AttrStmt, thread),
             (For, loop),
-            (AllocBuffer, lambda node: found.append(node.buffer)),
             (TensorLoad, lambda node: accesses.append((node.source, node.indices))),
             (BufferStore, lambda node: accesses.append((node.buffer, node.indices))),
         ),
     )
-    far = [b for b, indices in accesses if _reach(b, indices, analyzer) >= _LIMIT]
-    found += [b for b, _ in accesses]
-    large = [*far, *(b for b in found if _elements(b.shape) >= _LIMIT)]
-    return [b for b in large if scope_of(b) == "global"]
+    return [
+        buffer
+        for buffer, indices in accesses
+        if scope_of(buffer) == "global"
+        and max(_elements(buffer.shape), _reach(buffer, indices, analyzer)) >= _LIMIT
+    ]
 
 
 def _with_wide_extents(buffer: Buffer) -> Buffer:
