@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
@@ -128,7 +129,8 @@ def test_the_search_has_its_index_beside_it(site: Path) -> None:
 
 def test_the_page_of_python_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
     ids = pages[site / "docs/api.html"].ids
-    missing = {name for name in mfmadsl.__all__ if f"mfmadsl.{name}" not in ids} - {"relax"}
+    named = {n for n in mfmadsl.__all__ if not inspect.ismodule(getattr(mfmadsl, n))}
+    missing = {name for name in named if f"mfmadsl.{name}" not in ids}
     assert not missing, f"docs/api.md wants a line for each of {sorted(missing)}"
     assert "module-mfmadsl.relax" in ids
 

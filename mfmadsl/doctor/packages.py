@@ -15,6 +15,7 @@ MODULES = {
     "click": "click",
     "jinja2": "jinja2",
     "lark": "lark",
+    "lazy-loader": "lazy_loader",
     "llvmlite": "llvmlite.binding",
     "msgpack": "msgpack",
     "ml-dtypes": "ml_dtypes",
