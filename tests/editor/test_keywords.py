@@ -17,8 +17,8 @@ from tests.test_readme import ROOT
 PAGE = (ROOT / "docs/language.md").read_text()
 GRAMMAR = (resource_folder("grammars") / "mfma.lark").read_text()
 HEADINGS = {
-    "intrinsic": "## Instructions", "microkernel": "## Micro-kernels of a CPU", "read": "## Reads",
-    "fragment": "## Fragments",
+    "intrinsic": "## Instructions", "microkernel": "## Micro-kernels of a CPU", "read": "### Reads",
+    "fragment": "### Fragments",
 }  # fmt: skip
 
 
