@@ -93,7 +93,7 @@ def _listings(steps: Sequence[Step], name: str, sizes: Mapping[str, Size], full:
 
 def listing(before: Step | None, step: Step, size: Size, full: bool = False) -> str:
     """The main loops of two steps side by side; of the first step of a ladder, its own."""
-    title = f"; {step.name} of {size} on {step.arch}: a turn of the main loop"
+    title = f"; {step.name} of {size} on {step.arch}: an iteration of the main loop"
     after = _loop(step, size, full)
     if before is None:
         return "\n".join([title, *after])

@@ -84,7 +84,8 @@ def _field(checked: Checked, item: Item, word: Token, kind: str) -> str:
     """What the field says; of an operand, where its elements lie."""
     told = f"`{word.text}`: {FIELDS[kind][word.text]}"
     if word.text in _OPERANDS and item.name is not None:
-        (types,) = ({t.text for t in f.tokens} for f in item.fields if f.keyword == word)
+        own = [f for f in item.fields if f.keyword == word]
+        types = {t.text for f in own for t in f.tokens}
         described = _described(checked, item.name)
         placed = operand_summary(described, word.text, types)
         told += f"\n\n{_fenced(placed)}" if placed else ""

@@ -33,7 +33,7 @@ from mfmadsl.resources import resource_folder
 _MAXIMUM_OPERATORS = 64
 _MAXIMUM_DIGITS = 9
 _LONGEST_NAME = 128  # of the library's the longest has 38; a file system takes 255
-_MOST_WORDS = 1000  # of the library's items the longest has 134
+_MOST_WORDS = 1000  # of the library's items the longest has 197
 
 _LANDMARK = re.compile(
     r"(?P<comment>//[^\n]*)|(?P<string>\"[^\"\n]*\")"

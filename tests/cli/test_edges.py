@@ -169,7 +169,7 @@ def test_a_file_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
 def test_a_code_is_explained() -> None:
     result = run("--explain", "collision")
     assert result.exit_code == 0
-    assert result.output.startswith("collision\n\nTwo elements fall on one place.")
+    assert result.output.startswith("collision\n\nTwo elements have the same place.")
     assert "layout folded(x, k)" in result.output
     assert run("--explain", "error[collision]").output == result.output
 

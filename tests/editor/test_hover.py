@@ -163,3 +163,9 @@ def test_every_entry_and_operand_of_the_library_shows_something(path: Path) -> N
         assert described[0].name in found.text
         for field in item.fields:
             assert hover(checked, field.name.span.start) is not None
+
+
+@pytest.mark.parametrize("text", ["use ( a", "intrinsic ( a", "intrinsic x { use ( a"])
+def test_a_word_in_what_is_no_field_yet_is_no_mistake_of_ours(text: str) -> None:
+    for place in range(len(text)):
+        hover(*marked(f"{text[:place]}¦{text[place:]}"))

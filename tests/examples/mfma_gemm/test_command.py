@@ -88,8 +88,8 @@ def test_two_processes_say_what_one_says(
 def test_the_main_loops_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--asm", "loads_in_flight", "--size", "512x512x1024"]) == 0
     both = capsys.readouterr().out
-    assert "; loads_in_flight of 512x512x1024 on gfx942: a turn of the main loop\n" in both
-    assert "; loads_in_flight of 512x512x1024 on gfx950: a turn of the main loop\n" in both
+    assert "; loads_in_flight of 512x512x1024 on gfx942: an iteration of the main loop\n" in both
+    assert "; loads_in_flight of 512x512x1024 on gfx950: an iteration of the main loop\n" in both
     assert "before: swizzle" in both
     assert "after: loads_in_flight" in both
 
