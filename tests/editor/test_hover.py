@@ -165,7 +165,7 @@ def test_every_entry_and_operand_of_the_library_shows_something(path: Path) -> N
             assert hover(checked, field.name.span.start) is not None
 
 
-@pytest.mark.parametrize("text", ["use ( a", "intrinsic ( a", "intrinsic x { use ( a"])
+@pytest.mark.parametrize("text", ["intrinsic x { shape m=1 ( a", "use ( a", "intrinsic ( a"])
 def test_a_word_in_what_is_no_field_yet_is_no_mistake_of_ours(text: str) -> None:
     for place in range(len(text)):
         hover(*marked(f"{text[:place]}¦{text[place:]}"))
