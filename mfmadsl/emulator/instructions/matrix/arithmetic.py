@@ -111,7 +111,8 @@ class Arithmetic:
 def arithmetic(arch: str, dense: bool, kind: str) -> Arithmetic:
     """What an instruction of a chip adds up how, by the type of A, such as `f16` or `bf16_1k`.
 
-    Where no model is known, float32 results are sums in float64, rounded once.
+    Where no model is known, float32 results are sums in float64, rounded once; those of f32 and f64
+    are chains of fma all the same.
     """
     if kind == "i8":
         return Arithmetic(Sum("integers"), True)
