@@ -10,7 +10,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ Place = tuple[str, int]
 _ANSWER = 10  # seconds until a tracker does not answer
 _SECONDS = 600  # of a session, after which its server counts as dead
 _WAIT = 2  # seconds between looks at whether there is still a server to wait for
+_AGAIN = 0.2  # seconds until a server that was not wanted is asked for again
 _BACK = 20  # seconds in which a server is to be back whose session has ended by itself
 
 
@@ -58,14 +59,19 @@ class Fleet:
         self._lost: dict[Place, float] = {}
         self._kept: list[Any] = []  # sessions with sick servers
 
-    def server(self, arch: str) -> Server:
+    def server(self, arch: str, but: Collection[Place] = ()) -> Server:
         """One that is free and can measure kernels for a chip; waits for it.
 
+        It is one of `but` only where there are no others.
         Raises MeasureError if there is none, and none to wait for.
         """
         while True:
             place, matchkey = self._free()
             if (remote := self._connected(place, matchkey)) is None:
+                continue
+            if place in but and self._left() - set(but):
+                del remote  # others may have it meanwhile
+                time.sleep(_AGAIN)
                 continue
             server = Server(place, remote)
             try:
@@ -109,20 +115,28 @@ class Fleet:
                 return (host, port), matchkey
 
     def _check_that_some_are_left(self) -> None:
-        try:
-            there = set(places(self.tracker, self.key))
-        except RpcError as error:
-            raise MeasureError(str(error)) from None
+        if self._left():
+            return
         with self._lock:
-            now = time.monotonic()
-            gone = {place for place, since in self._lost.items() if now - since > _BACK}
-            if there - self._sick.keys() - gone:
-                return
+            gone = self._gone()
             reasons = [f"{_name(place)}: {why}" for place, why in self._sick.items()]
         raise MeasureError(
             f"no server of {self.key} is left: "
             + "; ".join([*reasons, *(f"{_name(place)}: it ended" for place in sorted(gone))])
         )
+
+    def _left(self) -> set[Place]:
+        """The servers that are not sick, and not gone. Raises MeasureError without a tracker."""
+        try:
+            there = set(places(self.tracker, self.key))
+        except RpcError as error:
+            raise MeasureError(str(error)) from None
+        with self._lock:
+            return there - self._sick.keys() - self._gone()
+
+    def _gone(self) -> set[Place]:
+        now = time.monotonic()
+        return {place for place, since in self._lost.items() if now - since > _BACK}
 
     def _connected(self, place: Place, matchkey: str) -> Any | None:
         from tvm import rpc

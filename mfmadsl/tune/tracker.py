@@ -36,18 +36,23 @@ def on_servers(tracker: Place, key: str, told: Callable[[str], None] | None = No
 
     def seconds(kernel: Kernel, args: Sequence[Any]) -> float:
         job = job_of(kernel, args)
+        refused_by: list[Place] = []
         refusals: list[str] = []
         deaths: list[str] = []
         while len(refusals) < _REFUSALS and len(deaths) < _DEATHS:
-            server = fleet.server(kernel.arch)
+            server = fleet.server(kernel.arch, refused_by)
+            place = server.place
             try:
                 answer = server.asked(job, _REPEAT)
             except Exception as error:  # TVM's RPC raises many kinds, where a server has died
                 deaths.append(last_line(error))
-                fleet.lost(server.place)
+                fleet.lost(place)
                 continue
+            finally:
+                del server  # who waits for another one keeps none from those who wait for it
             if "seconds" in answer:
                 return float(answer["seconds"])
+            refused_by.append(place)
             refusals.append(str(answer.get("error", "the server gives no answer")))
         raise RpcError(f"no server of {key} has measured it: {(refusals or deaths)[-1]}")
 

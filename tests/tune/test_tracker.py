@@ -9,9 +9,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +24,7 @@ import mfmadsl
 from mfmadsl.schedule.matrix_core.gemm import tuning_key
 from mfmadsl.tune import Database
 from mfmadsl.tune.fleet import Fleet, read_place
+from mfmadsl.tune.job import probe_of
 from mfmadsl.tune.tracker import on_servers, servers
 from tests.cli.command import run
 
@@ -169,8 +172,9 @@ class Answers:
     place: tuple[str, int] = ("127.0.0.1", 9091)
     lost_ones: int = 0
 
-    def server(self, arch: str) -> Answers:
+    def server(self, arch: str, but: Sequence[tuple[str, int]]) -> Answers:
         assert arch == "gfx942"
+        assert set(but) <= {self.place}
         return self
 
     def asked(self, job: str, repeat: int) -> dict[str, Any]:
@@ -219,6 +223,61 @@ def test_a_kernel_goes_to_another_server_until_it_is_at_fault_itself(
             seconds(kernel, [])
         assert len(asked.answers) == (DONE in answers)
     assert asked.lost_ones == answers.count(DEAD) - asked.answers.count(DEAD)
+
+
+@dataclass
+class Session:
+    """With a server that is well, and refuses all kernels."""
+
+    place: tuple[str, int]
+
+    def get_function(self, name: str) -> Any:
+        assert name == "mfmadsl.measure"
+        return lambda job, repeat: dumps(DONE if job == probe_of("gfx942") else REFUSED)
+
+
+class Places:
+    """What a tracker does: it gives each server to one session at a time, the first one first."""
+
+    def __init__(self, *there: tuple[str, int]) -> None:
+        self.there = there
+        self.sessions: dict[tuple[str, int], weakref.ref[Session]] = {}
+        self.given: list[tuple[str, int]] = []
+
+    def free(self) -> tuple[tuple[str, int], str]:
+        for place in self.there:
+            if place not in self.sessions or self.sessions[place]() is None:
+                return place, "word"
+        raise AssertionError("who asks for a server still has them all: it would wait for ever")
+
+    def connected(self, place: tuple[str, int], _: str) -> Session:
+        session = Session(place)
+        self.sessions[place] = weakref.ref(session)
+        self.given.append(place)
+        return session
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_whoever_was_refused_keeps_no_server_and_asks_another_one_if_there_is_one(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = [("a", 1), ("b", 2)][:count]
+    tracker = Places(*there)
+    monkeypatch.setattr("mfmadsl.tune.tracker.connected", lambda _: None)
+    monkeypatch.setattr("mfmadsl.tune.tracker.job_of", lambda *_: "{}")
+    monkeypatch.setattr("mfmadsl.tune.fleet.places", lambda *_: there)
+    monkeypatch.setattr(Fleet, "_free", lambda _: tracker.free())
+    monkeypatch.setattr(Fleet, "_connected", lambda _, *to: tracker.connected(*to))
+
+    def slept(_: float) -> None:
+        tracker.there = tracker.there[::-1]  # the other one is free first now
+
+    monkeypatch.setattr("mfmadsl.tune.fleet.time.sleep", slept)
+    kernel: Any = SimpleNamespace(arch="gfx942")
+    with pytest.raises(mfmadsl.RpcError, match="hipErrorOutOfMemory"):
+        on_servers(("127.0.0.1", 9190), KEY).seconds(kernel, [])
+    assert set(tracker.given) == set(there)
+    assert all(session() is None for session in tracker.sessions.values())
 
 
 def test_no_tracker_and_no_server_are_told(tmp_path: Path) -> None:
