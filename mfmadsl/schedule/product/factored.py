@@ -38,12 +38,12 @@ def with_plain_extents(function: PrimFunc, block: str | None = None) -> PrimFunc
 def _multiples_as_symbols(function: PrimFunc) -> PrimFunc:
     """The function with symbols for the multiples of each symbol that is no extent by itself.
 
-    A launch reads symbols off the extents, so that each has to be one.
+    A launch reads symbols off the extents, so that each has to be one, but those that are given.
     """
     extents = [extent for buffer in _arguments(function) for extent in buffer.shape]
     numbers: dict[Var, set[int]] = {}
     for symbol, number in filter(None, map(_parted, extents)):
-        if not any(extent.same_as(symbol) for extent in extents):
+        if not any(each.same_as(symbol) for each in (*extents, *function.params)):
             numbers.setdefault(symbol, set()).add(number)
     for symbol, found in numbers.items():
         function = _with_multiples(function, symbol, sorted(found))

@@ -120,3 +120,12 @@ def test_the_trace_replays_on_what_is_prepared() -> None:
     fresh = s_tir.Schedule(prepared(function))
     sch.trace.apply_to_schedule(fresh, remove_postproc=False)
     assert fresh.mod["main"].script() == sch.mod["main"].script()
+
+
+def test_a_symbol_that_is_a_parameter_stays_one() -> None:
+    s = te.var("s", "int32")
+    whole = product(2 * s, 48, 96)
+    function = PrimFunc([s, *whole.params], whole.body, whole.ret_type, whole.attrs)
+    sch = mfmadsl.gemm_schedule(function, arch="gfx942")
+    with pytest.raises(mfmadsl.LoweringError, match="argument s is no buffer"):
+        mfmadsl.build(sch, "gfx942")
