@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from mfmadsl.error import ArgumentError, MfmadslError
@@ -43,7 +44,12 @@ class Server:
     def asked(self, job: str, repeat: int) -> dict[str, Any]:
         """Its answer. Raises what TVM's RPC raises, which is of many kinds."""
         answer = json.loads(self.remote.get_function(MEASURE)(job, repeat))
-        return answer if isinstance(answer, dict) else {}
+        if not isinstance(answer, dict):
+            return {}
+        seconds = answer.get("seconds", 1.0)
+        if type(seconds) in (int, float) and 0 <= seconds < inf:
+            return answer
+        return {"error": f"the server says {seconds!r}, which is no time"}
 
 
 class Fleet:

@@ -23,7 +23,7 @@ import pytest
 import mfmadsl
 from mfmadsl.schedule.matrix_core.gemm import tuning_key
 from mfmadsl.tune import Database
-from mfmadsl.tune.fleet import Fleet, read_place
+from mfmadsl.tune.fleet import Fleet, Server, read_place
 from mfmadsl.tune.job import probe_of
 from mfmadsl.tune.tracker import on_servers, servers
 from tests.cli.command import run
@@ -223,6 +223,14 @@ def test_a_kernel_goes_to_another_server_until_it_is_at_fault_itself(
             seconds(kernel, [])
         assert len(asked.answers) == (DONE in answers)
     assert asked.lost_ones == answers.count(DEAD) - asked.answers.count(DEAD)
+
+
+@pytest.mark.parametrize("seconds", ["NaN", "null", "-1", "Infinity", "true", '"1"', "[1]"])
+def test_what_is_no_time_is_no_measurement(seconds: str) -> None:
+    says = SimpleNamespace(get_function=lambda _: lambda *_: f'{{"seconds": {seconds}}}')
+    answer = Server(("127.0.0.1", 9091), says).asked("{}", 20)
+    assert set(answer) == {"error"}
+    assert answer["error"].endswith("which is no time")
 
 
 @dataclass
