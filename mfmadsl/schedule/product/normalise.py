@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
@@ -47,6 +48,12 @@ class Product:
     types: tuple[str, str, str]
     memory: tuple[Memory, Memory, Memory]
     names: tuple[str, str, str]
+
+    @property
+    def element_bytes(self) -> tuple[int, int, int]:
+        """The bytes of an element of A, B and C as they are multiplied and summed."""
+        a, b, c = (int(tvm.DataType(dtype).bits) // 8 for dtype in self.types)
+        return a, b, c
 
 
 def product_block(sch: Schedule, block: str | None = None) -> SBlockRV:

@@ -1,0 +1,113 @@
+"""Which instruction a product gets, and which tiling: those asked for, tuned, or estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mfmadsl.model import Architecture, Intrinsic, Tiling
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.instruction import instruction_of
+from mfmadsl.schedule.matrix_core.stage import reads_turned
+from mfmadsl.schedule.matrix_core.tiling.choice import (
+    ProductShape,
+    default_tiling,
+    equally_fast,
+    estimated,
+)
+from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads
+from mfmadsl.schedule.matrix_core.tiling.tuned import key_of, tuned_tilings
+from mfmadsl.schedule.product.memory import number
+from mfmadsl.schedule.product.normalise import Product
+
+
+def selected(
+    product: Product, asked: Intrinsic | str | None, tiling: Tiling | None, chip: Architecture
+) -> tuple[Intrinsic, Tiling]:
+    """The instruction and the tiling that are asked for, or else tuned, or else estimated.
+
+    Raises ScheduleError for those that cannot be.
+    """
+    if tiling is not None:
+        intrinsic = instruction_of(product, asked, tiling, chip)
+        check_values(tiling)
+        tiling = of_plain_numbers(tiling)
+        _check(product, intrinsic, tiling, chip)
+        return intrinsic, tiling
+    alike = _alike(product, asked, chip)
+    found = _tuned(product, alike, chip) or default_tiling(*_question(product, alike, chip))
+    return next(each for each in alike if each.name == found.instruction), found
+
+
+def tuned(product: Product, asked: Intrinsic | str | None, chip: Architecture) -> Tiling | None:
+    """The tiling that was tuned for such a product, if it is legal for this one."""
+    return _tuned(product, _alike(product, asked, chip), chip)
+
+
+def ranked(product: Product, asked: Intrinsic | str | None, chip: Architecture) -> list[Tiling]:
+    """The legal tilings that are worth a look, that which should be the fastest first."""
+    found = estimated(*_question(product, _alike(product, asked, chip), chip))
+    return [tiling for _, tiling in sorted(found, key=lambda pair: pair[0].seconds)]
+
+
+def _alike(product: Product, asked: Intrinsic | str | None, chip: Architecture) -> list[Intrinsic]:
+    """The instruction that is asked for, or those that are as fast as the one to be chosen."""
+    intrinsic = instruction_of(product, asked, None, chip)
+    return [intrinsic, *(equally_fast(intrinsic, chip.name) if asked is None else ())]
+
+
+def _question(
+    product: Product, alike: Sequence[Intrinsic], chip: Architecture
+) -> tuple[
+    ProductShape, Sequence[Intrinsic], Architecture, tuple[int, int], Loads, tuple[bool, bool]
+]:  # fmt: skip
+    """What `choice` is asked."""
+    s, m, n, k = (number(extent) for extent in product.extents)
+    across = product.memory[0].axis == "i", product.memory[1].axis == "j"
+    sizes = _operand_bytes(product), product.element_bytes[2]
+    loads = _loads(product, chip, alike[0].blocks)
+    return ProductShape(m, n, k, s), alike, chip, sizes, loads, across
+
+
+def _tuned(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> Tiling | None:
+    key = key_of(product, chip)
+    for tiling in tuned_tilings(key) if key is not None else ():
+        named = [each for each in alike if each.name == tiling.instruction]
+        if named and _is_legal(product, named[0], tiling, chip):
+            return tiling
+    return None
+
+
+def _is_legal(product: Product, intrinsic: Intrinsic, tiling: Tiling, chip: Architecture) -> bool:
+    try:
+        _check(product, intrinsic, tiling, chip)
+    except ScheduleError:
+        return False
+    return True
+
+
+def _check(product: Product, intrinsic: Intrinsic, tiling: Tiling, chip: Architecture) -> None:
+    """Raise ScheduleError for a tiling that is not legal for the product."""
+    k = number(product.extents[3])
+    steps = None if k is None else -(-k // tiling.k_step)
+    check_tiling(tiling, intrinsic, chip, _operand_bytes(product), steps)
+
+
+def _operand_bytes(product: Product) -> int:
+    """The bytes of an element of A or B, of the wider one."""
+    return max(product.element_bytes[:2])
+
+
+def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
+    """How the operands come from memory, as far as their strides tell."""
+    shifted, turned, direct = [], [], chip.wide_loads_to_lds
+    for memory, size in zip(product.memory[:2], product.element_bytes[:2], strict=True):
+        distance = memory.distance
+        odd = not isinstance(distance, int) or distance * size % 4 != 0
+        shifted.append(odd and memory.axis is not None and size < 4)
+        along_rows = memory.axis in ("i", "j")
+        whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
+        direct = direct and memory.axis is not None and not shifted[-1] and not memory.computed
+        direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
+        turned.append(along_rows and not (reads_turned(chip, size) and blocks == 1))
+    return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]))
