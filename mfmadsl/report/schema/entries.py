@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES, FEATURES, INDEX, MODIFIERS
-from mfmadsl.report.schema.forms import NATURAL, POSITIVE, STRING, exactly, or_null
+from mfmadsl.model import FEATURES, MODIFIERS
+from mfmadsl.report.schema.forms import (
+    BOOLEAN,
+    CHIP,
+    ELEMENT_TYPE,
+    NATURAL,
+    OPERAND,
+    PLACED,
+    POSITIVE,
+    STRING,
+    array,
+    exactly,
+    one_of,
+    or_null,
+    ref,
+    several,
+    some,
+)
 
 
 def entries() -> dict[str, Any]:
     """Intrinsics, micro-kernels and reads, and where their elements lie."""
-    types = [*ELEMENT_TYPES, INDEX.name]
     return {
         "intrinsic": exactly(
             kind={"const": "intrinsic"},
@@ -19,61 +34,51 @@ def entries() -> dict[str, Any]:
             n=POSITIVE,
             k=POSITIVE,
             blocks=POSITIVE,
-            types=exactly(**{operand: {"enum": types} for operand in "abc"}),
-            sparse={"type": "boolean"},
-            scaled={"type": "boolean"},
-            modifiers={"type": "array", "items": {"enum": list(MODIFIERS)}},
+            types=exactly(**dict.fromkeys("abc", ELEMENT_TYPE)),
+            sparse=BOOLEAN,
+            scaled=BOOLEAN,
+            modifiers=array(one_of(*MODIFIERS)),
             cycles={
                 "type": "object",
-                "propertyNames": {"enum": list(ARCHITECTURES)},
+                "propertyNames": CHIP,
                 "additionalProperties": POSITIVE,
                 "minProperties": 1,
             },
             call=STRING,
-            in_llvm={"type": "boolean"},
-            aliases={"type": "array", "items": STRING},
+            in_llvm=BOOLEAN,
+            aliases=array(STRING),
         ),
         "layout": exactly(
             name=STRING,
-            operand={"enum": ["a", "b", "c", "index", "scale_a", "scale_b"]},
-            shape={"type": "array", "items": POSITIVE, "minItems": 2, "maxItems": 2},
+            operand=OPERAND,
+            shape=several(2, POSITIVE),
             blocks=POSITIVE,
             wave=POSITIVE,
-            elements={"type": "array", "items": {"$ref": "#/$defs/element"}},
+            elements=array(ref("element")),
         ),
-        "element": exactly(
-            block=NATURAL,
-            row=NATURAL,
-            column=NATURAL,
-            lane=NATURAL,
-            register=NATURAL,
-            bits={"type": "array", "items": NATURAL, "minItems": 2, "maxItems": 2},
-        ),
+        "element": exactly(**PLACED),
         "microkernel": exactly(
             kind={"const": "microkernel"},
             name=STRING,
             m=POSITIVE,
             n=POSITIVE,
             k=POSITIVE,
-            types=exactly(**{operand: {"enum": types} for operand in "abc"}),
+            types=exactly(**dict.fromkeys("abc", ELEMENT_TYPE)),
             call=or_null(STRING),
-            features={"type": "array", "items": {"enum": list(FEATURES)}, "minItems": 1},
+            features=some(one_of(*FEATURES)),
             register_bits=POSITIVE,
             registers=POSITIVE,
-            tiles={"type": "boolean"},
+            tiles=BOOLEAN,
         ),
         "vectors": exactly(
             kind={"const": "microkernel"},
             name=STRING,
-            operand={"enum": ["a", "b", "c"]},
-            shape={"type": "array", "items": POSITIVE, "minItems": 2, "maxItems": 2},
+            operand=one_of("a", "b", "c"),
+            shape=several(2, POSITIVE),
             registers=POSITIVE,
             elements_per_register=POSITIVE,
-            broadcast={"type": "boolean"},
-            elements={
-                "type": "array",
-                "items": exactly(row=NATURAL, column=NATURAL, register=NATURAL, element=NATURAL),
-            },
+            broadcast=BOOLEAN,
+            elements=array(exactly(row=NATURAL, column=NATURAL, register=NATURAL, element=NATURAL)),
         ),
         "read": exactly(
             kind={"const": "read"},
@@ -82,12 +87,9 @@ def entries() -> dict[str, Any]:
             lanes=POSITIVE,
             registers=POSITIVE,
             call=STRING,
-            chips={"type": "array", "items": {"enum": list(ARCHITECTURES)}, "minItems": 1},
-            elements={
-                "type": "array",
-                "items": exactly(
-                    lane=NATURAL, register=NATURAL, from_lane=NATURAL, element=NATURAL
-                ),
-            },
+            chips=some(CHIP),
+            elements=array(
+                exactly(lane=NATURAL, register=NATURAL, from_lane=NATURAL, element=NATURAL)
+            ),
         ),
     }

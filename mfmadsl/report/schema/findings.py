@@ -5,29 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from mfmadsl.doctor.finding import STATES
-from mfmadsl.report.schema.forms import NATURAL, POSITIVE, STRING, exactly
+from mfmadsl.report.schema.forms import (
+    BOOLEAN,
+    NATURAL,
+    POSITIVE,
+    STRING,
+    array,
+    exactly,
+    one_of,
+    ref,
+)
 
 
 def findings() -> dict[str, Any]:
     """Diagnostics of a file, and findings about a machine."""
     return {
         "doctor": exactly(
-            works={"type": "boolean"},
-            findings={
-                "type": "array",
-                "items": exactly(
+            works=BOOLEAN,
+            findings=array(
+                exactly(
                     name=STRING,
-                    state={"enum": list(STATES)},
-                    needed={"type": "boolean"},
+                    state=one_of(*STATES),
+                    needed=BOOLEAN,
                     found=STRING,
                     remedy=STRING,
-                ),
-            },
+                )
+            ),
         ),
         "check": exactly(
             intrinsics=NATURAL,
             microkernels=NATURAL,
-            diagnostics={"type": "array", "items": {"$ref": "#/$defs/diagnostic"}},
+            diagnostics=array(ref("diagnostic")),
         ),
         "diagnostic": exactly(
             file=STRING,

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from mfmadsl.model import ARCHITECTURES, PRODUCTS
-from mfmadsl.report.schema.forms import COUNTS, NATURAL, POSITIVE, SHARE, STRING, exactly, or_null
+from mfmadsl.model import PRODUCTS
+from mfmadsl.report.schema.forms import (
+    CHIP,
+    COUNTS,
+    NATURAL,
+    NUMBER,
+    POSITIVE,
+    REGISTERS,
+    SHARE,
+    STRING,
+    array,
+    exactly,
+    one_of,
+    or_null,
+    ref,
+    several,
+)
 
 
 def laboratory() -> dict[str, Any]:
@@ -16,7 +31,7 @@ def laboratory() -> dict[str, Any]:
             message=STRING,
             line=or_null(POSITIVE),
             instruction=or_null(STRING),
-            workgroup=or_null({"type": "array", "items": NATURAL, "minItems": 3, "maxItems": 3}),
+            workgroup=or_null(several(3, NATURAL)),
             wave=or_null(NATURAL),
             lane=or_null(NATURAL),
             earlier=or_null(exactly(line=POSITIVE, instruction=STRING, wave=NATURAL)),
@@ -24,26 +39,25 @@ def laboratory() -> dict[str, Any]:
         ),
         "profile": exactly(
             kernel=STRING,
-            arch={"enum": list(ARCHITECTURES)},
+            arch=CHIP,
             launch=exactly(place=NATURAL, count=POSITIVE),
-            registers=exactly(vector=NATURAL, accumulation=NATURAL, scalar=NATURAL),
+            registers=REGISTERS,
             spills=NATURAL,
             scratch_bytes=NATURAL,
             allocated=POSITIVE,
             lds_bytes=NATURAL,
             occupancy=exactly(waves_per_simd=POSITIVE, workgroups=POSITIVE, limit=STRING),
             modelled=exactly(workgroups=POSITIVE, waves=POSITIVE),
-            whole={"$ref": "#/$defs/section"},
-            loop=or_null({"$ref": "#/$defs/section"}),
-            lds_instructions={
-                "type": "array",
-                "items": exactly(
+            whole=ref("section"),
+            loop=or_null(ref("section")),
+            lds_instructions=array(
+                exactly(
                     line=POSITIVE,
                     instruction=STRING,
-                    cycles={"type": "number"},
-                    least_cycles={"type": "number"},
-                ),
-            },
+                    cycles=NUMBER,
+                    least_cycles=NUMBER,
+                )
+            ),
             timing=exactly(
                 cycles=NATURAL,
                 matrix_bound=NATURAL,
@@ -51,9 +65,9 @@ def laboratory() -> dict[str, Any]:
                 busy=COUNTS,
                 stalls=COUNTS,
             ),
-            limits={"type": "array", "items": STRING},
+            limits=array(STRING),
             chip=exactly(
-                product={"enum": list(PRODUCTS)},
+                product=one_of(*PRODUCTS),
                 modelled={"const": True},
                 clock_mhz=POSITIVE,
                 cycles=NATURAL,
@@ -67,7 +81,7 @@ def laboratory() -> dict[str, Any]:
             ),
         ),
         "section": exactly(
-            lines={"type": "array", "items": POSITIVE, "minItems": 2, "maxItems": 2},
+            lines=several(2, POSITIVE),
             instructions=COUNTS,
             matrix_cycles=NATURAL,
             lds_cycles=NATURAL,

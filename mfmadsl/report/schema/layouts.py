@@ -4,34 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from mfmadsl.model import ELEMENT_TYPES, INDEX
-from mfmadsl.report.schema.forms import NATURAL, POSITIVE, STRING, exactly, or_null
+from mfmadsl.report.schema.forms import (
+    BOOLEAN,
+    ELEMENT_TYPE,
+    NATURAL,
+    OPERAND,
+    PLACED,
+    POSITIVE,
+    STRING,
+    array,
+    exactly,
+    one_of,
+    or_null,
+    some,
+)
 
 
 def layouts() -> dict[str, Any]:
     """Operands with their elements, and verdicts about them."""
-    operand = {"enum": ["a", "b", "c", "index", "scale_a", "scale_b"]}
-    verdict = {"enum": ["equal", "equal up to the order of k", "different"]}
+    verdict = one_of("equal", "equal up to the order of k", "different")
     place = or_null(exactly(lane=NATURAL, element=NATURAL))
-    element = exactly(
-        block=NATURAL,
-        row=NATURAL,
-        column=NATURAL,
-        lane=NATURAL,
-        element=NATURAL,
-        register=NATURAL,
-        bits={"type": "array", "items": NATURAL, "minItems": 2, "maxItems": 2},
-    )
+    element = exactly(**PLACED, element=NATURAL)
     exported = exactly(
-        operand=operand,
-        type={"enum": [*ELEMENT_TYPES, INDEX.name]},
+        operand=OPERAND,
+        type=ELEMENT_TYPE,
         rows=POSITIVE,
         columns=POSITIVE,
-        stored={"type": "boolean"},
-        elements={"type": "array", "items": element},
+        stored=BOOLEAN,
+        elements=array(element),
     )
     compared = exactly(
-        operand=operand,
+        operand=OPERAND,
         verdict=verdict,
         element=or_null(exactly(block=NATURAL, row=NATURAL, column=NATURAL)),
         ours=place,
@@ -46,12 +49,12 @@ def layouts() -> dict[str, Any]:
             k=POSITIVE,
             blocks=POSITIVE,
             wave=POSITIVE,
-            operands={"type": "array", "items": exported},
+            operands=array(exported),
         ),
         "difference": exactly(
             name=STRING,
             other=STRING,
             verdict=verdict,
-            operands={"type": "array", "items": compared, "minItems": 1},
+            operands=some(compared),
         ),
     }

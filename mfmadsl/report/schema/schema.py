@@ -6,6 +6,7 @@ from typing import Any
 
 from mfmadsl.report.schema.entries import entries
 from mfmadsl.report.schema.findings import findings
+from mfmadsl.report.schema.forms import array, ref
 from mfmadsl.report.schema.kernel import kernel
 from mfmadsl.report.schema.laboratory import laboratory
 from mfmadsl.report.schema.layouts import layouts
@@ -17,22 +18,17 @@ def json_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What mfmadsl prints as JSON",
         "anyOf": [
-            {"$ref": "#/$defs/layout"},
-            {"$ref": "#/$defs/vectors"},
-            {"$ref": "#/$defs/read"},
-            {
-                "type": "array",
-                "items": {
-                    "anyOf": [{"$ref": "#/$defs/intrinsic"}, {"$ref": "#/$defs/microkernel"}]
-                },
-            },
-            {"$ref": "#/$defs/check"},
-            {"$ref": "#/$defs/doctor"},
-            {"type": "array", "items": {"$ref": "#/$defs/fault"}},
-            {"$ref": "#/$defs/profile"},
-            {"$ref": "#/$defs/kernel"},
-            {"$ref": "#/$defs/export"},
-            {"$ref": "#/$defs/difference"},
+            ref("layout"),
+            ref("vectors"),
+            ref("read"),
+            array({"anyOf": [ref("intrinsic"), ref("microkernel")]}),
+            ref("check"),
+            ref("doctor"),
+            array(ref("fault")),
+            ref("profile"),
+            ref("kernel"),
+            ref("export"),
+            ref("difference"),
         ],
         "$defs": {**entries(), **findings(), **laboratory(), **kernel(), **layouts()},
     }
