@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tvm_ffi
-from tvm import ir, tirx
+from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, AttrStmt, Buffer, BufferStore, Expr, For, ForKind, PrimFunc
 
+from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.expression import constant, depends, scope_of
 
 _MOST_UNROLLED = 1024  # statements that a loop over registers may become
@@ -81,16 +82,13 @@ def _bounds(function: PrimFunc) -> tuple[Analyzer, list[tirx.Var]]:
     """What loops and threads run over, and the variables that are the lane."""
     analyzer, lanes = Analyzer(), []
 
-    def loop(node: For) -> None:
-        analyzer.bind(node.loop_var, ir.Range.from_min_extent(node.min, node.extent))
-
     def thread(node: AttrStmt) -> None:
-        if node.attr_key == "thread_extent":
-            analyzer.bind(node.node.var, ir.Range(0, node.value))
-            if str(node.node.thread_tag) == "threadIdx.x":
-                lanes.append(node.node.var)
+        bind_thread(analyzer, node)
+        if node.attr_key == "thread_extent" and str(node.node.thread_tag) == "threadIdx.x":
+            lanes.append(node.node.var)
 
-    tvm_ffi.structural_walk(function.body, ((For, loop), (AttrStmt, thread)))
+    loop = For, lambda node: bind_loop(analyzer, node)
+    tvm_ffi.structural_walk(function.body, (loop, (AttrStmt, thread)))
     return analyzer, lanes
 
 

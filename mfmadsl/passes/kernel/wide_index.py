@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from math import prod
 
 import tvm_ffi
-from tvm import ir, tirx
+from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import AttrStmt, Buffer, BufferStore, Expr, For, PrimFunc
 
+from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.expression import constant, scope_of
 
 _LIMIT = 1 << 31
@@ -53,18 +54,11 @@ def _large_buffers(function: PrimFunc) -> list[Buffer]:
     accesses: list[tuple[Buffer, Sequence[Expr]]] = []
     analyzer = Analyzer()
 
-    def thread(node: AttrStmt) -> None:
-        if node.attr_key == "thread_extent":
-            analyzer.bind(node.node.var, ir.Range(0, node.value), True)
-
-    def loop(node: For) -> None:
-        analyzer.bind(node.loop_var, ir.Range.from_min_extent(node.min, node.extent), True)
-
     tvm_ffi.structural_walk(
         function.body,
         (
-            (AttrStmt, thread),
-            (For, loop),
+            (AttrStmt, lambda node: bind_thread(analyzer, node)),
+            (For, lambda node: bind_loop(analyzer, node)),
             (TensorLoad, lambda node: accesses.append((node.source, node.indices))),
             (BufferStore, lambda node: accesses.append((node.buffer, node.indices))),
         ),

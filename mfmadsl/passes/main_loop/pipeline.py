@@ -23,12 +23,13 @@ from tvm.tirx import (
 
 from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Read
 from mfmadsl.passes.kernel.thread_index import renewed
-from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, Threads, bind_loop
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, Threads
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.moves.traffic import traffic_of
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
 from mfmadsl.passes.main_loop.order.iterations import Iterations
 from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
+from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant
 
@@ -144,7 +145,7 @@ def _threads(function: PrimFunc) -> tuple[Threads, Analyzer]:
     def thread(node: AttrStmt) -> None:
         if node.attr_key != "thread_extent":
             return
-        analyzer.bind(node.node.var, ir.Range(0, node.value), True)
+        bind_thread(analyzer, node)
         tag, extent = str(node.node.thread_tag), constant(node.value)
         if tag.startswith("threadIdx") and extent is not None:
             variables[tag], extents[tag] = node.node.var, extent

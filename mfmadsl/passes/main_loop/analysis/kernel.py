@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
-from tvm import ir
 from tvm.sym import Analyzer
-from tvm.tirx import For, PrimFunc, Var
+from tvm.tirx import PrimFunc, Var
 
 from mfmadsl.model import Architecture, Read
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
@@ -24,11 +23,6 @@ class Threads:
     def counts(self) -> dict[str, int]:
         """How many values each variable has, by its name."""
         return {v.name: self.extents[tag] for tag, v in self.variables.items()}
-
-
-def bind_loop(analyzer: Analyzer, loop: For) -> None:
-    """Tell the analyzer what a loop runs over."""
-    analyzer.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent), True)
 
 
 @dataclass(frozen=True)

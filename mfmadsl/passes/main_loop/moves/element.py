@@ -27,7 +27,8 @@ from mfmadsl.passes.tir.expression import (
 
 Item = TypeVar("Item")
 
-_WIDEST = 16  # bytes of an access
+WIDEST = 16
+"""Bytes of an access, at most."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ def neighbours(elements: Sequence[Element]) -> list[list[Element]]:
         piece
         for group in groups.values()
         for run in runs(group, lambda e: e.place, lambda e: e.buffer,
-                        lambda e: _WIDEST * 8 // bits_of(e.buffer.dtype))
+                        lambda e: WIDEST * 8 // bits_of(e.buffer.dtype))
         for piece in aligned(run, lambda e: e.place)
     ]  # fmt: skip
 

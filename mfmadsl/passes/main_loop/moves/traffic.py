@@ -13,7 +13,7 @@ from tvm.tirx import BufferStore, Expr, For
 
 from mfmadsl.passes.main_loop.analysis.halves import in_halves, sum_words, words
 from mfmadsl.passes.main_loop.analysis.joined import joined
-from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, bind_loop
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel
 from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop, main_loop
 from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep
@@ -21,6 +21,7 @@ from mfmadsl.passes.main_loop.lds.places import Places
 from mfmadsl.passes.main_loop.moves.checks import check_buffers, check_places
 from mfmadsl.passes.main_loop.moves.direct import DirectLoad, direct_load
 from mfmadsl.passes.main_loop.moves.element import (
+    WIDEST,
     Element,
     element,
     neighbours,
@@ -35,9 +36,9 @@ from mfmadsl.passes.main_loop.moves.put import Home, Put
 from mfmadsl.passes.main_loop.moves.room import copied_by_all, reading_from, tiles_with_room
 from mfmadsl.passes.main_loop.moves.swizzles import swizzles_of
 from mfmadsl.passes.tir.annotation import EDGES, SWIZZLE
+from mfmadsl.passes.tir.bounds import bind_loop
 from mfmadsl.passes.tir.expression import constant
 
-_WIDEST = 16  # bytes of an access
 _OTHER_REGISTERS = 48  # a lane's, beside sums and fragments
 
 
@@ -124,7 +125,7 @@ def _fetches(elements: Sequence[Element], facts: Loop, loose: set[int]) -> tuple
     home: Home = {}
     for tile in dict.fromkeys(e.buffer.__chandle__() for e in elements):
         wanted = sources(e for e in elements if e.buffer.__chandle__() == tile)
-        together = runs(wanted, lambda s: s.place, lambda s: s.buffer, lambda s: _WIDEST // s.size)
+        together = runs(wanted, lambda s: s.place, lambda s: s.buffer, lambda s: WIDEST // s.size)
         for run in [piece for each in together for piece in loadable(each)]:
             exact = tile not in loose
             for fetch in inside(run, facts, len(found), exact):
