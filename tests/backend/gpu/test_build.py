@@ -21,7 +21,8 @@ import mfmadsl
 from mfmadsl.backend import CodegenError, Kernel, LoweringError, build
 from mfmadsl.emulator.text.registers import Registers
 from mfmadsl.language import find
-from mfmadsl.schedule import load_intrinsic, matmul, mfma_schedule
+from mfmadsl.schedule import load_intrinsic, matmul
+from tests.schedule.simple import simple_schedule
 
 HALF = find("mfma_f32_16x16x16_f16")
 NEWER = ["gfx90a", "gfx942", "gfx950"]
@@ -30,12 +31,8 @@ NEWER = ["gfx90a", "gfx942", "gfx950"]
 def half_schedule(waves: int, shape: tuple[int, int, int] = (256, 256, 64)) -> Schedule:
     """A GEMM of blocks of some waves along M."""
     tile = load_intrinsic(HALF)
-    return mfma_schedule(
-        matmul(*shape, "float16", "float32"),
-        16, "float16", False, [None, 1, waves, 1, 1], [None, 1, 1, 2, 1], [None, 2, 1],
-        tile.index_map_A, tile.index_map_B, tile.index_map_C,
-        tile.LOAD_A_SHARED, tile.LOAD_B_SHARED, tile.COMPUTE, tile.FILL, tile.STORE_GLOBAL,
-    )  # fmt: skip
+    workload = matmul(*shape, "float16", "float32")
+    return simple_schedule(workload, tile, [None, 1, waves, 1, 1], [None, 1, 1, 2, 1], [None, 2, 1])
 
 
 def instructions(kernel: Kernel) -> Iterator[str]:

@@ -13,8 +13,9 @@ import mfmadsl
 from mfmadsl.language import find
 from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.passes import narrow_types
-from mfmadsl.schedule import load_intrinsic, mfma_schedule
+from mfmadsl.schedule import load_intrinsic
 from tests.passes.kernels import assert_same, cast, schedule
+from tests.schedule.simple import simple_schedule
 
 
 def test_a_vector_that_is_computed_is_refused() -> None:
@@ -79,12 +80,8 @@ def biased(name: str, bias: str) -> Schedule:
         (m, n), lambda i, j: te.sum(a[i, r].astype(out) * b[r, j].astype(out), axis=[r]), name="C"
     )
     d = te.compute((m, n), lambda i, j: (c[i, j] + e[j].astype(out)).astype(bias), name="D")
-    sch = mfma_schedule(
-        te.create_prim_func([a, b, e, d]),
-        tile.K, tile.IN_DTYPE, False, [1, 1, 2, 2, 1], [1, 1, 2, 2, 1], [None, 1, 1],
-        tile.index_map_A, tile.index_map_B, tile.index_map_C,
-        tile.LOAD_A_SHARED, tile.LOAD_B_SHARED, tile.COMPUTE, tile.FILL, tile.STORE_GLOBAL,
-    )  # fmt: skip
+    workload = te.create_prim_func([a, b, e, d])
+    sch = simple_schedule(workload, tile, [1, 1, 2, 2, 1], [1, 1, 2, 2, 1], [None, 1, 1])
     row, column = sch.get_loops(sch.get_sblock("D"))
     sch.bind(row, "blockIdx.x")
     sch.bind(column, "threadIdx.x")

@@ -14,34 +14,20 @@ from mfmadsl.schedule import default_factors
 from tests.cli.command import run
 from tests.emulator.instructions.matrix.test_described import INVENTED, invented
 from tests.schedule.matrix_core.gemm.workloads import Workload
+from tests.schedule.simple import simple_schedule
 
 
-def simple_schedule(intrinsic: Intrinsic) -> Schedule:
-    tile = mfmadsl.load_intrinsic(intrinsic)
+def scheduled(intrinsic: Intrinsic) -> Schedule:
+    workload = mfmadsl.matmul(64, 64, 128, "float16", "float32")
     factors = default_factors(intrinsic, 64, 64, 128)
-    return mfmadsl.mfma_schedule(
-        mfmadsl.matmul(64, 64, 128, "float16", "float32"),
-        tile.K,
-        "float16",
-        False,
-        factors.i,
-        factors.j,
-        factors.k,
-        tile.index_map_A,
-        tile.index_map_B,
-        tile.index_map_C,
-        tile.LOAD_A_SHARED,
-        tile.LOAD_B_SHARED,
-        tile.COMPUTE,
-        tile.FILL,
-        tile.STORE_GLOBAL,
-    )
+    tile = mfmadsl.load_intrinsic(intrinsic)
+    return simple_schedule(workload, tile, factors.i, factors.j, factors.k)
 
 
 @pytest.mark.parametrize(("m", "n"), [(8, 32), (32, 16)])
 def test_it_is_scheduled_and_not_built(m: int, n: int) -> None:
     intrinsic = invented(m, n)
-    schedule = simple_schedule(intrinsic)
+    schedule = scheduled(intrinsic)
     assert mfmadsl.load_intrinsic(intrinsic).COMPUTE in str(schedule.trace)
     with pytest.raises(mfmadsl.LoweringError, match=f"LLVM has no intrinsic `{intrinsic.call}`"):
         mfmadsl.build(schedule, arch="gfx942")
@@ -74,7 +60,7 @@ def in_order(m: int, n: int, k: int) -> Intrinsic:
 @pytest.mark.parametrize("shape", [(1, 64, 128), (64, 1, 128), (1, 64, 64), (64, 64, 1)])
 def test_tiles_of_a_single_row_column_or_product(shape: tuple[int, int, int]) -> None:
     intrinsic = in_order(*shape)
-    tile, trace = mfmadsl.load_intrinsic(intrinsic), str(simple_schedule(intrinsic).trace)
+    tile, trace = mfmadsl.load_intrinsic(intrinsic), str(scheduled(intrinsic).trace)
     assert all(name in trace for name in (tile.COMPUTE, tile.FILL, tile.STORE_GLOBAL))
 
 

@@ -21,6 +21,7 @@ from tests.language.entries import HALF as HALF_TEXT
 from tests.registers import dtype_of
 from tests.schedule.matrix_core.test_tiles import whole_numbers
 from tests.schedule.matrix_core.tiles import tile_schedule
+from tests.schedule.simple import simple_schedule
 
 HALF = find("mfma_f32_16x16x16_f16")
 
@@ -103,23 +104,8 @@ def test_the_schedule_of_tvm_takes_it() -> None:
     tile = load_intrinsic(HALF, 2)
     assert tile.K == 32
     factors = default_factors(HALF, 64, 64, 64)
-    schedule = mfmadsl.mfma_schedule(
-        mfmadsl.matmul(64, 64, 64, "float16", "float32"),
-        tile.K,
-        "float16",
-        False,
-        factors.i,
-        factors.j,
-        [1, 2, None],
-        tile.index_map_A,
-        tile.index_map_B,
-        tile.index_map_C,
-        tile.LOAD_A_SHARED,
-        tile.LOAD_B_SHARED,
-        tile.COMPUTE,
-        tile.FILL,
-        tile.STORE_GLOBAL,
-    )
+    workload = mfmadsl.matmul(64, 64, 64, "float16", "float32")
+    schedule = simple_schedule(workload, tile, factors.i, factors.j, [1, 2, None])
     assert "mfma_f32_16x16x16_f16_k2_compute" in str(schedule.trace)
 
 
