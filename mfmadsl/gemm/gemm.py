@@ -38,7 +38,7 @@ class Gemm(Problem):
         self.check_types()
         if self.intrinsic is not None:
             self._check_intrinsic(self.intrinsic)
-            if self.shared_scope is not None or not makes_gemm(self.intrinsic):
+            if not self.is_tiled:
                 return simple_schedule(self, self.intrinsic, self.shared_scope or "shared")
         tiling = self.tiled() if self.tiling else None
         return gemm_schedule(self.workload(), self.intrinsic, self.arch, tiling)

@@ -7,7 +7,7 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.model.architecture import Architecture
 from mfmadsl.model.chips import ARCHITECTURES, DEFAULT_ARCH, RDNA, WITHOUT_MATRICES
 from mfmadsl.model.product import GpuProduct
-from mfmadsl.model.products import NAMED, PRODUCTS
+from mfmadsl.model.products import NAMED, PRODUCTS, products_of
 from mfmadsl.nearest import meant, nearest
 
 CHIP_NAMES = (*ARCHITECTURES, *(name.lower() for name in (*PRODUCTS, *NAMED)))
@@ -41,7 +41,7 @@ def product_called(name: str) -> GpuProduct | None:
 
 def product_names(chip: str) -> list[str]:
     """What the products with a chip are called, those with a record first."""
-    recorded = [product.name for product in PRODUCTS.values() if product.arch == chip]
+    recorded = [product.name for product in products_of(chip)]
     return [*recorded, *(name for name, arch in NAMED.items() if arch == chip)]
 
 

@@ -46,10 +46,13 @@ class Server:
         answer = json.loads(self.remote.get_function(MEASURE)(job, repeat))
         if not isinstance(answer, dict):
             return {}
-        seconds = answer.get("seconds", 1.0)
-        if type(seconds) in (int, float) and 0 <= seconds < inf:
-            return answer
-        return {"error": f"the server says {seconds!r}, which is no time"}
+        if "seconds" in answer and not _is_time(seconds := answer["seconds"]):
+            return {"error": f"the server says {seconds!r}, which is no time"}
+        return answer
+
+
+def _is_time(seconds: Any) -> bool:
+    return type(seconds) in (int, float) and 0 <= seconds < inf
 
 
 class Fleet:
