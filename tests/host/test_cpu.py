@@ -157,6 +157,18 @@ def test_the_target_of_this_machine_has_nothing_that_cpuid_denies() -> None:
     assert not features_of(cpu_target()) & denied
 
 
+def test_of_other_features_the_target_lacks_what_is_denied_and_not_what_nobody_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LLVM's host tells some features only; of the others the model's name is believed."""
+    cpu = CPUS["haswell"]
+    told = {"bmi2": False, "movbe": True}
+    monkeypatch.setattr(module, "host_cpu", lambda: cpu)
+    monkeypatch.setattr(module, "host_features", lambda: told)
+    assert features_of(Target({"kind": "llvm", "mcpu": "haswell"})) >= {"bmi2", "movbe", "lzcnt"}
+    assert [str(x) for x in cpu_target(cpu).attrs["mattr"]] == ["-bmi2"]
+
+
 def test_the_target_names_the_cpu_and_what_it_has_besides() -> None:
     assert cpu_target(HASWELL).attrs["mcpu"] == "haswell"
     assert "mattr" not in cpu_target(HASWELL).attrs

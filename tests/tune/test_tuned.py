@@ -274,6 +274,28 @@ def test_once_there_is_nowhere_to_measure_no_kernel_is_built(
     assert len(built) == 3
 
 
+def test_a_tiling_of_which_no_kernel_can_be_built_is_not_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = iter([mfmadsl.LoweringError("too many registers")])
+
+    def one_is_refused(schedule: Any, arch: str) -> Any:
+        for error in built:
+            raise error
+        return build(schedule, arch)
+
+    monkeypatch.setattr("mfmadsl.tune.search.build", one_is_refused)
+    monkeypatch.setattr("mfmadsl.tune.by_model", lambda _: Measure("model", lambda *_: 1e-6))
+    told = run(
+        "tune", "--arch", ARCH, "-m", 64, "-n", 128, "-k", 256, "--trans-b", "--trials", 2,
+        "--database", tmp_path, "--format", "json",
+    )  # fmt: skip
+    assert (told.exit_code, told.stderr) == (0, "")
+    found = json.loads(told.stdout)
+    assert [(each["seconds"], each["refused"]) for each in found] == [(1e-6, False), (None, True)]
+    assert found[1]["failure"] == "too many registers"
+
+
 def test_the_command_ends_with_1_where_a_tiling_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import tvm
 from tvm import s_tir, te, tirx
+from tvm.target import Target
 
 import mfmadsl
 from mfmadsl import ArgumentTypeError, CodegenError, LoweringError
@@ -106,6 +108,17 @@ def test_vectors_that_the_cpu_lacks_become_several() -> None:
 def test_this_machine_runs_code_for_itself_and_for_the_most_modest() -> None:
     assert _runs_here(cpu_target())
     assert _runs_here(cpu_target(SSE2))
+
+
+def test_a_machine_runs_what_it_has_beyond_the_name_it_is_called_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A virtual machine that is called x86-64 and has GFNI, or not."""
+    target = Target({"kind": "llvm", "mcpu": "x86-64", "mattr": ["+gfni"]})
+    monkeypatch.setattr("mfmadsl.backend.cpu.build.cpu_target", lambda: cpu_target(SSE2))
+    for there in (True, False):
+        monkeypatch.setattr("mfmadsl.backend.cpu.build.host_features", partial(dict, gfni=there))
+        assert _runs_here(target) == there
 
 
 @pytest.mark.parametrize("known", CPUS.values(), ids=lambda c: c.name)
