@@ -10,6 +10,7 @@ from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.backend.extent import OPERATORS, Extent, Formula
 from mfmadsl.passes import LoweringError
+from mfmadsl.passes.kernel import requirement
 from mfmadsl.passes.tir.expression import OfTwo, scope_of
 
 
@@ -23,6 +24,14 @@ class Argument:
     name: str
     dtype: str
     shape: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What a launch has to hold: `extent` is 0 where it does, and `said` says it in words."""
+
+    said: str
+    extent: Extent
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,12 @@ def symbols_of(function: PrimFunc) -> tuple[ExtentSymbol, ...]:
             if isinstance(extent, tirx.Var):
                 found[extent.name] = ExtentSymbol(extent.name, str(extent.ty.dtype))
     return tuple(found.values())
+
+
+def requirements_of(function: PrimFunc) -> tuple[Requirement, ...]:
+    """What the function's root block says that a launch has to hold."""
+    found = requirement.requirements_of(function)
+    return tuple(Requirement(said, extent_of(each)) for said, each in found.items())
 
 
 def workspaces_of(function: PrimFunc) -> tuple[Argument, ...]:

@@ -16,7 +16,7 @@ from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_flag
-from mfmadsl.backend.argument import arguments_of, symbols_of, workspaces_of
+from mfmadsl.backend.argument import arguments_of, requirements_of, symbols_of, workspaces_of
 from mfmadsl.backend.error import CodegenError
 from mfmadsl.backend.gpu.described import described_instructions, described_reads
 from mfmadsl.backend.gpu.kernel import CODE_OBJECT_VERSIONS, Kernel, check_code_object_version
@@ -115,6 +115,7 @@ def build(
             next=kernel,
             remarks=launch.remarks,
             spans=launch.spans,
+            requirements=requirements_of(function),
             code_object_version=version,
         )
         for remark in launch.remarks:

@@ -18,7 +18,7 @@ from mfmadsl.argument import (
     check_type,
     described,
 )
-from mfmadsl.backend.argument import Argument, ExtentSymbol
+from mfmadsl.backend.argument import Argument, ExtentSymbol, Requirement
 from mfmadsl.backend.extent import Extent, Formula, value_of
 from mfmadsl.backend.gpu.linker import link
 from mfmadsl.backend.gpu.llvm import emit_object
@@ -60,7 +60,8 @@ class Kernel:
     `arguments` are what a caller passes, `extents` (of the grid) and `block` are (x, y, z),
     `lds_bytes` is what one workgroup takes of the LDS. `optimized` is LLVM IR that is ready for
     emission. `remarks` say which loops the passes left as they were, and why; `spans`, of which
-    arguments a tile has how many bytes, where that is known at the launch only.
+    arguments a tile has how many bytes, where that is known at the launch only. `requirements` are
+    what the extents of a launch have to hold.
     `code_object_version` is that of AMD's format of code objects.
 
     `parameters` names what the machine code takes, in its order: arguments, `workspaces` (memory
@@ -84,6 +85,7 @@ class Kernel:
     next: Kernel | None = None
     remarks: tuple[str, ...] = ()
     spans: tuple[tuple[str, Extent], ...] = ()
+    requirements: tuple[Requirement, ...] = ()
     code_object_version: int = CODE_OBJECT_VERSIONS[0]
 
     def __post_init__(self) -> None:
@@ -144,6 +146,12 @@ class Kernel:
                     "bits cannot tell: build one for smaller tiles"
                 )
 
+    def _check_requirements(self, extents: Mapping[str, int]) -> None:
+        for requirement in self.requirements:
+            if value_of(requirement.extent, extents):
+                found = ", ".join(f"{symbol} is {extent}" for symbol, extent in extents.items())
+                raise ArgumentError(f"`{self.symbol}`: {requirement.said}, but {found}")
+
     def chain(self) -> Iterator[Kernel]:
         """This kernel and those that are launched after it."""
         kernel: Kernel | None = self
@@ -164,6 +172,7 @@ class Kernel:
                 f"but {len(args)} are given"
             )
         extents = _extents(self.arguments, args)
+        self._check_requirements(extents)
         for kernel in self.chain():
             kernel._check_spans(extents)
         for argument, value in zip(self.arguments, args, strict=True):

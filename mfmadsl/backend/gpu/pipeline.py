@@ -22,6 +22,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_numbers
 from mfmadsl.passes.kernel.host import check_host
 from mfmadsl.passes.kernel.registers import registers, unroll_over_registers
+from mfmadsl.passes.kernel.requirement import asserted
 from mfmadsl.passes.kernel.short_circuit import short_circuit
 from mfmadsl.passes.kernel.vectors import serial_where_filled
 from mfmadsl.passes.kernel.wide_index import wide_indices
@@ -34,6 +35,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
     """The passes that split a module with a target into host code and kernels, in their order."""
     s, t = s_tir.transform, tirx.transform
     return [
+        of_functions(asserted),
         s.CanonicalizeLoop(),
         s.LowerCrossThreadReduction(),
         s.LowerInitBlock(),

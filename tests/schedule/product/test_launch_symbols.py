@@ -1,0 +1,160 @@
+"""Extents that are expressions: right at any value of their symbols, or refused at the launch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tvm import te
+from tvm.tirx import Expr, PrimFunc
+
+import mfmadsl
+from mfmadsl import ArgumentError
+from tests.schedule.product.multiples import product, run
+
+
+@pytest.mark.parametrize("times", [2, 3, 4, 8, 16, 24, 64])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_rows_of_a_multiple(times: int, dtype: str) -> None:
+    s = te.var("s", dtype)
+    function = product(times * s, 48, 96)
+    for value in (1, 5):
+        found, wanted = run(function, times * value, 48, 96)
+        assert (found == wanted).all()
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 4), (4, 2), (2, 2), (6, 1), (4, 6), (6, 9)])
+def test_two_multiples_of_one_symbol(rows: int, columns: int) -> None:
+    s = te.var("s", "int32")
+    function = product(rows * s, columns * s, 96)
+    for value in (3, 20):
+        found, wanted = run(function, rows * value, columns * value, 96)
+        assert (found == wanted).all()
+
+
+@pytest.mark.parametrize("times", [4, 5])
+def test_a_symbol_that_is_no_extent_is_taken_from_its_multiple(times: int) -> None:
+    s = te.var("s", "int32")
+    function = product(times * s, 48, 96, 3, lambda i: i % s % 3)
+    for value in (1, 9):
+        found, wanted, bias = run(function, times * value, 48, 96, 3)
+        assert (found == wanted + bias[np.arange(times * value) % value % 3]).all()
+
+
+def test_a_symbol_that_is_a_parameter_stays_one() -> None:
+    s = te.var("s", "int32")
+    whole = product(2 * s, 48, 96)
+    function = PrimFunc([s, *whole.params], whole.body, whole.ret_type, whole.attrs)
+    sch = mfmadsl.gemm_schedule(function, arch="gfx942")
+    with pytest.raises(mfmadsl.LoweringError, match="argument s is no buffer"):
+        mfmadsl.build(sch, "gfx942")
+
+
+def launched(function: PrimFunc, m: int, n: int, k: int, *bias: int) -> None:
+    """What a launch checks, for such extents."""
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch="gfx942"), "gfx942")
+    a, b = np.zeros((m, k), np.float16), np.zeros((n, k), np.float16)
+    added = [np.zeros((rows, n), np.float32) for rows in bias]
+    kernel.launches([a, b, *added, np.zeros((m, n), np.float32)])
+
+
+def test_rows_that_are_no_multiple_are_refused() -> None:
+    s = te.var("s", "int32")
+    function = product(4 * s, 48, 96, 3, lambda i: i % s % 3)
+    launched(function, 8, 48, 96, 3)
+    with pytest.raises(ArgumentError, match=r"multiple of 4, 4 \* s, but s_times_4 is 6"):
+        launched(function, 6, 48, 96, 3)
+
+
+@pytest.mark.parametrize(("rows", "columns", "fits"), [(4, 6, True), (4, 9, False), (6, 6, False)])
+def test_multiples_of_two_numbers_are_refused(rows: int, columns: int, fits: bool) -> None:
+    s = te.var("s", "int32")
+    function = product(2 * s, 3 * s, 96)
+    if fits:
+        launched(function, rows, columns, 96)
+        return
+    with pytest.raises(ArgumentError, match=r"2 \* s and 3 \* s, but s_times_2 is"):
+        launched(function, rows, columns, 96)
+
+
+n, m = te.var("n", "int32"), te.var("m", "int32")
+FORMS = {
+    "2n*m": 2 * n * m, "n*m*2": n * m * 2, "n//2*2": n // 2 * 2, "2n+1": 2 * n + 1,
+    "(n+1)*2": (n + 1) * 2, "n+1": n + 1, "n*m": n * m, "n+m": n + m, "2n+2m": 2 * n + 2 * m,
+    "n*n": n * n, "max": te.max(n, 4), "n%8": n % 8, "4*(n//3)": 4 * (n // 3),
+    "n*(m+1)": n * (m + 1),
+}  # fmt: skip
+
+
+def value(form: str, of_n: int, of_m: int) -> int:
+    """The extent, by Python."""
+    text = form.replace("2n", "2*n").replace("2m", "2*m").replace("max", "max(n, 4)")
+    return int(eval(text, {"n": of_n, "m": of_m, "max": max}))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_expression_alone(form: str) -> None:
+    rows = value(form, 7, 3)
+    found, wanted = run(product(FORMS[form], 48, 96), rows, 48, 96)
+    assert (found == wanted).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_expression_beside_its_symbols(form: str) -> None:
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(biased(FORMS[form]), arch="gfx942"), "gfx942")
+    for of_n, of_m in ((7, 3), (13, 40)):
+        rows = value(form, of_n, of_m)
+        generator = np.random.default_rng(rows)
+        a, b, x, y = (
+            generator.integers(-3, 4, shape) for shape in ((rows, 96), (48, 96), (of_n,), (of_m,))
+        )
+        arrays = [
+            a.astype(np.float16), b.astype(np.float16), x.astype(np.float32), y.astype(np.float32),
+        ]  # fmt: skip
+        found = np.zeros((rows, 48), np.float32)
+        mfmadsl.sanitize(kernel, [*arrays, found])
+        places = np.arange(rows)
+        assert (found == a @ b.T + (x[places % of_n] + y[places % of_m])[:, None]).all()
+        wrong = [np.zeros((rows + 1, 96), np.float16), *arrays[1:]]
+        with pytest.raises(ArgumentError):
+            kernel.launches([*wrong, np.zeros((rows + 1, 48), np.float32)])
+
+
+def biased(rows: Expr) -> PrimFunc:
+    """A product with two vectors added to its columns, by the places of `n` and of `m`."""
+    a = te.placeholder((rows, 96), name="A", dtype="float16")
+    b = te.placeholder((48, 96), name="B", dtype="float16")
+    x, y = (te.placeholder((s,), name=name, dtype="float32") for s, name in ((n, "X"), (m, "Y")))
+    r = te.reduce_axis((0, 96), name="k")
+    c = te.compute(
+        (rows, 48),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    d = te.compute((rows, 48), lambda i, j: c[i, j] + x[i % n] + y[i % m], name="D")
+    return te.create_prim_func([a, b, x, y, d])
+
+
+@pytest.mark.parametrize(
+    ("extent", "rows"), [(2 * n + 1, 10), (n + 9, 5), (3 * n + 6, 3), (5 - n, 6)], ids=str
+)
+def test_rows_that_the_expression_never_has(extent: Expr, rows: int) -> None:
+    with pytest.raises(ArgumentError, match=r"an extent has to be .*n.*, but extent is"):
+        launched(product(extent, 48, 96), rows, 48, 96)
+
+
+def test_a_symbol_that_no_extent_tells() -> None:
+    function = product(n * n, 48, 96, 3, lambda i: i % n % 3)
+    with pytest.raises(mfmadsl.ScheduleError, match="`n` cannot be found from the extents"):
+        mfmadsl.gemm_schedule(function, arch="gfx942")
+
+
+def test_names_that_are_taken() -> None:
+    taken = [te.var(name, "int32") for name in ("extent", "factor_2", "n_times_4")]
+    for symbol in taken:
+        function = product(2 * n, symbol, 96, n, lambda i: i // 2)
+        found, wanted, bias = run(function, 14, 50, 96, 7)
+        assert (found == wanted + bias[np.arange(14) // 2]).all()
+    found, wanted = run(product(4 * n, taken[2], 96), 12, 50, 96)
+    assert (found == wanted).all()
+    found, wanted = run(product(2 * n + 1, taken[0], 96), 15, 50, 96)
+    assert (found == wanted).all()
