@@ -154,7 +154,6 @@ def compile_command(
     "--arch", type=MACHINE, help="Only what this chip or CPU has; `native` is this machine's CPU."
 )
 @format_option(LIBRARY)
-@click.option("--json", "form", flag_value="json", hidden=True)  # as it was called before
 def list_command(patterns: tuple[str, ...], arch: str | None, form: str) -> None:
     """List the library, or what of it has a PATTERN in its name.
 

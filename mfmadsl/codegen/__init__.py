@@ -1,7 +1,8 @@
 """Model to the text of a Python module."""
 
 from mfmadsl.codegen.limits import ModuleError
-from mfmadsl.codegen.module import MARKER, module_name, module_text
+from mfmadsl.codegen.module import module_name, module_text
+from mfmadsl.codegen.render import MARKER
 from mfmadsl.codegen.runtime import RUNTIME, runtime_texts
 from mfmadsl.codegen.write import write_modules
 

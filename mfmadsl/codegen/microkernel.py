@@ -1,11 +1,12 @@
-"""What the template of micro-kernels takes: registers, steps and operands as text."""
+"""A micro-kernel's module: registers, steps and operands as text."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mfmadsl.codegen.limits import ModuleError
-from mfmadsl.codegen.names import Pair, named
+from mfmadsl.codegen.names import named
+from mfmadsl.codegen.render import rendered
 from mfmadsl.model import (
     TILE_ROWS,
     Microkernel,
@@ -15,7 +16,7 @@ from mfmadsl.model import (
     numbered_up,
 )
 
-NAMES = (
+_NAMES = (
     "M", "N", "K", "A_DTYPE", "B_DTYPE", "OUT_DTYPE", "FEATURES", "LLVM_INTRINSIC", "NAMES",
     "a_slot", "b_slot", "c_slot", "index_map_A", "index_map_B", "index_map_C", "fill", "compute",
     "register",
@@ -23,13 +24,18 @@ NAMES = (
 """What the module of a micro-kernel exports, besides its TensorIntrins."""
 
 
-def pairs(microkernel: Microkernel) -> list[Pair]:
-    """The TensorIntrins of a micro-kernel's module, by their constants."""
-    return named(microkernel.name, [("FILL", ["fill"]), ("COMPUTE", ["compute"])])
+def microkernel_text(microkernel: Microkernel) -> str:
+    """The source of its module. Raises ModuleError where something is no sum of digits."""
+    try:
+        values = _values(microkernel)
+        pairs = named(microkernel.name, [("FILL", ["fill"]), ("COMPUTE", ["compute"])])
+        return rendered("microkernel.py.jinja", pairs, _NAMES, **values)
+    except NoClosedFormError as error:
+        raise ModuleError(f"{microkernel.name}: {error}") from None
 
 
-def values(microkernel: Microkernel) -> dict[str, Any]:
-    """What the template takes. Raises ModuleError where something is no sum of digits."""
+def _values(microkernel: Microkernel) -> dict[str, Any]:
+    """What the template takes."""
     for operand in microkernel.operands.values():
         if numbered_up(operand.layout) is not operand.layout:
             raise ModuleError(

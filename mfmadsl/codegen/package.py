@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mfmadsl.codegen.module import MARKER
+from mfmadsl.codegen.render import MARKER
 
 _TEXT = '''"""Matrix-core intrinsics for TVM: each module is imported when it is first used.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mfmadsl.codegen.module import MARKER
 from mfmadsl.codegen.package import package_text
+from mfmadsl.codegen.render import MARKER
 from mfmadsl.codegen.runtime import RUNTIME, RUNTIME_MARKER, runtime_texts
 from mfmadsl.output import OutputError, write_file
 

@@ -11,16 +11,16 @@ from mfmadsl.model import (
     Intrinsic,
     Microkernel,
     Operand,
-    Read,
     VectorOperand,
 )
-from mfmadsl.report.intrinsic import fragment_summary, intrinsic_summary, operand_line
-from mfmadsl.report.microkernel import microkernel_summary, vector_line
+from mfmadsl.report.accelerator import buffer_line
+from mfmadsl.report.intrinsic import operand_line
+from mfmadsl.report.microkernel import vector_line
 from mfmadsl.report.picture.grid import Grid
 from mfmadsl.report.picture.operand import element_grids
 from mfmadsl.report.picture.text import grids_text
 from mfmadsl.report.picture.vector import vector_register_grids
-from mfmadsl.report.read import read_summary
+from mfmadsl.report.summary import summary_of
 
 _WIDEST, _LONGEST = 110, 40
 """Columns and lines of the largest table that is shown."""
@@ -32,7 +32,7 @@ _NAMED = 12
 def entry_summary(described: Sequence[Described]) -> str:
     """What the entry describes, of several types the first; and the names of the others."""
     first, *others = described
-    told = _summary(first)
+    told = summary_of(first)
     if others:
         names = ", ".join(other.name for other in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
@@ -61,12 +61,12 @@ def operand_summary(described: Sequence[Described], name: str, types: Container[
         return "\n\n".join(told)
     if isinstance(entry, Fragment):
         operand = entry.operand
-        return _placed(_summary(entry).splitlines()[-1], element_grids(operand), entry, None)
+        return _placed(summary_of(entry).splitlines()[-1], element_grids(operand), entry, None)
     if isinstance(entry, Microkernel) and name in entry.operands:
         vector = entry.operands[name]
         return _placed(vector_line(vector, entry), vector_register_grids(vector), entry, vector)
     if isinstance(entry, Accelerator) and name in ("a", "b", "c"):
-        return _buffer_line(entry, name)
+        return buffer_line(entry, name)
     return ""
 
 
@@ -79,30 +79,3 @@ def _placed(
         return f"{line}\n\n{table}"
     option = "" if operand is None else f" --operand {operand.name}"
     return f"{line}\n\nmfmadsl show {entry.name} --spec FILE{option} draws it"
-
-
-def _summary(entry: Described) -> str:
-    if isinstance(entry, Intrinsic):
-        return intrinsic_summary(entry)
-    if isinstance(entry, Microkernel):
-        return microkernel_summary(entry)
-    if isinstance(entry, Fragment):
-        return fragment_summary(entry)
-    if isinstance(entry, Read):
-        return read_summary(entry)
-    return _accelerator_summary(entry)
-
-
-def _accelerator_summary(entry: Accelerator) -> str:
-    lines = [f"{entry.name}: C[i, j] += A * B, by a C function"]
-    if entry.doc:
-        lines += ["", *entry.doc.splitlines()]
-    lines += ["", f"shape   m={entry.m} n={entry.n} k={entry.k}", f"calls   {entry.function}"]
-    return "\n".join([*lines, *(_buffer_line(entry, name) for name in "abc")])
-
-
-def _buffer_line(entry: Accelerator, name: str) -> str:
-    buffer = {"a": entry.a, "b": entry.b, "c": entry.c}[name]
-    row, column = buffer.indices
-    extents = f"{entry.extent(row)}x{entry.extent(column)}"
-    return f'{name:<7} {buffer.type}[{row}, {column}], {extents} in "{buffer.scope}"'

@@ -99,12 +99,12 @@ def test_list_shows_the_library_or_what_a_chip_has() -> None:
     assert [entry["name"] for entry in entries] == [*library(), *microkernels()]
     kinds = [entry["kind"] for entry in entries]
     assert kinds == ["intrinsic"] * len(library()) + ["microkernel"] * len(microkernels())
-    assert json.loads(run("list", "--json").output) == entries
     assert run("list", "--format", "table").output == everything
 
 
 def listed(*arguments: str) -> list[str]:
-    return [entry["name"] for entry in json.loads(run("list", "--json", *arguments).output)]
+    printed = run("list", "--format", "json", *arguments).output
+    return [entry["name"] for entry in json.loads(printed)]
 
 
 def test_list_shows_what_has_one_of_the_patterns_in_its_name() -> None:

@@ -152,7 +152,7 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
     "fmt": (FILES, [Option("--check", None, 0.5)]),
     "schema": ([], []),
     "compile": (FILES, [Option("-o", OUTPUTS, 0.9), Option("-I", FILES)]),
-    "list": (["mfma", "8x?", "[", "x", ""], [Option("--arch", CHIPS, 0.9), Option("--json", None),
+    "list": (["mfma", "8x?", "[", "x", ""], [Option("--arch", CHIPS, 0.9),
              Option("--format", ["table", "json"])]),
     "show": (NAMES, [
         Option("--operand", ["a", "b", "c", "index", "scale_a", "x", ""]), Option("--arch", CHIPS),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import (
@@ -18,14 +17,11 @@ from mfmadsl.model import (
     architecture,
     packed,
 )
-from mfmadsl.report.intrinsic import fragment_summary, intrinsic_summary
 from mfmadsl.report.layout import PLAIN
-from mfmadsl.report.microkernel import microkernel_summary
 from mfmadsl.report.picture.grid import Grid
 from mfmadsl.report.picture.operand import Shading, element_grids, register_grids
 from mfmadsl.report.picture.read import read_grids
 from mfmadsl.report.picture.vector import vector_grids, vector_register_grids
-from mfmadsl.report.read import read_summary
 
 Drawn = Intrinsic | Fragment | Microkernel | Read
 
@@ -52,20 +48,6 @@ class Look:
     shading: Shading = "lane"
     arch: str = ""
     k_pack: int = 1
-
-
-def summary_of(entry: Drawn) -> str:
-    """An entry in words."""
-    for kind, summary in _SUMMARIES.items():
-        if isinstance(entry, kind):
-            return summary(entry)
-    raise ArgumentError(f"{type(entry).__name__} has no summary")
-
-
-_SUMMARIES: Mapping[type, Callable[[Any], str]] = {
-    Intrinsic: intrinsic_summary, Fragment: fragment_summary,
-    Microkernel: microkernel_summary, Read: read_summary,
-}  # fmt: skip
 
 
 def grids_of(look: Look) -> list[Grid]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mfmadsl.report.html import page
-from mfmadsl.report.picture.look import Look, grids_of, summary_of
+from mfmadsl.report.picture.look import Look, grids_of
 from mfmadsl.report.picture.svg import svg
+from mfmadsl.report.summary import summary_of
 
 
 def look_page(look: Look) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mfmadsl.model import INDICES, REGISTER_BITS, Microkernel, Operand, Read
-from mfmadsl.report.picture.look import Look, grids_of, operands_of, summary_of
+from mfmadsl.report.picture.look import Look, grids_of, operands_of
 from mfmadsl.report.picture.text import grids_text
+from mfmadsl.report.summary import summary_of
 
 
 def look_text(look: Look, width: int | None = None, colours: bool = False) -> str:

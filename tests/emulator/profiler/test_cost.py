@@ -17,7 +17,7 @@ from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.text.assembly import parse_instruction
 from mfmadsl.language import library
-from mfmadsl.model import Intrinsic, architecture
+from mfmadsl.model import ARCHITECTURES, Intrinsic, architecture
 
 ENTRIES = [(i, arch) for i in library().values() for arch, _ in i.cycles]
 
@@ -79,7 +79,7 @@ WIDE = [
     "v_div_scale_f64 v[0:1], vcc, v[2:3], v[4:5], v[6:7]",
     "v_div_fmas_f64 v[0:1], v[2:3], v[4:5], v[6:7]",
 ]
-CHIPS = ["gfx908", "gfx90a", "gfx942", "gfx950"]
+CHIPS = tuple(ARCHITECTURES)
 
 
 @pytest.mark.parametrize("arch", CHIPS)

@@ -11,6 +11,7 @@ import pytest
 
 from mfmadsl.emulator import EmulationError, emulate
 from mfmadsl.emulator.sanitizer import Findings, sanitize
+from mfmadsl.model import ARCHITECTURES
 from tests.emulator.waves import kernel
 
 SETUP = """
@@ -42,7 +43,7 @@ def sanitized(access: str, scalar: int, chip: str = "gfx942", threads: int = 256
     return sanitize(text, [np.zeros(256, np.uint32)], (1,), (threads,))
 
 
-@pytest.mark.parametrize("chip", ["gfx908", "gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("chip", ARCHITECTURES)
 @pytest.mark.parametrize(("access", "size"), ACCESSES)
 def test_what_only_one_rule_allows_is_a_fault(access: str, size: int, chip: str) -> None:
     # Of 64 threads the last one reaches byte 252 + size - 1.

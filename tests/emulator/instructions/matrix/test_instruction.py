@@ -10,6 +10,7 @@ import pytest
 
 from mfmadsl.emulator.instructions.matrix.layout import BlockShape, input_item, output_item
 from mfmadsl.emulator.text.operand import MODE
+from mfmadsl.model import ARCHITECTURES
 from tests.conftest import DATA
 from tests.emulator.waves import put, run, wave
 
@@ -154,7 +155,7 @@ def test_an_integer_constant_is_a_scale_in_its_lowest_byte() -> None:
     assert scaled_ones("64, v16", " op_sel:[1,0,0]") == 128 * 2.0**-127 * 2
 
 
-@pytest.mark.parametrize("chip", ["gfx908", "gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("chip", ARCHITECTURES)
 def test_the_mode_says_whether_denormal_factors_count(chip: str) -> None:
     """Of f32 instructions, A and B; C is as it is (CDNA3 ISA, section 7.4)."""
     tiny, large = np.float32(2.0**-140), np.float32(2.0**100)

@@ -161,7 +161,7 @@ EXTENTS = [64, 300, 333, 999, 1000, 2048, 4095, 4096, 8192]
 LENGTHS = [1, 7, 62, 126, 397, 998, 1023, 4094, 4095, 4096, 8191]
 
 
-@pytest.mark.parametrize("arch", ["gfx908", "gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("seed", range(8))
 def test_no_default_spills_or_is_slow(arch: str, seed: int) -> None:
     """Of random shapes, types and orders: all registers fit, and the pipeline takes every loop."""
