@@ -39,10 +39,10 @@ def product_called(name: str) -> GpuProduct | None:
     return PRODUCTS.get(name.upper())
 
 
-def product_names(chip: str) -> list[str]:
+def product_names(arch: str) -> list[str]:
     """What the products with a chip are called, those with a record first."""
-    recorded = [product.name for product in products_of(chip)]
-    return [*recorded, *(name for name, arch in NAMED.items() if arch == chip)]
+    recorded = [product.name for product in products_of(arch)]
+    return [*recorded, *(name for name, of in NAMED.items() if of == arch)]
 
 
 def unknown_chip(name: str) -> str:

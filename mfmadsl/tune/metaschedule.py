@@ -19,7 +19,7 @@ from mfmadsl.schedule.matrix_core.tiling.tuned import (
 )
 
 
-def of_chip(records: Sequence[Any], chip: str) -> Any:
+def of_chip(records: Sequence[Any], arch: str) -> Any:
     """The fastest schedule of each workload that was measured for a chip, in a database in memory.
 
     A record's own trace names the tiling; the trace here is that of the schedule, whose
@@ -33,10 +33,10 @@ def of_chip(records: Sequence[Any], chip: str) -> Any:
     ours.sort(key=lambda each: (is_model(each[1]), _mean(each[3])))
     for key, _, tiling, record in ours:
         module = record.workload.mod
-        if key.chip != chip or made.has_workload(module):
+        if key.arch != arch or made.has_workload(module):
             continue
         try:
-            trace = gemm_schedule(module, None, chip, tiling).trace
+            trace = gemm_schedule(module, None, arch, tiling).trace
         except MfmadslError:
             continue
         stored = made.commit_workload(module)

@@ -10,19 +10,19 @@ from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 
 
 @cache
-def described_instructions(chip: str) -> MatrixInstructions:
+def described_instructions(arch: str) -> MatrixInstructions:
     """Cycles of the chip's matrix instructions: the most, of entries that call the same.
 
     A TensorIntrin of a user's own entry says its own (`passes/main_loop/analysis/cycles.py`).
     """
     found: dict[str, int] = {}
     for each in library().values():
-        if isinstance(each, Intrinsic) and chip in each.chips:
-            found[each.call] = max(found.get(each.call, 0), dict(each.cycles)[chip])
+        if isinstance(each, Intrinsic) and arch in each.chips:
+            found[each.call] = max(found.get(each.call, 0), dict(each.cycles)[arch])
     return MatrixInstructions(found)
 
 
 @cache
-def described_reads(chip: str) -> tuple[Read, ...]:
+def described_reads(arch: str) -> tuple[Read, ...]:
     """The chip's reads of the LDS in which lanes exchange elements."""
-    return tuple(each for each in reads().values() if chip in each.chips)
+    return tuple(each for each in reads().values() if arch in each.chips)

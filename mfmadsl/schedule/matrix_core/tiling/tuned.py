@@ -61,7 +61,7 @@ def bucket(m: int) -> int:
 class Key:
     """What a tiling is kept by: a product on a chip, with as many rows as were measured."""
 
-    chip: str
+    arch: str
     batches: int
     m: int
     n: int
@@ -72,7 +72,7 @@ class Key:
 
     def __str__(self) -> str:
         extents = f"{self.batches}x{self.m}x{self.n}x{self.k}"
-        return " ".join([self.chip, extents, *self.types, self.lies])
+        return " ".join([self.arch, extents, *self.types, self.lies])
 
     def is_alike(self, other: Key) -> bool:
         """Whether what was measured for the other may be taken: M may differ within its bucket."""
@@ -81,9 +81,9 @@ class Key:
 
 def read_key(text: str) -> Key:
     """The key that was written so. Raises ValueError for anything else."""
-    chip, extents, a, b, c, lies = text.split(" ")
+    arch, extents, a, b, c, lies = text.split(" ")
     batches, m, n, k = map(int, extents.split("x"))
-    return Key(chip, batches, m, n, k, (a, b, c), lies)
+    return Key(arch, batches, m, n, k, (a, b, c), lies)
 
 
 def key_of(product: Product, chip: Architecture) -> Key | None:
