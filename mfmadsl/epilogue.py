@@ -27,13 +27,14 @@ class EpilogueStep:
     """One step, element by element.
 
     `takes` says what it reads beside the element: nothing, a `vector` with an element for each
-    column of C, or a `matrix` of C's shape. `slope` bounds how an error in the element grows.
+    column of C, or a `matrix` of C's shape. `slope` bounds how an error in the element grows; None
+    stands for the size of what it reads.
     """
 
     takes: str
     expression: Callable[[TensorSlice, TensorSlice], Expr]
     model: Callable[[Values, Values], Values]
-    slope: float = 1
+    slope: float | None = 1
     integers: bool = True
 
 
@@ -68,7 +69,7 @@ def _gelu_model(x: Values) -> Values:
 
 STEPS = {
     "bias": EpilogueStep("vector", lambda x, y: x + y, lambda x, y: x + y),
-    "scale": EpilogueStep("vector", lambda x, y: x * y, lambda x, y: x * y, integers=False),
+    "scale": EpilogueStep("vector", lambda x, y: x * y, lambda x, y: x * y, None, integers=False),
     "residual": EpilogueStep("matrix", lambda x, y: x + y, lambda x, y: x + y),
     "relu": EpilogueStep("", lambda x, _: _relu(x), lambda x, _: np.maximum(x, 0)),
     "gelu": EpilogueStep(
@@ -141,7 +142,7 @@ def model(
     for name in names:
         step = STEPS[name]
         operand = next(given) if step.takes else np.zeros(0)
-        slope = np.abs(operand) if name == "scale" else step.slope
+        slope = np.abs(operand) if step.slope is None else step.slope
         before = np.abs(values)
         values = step.model(values, operand)
         size = before * slope + np.abs(values)  # of a sum, no less than what is added

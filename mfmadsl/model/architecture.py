@@ -31,7 +31,8 @@ class Architecture:
     - `name`: LLVM's processor name (B); `family`: the name of the ISA manual.
     - `elf_machine`: the number of the chip in the header of code objects (B, EF_AMDGPU_MACH).
     - `instructions_of`: the chip whose matrix instructions it has, with their cycles: what the
-      library says of that one holds of this one, too. Empty where the library says it by itself.
+      library says of that one holds of this one, too, but where it says it of this one. Empty
+      where the library says all of it by itself.
     - `wave_size`: lanes of a wave (A, section 2.1).
     - `max_threads`: the most threads of a workgroup (B, `.max_flat_workgroup_size`).
     - `simds`: SIMDs of a compute unit (A, section 2).

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from mfmadsl.cli import main
-from mfmadsl.export import export_layouts
+from mfmadsl.export import FORMATS, export_layouts
 from mfmadsl.language import find, library, library_files
 from tests.emulator.code_object.objects import code_object
 from tests.emulator.waves import kernel
@@ -166,7 +166,7 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
         Option("-o", ["page.html", *OUTPUTS], 0.9), Option("-I", FILES, 0.2),
     ]),
     "export": (NAMES, [
-        Option("--as", ["json", "triton", "iree", "ck", "cute", "csv", "x"], 0.95),
+        Option("--as", [*FORMATS, "x"], 0.95),
         Option("--operand", ["a", "b", "c", "index", "scale_a", "x"]), Option("--arch", CHIPS),
         Option("--spec", FILES), Option("-I", FILES), Option("-o", OUTPUTS),
     ]),

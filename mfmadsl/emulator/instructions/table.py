@@ -1,4 +1,4 @@
-"""The table of all instructions: a line of assembly to what it does."""
+"""A line of assembly to what it does, by the tables of its kind of instruction."""
 
 from __future__ import annotations
 

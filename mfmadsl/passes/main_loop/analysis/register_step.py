@@ -12,9 +12,9 @@ from tvm.sym import Analyzer
 from tvm.tirx import Buffer, BufferStore, Expr
 
 from mfmadsl.model import Read
+from mfmadsl.passes.main_loop.analysis.element_wise import Statement, overlapped
 from mfmadsl.passes.main_loop.analysis.exchange import exchanged
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions, dealt
-from mfmadsl.passes.main_loop.analysis.overlap import Statement, overlapped
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
     aligned,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tvm import tirx
 
-from mfmadsl.passes.main_loop.analysis.overlap import Statement, overlapped
+from mfmadsl.passes.main_loop.analysis.element_wise import Statement, overlapped
 
 REGISTERS = tirx.decl_buffer((64,), "float32", "registers", scope="local")
 HANDLE = REGISTERS.__chandle__()
