@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from mfmadsl.error import MfmadslError
 
 _LONGEST = 300
+_UNCOVERED = "is not a stage pipeline"
 _TOO_LARGE = re.compile(r"Literal value (\d+) exceeds range of int32")
 
 
@@ -34,6 +35,11 @@ def _reason(message: str) -> str:
         return (
             f"an index of the kernel may reach {large[1]}, and 2147483647 is the largest of 32 "
             "bits: make extents smaller, or give numbers for those that are not known"
+        )
+    if _UNCOVERED in message:
+        return (
+            "TVM cannot prove that its blocks compute all that others read of them: make extents"
+            " numbers, symbols, or numbers times symbols"
         )
     _, _, after = message.rpartition("Error message:")
     first = next((line.strip() for line in after.splitlines() if line.strip()), "no reason given")

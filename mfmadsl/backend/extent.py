@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mfmadsl.error import ArgumentError
+
 _OPERATORS: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "add": ("{} + {}", lambda a, b: a + b),
     "sub": ("{} - {}", lambda a, b: a - b),
@@ -43,10 +45,14 @@ Extent: TypeAlias = int | str | Formula
 
 
 def value_of(extent: Extent, symbols: Mapping[str, int]) -> int:
-    """The number, once the symbols are known."""
+    """The number, once the symbols are known. Raises ArgumentError where there is none."""
     if isinstance(extent, int):
         return extent
     if isinstance(extent, str):
         return symbols[extent]
     _, apply = _OPERATORS[extent.operator]
-    return apply(value_of(extent.left, symbols), value_of(extent.right, symbols))
+    left, right = value_of(extent.left, symbols), value_of(extent.right, symbols)
+    try:
+        return apply(left, right)
+    except (ZeroDivisionError, ValueError) as error:  # of a shift by less than 0
+        raise ArgumentError(f"extent {extent} cannot be: {left} and {right} give {error}") from None

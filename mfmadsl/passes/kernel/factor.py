@@ -15,12 +15,17 @@ FACTORS = "mfmadsl.factors"
 """The attribute of a function that says which number each of its symbols, by name, stands for."""
 
 
+def factors_of(function: PrimFunc) -> dict[str, int]:
+    """The numbers that symbols of a function stand for, by their names."""
+    numbers = (function.attrs or {}).get(FACTORS, {})
+    return {str(name): int(number) for name, number in numbers.items()}
+
+
 def with_factors(function: PrimFunc) -> PrimFunc:
     """The function with the numbers in the places of the symbols that stand for them."""
-    numbers = (function.attrs or {}).get(FACTORS)
-    if numbers is None:
+    known = factors_of(function)
+    if not known:
         return function
-    known = {str(name): int(number) for name, number in numbers.items()}
 
     def number(variable: Var) -> Expr:
         if variable.name not in known:

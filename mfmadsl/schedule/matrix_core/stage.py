@@ -11,17 +11,19 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
-from tvm.s_tir import Schedule
+from tvm.s_tir import SBlock, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import Expr
 
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture, Tiling
-from mfmadsl.passes.tir.expression import choice_of, conjuncts_of
+from mfmadsl.passes.tir.expression import choice_of, conjuncts_of, constant
+from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.store_columns import Columns
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.memory import Memory
+from mfmadsl.schedule.product.nest import line
 
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
 _GROUP = 16  # bytes of rows that it takes together
@@ -57,7 +59,7 @@ def copy_to_lds(
     inline_producers(sch, shared)
     masked = _is_masked(sch.get(shared).body.value)
     matrices, rows, k = sch.get_loops(shared)[-3:]
-    counts = [int(sch.get(loop).extent) for loop in (rows, k)]
+    counts = [_fixed(sch.get(loop).extent, sch.get(shared)) for loop in (rows, k)]
     size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
     threads = tiling.wave_count * chip.wave_size
     straight = tiling.stages > 1 and chip.wide_loads_to_lds
@@ -83,6 +85,18 @@ def copy_to_lds(
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
     return Staged(str(sch.get(shared).writes[0].source.name), turned, masked)
+
+
+def _fixed(extent: Expr, copy: SBlock) -> int:
+    """The extent of a tile. Raises ScheduleError where TVM bounds it by that of the matrix."""
+    number = constant(extent)
+    if number is None:
+        name = copy.reads[0].source.name if copy.reads else copy.name_hint
+        raise ScheduleError(
+            f"workload: a tile of `{name}` has no fixed size, but {line(extent)}: make the extent"
+            " that it comes from a symbol"
+        )
+    return number
 
 
 def _is_masked(value: Expr) -> bool:

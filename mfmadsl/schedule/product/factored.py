@@ -11,9 +11,9 @@ from tvm.ir import Range
 from tvm.s_tir import SBlock
 from tvm.tirx import Buffer, Expr, For, IntImm, PrimFunc, Var
 
-from mfmadsl.passes.kernel.factor import FACTORS
+from mfmadsl.passes.kernel.factor import FACTORS, factors_of
 from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.product.launch_symbols import arguments_of, factors, unused
+from mfmadsl.schedule.product.launch_symbols import arguments_of, unused
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 
 _WHOLE = 256
@@ -35,9 +35,16 @@ def with_plain_extents(function: PrimFunc, block: str | None = None) -> PrimFunc
     return _with_symbols(function, numbers) if numbers else function
 
 
+def _factors(extent: Expr) -> list[Expr]:
+    """The factors of a product."""
+    if isinstance(extent, tirx.Mul):
+        return [*_factors(extent.a), *_factors(extent.b)]
+    return [extent]
+
+
 def _even(extents: Sequence[Expr]) -> Iterator[int]:
     """The even numbers in the extents of one kind, if they multiply a symbol."""
-    each = [factor for extent in extents for factor in factors(extent)]
+    each = [factor for extent in extents for factor in _factors(extent)]
     numbers = [number for factor in each if (number := constant(factor)) is not None]
     whole = prod(numbers)
     if len(numbers) < len(each) and whole % 2 == 0 and whole % _WHOLE:
@@ -85,7 +92,7 @@ def _with_symbols(function: PrimFunc, numbers: Collection[int]) -> PrimFunc:
     parameters = [own.get(each.__chandle__(), each) for each in function.params]
     changed = PrimFunc(parameters, body, function.ret_type, function.attrs)
     known = {found.name: number for (number, _), found in symbols.items()}
-    return changed.with_attr(FACTORS, known)
+    return changed.with_attr(FACTORS, {**factors_of(function), **known})
 
 
 def _allocated(function: PrimFunc) -> list[Buffer]:

@@ -48,7 +48,7 @@ def prepared(function: PrimFunc, block: str | None = None, first: str | None = N
     The first factor is the one of the type `first`, if only one is; else the second factor is the
     one whose rows lie together in the result. Each factor has a buffer of its own: of A times A
     transposed, one is copied by a block before the product, which can be inlined. A vector gets an
-    axis of length 1. An extent that is an expression becomes one of which TVM proves more, and
+    axis of length 1. An extent of 2 * n becomes one of which TVM proves more, and
     places of 32 and of 64 bits beside each other become those of 64. A sum in float16 or bfloat16
     becomes one in float32, rounded by a block after the product. `block` names the
     product where there are several sums.
@@ -58,7 +58,7 @@ def prepared(function: PrimFunc, block: str | None = None, first: str | None = N
     taken = block_names(function)
     check_addresses(function)
     function = with_bytes_multiplied(function, block)
-    function = with_launch_symbols(with_one_index_type(function), block)
+    function = with_launch_symbols(with_one_index_type(function))
     function = with_plain_extents(function, block)
     product = sum_of_products(product_nest(function, block))
     nest, store = product.nest, product.store

@@ -6,7 +6,7 @@ import pytest
 import tvm
 import tvm_ffi
 from tvm import te, tirx
-from tvm.s_tir import SBlockRealize
+from tvm.s_tir import SBlockRealize, Schedule
 from tvm.tirx import AssertStmt, PrimFunc, SeqStmt
 
 import mfmadsl
@@ -23,7 +23,7 @@ from mfmadsl.passes.tir.expression import numbers
 from tests.schedule.product.multiples import product
 
 s = te.var("s", "int32")
-MULTIPLE = "an extent has to be a multiple of 4, 4 * s"
+MULTIPLE = "s_times_4 has to be a multiple of 4"
 
 
 def scheduled() -> PrimFunc:
@@ -49,6 +49,15 @@ def test_several_are_added_up() -> None:
     twice = with_requirements(with_requirements(function, {"a": s - 1}), {"b": s - 2})
     assert list(requirements_of(twice)) == ["a", "b"]
     assert with_requirements(function, {}) is function
+
+
+def test_other_annotations_stay() -> None:
+    sch = Schedule(product(s, 48, 96))
+    sch.annotate(sch.get_sblock("root"), "mole", 7)
+    function = with_requirements(sch.mod["main"], {"a": s - 1})
+    for each in (function, asserted(function)):
+        assert isinstance(each.body, SBlockRealize)
+        assert int(each.body.block.annotations["mole"]) == 7
 
 
 def test_without_any_nothing_is_changed() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
-from tvm import te
+from tvm import te, tirx
 from tvm.tirx import Expr, PrimFunc
 
 import mfmadsl
 from mfmadsl import ArgumentError
+from mfmadsl.schedule import prepared
 from tests.schedule.product.multiples import product, run
 
 
@@ -49,19 +53,24 @@ def test_a_symbol_that_is_a_parameter_stays_one() -> None:
         mfmadsl.build(sch, "gfx942")
 
 
+def kernel_of(function: PrimFunc) -> mfmadsl.Kernel:
+    return mfmadsl.build(mfmadsl.gemm_schedule(function, arch="gfx942"), "gfx942")
+
+
 def launched(function: PrimFunc, m: int, n: int, k: int, *bias: int) -> None:
     """What a launch checks, for such extents."""
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch="gfx942"), "gfx942")
     a, b = np.zeros((m, k), np.float16), np.zeros((n, k), np.float16)
     added = [np.zeros((rows, n), np.float32) for rows in bias]
-    kernel.launches([a, b, *added, np.zeros((m, n), np.float32)])
+    kernel_of(function).launches([a, b, *added, np.zeros((m, n), np.float32)])
 
 
-def test_rows_that_are_no_multiple_are_refused() -> None:
+@pytest.mark.parametrize("again", [False, True], ids=["", "prepared before"])
+def test_rows_that_are_no_multiple_are_refused(again: bool) -> None:
     s = te.var("s", "int32")
     function = product(4 * s, 48, 96, 3, lambda i: i % s % 3)
+    function = prepared(function) if again else function
     launched(function, 8, 48, 96, 3)
-    with pytest.raises(ArgumentError, match=r"multiple of 4, 4 \* s, but s_times_4 is 6"):
+    with pytest.raises(ArgumentError, match=r"s_times_4 has to be a multiple of 4, but .* is 6"):
         launched(function, 6, 48, 96, 3)
 
 
@@ -72,50 +81,72 @@ def test_multiples_of_two_numbers_are_refused(rows: int, columns: int, fits: boo
     if fits:
         launched(function, rows, columns, 96)
         return
-    with pytest.raises(ArgumentError, match=r"2 \* s and 3 \* s, but s_times_2 is"):
+    with pytest.raises(ArgumentError, match="have to be 2 and 3 times the same, but s_times_2 is"):
         launched(function, rows, columns, 96)
+
+
+@pytest.mark.parametrize(("rows", "columns", "fits"), [(8, 6, True), (7, 6, False), (8, 9, False)])
+def test_two_symbols_of_one_name_are_both_checked(rows: int, columns: int, fits: bool) -> None:
+    one, other = te.var("n", "int32"), te.var("n", "int32")
+    function = product(2 * one, 2 * other, 96, 3, lambda i: i // one % 3)
+    if fits:
+        launched(function, rows, columns, 96, 3)
+        return
+    with pytest.raises(ArgumentError, match="has to be a multiple of 2"):
+        launched(function, rows, columns, 96, 3)
+
+
+def test_a_factor_is_no_symbol_where_a_function_is_prepared_again() -> None:
+    s = te.var("s", "int32")
+    function = prepared(product(2 * s, 48, 96, s, lambda i: i % s))
+    found, wanted, bias = run(function, 14, 48, 96, 7)
+    assert (found == wanted + bias[np.arange(14) % 7]).all()
+    with pytest.raises(ArgumentError, match=r"A has the shape \(24, 96\), not \(36, 96\)"):
+        launched(function, 36, 48, 96, 12)
 
 
 n, m = te.var("n", "int32"), te.var("m", "int32")
 FORMS = {
-    "2n*m": 2 * n * m, "n*m*2": n * m * 2, "n//2*2": n // 2 * 2, "2n+1": 2 * n + 1,
-    "(n+1)*2": (n + 1) * 2, "n+1": n + 1, "n*m": n * m, "n+m": n + m, "2n+2m": 2 * n + 2 * m,
-    "n*n": n * n, "max": te.max(n, 4), "n%8": n % 8, "4*(n//3)": 4 * (n // 3),
-    "n*(m+1)": n * (m + 1),
+    "2n*m": 2 * n * m, "n//2*2": n // 2 * 2, "2n+1": 2 * n + 1, "n+1": n + 1, "n*m": n * m,
+    "n+m": n + m, "n*n": n * n, "max": te.max(n, 4), "n%8": n % 8, "n<<1": n << 1,
+    "if": tirx.if_then_else(n > 3, n, 2 * n), "cast": tirx.Cast("int32", te.var("n", "int64")),
 }  # fmt: skip
 
 
-def value(form: str, of_n: int, of_m: int) -> int:
-    """The extent, by Python."""
-    text = form.replace("2n", "2*n").replace("2m", "2*m").replace("max", "max(n, 4)")
-    return int(eval(text, {"n": of_n, "m": of_m, "max": max}))
-
-
+@pytest.mark.parametrize("place", ["m", "n", "k"])
 @pytest.mark.parametrize("form", FORMS)
-def test_an_expression_alone(form: str) -> None:
-    rows = value(form, 7, 3)
-    found, wanted = run(product(FORMS[form], 48, 96), rows, 48, 96)
-    assert (found == wanted).all()
+def test_a_symbol_that_no_extent_tells_is_refused(form: str, place: str) -> None:
+    extents: dict[str, Any] = {"m": 33, "n": 40, "k": 64, place: FORMS[form]}
+    with pytest.raises(mfmadsl.ScheduleError, match="`n` cannot be found from the extents"):
+        mfmadsl.gemm_schedule(product(**extents), arch="gfx942")
 
 
-@pytest.mark.parametrize("form", FORMS)
+BESIDE: dict[str, tuple[Expr, Callable[[int, int], int]]] = {
+    "2n*m": (2 * n * m, lambda n, m: 2 * n * m), "n*m": (n * m, lambda n, m: n * m),
+    "n//2*2": (n // 2 * 2, lambda n, _: n // 2 * 2), "n+m": (n + m, lambda n, m: n + m),
+    "(n+1)*2": ((n + 1) * 2, lambda n, _: 2 * n + 2), "max": (te.max(n, 4), lambda n, _: max(n, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", BESIDE)
 def test_an_expression_beside_its_symbols(form: str) -> None:
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(biased(FORMS[form]), arch="gfx942"), "gfx942")
+    extent, value = BESIDE[form]
+    kernel = kernel_of(biased(extent))
     for of_n, of_m in ((7, 3), (13, 40)):
-        rows = value(form, of_n, of_m)
+        rows = value(of_n, of_m)
         generator = np.random.default_rng(rows)
         a, b, x, y = (
             generator.integers(-3, 4, shape) for shape in ((rows, 96), (48, 96), (of_n,), (of_m,))
         )
-        arrays = [
+        taken = [
             a.astype(np.float16), b.astype(np.float16), x.astype(np.float32), y.astype(np.float32),
         ]  # fmt: skip
         found = np.zeros((rows, 48), np.float32)
-        mfmadsl.sanitize(kernel, [*arrays, found])
+        mfmadsl.sanitize(kernel, [*taken, found])
         places = np.arange(rows)
         assert (found == a @ b.T + (x[places % of_n] + y[places % of_m])[:, None]).all()
-        wrong = [np.zeros((rows + 1, 96), np.float16), *arrays[1:]]
-        with pytest.raises(ArgumentError):
+        wrong = [np.zeros((rows + 1, 96), np.float16), *taken[1:]]
+        with pytest.raises(ArgumentError, match="has the shape"):
             kernel.launches([*wrong, np.zeros((rows + 1, 48), np.float32)])
 
 
@@ -134,27 +165,28 @@ def biased(rows: Expr) -> PrimFunc:
     return te.create_prim_func([a, b, x, y, d])
 
 
-@pytest.mark.parametrize(
-    ("extent", "rows"), [(2 * n + 1, 10), (n + 9, 5), (3 * n + 6, 3), (5 - n, 6)], ids=str
-)
-def test_rows_that_the_expression_never_has(extent: Expr, rows: int) -> None:
-    with pytest.raises(ArgumentError, match=r"an extent has to be .*n.*, but extent is"):
-        launched(product(extent, 48, 96), rows, 48, 96)
+@pytest.mark.parametrize("extent", [2 * n + 2 * m, n << 1, n % 8, 2 * n + 1], ids=str)
+def test_an_expression_that_tiles_are_not_seen_to_cover_is_refused(extent: Expr) -> None:
+    with pytest.raises((mfmadsl.ScheduleError, mfmadsl.LoweringError)) as raised:
+        kernel_of(biased(extent))
+    assert "TVM refuses" not in str(raised.value)
+    assert "pipeline" not in str(raised.value)
 
 
-def test_a_symbol_that_no_extent_tells() -> None:
-    function = product(n * n, 48, 96, 3, lambda i: i % n % 3)
-    with pytest.raises(mfmadsl.ScheduleError, match="`n` cannot be found from the extents"):
-        mfmadsl.gemm_schedule(function, arch="gfx942")
+def test_an_extent_that_cannot_be_computed_is_refused_at_the_launch() -> None:
+    kernel = kernel_of(biased(n // (m - 3)))
+    for of_m, rows in ((3, 5), (4, 6)):
+        taken = [np.zeros(s, "float32") for s in ((5,), (of_m,), (rows, 48))]
+        halves = [np.zeros((rows, 96), np.float16), np.zeros((48, 96), np.float16)]
+        with pytest.raises(ArgumentError, match=r"by zero|has the shape"):
+            kernel.launches([*halves, *taken])
 
 
 def test_names_that_are_taken() -> None:
-    taken = [te.var(name, "int32") for name in ("extent", "factor_2", "n_times_4")]
+    taken = [te.var(name, "int32") for name in ("factor_2", "n_times_4")]
     for symbol in taken:
         function = product(2 * n, symbol, 96, n, lambda i: i // 2)
         found, wanted, bias = run(function, 14, 50, 96, 7)
         assert (found == wanted + bias[np.arange(14) // 2]).all()
-    found, wanted = run(product(4 * n, taken[2], 96), 12, 50, 96)
-    assert (found == wanted).all()
-    found, wanted = run(product(2 * n + 1, taken[0], 96), 15, 50, 96)
+    found, wanted = run(product(4 * n, taken[1], 96), 12, 50, 96)
     assert (found == wanted).all()
