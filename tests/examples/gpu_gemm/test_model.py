@@ -11,7 +11,10 @@ from examples.gpu_gemm.predict import Prediction, predict
 from examples.product import Size
 from mfmadsl.model import product_of
 
-pytestmark = pytest.mark.xdist_group("gpu_gemm_model")  # one process keeps what was found
+pytestmark = [
+    pytest.mark.xdist_group("gpu_gemm_model"),  # one process keeps what was found
+    pytest.mark.thorough,  # test_readme.py has two of its figures, test_steps.py the kernels
+]
 
 ARCH = "gfx942"
 UNITS = 304
@@ -33,7 +36,6 @@ def found() -> dict[str, Prediction]:
     return predicted(FIRST, NARROW) | predicted(THREADS, SHORT) | predicted(MATRIX, FULL)
 
 
-@pytest.mark.thorough
 def test_each_step_is_faster_than_the_one_before(found: dict[str, Prediction]) -> None:
     rates = [each.rate for each in found.values()]
     assert rates == sorted(rates), list(zip(found, rates, strict=True))
