@@ -1,0 +1,65 @@
+"""Symbols in the extents of what a kernel accesses, which its statements may not name.
+
+TVM passes a kernel what its statements use. The size of a buffer, which loads are checked against,
+is made of its extents: where rows are a part of a matrix, no loop has that of the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import tvm_ffi
+from tvm.ir import TensorLoad
+from tvm.tirx import AttrStmt, Buffer, BufferStore, Evaluate, PrimFunc, SeqStmt, Stmt, Var
+from tvm.tirx.analysis import undefined_vars
+
+from mfmadsl.passes.tir.expression import variables_of
+
+
+def use_extents(function: PrimFunc) -> PrimFunc:
+    """The function, each of whose kernels begins with statements that use such symbols."""
+    extents = [extent for each in function.params for extent in getattr(each, "shape", ())]
+    symbols = [symbol for extent in extents for symbol in variables_of(extent)]
+
+    def kernel(node: AttrStmt) -> AttrStmt:
+        body = node.body
+        inner = isinstance(body, AttrStmt) and body.attr_key == "thread_extent"
+        if node.attr_key != "thread_extent" or inner:
+            return node
+        uses: list[Stmt] = [Evaluate(symbol) for symbol in _unused(body, symbols)]
+        whole = SeqStmt([*uses, body])
+        return AttrStmt(node.node, node.attr_key, node.value, whole) if uses else node
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (AttrStmt, kernel)))
+
+
+def without_uses(function: PrimFunc) -> PrimFunc:
+    """The function without those statements, once the kernel has its parameters."""
+
+    def sequence(node: SeqStmt) -> Stmt:
+        left = [each for each in node.seq if not _is_use(each)]
+        return node if len(left) == len(node.seq) else left[0] if len(left) == 1 else SeqStmt(left)
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (SeqStmt, sequence)))
+
+
+def _is_use(statement: Stmt) -> bool:
+    return isinstance(statement, Evaluate) and isinstance(statement.value, Var)
+
+
+def _unused(body: Stmt, symbols: Collection[Var]) -> list[Var]:
+    """Those of the symbols in extents of what the body accesses that it does not name."""
+    buffers: list[Buffer] = []
+    tvm_ffi.structural_walk(body, (TensorLoad, lambda load: buffers.append(load.source)))
+    tvm_ffi.structural_walk(body, (BufferStore, lambda store: buffers.append(store.buffer)))
+    wanted = [v for buffer in buffers for extent in buffer.shape for v in variables_of(extent)]
+    named = undefined_vars(body, [])
+    found: list[Var] = []
+    for symbol in symbols:
+        if _among(symbol, wanted) and not _among(symbol, [*named, *found]):
+            found.append(symbol)
+    return found
+
+
+def _among(symbol: Var, symbols: Collection[Var]) -> bool:
+    return any(each.same_as(symbol) for each in symbols)
