@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import shutil
 import subprocess
@@ -83,3 +84,27 @@ def test_packages_are_there_without_an_import_of_their_own() -> None:
         "assert mfmadsl.export.FORMATS and mfmadsl.schedule.Tiling and mfmadsl.emulator.emulate\n"
     )
     subprocess.run([sys.executable, "-c", told], check=True)
+
+
+OPTIONAL = {"lsprotocol", "pygls", "triton"}
+"""What is imported where it is there, or by a command whose extra brings it."""
+
+
+def test_what_is_imported_is_declared() -> None:
+    """So that an environment with nothing but the wheel and its dependencies has it."""
+    graph = grimp.build_graph("mfmadsl", include_external_packages=True)
+    foreign = {module for module in graph.modules if not module.startswith("mfmadsl")}
+    text = (ROOT / "pyproject.toml").read_text().partition("\ndependencies = [")[2]
+    declared = set(
+        map(canonical, re.findall(r'^  "([\w-]+)', text.partition("\n]")[0], re.MULTILINE))
+    )
+    brought = importlib.metadata.packages_distributions()
+    assert {
+        module
+        for module in foreign - {*sys.stdlib_module_names, *OPTIONAL}
+        if not declared & set(map(canonical, brought.get(module, [])))
+    } == set()
+
+
+def canonical(name: str) -> str:
+    return name.strip().replace("_", "-").lower()

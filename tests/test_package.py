@@ -129,6 +129,7 @@ def test_the_wheel_carries_grammar_library_and_templates(wheel: Path) -> None:
     assert sorted(f.partition("-")[0] for f in folders) == ["mfmadsl", "mfmadsl"]
 
 
+@pytest.mark.thorough
 def test_list_and_gemm_run_from_the_wheel(installed: Run) -> None:
     assert "mfma_f32_16x16x16_f16" in installed("mfmadsl", "list").stdout
     arguments = "gemm --intrinsic mfma_f32_32x32x8_f16 --arch gfx942 -m 64 -n 64 -k 32 --trans-b"

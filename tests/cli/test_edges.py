@@ -30,7 +30,9 @@ def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[b
     return done
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["--explain", "name"], ["-h"]])
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["list", "--format", "json"], ["--explain", "name"], ["-h"]]
+)
 def test_a_full_disk_is_told_in_a_line(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = process(*arguments, stdout=full, stderr=subprocess.PIPE)
@@ -42,7 +44,7 @@ def test_errors_that_cannot_be_told_still_end_with_their_code() -> None:
         assert process("check", "nowhere.mfma", stderr=full).returncode == 1
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["schema"]])
+@pytest.mark.parametrize("arguments", [["list"], ["list", "--format", "json"], ["schema"]])
 def test_a_reader_that_goes_away_ends_a_command_without_a_word(arguments: list[str]) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)

@@ -33,7 +33,7 @@ def test_check_counts_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x86-64", "haswell", "znver5", "sapphirerapids"])
 def test_list_has_what_a_cpu_runs_and_nothing_of_chips(name: str) -> None:
-    found = json.loads(run("list", "--arch", name, "--json").output)
+    found = json.loads(run("list", "--arch", name, "--format", "json").output)
     assert {entry["kind"] for entry in found} == {"microkernel"}
     names = [entry["name"] for entry in found]
     assert ("avx512_f32_8x32" in names) == (name in ("znver5", "sapphirerapids"))
@@ -43,7 +43,7 @@ def test_list_has_what_a_cpu_runs_and_nothing_of_chips(name: str) -> None:
 
 
 def test_list_knows_this_machine() -> None:
-    found = json.loads(run("list", "--arch", "native", "--json").output)
+    found = json.loads(run("list", "--arch", "native", "--format", "json").output)
     here = [m.name for m in microkernels().values() if not host_cpu().missing(m.features)]
     assert [entry["name"] for entry in found] == here
 
