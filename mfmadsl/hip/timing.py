@@ -34,13 +34,13 @@ def seconds_of(
     """Seconds of all launches together, each time that they are repeated."""
     first, last = (stack.enter_context(runtime.event()) for _ in range(2))
     found = []
-    for turn in range(_WARMING + repeat):
+    for iteration in range(_WARMING + repeat):
         runtime.record(first)
         for each in ready:
             each.start(runtime)
         runtime.record(last)
         seconds = runtime.seconds(first, last)
-        if turn >= _WARMING:
+        if iteration >= _WARMING:
             found.append(seconds)
     return tuple(found)
 

@@ -89,7 +89,7 @@ def _measured(cpu: Cpu, sizes: Mapping[int, int]) -> float | None:
     read, multiply = map(engine.get_function_address, ("read", "multiply"))
     of_memory = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)(read)
     of_sums = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64, ctypes.c_float)(multiply)
-    # Written, since pages that never were are all the same one. `read` takes whole turns.
+    # Written, since pages that never were are all the same one. `read` takes whole iterations.
     memory = np.ones(count + 2 * 64 * _STREAMS, np.uint8)
     start = -(-memory.ctypes.data // 64) * 64
     of_vector = _least(lambda: of_sums(_TURNS, 1e-3)) / (_TURNS * _SUMS)
@@ -122,8 +122,8 @@ def _compiled(text: str) -> llvm.ExecutionEngine:
 
 
 def _text(lanes: int, fused: bool) -> str:
-    """LLVM IR of `read(from, bytes)` and of `multiply(turns, x)`: streams of loads, and as many
-    sums at once as hide what one of them waits."""
+    """LLVM IR of `read(from, bytes)` and of `multiply(iterations, x)`: streams of loads, and as
+    many sums at once as hide what one of them waits."""
     ints, floats = f"<{lanes} x i32>", f"<{lanes} x float>"
     size = 4 * lanes
 
@@ -165,17 +165,17 @@ end:
   ret i32 %both
 }}
 
-define float @multiply(i64 %turns, float %x) {{
+define float @multiply(i64 %iterations, float %x) {{
 entry:
   %single = insertelement {floats} poison, float %x, i32 0
   %y = shufflevector {floats} %single, {floats} poison, <{lanes} x i32> zeroinitializer
   br label %loop
 loop:
-  %turn = phi i64 [0, %entry], [%next, %loop]
+  %iteration = phi i64 [0, %entry], [%next, %loop]
 {first(_SUMS, floats)}
 {lines(_SUMS, sums)}
-  %next = add i64 %turn, 1
-  %more = icmp ult i64 %next, %turns
+  %next = add i64 %iteration, 1
+  %more = icmp ult i64 %next, %iterations
   br i1 %more, label %loop, label %end
 end:
 {folded(_SUMS, floats, "fadd")}

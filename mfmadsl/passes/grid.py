@@ -74,12 +74,12 @@ def regrid(function: PrimFunc, grid: LaunchGrid) -> PrimFunc:
         statement: Stmt = SeqStmt(placed)
     else:
         count = _least(tiles, i32(grid.workgroups))
-        again = Var("turn", "int32")
+        again = Var("round", "int32")
         number_of = _by_die(own + again * count, tiles, grid.dies)
         # The next tile goes where this one was.
         placed = [Bind(number, number_of), *binds, body, device.barrier()]
-        turns = _quotient(tiles - own + (count - 1), count)
-        statement = For(again, i32(0), turns, ForKind.SERIAL, SeqStmt(placed))
+        rounds = _quotient(tiles - own + (count - 1), count)
+        statement = For(again, i32(0), rounds, ForKind.SERIAL, SeqStmt(placed))
     first = axes["x"]
     whole = AttrStmt(first.node, first.attr_key, _as(count, str(first.value.ty.dtype)), statement)
     return function.with_body(whole)
@@ -121,8 +121,8 @@ def _by_die(number: Expr, tiles: Expr, dies: int) -> Expr:
         return number
     # The first dies get one tile more, where they do not come out even.
     each, more = tirx.floordiv(tiles, i32(dies)), tirx.floormod(tiles, i32(dies))
-    die, turn = tirx.floormod(number, i32(dies)), tirx.floordiv(number, i32(dies))
-    return die * each + _least(die, more) + turn
+    die, place = tirx.floormod(number, i32(dies)), tirx.floordiv(number, i32(dies))
+    return die * each + _least(die, more) + place
 
 
 def _product(extents: Iterable[Expr]) -> Expr:

@@ -146,8 +146,8 @@ def _cycles(
     copied_b = far * (1 if fit else _OUT) * depth * microkernel.b.registers * tiling.columns
     copied_a = _copied_a(shape, microkernel, tiling, caches) * tiling.rows
     chunk = tiling.rows * tiling.columns * tile + copied_a + copied_b
-    turns = -(-shape.chunks(microkernel, tiling) // threads)
-    return turns * chunk + (_START if threads > 1 else 0)
+    rounds = -(-shape.chunks(microkernel, tiling) // threads)
+    return rounds * chunk + (_START if threads > 1 else 0)
 
 
 def _has_edges(shape: CpuShape, microkernel: Microkernel, tiling: CpuTiling) -> bool:
