@@ -52,6 +52,8 @@ from .schedule.cpu.gemm import cpu_gemm_schedule as cpu_gemm_schedule
 from .schedule.cpu.gemm import cpu_gemm_tiling as cpu_gemm_tiling
 from .schedule.cpu.gemm import schedule_cpu_gemm as schedule_cpu_gemm
 from .schedule.cpu.tiling import CpuTiling as CpuTiling
+from .sparsity import compress as compress
+from .sparsity import decompress as decompress
 from .tune.fleet import RpcError as RpcError
 from .tune.measure import MeasureError as MeasureError
 

@@ -170,6 +170,8 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "sanitize": lambda: {**running(), "unwritten": (), "keep_going": False},
     "profile": lambda: {**running(), "full": False, "launch": 0},
     "run": lambda: {"kernel": built(), "args": arrays(), "repeat": 0},
+    "compress": lambda: {"array": arrays()[0], "mask": np.eye(32, dtype=bool)},
+    "decompress": lambda: {"values": arrays()[0], "index": np.eye(32, dtype=np.uint8)},
     "target": lambda: {"arch": "gfx942"},
     "Gemm": lambda: {"intrinsic": mfmadsl.find(NAME), "arch": "gfx942", "m": 16, "n": 16, "k": 16,
                      "b_transposed": False, "shared_scope": None, "a_transposed": False,
