@@ -20,8 +20,7 @@ class GpuProduct:
     M: "Dissecting and Comparing" AMD's and NVIDIA's GPUs (arXiv 2510.27583): what of HBM's peak
        bandwidth MI300X reaches.
     N: AMD, rocm-amdgpu-bench on MI100.
-    O: Release and acquire of memory by an agent, as measured on MI300X: between them lies the
-       border of two kernels.
+    O: rocm-origami, AMD's analytical model: a split K takes 10,000 cycles more, here of 2100 MHz.
 
     - `arch`: the chip's name; `compute_units` and `dies`, of what is one device (I).
     - `clock`: the highest, in MHz (I).
