@@ -39,7 +39,7 @@ def _reason(message: str) -> str:
     if _UNCOVERED in message:
         return (
             "TVM cannot prove that its blocks compute all that others read of them: make extents"
-            " numbers, symbols, or numbers times symbols"
+            " numbers, symbols, or numbers times symbols, and schedule what `prepared` returns"
         )
     _, _, after = message.rpartition("Error message:")
     first = next((line.strip() for line in after.splitlines() if line.strip()), "no reason given")

@@ -177,6 +177,11 @@ class Kernel:
             kernel._check_spans(extents)
         for argument, value in zip(self.arguments, args, strict=True):
             shape = [value_of(extent, extents) for extent in argument.shape]
+            for extent, size in zip(argument.shape, shape, strict=True):
+                if size == 0:
+                    raise ArgumentError(
+                        f"argument {argument.name}: {extent} is 0, so nothing is to do"
+                    )
             check_described(value, argument.name, argument.dtype, shape)
         values: dict[str, Any] = {a.name: x for a, x in zip(self.arguments, args, strict=True)}
         for symbol in self.symbols:

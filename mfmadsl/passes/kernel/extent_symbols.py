@@ -27,8 +27,9 @@ def use_extents(function: PrimFunc) -> PrimFunc:
         if node.attr_key != "thread_extent" or inner:
             return node
         uses: list[Stmt] = [Evaluate(symbol) for symbol in _unused(body, symbols)]
-        whole = SeqStmt([*uses, body])
-        return AttrStmt(node.node, node.attr_key, node.value, whole) if uses else node
+        if not uses:
+            return node
+        return AttrStmt(node.node, node.attr_key, node.value, SeqStmt([*uses, body]))
 
     return function.with_body(tvm_ffi.structural_map(function.body, (AttrStmt, kernel)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import prod
 
 import tvm_ffi
@@ -32,7 +32,16 @@ def with_plain_extents(function: PrimFunc, block: str | None = None) -> PrimFunc
         for kind in "ijk"
         for number in _even([axis.dom.extent for axis in product.axes(kind)])
     }
+    # Where a number stands in no argument, no parameter would define its symbol.
+    numbers &= _numbers_in(arguments_of(function))
     return _with_symbols(function, numbers) if numbers else function
+
+
+def _numbers_in(buffers: Iterable[Buffer]) -> set[int]:
+    found: list[IntImm] = []
+    for extent in (extent for buffer in buffers for extent in buffer.shape):
+        tvm_ffi.structural_walk(extent, (IntImm, found.append))
+    return set(map(int, found))
 
 
 def _factors(extent: Expr) -> list[Expr]:

@@ -121,6 +121,44 @@ def test_a_symbol_that_no_extent_tells_is_refused(form: str, place: str) -> None
         mfmadsl.gemm_schedule(product(**extents), arch="gfx942")
 
 
+def test_a_symbol_in_an_extent_that_no_loop_has_is_refused() -> None:
+    with pytest.raises(mfmadsl.ScheduleError, match="`n` cannot be found from the extents"):
+        mfmadsl.gemm_schedule(product(33, 48, 96, 2 * n + 1, lambda i: i % 3), arch="gfx942")
+
+
+@pytest.mark.parametrize(("part", "whole"), [(1, 2), (2, 3), (2, 4), (4, 6), (6, 8), (4, 5)])
+@pytest.mark.parametrize("told", [False, True])
+def test_a_sum_over_a_part_of_the_columns(part: int, whole: int, told: bool) -> None:
+    """Of whole * n columns the first part * n; `told`, where n is an extent as well."""
+    a = te.placeholder((33, whole * n), name="A", dtype="float16")
+    b = te.placeholder((48, whole * n), name="B", dtype="float16")
+    bias = te.placeholder((n,), name="bias", dtype="float32")
+    r = te.reduce_axis((0, part * n), name="k")
+    c = te.compute(
+        (33, 48),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        name="C",
+    )
+    d = te.compute((33, 48), lambda i, j: c[i, j] + bias[i % n], name="D")
+    kernel = kernel_of(te.create_prim_func([a, b, bias, d] if told else [a, b, c]))
+    for value in (3, 40):
+        generator = np.random.default_rng(value)
+        x, y = (generator.integers(-3, 4, (rows, whole * value)) for rows in (33, 48))
+        added = generator.integers(-9, 9, value) if told else np.zeros(value, int)
+        found = np.zeros((33, 48), np.float32)
+        taken = [x.astype(np.float16), y.astype(np.float16)]
+        taken += [added.astype(np.float32)] if told else []
+        mfmadsl.sanitize(kernel, [*taken, found])
+        wanted = x[:, : part * value] @ y[:, : part * value].T
+        assert (found == wanted + added[np.arange(33) % value][:, None]).all()
+
+
+@pytest.mark.parametrize("rows", [n + n, n + n + n + n], ids=str)
+def test_a_multiple_that_is_written_as_a_sum_is_refused_in_words(rows: Expr) -> None:
+    with pytest.raises(mfmadsl.ScheduleError, match="TVM cannot prove that its blocks compute all"):
+        mfmadsl.gemm_schedule(product(rows, 48, 96, n, lambda i: i % n), arch="gfx942")
+
+
 BESIDE: dict[str, tuple[Expr, Callable[[int, int], int]]] = {
     "2n*m": (2 * n * m, lambda n, m: 2 * n * m), "n*m": (n * m, lambda n, m: n * m),
     "n//2*2": (n // 2 * 2, lambda n, _: n // 2 * 2), "n+m": (n + m, lambda n, m: n + m),
@@ -180,6 +218,14 @@ def test_an_extent_that_cannot_be_computed_is_refused_at_the_launch() -> None:
         halves = [np.zeros((rows, 96), np.float16), np.zeros((48, 96), np.float16)]
         with pytest.raises(ArgumentError, match=r"by zero|has the shape"):
             kernel.launches([*halves, *taken])
+
+
+def test_an_extent_of_0_is_refused_at_the_launch() -> None:
+    kernel = kernel_of(biased(n // 2))
+    taken = [np.zeros(s, "float32") for s in ((1,), (1,), (0, 48))]
+    halves = [np.zeros((0, 96), np.float16), np.zeros((48, 96), np.float16)]
+    with pytest.raises(ArgumentError, match="argument A: n // 2 is 0, so nothing is to do"):
+        kernel.launches([*halves, *taken])
 
 
 def test_names_that_are_taken() -> None:
