@@ -60,7 +60,7 @@ def compress(array: Array, mask: npt.NDArray[np.bool_] | None = None) -> Compres
     groups = array.reshape(*lead, k // GROUP, GROUP)
     if mask is None:
         size = np.abs(groups.astype(np.float64))
-        order = np.argsort(-np.where(np.isnan(size), np.inf, size), axis=-1, kind="stable")
+        order = np.lexsort((-size, ~np.isnan(size)), axis=-1)
         kept = np.ones_like(groups, dtype=bool)
     else:
         kept = _checked(mask, array.shape).reshape(groups.shape)
