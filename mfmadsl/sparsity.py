@@ -17,6 +17,7 @@ GROUP, KEPT = 4, 2
 
 _BITS = 2
 _PER_BYTE = 8 // _BITS
+_SHIFTS = np.arange(0, 8, _BITS, dtype=np.uint8)
 _NO_NUMBERS = "cmMOSU"  # complex, times, objects and texts, by NumPy's letters
 
 
@@ -37,8 +38,7 @@ class Compressed(NamedTuple):
         if stored % _PER_BYTE:
             raise ArgumentError(f"K is {2 * stored}, but an index of whole bytes is of eight each")
         parts = self.places.reshape(*lead, stored // _PER_BYTE, _PER_BYTE)
-        shifts = np.arange(0, 8, _BITS, dtype=np.uint8)
-        return np.asarray(np.bitwise_or.reduce(parts << shifts, axis=-1), np.uint8)
+        return np.asarray(np.bitwise_or.reduce(parts << _SHIFTS, axis=-1), np.uint8)
 
 
 def compress(array: Array, mask: npt.NDArray[np.bool_] | None = None) -> Compressed:
@@ -86,8 +86,7 @@ def decompress(values: Array, index: npt.NDArray[np.uint8]) -> Array:
         raise ArgumentError(f"values: their last axis is a multiple of {KEPT}, not {values.shape}")
     *lead, stored = values.shape
     if index.shape == (*lead, stored // _PER_BYTE) and not stored % _PER_BYTE and stored:
-        shifts = np.arange(0, 8, _BITS, dtype=np.uint8)
-        index = np.asarray((index[..., None] >> shifts) & (GROUP - 1)).reshape(values.shape)
+        index = np.asarray((index[..., None] >> _SHIFTS) & (GROUP - 1)).reshape(values.shape)
     elif index.shape != values.shape:
         raise ArgumentError(
             f"index: has the shape {index.shape}, but values of {values.shape} have one of"

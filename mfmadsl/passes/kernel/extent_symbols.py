@@ -13,7 +13,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx import AttrStmt, Buffer, BufferStore, Evaluate, PrimFunc, SeqStmt, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.passes.tir.expression import variables_of
+from mfmadsl.passes.tir.expression import among, variables_of
 
 
 def use_extents(function: PrimFunc) -> PrimFunc:
@@ -57,10 +57,6 @@ def _unused(body: Stmt, symbols: Collection[Var]) -> list[Var]:
     named = undefined_vars(body, [])
     found: list[Var] = []
     for symbol in symbols:
-        if _among(symbol, wanted) and not _among(symbol, [*named, *found]):
+        if among(symbol, wanted) and not among(symbol, [*named, *found]):
             found.append(symbol)
     return found
-
-
-def _among(symbol: Var, symbols: Collection[Var]) -> bool:
-    return any(each.same_as(symbol) for each in symbols)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import copysign
 from typing import TypeAlias, TypeVar
 
@@ -78,9 +78,14 @@ def variables_of(node: tvm_ffi.Object) -> list[tirx.Var]:
     return found
 
 
+def among(variable: tirx.Var, variables: Collection[tirx.Var]) -> bool:
+    """Whether the variable is one of these; TVM tells them apart by identity."""
+    return any(each.same_as(variable) for each in variables)
+
+
 def depends(node: tvm_ffi.Object, variable: tirx.Var) -> bool:
     """Whether the variable stands in an expression or statement."""
-    return any(v.same_as(variable) for v in variables_of(node))
+    return among(variable, variables_of(node))
 
 
 def substitute(node: Node, values: Mapping[tirx.Var, Expr]) -> Node:

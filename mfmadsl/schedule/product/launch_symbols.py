@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import count
 
 import tvm_ffi
@@ -13,7 +13,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.kernel.factor import factors_of
 from mfmadsl.passes.kernel.requirement import with_requirements
-from mfmadsl.passes.tir.expression import constant, substitute, variables_of
+from mfmadsl.passes.tir.expression import among, constant, substitute, variables_of
 from mfmadsl.schedule.error import ScheduleError
 
 
@@ -29,9 +29,10 @@ def with_launch_symbols(function: PrimFunc) -> PrimFunc:
     blocks: list[SBlock] = []
     tvm_ffi.structural_walk(function.body, (SBlock, blocks.append))
     known = [*_known(function), *(axis.var for block in blocks for axis in block.iter_vars)]
+    factors = factors_of(function)
     used = [v for extent in _extents(function) for v in variables_of(extent)]
     for symbol in [*used, *undefined_vars(function.body, function.params)]:
-        if not _among(symbol, known) and symbol.name not in factors_of(function):
+        if not among(symbol, known) and symbol.name not in factors:
             raise ScheduleError(
                 f"workload: `{symbol.name}` cannot be found from the extents of the arguments: make"
                 " it an extent of one by itself"
@@ -54,9 +55,10 @@ def unused(function: PrimFunc, name: str, like: Expr) -> Var:
 
 def _multiples_as_symbols(function: PrimFunc) -> PrimFunc:
     """The function with symbols for the multiples of each symbol that is no extent by itself."""
+    known = _known(function)
     numbers: dict[Var, set[int]] = {}
     for symbol, number in filter(None, map(_multiple, _extents(function))):
-        if not _among(symbol, _known(function)):
+        if not among(symbol, known):
             numbers.setdefault(symbol, set()).add(number)
     for symbol, found in numbers.items():
         function = _with_multiples(function, symbol, sorted(found))
@@ -106,7 +108,3 @@ def _extents(function: PrimFunc) -> list[Expr]:
 def _known(function: PrimFunc) -> list[Var]:
     """The symbols that a launch is given, or reads off an extent."""
     return [each for each in (*_extents(function), *function.params) if isinstance(each, Var)]
-
-
-def _among(symbol: Var, symbols: Collection[Var]) -> bool:
-    return any(each.same_as(symbol) for each in symbols)

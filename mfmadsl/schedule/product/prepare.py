@@ -48,10 +48,10 @@ def prepared(function: PrimFunc, block: str | None = None, first: str | None = N
     The first factor is the one of the type `first`, if only one is; else the second factor is the
     one whose rows lie together in the result. Each factor has a buffer of its own: of A times A
     transposed, one is copied by a block before the product, which can be inlined. A vector gets an
-    axis of length 1. An extent of 2 * n becomes one of which TVM proves more, and
-    places of 32 and of 64 bits beside each other become those of 64. A sum in float16 or bfloat16
-    becomes one in float32, rounded by a block after the product. `block` names the
-    product where there are several sums.
+    axis of length 1. An extent of 2 * n becomes one of which TVM proves more, and places of 32 and
+    of 64 bits beside each other become those of 64. A sum in float16 or bfloat16 becomes one in
+    float32, rounded by a block after the product. `block` names the product where there are several
+    sums.
 
     Raises ScheduleError, with the name of the block, if it is no product.
     """
