@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from examples.blackwell_gemm.interpreter import Counts, Fault, execute
+from b200 import Counts, Fault, execute
 from examples.blackwell_gemm.ladder import Size, Step
 
 ORDERS = ((0, True), (1, False), (2, False), (3, False), (4, True), (5, False))

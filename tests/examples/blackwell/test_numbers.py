@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from b200 import execute
 from examples.blackwell_gemm.check import check, matrices, worst_error
-from examples.blackwell_gemm.interpreter import execute
 from examples.blackwell_gemm.ladder import STEPS, Size, Step
 from examples.blackwell_gemm.model import UNIT, kib_loaded
 from tests.cases import drawn

@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from b200 import Counts, Fault, Kind
 from examples.blackwell_gemm import plot, run
 from examples.blackwell_gemm.check import Check
-from examples.blackwell_gemm.interpreter import Counts, Fault, Kind
 from examples.blackwell_gemm.ladder import STEPS
 from examples.blackwell_gemm.lower import Lowered
 from examples.nvcc import Cubin, NvccError

@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from examples.blackwell_gemm.interpreter.buffers import SHARED, Elements, Region
-from examples.blackwell_gemm.interpreter.expressions import Expressions
-from examples.blackwell_gemm.interpreter.machine import Run, Step, Warp
-from examples.blackwell_gemm.interpreter.memory import (
+from b200.buffers import SHARED, Elements, Region
+from b200.expressions import Expressions
+from b200.machine import Run, Step, Warp
+from b200.memory import (
     check_bounds,
     elements,
     enter_read,
     enter_write,
     located,
 )
-from examples.blackwell_gemm.interpreter.mma import gemm
-from examples.blackwell_gemm.interpreter.place import Place, Statement
-from examples.blackwell_gemm.interpreter.registers import read_block, write_block
-from examples.blackwell_gemm.interpreter.report import NotUnderstood
-from examples.blackwell_gemm.interpreter.tensor_memory import load
-from examples.blackwell_gemm.interpreter.tma import DISPATCH, transfer
+from b200.mma import gemm
+from b200.place import Place, Statement
+from b200.registers import read_block, write_block
+from b200.report import NotUnderstood
+from b200.tensor_memory import load
+from b200.tma import DISPATCH, transfer
 
 Values = np.ndarray[Any, np.dtype[np.generic]]
 

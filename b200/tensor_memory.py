@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter.buffers import Buffer, Elements, Region
-from examples.blackwell_gemm.interpreter.machine import (
+from b200.buffers import Buffer, Elements, Region
+from b200.machine import (
     LANES,
     TENSOR_COLUMNS,
     TENSOR_LANES,
@@ -19,11 +19,11 @@ from examples.blackwell_gemm.interpreter.machine import (
     Step,
     Warp,
 )
-from examples.blackwell_gemm.interpreter.memory import enter_write, located, race
-from examples.blackwell_gemm.interpreter.order import Event, Unit, tensor_follows
-from examples.blackwell_gemm.interpreter.place import Place, Statement
-from examples.blackwell_gemm.interpreter.registers import check_loaded
-from examples.blackwell_gemm.interpreter.report import Kind, NotUnderstood
+from b200.memory import enter_write, located, race
+from b200.order import Event, Unit, tensor_follows
+from b200.place import Place, Statement
+from b200.registers import check_loaded
+from b200.report import Kind, NotUnderstood
 
 LANE_SHIFT = 16  # in an address: lanes above, columns below
 SIZES = (32, 64, 128, 256, 512)  # columns that can be allocated

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter import execute
-from tests.examples.blackwell.interpreter.problems import PROBLEMS
+from b200 import execute
+from tests.b200.problems import PROBLEMS
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm.tirx import PrimFunc
 
-from examples.blackwell_gemm.interpreter.buffers import Buffer
-from examples.blackwell_gemm.interpreter.geometry import Geometry, geometry_of
-from examples.blackwell_gemm.interpreter.lifetime import exit_cta
-from examples.blackwell_gemm.interpreter.machine import (
+from b200.buffers import Buffer
+from b200.geometry import Geometry, geometry_of
+from b200.lifetime import exit_cta
+from b200.machine import (
     LANES,
     Cluster,
     Cta,
@@ -25,8 +25,8 @@ from examples.blackwell_gemm.interpreter.machine import (
     Step,
     Warp,
 )
-from examples.blackwell_gemm.interpreter.report import Counts, Kind, NotUnderstood, Report
-from examples.blackwell_gemm.interpreter.statements import Statements
+from b200.report import Counts, Kind, NotUnderstood, Report
+from b200.statements import Statements
 
 
 def execute(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter.report import NotUnderstood
+from b200.report import NotUnderstood
 
 Positions = dict[str, NDArray[np.int64]]
 

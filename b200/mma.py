@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter.buffers import SHARED, Compute, Elements, Region
-from examples.blackwell_gemm.interpreter.machine import TENSOR_LANES, Cta, Run, Step, Warp
-from examples.blackwell_gemm.interpreter.memory import (
+from b200.buffers import SHARED, Compute, Elements, Region
+from b200.machine import TENSOR_LANES, Cta, Run, Step, Warp
+from b200.memory import (
     address,
     barrier_at,
     check_bounds,
@@ -19,10 +19,10 @@ from examples.blackwell_gemm.interpreter.memory import (
     enter_read,
     located,
 )
-from examples.blackwell_gemm.interpreter.order import Event, Unit, join
-from examples.blackwell_gemm.interpreter.place import Place, Statement
-from examples.blackwell_gemm.interpreter.report import Kind, NotUnderstood
-from examples.blackwell_gemm.interpreter.tensor_memory import (
+from b200.order import Event, Unit, join
+from b200.place import Place, Statement
+from b200.report import Kind, NotUnderstood
+from b200.tensor_memory import (
     cells_of,
     check_allocated,
     check_tensor_buffer,
@@ -30,7 +30,7 @@ from examples.blackwell_gemm.interpreter.tensor_memory import (
 )
 
 if TYPE_CHECKING:
-    from examples.blackwell_gemm.interpreter.expressions import Expressions
+    from b200.expressions import Expressions
 
 OPTIONS = {"cta_group"}
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from examples.blackwell_gemm.interpreter.asynchronous import Queue, Store
-from examples.blackwell_gemm.interpreter.buffers import SHARED, Compute, Elements, Region
-from examples.blackwell_gemm.interpreter.machine import Run, Step, Warp
-from examples.blackwell_gemm.interpreter.memory import (
+from b200.asynchronous import Queue, Store
+from b200.buffers import SHARED, Compute, Elements, Region
+from b200.machine import Run, Step, Warp
+from b200.memory import (
     barrier_at,
     check_bounds,
     elements,
@@ -17,12 +17,12 @@ from examples.blackwell_gemm.interpreter.memory import (
     enter_write,
     located,
 )
-from examples.blackwell_gemm.interpreter.order import Unit
-from examples.blackwell_gemm.interpreter.place import Place, Statement
-from examples.blackwell_gemm.interpreter.report import Kind, NotUnderstood
+from b200.order import Unit
+from b200.place import Place, Statement
+from b200.report import Kind, NotUnderstood
 
 if TYPE_CHECKING:
-    from examples.blackwell_gemm.interpreter.expressions import Expressions
+    from b200.expressions import Expressions
 
 DISPATCH = "tma_auto"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from examples.blackwell_gemm.interpreter.place import Place
+from b200.place import Place
 
 Clock = dict[int, int]
 """For each component (a warp, a queue of MMAs, a barrier's loads), up to which time it is known."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter.buffers import Buffer, Elements, Region
-from examples.blackwell_gemm.interpreter.machine import LANES, Registers, Value, Warp
-from examples.blackwell_gemm.interpreter.place import Place
-from examples.blackwell_gemm.interpreter.report import Kind
+from b200.buffers import Buffer, Elements, Region
+from b200.machine import LANES, Registers, Value, Warp
+from b200.place import Place
+from b200.report import Kind
 
 POISON = -0x55555556  # integers that nobody has set
 

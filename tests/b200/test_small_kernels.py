@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from tvm.tirx import PrimFunc, const
 
-from examples.blackwell_gemm.interpreter import Fault, Kind, NotUnderstood, execute
-from tests.examples.blackwell.interpreter import small_kernels as kernels
-from tests.examples.blackwell.interpreter.mutation import changed, operand
-from tests.examples.blackwell.interpreter.problems import values
+from b200 import Fault, Kind, NotUnderstood, execute
+from tests.b200 import small_kernels as kernels
+from tests.b200.mutation import changed, operand
+from tests.b200.problems import values
 
 ROWS, COLUMNS = kernels.ROWS, kernels.COLUMNS
 LATE = pytest.mark.parametrize("late", [True, False], ids=["late", "early"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from examples.blackwell_gemm.interpreter import execute
-from tests.examples.blackwell.interpreter.problems import PROBLEMS, product
+from b200 import execute
+from tests.b200.problems import PROBLEMS, product
 
 ORDERS = [(0, True), (1, True), (2, False)]  # seeds, and whether what is asynchronous ends late
 TILES = {**dict.fromkeys((4, 5, 6, 7, 8), (128, 128)), 9: (256, 256), 10: (512, 256)}

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter.layouts import Positions, positions
-from examples.blackwell_gemm.interpreter.machine import Value, Warp
-from examples.blackwell_gemm.interpreter.place import Place
-from examples.blackwell_gemm.interpreter.report import Kind, NotUnderstood
+from b200.layouts import Positions, positions
+from b200.machine import Value, Warp
+from b200.place import Place
+from b200.report import Kind, NotUnderstood
 
 Compute = Callable[[Warp], Value]
 Elements = NDArray[np.int64]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.blackwell_gemm.interpreter.order import (
+from b200.order import (
     Clock,
     Event,
     Order,
@@ -15,7 +15,7 @@ from examples.blackwell_gemm.interpreter.order import (
     shared_follows,
     tensor_follows,
 )
-from examples.blackwell_gemm.interpreter.place import Place, Statement
+from b200.place import Place, Statement
 
 CLOCKS = st.dictionaries(st.integers(1, 4), st.integers(1, 9))
 OWN, OTHER = 1, 2

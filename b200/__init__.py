@@ -25,7 +25,7 @@ of releases and acquires are those of the cluster, and a `copy` by a whole CTA g
 part of the elements.
 """
 
-from examples.blackwell_gemm.interpreter.launch import execute
-from examples.blackwell_gemm.interpreter.report import Counts, Fault, Kind, NotUnderstood, Report
+from b200.launch import execute
+from b200.report import Counts, Fault, Kind, NotUnderstood, Report
 
 __all__ = ["Counts", "Fault", "Kind", "NotUnderstood", "Report", "execute"]

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter.barriers import MBarrier
-from examples.blackwell_gemm.interpreter.machine import RANK_BIT, WORD, Cta, Machine, Warp
-from examples.blackwell_gemm.interpreter.order import Event, Order, Unit, shared_follows
-from examples.blackwell_gemm.interpreter.place import Place
-from examples.blackwell_gemm.interpreter.report import Kind
+from b200.barriers import MBarrier
+from b200.machine import RANK_BIT, WORD, Cta, Machine, Warp
+from b200.order import Event, Order, Unit, shared_follows
+from b200.place import Place
+from b200.report import Kind
 
 Bytes = NDArray[np.int64]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from examples.blackwell_gemm.interpreter.machine import Cta
-from examples.blackwell_gemm.interpreter.order import Clock, Event, Unit, join
-from examples.blackwell_gemm.interpreter.report import Kind
+from b200.machine import Cta
+from b200.order import Clock, Event, Unit, join
+from b200.report import Kind
 
 
 def exit_cta(cta: Cta) -> None:

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from examples.blackwell_gemm.interpreter.barriers import CountError
-from examples.blackwell_gemm.interpreter.buffers import SHARED, Compute, key
-from examples.blackwell_gemm.interpreter.expressions import Expressions
-from examples.blackwell_gemm.interpreter.geometry import finder
-from examples.blackwell_gemm.interpreter.instructions import INSTRUCTIONS
-from examples.blackwell_gemm.interpreter.machine import RANK_BIT, Pause, Run, Step, Warp
-from examples.blackwell_gemm.interpreter.memory import address
-from examples.blackwell_gemm.interpreter.place import Statement
-from examples.blackwell_gemm.interpreter.registers import make_registers, write_registers
-from examples.blackwell_gemm.interpreter.report import Kind, NotUnderstood
-from examples.blackwell_gemm.interpreter.tiles import TILES
+from b200.barriers import CountError
+from b200.buffers import SHARED, Compute, key
+from b200.expressions import Expressions
+from b200.geometry import finder
+from b200.instructions import INSTRUCTIONS
+from b200.machine import RANK_BIT, Pause, Run, Step, Warp
+from b200.memory import address
+from b200.place import Statement
+from b200.registers import make_registers, write_registers
+from b200.report import Kind, NotUnderstood
+from b200.tiles import TILES
 
 SERIAL, UNROLLED = 0, 3  # of TVM's `ForKind`
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter.order import Event
+from b200.order import Event
 
 NOBODY = -1
 Cells = NDArray[np.int64]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tvm.backend.cuda.tile_primitive.tma_utils import SwizzleMode, mma_shared_layout
 from tvm.tirx.layout import R, S, TCol, TileLayout, TLane, tid_in_wg
 
-from examples.blackwell_gemm.interpreter.layouts import positions
-from examples.blackwell_gemm.interpreter.report import NotUnderstood
+from b200.layouts import positions
+from b200.report import NotUnderstood
 
 SHAPE = (2, 128, 64)
 LAYOUTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from examples.blackwell_gemm.interpreter.order import Event, Order
+from b200.order import Event, Order
 
 LARGEST_COUNT = 2**20 - 1
 """Of arrivals and of transactions (PTX, "Size and alignment of mbarrier object")."""

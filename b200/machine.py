@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.blackwell_gemm.interpreter.asynchronous import Asynchronous, BulkGroups, Queue
-from examples.blackwell_gemm.interpreter.barriers import MBarrier, ThreadBarrier
-from examples.blackwell_gemm.interpreter.order import Clock, Event, Order, Unit
-from examples.blackwell_gemm.interpreter.place import Place, Statement
-from examples.blackwell_gemm.interpreter.report import Fault, Kind
-from examples.blackwell_gemm.interpreter.shadow import Shadow
+from b200.asynchronous import Asynchronous, BulkGroups, Queue
+from b200.barriers import MBarrier, ThreadBarrier
+from b200.order import Clock, Event, Order, Unit
+from b200.place import Place, Statement
+from b200.report import Fault, Kind
+from b200.shadow import Shadow
 
 LANES = 32  # threads of a warp
 WARPS = 4  # of a warpgroup

@@ -13,11 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tvm import tirx
 
-from examples.blackwell_gemm.interpreter.buffers import key
-from examples.blackwell_gemm.interpreter.expressions import Expressions
-from examples.blackwell_gemm.interpreter.machine import LANES, Cluster, Cta, Machine, Value, Warp
-from examples.blackwell_gemm.interpreter.place import Statement
-from examples.blackwell_gemm.interpreter.report import NotUnderstood
+from b200.buffers import key
+from b200.expressions import Expressions
+from b200.machine import LANES, Cluster, Cta, Machine, Value, Warp
+from b200.place import Statement
+from b200.report import NotUnderstood
 
 A, B = tirx.Var("a", "int32"), tirx.Var("b", "int32")
 OPERATIONS: dict[str, tuple[Any, Callable[[int, int], object]]] = {

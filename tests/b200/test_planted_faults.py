@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tvm.tirx import PrimFunc, const
 
-from examples.blackwell_gemm.interpreter import Kind, Report, execute
-from tests.examples.blackwell.interpreter.mutation import (
+from b200 import Kind, Report, execute
+from tests.b200.mutation import (
     Change,
     argument,
     by_lane_0,
@@ -22,7 +22,7 @@ from tests.examples.blackwell.interpreter.mutation import (
     shifted,
     unconditional,
 )
-from tests.examples.blackwell.interpreter.problems import PROBLEMS, product
+from tests.b200.problems import PROBLEMS, product
 
 ORDERS = [(0, True), (1, False)]
 """Seeds, and whether what is asynchronous ends as late as it may."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from examples.blackwell_gemm.interpreter.barriers import MBarrier, ThreadBarrier
-from examples.blackwell_gemm.interpreter.buffers import Compute
-from examples.blackwell_gemm.interpreter.machine import RANK_BIT, Pause, Run, Step, Warp
-from examples.blackwell_gemm.interpreter.memory import barrier_at, make_barrier
-from examples.blackwell_gemm.interpreter.mma import commit
-from examples.blackwell_gemm.interpreter.order import Event, Unit, join
-from examples.blackwell_gemm.interpreter.place import Place, Statement
-from examples.blackwell_gemm.interpreter.report import Kind, NotUnderstood
-from examples.blackwell_gemm.interpreter.tensor_memory import allocate, deallocate, finish_loads
+from b200.barriers import MBarrier, ThreadBarrier
+from b200.buffers import Compute
+from b200.machine import RANK_BIT, Pause, Run, Step, Warp
+from b200.memory import barrier_at, make_barrier
+from b200.mma import commit
+from b200.order import Event, Unit, join
+from b200.place import Place, Statement
+from b200.report import Kind, NotUnderstood
+from b200.tensor_memory import allocate, deallocate, finish_loads
 
 Modifiers = list[str]
 Translate = Callable[[list[Compute], Modifiers, Statement], Step]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from examples.blackwell_gemm.interpreter.buffers import constant
-from examples.blackwell_gemm.interpreter.machine import LANES, LARGEST_SHARED, WARPS, Value, Warp
-from examples.blackwell_gemm.interpreter.report import NotUnderstood
+from b200.buffers import constant
+from b200.machine import LANES, LARGEST_SHARED, WARPS, Value, Warp
+from b200.report import NotUnderstood
 
 # Of `ScopeIdDef.scope`, by what it counts in what.
 KERNEL_CLUSTER, KERNEL_CTA, CLUSTER_CTA, CTA_WARPGROUP, CTA_WARP, CTA_THREAD = 0, 1, 2, 3, 4, 7

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.blackwell_gemm.interpreter.barriers import (
+from b200.barriers import (
     LARGEST_COUNT,
     CountError,
     MBarrier,
     ThreadBarrier,
 )
-from examples.blackwell_gemm.interpreter.order import Event, Order, Unit
-from examples.blackwell_gemm.interpreter.place import Place, Statement
+from b200.order import Event, Order, Unit
+from b200.place import Place, Statement
 
 LOADS = 7  # the component of the barrier's loads
 

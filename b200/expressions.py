@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from examples.blackwell_gemm.interpreter.buffers import (
+from b200.buffers import (
     SHARED,
     Buffer,
     Compute,
@@ -17,16 +17,16 @@ from examples.blackwell_gemm.interpreter.buffers import (
     constant,
     key,
 )
-from examples.blackwell_gemm.interpreter.machine import LANES, Value, Warp
-from examples.blackwell_gemm.interpreter.memory import (
+from b200.machine import LANES, Value, Warp
+from b200.memory import (
     check_bounds,
     elements,
     enter_read,
     located,
 )
-from examples.blackwell_gemm.interpreter.place import Statement
-from examples.blackwell_gemm.interpreter.registers import read_registers
-from examples.blackwell_gemm.interpreter.report import NotUnderstood
+from b200.place import Statement
+from b200.registers import read_registers
+from b200.report import NotUnderstood
 
 Binary = Callable[[Any, Any], Any]
 
