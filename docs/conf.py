@@ -25,7 +25,7 @@ extensions = [
 ]
 
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "examples/**/README.md"]
+include_patterns = ["*.md", "docs/*.md", "examples/**/README.md", "b200/README.md"]
 exclude_patterns = [".*", "build", "dist", "docs/_build", "**/__pycache__"]
 
 myst_heading_anchors = 4
