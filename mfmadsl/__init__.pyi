@@ -47,6 +47,7 @@ from .schedule import gemm_tiling as gemm_tiling
 from .schedule import load_intrinsic as load_intrinsic
 from .schedule import matmul as matmul
 from .schedule import mfma_schedule as mfma_schedule
+from .schedule import scaled_matmul as scaled_matmul
 from .schedule import schedule_gemm as schedule_gemm
 from .schedule.cpu.gemm import cpu_gemm_schedule as cpu_gemm_schedule
 from .schedule.cpu.gemm import cpu_gemm_tiling as cpu_gemm_tiling

@@ -14,6 +14,7 @@ from mfmadsl.schedule.matrix_core.mfma import mfma_schedule  # noqa: E402
 from mfmadsl.schedule.matrix_core.mfma_factors import Factors, default_factors  # noqa: E402
 from mfmadsl.schedule.matrix_core.tiling.legal import makes_gemm  # noqa: E402
 from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
+from mfmadsl.schedule.product.scaled import scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload import matmul  # noqa: E402
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "matmul",
     "mfma_schedule",
     "prepared",
+    "scaled_matmul",
     "schedule_gemm",
 ]

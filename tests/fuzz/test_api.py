@@ -159,6 +159,8 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "diff_layouts": lambda: {"intrinsic": mfmadsl.find(NAME), "other": "iree", "arch": "gfx942"},
     "matmul": lambda: {"m": 32, "n": 32, "k": 32, "in_dtype": "float16", "out_dtype": "float32",
                        "b_transposed": False, "b_dtype": None},
+    "scaled_matmul": lambda: {"m": 32, "n": 32, "k": 32, "a_type": "float4_e2m1fn",
+                              "b_type": None},
     "gemm_tiling": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942"},
     "gemm_schedule": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942",
                               "tiling": tiling()},

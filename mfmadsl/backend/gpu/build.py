@@ -28,6 +28,7 @@ from mfmadsl.backend.gpu.llvm import (
     fence_barriers,
     loses_address_space,
     pass_bfloat,
+    prepare_process,
     set_code_object_version,
     set_group_size,
 )
@@ -152,17 +153,16 @@ def emit_kernels(
     # TVM's builder for ROCm would emit machine code, too, for a linker that it wants to call.
     generator = tvm.get_global_func("tvm.codegen.llvm.target_rocm")
     tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
-    found = []
     called = ", ".join(f"`{name.name_hint}`" for name, _ in kernels)
     with without_devices(), tvm_refusal(called, LoweringError):
-        for name, kernel in kernels:
-            found.append(_emit_kernel(*device_module(name, kernel, chip), chip, version))
+        lowered = [_lowered(*device_module(*each, chip), chip, version) for each in kernels]
+        prepare_process([ir for ir, _ in lowered])
+        found = [_emitted(*each, chip) for each in lowered]
         if any(map(_spilled_to_memory, found)):
             # How many registers it takes LLVM alone can tell.
-            for place, (name, kernel) in enumerate(kernels):
-                lean = device_module(name, kernel, chip, lean=True)
-                other = _emit_kernel(*lean, chip, version)
-                found[place] = min(found[place], other, key=_spilled_to_memory)
+            for place, each in enumerate(kernels):
+                lean = _lowered(*device_module(*each, chip, lean=True), chip, version)
+                found[place] = min(found[place], _emitted(*lean, chip), key=_spilled_to_memory)
     return found
 
 
@@ -171,9 +171,10 @@ def _spilled_to_memory(kernel: Emitted) -> int:
     return kernel.registers.spilled if kernel.registers.scratch_bytes else 0
 
 
-def _emit_kernel(
+def _lowered(
     device: tvm.IRModule, launch: LoweredKernel, chip: Architecture, version: int
-) -> Emitted:
+) -> tuple[str, LoweredKernel]:
+    """A kernel as LLVM IR."""
     _check_limits(launch, chip)
     ir = _generate(device, chip)
     if loses_address_space(ir):
@@ -185,7 +186,10 @@ def _emit_kernel(
     if not launch.places_lds:
         ir = align_lds(ir)
     _check_calls(ir)
-    ir = set_code_object_version(ir, version)
+    return set_code_object_version(ir, version), launch
+
+
+def _emitted(ir: str, launch: LoweredKernel, chip: Architecture) -> Emitted:
     code = emit(ir, launch.symbol, chip.name)
     # With the room between buffers, each of which is aligned.
     counts = read_metadata(code.assembly, launch.symbol).counts

@@ -133,6 +133,13 @@ define i32 @mfmadsl.buffer.to.lds(ptr addrspace(1) %base, i64 %origin, i64 %size
   ret i32 0
 }
 
+define i32 @mfmadsl.buffer.to.lds.4(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step, ptr addrspace(3) %memory, i32 %place) alwaysinline {
+  %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
+  %target = getelementptr i8, ptr addrspace(3) %memory, i32 %place
+  call void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8) %buffer, ptr addrspace(3) %target, i32 4, i32 %offset, i32 %step, i32 0, i32 0)
+  ret i32 0
+}
+
 ; A barrier for waves that have waited for themselves: at one that releases LDS, LLVM waits for all loads straight into it.
 
 define i32 @mfmadsl.meet() alwaysinline {

@@ -26,6 +26,9 @@ _BFLOAT_CALL = re.compile(
     r"^( *)(%[\w.]+) = ((?:tail )?call [^@\n]*)@bfloat\.([\w.]+)\((.*)\)[^()\n]*$", re.MULTILINE
 )
 _SHORTS = re.compile(r"<(\d+) x i16> (?:\w+ )*?(%[\w.]+)")
+_SCALED = re.compile(r"call .*@llvm\.amdgcn\.mfma\.scale\.(?!.*(?:, i32 0){4}\))")
+"""A scaled matrix instruction; one whose scales are 0 LLVM emits without them."""
+
 _INTO_LDS = re.compile(
     r"^( *(?:tail )?call void @llvm\.amdgcn\.raw\.ptr\.buffer\.load\.lds\(.*\))$", re.MULTILINE
 )
@@ -150,6 +153,17 @@ def loses_address_space(ir: str) -> bool:
     return bool(_LDS_AS_GLOBAL.search(ir))
 
 
+def prepare_process(modules: Sequence[str]) -> None:
+    """Set LLVM's options for all modules of a code object. Call it once, isolated.
+
+    LLVM 22 takes scaled matrix instructions for ones that may run under a condition, unlike all
+    others, and moves those of the last iterations to where a condition stores their sums: operands
+    of all of them are live at once, and spill.
+    """
+    if any(_SCALED.search(ir) for ir in modules):
+        llvm.set_option("", "-disable-machine-sink")
+
+
 def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     """Optimize and emit the kernel `symbol`. LLVM may end the process: call it isolated."""
     machine = _machine(arch)
@@ -174,6 +188,7 @@ def emit(ir: str, symbol: str, arch: str) -> MachineCode:
 
 def emit_object(optimized: Sequence[str], arch: str) -> bytes:
     """The object file of modules that `emit` has optimized. Call it isolated, too."""
+    prepare_process(optimized)
     first, *others = map(llvm.parse_assembly, optimized)
     for other in others:
         first.link_in(other)

@@ -25,6 +25,7 @@ from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.memory import Memory
 from mfmadsl.schedule.product.nest import line
 
+_WORD = 4  # bytes
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
 _GROUP = 16  # bytes of rows that it takes together
 _LINE = 128  # bytes that are fetched at once
@@ -67,7 +68,7 @@ def copy_to_lds(
     if turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
-        inner = _along_k(sch, k, rows, counts[::-1], size, threads, straight)
+        inner = chunks_along_k(sch, k, rows, counts[::-1], size, threads, straight)
     elif memory.axis in ("i", "j"):
         if order.in_turn:  # as they lie in memory
             several, turn, lane = sch.split(rows, [None, order.count, order.width])
@@ -77,14 +78,20 @@ def copy_to_lds(
         known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
         inner = _turning(sch, rows, k, counts, size, threads, blocks, known)
     else:
-        inner = _along_k(sch, rows, k, counts, size, threads, straight, blocks)
+        inner = chunks_along_k(sch, rows, k, counts, size, threads, straight, blocks)
     if blocks > 1:
         inner[0] = sch.fuse(matrices, inner[0])
-    _, wave, lane, own = sch.split(inner[0], [None, tiling.wave_count, chip.wave_size, 1])
-    sch.reorder(wave, lane, own, *inner[1:])
+    bind_copy(sch, inner, tiling, chip)
+    return Staged(str(sch.get(shared).writes[0].source.name), turned, masked)
+
+
+def bind_copy(sch: Schedule, loops: Sequence[LoopRV], tiling: Tiling, chip: Architecture) -> None:
+    """Share the units of a copy, the first of its loops, among the threads of a workgroup."""
+    units, *inside = loops
+    _, wave, lane, own = sch.split(units, [None, tiling.wave_count, chip.wave_size, 1])
+    sch.reorder(wave, lane, own, *inside)
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
-    return Staged(str(sch.get(shared).writes[0].source.name), turned, masked)
 
 
 def _fixed(extent: Expr, copy: SBlock) -> int:
@@ -122,7 +129,7 @@ def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
     )
 
 
-def _along_k(
+def chunks_along_k(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
     straight: bool, blocks: int = 1,
 ) -> list[LoopRV]:  # fmt: skip
@@ -133,6 +140,8 @@ def _along_k(
         counts[1] % width or (not straight and _leaves_idle(pieces, width, threads))
     ):
         width //= 2
+    if straight and _WORD < width * size < CHUNK:  # what goes straight there is a word or a chunk
+        width = _WORD // size
     chunk, inside = sch.split(k, [None, width])
     return [sch.fuse(rows, chunk), inside]
 
@@ -201,14 +210,14 @@ def load_fragments(
     rows, letter = (tile.M, "A") if operand == 0 else (tile.N, "B")
     suffix = "_TRANSPOSED" if turned == (operand == 0) else ""
     index_map = getattr(tile, f"index_map_{letter}{suffix.lower()}")
-    _, loops = _tiled(sch, registers, tile, *((tile.K, rows) if turned else (rows, tile.K)))
+    _, loops = tiled(sch, registers, tile, *((tile.K, rows) if turned else (rows, tile.K)))
     sch.transform_layout(registers, ("write", 0), _of_tile(index_map, 3, blocks_of(tile) > 1))
     sch.tensorize(loops[0], getattr(tile, f"LOAD_{letter}{suffix}_SHARED"))
 
 
 def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType, columns: Columns) -> None:
     """Store C from registers, each lane the elements that it holds, neighbours together."""
-    tiles, loops = _tiled(sch, sums, tile, tile.M, tile.N)
+    tiles, loops = tiled(sch, sums, tile, tile.M, tile.N)
     axes = len(sch.get(sums).iter_vars)
     sch.transform_layout(sums, ("read", 0), _of_tile(tile.index_map_C, axes, blocks_of(tile) > 1))
     lane, register = _per_lane(sch, loops, tile.c_slot)
@@ -241,6 +250,9 @@ def _of_tile(
             *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner),
         )
 
+    def of_two(i: Expr, j: Expr) -> tuple[Expr, ...]:
+        return at(i, j)
+
     def of_three(s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
         return at(s, i, j)
 
@@ -250,11 +262,13 @@ def _of_tile(
     def of_five(w: Expr, p: Expr, s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
         return at(w, p, s, i, j)
 
-    found: dict[int, Callable[..., tuple[Expr, ...]]] = {3: of_three, 4: of_four, 5: of_five}
+    found: dict[int, Callable[..., tuple[Expr, ...]]] = {
+        2: of_two, 3: of_three, 4: of_four, 5: of_five,
+    }  # fmt: skip
     return found[axes]  # TVM counts their parameters
 
 
-def _tiled(
+def tiled(
     sch: Schedule, block: SBlockRV, tile: ModuleType, height: int, width: int
 ) -> tuple[list[LoopRV], list[LoopRV]]:
     """The loops over tiles, and those of a tile, of its blocks first if there are several."""

@@ -1,4 +1,6 @@
-"""Loads straight into the LDS, past the registers, of a chip that has them for 16 bytes a lane."""
+"""Loads straight into the LDS, past the registers, of a chip that has them for 16 bytes a lane.
+
+It has them for 4 bytes as well, which scales of a row are."""
 
 from __future__ import annotations
 
@@ -15,6 +17,9 @@ from mfmadsl.passes.main_loop.moves.put import Put
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import bits_of, constant
 
+LOADS = {4: "buffer.to.lds.4", 16: "buffer.to.lds"}
+"""The device functions that load straight into the LDS, by the bytes of a lane."""
+
 
 @dataclass(frozen=True)
 class DirectLoad:
@@ -29,9 +34,9 @@ class DirectLoad:
     def move(self, k: Expr, tiles: dict[int, Buffer]) -> Evaluate:
         """The load of iteration `k`, into another buffer of the same kind if `tiles` has one."""
         tile = tiles.get(self.buffer.__chandle__(), self.buffer)
-        return Evaluate(
-            device.call("int32", "buffer.to.lds", *self.fetch.arguments(k), tile.data, self.start)
-        )
+        name = LOADS[len(self.fetch.run) * self.fetch.size]
+        arguments = *self.fetch.arguments(k), tile.data, self.start
+        return Evaluate(device.call("int32", name, *arguments))
 
 
 def direct_load(
@@ -60,6 +65,8 @@ def direct_load(
         # All bits are a lane's: LLVM leaves the mask out, but TVM knows no bounds of an XOR.
         exchanged[lane] = other & (lanes - 1)
     fetch = fetch_of(put.memory, loop, number, exact, exchanged)
+    if len(fetch.run) * fetch.size not in LOADS:
+        return None
     if not fetch.can_be_direct or not fetch.edges.starts_inside:
         return None
     start = tirx.Var(f"start_{number}", "int32")

@@ -92,7 +92,7 @@ class Fetch:
 
         A load into the LDS that is partly past the buffer's end may bring nothing.
         """
-        if self.is_shifted or self.edges.always or len(self.run) * self.size != 16:
+        if self.is_shifted or self.edges.always:
             return False
         return not self.edges.passes_end
 

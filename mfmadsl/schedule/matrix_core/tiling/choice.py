@@ -102,17 +102,25 @@ def equally_fast(intrinsic: Intrinsic, arch: str) -> list[Intrinsic]:
 
 def default_tiling(
     shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture,
-    sizes: tuple[int, int], loads: Loads, across: tuple[bool, bool],
+    sizes: tuple[float, int], loads: Loads, across: tuple[bool, bool],
 ) -> Tiling:  # fmt: skip
     """The legal tiling of one of the instructions that should take the least time on the chip.
 
-    Of tilings that are about as fast as the fastest, since power limits them all, those that are
-    about as fast without; of these those that read the least, and of these the one with most waves
-    along K. The arguments are those of `estimated`. Raises ScheduleError if none fits.
+    The arguments are those of `estimated`. Raises ScheduleError if none fits.
     """
     found = estimated(shape, intrinsics, chip, sizes, loads, across)
     if not found:
         raise ScheduleError(f"no tiling for {intrinsics[0].name} fits {chip.name}")
+    return fastest_of(found)
+
+
+def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
+    """The tiling that should take the least time.
+
+    Of tilings that are about as fast as the fastest, since power limits them all, those that are
+    about as fast without; of these those that read the least, and of these the one with most waves
+    along K.
+    """
     least = _ABOUT * min(each.seconds for each, _ in found)
     found = [(each, tiling) for each, tiling in found if each.seconds <= least]
     least = _ABOUT * min(each.unlimited for each, _ in found)
@@ -123,7 +131,7 @@ def default_tiling(
 
 def estimated(
     shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture,
-    sizes: tuple[int, int], loads: Loads, across: tuple[bool, bool],
+    sizes: tuple[float, int], loads: Loads, across: tuple[bool, bool],
 ) -> list[tuple[Estimate, Tiling]]:  # fmt: skip
     """The legal tilings of the instructions that are worth a look, with the time of each.
 

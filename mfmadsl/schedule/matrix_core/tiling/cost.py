@@ -22,7 +22,11 @@ _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FIRST_STEPS = 1  # that are asked for before the first is needed
-_TURNING = {1: 8.0, 2: 2.5, 4: 1.0}  # cycles a byte and thread of transposing rows, by size
+_TURNING: dict[float, float] = {
+    1: 8.0,
+    2: 2.5,
+    4: 1.0,
+}  # cycles a byte and thread of transposing rows, by size
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class GemmOnChip:
     n: int
     k: int
     batches: int
-    element_bytes: int
+    element_bytes: float
     result_bytes: int
     intrinsic: Intrinsic
     chip: Architecture
@@ -171,8 +175,8 @@ class _Terms:
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
         own = self._matrix() / min(chip.simds, tiling.wave_count)
         all_of_them = self._matrix() * groups / min(chip.simds, tiling.wave_count * groups)
-        read = sum(tiling.wave_tile) * prod(tiling.waves) * gemm.intrinsic.blocks
-        read *= tiling.k_step * gemm.element_bytes
+        rows_read = sum(tiling.wave_tile) * prod(tiling.waves) * gemm.intrinsic.blocks
+        read = rows_read * tiling.k_step * gemm.element_bytes
         written = sum(tiling.block) * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks
         lds = (read + written) / chip.lds_bytes_per_cycle
         l1 = self.whole_bytes / chip.l1_bytes_per_cycle

@@ -44,7 +44,7 @@ def makes_gemm(intrinsic: Intrinsic) -> bool:
 
 
 def check_tiling(
-    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: int,
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: float,
     steps: int | None, loads: Loads | None = None,
 ) -> None:  # fmt: skip
     """Raise ScheduleError, with the limit that it breaks, for a tiling that is not legal.
@@ -78,12 +78,12 @@ def check_tiling(
         _check_k_waves(tiling, intrinsic, 2 * tiling.k_pack * intrinsic.k)
     if row_bytes % (2 * least) or row_bytes < CHUNK:
         raise _illegal(
-            f"k_step={tiling.k_step} is {row_bytes} bytes; {intrinsic.name} needs a multiple of "
-            f"{2 * least}: two register steps, one to be read while the other is multiplied"
+            f"k_step={tiling.k_step} is {row_bytes:.10g} bytes; {intrinsic.name} needs a multiple "
+            f"of {2 * least:.10g}: two register steps, one to be read while the other is multiplied"
         )
     along_k = (tiling.k_waves,) if tiling.k_waves > 1 else ()
     check_threads("tiling", (*tiling.waves, *along_k), chip.wave_size, chip)
-    tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes} bytes"
+    tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes:.10g} bytes"
     many = f"{intrinsic.blocks} times " if intrinsic.blocks > 1 else ""
     if tiling.stages > 2 and not chip.wide_loads_to_lds:
         raise _illegal(

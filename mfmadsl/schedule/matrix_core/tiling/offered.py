@@ -24,7 +24,7 @@ _UNEVEN = {
 
 
 def offered(
-    intrinsic: Intrinsic, chip: Architecture, element_bytes: int, k: int, loads: Loads
+    intrinsic: Intrinsic, chip: Architecture, element_bytes: float, k: int, loads: Loads
 ) -> Iterator[Tiling]:
     """Legal tilings of an instruction; of tiles that go straight into the LDS with two stages."""
     stages = (2, 1) if chip.wide_loads_to_lds else (1,)
@@ -40,7 +40,7 @@ def offered(
 
 def _steps(
     block: tuple[int, int], waves: tuple[int, int], stages: int, intrinsic: Intrinsic,
-    chip: Architecture, element_bytes: int, k: int, loads: Loads,
+    chip: Architecture, element_bytes: float, k: int, loads: Loads,
 ) -> Iterator[Tiling]:  # fmt: skip
     """The legal tilings of a block, with one cache line of K a step or more."""
     k_pack = natural_k_pack(intrinsic)
@@ -49,7 +49,7 @@ def _steps(
         row_bytes = max(wanted, least)
         while row_bytes > least and row_bytes // 2 >= k * element_bytes:
             row_bytes //= 2
-        k_step = row_bytes // element_bytes
+        k_step = 1 << int(row_bytes / element_bytes).bit_length() - 1
         tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
         share = lds_bytes(tiling, element_bytes, intrinsic) / chip.lds_bytes
         if wanted > _ROW_BYTES[-1] and (share > _LONG_SHARE or (stages == 1 and loads.direct)):

@@ -27,9 +27,10 @@ class Loads:
     turned: tuple[bool, bool] = (False, False)
 
 
-def lds_bytes(tiling: Tiling, element_bytes: int, intrinsic: Intrinsic) -> int:
+def lds_bytes(tiling: Tiling, element_bytes: float, intrinsic: Intrinsic) -> int:
     """What the tiles of A and B take at least, and the sums that waves share."""
-    tiles = intrinsic.blocks * sum(tiling.block) * tiling.k_step * element_bytes * tiling.stages
+    rows = intrinsic.blocks * sum(tiling.block) * tiling.stages
+    tiles = int(rows * tiling.k_step * element_bytes)
     shared = tiling.k_waves if tiling.k_waves > 1 else 0
     return tiles + shared * prod(tiling.block) * intrinsic.c.type.bits // 8
 
@@ -51,7 +52,7 @@ def takes_halves(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> bool:
     return is_direct(tiling, loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
 
 
-def registers(tiling: Tiling, intrinsic: Intrinsic, element_bytes: int, loads: Loads) -> int:
+def registers(tiling: Tiling, intrinsic: Intrinsic, element_bytes: float, loads: Loads) -> int:
     """What a lane needs: accumulators, fragments of two register steps, and fetched data.
 
     What goes into the LDS directly is not fetched, and iterations may take the sums by halves: that

@@ -1,0 +1,185 @@
+"""GEMMs of scaled operands, in the emulator under the sanitizer, against NumPy in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tvm.script import from_source
+from tvm.tirx import PrimFunc
+
+import mfmadsl
+from mfmadsl import ArgumentError, ScheduleError, Tiling
+from mfmadsl.backend import Kernel
+from mfmadsl.model import Intrinsic
+from tests.cases import drawn
+from tests.schedule.matrix_core.scaled.operands import BITS, Scaled, scaled
+
+ARCH = "gfx950"
+ENTRIES = sorted(
+    name for name, each in mfmadsl.library().items() if isinstance(each, Intrinsic) and each.scales
+)
+
+
+def types_of(name: str) -> tuple[str, str]:
+    found = mfmadsl.find(name)
+    return found.a.type.name, found.b.type.name
+
+
+def kernel_of(workload: PrimFunc, **options: Any) -> Kernel:
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=ARCH, **options), ARCH)
+    assert kernel.remarks == ()
+    return kernel
+
+
+def product(kernel: Kernel, a: Scaled, b: Scaled) -> NDArray[np.float32]:
+    c = np.full((len(a.packed), len(b.packed)), np.nan, np.float32)
+    mfmadsl.sanitize(kernel, [a.packed, b.packed, a.scales, b.scales, c])
+    return c
+
+
+def check(shape: tuple[int, int, int], types: tuple[str, str], **options: Any) -> Kernel:
+    m, n, k = shape
+    rng = np.random.default_rng(m + n + k)
+    a, b = scaled(rng, m, k, types[0]), scaled(rng, n, k, types[1])
+    kernel = kernel_of(mfmadsl.scaled_matmul(m, n, k, *types), **options)
+    # A sum of float32 is off by no more than each addition's rounding.
+    bound = 2**-23 * k * (np.abs(a.values) @ np.abs(b.values).T)
+    assert (np.abs(product(kernel, a, b) - a.values @ b.values.T) <= bound).all()
+    return kernel
+
+
+def test_the_library_has_both_tiles_of_all_pairs() -> None:
+    assert {types_of(name) for name in ENTRIES} == {(a, b) for a in BITS for b in BITS}
+    assert len(ENTRIES) == 50
+
+
+@pytest.mark.parametrize("shape", [(32, 64, 256), (33, 17, 160)], ids=["whole", "ragged"])
+@pytest.mark.parametrize("name", ENTRIES)
+def test_each_entry_makes_a_gemm(name: str, shape: tuple[int, int, int]) -> None:
+    kernel = check(shape, types_of(name), intrinsic=name)
+    called = mfmadsl.find(name).name.removeprefix("mfma_scale_").rsplit("_", 2)[0]
+    assert f"v_mfma_scale_{called}" in kernel.assembly
+
+
+SHAPES = [(1, 128, 512), (128, 1, 32), (300, 270, 1056), (257, 96, 2080), (64, 48, 96)]
+
+
+@pytest.mark.parametrize("types", drawn([(a, b) for a in BITS for b in BITS], 4))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_any_shape(shape: tuple[int, int, int], types: tuple[str, str]) -> None:
+    check(shape, types)
+
+
+FP4 = "float4_e2m1fn", "float4_e2m1fn"
+LARGE = Tiling((128, 128), 256, (2, 2), "mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", 1, stages=2)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"stages": 1}, {"stages": 3}, {"persistent": True}, {"swizzle": False}, {"group": 1},
+    {"overlap": "nothing", "stages": 1}, {"overlap": "loads", "stages": 1},
+    {"overlap": "fragments", "stages": 1},
+    {"k_step": 512, "block": (64, 128)}, {"block": (128, 96), "waves": (2, 1)},
+], ids=str)  # fmt: skip
+def test_any_tiling(options: dict[str, Any]) -> None:
+    check((130, 200, 1056), FP4, tiling=replace(LARGE, **options))
+
+
+@pytest.mark.parametrize("dtype", BITS)
+def test_what_is_known_goes_straight_into_the_lds_and_stays_in_registers(dtype: str) -> None:
+    """Scales as well, by words; sums are not spilled at the edges of C."""
+    for m in (4096, 4000):
+        workload = mfmadsl.scaled_matmul(m, m, 4096, dtype)
+        kernel = kernel_of(workload)
+        assert kernel.registers.spilled < 16
+        loads = [line for line in kernel.assembly.splitlines() if "buffer_load" in line]
+        assert loads
+        assert all(line.endswith(" lds") for line in loads)
+
+
+def test_each_scale_is_of_its_own_row_and_group() -> None:
+    """Elements of one, and a scale for each row and group that names both."""
+    m, n, k = 32, 48, 256
+    one = np.uint8(0x38)  # 1.0 in float8_e4m3fn
+    a, b = np.full((m, k), one), np.full((n, k), one)
+    place = np.arange(k // 32)
+    a_scales = (125 + (np.arange(m)[:, None] + 3 * place) % 7).astype(np.uint8)
+    b_scales = (124 + (2 * np.arange(n)[:, None] + 5 * place) % 8).astype(np.uint8)
+    kernel = kernel_of(mfmadsl.scaled_matmul(m, n, k, "float8_e4m3fn"))
+    c = np.zeros((m, n), np.float32)
+    mfmadsl.sanitize(kernel, [a, b, a_scales, b_scales, c])
+    left, right = (2.0 ** (s.astype(np.float64) - 127) for s in (a_scales, b_scales))
+    np.testing.assert_array_equal(c, (32 * left @ right.T).astype(np.float32))
+
+
+def test_a_nan_spoils_its_row_or_column_only() -> None:
+    """Also in the group behind which K ends, where zeros are."""
+    m, n, k = 20, 33, 96
+    rng = np.random.default_rng(2)
+    a, b = (scaled(rng, rows, k, "float8_e4m3fn") for rows in (m, n))
+    clean = product(kernel_of(mfmadsl.scaled_matmul(m, n, k, "float8_e4m3fn")), a, b)
+    a.scales[3, 1] = b.scales[7, 2] = 255  # NaN (OCP Microscaling Formats v1.0, 5.4.1)
+    b.packed[9, 95] = 0x7F
+    c = product(kernel_of(mfmadsl.scaled_matmul(m, n, k, "float8_e4m3fn")), a, b)
+    spoiled = np.zeros((m, n), bool)
+    spoiled[3], spoiled[:, [7, 9]] = True, True
+    np.testing.assert_array_equal(np.isnan(c), spoiled)
+    np.testing.assert_array_equal(c[~spoiled], clean[~spoiled])
+
+
+def test_what_only_looks_like_it_is_refused() -> None:
+    """Another order of the factors, other shapes: right or refused."""
+    workload = mfmadsl.scaled_matmul(64, 64, 128, "float8_e4m3fn")
+    text = workload.script()
+    longer = text.replace(
+        'SCALE_A: T.Buffer((64, 4), "uint8")', 'SCALE_A: T.Buffer((64, 5), "uint8")'
+    )
+    other_group = text.replace("v_k // 32", "v_k // 64")
+    other_bias = text.replace("+ 120 << 23", "+ 121 << 23")
+    for changed in (longer, other_group, other_bias):
+        assert changed != text
+        with pytest.raises(ScheduleError):
+            mfmadsl.gemm_schedule(from_source(changed), arch=ARCH)
+
+
+def test_a_function_gets_its_own_name_and_parameters() -> None:
+    kernel = kernel_of(mfmadsl.scaled_matmul(16, 16, 64, *FP4))
+    assert [each.name for each in kernel.arguments] == ["A", "B", "SCALE_A", "SCALE_B", "C"]
+
+
+def test_tilings_are_offered() -> None:
+    workload = mfmadsl.scaled_matmul(4096, 4096, 4096, *FP4)
+    assert mfmadsl.gemm_tiling(workload, arch=ARCH).k_step == 256
+    asked = mfmadsl.gemm_tiling(workload, "mfma_scale_f32_32x32x64_f8f6f4_fp4_fp4", ARCH)
+    assert asked.instruction == "mfma_scale_f32_32x32x64_f8f6f4_fp4_fp4"
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ((16, 16, 48, "float8_e4m3fn"), "k: 48 is no multiple of 32"),
+    ((16, 16, 0, "float8_e4m3fn"), "k"),
+    ((16, 16, 32, "float16"), "a_type: there is no 'float16'"),
+    ((16, 16, 32, "float8_e4m3fn", "float8_e4m3fnuz"), "b_type: there is no 'float8_e4m3fnuz'"),
+])  # fmt: skip
+def test_a_workload_that_cannot_be_is_refused(arguments: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        mfmadsl.scaled_matmul(*arguments)
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"arch": "gfx942"}, "gfx942 has no scaled matrix instruction for float4_e2m1fn"),
+    ({"intrinsic": "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8"}, "does not multiply scaled"),
+    ({"intrinsic": "mfma_f32_16x16x16_f16"}, "does not multiply scaled"),
+    ({"tiling": replace(LARGE, split_k=2)}, "of scaled operands, K is not split"),
+    ({"tiling": replace(LARGE, k_waves=2)}, "of scaled operands, K is not split"),
+    ({"tiling": replace(LARGE, block=(256, 256), k_step=512)}, "bytes of LDS"),
+    ({"tiling": replace(LARGE, k_pack=2)}, "k_pack=2"),
+    ({"tiling": LARGE, "intrinsic": "mfma_scale_f32_32x32x64_f8f6f4_fp4_fp4"},
+     "but the tiling's is"),
+])  # fmt: skip
+def test_what_the_chip_or_builder_has_not_is_refused(options: dict[str, Any], said: str) -> None:
+    workload = mfmadsl.scaled_matmul(256, 256, 1024, *FP4)
+    with pytest.raises(ScheduleError, match=said):
+        mfmadsl.gemm_schedule(workload, **{"arch": ARCH, **options})
