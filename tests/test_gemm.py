@@ -11,6 +11,7 @@ from mfmadsl import Gemm, emulate, find
 from mfmadsl.epilogue import model
 from mfmadsl.language import library
 from mfmadsl.schedule import ScheduleError
+from tests.schedule.matrix_core.scaled.operands import values_of
 
 PLAIN = [i for i in library().values() if not i.sparse and not i.scales and i.blocks == 1]
 COMMON = ("f32_16x16x4_f32", "f32_16x16x16_f16", "f32_32x32x8_f16", "i32_16x16x16_i8")
@@ -82,16 +83,32 @@ def test_integers_have_no_tolerance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "reason"),
     [
-        ("smfmac_f32_16x16x32_f16", "sparse"),
-        ("mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", "scaled"),
+        ("smfmac_f32_16x16x32_f16", "is no plain matrix product, but sparse"),
+        ("mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", "such elements are multiplied with scales"),
     ],
 )
-def test_an_instruction_that_is_no_plain_product(name: str, kind: str) -> None:
+def test_an_instruction_that_is_no_plain_product(name: str, reason: str) -> None:
     gemm = Gemm(library()[name], library()[name].chips[-1], 128, 128, 128)
-    with pytest.raises(ScheduleError, match=f"is no plain matrix product, but {kind}"):
+    with pytest.raises(ScheduleError, match=reason):
         gemm.schedule()
+
+
+def test_scaled_operands_are_compared_with_their_scales() -> None:
+    types = "float4_e2m1fn", "float6_e2m3fn", None
+    gemm = Gemm(None, "gfx950", 20, 17, 96, b_transposed=True, dtypes=types, scaled=True)
+    assert gemm.check(gemm.build()).agrees
+    a, b, a_scales, b_scales, c = gemm.operands()
+    assert [each.shape for each in (a, b)] == [(20, 48), (17, 72)]
+    left, right = (
+        values_of(octets, scales, dtype)
+        for octets, scales, dtype in ((a, a_scales, types[0]), (b, b_scales, types[1]))
+    )
+    c[:] = left @ right.T
+    assert gemm.compare(a, b, a_scales, b_scales, c).agrees
+    c[19, 3] *= 1.001
+    assert not gemm.compare(a, b, a_scales, b_scales, c).agrees
 
 
 @pytest.mark.parametrize("scope", [None, "shared"])

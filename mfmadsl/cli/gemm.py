@@ -41,6 +41,12 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
 @click.command()
 @product_options
 @click.option(
+    "--scales",
+    "scaled",
+    is_flag=True,
+    help="A and B are in MX formats: each 32 elements along K have a scale. B lies as N x K.",
+)
+@click.option(
     "--epilogue",
     type=Steps(),
     shell_complete=steps,
@@ -92,6 +98,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     help="Emulate the instruction as the file of --spec says, not as the emulator knows it.",
 )
 def gemm(
+    scaled: bool,
     epilogue: tuple[str, ...],
     name: str | None,
     spec: Path | None,
@@ -120,7 +127,9 @@ def gemm(
         raise click.UsageError("--trust-spec needs --spec and --emulate: who is trusted, in what?")
     changes = tiling_changes(tilings)
     intrinsic = None if name is None else find(name, spec, arch, search)
-    problem = gemm_of(arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes)
+    problem = gemm_of(
+        arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes, scaled=scaled
+    )
     schedule, kernel = _built(problem)
     comparison = _checked(problem, kernel, trust_spec) if emulated else None
     bench = _run(problem, kernel, _REPEAT if benched else 0) if ran or benched else None

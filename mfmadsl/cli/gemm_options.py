@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 DTYPES = tuple(
     dict.fromkeys(
         t.dtype for t in ELEMENT_TYPES.values()
-        if t.bits >= 8 and t.name not in ("uint8", "int32", "float8_e8m0fnu")
+        if t.name not in ("uint8", "int32", "float8_e8m0fnu")
     )
 )  # fmt: skip
-"""What A and B may hold: elements that instructions multiply as they lie in memory."""
+"""What A and B may hold; those of fewer than eight bits with scales."""
 
 _SHORT = {
     "f16": "float16", "fp16": "float16", "half": "float16", "bf16": "bfloat16",
@@ -108,12 +108,16 @@ def gemm_of(
     intrinsic: Intrinsic | None = None,
     epilogue: tuple[str, ...] = (),
     tiling: Mapping[str, Any] = MappingProxyType({}),
+    scaled: bool = False,
 ) -> Gemm:
     """The GEMM that `product_options` describe."""
     from mfmadsl.gemm import Gemm  # it imports TVM
 
     dtypes = (_of_chip(in_dtype, arch), _of_chip(b_dtype, arch), out_dtype)
-    return Gemm(intrinsic, arch, m, n, k, trans_b, None, trans_a, dtypes, batch, epilogue, tiling)
+    layouts = trans_b, None, trans_a
+    return Gemm(
+        intrinsic, arch, m, n, k, *layouts, dtypes, batch, epilogue, tiling, scaled
+    )  # fmt: skip
 
 
 def _of_chip(dtype: str | None, arch: str) -> str | None:

@@ -49,12 +49,9 @@ class Gemm(Problem):
                 f"{self.arch} has no {intrinsic.name}: it is an instruction of "
                 f"{', '.join(intrinsic.chips)}"
             )
-        # A scaled instruction of eight-bit floats multiplies without scales, too.
-        scaled = intrinsic.scales and {intrinsic.a.type.bits, intrinsic.b.type.bits} != {8}
-        if intrinsic.sparse or scaled:
-            kind = "sparse" if intrinsic.sparse else "scaled"
+        if intrinsic.sparse:
             raise ScheduleError(
-                f"{intrinsic.name} is no plain matrix product, but {kind}: no GEMM is made of it"
+                f"{intrinsic.name} is no plain matrix product, but sparse: no GEMM is made of it"
             )
         own = intrinsic.a.type.dtype, intrinsic.b.type.dtype
         if self.types[:2] != own:
@@ -68,7 +65,9 @@ class Gemm(Problem):
     @property
     def is_tiled(self) -> bool:
         """Whether `gemm_schedule` makes it, and not the simple schedule."""
-        return self.shared_scope is None and (self.intrinsic is None or makes_gemm(self.intrinsic))
+        if self.shared_scope is not None:
+            return False
+        return self.scaled or self.intrinsic is None or makes_gemm(self.intrinsic)
 
     def tiled(self) -> Tiling:
         """How the product is cut. Raises ScheduleError as `schedule` does."""

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from mfmadsl.emulator.machine.argument import check_size
 from mfmadsl.epilogue import STEPS
 from mfmadsl.gemm.problem import Problem
+from mfmadsl.gemm.scaled import packed, random_scales
+from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.model.numpy_type import numpy_type
 
 _SEED = 20240229
@@ -38,6 +40,13 @@ def operands_of(problem: Problem, compared: bool = True) -> tuple[npt.NDArray[An
         size = sum(n * own for n, own in sizes)
         check_size(size, "a profile runs workgroups in the emulator, and the matrices take")
     generator = np.random.default_rng(_SEED)
+    if problem.scaled:
+        own = [_random(generator, shape, numpy_type(name)) for shape, name in wanted]
+        octets = [
+            packed(x, ELEMENT_TYPES[name].bits) for x, (_, name) in zip(own, wanted, strict=True)
+        ]
+        scales = [random_scales(generator, len(x), problem.k) for x in own]
+        return (*octets, *scales, np.full(c_shape, 99, dtype=numpy_type(c_type)))
     return (
         *(_random(generator, shape, numpy_type(name)) for shape, name in wanted),
         np.full(c_shape, 99, dtype=numpy_type(c_type)),

@@ -13,7 +13,8 @@ from mfmadsl.argument import check_choice, check_extent, check_flag, check_list,
 from mfmadsl.epilogue import STEPS, check_steps, fused
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, Tiling, architecture
-from mfmadsl.schedule import ScheduleError
+from mfmadsl.schedule import ScheduleError, scaled_matmul
+from mfmadsl.schedule.product.scaled import scaled_types
 from mfmadsl.schedule.workload import TYPES, product
 
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
@@ -32,6 +33,9 @@ class Problem:
     multiplies without scales.
     `epilogue` names what follows the product (`epilogue.STEPS`), in the type of the sums; what its
     steps read are arguments between B and C. `tiling` has fields of `Tiling` to be changed.
+
+    `scaled` operands are in MX formats: float8_e4m3fn, float8_e5m2, and those of six and four bits,
+    packed along k, with scales for each 32 of them (`scaled_matmul`).
     """
 
     intrinsic: Intrinsic | None
@@ -46,6 +50,7 @@ class Problem:
     batch: int | None = None
     epilogue: tuple[str, ...] = ()
     tiling: Mapping[str, Any] = field(default_factory=dict)
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         """Raise ArgumentError for what is no intrinsic, chip, extent, type, step or field."""
@@ -58,6 +63,7 @@ class Problem:
             check_extent("batch", self.batch)
         check_flag("a_transposed", self.a_transposed)
         check_flag("b_transposed", self.b_transposed)
+        check_flag("scaled", self.scaled)
         if self.shared_scope is not None:
             check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
         check_list("dtypes", self.dtypes, "the types of A, B and C, or None")
@@ -96,11 +102,21 @@ class Problem:
         layouts = "".join("t" if transposed else "n" for transposed in sides)
         known = {t.name: t.short for t in ELEMENT_TYPES.values()}
         types = [known.get(dtype, dtype) for dtype in self.types]
+        if self.scaled:
+            types.insert(0, "scaled")
         extents = "x".join(str(e) for e in (self.batch, self.m, self.n, self.k) if e is not None)
         return "_".join(["gemm", layouts, *types, extents, *self.epilogue])
 
     def check_types(self) -> None:
-        """Raise ScheduleError for steps or a type of C that the sums cannot have."""
+        """Raise ScheduleError for steps or a type of C that the sums cannot have, and for what
+        scaled operands have not."""
+        if self.scaled:
+            self._check_scaled()
+        elif few := [each for each in self.types if _bits(each) < 8]:
+            raise ScheduleError(
+                f"{few[0]} has fewer than eight bits: such elements are multiplied with scales,"
+                " `--scales` (`scaled=True`)"
+            )
         check_steps(self.epilogue, self.sum_type)
         c = self.types[2]
         if c != self.sum_type and not {c, self.sum_type} <= {"float16", "bfloat16", "float32"}:
@@ -109,8 +125,33 @@ class Problem:
                 "are rounded, to float16 or bfloat16"
             )
 
+    def _check_scaled(self) -> None:
+        beyond = {
+            "transposed A": self.a_transposed,
+            "batches": self.batch,
+            "epilogue": self.epilogue,
+            "other type of C than float32": self.types[2] != "float32",
+            "simple kernel": self.shared_scope,
+        }
+        if asked := [name for name, value in beyond.items() if value]:
+            raise ScheduleError(f"a product of scaled operands has no {' and no '.join(asked)}")
+        if not (known := scaled_types(self.arch)):
+            raise ScheduleError(f"{self.arch} has no matrix instructions of scaled operands")
+        for dtype in self.types[:2]:
+            if dtype not in known:
+                raise ScheduleError(
+                    f"{dtype} is no type of scaled operands: there are {', '.join(known)}"
+                )
+        if not self.b_transposed:
+            raise ScheduleError(
+                "a scaled B lies as N x K: say `--trans-b` (`b_transposed=True`), too"
+            )
+
     def workload(self) -> PrimFunc:
         """What is to be computed, as `gemm_schedule` takes it."""
+        if self.scaled:
+            scaled = scaled_matmul(self.m, self.n, self.k, *self.types[:2])
+            return scaled.with_attr("global_symbol", self.name)
         a_type, b_type, c_type = self.types
         follows = bool(self.epilogue) or c_type != self.sum_type
         a, b, c = product(
@@ -121,3 +162,7 @@ class Problem:
         if follows:
             operands, c = fused(c, self.epilogue, c_type)
         return te.create_prim_func([a, b, *operands, c]).with_attr("global_symbol", self.name)
+
+
+def _bits(dtype: str) -> int:
+    return ELEMENT_TYPES[dtype].bits if dtype in ELEMENT_TYPES else 8

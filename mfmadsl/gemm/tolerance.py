@@ -13,6 +13,7 @@ from mfmadsl.comparison import Comparison, compared
 from mfmadsl.emulator.instructions.matrix.arithmetic import arithmetic
 from mfmadsl.epilogue import model
 from mfmadsl.gemm.problem import Problem
+from mfmadsl.gemm.scaled import scaled_values
 from mfmadsl.model import ELEMENT_TYPES, architecture
 
 _FLUSHED = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # by gfx90a, where denormal
@@ -72,6 +73,10 @@ class Tolerance:
         """
         problem = self.problem
         *operands, c = others
+        if problem.scaled:
+            *operands, a_scales, b_scales = operands
+            a = scaled_values(a, a_scales, problem.types[0])
+            b = scaled_values(b, b_scales, problem.types[1])
         left = self._read(a.swapaxes(-1, -2) if problem.a_transposed else a)
         right = self._read(b.swapaxes(-1, -2) if problem.b_transposed else b)
         values, tolerances = left @ right, np.zeros(c.shape)

@@ -49,6 +49,53 @@ def test_every_form_agrees_with_numpy(options: list[object], signature: str) -> 
     assert "agrees with NumPy in float64" in result.output
 
 
+SCALED = ("gemm", "--arch", "mi355x", "-m", 33, "-n", 20, "-k", 96, "--scales")
+
+
+@pytest.mark.parametrize(
+    ("options", "signature"),
+    [
+        (["--in-dtype", "float4_e2m1fn", "--b-dtype", "fp8"],
+         "A: uint8[33, 48], B: uint8[20, 96], SCALE_A: uint8[33, 3], SCALE_B: uint8[20, 3]"),
+        (["--intrinsic", "mfma_scale_f32_32x32x64_f8f6f4_bf6_bf8"], "A: uint8[33, 72]"),
+    ],
+)  # fmt: skip
+def test_scaled_operands_agree_with_numpy(options: list[object], signature: str) -> None:
+    result = run(*SCALED, "--trans-b", *options, "--emulate")
+    assert result.exit_code == 0, result.output
+    assert signature in result.output
+    assert "agrees with NumPy in float64" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--in-dtype", "fp8"], "a scaled B lies as N x K: say `--trans-b`"),
+        (["--trans-b"], "float16 is no type of scaled operands"),
+        (["--trans-b", "--in-dtype", "fp8", "--trans-a"], "has no transposed A"),
+        (["--trans-b", "--in-dtype", "fp8", "--batch", 2], "has no batches"),
+        (["--trans-b", "--in-dtype", "fp8", "--epilogue", "relu"], "has no epilogue"),
+        (["--trans-b", "--in-dtype", "fp8", "--out-dtype", "float16"], "has no other type of C"),
+        (["--trans-b", "--in-dtype", "fp8", "-k", 100], "k: 100 is no multiple of 32"),
+        (["--trans-b", "--in-dtype", "fp8", "--arch", "gfx942"],
+         "gfx942 has no matrix instructions of scaled operands"),
+        (["--trans-b", "--in-dtype", "fp8", "--tiling", "split_k=2"], "K is not split"),
+        (["--trans-b", "--intrinsic", "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8", "--in-dtype",
+          "bf8"], "multiplies float8_e4m3fn by float8_e4m3fn"),
+    ],
+)  # fmt: skip
+def test_what_scaled_operands_have_not_is_told(options: list[object], message: str) -> None:
+    result = run(*SCALED, *options)
+    assert (result.exit_code, message in result.output) == (1, True), result.output
+
+
+def test_small_elements_need_scales() -> None:
+    result = run(*SMALL, "--in-dtype", "float4_e2m1fn")
+    assert result.exit_code == 1
+    assert "float4_e2m1fn has fewer than eight bits" in result.output
+    assert "`--scales`" in result.output
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_changes_the_result(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel without it does not pass for one with it."""

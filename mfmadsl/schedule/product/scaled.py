@@ -141,10 +141,10 @@ def _plain_block(nest: Nest) -> SBlock:
     return block_of("C", list(nest.block.iter_vars), nest.store, nest.block.init, {})
 
 
-def scaled_types() -> list[str]:
-    """The types of elements that scaled instructions take."""
+def scaled_types(arch: str | None = None) -> list[str]:
+    """The types of elements that scaled instructions take, of all chips or of one."""
     found = [e for e in library().values() if isinstance(e, Intrinsic) and e.scales]
-    return list(dict.fromkeys(each.a.type.name for each in found))
+    return list(dict.fromkeys(e.a.type.name for e in found if arch is None or arch in e.chips))
 
 
 def _workload(intrinsic: Intrinsic, extents: tuple[int, int, int]) -> PrimFunc:

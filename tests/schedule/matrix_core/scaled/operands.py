@@ -43,3 +43,16 @@ def packed(codes: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     """Codes next to each other in bytes, the first in the lowest bits."""
     each = codes[..., None] >> np.arange(bits, dtype=np.uint8) & 1
     return np.packbits(each.reshape(len(codes), -1), axis=1, bitorder="little")
+
+
+def values_of(
+    octets: NDArray[np.uint8], scales: NDArray[np.uint8], dtype: str
+) -> NDArray[np.float64]:
+    """What packed rows are: each row a number, of which an element is some bits."""
+    bits, element = BITS[dtype], np.dtype(getattr(ml_dtypes, dtype))
+    rows = [int.from_bytes(row.tobytes(), "little") for row in octets]
+    count, mask = octets.shape[1] * 8 // bits, (1 << bits) - 1
+    codes = np.array([[row >> bits * k & mask for k in range(count)] for row in rows], np.uint8)
+    exponents = np.repeat(scales.astype(int) - 127, GROUP, axis=1)
+    values: NDArray[np.float64] = np.ldexp(codes.view(element).astype(np.float64), exponents)
+    return values
