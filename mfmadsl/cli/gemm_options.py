@@ -31,6 +31,7 @@ _SHORT = {
     "f16": "float16", "fp16": "float16", "half": "float16", "bf16": "bfloat16",
     "f32": "float32", "fp32": "float32", "float": "float32",
     "f64": "float64", "fp64": "float64", "double": "float64", "i8": "int8", "i32": "int32",
+    "fp6": "float6_e2m3fn", "bf6": "float6_e3m2fn", "fp4": "float4_e2m1fn",
 }  # fmt: skip
 _OCTETS = ("fp8", "bf8")  # each chip has types of its own that are called so
 SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")

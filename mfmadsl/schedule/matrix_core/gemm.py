@@ -80,6 +80,8 @@ def schedule_gemm(
     check_type("sch", sch, Schedule, "a Schedule")
     check_type("block", block, SBlockRV, "a block of the schedule, as `sch.get_sblock` gives it")
     chip = architecture(arch)
+    if (scaled := scaled_product(function_of(sch))) and scaled.nest.block.same_as(sch.get(block)):
+        raise scaled.nest.refusal("is a product of scaled operands: `gemm_schedule` schedules it")
     with tvm_refusal("workload", ScheduleError):
         product = normalise(sch, block)
         chosen, taken = selected(product, intrinsic, tiling, chip)

@@ -106,8 +106,8 @@ def _instructions(
     spoken = " and ".join(product.types)
     if not found:
         raise ScheduleError(
-            f"{chip.name} has no scaled matrix instruction for {spoken}; "
-            f"see `mfmadsl list --arch {chip.name}`"
+            f"{chip.name} has no scaled matrix instruction for {spoken}: gfx950 has them, and here"
+            " elements can be dequantised on their way"
         )
     if asked is None:
         return found

@@ -19,7 +19,7 @@ from tvm.tirx import Buffer, Expr, IterVar, PrimFunc, Stmt
 from mfmadsl.argument import LARGEST_EXTENT, check_choice, check_extent
 from mfmadsl.error import ArgumentError
 from mfmadsl.language import library
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import ELEMENT_TYPES, Intrinsic
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.load import load_intrinsic
@@ -63,18 +63,20 @@ def scaled_matmul(m: int, n: int, k: int, a_type: str, b_type: str | None = None
     The parameters are A, B, SCALE_A and SCALE_B, all uint8, and C, float32. A and B hold elements
     packed along k from the lowest bit up: [m, k * bits / 8] and [n, k * bits / 8]. The scales,
     [m, k / 32] and [n, k / 32], are in E8M0: each multiplies its group by 2 ** (scale - 127). The
-    types are those of OCP's Microscaling Formats v1.0: float8_e4m3fn, float8_e5m2, float6_e2m3fn,
-    float6_e3m2fn, float4_e2m1fn; B has that of A if `b_type` does not say another. Elements and
-    scales are numbers: what NaN gives is the instruction's.
+    types are those of OCP's Microscaling Formats v1.0, by name or as instructions call them:
+    float8_e4m3fn (fp8), float8_e5m2 (bf8), float6_e2m3fn (fp6), float6_e3m2fn (bf6), float4_e2m1fn
+    (fp4); B has that of A if `b_type` does not say another. Elements and scales are numbers: what
+    NaN gives is the instruction's.
 
     Raises ArgumentError for an extent that is no positive number, a k that is no multiple of 32,
     and other types.
     """
     m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
-    b_type = a_type if b_type is None else b_type
-    for name, dtype in (("a_type", a_type), ("b_type", b_type)):
-        check_choice(name, dtype, scaled_types())
-    intrinsic = scaled_intrinsics(a_type, b_type)[0]
+    types = a_type, a_type if b_type is None else b_type
+    short = {ELEMENT_TYPES[each].short: each for each in scaled_types()}
+    for name, dtype in zip(("a_type", "b_type"), types, strict=True):
+        check_choice(name, dtype, (*short.values(), *short))
+    intrinsic = scaled_intrinsics(*(short.get(each, each) for each in types))[0]
     if k % (group := group_of(intrinsic)):
         raise ArgumentError(
             f"k: {k} is no multiple of {group}, the elements that share a scale: pad A and B with"

@@ -9,7 +9,7 @@ reads them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -33,13 +33,23 @@ from mfmadsl.passes.tir.expression import (
 _GROUP = 2048  # elements, of which a tile with room has a multiple, for swizzles to stay within it
 
 
+@dataclass(frozen=True)
+class Room:
+    """A tile with room; `behind` says that waves that have nothing to copy are told to do so there,
+    and else their places lie there as they are."""
+
+    buffer: Buffer
+    behind: bool
+
+
 def tiles_with_room(
     elements: Sequence[Element], main: MainLoop, function: PrimFunc, threads: Mapping[str, int],
     stages: int, chip: Architecture,
-) -> dict[int, Buffer]:  # fmt: skip
+) -> dict[int, Room]:  # fmt: skip
     """For each tile of the loop that can have room, by its handle, one that has it.
 
-    There is none where the copies of other threads would meet the tile; and of a loop of one stage
+    There is none where the copies of other threads would meet the tile (those of whole waves are
+    moved behind it), and of a loop of one stage
     where fewer workgroups would fit into the LDS: those of several do not hide what a branch costs
     them, for LLVM waits before it for all that is under way. `threads` says how many values each
     thread index has, by its name.
@@ -47,16 +57,23 @@ def tiles_with_room(
     copied: dict[int, list[Element]] = {}
     for each in elements:
         copied.setdefault(each.buffer.__chandle__(), []).append(each)
-    found: dict[int, Buffer] = {}
+    found: dict[int, Room] = {}
     for handle in (a.buffer.__chandle__() for a in main.allocations):
         those = copied.get(handle, [])
-        length = _length(those, threads) if any(each.guards for each in those) else None
-        if length is not None:
-            tile = those[0].buffer
-            found[handle] = tirx.decl_buffer((length,), tile.dtype, tile.name, scope="shared")
+        if not any(each.guards for each in those):
+            continue
+        for behind in (False, True):
+            asked = [_behind(each) for each in those] if behind else those
+            if (length := _length(asked, threads)) is not None:
+                tile = those[0].buffer
+                large = tirx.decl_buffer((length,), tile.dtype, tile.name, scope="shared")
+                found[handle] = Room(large, behind)
+                break
     tiles = {each.buffer.__chandle__(): each.buffer for each in elements}
     before = _bytes(tiles.values())
-    after = _bytes(found.get(handle, tile) for handle, tile in tiles.items())
+    after = _bytes(
+        found[handle].buffer if handle in found else tile for handle, tile in tiles.items()
+    )
     others = _bytes(_shared(function)) - before
     groups = chip.lds_bytes // max(1, others + stages * before) if stages == 1 else 1
     return found if (others + stages * after) * max(1, groups) <= chip.lds_bytes else {}
@@ -86,6 +103,17 @@ def _length(elements: Sequence[Element], threads: Mapping[str, int]) -> int | No
     return -(-most // _GROUP) * _GROUP
 
 
+def _behind(element: Element) -> Element:
+    """The element, which threads that have nothing to copy put behind the tile, if the first ones
+    are those that have something."""
+    old = constant(element.buffer.shape[0])
+    first = [g for g in element.guards if isinstance(g, tirx.LT) and isinstance(g.a, tirx.Var)]
+    if old is None or len(first) != len(element.guards):
+        return element
+    away = [tirx.floordiv(g.a, g.b) * tirx.const(old, str(g.a.ty.dtype)) for g in first]
+    return replace(element, place=sum(away, element.place))
+
+
 def _holds(guard: Expr, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """For which threads a comparison of two numbers holds."""
     if not isinstance(guard, tirx.LT):
@@ -106,19 +134,21 @@ def _bytes(buffers: Iterable[Buffer]) -> int:
     )
 
 
-def copied_by_all(element: Element, tiles: Mapping[int, Buffer]) -> Element:
+def copied_by_all(element: Element, rooms: Mapping[int, Room]) -> Element:
     """The element as all threads copy it, if its tile has room."""
-    tile = tiles.get(element.buffer.__chandle__())
-    if tile is None:
+    room = rooms.get(element.buffer.__chandle__())
+    if room is None:
         return element
+    place = _behind(element).place if room.behind else element.place
     inner = (*element.inner, *element.guards)
-    return replace(element, buffer=tile, inner=inner, guards=())
+    return replace(element, buffer=room.buffer, place=place, inner=inner, guards=())
 
 
-def reading_from(main: MainLoop, tiles: Mapping[int, Buffer]) -> MainLoop:
+def reading_from(main: MainLoop, rooms: Mapping[int, Room]) -> MainLoop:
     """The loop with other tiles in place of some."""
-    if not tiles:
+    if not rooms:
         return main
+    tiles = {handle: room.buffer for handle, room in rooms.items()}
 
     def load(node: TensorLoad) -> Expr:
         tile = tiles.get(node.source.__chandle__())

@@ -82,9 +82,9 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     some = with_common_places([element(s) for s in narrow.copies])
     check_places(narrow, some)
     counts, chip = kernel.threads.counts, kernel.chip
-    tiles = tiles_with_room(some, narrow, kernel.function, counts, stages, chip)
-    elements = [copied_by_all(each, tiles) for each in some]
-    main = reading_from(narrow, tiles)
+    rooms = tiles_with_room(some, narrow, kernel.function, counts, stages, chip)
+    elements = [copied_by_all(each, rooms) for each in some]
+    main = reading_from(narrow, rooms)
     facts = _facts(kernel, loop, analyzer)
     # In a single iteration nothing tells the end of K from other edges.
     named = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""

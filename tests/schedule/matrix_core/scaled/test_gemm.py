@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
+import tvm
 from numpy.typing import NDArray
+from tvm.s_tir import Schedule
 from tvm.script import from_source
 from tvm.tirx import PrimFunc
 
@@ -100,6 +103,23 @@ def test_what_is_known_goes_straight_into_the_lds_and_stays_in_registers(dtype: 
         assert all(line.endswith(" lds") for line in loads)
 
 
+@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("shape", [(512, 512, 512), (64, 4096, 4096), (16, 256, 2048)])
+def test_threads_that_have_nothing_to_copy_are_in_nobodys_way(
+    shape: tuple[int, int, int], dtype: str
+) -> None:
+    """Scales of small tiles are fewer words than a workgroup has threads."""
+    kernel = kernel_of(mfmadsl.scaled_matmul(*shape, dtype))
+    loads = [line for line in kernel.assembly.splitlines() if "buffer_load" in line]
+    assert loads
+    assert all(line.endswith(" lds") for line in loads)
+
+
+def test_a_tile_with_fewer_words_of_scales_than_threads() -> None:
+    tiling = Tiling((64, 32), 512, (2, 1), "mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", 1, stages=2)
+    check((130, 70, 1536), FP4, tiling=tiling)
+
+
 def test_each_scale_is_of_its_own_row_and_group() -> None:
     """Elements of one, and a scale for each row and group that names both."""
     m, n, k = 32, 48, 256
@@ -148,6 +168,28 @@ def test_what_only_looks_like_it_is_refused() -> None:
 def test_a_function_gets_its_own_name_and_parameters() -> None:
     kernel = kernel_of(mfmadsl.scaled_matmul(16, 16, 64, *FP4))
     assert [each.name for each in kernel.arguments] == ["A", "B", "SCALE_A", "SCALE_B", "C"]
+
+
+def test_elements_in_place_of_their_bits_are_refused() -> None:
+    kernel = kernel_of(mfmadsl.scaled_matmul(16, 16, 64, "fp8"))
+    arrays = [np.zeros(each.shape, each.dtype) for each in kernel.arguments]
+    arrays[0] = arrays[0].view(ml_dtypes.float8_e4m3fn)
+    with pytest.raises(ArgumentError, match=r'give its bits, view\("uint8"\)'):
+        mfmadsl.emulate(kernel, arrays)
+
+
+def test_short_names_are_those_of_instructions() -> None:
+    short, long = (
+        mfmadsl.scaled_matmul(16, 16, 64, *t)
+        for t in (("fp4", "bf6"), ("float4_e2m1fn", "float6_e3m2fn"))
+    )
+    tvm.ir.assert_structural_equal(short, long)
+
+
+def test_schedule_gemm_sends_to_gemm_schedule() -> None:
+    sch = Schedule(mfmadsl.scaled_matmul(64, 64, 128, *FP4))
+    with pytest.raises(ScheduleError, match=r"product of scaled operands: `gemm_schedule`"):
+        mfmadsl.schedule_gemm(sch, sch.get_sblock("C"), arch=ARCH)
 
 
 def test_tilings_are_offered() -> None:

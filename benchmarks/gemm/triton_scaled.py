@@ -1,0 +1,113 @@
+"""Triton's GEMM of scaled operands (`dot_scaled`), compiled offline for gfx950.
+
+Run as a program, in a process of its own, for Triton brings an LLVM that TVM's must not meet:
+
+    python -m benchmarks.gemm.triton_scaled FOLDER
+
+writes FOLDER/KIND-SETTING.s, and .json with LDS bytes and waves, for each setting of each KIND of
+elements. What lies there already is not compiled again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+KINDS = {"mxfp8": ("e4m3", 1), "mxfp4": ("e2m1", 2)}
+"""Triton's name of the elements, and how many are in a byte."""
+
+TILES = ((256, 256), (256, 128), (128, 256), (128, 128))
+DEPTHS = (128, 256)  # of K in a tile, in elements
+WAVES = (4, 8)
+STAGES = (1, 2, 3)
+INSTRUCTIONS = (16, 32)
+
+
+@triton.jit
+def scaled_matmul(
+    a_ptr, b_ptr, a_scale_ptr, b_scale_ptr, c_ptr, M, N, K, dies, group,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KIND: tl.constexpr,
+    IN_BYTE: tl.constexpr,
+):  # fmt: skip
+    """C = A x B of packed rows along K, each 32 of which have a scale; BK divides K.
+
+    The order of tiles is that of `triton_kernels.matmul`.
+    """
+    tile_rows, tile_columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    tile = tl.program_id(0)
+    tile = tile % dies * (tile_rows * tile_columns // dies) + tile // dies
+    first = tile // (group * tile_columns) * group
+    rows_here = min(tile_rows - first, group)
+    place = tile % (group * tile_columns)
+    row, column = first + place % rows_here, place // rows_here
+    rows = (row * BM + tl.arange(0, BM)) % M
+    columns = (column * BN + tl.arange(0, BN)) % N
+    octets = tl.arange(0, BK // IN_BYTE)
+    groups = tl.arange(0, BK // 32)
+    a = a_ptr + rows[:, None] * (K // IN_BYTE) + octets[None, :]
+    b = b_ptr + octets[:, None] + columns[None, :] * (K // IN_BYTE)
+    a_scale = a_scale_ptr + rows[:, None] * (K // 32) + groups[None, :]
+    b_scale = b_scale_ptr + columns[:, None] * (K // 32) + groups[None, :]
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for _ in range(tl.cdiv(K, BK)):
+        total = tl.dot_scaled(
+            tl.load(a), tl.load(a_scale), KIND, tl.load(b), tl.load(b_scale), KIND, total
+        )
+        a += BK // IN_BYTE
+        b += BK // IN_BYTE
+        a_scale += BK // 32
+        b_scale += BK // 32
+    rows = row * BM + tl.arange(0, BM)
+    columns = column * BN + tl.arange(0, BN)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], total, mask=mask)
+
+
+def compile_gemm(kind: str, tile: tuple[int, int], depth: int, waves: int, stages: int,
+                 instruction: int) -> Any:  # fmt: skip
+    name, in_byte = KINDS[kind]
+    constants = {"BM": tile[0], "BN": tile[1], "BK": depth, "KIND": name, "IN_BYTE": in_byte}
+    element = "fp8e4nv" if kind == "mxfp8" else "u8"
+    signature = {
+        "a_ptr": f"*{element}", "b_ptr": f"*{element}", "a_scale_ptr": "*u8", "b_scale_ptr": "*u8",
+        "c_ptr": "*fp32", **dict.fromkeys(["M", "N", "K", "dies", "group"], "i32"),
+        **dict.fromkeys(constants, "constexpr"),
+    }  # fmt: skip
+    attributes = {
+        (position,): [["tt.divisibility", 16]]
+        + ([["tt.pointer_range", 32]] if name.endswith("ptr") else [])
+        for position, name in enumerate(signature)
+        if name not in (*constants, "dies", "group")
+    }
+    options = {"num_warps": waves, "num_stages": stages, "matrix_instr_nonkdim": instruction}
+    source = ASTSource(scaled_matmul, signature, constants, attributes)
+    return triton.compile(source, GPUTarget("hip", "gfx950", 64), options)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    grid = itertools.product(KINDS, TILES, DEPTHS, WAVES, STAGES, INSTRUCTIONS)
+    for kind, tile, depth, waves, stages, instruction in grid:
+        setting = f"{tile[0]}x{tile[1]}x{depth}-w{waves}-s{stages}-i{instruction}"
+        path = folder / f"{kind}-{setting}.json"
+        if path.exists():
+            continue
+        try:
+            kernel = compile_gemm(kind, tile, depth, waves, stages, instruction)
+            facts = {"lds_bytes": kernel.metadata.shared, "waves": kernel.metadata.num_warps}
+            path.with_suffix(".s").write_text(kernel.asm["amdgcn"])
+        except Exception as error:  # a setting that Triton refuses is no contender
+            facts = {"refused": f"{type(error).__name__}: {error}"[:200]}
+        path.write_text(json.dumps(facts))
+
+
+if __name__ == "__main__":
+    main()
