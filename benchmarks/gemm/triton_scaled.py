@@ -21,8 +21,11 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-KINDS = {"mxfp8": ("e4m3", 1), "mxfp4": ("e2m1", 2)}
-"""Triton's name of the elements, and how many are in a byte."""
+KINDS = {"mxfp8": ("e4m3", "e4m3"), "mxfp4": ("e2m1", "e2m1"), "mixed": ("e4m3", "e2m1")}
+"""Triton's names of the elements of A and B."""
+
+IN_BYTE = {"e4m3": 1, "e2m1": 2}
+POINTERS = {"e4m3": "*fp8e4nv", "e2m1": "*u8"}
 
 TILES = ((256, 256), (256, 128), (128, 256), (128, 128))
 DEPTHS = (128, 256)  # of K in a tile, in elements
@@ -34,10 +37,11 @@ INSTRUCTIONS = (16, 32)
 @triton.jit
 def scaled_matmul(
     a_ptr, b_ptr, a_scale_ptr, b_scale_ptr, c_ptr, M, N, K, dies, group,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KIND: tl.constexpr,
-    IN_BYTE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    A_KIND: tl.constexpr, B_KIND: tl.constexpr, OF_A: tl.constexpr, OF_B: tl.constexpr,
 ):  # fmt: skip
-    """C = A x B of packed rows along K, each 32 of which have a scale; BK divides K.
+    """C = A x B of packed rows along K, each 32 of which have a scale; BK divides K. A byte has
+    OF_A elements of A, or OF_B of B.
 
     The order of tiles is that of `triton_kernels.matmul`.
     """
@@ -50,19 +54,19 @@ def scaled_matmul(
     row, column = first + place % rows_here, place // rows_here
     rows = (row * BM + tl.arange(0, BM)) % M
     columns = (column * BN + tl.arange(0, BN)) % N
-    octets = tl.arange(0, BK // IN_BYTE)
+    a_octets, b_octets = tl.arange(0, BK // OF_A), tl.arange(0, BK // OF_B)
     groups = tl.arange(0, BK // 32)
-    a = a_ptr + rows[:, None] * (K // IN_BYTE) + octets[None, :]
-    b = b_ptr + octets[:, None] + columns[None, :] * (K // IN_BYTE)
+    a = a_ptr + rows[:, None] * (K // OF_A) + a_octets[None, :]
+    b = b_ptr + b_octets[:, None] + columns[None, :] * (K // OF_B)
     a_scale = a_scale_ptr + rows[:, None] * (K // 32) + groups[None, :]
     b_scale = b_scale_ptr + columns[:, None] * (K // 32) + groups[None, :]
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for _ in range(tl.cdiv(K, BK)):
         total = tl.dot_scaled(
-            tl.load(a), tl.load(a_scale), KIND, tl.load(b), tl.load(b_scale), KIND, total
+            tl.load(a), tl.load(a_scale), A_KIND, tl.load(b), tl.load(b_scale), B_KIND, total
         )
-        a += BK // IN_BYTE
-        b += BK // IN_BYTE
+        a += BK // OF_A
+        b += BK // OF_B
         a_scale += BK // 32
         b_scale += BK // 32
     rows = row * BM + tl.arange(0, BM)
@@ -73,11 +77,13 @@ def scaled_matmul(
 
 def compile_gemm(kind: str, tile: tuple[int, int], depth: int, waves: int, stages: int,
                  instruction: int) -> Any:  # fmt: skip
-    name, in_byte = KINDS[kind]
-    constants = {"BM": tile[0], "BN": tile[1], "BK": depth, "KIND": name, "IN_BYTE": in_byte}
-    element = "fp8e4nv" if kind == "mxfp8" else "u8"
+    a, b = KINDS[kind]
+    constants = {
+        "BM": tile[0], "BN": tile[1], "BK": depth, "A_KIND": a, "B_KIND": b,
+        "OF_A": IN_BYTE[a], "OF_B": IN_BYTE[b],
+    }  # fmt: skip
     signature = {
-        "a_ptr": f"*{element}", "b_ptr": f"*{element}", "a_scale_ptr": "*u8", "b_scale_ptr": "*u8",
+        "a_ptr": POINTERS[a], "b_ptr": POINTERS[b], "a_scale_ptr": "*u8", "b_scale_ptr": "*u8",
         "c_ptr": "*fp32", **dict.fromkeys(["M", "N", "K", "dies", "group"], "i32"),
         **dict.fromkeys(constants, "constexpr"),
     }  # fmt: skip

@@ -160,7 +160,7 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "matmul": lambda: {"m": 32, "n": 32, "k": 32, "in_dtype": "float16", "out_dtype": "float32",
                        "b_transposed": False, "b_dtype": None},
     "scaled_matmul": lambda: {"m": 32, "n": 32, "k": 32, "a_type": "float4_e2m1fn",
-                              "b_type": None},
+                              "b_type": None, "scale_order": "rows"},
     "gemm_tiling": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942"},
     "gemm_schedule": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942",
                               "tiling": tiling()},

@@ -39,6 +39,7 @@ from mfmadsl.schedule.product.nest import (
     same,
 )
 
+_WORD = 4  # scales of a byte each
 OPERANDS = ("A", "B", "SCALE_A", "SCALE_B")
 """What a scaled product multiplies, in the order in which the workload takes them."""
 
@@ -57,7 +58,9 @@ class ScaledProduct:
     types: tuple[str, str]
 
 
-def scaled_matmul(m: int, n: int, k: int, a_type: str, b_type: str | None = None) -> PrimFunc:
+def scaled_matmul(
+    m: int, n: int, k: int, a_type: str, b_type: str | None = None, scale_order: str = "rows"
+) -> PrimFunc:
     """C[m, n] = A[m, k] x B[n, k]^T of small floats, scaled in groups of 32 along k.
 
     The parameters are A, B, SCALE_A and SCALE_B, all uint8, and C, float32. A and B hold elements
@@ -68,8 +71,11 @@ def scaled_matmul(m: int, n: int, k: int, a_type: str, b_type: str | None = None
     (fp4); B has that of A if `b_type` does not say another. Elements and scales are numbers: what
     NaN gives is the instruction's.
 
-    Raises ArgumentError for an extent that is no positive number, a k that is no multiple of 32,
-    and other types.
+    In the `scale_order` "rows" scales lie as said; in "words" the four of 128 k lie together for
+    all rows, [k / 128, m, 4] and [k / 128, n, 4]: whole lines of memory are of one step.
+
+    Raises ArgumentError for an extent that is no positive number, a k that is no multiple of 32 (of
+    128 in the order "words"), and other types or orders.
     """
     m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
     types = a_type, a_type if b_type is None else b_type
@@ -77,12 +83,38 @@ def scaled_matmul(m: int, n: int, k: int, a_type: str, b_type: str | None = None
     for name, dtype in zip(("a_type", "b_type"), types, strict=True):
         check_choice(name, dtype, (*short.values(), *short))
     intrinsic = scaled_intrinsics(*(short.get(each, each) for each in types))[0]
+    check_choice("scale_order", scale_order, ("rows", "words"))
     if k % (group := group_of(intrinsic)):
         raise ArgumentError(
             f"k: {k} is no multiple of {group}, the elements that share a scale: pad A and B with"
             " zeros"
         )
-    return _workload(intrinsic, (m, n, k))
+    workload = _workload(intrinsic, (m, n, k))
+    if scale_order == "rows":
+        return workload
+    if k % (group * _WORD):
+        raise ArgumentError(
+            f"k: {k} is no multiple of {group * _WORD}, the elements of {_WORD} scales, which lie"
+            " together in the order `words`"
+        )
+    return _scales_by_words(workload)
+
+
+def _scales_by_words(workload: PrimFunc) -> PrimFunc:
+    """The workload with blocks before it that take scales from where words of four lie together."""
+    (nest,) = nests(workload)
+    a, b, *scales, c = workload.params
+    before, given = [], []
+    for rows in scales:
+        count, groups = rows.shape
+        words = tirx.decl_buffer((groups // _WORD, count, _WORD), rows.dtype, rows.name)
+        axes = list(_axes(rows))
+        i, g = (axis.var for axis in axes)
+        value = tirx.BufferLoad(words, [g // _WORD, i, g % _WORD])
+        before.append(element_wise(f"{rows.name}_rows", axes, rows, [i, g], value))
+        given.append(words)
+    function = replaced(workload, nest, [*before, nest.statement], scales)
+    return PrimFunc([a, b, *given, c], function.body, function.ret_type, attrs=function.attrs)
 
 
 def group_of(intrinsic: Intrinsic) -> int:

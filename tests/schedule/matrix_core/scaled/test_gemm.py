@@ -115,6 +115,23 @@ def test_threads_that_have_nothing_to_copy_are_in_nobodys_way(
     assert all(line.endswith(" lds") for line in loads)
 
 
+def by_words(scales: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The four scales of 128 k of all rows together."""
+    return np.ascontiguousarray(scales.reshape(len(scales), -1, 4).transpose(1, 0, 2))
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 256), (100, 70, 384), (1, 300, 1152)])
+@pytest.mark.parametrize("types", [FP4, ("float8_e4m3fn", "float6_e2m3fn")])
+def test_scales_by_words(shape: tuple[int, int, int], types: tuple[str, str]) -> None:
+    m, n, k = shape
+    rng = np.random.default_rng(k)
+    a, b = scaled(rng, m, k, types[0]), scaled(rng, n, k, types[1])
+    rows, words = (kernel_of(mfmadsl.scaled_matmul(*shape, *types, o)) for o in ("rows", "words"))
+    c = np.zeros((m, n), np.float32)
+    mfmadsl.sanitize(words, [a.packed, b.packed, by_words(a.scales), by_words(b.scales), c])
+    np.testing.assert_array_equal(c, product(rows, a, b))
+
+
 def test_a_tile_with_fewer_words_of_scales_than_threads() -> None:
     tiling = Tiling((64, 32), 512, (2, 1), "mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", 1, stages=2)
     check((130, 70, 1536), FP4, tiling=tiling)
@@ -203,6 +220,8 @@ def test_tilings_are_offered() -> None:
     ((16, 16, 48, "float8_e4m3fn"), "k: 48 is no multiple of 32"),
     ((16, 16, 0, "float8_e4m3fn"), "k"),
     ((16, 16, 32, "float16"), "a_type: there is no 'float16'"),
+    ((16, 16, 64, "fp8", "fp8", "words"), "k: 64 is no multiple of 128"),
+    ((16, 16, 128, "fp8", "fp8", "columns"), "scale_order: there is no 'columns'"),
     ((16, 16, 32, "float8_e4m3fn", "float8_e4m3fnuz"), "b_type: there is no 'float8_e4m3fnuz'"),
 ])  # fmt: skip
 def test_a_workload_that_cannot_be_is_refused(arguments: tuple[Any, ...], said: str) -> None:
