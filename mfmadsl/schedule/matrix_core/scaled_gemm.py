@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import ceil
 from types import NoneType
 
 import tvm
@@ -16,7 +18,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.scaled import ScaledBuilder, scaled_lds_bytes
 from mfmadsl.schedule.matrix_core.tiling.choice import ProductShape, estimated, fastest_of
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
-from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads, registers
 from mfmadsl.schedule.product.address_space import check_addresses
 from mfmadsl.schedule.product.dataflow import (
     check_bound,
@@ -31,6 +33,8 @@ from mfmadsl.tvm_refusal import tvm_refusal
 
 _RESULT_BYTES = 4
 _WORD = 4  # bytes of scales that go straight into the LDS
+_LONGEST_STEP = 1024  # elements of K
+_THROUGH_REGISTERS = 16  # of addresses and masks, where not all goes straight into the LDS
 
 
 def scaled_gemm_schedule(
@@ -65,6 +69,7 @@ def scaled_tiling(
     check_type("tiling", tiling, (Tiling, NoneType), "a Tiling")
     if tiling is None:
         return scaled_tilings(product, intrinsic, chip)[0]
+    check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
     check_values(tiling)
     tiling = of_plain_numbers(tiling)
     asked = tiling.instruction if intrinsic is None else intrinsic
@@ -82,14 +87,13 @@ def scaled_tilings(
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
     instructions = _instructions(product, intrinsic, chip)
-    shape = ProductShape(*product.extents)
+    shape, loads = ProductShape(*product.extents), _loads(product, chip)
     sizes = _element_bytes(instructions[0]), _RESULT_BYTES
     found = [
-        (estimate, tiling)
-        for estimate, tiling in estimated(
-            shape, instructions, chip, sizes, _loads(product, chip), (False, False)
-        )
-        if _is_whole(tiling) and scaled_lds_bytes(tiling, instructions[0]) <= chip.lds_bytes
+        # Across tiles LLVM keeps more registers than there are.
+        (estimate, replace(tiling, persistent=False))
+        for estimate, tiling in estimated(shape, instructions, chip, sizes, loads, (False, False))
+        if _is_offered(tiling, find(tiling.instruction), chip, loads)
     ]
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
@@ -131,6 +135,21 @@ def _loads(product: ScaledProduct, chip: Architecture) -> Loads:
     a, b, *scales = (int(buffer.shape[-1]) for buffer in product.operands)
     whole = all(row % CHUNK == 0 for row in (a, b)) and all(row % _WORD == 0 for row in scales)
     return Loads(chip.wide_loads_to_lds and whole)
+
+
+def _is_offered(tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, loads: Loads) -> bool:
+    """Whether a tiling leaves room for the scales, and takes no minutes to build."""
+    tiles = tiling.wave_tile[0] // intrinsic.m + tiling.wave_tile[1] // intrinsic.n
+    needed = registers(tiling, intrinsic, _element_bytes(intrinsic), loads) + tiles
+    if not loads.direct:
+        needed += _THROUGH_REGISTERS
+    budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
+    return (
+        _is_whole(tiling)
+        and tiling.k_step <= _LONGEST_STEP
+        and needed <= budget
+        and scaled_lds_bytes(tiling, intrinsic) <= chip.lds_bytes
+    )
 
 
 def _is_whole(tiling: Tiling) -> bool:

@@ -151,7 +151,7 @@ def _scaled(nest: Nest) -> ScaledProduct | None:
     m, n, k = (extent for extent in extents if extent is not None)
     own = _plain_block(nest)
     operands, results = ([region.source for region in each] for each in (own.reads, own.writes))
-    if len(operands) != len(OPERANDS):
+    if len(operands) != len(OPERANDS) or not all(len(each.shape) == 2 for each in operands):
         return None
     a, scale_a, b, scale_b = operands
     for a_type, b_type in product(scaled_types(), repeat=2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from tvm.script import from_source
 from tvm.tirx import PrimFunc
 
 import mfmadsl
-from mfmadsl import ArgumentError, ScheduleError, Tiling
+from mfmadsl import ArgumentError, ArgumentTypeError, ScheduleError, Tiling
 from mfmadsl.backend import Kernel
 from mfmadsl.model import Intrinsic
 from tests.cases import drawn
@@ -89,6 +90,27 @@ LARGE = Tiling((128, 128), 256, (2, 2), "mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4
 ], ids=str)  # fmt: skip
 def test_any_tiling(options: dict[str, Any]) -> None:
     check((130, 200, 1056), FP4, tiling=replace(LARGE, **options))
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"stages": 3}, '"mfmadsl.pipeline": 3'),
+    ({"persistent": True}, '"mfmadsl.grid.workgroups": 256'),
+    ({"swizzle": False}, '"mfmadsl.swizzle": 0'),
+    ({"group": 5}, '"mfmadsl.grid.group": 5'),
+    ({"overlap": "loads", "stages": 1}, '"mfmadsl.overlap": "loads"'),
+    ({}, '"mfmadsl.grid.dies": 8'),
+    ({}, '"mfmadsl.edges": "A_shared SCALE_A_shared"'),
+])  # fmt: skip
+def test_the_passes_are_told(options: dict[str, Any], told: str) -> None:
+    workload = mfmadsl.scaled_matmul(200, 256, 512, *FP4)
+    tiling = replace(LARGE, **options)
+    assert told in str(mfmadsl.gemm_schedule(workload, arch=ARCH, tiling=tiling).mod.script())
+
+
+def test_whole_tiles_that_no_loop_counts_are_refused() -> None:
+    workload = mfmadsl.scaled_matmul(2**31 - 1, 16, 32, *FP4)
+    with pytest.raises(ScheduleError, match="loops count up to"):
+        mfmadsl.gemm_schedule(workload, arch=ARCH)
 
 
 @pytest.mark.parametrize("dtype", BITS)
@@ -167,19 +189,103 @@ def test_a_nan_spoils_its_row_or_column_only() -> None:
     np.testing.assert_array_equal(c[~spoiled], clean[~spoiled])
 
 
-def test_what_only_looks_like_it_is_refused() -> None:
-    """Another order of the factors, other shapes: right or refused."""
-    workload = mfmadsl.scaled_matmul(64, 64, 128, "float8_e4m3fn")
-    text = workload.script()
-    longer = text.replace(
-        'SCALE_A: T.Buffer((64, 4), "uint8")', 'SCALE_A: T.Buffer((64, 5), "uint8")'
-    )
-    other_group = text.replace("v_k // 32", "v_k // 64")
-    other_bias = text.replace("+ 120 << 23", "+ 121 << 23")
-    for changed in (longer, other_group, other_bias):
-        assert changed != text
-        with pytest.raises(ScheduleError):
-            mfmadsl.gemm_schedule(from_source(changed), arch=ARCH)
+BIND = '            v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])\n'
+BACKWARDS = """
+            v_i, v_j = T.axis.remap("SS", [i, j])
+            v_k = T.axis.reduce(128, 127 - k)
+"""
+LOOPS = "for i, j, k in T.grid(64, 64, 128):"
+UNRELATED = """
+    for i, j in T.grid(64, 64):
+        with T.sblock("other"):
+            v_i, v_j = T.axis.remap("SS", [i, j])
+            D[v_i, v_j] = T.float32(1)
+"""
+AGAIN = 'C: T.Buffer((64, 64), "float32"), D: T.Buffer((64, 64), "float32")'
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("SCALE_A: T.Buffer((64, 4)", "SCALE_A: T.Buffer((64, 5)"),
+    ("v_k // 32", "v_k // 64"),
+    ("+ 120 << 23", "+ 121 << 23"),
+    ('A: T.Buffer((64, 128), "uint8")', 'A: T.Buffer((64, 128), "uint8", strides=(256, 1))'),
+    (BIND, BIND + "            T.where(k < 96)\n"),
+    (LOOPS, LOOPS.replace("128", "64")),
+    (BIND, BACKWARDS),
+    ("T.float32(0.0)", "T.float32(1.0)"),
+], ids=str)  # fmt: skip
+def test_what_only_looks_like_it_is_refused(old: str, new: str) -> None:
+    """Other shapes, groups, biases, places, conditions and loops: right or refused."""
+    text = mfmadsl.scaled_matmul(64, 64, 128, "float8_e4m3fn").script()
+    assert old in text
+    with pytest.raises(ScheduleError):
+        mfmadsl.gemm_schedule(from_source(text.replace(old, new)), arch=ARCH)
+
+
+def test_a_block_in_no_kernel_is_refused() -> None:
+    text = mfmadsl.scaled_matmul(64, 64, 128, "float8_e4m3fn").script()
+    other = text.replace('C: T.Buffer((64, 64), "float32")', AGAIN) + UNRELATED
+    with pytest.raises(ScheduleError, match="block `other` is in no kernel"):
+        mfmadsl.gemm_schedule(from_source(other), arch=ARCH)
+
+
+def test_a_sum_of_four_numbers_is_no_scaled_product() -> None:
+    numbers = ", ".join(f'{name}: T.Buffer((), "float32")' for name in "ABSU")
+    source = f"""
+@T.prim_func(s_tir=True)
+def main({numbers}, C: T.Buffer((32, 32), "float32")):
+    for i, j, k in T.grid(32, 32, 128):
+        with T.sblock("C"):
+            v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[v_i, v_j] = T.float32(0.0)
+            C[v_i, v_j] = C[v_i, v_j] + A[()] * B[()] * S[()] * U[()]
+"""
+    with pytest.raises(ScheduleError):
+        mfmadsl.gemm_schedule(from_source(source), arch=ARCH)
+
+
+def test_what_follows_is_part_of_the_kernel() -> None:
+    """A bias and a ReLU, written after the product."""
+    text = mfmadsl.scaled_matmul(48, 40, 128, *FP4).script()
+    own = 'C: T.Buffer((48, 40), "float32")'
+    assert own in text
+    text = text.replace(own, f'bias: T.Buffer((40,), "float32"), D{own[1:]}')
+    root = '    # with T.sblock("root"):\n'
+    assert root in text
+    text = text.replace(root, root + "    C = T.sblock_alloc_buffer((48, 40))\n")
+    text += """
+    for i, j in T.grid(48, 40):
+        with T.sblock("relu"):
+            v_i, v_j = T.axis.remap("SS", [i, j])
+            D[v_i, v_j] = T.max(C[v_i, v_j] + bias[v_j], T.float32(0.0))
+"""
+    kernel = kernel_of(from_source(text))
+    assert kernel.next is None
+    rng = np.random.default_rng(5)
+    a, b = (scaled(rng, rows, 128, FP4[0]) for rows in (48, 40))
+    bias = rng.standard_normal(40).astype(np.float32)
+    d = np.zeros((48, 40), np.float32)
+    mfmadsl.sanitize(kernel, [a.packed, b.packed, a.scales, b.scales, bias, d])
+    wanted = np.maximum(a.values @ b.values.T + bias, 0)
+    np.testing.assert_allclose(d, wanted, rtol=1e-5, atol=1e-3 * np.abs(wanted).max())
+
+
+LOOP = re.compile(r"^(\.LBB\w+):(.*?)s_cbranch_\w+ \1$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("types", drawn([(a, b) for a in BITS for b in BITS], 9))
+@pytest.mark.parametrize("shape", [(8192, 8192, 8192), (8191, 7168, 4128), (300, 4096, 7168)])
+def test_no_register_is_spilled_in_a_loop(
+    shape: tuple[int, int, int], types: tuple[str, str]
+) -> None:
+    kernel = kernel_of(mfmadsl.scaled_matmul(*shape, *types))
+    loops = [found[2] for found in LOOP.finditer(kernel.assembly)]
+    assert any("v_mfma_scale" in loop for loop in loops)
+    assert not any("scratch_" in loop for loop in loops)
+    assert kernel.code_object is not None
+    (code,) = mfmadsl.read_code_object(kernel.code_object, ARCH).kernels.values()
+    assert code.metadata[".vgpr_spill_count"] == kernel.registers.spilled
 
 
 def test_a_function_gets_its_own_name_and_parameters() -> None:
@@ -201,6 +307,15 @@ def test_short_names_are_those_of_instructions() -> None:
         for t in (("fp4", "bf6"), ("float4_e2m1fn", "float6_e3m2fn"))
     )
     tvm.ir.assert_structural_equal(short, long)
+
+
+def test_a_tiling_of_no_instruction_is_refused() -> None:
+    none: Any = None
+    with pytest.raises(ArgumentTypeError, match=r"tiling\.instruction: is an intrinsic's name"):
+        mfmadsl.gemm_schedule(
+            mfmadsl.scaled_matmul(16, 16, 64, *FP4), arch=ARCH,
+            tiling=replace(LARGE, instruction=none),
+        )  # fmt: skip
 
 
 def test_schedule_gemm_sends_to_gemm_schedule() -> None:
@@ -236,6 +351,7 @@ def test_a_workload_that_cannot_be_is_refused(arguments: tuple[Any, ...], said: 
     ({"tiling": replace(LARGE, split_k=2)}, "of scaled operands, K is not split"),
     ({"tiling": replace(LARGE, k_waves=2)}, "of scaled operands, K is not split"),
     ({"tiling": replace(LARGE, block=(256, 256), k_step=512)}, "bytes of LDS"),
+    ({"tiling": replace(LARGE, block=(160, 160), stages=4)}, "with their scales take"),
     ({"tiling": replace(LARGE, k_pack=2)}, "k_pack=2"),
     ({"tiling": LARGE, "intrinsic": "mfma_scale_f32_32x32x64_f8f6f4_fp4_fp4"},
      "but the tiling's is"),
