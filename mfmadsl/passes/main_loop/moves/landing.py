@@ -47,14 +47,18 @@ class Landing:
         is known, nothing is loaded.
         """
         needed = self._needed(iteration, step)
-        newest = max(iteration, 0) + self.stages - 1
-        started = [(t, n) for t in range(newest + 1) for n in self.order]
+        first = max(iteration, 0)  # what is needed is of this iteration, or of the next
+        newest = first + self.stages - 1
+        started = [(t, n) for t in range(first, newest + 1) for n in self.order]
         if iteration >= 0:
             before = [s for s in self.barriers if s < step]
             started += [(newest + 1, n) for s in before for n in self.started[s]]
         started = [(t, n) for t, n in started if last is None or t <= last]
         places = [place for place, load in enumerate(started) if load in needed]
-        return len(started) - 1 - max(places) if places else len(started)
+        if places:
+            return len(started) - 1 - max(places)
+        earlier = first if last is None else min(first, last + 1)
+        return len(started) + earlier * len(self.order)
 
     def _needed(self, iteration: int, step: int) -> set[tuple[int, int]]:
         """What is read between this barrier and the next one, as (iteration, load)."""
