@@ -133,6 +133,8 @@ define i32 @mfmadsl.buffer.to.lds(ptr addrspace(1) %base, i64 %origin, i64 %size
   ret i32 0
 }
 
+; The same of 4 bytes a lane.
+
 define i32 @mfmadsl.buffer.to.lds.4(ptr addrspace(1) %base, i64 %origin, i64 %size, i32 %offset, i32 %step, ptr addrspace(3) %memory, i32 %place) alwaysinline {
   %buffer = call ptr addrspace(8) @mfmadsl.buffer(ptr addrspace(1) %base, i64 %origin, i64 %size)
   %target = getelementptr i8, ptr addrspace(3) %memory, i32 %place

@@ -1,6 +1,7 @@
 """Loads straight into the LDS, past the registers, of a chip that has them for 16 bytes a lane.
 
-It has them for 4 bytes as well, which scales of a row are."""
+Such a chip has them for 4 bytes, too: as many as a row's scales in a step.
+"""
 
 from __future__ import annotations
 

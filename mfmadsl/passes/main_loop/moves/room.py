@@ -48,11 +48,11 @@ def tiles_with_room(
 ) -> dict[int, Room]:  # fmt: skip
     """For each tile of the loop that can have room, by its handle, one that has it.
 
-    There is none where the copies of other threads would meet the tile (those of whole waves are
-    moved behind it), and of a loop of one stage
-    where fewer workgroups would fit into the LDS: those of several do not hide what a branch costs
-    them, for LLVM waits before it for all that is under way. `threads` says how many values each
-    thread index has, by its name.
+    There is none where the copies of other threads would meet the tile, but those of whole waves
+    are moved behind it if the LDS has the bytes; and of a loop of one stage where fewer workgroups
+    would fit into the LDS: those of several do not hide what a branch costs them, for LLVM waits
+    before it for all that is under way. `threads` says how many values each thread index has, by
+    its name.
     """
     copied: dict[int, list[Element]] = {}
     for each in elements:
@@ -71,12 +71,15 @@ def tiles_with_room(
                 break
     tiles = {each.buffer.__chandle__(): each.buffer for each in elements}
     before = _bytes(tiles.values())
-    after = _bytes(
-        found[handle].buffer if handle in found else tile for handle, tile in tiles.items()
-    )
     others = _bytes(_shared(function)) - before
     groups = chip.lds_bytes // max(1, others + stages * before) if stages == 1 else 1
-    return found if (others + stages * after) * max(1, groups) <= chip.lds_bytes else {}
+    for rooms in (found, {handle: room for handle, room in found.items() if not room.behind}):
+        after = _bytes(
+            rooms[handle].buffer if handle in rooms else tile for handle, tile in tiles.items()
+        )
+        if (others + stages * after) * max(1, groups) <= chip.lds_bytes:
+            return rooms
+    return {}
 
 
 def _length(elements: Sequence[Element], threads: Mapping[str, int]) -> int | None:
