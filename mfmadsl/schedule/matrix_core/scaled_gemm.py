@@ -106,12 +106,14 @@ def _instructions(
     product: ScaledProduct, asked: Intrinsic | str | None, chip: Architecture
 ) -> list[Intrinsic]:
     """The scaled instructions of the chip for the product's types: all, or the one asked for."""
-    found = [each for each in scaled_intrinsics(*product.types) if chip.name in each.chips]
+    every = scaled_intrinsics(*product.types)
+    found = [each for each in every if chip.name in each.chips]
     spoken = " and ".join(product.types)
     if not found:
+        having = " and ".join(dict.fromkeys(name for each in every for name in each.chips))
         raise ScheduleError(
-            f"{chip.name} has no scaled matrix instruction for {spoken}: gfx950 has them, and here"
-            " elements can be dequantised on their way"
+            f"{chip.name} has no scaled matrix instruction for {spoken}, as {having} has:"
+            " dequantise them on their way"
         )
     if asked is None:
         return found

@@ -37,7 +37,7 @@ def cases() -> list[tuple[str, Workload]]:
             others.append("float64")
         found += [(arch, each) for each in workloads(arch, *often)]
         seldom = workloads(arch, *others)
-        found += [(arch, each) for each in drawn(seldom, 30)]
+        found += [(arch, each) for each in drawn(seldom, 12)]
     return found
 
 

@@ -274,7 +274,7 @@ def test_what_follows_is_part_of_the_kernel() -> None:
 LOOP = re.compile(r"^(\.LBB\w+):(.*?)s_cbranch_\w+ \1$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("types", drawn([(a, b) for a in BITS for b in BITS], 9))
+@pytest.mark.parametrize("types", drawn([(a, b) for a in BITS for b in BITS], 4))
 @pytest.mark.parametrize("shape", [(8192, 8192, 8192), (8191, 7168, 4128), (300, 4096, 7168)])
 def test_no_register_is_spilled_in_a_loop(
     shape: tuple[int, int, int], types: tuple[str, str]
