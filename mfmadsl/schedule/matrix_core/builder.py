@@ -9,18 +9,10 @@ from types import ModuleType
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from mfmadsl.model import DEFAULT_OVERLAP, Architecture, Intrinsic, Tiling, unscaled
-from mfmadsl.passes.tir.annotation import (
-    DIES,
-    EDGES,
-    GROUP,
-    OVERLAP,
-    PIPELINE,
-    SWIZZLE,
-    WORKGROUPS,
-)
+from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.matrix_core.instruction import counting_up
+from mfmadsl.schedule.matrix_core.loop_annotations import annotate_loop
 from mfmadsl.schedule.matrix_core.padding import check_padded
 from mfmadsl.schedule.matrix_core.stage import (
     Staged,
@@ -169,8 +161,7 @@ class Builder:
 
     def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
         """What the passes are told."""
-        sch, tiling = self.sch, self.tiling
-        rows = zip(tiles, self.product.extents[1:3], tiling.block, strict=True)
+        rows = zip(tiles, self.product.extents[1:3], self.tiling.block, strict=True)
         # TVM would make one condition of an edge and a mask.
         padded = [
             staged.name
@@ -179,19 +170,8 @@ class Builder:
         ]
         blocks = self.intrinsic.blocks
         whole = blocks == 1 or _is_multiple(self.product.extents[0], blocks)
-        if padded and whole and tiles[0].name != tiles[1].name:
-            # Rows of C past the edge are not stored.
-            sch.annotate(k_step, EDGES, " ".join(padded))
-        sch.annotate(k_step, PIPELINE, tiling.stages)
-        if tiling.overlap != DEFAULT_OVERLAP:
-            sch.annotate(k_step, OVERLAP, tiling.overlap)
-        if not tiling.swizzle:
-            sch.annotate(k_step, SWIZZLE, 0)
-        sch.annotate(k_step, GROUP, tiling.group)
-        if self.chip.dies > 1:
-            sch.annotate(k_step, DIES, self.chip.dies)
-        if tiling.persistent:
-            sch.annotate(k_step, WORKGROUPS, self.chip.compute_units)
+        apart = whole and tiles[0].name != tiles[1].name
+        annotate_loop(self.sch, k_step, self.tiling, self.chip, padded if apart else ())
 
 
 def _is_multiple(extent: Extent, tile: int) -> bool:

@@ -12,9 +12,9 @@ from types import ModuleType
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from mfmadsl.model import DEFAULT_OVERLAP, Architecture, Intrinsic, Tiling
-from mfmadsl.passes.tir.annotation import DIES, EDGES, GROUP, OVERLAP, PIPELINE, SWIZZLE, WORKGROUPS
+from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.load import load_intrinsic
+from mfmadsl.schedule.matrix_core.loop_annotations import annotate_loop
 from mfmadsl.schedule.matrix_core.stage import bind_copy, chunks_along_k, store_by_lanes, tiled
 from mfmadsl.schedule.matrix_core.store_columns import Columns
 from mfmadsl.schedule.product.epilogue import fold_epilogue
@@ -111,22 +111,10 @@ class ScaledBuilder:
 
     def _annotate(self, k_step: LoopRV, tiles: Sequence[str]) -> None:
         """What the passes are told."""
-        sch, tiling = self.sch, self.tiling
-        # Rows of C past the edge are not stored.
-        whole = [e % size == 0 for e, size in zip(self.extents[:2], tiling.block, strict=True)]
+        sides = zip(self.extents[:2], self.tiling.block, strict=True)
+        whole = [extent % size == 0 for extent, size in sides]
         padded = [name for place, name in enumerate(tiles) if not whole[place // 2]]
-        if padded:
-            sch.annotate(k_step, EDGES, " ".join(padded))
-        sch.annotate(k_step, PIPELINE, tiling.stages)
-        if tiling.overlap != DEFAULT_OVERLAP:
-            sch.annotate(k_step, OVERLAP, tiling.overlap)
-        if not tiling.swizzle:
-            sch.annotate(k_step, SWIZZLE, 0)
-        sch.annotate(k_step, GROUP, tiling.group)
-        if self.chip.dies > 1:
-            sch.annotate(k_step, DIES, self.chip.dies)
-        if tiling.persistent:
-            sch.annotate(k_step, WORKGROUPS, self.chip.compute_units)
+        annotate_loop(self.sch, k_step, self.tiling, self.chip, padded)
 
 
 def scaled_lds_bytes(tiling: Tiling, intrinsic: Intrinsic) -> int:
