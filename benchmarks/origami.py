@@ -44,8 +44,8 @@ def ours(arch: str, m: int, n: int, k: int) -> dict[Key, tuple[float, str]]:
     chip, product = architecture(arch), product_of(arch)
     loads, found = Loads(chip.wide_loads_to_lds), dict[Key, tuple[float, str]]()
     for intrinsic in candidates("float16", "float16", arch):
-        gemm = GemmOnChip(m, n, k, 1, 2, 2, intrinsic, chip, product, loads)
-        for tiling in offered(intrinsic, chip, 2, k, loads):
+        gemm = GemmOnChip(m, n, k, 1, (2, 2), 2, intrinsic, chip, product, loads)
+        for tiling in offered(intrinsic, chip, (2, 2), k, loads):
             steps = ceil(k / tiling.k_step)
             seconds = min(
                 estimate(gemm, replace(tiling, split_k=parts)).seconds

@@ -49,6 +49,7 @@ from .schedule import matmul as matmul
 from .schedule import mfma_schedule as mfma_schedule
 from .schedule import scaled_matmul as scaled_matmul
 from .schedule import schedule_gemm as schedule_gemm
+from .schedule import sparse_matmul as sparse_matmul
 from .schedule.cpu.gemm import cpu_gemm_schedule as cpu_gemm_schedule
 from .schedule.cpu.gemm import cpu_gemm_tiling as cpu_gemm_tiling
 from .schedule.cpu.gemm import schedule_cpu_gemm as schedule_cpu_gemm

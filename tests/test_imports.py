@@ -19,7 +19,7 @@ PLANTED = [
     ("codegen.filters", "mfmadsl.hip.run", "house"),
     ("passes.grid", "mfmadsl.device.server", "house"),
     ("passes.tir.linear", "mfmadsl.backend.isolate", "house"),
-    ("schedule.workload", "mfmadsl.cli.show", "house"),
+    ("schedule.workload.dense", "mfmadsl.cli.show", "house"),
     ("model.layout", "mfmadsl.language.read", "house"),
     ("environment.hip", "mfmadsl.doctor.finding", "house"),
     ("report.layout", "mfmadsl.cli.write", "house"),

@@ -20,7 +20,7 @@ from tvm import te
 import mfmadsl
 from benchmarks.call import command, count
 from benchmarks.cpu.timing import fresh, model_name, side_by_side
-from mfmadsl.schedule.workload import product
+from mfmadsl.schedule.workload.dense import product
 
 SHAPES = (
     (64, 64, 64), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048),

@@ -14,8 +14,8 @@ from mfmadsl.epilogue import STEPS, check_steps, fused
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, Tiling, architecture
 from mfmadsl.schedule import ScheduleError, scaled_matmul
-from mfmadsl.schedule.product.scaled import scaled_types
-from mfmadsl.schedule.workload import TYPES, product
+from mfmadsl.schedule.workload.dense import TYPES, product
+from mfmadsl.schedule.workload.scaled import scaled_types
 
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
 

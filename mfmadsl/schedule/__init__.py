@@ -14,8 +14,9 @@ from mfmadsl.schedule.matrix_core.mfma import mfma_schedule  # noqa: E402
 from mfmadsl.schedule.matrix_core.mfma_factors import Factors, default_factors  # noqa: E402
 from mfmadsl.schedule.matrix_core.tiling.legal import makes_gemm  # noqa: E402
 from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
-from mfmadsl.schedule.product.scaled import scaled_matmul  # noqa: E402
-from mfmadsl.schedule.workload import matmul  # noqa: E402
+from mfmadsl.schedule.workload.dense import matmul  # noqa: E402
+from mfmadsl.schedule.workload.scaled import scaled_matmul  # noqa: E402
+from mfmadsl.schedule.workload.sparse import sparse_matmul  # noqa: E402
 
 __all__ = [
     "Factors",
@@ -31,4 +32,5 @@ __all__ = [
     "prepared",
     "scaled_matmul",
     "schedule_gemm",
+    "sparse_matmul",
 ]

@@ -35,7 +35,7 @@ def drawn_tiling(generator: np.random.Generator, function: PrimFunc, arch: str) 
         tiling = _tried(generator, intrinsic, size)
         steps = None if depth is None else -(-depth // tiling.k_step)
         try:
-            check_tiling(tiling, intrinsic, architecture(arch), size, steps)
+            check_tiling(tiling, intrinsic, architecture(arch), (size, size), steps)
         except ScheduleError:
             continue
         return tiling

@@ -9,9 +9,8 @@ from types import ModuleType
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
+from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.load import load_intrinsic
-from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.loop_annotations import annotate_loop
 from mfmadsl.schedule.matrix_core.padding import check_padded
 from mfmadsl.schedule.matrix_core.stage import (
@@ -29,16 +28,19 @@ from mfmadsl.schedule.matrix_core.store_columns import (
 )
 from mfmadsl.schedule.product.epilogue import add_up_waves, fold_epilogue, fold_into_total
 from mfmadsl.schedule.product.memory import Extent, number
-from mfmadsl.schedule.product.normalise import Product
+from mfmadsl.schedule.product.plain import PlainProduct
 from mfmadsl.schedule.tensor_intrin import init_loop
 
 
 @dataclass(frozen=True)
 class Builder:
-    """The primitives that make a schedule of a product in its plain form."""
+    """The primitives that make a schedule of a product in its plain form.
+
+    The module of `intrinsic` reads and multiplies what the product's block does.
+    """
 
     sch: Schedule
-    product: Product
+    product: PlainProduct
     intrinsic: Intrinsic
     tiling: Tiling
     chip: Architecture
@@ -46,11 +48,11 @@ class Builder:
     def build(self) -> None:
         """Apply all primitives."""
         sch, tiling, blocks = self.sch, self.tiling, self.intrinsic.blocks
-        tile = load_intrinsic(counting_up(unscaled(self.intrinsic)), tiling.k_pack)
+        tile, reads = load_intrinsic(self.intrinsic, tiling.k_pack), self.product.reads
         total, of_waves, main = self._parts()
         columns = self._columns(total or of_waves, tile)
         if columns.in_turn:
-            take_in_turn(sch, main, columns)
+            take_in_turn(sch, main, [n for n, each in enumerate(reads) if each.side == 1], columns)
         outer, loops = self._cut(main, tile)
         workgroup, wave, k_step, register_step = loops
         if of_waves is not None:
@@ -58,13 +60,12 @@ class Builder:
         orders = Columns(tile.M, 1), columns
         tiles = [
             copy_to_lds(
-                sch, outer, operand, self.product.memory[operand], order, k_step, tiling, self.chip,
-                blocks,
+                sch, outer, place, read, orders[read.side], k_step, tiling, self.chip, blocks
             )
-            for operand, order in enumerate(orders)
-        ]  # fmt: skip
-        for operand, staged in enumerate(tiles):
-            load_fragments(sch, outer, operand, tile, register_step, staged.turned)
+            for place, read in enumerate(reads)
+        ]
+        for place, (read, staged) in enumerate(zip(reads, tiles, strict=True)):
+            load_fragments(sch, outer, place, read, tile, register_step, staged.turned)
         sums = sch.cache_write(outer, 0, "warp")
         if columns.in_turn:
             sch.transform_layout(sums, ("write", 0), lambda s, i, j: (s, i, columns.column(j)))
@@ -86,15 +87,17 @@ class Builder:
 
     def _columns(self, total: SBlockRV | None, tile: ModuleType) -> Columns:
         """The order in which tiles take columns of C: in turn only what they store as it is."""
-        own, tiling = self.product.memory, self.tiling
-        size, rows = self.product.element_bytes[1], tiling.block[1]
-        turned = lies_turned(own[1], tiling, self.chip, size, rows)
+        tiling, rows = self.tiling, self.tiling.block[1]
+        turned = any(
+            lies_turned(each.memory, tiling, self.chip, each.size, rows)
+            for each in self.product.reads
+            if each.side == 1
+        )
         if total is not None or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
             return Columns(tile.N, 1)
         columns = number(self.product.extents[2])
-        order = columns_of(
-            own[2], columns, tiling.wave_tile[1] // tile.N, tile.N, self.chip.line_bytes
-        )
+        tiles = tiling.wave_tile[1] // tile.N
+        order = columns_of(self.product.result, columns, tiles, tile.N, self.chip.line_bytes)
         # TVM does not see that places of a single group are those of its columns in turn.
         alone = columns is not None and columns <= order.width * order.count
         return Columns(tile.N, 1) if alone else order
@@ -103,16 +106,11 @@ class Builder:
         """(the block that adds up the parts of K of workgroups, that which adds up those of their
         waves, the block to tensorize); None where K is not split."""
         sch, main, tiling = self.sch, self.product.block, self.tiling
-        k = number(self.product.extents[3])
-        parts, length = tiling.split_k, tiling.k_step
-        if k is not None and parts > 1:
-            # Parts of equal length: rounding up may leave fewer of them than were asked for.
-            steps = -(-k // tiling.k_step)
-            part = -(-steps // parts)
-            parts, length = -(-steps // part), part * tiling.k_step
-        tiles = [self.intrinsic.blocks, *tiling.block, length * parts]
-        check_padded(self.product, tiles)
-        sch.pad_einsum(main, tiles)
+        parts, length = parts_of_k(tiling, number(self.product.extents[3]))
+        if not self.product.in_whole_tiles:
+            tiles = [self.intrinsic.blocks, *tiling.block, length * parts]
+            check_padded(self.product, tiles)
+            sch.pad_einsum(main, tiles)
         total = of_waves = None
         if parts > 1:
             share, _ = sch.split(sch.get_loops(main)[3], [parts, None])
@@ -161,17 +159,24 @@ class Builder:
 
     def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
         """What the passes are told."""
-        rows = zip(tiles, self.product.extents[1:3], self.tiling.block, strict=True)
+        rows = zip(self.product.extents[1:3], self.tiling.block, strict=True)
+        ragged = [not _is_multiple(extent, tile) for extent, tile in rows]
         # TVM would make one condition of an edge and a mask.
-        padded = [
-            staged.name
-            for staged, extent, tile in rows
-            if not _is_multiple(extent, tile) and not staged.masked
-        ]
+        padded = [each.name for each in tiles if ragged[each.side] and not each.masked]
         blocks = self.intrinsic.blocks
         whole = blocks == 1 or _is_multiple(self.product.extents[0], blocks)
-        apart = whole and tiles[0].name != tiles[1].name
+        apart = whole and len({each.name for each in tiles}) == len(tiles)
         annotate_loop(self.sch, k_step, self.tiling, self.chip, padded if apart else ())
+
+
+def parts_of_k(tiling: Tiling, k: int | None) -> tuple[int, int]:
+    """(the parts that workgroups share, how many k each has or one step where K is not split)."""
+    if k is None or tiling.split_k == 1:
+        return tiling.split_k, tiling.k_step
+    # Parts of equal length: rounding up may leave fewer of them than were asked for.
+    steps = -(-k // tiling.k_step)
+    part = -(-steps // tiling.split_k)
+    return -(-steps // part), part * tiling.k_step
 
 
 def _is_multiple(extent: Extent, tile: int) -> bool:

@@ -9,22 +9,23 @@ from tvm.s_tir.schedule import SBlockRV
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_type
-from mfmadsl.model import DEFAULT_ARCH, Intrinsic, Tiling, architecture
+from mfmadsl.model import DEFAULT_ARCH, Intrinsic, Tiling, architecture, unscaled
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder
-from mfmadsl.schedule.matrix_core.scaled_gemm import (
-    scaled_gemm_schedule,
-    scaled_tiling,
-    scaled_tilings,
+from mfmadsl.schedule.matrix_core.described import (
+    described_schedule,
+    described_tiling,
+    described_tilings,
 )
+from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
+from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
-from mfmadsl.schedule.product.scaled import ScaledProduct, scaled_product
 from mfmadsl.schedule.product.sum_of_products import product_nest
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -45,13 +46,13 @@ def gemm_schedule(
     `intrinsic` is a matrix instruction or the name of one in the library, and `tiling` how the work
     is cut; without them `choice` takes both by its rules.
 
-    The workload of `scaled_matmul` takes scaled instructions, in whole tiles of K.
+    The workloads of `scaled_matmul` and `sparse_matmul` take scaled and sparse instructions.
 
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
     function = prim_func("workload", workload, ScheduleError)
-    if (scaled := scaled_product(function)) is not None:
-        return scaled_gemm_schedule(function, scaled, intrinsic, tiling, architecture(arch))
+    if (described := described_product(function)) is not None:
+        return described_schedule(function, described, intrinsic, tiling, architecture(arch))
     function = prepared(function)
     sch = s_tir.Schedule(tvm.IRModule({"main": function}))
     nest = product_nest(function)
@@ -80,12 +81,15 @@ def schedule_gemm(
     check_type("sch", sch, Schedule, "a Schedule")
     check_type("block", block, SBlockRV, "a block of the schedule, as `sch.get_sblock` gives it")
     chip = architecture(arch)
-    if (scaled := scaled_product(function_of(sch))) and scaled.nest.block.same_as(sch.get(block)):
-        raise scaled.nest.refusal("is a product of scaled operands: `gemm_schedule` schedules it")
+    described = described_product(function_of(sch))
+    if described is not None and described.nest.block.same_as(sch.get(block)):
+        raise described.nest.refusal(
+            f"is a product of {described.form.kind} operands: `gemm_schedule` schedules it"
+        )
     with tvm_refusal("workload", ScheduleError):
         product = normalise(sch, block)
         chosen, taken = selected(product, intrinsic, tiling, chip)
-        Builder(sch, product, chosen, taken, chip).build()
+        Builder(sch, product.plain, counting_up(unscaled(chosen)), taken, chip).build()
 
 
 def gemm_tiling(
@@ -98,8 +102,8 @@ def gemm_tiling(
     It is the one that `mfmadsl tune` found the fastest, where MFMADSL_TUNED names its folder and
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
-    if (scaled := _scaled(workload)) is not None:
-        return scaled_tiling(scaled, intrinsic, None, architecture(arch))
+    if (described := _described(workload)) is not None:
+        return described_tiling(described, intrinsic, None, architecture(arch))
     return selected(_product(workload), intrinsic, None, architecture(arch))[1]
 
 
@@ -109,7 +113,7 @@ def is_tuned(
     arch: str = DEFAULT_ARCH,
 ) -> bool:
     """Whether the tiling of `gemm_tiling` is one that `mfmadsl tune` found."""
-    if _scaled(workload) is not None:
+    if _described(workload) is not None:
         return False
     return tuned(_product(workload), intrinsic, architecture(arch)) is not None
 
@@ -120,23 +124,23 @@ def gemm_tilings(
     arch: str = DEFAULT_ARCH,
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
-    if (scaled := _scaled(workload)) is not None:
-        return scaled_tilings(scaled, intrinsic, architecture(arch))
+    if (described := _described(workload)) is not None:
+        return described_tilings(described, intrinsic, architecture(arch))
     return ranked(_product(workload), intrinsic, architecture(arch))
 
 
 def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> Key:
     """What a tuned tiling is kept by: the chip, and all of a product that its kernel depends on."""
-    if _scaled(workload) is not None:
-        raise ScheduleError("workload: no tilings of scaled products are kept")
+    if (described := _described(workload)) is not None:
+        raise ScheduleError(f"workload: no tilings of {described.form.kind} products are kept")
     key = key_of(_product(workload), architecture(arch))
     if key is None:
         raise ScheduleError("workload: N or K is a symbol: tune it for a number that it will be")
     return key
 
 
-def _scaled(workload: PrimFunc | tvm.IRModule) -> ScaledProduct | None:
-    return scaled_product(prim_func("workload", workload, ScheduleError))
+def _described(workload: PrimFunc | tvm.IRModule) -> DescribedProduct | None:
+    return described_product(prim_func("workload", workload, ScheduleError))
 
 
 def _product(workload: PrimFunc | tvm.IRModule) -> Product:

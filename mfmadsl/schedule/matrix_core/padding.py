@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from mfmadsl.argument import LARGEST_EXTENT
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.product.normalise import Product
+from mfmadsl.schedule.product.plain import PlainProduct
 
 
-def check_padded(product: Product, tiles: Sequence[int]) -> None:
+def check_padded(product: PlainProduct, tiles: Sequence[int]) -> None:
     """Raise ScheduleError where whole tiles of s, i, j or k are more than a loop counts."""
     a, b, c = (f"`{name}`" for name in product.names)
     having = (f"{a}, {b} and {c}", f"{a} and {c}", f"{b} and {c}", f"{a} and {b}")

@@ -15,7 +15,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     estimated,
 )
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
-from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
 from mfmadsl.schedule.matrix_core.tiling.tuned import key_of, tuned_tilings
 from mfmadsl.schedule.product.memory import number
 from mfmadsl.schedule.product.normalise import Product
@@ -35,7 +35,9 @@ def selected(
         _check(product, intrinsic, tiling, chip)
         return intrinsic, tiling
     alike = _alike(product, asked, chip)
-    found = _tuned(product, alike, chip) or default_tiling(*_question(product, alike, chip))
+    found = _tuned(product, alike, chip) or default_tiling(
+        _shape(product, alike, chip), alike, chip
+    )
     return next(each for each in alike if each.name == found.instruction), found
 
 
@@ -46,7 +48,8 @@ def tuned(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
 
 def ranked(product: Product, asked: Intrinsic | str | None, chip: Architecture) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
-    found = estimated(*_question(product, _alike(product, asked, chip), chip))
+    alike = _alike(product, asked, chip)
+    found = estimated(_shape(product, alike, chip), alike, chip)
     return [tiling for _, tiling in sorted(found, key=lambda pair: pair[0].seconds)]
 
 
@@ -56,17 +59,11 @@ def _alike(product: Product, asked: Intrinsic | str | None, chip: Architecture) 
     return [intrinsic, *(equally_fast(intrinsic, chip.name) if asked is None else ())]
 
 
-def _question(
-    product: Product, alike: Sequence[Intrinsic], chip: Architecture
-) -> tuple[
-    ProductShape, Sequence[Intrinsic], Architecture, tuple[int, int], Loads, tuple[bool, bool]
-]:  # fmt: skip
-    """What `choice` is asked."""
+def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> ProductShape:
     s, m, n, k = (number(extent) for extent in product.extents)
     across = product.memory[0].axis == "i", product.memory[1].axis == "j"
-    sizes = _operand_bytes(product), product.element_bytes[2]
     loads = _loads(product, chip, alike[0].blocks)
-    return ProductShape(m, n, k, s), alike, chip, sizes, loads, across
+    return ProductShape(m, n, k, s, _k_bytes(product), product.element_bytes[2], loads, across)
 
 
 def _tuned(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> Tiling | None:
@@ -90,12 +87,13 @@ def _check(product: Product, intrinsic: Intrinsic, tiling: Tiling, chip: Archite
     """Raise ScheduleError for a tiling that is not legal for the product."""
     k = number(product.extents[3])
     steps = None if k is None else -(-k // tiling.k_step)
-    check_tiling(tiling, intrinsic, chip, _operand_bytes(product), steps)
+    check_tiling(tiling, intrinsic, chip, _k_bytes(product), steps)
 
 
-def _operand_bytes(product: Product) -> int:
-    """The bytes of an element of A or B, of the wider one."""
-    return max(product.element_bytes[:2])
+def _k_bytes(product: Product) -> KBytes:
+    """The bytes of an element of A and B, for both those of the wider one."""
+    widest = max(product.element_bytes[:2])
+    return widest, widest
 
 
 def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import ceil, prod
 from types import ModuleType
 
-import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
@@ -24,6 +23,7 @@ from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.memory import Memory
 from mfmadsl.schedule.product.nest import line
+from mfmadsl.schedule.product.plain import BlockRead
 
 _WORD = 4  # bytes
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
@@ -34,26 +34,31 @@ _TOGETHER = 8  # groups of rows whose halves of a chunk are put at a time
 
 @dataclass(frozen=True)
 class Staged:
-    """A tile in the LDS, by its name; `turned` if it lies [s, k, rows], as in memory, and `masked`
-    if what is copied has other conditions than the edges of the matrix."""
+    """A tile in the LDS, by its name, of rows of C (`side` 0) or its columns (1).
+
+    It is `turned` if it lies [s, k, rows], as in memory, and `masked` if what is copied has other
+    conditions than the edges of the matrix.
+    """
 
     name: str
+    side: int
     turned: bool
     masked: bool
 
 
 def copy_to_lds(
-    sch: Schedule, block: SBlockRV, operand: int, memory: Memory, order: Columns, step: LoopRV,
+    sch: Schedule, block: SBlockRV, place: int, read: BlockRead, order: Columns, step: LoopRV,
     tiling: Tiling, chip: Architecture, blocks: int,
 ) -> Staged:  # fmt: skip
-    """Copy the tile of an operand, [s, rows, k], into the LDS in each step, of all blocks.
+    """Copy the tile of what a block reads, [s, rows, k], into the LDS in each step, of all blocks.
 
     There its rows lie in the order of the tiles that read them. What computes the operand is
     inlined. Threads take what lies together in memory: chunks along K, or where rows are neighbours
     a few k of a few rows, which they turn around. A chip with reads that turn them around takes
     chunks of rows.
     """
-    shared = sch.cache_read(block, operand, "shared")
+    memory, size = read.memory, read.size
+    shared = sch.cache_read(block, place, "shared")
     if order.in_turn:
         sch.transform_layout(shared, ("read", 0), lambda s, row, k: (s, order.column(row), k))
     sch.compute_at(shared, step, preserve_unit_loops=True)
@@ -61,7 +66,6 @@ def copy_to_lds(
     masked = _is_masked(sch.get(shared).body.value)
     matrices, rows, k = sch.get_loops(shared)[-3:]
     counts = [_fixed(sch.get(loop).extent, sch.get(shared)) for loop in (rows, k)]
-    size = int(tvm.DataType(str(sch.get(shared).writes[0].source.dtype)).bits) // 8
     threads = tiling.wave_count * chip.wave_size
     straight = tiling.stages > 1 and chip.wide_loads_to_lds
     turned = blocks == 1 and lies_turned(memory, tiling, chip, size, counts[0])
@@ -82,7 +86,7 @@ def copy_to_lds(
     if blocks > 1:
         inner[0] = sch.fuse(matrices, inner[0])
     bind_copy(sch, inner, tiling, chip)
-    return Staged(str(sch.get(shared).writes[0].source.name), turned, masked)
+    return Staged(str(sch.get(shared).writes[0].source.name), read.side, turned, masked)
 
 
 def bind_copy(sch: Schedule, loops: Sequence[LoopRV], tiling: Tiling, chip: Architecture) -> None:
@@ -201,18 +205,19 @@ def _side(groups: int, others: int, group_bytes: int, threads: int) -> int:
 
 
 def load_fragments(
-    sch: Schedule, block: SBlockRV, operand: int, tile: ModuleType, step: LoopRV, turned: bool
-) -> None:
-    """Load an operand, [s, rows, k], from the LDS into registers in each register step."""
-    registers = sch.cache_read(block, operand, "warp")
+    sch: Schedule, block: SBlockRV, place: int, read: BlockRead, tile: ModuleType, step: LoopRV,
+    turned: bool,
+) -> None:  # fmt: skip
+    """Load what a block reads, [s, rows, k], from the LDS into registers in each register step."""
+    registers = sch.cache_read(block, place, "warp")
     sch.compute_at(registers, step, preserve_unit_loops=True)
     # A lies [rows, k] unless it is turned, and so does B, which modules call transposed.
-    rows, letter = (tile.M, "A") if operand == 0 else (tile.N, "B")
-    suffix = "_TRANSPOSED" if turned == (operand == 0) else ""
-    index_map = getattr(tile, f"index_map_{letter}{suffix.lower()}")
-    _, loops = tiled(sch, registers, tile, *((tile.K, rows) if turned else (rows, tile.K)))
+    rows, columns = (tile.M, tile.N)[read.side], int(tile.K * read.columns)
+    suffix = "_TRANSPOSED" if turned == (read.side == 0) else ""
+    index_map = getattr(tile, f"index_map_{read.name}{suffix.lower()}")
+    _, loops = tiled(sch, registers, tile, *((columns, rows) if turned else (rows, columns)))
     sch.transform_layout(registers, ("write", 0), _of_tile(index_map, 3, blocks_of(tile) > 1))
-    sch.tensorize(loops[0], getattr(tile, f"LOAD_{letter}{suffix}_SHARED"))
+    sch.tensorize(loops[0], getattr(tile, f"LOAD_{read.name}{suffix}_SHARED"))
 
 
 def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType, columns: Columns) -> None:

@@ -8,6 +8,7 @@ the LDS in that order, so that all else is as it was: only what fetches B and wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from types import ModuleType
@@ -74,11 +75,15 @@ def lies_across(tile: ModuleType) -> bool:
     return all(tile.c_slot(0, 1 << bit) == (1 << bit, 0) for bit in bits)
 
 
-def take_in_turn(sch: Schedule, product: SBlockRV, columns: Columns) -> None:
-    """Let a product [s, i, j, k] of A[s, i, k] and B[s, j, k] go through columns in that order.
+def take_in_turn(
+    sch: Schedule, product: SBlockRV, of_columns: Sequence[int], columns: Columns
+) -> None:
+    """Let a product [s, i, j, k] go through columns in that order.
 
-    So do B and C, as it has them: who copies them brings them back into the order of the matrix.
+    So does what it reads `of_columns`, B[s, j, k], and C, as it has them: who copies them brings
+    them back into the order of the matrix.
     """
-    sch.transform_layout(product, ("read", 1), lambda s, j, k: (s, columns.place(j), k))
+    for place in of_columns:
+        sch.transform_layout(product, ("read", place), lambda s, j, k: (s, columns.place(j), k))
     sch.transform_layout(product, ("write", 0), lambda s, i, j: (s, i, columns.place(j)))
     sch.transform_block_layout(product, lambda s, i, j, k: (s, i, columns.place(j), k))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import tvm
 from tvm import tirx
@@ -25,6 +26,7 @@ from mfmadsl.schedule.product.memory import (
     plain,
 )
 from mfmadsl.schedule.product.nest import Nest, buffers, function_of, is_number, nest_of
+from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
 from mfmadsl.schedule.product.sum_of_products import SumOfProducts, product_nest, sum_of_products
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -54,6 +56,15 @@ class Product:
         """The bytes of an element of A, B and C as they are multiplied and summed."""
         a, b, c = (int(tvm.DataType(dtype).bits) // 8 for dtype in self.types)
         return a, b, c
+
+    @property
+    def plain(self) -> PlainProduct:
+        """What builders of schedules take."""
+        reads = (
+            BlockRead(name, side, Fraction(1), self.element_bytes[side], self.memory[side])
+            for side, name in enumerate("AB")
+        )
+        return PlainProduct(self.block, tuple(reads), self.extents, self.memory[2], self.names)
 
 
 def product_block(sch: Schedule, block: str | None = None) -> SBlockRV:

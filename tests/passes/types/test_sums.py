@@ -11,7 +11,7 @@ from tvm.tirx import BufferStore
 
 import mfmadsl
 from mfmadsl.passes.types.sums import wrapping_sums
-from mfmadsl.schedule.workload import product
+from mfmadsl.schedule.workload.dense import product
 
 
 def stored(dtype: str, at: int = 3, lanes: int = 1, turned: bool = False) -> str:

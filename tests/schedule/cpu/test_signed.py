@@ -16,7 +16,7 @@ from mfmadsl.host.cpu import host_cpu
 from mfmadsl.model.cpu import cpu
 from mfmadsl.schedule.cpu.signed import without_sign
 from mfmadsl.schedule.product.prepare import prepared
-from mfmadsl.schedule.workload import product
+from mfmadsl.schedule.workload.dense import product
 from tests.backend.cpu.foreign_cpu import run_anywhere
 from tests.schedule.cpu.workloads import MULTIPLIES_BYTES, needs_bytes
 

@@ -16,7 +16,7 @@ import mfmadsl
 from mfmadsl import CpuKernel
 from mfmadsl.language import microkernels
 from mfmadsl.model.cpu import cpu
-from mfmadsl.schedule.workload import product
+from mfmadsl.schedule.workload.dense import product
 from tests.backend.cpu.foreign_cpu import run_elsewhere
 from tests.cases import drawn
 

@@ -15,7 +15,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_tiling, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
-from mfmadsl.schedule.matrix_core.tiling.resources import Loads
+from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
@@ -27,12 +27,20 @@ _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
 @dataclass(frozen=True)
 class ProductShape:
-    """The extents of a product; None where they are known at run time only."""
+    """What of a product the time of a tiling depends on.
+
+    Extents are None where they are known at run time only; an element of C has `result_bytes`;
+    `across` says of A and B whether rows of K lie across the lines of memory.
+    """
 
     m: int | None
     n: int | None
     k: int | None
-    batches: int | None = 1
+    batches: int | None
+    k_bytes: KBytes
+    result_bytes: int
+    loads: Loads
+    across: tuple[bool, bool] = (False, False)
 
 
 def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
@@ -101,14 +109,13 @@ def equally_fast(intrinsic: Intrinsic, arch: str) -> list[Intrinsic]:
 
 
 def default_tiling(
-    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture,
-    sizes: tuple[float, int], loads: Loads, across: tuple[bool, bool],
-) -> Tiling:  # fmt: skip
+    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture
+) -> Tiling:
     """The legal tiling of one of the instructions that should take the least time on the chip.
 
-    The arguments are those of `estimated`. Raises ScheduleError if none fits.
+    Raises ScheduleError if none fits.
     """
-    found = estimated(shape, intrinsics, chip, sizes, loads, across)
+    found = estimated(shape, intrinsics, chip)
     if not found:
         raise ScheduleError(f"no tiling for {intrinsics[0].name} fits {chip.name}")
     return fastest_of(found)
@@ -130,14 +137,11 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
 
 
 def estimated(
-    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture,
-    sizes: tuple[float, int], loads: Loads, across: tuple[bool, bool],
-) -> list[tuple[Estimate, Tiling]]:  # fmt: skip
+    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture
+) -> list[tuple[Estimate, Tiling]]:
     """The legal tilings of the instructions that are worth a look, with the time of each.
 
-    The time is that of `cost`, which knows of the chip what the profiler does. `sizes` are the
-    bytes of an element of A and B, and of C; `across` says of A and B whether rows of K lie across
-    the lines of memory.
+    The time is that of `cost`, which knows of the chip what the profiler does.
 
     K is split, which has to be known for it, if that is faster and each part has four steps. Of
     workgroups that have a compute unit each, more waves share the steps of K. From
@@ -149,9 +153,10 @@ def estimated(
     found: list[tuple[Estimate, Tiling]] = []
     for intrinsic in intrinsics:
         gemm = GemmOnChip(
-            m, n, k, shape.batches or 1, *sizes, intrinsic, chip, product, loads, across
-        )
-        for tiling in offered(intrinsic, chip, sizes[0], k, loads):
+            m, n, k, shape.batches or 1, shape.k_bytes, shape.result_bytes, intrinsic, chip,
+            product, shape.loads, shape.across,
+        )  # fmt: skip
+        for tiling in offered(intrinsic, chip, shape.k_bytes, k, shape.loads):
             if not _fits(tiling.block, (m, n), (intrinsic.m, intrinsic.n)):
                 continue
             for variant in _variants(tiling, gemm, shape.k is not None):
@@ -203,7 +208,7 @@ def _with_more_waves(tiling: Tiling, gemm: GemmOnChip, steps: int) -> Iterator[T
 
 def _is_legal(tiling: Tiling, gemm: GemmOnChip, steps: int) -> bool:
     try:
-        check_tiling(tiling, gemm.intrinsic, gemm.chip, gemm.element_bytes, steps, gemm.loads)
+        check_tiling(tiling, gemm.intrinsic, gemm.chip, gemm.k_bytes, steps, gemm.loads)
     except ScheduleError:
         return False
     return True

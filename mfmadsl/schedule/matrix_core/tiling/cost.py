@@ -8,13 +8,14 @@ work, its barriers, and until what it has asked for has come.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
 from mfmadsl.model import Architecture, GpuProduct, Intrinsic, Tiling
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.schedule.matrix_core.tiling import resources
-from mfmadsl.schedule.matrix_core.tiling.resources import Loads
+from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
@@ -31,7 +32,7 @@ _TURNING: dict[float, float] = {
 
 @dataclass(frozen=True)
 class GemmOnChip:
-    """A product of matrices: extents, bytes of an element of A and B, and of C, and where it runs.
+    """A product of matrices: extents, bytes of A and B and of an element of C, and where it runs.
 
     An instruction of several blocks counts as many of `batches` at once.
     """
@@ -40,7 +41,7 @@ class GemmOnChip:
     n: int
     k: int
     batches: int
-    element_bytes: float
+    k_bytes: KBytes
     result_bytes: int
     intrinsic: Intrinsic
     chip: Architecture
@@ -75,10 +76,10 @@ def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
     chip = gemm.chip
-    registers = resources.registers(tiling, gemm.intrinsic, gemm.element_bytes, gemm.loads)
+    registers = resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads)
     waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
     held = chip.simds * waves // tiling.wave_count
-    lds = resources.lds_bytes(tiling, gemm.element_bytes, gemm.intrinsic)
+    lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic)
     return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
 
 
@@ -103,7 +104,7 @@ class _Terms:
         element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
         self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * element
         sharing = self._sharing()
-        footprint = (gemm.m + gemm.n) * gemm.k * gemm.element_bytes * gemm.batches
+        footprint = self._bytes_of((gemm.m, gemm.n)) * gemm.k * gemm.batches
         self.requested = self.step_bytes * self.steps * self.tiles
         traffic = traffic_of(
             product, self.requested, self.tile_bytes * self.tiles, sharing, footprint
@@ -131,10 +132,14 @@ class _Terms:
         gemm, line = self.gemm, self.gemm.chip.line_bytes
         depth = min(self.tiling.k_step, gemm.k)
         shapes = [
-            (own, depth) if across else (depth, own)
-            for own, across in zip(rows, gemm.across, strict=True)
+            (own * size, depth) if across else (depth * size, own)
+            for own, size, across in zip(rows, gemm.k_bytes, gemm.across, strict=True)
         ]
-        return tuple(many * max(line, long * gemm.element_bytes) for long, many in shapes)
+        return tuple(many * max(line, long) for long, many in shapes)
+
+    def _bytes_of(self, rows: Sequence[float]) -> float:
+        """Bytes of one k of so many rows of A and columns of B."""
+        return sum(own * size for own, size in zip(rows, self.gemm.k_bytes, strict=True))
 
     def _sharing(self) -> Sharing:
         """What of the tiles that are worked on at once lies in the same rows and columns."""
@@ -175,15 +180,14 @@ class _Terms:
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
         own = self._matrix() / min(chip.simds, tiling.wave_count)
         all_of_them = self._matrix() * groups / min(chip.simds, tiling.wave_count * groups)
-        rows_read = sum(tiling.wave_tile) * prod(tiling.waves) * gemm.intrinsic.blocks
-        read = rows_read * tiling.k_step * gemm.element_bytes
-        written = sum(tiling.block) * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks
-        lds = (read + written) / chip.lds_bytes_per_cycle
+        read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
+        moved = (read + self._bytes_of(tiling.block)) * tiling.k_step * gemm.intrinsic.blocks
+        lds = moved / chip.lds_bytes_per_cycle
         l1 = self.whole_bytes / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.path.read
         shared = max(all_of_them, groups * lds, groups * l1, groups * beyond)
         coming = self.path.latency + max(l1, beyond)
-        turning = self._turned_bytes() * _TURNING.get(gemm.element_bytes, 0.0)
+        turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(own, lds / 2) + _BARRIER / tiling.stages
         alone = max(busy, coming / self._ahead() + turning)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
@@ -195,9 +199,10 @@ class _Terms:
     def _turned_bytes(self) -> float:
         """Of a thread in a step: what lies across its tile in memory, and has to be turned."""
         gemm, tiling = self.gemm, self.tiling
-        rows = sum(r for r, so in zip(tiling.block, gemm.loads.turned, strict=True) if so)
+        turned = zip(tiling.block, gemm.loads.turned, strict=True)
+        rows = self._bytes_of([own if is_turned else 0 for own, is_turned in turned])
         threads = tiling.wave_count * gemm.chip.wave_size
-        return rows * tiling.k_step * gemm.element_bytes * gemm.intrinsic.blocks / threads
+        return rows * tiling.k_step * gemm.intrinsic.blocks / threads
 
     def _shared_sums(self) -> float:
         """Cycles of the LDS in which waves along K leave their sums, and others fetch them."""

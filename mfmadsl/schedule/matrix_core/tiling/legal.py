@@ -11,6 +11,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.limits import check_lds, check_threads
 from mfmadsl.schedule.matrix_core.tiling.resources import (
     CHUNK,
+    KBytes,
     Loads,
     lane_bytes,
     lds_bytes,
@@ -44,7 +45,7 @@ def makes_gemm(intrinsic: Intrinsic) -> bool:
 
 
 def check_tiling(
-    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, element_bytes: float,
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, k_bytes: KBytes,
     steps: int | None, loads: Loads | None = None,
 ) -> None:  # fmt: skip
     """Raise ScheduleError, with the limit that it breaks, for a tiling that is not legal.
@@ -73,7 +74,7 @@ def check_tiling(
             f"k_pack={tiling.k_pack} makes LDS reads of {tiling.k_pack * widest} bytes, but the "
             f"widest have {CHUNK}: at most {natural_k_pack(intrinsic)}"
         )
-    row_bytes, least = tiling.k_step * element_bytes, tiling.k_pack * intrinsic.k * element_bytes
+    row_bytes, least = (max(k_bytes) * k for k in (tiling.k_step, tiling.k_pack * intrinsic.k))
     if tiling.k_waves > 1:
         _check_k_waves(tiling, intrinsic, 2 * tiling.k_pack * intrinsic.k)
     if row_bytes % (2 * least) or row_bytes < CHUNK:
@@ -93,11 +94,11 @@ def check_tiling(
     twice = ("", "", "two times ", "three times ", "four times ")[tiling.stages]
     if tiling.k_waves > 1:
         tiles += f" and the sums of {tiling.k_waves} waves along K"
-    size = lds_bytes(tiling, element_bytes, intrinsic)
+    size = lds_bytes(tiling, k_bytes, intrinsic)
     check_lds("tiling", twice + many + tiles, size, chip)
     budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
     loads = loads or Loads(chip.wide_loads_to_lds)
-    needed = registers(tiling, intrinsic, element_bytes, loads)
+    needed = registers(tiling, intrinsic, k_bytes, loads)
     if needed > budget:
         threads = tiling.wave_count * chip.wave_size
         raise _illegal(

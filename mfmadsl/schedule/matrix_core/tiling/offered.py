@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import log2
 
 from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
-from mfmadsl.schedule.matrix_core.tiling.resources import Loads, lds_bytes, natural_k_pack
+from mfmadsl.schedule.matrix_core.tiling.resources import (
+    KBytes,
+    Loads,
+    lds_bytes,
+    natural_k_pack,
+)
 
 _ROW_BYTES = (2048, 1024, 512, 256, 128)  # cache lines of K a step: a few, or one
 _LONG_SHARE = 0.6  # of the LDS that a tile of more than one may take
@@ -24,38 +30,37 @@ _UNEVEN = {
 
 
 def offered(
-    intrinsic: Intrinsic, chip: Architecture, element_bytes: float, k: int, loads: Loads
+    intrinsic: Intrinsic, chip: Architecture, k_bytes: KBytes, k: int, loads: Loads
 ) -> Iterator[Tiling]:
     """Legal tilings of an instruction; of tiles that go straight into the LDS with two stages."""
     stages = (2, 1) if chip.wide_loads_to_lds else (1,)
     for block_m, block_n, stage in product(_BLOCKS, _BLOCKS, stages):
         waves = _waves(block_m, block_n, intrinsic)
         if waves is not None:
-            yield from _steps((block_m, block_n), waves, stage, intrinsic, chip, element_bytes, k,
-                              loads)  # fmt: skip
+            yield from _steps((block_m, block_n), waves, stage, intrinsic, chip, k_bytes, k, loads)
     for (block, stage), waves in _UNEVEN.items():
         if (stage == 2) == chip.wide_loads_to_lds and intrinsic.blocks == 1:
-            yield from _steps(block, waves, stage, intrinsic, chip, element_bytes, k, loads)
+            yield from _steps(block, waves, stage, intrinsic, chip, k_bytes, k, loads)
 
 
 def _steps(
     block: tuple[int, int], waves: tuple[int, int], stages: int, intrinsic: Intrinsic,
-    chip: Architecture, element_bytes: float, k: int, loads: Loads,
+    chip: Architecture, k_bytes: KBytes, k: int, loads: Loads,
 ) -> Iterator[Tiling]:  # fmt: skip
     """The legal tilings of a block, with one cache line of K a step or more."""
-    k_pack = natural_k_pack(intrinsic)
-    least = 2 * k_pack * intrinsic.k * element_bytes
+    k_pack, widest = natural_k_pack(intrinsic), max(k_bytes)
+    least = 2 * k_pack * intrinsic.k * widest
     for wanted in _ROW_BYTES if sum(block) <= _LONG_ROWS else _ROW_BYTES[-2:]:
         row_bytes = max(wanted, least)
-        while row_bytes > least and row_bytes // 2 >= k * element_bytes:
+        while row_bytes > least and row_bytes // 2 >= k * widest:
             row_bytes //= 2
-        k_step = 1 << int(row_bytes / element_bytes).bit_length() - 1
+        k_step = 1 << round(log2(row_bytes / widest))
         tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
-        share = lds_bytes(tiling, element_bytes, intrinsic) / chip.lds_bytes
+        share = lds_bytes(tiling, k_bytes, intrinsic) / chip.lds_bytes
         if wanted > _ROW_BYTES[-1] and (share > _LONG_SHARE or (stages == 1 and loads.direct)):
             continue
         try:
-            check_tiling(tiling, intrinsic, chip, element_bytes, 1, loads)
+            check_tiling(tiling, intrinsic, chip, k_bytes, 1, loads)
         except ScheduleError:
             continue
         yield tiling

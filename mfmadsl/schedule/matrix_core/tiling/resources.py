@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, prod
+from typing import TypeAlias
 
 from mfmadsl.model import Intrinsic, Operand, Tiling
 from mfmadsl.passes.main_loop.analysis.halves import LEAST
@@ -27,10 +28,18 @@ class Loads:
     turned: tuple[bool, bool] = (False, False)
 
 
-def lds_bytes(tiling: Tiling, element_bytes: float, intrinsic: Intrinsic) -> int:
+KBytes: TypeAlias = tuple[float, float]
+"""The bytes of one k of a row of A and of a column of B, with the scales or the index of it."""
+
+
+def k_step_bytes(tiling: Tiling, k_bytes: KBytes) -> float:
+    """The bytes of a step along K of a workgroup's rows of A and columns of B."""
+    return tiling.k_step * sum(r * each for r, each in zip(tiling.block, k_bytes, strict=True))
+
+
+def lds_bytes(tiling: Tiling, k_bytes: KBytes, intrinsic: Intrinsic) -> int:
     """What the tiles of A and B take at least, and the sums that waves share."""
-    rows = intrinsic.blocks * sum(tiling.block) * tiling.stages
-    tiles = int(rows * tiling.k_step * element_bytes)
+    tiles = int(intrinsic.blocks * tiling.stages * k_step_bytes(tiling, k_bytes))
     shared = tiling.k_waves if tiling.k_waves > 1 else 0
     return tiles + shared * prod(tiling.block) * intrinsic.c.type.bits // 8
 
@@ -52,7 +61,7 @@ def takes_halves(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> bool:
     return is_direct(tiling, loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
 
 
-def registers(tiling: Tiling, intrinsic: Intrinsic, element_bytes: float, loads: Loads) -> int:
+def registers(tiling: Tiling, intrinsic: Intrinsic, k_bytes: KBytes, loads: Loads) -> int:
     """What a lane needs: accumulators, fragments of two register steps, and fetched data.
 
     What goes into the LDS directly is not fetched, and iterations may take the sums by halves: that
@@ -64,13 +73,13 @@ def registers(tiling: Tiling, intrinsic: Intrinsic, element_bytes: float, loads:
         for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
     )
     fragments = 2 * (of_a + of_b)
-    row_bytes = tiling.k_step * element_bytes * intrinsic.blocks
+    fetched_bytes = k_step_bytes(tiling, k_bytes) * intrinsic.blocks
     threads = tiling.wave_count * intrinsic.wave_size
-    fetched = (
-        0 if is_direct(tiling, loads) else ceil(sum(tiling.block) * row_bytes / threads / _WORD)
-    )
-    shifted = sum(rows for rows, odd in zip(tiling.block, loads.shifted, strict=True) if odd)
-    fetched += ceil(shifted * row_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
+    fetched = 0 if is_direct(tiling, loads) else ceil(fetched_bytes / threads / _WORD)
+    sides = zip(tiling.block, k_bytes, loads.shifted, strict=True)
+    shifted = sum(rows * each for rows, each, odd in sides if odd)
+    shifted_bytes = shifted * tiling.k_step * intrinsic.blocks
+    fetched += ceil(shifted_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
     # What was turned around is swizzled by more bits of a row: reads have more addresses.
     turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
     sums = tiles[0] * tiles[1] * intrinsic.c.register_count

@@ -13,7 +13,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl import Gemm, build, emulate, find, gemm_schedule, sanitize
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_tiling
-from mfmadsl.schedule.workload import product
+from mfmadsl.schedule.workload.dense import product
 from tests.schedule.matrix_core.gemm.workloads import Array, random
 
 SQUARES = "mfma_f32_16x16x4_4b_f16"

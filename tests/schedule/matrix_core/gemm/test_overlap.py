@@ -14,7 +14,7 @@ import mfmadsl
 from mfmadsl.emulator.profiler.main_loop import loop_instructions
 from mfmadsl.model import OVERLAPS
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
-from mfmadsl.schedule.workload import product
+from mfmadsl.schedule.workload.dense import product
 from tests.schedule.matrix_core.gemm.test_edges import plain
 from tests.schedule.matrix_core.gemm.workloads import Array, Workload, random
 

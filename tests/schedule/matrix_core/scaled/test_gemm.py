@@ -39,6 +39,20 @@ def kernel_of(workload: PrimFunc, **options: Any) -> Kernel:
     return kernel
 
 
+def test_batches() -> None:
+    rng = np.random.default_rng(3)
+    shape = m, n, k = 40, 33, 352
+    a, b = ([scaled(rng, rows, k, FP4[0]) for _ in range(3)] for rows in (m, n))
+    kernel = kernel_of(mfmadsl.scaled_matmul(*shape, *FP4, batch=3))
+    c = np.zeros((3, m, n), np.float32)
+    packed = (np.stack([each.packed for each in side]) for side in (a, b))
+    scales = (np.stack([each.scales for each in side]) for side in (a, b))
+    mfmadsl.sanitize(kernel, [*packed, *scales, c])
+    alone = kernel_of(mfmadsl.scaled_matmul(*shape, *FP4))
+    for found, left, right in zip(c, a, b, strict=True):
+        np.testing.assert_array_equal(found, product(alone, left, right))
+
+
 def product(kernel: Kernel, a: Scaled, b: Scaled) -> NDArray[np.float32]:
     c = np.full((len(a.packed), len(b.packed)), np.nan, np.float32)
     mfmadsl.sanitize(kernel, [a.packed, b.packed, a.scales, b.scales, c])
@@ -87,6 +101,7 @@ LARGE = Tiling((128, 128), 256, (2, 2), "mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4
     {"overlap": "nothing", "stages": 1}, {"overlap": "loads", "stages": 1},
     {"overlap": "fragments", "stages": 1},
     {"k_step": 512, "block": (64, 128)}, {"block": (128, 96), "waves": (2, 1)},
+    {"split_k": 2}, {"split_k": 3, "stages": 1}, {"k_waves": 2, "k_step": 512, "block": (64, 64)},
 ], ids=str)  # fmt: skip
 def test_any_tiling(options: dict[str, Any]) -> None:
     check((130, 200, 1056), FP4, tiling=replace(LARGE, **options))
@@ -348,10 +363,10 @@ def test_a_workload_that_cannot_be_is_refused(arguments: tuple[Any, ...], said: 
     ({"arch": "gfx942"}, "gfx942 has no scaled matrix instruction for float4_e2m1fn"),
     ({"intrinsic": "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8"}, "does not multiply scaled"),
     ({"intrinsic": "mfma_f32_16x16x16_f16"}, "does not multiply scaled"),
-    ({"tiling": replace(LARGE, split_k=2)}, "of scaled operands, K is not split"),
-    ({"tiling": replace(LARGE, k_waves=2)}, "of scaled operands, K is not split"),
+    ({"tiling": replace(LARGE, split_k=9)}, "split_k=9 is more than the 4 steps that K has"),
+    ({"tiling": replace(LARGE, k_waves=2)}, "two register steps of mfma_scale"),
     ({"tiling": replace(LARGE, block=(256, 256), k_step=512)}, "bytes of LDS"),
-    ({"tiling": replace(LARGE, block=(160, 160), stages=4)}, "with their scales take"),
+    ({"tiling": replace(LARGE, block=(160, 160), stages=4)}, "rows of 136 bytes take"),
     ({"tiling": replace(LARGE, k_pack=2)}, "k_pack=2"),
     ({"tiling": LARGE, "intrinsic": "mfma_scale_f32_32x32x64_f8f6f4_fp4_fp4"},
      "but the tiling's is"),

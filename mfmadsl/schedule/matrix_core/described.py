@@ -1,0 +1,193 @@
+"""A GEMM of scaled or sparse operands as a schedule: its instruction, tiling, and whole tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import ceil
+from types import NoneType
+
+import tvm
+from tvm import s_tir
+from tvm.s_tir import Schedule
+from tvm.tirx import Buffer, PrimFunc
+
+from mfmadsl.argument import check_type
+from mfmadsl.language import find
+from mfmadsl.model import Architecture, Intrinsic, Tiling
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.builder import Builder, parts_of_k
+from mfmadsl.schedule.matrix_core.stage import reads_turned
+from mfmadsl.schedule.matrix_core.tiling.choice import ProductShape, estimated, fastest_of
+from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads, registers
+from mfmadsl.schedule.product.address_space import check_addresses
+from mfmadsl.schedule.product.dataflow import (
+    check_bound,
+    check_compact,
+    check_consumers,
+    check_producers,
+    check_written_once,
+)
+from mfmadsl.schedule.product.described import DescribedProduct, described_intrinsics
+from mfmadsl.schedule.product.memory import UNKNOWN, Memory, final_store, memory
+from mfmadsl.schedule.product.nest import function_of
+from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
+from mfmadsl.schedule.product.whole_tiles import in_whole_tiles
+from mfmadsl.tvm_refusal import tvm_refusal
+
+_RESULT_BYTES = 4
+_WORD = 4  # bytes that go straight into the LDS at least
+_LONGEST_STEP = 1024  # elements of K
+_THROUGH_REGISTERS = 16  # of addresses and masks, where not all goes straight into the LDS
+
+
+def described_schedule(
+    function: PrimFunc, product: DescribedProduct, intrinsic: Intrinsic | str | None,
+    tiling: Tiling | None, chip: Architecture,
+) -> Schedule:  # fmt: skip
+    """What `gemm_schedule` gives for a described product. Raises ScheduleError as that does."""
+    check_addresses(function)
+    check_compact(function)
+    check_written_once(function)
+    check_producers(function, product.nest)
+    check_consumers(function, product.result)
+    taken = described_tiling(product, intrinsic, tiling, chip)
+    parts, length = parts_of_k(taken, product.extents[3])
+    with tvm_refusal("workload", ScheduleError):
+        whole = in_whole_tiles(function, product, (*taken.block, parts * length))
+        sch = s_tir.Schedule(tvm.IRModule({"main": whole}))
+        plain = PlainProduct(
+            sch.get_sblock(product.nest.name), tuple(_reads(function, product)), product.extents,
+            _result(function, product), ("A", "B", "C"), in_whole_tiles=True,
+        )  # fmt: skip
+        Builder(sch, plain, find(taken.instruction), taken, chip).build()
+    check_bound(function_of(sch))
+    return sch
+
+
+def _reads(function: PrimFunc, product: DescribedProduct) -> Iterable[BlockRead]:
+    for name, (side, columns) in product.form.columns.items():
+        buffer = product.reads[name]
+        along = "k" if name != "B" or product.form.b_transposed else "j"
+        size = tvm.DataType(str(buffer.dtype)).bits // 8
+        yield BlockRead(name, side, columns, size, _memory(function, buffer, along))
+
+
+def _result(function: PrimFunc, product: DescribedProduct) -> Memory:
+    end = final_store(function, product.nest.store)
+    *_, i, j, _ = product.nest.block.iter_vars
+    return UNKNOWN if end is None else memory(end, {"i": [i], "j": [j]})
+
+
+def _memory(function: PrimFunc, buffer: Buffer, axis: str) -> Memory:
+    """How an operand lies, of whose rows the elements are neighbours along the axis."""
+    row = int(buffer.shape[-1])
+    own = any(buffer.same_as(parameter) for parameter in function.params)
+    size = tvm.DataType(str(buffer.dtype)).bits // 8
+    return Memory(axis, row, row, size, computed=not own)
+
+
+def described_tiling(
+    product: DescribedProduct, intrinsic: Intrinsic | str | None, tiling: Tiling | None,
+    chip: Architecture,
+) -> Tiling:  # fmt: skip
+    """The tiling that is asked for, or that which should be the fastest by the formula.
+
+    Raises ScheduleError for one that cannot be.
+    """
+    check_type("tiling", tiling, (Tiling, NoneType), "a Tiling")
+    if tiling is None:
+        return described_tilings(product, intrinsic, chip)[0]
+    check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
+    check_values(tiling)
+    tiling = of_plain_numbers(tiling)
+    asked = tiling.instruction if intrinsic is None else intrinsic
+    (chosen,) = _instructions(product, asked, chip)
+    if chosen.name != find(tiling.instruction).name:
+        raise ScheduleError(
+            f"intrinsic: is {chosen.name}, but the tiling's is {tiling.instruction}"
+        )
+    steps = -(-product.extents[3] // tiling.k_step)
+    check_tiling(tiling, chosen, chip, _k_bytes(product), steps, _loads(product, chip))
+    return tiling
+
+
+def described_tilings(
+    product: DescribedProduct, intrinsic: Intrinsic | str | None, chip: Architecture
+) -> list[Tiling]:
+    """The legal tilings that are worth a look, that which should be the fastest first."""
+    instructions = _instructions(product, intrinsic, chip)
+    s, m, n, k = product.extents
+    across = False, not product.form.b_transposed
+    loads, k_bytes = _loads(product, chip), _k_bytes(product)
+    shape = ProductShape(m, n, k, s, k_bytes, _RESULT_BYTES, loads, across)
+    found = [
+        # Across tiles LLVM keeps more registers than there are.
+        (estimate, replace(tiling, persistent=False))
+        for estimate, tiling in estimated(shape, instructions, chip)
+        if _is_offered(tiling, find(tiling.instruction), chip, shape)
+    ]
+    if not found:
+        raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
+    best = fastest_of(found)
+    others = sorted((pair for pair in found if pair[1] is not best), key=lambda p: p[0].seconds)
+    return [best, *(tiling for _, tiling in others)]
+
+
+def _instructions(
+    product: DescribedProduct, asked: Intrinsic | str | None, chip: Architecture
+) -> list[Intrinsic]:
+    """The instructions of the chip for the product's types: all, or the one asked for."""
+    every, kind = described_intrinsics(product.form), product.form.kind
+    found = [each for each in every if chip.name in each.chips]
+    spoken = " and ".join(dict.fromkeys(product.form.types))
+    if not found:
+        having = " and ".join(dict.fromkeys(name for each in every for name in each.chips))
+        instead = "dequantise them on their way" if kind == "scaled" else "decompress A before"
+        raise ScheduleError(
+            f"{chip.name} has no {kind} matrix instruction for {spoken}, as {having} has: {instead}"
+        )
+    if asked is None:
+        return found
+    check_type("intrinsic", asked, (Intrinsic, str), "an Intrinsic or its name")
+    chosen = find(asked) if isinstance(asked, str) else asked
+    if chosen not in found:
+        raise ScheduleError(
+            f"{chosen.name} does not multiply {kind} {spoken} on {chip.name}: "
+            f"{' and '.join(each.name for each in found)} do"
+        )
+    return [chosen]
+
+
+def _k_bytes(product: DescribedProduct) -> KBytes:
+    """The bytes of one k of A and of B, with their scales or index."""
+    sides = [0.0, 0.0]
+    for name, (side, columns) in product.form.columns.items():
+        sides[side] += float(columns) * tvm.DataType(str(product.reads[name].dtype)).bits / 8
+    return sides[0], sides[1]
+
+
+def _loads(product: DescribedProduct, chip: Architecture) -> Loads:
+    """How the operands come from memory: rows of whole chunks and words may go straight there."""
+    rows = {
+        name: int(buffer.shape[-1]) * tvm.DataType(str(buffer.dtype)).bits // 8
+        for name, buffer in product.reads.items()
+    }
+    whole = all(row % (CHUNK if name in "AB" else _WORD) == 0 for name, row in rows.items())
+    size = tvm.DataType(str(product.reads["B"].dtype)).bits // 8
+    turned = not product.form.b_transposed and not reads_turned(chip, size)
+    shifted = rows["A"] % _WORD != 0, rows["B"] % _WORD != 0
+    return Loads(chip.wide_loads_to_lds and whole and not turned, shifted, (False, turned))
+
+
+def _is_offered(
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, shape: ProductShape
+) -> bool:
+    """Whether a tiling leaves registers for scales or an index, and takes no minutes to build."""
+    tiles = tiling.wave_tile[0] // intrinsic.m + tiling.wave_tile[1] // intrinsic.n
+    needed = registers(tiling, intrinsic, shape.k_bytes, shape.loads) + tiles
+    if not shape.loads.direct:
+        needed += _THROUGH_REGISTERS
+    budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
+    return tiling.k_step <= _LONGEST_STEP and needed <= budget

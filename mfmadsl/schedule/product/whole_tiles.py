@@ -1,0 +1,84 @@
+"""A product that a module describes, made one of whole tiles: no primitive of TVM pads its sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tvm import tirx
+from tvm.s_tir import SBlockRealize
+from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
+
+from mfmadsl.argument import LARGEST_EXTENT
+from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.product.added_nest import (
+    again,
+    block_of,
+    element_wise,
+    replaced,
+    unique,
+)
+from mfmadsl.schedule.product.described import DescribedProduct, axes_of, in_batches
+from mfmadsl.schedule.product.nest import Nest, block_names, nests
+
+
+def in_whole_tiles(
+    function: PrimFunc, found: DescribedProduct, tiles: tuple[int, int, int]
+) -> PrimFunc:
+    """The function with the product in whole tiles of M, N and K, in batches of one at least.
+
+    B lies as N x K in it. What is missing is zero. Blocks before it take the operands, and one
+    behind it the result, to where the product has them: they can be inlined, and are no copies in
+    memory.
+
+    Raises ScheduleError where whole tiles are more than a loop counts.
+    """
+    s, *sides = found.extents
+    m, n, k = (-(-extent // tile) * tile for extent, tile in zip(sides, tiles, strict=True))
+    if max(m, n, k) > LARGEST_EXTENT:
+        raise ScheduleError(
+            f"workload: whole tiles make {m} x {n} x {k} of it, and loops count up to"
+            f" {LARGEST_EXTENT}: make it smaller, or give smaller tiles"
+        )
+    taken = block_names(function)
+    whole = in_batches(replace(found.form, b_transposed=True).workload((m, n, k)), s)
+    operands = {str(buffer.name): buffer for buffer in whole.params[:-1]}
+    result = whole.params[-1]
+    before: list[Stmt] = []
+    for name, buffer in found.reads.items():
+        to = operands[name]
+        axes = list(axes_of(to.shape))
+        places = [axis.var for axis in axes]
+        which, row, column = zip(places, to.shape, strict=True)
+        if name == "B" and not found.form.b_transposed:
+            row, column = column, row
+        value = _inside(buffer, [*([which] if found.in_batches else []), row, column])
+        before.append(element_wise(unique(f"{name}_whole", taken), axes, to, places, value))
+    (nest,) = nests(whole)
+    name = unique(f"{found.nest.name}_result", taken)
+    axes = list(axes_of(found.result.shape))
+    places = [axis.var for axis in axes]
+    here = places if found.in_batches else [tirx.IntImm("int32", 0), *places]
+    after = element_wise(name, axes, found.result, places, tirx.BufferLoad(result, here))
+    middle = _named(nest, found.nest.name)
+    return replaced(function, found.nest, [*before, middle, after], [*operands.values(), result])
+
+
+def _inside(buffer: Buffer, places: Sequence[tuple[Expr, Expr]]) -> Expr:
+    """The element of a buffer at a place, or zero beyond it; each index with its extent."""
+    value = tirx.BufferLoad(buffer, [place for place, _ in places])
+    bounds = [
+        place < extent
+        for (place, larger), extent in zip(places, buffer.shape, strict=True)
+        if constant(extent) != constant(larger)
+    ]
+    if not bounds:
+        return value
+    return tirx.if_then_else(tirx.all(*bounds), value, tirx.const(0, str(buffer.dtype)))
+
+
+def _named(nest: Nest, name: str) -> Stmt:
+    """The nest with its block under another name."""
+    block = block_of(name, list(nest.block.iter_vars), nest.store, nest.block.init, {})
+    return again(nest.loops, SBlockRealize(list(nest.realize.iter_values), True, block))

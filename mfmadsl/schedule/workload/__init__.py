@@ -1,0 +1,1 @@
+"""Workloads: what a schedule is made of, written for those who have no own."""

@@ -1,0 +1,87 @@
+"""A product of small floats that are scaled in groups, as a TVM workload."""
+
+from __future__ import annotations
+
+from tvm import tirx
+from tvm.tirx import PrimFunc
+
+from mfmadsl.argument import check_choice, check_extent
+from mfmadsl.error import ArgumentError
+from mfmadsl.model import ELEMENT_TYPES
+from mfmadsl.schedule.product.added_nest import element_wise, replaced
+from mfmadsl.schedule.product.described import axes_of, forms, group_of, in_batches
+from mfmadsl.schedule.product.nest import nests
+
+_WORD = 4  # scales of a byte each
+
+
+def scaled_matmul(
+    m: int, n: int, k: int, a_type: str, b_type: str | None = None, scale_order: str = "rows",
+    batch: int | None = None,
+) -> PrimFunc:  # fmt: skip
+    """C[m, n] = A[m, k] x B[n, k]^T of small floats, scaled in groups of 32 along k.
+
+    The parameters are A, B, SCALE_A and SCALE_B, all uint8, and C, float32. A and B hold elements
+    packed along k from the lowest bit up: [m, k * bits / 8] and [n, k * bits / 8]. The scales,
+    [m, k / 32] and [n, k / 32], are in E8M0: each multiplies its group by 2 ** (scale - 127). The
+    types are those of OCP's Microscaling Formats v1.0, by name or as instructions call them:
+    float8_e4m3fn (fp8), float8_e5m2 (bf8), float6_e2m3fn (fp6), float6_e3m2fn (bf6), float4_e2m1fn
+    (fp4); B has that of A if `b_type` does not say another. Elements and scales are numbers: what
+    NaN gives is the instruction's. With `batch` there are so many matrices of each kind.
+
+    In the `scale_order` "rows" scales lie as said; in "words" the four of 128 k lie together for
+    all rows, [k / 128, m, 4] and [k / 128, n, 4]: whole lines of memory are of one step.
+
+    Raises ArgumentError for an extent that is no positive number, a k that is no multiple of 32 (of
+    128 in the order "words"), and other types or orders.
+    """
+    m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    if batch is not None:
+        batch = check_extent("batch", batch)
+    types = a_type, a_type if b_type is None else b_type
+    short = {ELEMENT_TYPES[each].short: each for each in scaled_types()}
+    for name, dtype in zip(("a_type", "b_type"), types, strict=True):
+        check_choice(name, dtype, (*short.values(), *short))
+    asked = tuple(short.get(each, each) for each in types)
+    (form,) = (each for each in forms(sparse=False) if each.types == asked)
+    check_choice("scale_order", scale_order, ("rows", "words"))
+    if k % (group := group_of(form.intrinsic)):
+        raise ArgumentError(
+            f"k: {k} is no multiple of {group}, the elements that share a scale: pad A and B with"
+            " zeros"
+        )
+    if scale_order == "words" and k % (group * _WORD):
+        raise ArgumentError(
+            f"k: {k} is no multiple of {group * _WORD}, the elements of {_WORD} scales, which lie"
+            " together in the order `words`"
+        )
+    workload = form.workload((m, n, k))
+    if batch is not None:
+        workload = in_batches(workload, batch)
+    return workload if scale_order == "rows" else _scales_by_words(workload)
+
+
+def scaled_types(arch: str | None = None) -> list[str]:
+    """The types of elements that scaled instructions take, of all chips or of one."""
+    found = [f.intrinsic for f in forms(sparse=False)]
+    return list(dict.fromkeys(e.a.type.name for e in found if arch is None or arch in e.chips))
+
+
+def _scales_by_words(workload: PrimFunc) -> PrimFunc:
+    """The workload with blocks before it that take scales from where words of four lie together."""
+    (nest,) = nests(workload)
+    a, b, *scales, c = workload.params
+    before, given = [], []
+    for rows in scales:
+        *batches, count, groups = rows.shape
+        words = tirx.decl_buffer(
+            [*batches, groups // _WORD, count, _WORD], rows.dtype, str(rows.name)
+        )
+        axes = list(axes_of(rows.shape))
+        places = [axis.var for axis in axes]
+        *which, i, g = places
+        value = tirx.BufferLoad(words, [*which, g // _WORD, i, g % _WORD])
+        before.append(element_wise(f"{rows.name}_rows", axes, rows, places, value))
+        given.append(words)
+    function = replaced(workload, nest, [*before, nest.statement], scales)
+    return PrimFunc([a, b, *given, c], function.body, function.ret_type, attrs=function.attrs)
