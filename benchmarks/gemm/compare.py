@@ -204,13 +204,16 @@ def building(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
 
 def page(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
     witnessed = [pair for pair in pairs if pair.shape == WITNESSED]
-    yield "# The GEMM beside Triton's"
+    yield "# The GEMM compared with Triton"
     yield ""
     yield (
         "Our default GEMM kernels and Triton's best, in [the chip model](chip.md); nothing is "
         "measured on a chip. `make bench`"
     )
-    yield "writes this page. [The GEMM](gemm.md#beside-triton) explains the columns and limits."
+    yield (
+        "writes this page. "
+        "[The GEMM](gemm.md#compared-with-triton) explains the columns and limits."
+    )
     yield ""
     yield from summary(pairs)
     yield ""
