@@ -20,6 +20,7 @@ class GpuProduct:
     M: "Dissecting and Comparing" AMD's and NVIDIA's GPUs (arXiv 2510.27583): what of HBM's peak
        bandwidth MI300X reaches.
     N: AMD, rocm-amdgpu-bench on MI100.
+    P: AITER's assembly for MXFP4, 16384 cubed on MI355X (ROCm/FlyDSL, issue 990).
     O: rocm-origami, AMD's analytical model: a split K takes 10,000 cycles more, here of 2100 MHz.
 
     - `arch`: the chip's name; `compute_units` and `dies`, of what is one device (I).
@@ -31,8 +32,9 @@ class GpuProduct:
     - `unit_share`: how much of the bandwidth beyond the L2 one compute unit gets at most (E).
     - `mall_latency`, `memory_latency`: of what misses the L2, and the MALL as well (L).
     - `launch`: from the end of one launch to the start of the next, which reads what it wrote (O).
-    - `sustained`: TFLOP/s that the power allows in matrix instructions, by the type of A's elements
-      (J, K); those of eight bits are taken for alike. Where there is none, the highest clock holds.
+    - `sustained`: TFLOP/s that the power allows in matrix instructions, by the wider type of A and
+      B (J, K; four bits P); those of eight bits are taken for alike, and those of six, of which no
+      figure is known, for as much. Where there is none, the highest clock holds.
     """
 
     name: str
@@ -52,6 +54,11 @@ class GpuProduct:
     memory_latency: float
     launch: float
     sustained: Mapping[str, float]
+
+    def power_limit(self, *kinds: str) -> float | None:
+        """The TFLOP/s that the power allows of elements of these types, of the type that takes
+        most; None where nobody has measured it."""
+        return min((self.sustained[kind] for kind in kinds if kind in self.sustained), default=None)
 
     @property
     def units_of_die(self) -> int:

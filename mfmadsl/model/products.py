@@ -18,9 +18,9 @@ _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
 
 
-def _sustained(f16: float, bf16: float, octets: float) -> Mapping[str, float]:
-    kinds = dict.fromkeys(("fp8", "bf8", "i8", "f8f6f4"), octets)
-    return MappingProxyType({"f16": f16, "bf16": bf16, **kinds})
+def _sustained(f16: float, bf16: float, octets: float, **others: float) -> Mapping[str, float]:
+    kinds = dict.fromkeys(("fp8", "bf8", "i8", "fp6", "bf6"), octets)
+    return MappingProxyType({"f16": f16, "bf16": bf16, **kinds, **others})
 
 
 MI300X = GpuProduct(
@@ -59,7 +59,7 @@ MI355X = replace(
     memory_bytes=288 * _GIB,
     memory_bandwidth=8_000,
     unit_share=0.008,
-    sustained=_sustained(1515, 1600, 2710),
+    sustained=_sustained(1515, 1600, 2710, fp4=5590),
 )
 MI250X = replace(
     MI300X,

@@ -23,9 +23,9 @@ class Work:
 
     `resident` is how many a compute unit holds at once. `requested` and `stored` are the bytes of
     lines of one workgroup, `footprint` those of all arguments that are read. `flops` are the
-    floating-point operations of all matrix instructions by the type of A, of which the share
-    `inside` is none of the zeros beyond an edge; and `busy` the cycles of each kind of unit of one
-    workgroup, summed over the SIMDs.
+    operations of all matrix instructions, and `switching` those of elements that a sparse A stores,
+    by type, of which the share `inside` is none of the zeros beyond an edge; and `busy` the cycles
+    of each kind of unit of one workgroup, summed over the SIMDs.
     """
 
     groups: int
@@ -34,7 +34,8 @@ class Work:
     stored: float
     footprint: float
     sharing: Sharing
-    flops: Mapping[str, float]
+    flops: float
+    switching: Mapping[str, float]
     inside: float
     busy: Mapping[str, float]
 
@@ -81,7 +82,7 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     gets as many as it can. They start and end together, so that a round takes as long as its
     workgroups do, and the last one may leave compute units idle. If the matrix cores would do more
     than the power allows, the clock falls until they do as much; operations on the zeros beyond an
-    edge, that switch nothing, take none.
+    edge, and on those that a sparse A does not store, switch nothing and take none.
     """
     most = ceil(ceil(work.groups / product.dies) / product.units_of_die)
     full, rest = divmod(most, work.resident)
@@ -103,7 +104,7 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     fastest = max(cycles / product.clock / 1e6, *moving.values())
     power = sum(
         work.inside * flops / product.sustained[kind] / 1e12
-        for kind, flops in work.flops.items()
+        for kind, flops in work.switching.items()
         if kind in product.sustained
     )
     seconds = max(fastest, power)
@@ -117,8 +118,8 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     shares |= {"power": power / seconds}
     shares |= {name: time / seconds for name, time in moving.items()}
     shares |= {"idle compute units": 1 - work.groups / (product.compute_units * most)}
-    flops, clock = sum(work.flops.values()), product.clock * fastest / seconds
-    return ChipTime(product, seconds, clock, flops, traffic, full + bool(rest), 1, shares)
+    clock = product.clock * fastest / seconds
+    return ChipTime(product, seconds, clock, work.flops, traffic, full + bool(rest), 1, shares)
 
 
 def together(times: Sequence[ChipTime]) -> ChipTime:

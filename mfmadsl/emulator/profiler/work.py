@@ -46,11 +46,12 @@ def work_of_launch(
             stored += line_bytes
         else:
             read += line_bytes
-    flops: Counter[str] = Counter()
+    flops, switching = 0, Counter[str]()
     for trace in recorder.traces:
         for place, count in Counter(trace.places).items():
-            if (done := work_of(program.instructions[place].name, chip.name)) is not None:
-                flops[done[0]] += 2 * done[1] * count
+            if (done := work_of(program.instructions[place], chip.name)) is not None:
+                flops += 2 * done.multiply_adds * count
+                switching[done.kind] += 2 * done.stored * count
     return Work(
         launch.groups,
         recorded,
@@ -58,7 +59,8 @@ def work_of_launch(
         stored / recorded,
         seen.footprint,
         _of_requests(seen.sharing, _distinct_bytes(recorder, chip.line_bytes), read),
-        {kind: count / recorded * launch.groups for kind, count in flops.items()},
+        flops / recorded * launch.groups,
+        {kind: count / recorded * launch.groups for kind, count in switching.items()},
         1 - (1 - seen.inside) * first_round / launch.groups,  # of the others nothing was seen
         {unit: cycles / recorded for unit, cycles in timing.busy.items()},
     )

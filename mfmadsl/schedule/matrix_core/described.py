@@ -18,7 +18,12 @@ from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder, parts_of_k
 from mfmadsl.schedule.matrix_core.stage import reads_turned
-from mfmadsl.schedule.matrix_core.tiling.choice import ProductShape, estimated, fastest_of
+from mfmadsl.schedule.matrix_core.tiling.choice import (
+    ProductShape,
+    estimated,
+    fastest_of,
+    throughput,
+)
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads, registers
 from mfmadsl.schedule.product.address_space import check_addresses
@@ -138,7 +143,7 @@ def described_tilings(
 def _instructions(
     product: DescribedProduct, asked: Intrinsic | str | None, chip: Architecture
 ) -> list[Intrinsic]:
-    """The instructions of the chip for the product's types: all, or the one asked for."""
+    """The instructions of the chip for the product's types: the fastest, or the one asked for."""
     every, kind = described_intrinsics(product.form), product.form.kind
     found = [each for each in every if chip.name in each.chips]
     spoken = " and ".join(dict.fromkeys(product.form.types))
@@ -149,7 +154,8 @@ def _instructions(
             f"{chip.name} has no {kind} matrix instruction for {spoken}, as {having} has: {instead}"
         )
     if asked is None:
-        return found
+        fastest = max(throughput(each, chip.name) for each in found)
+        return [each for each in found if throughput(each, chip.name) == fastest]
     check_type("intrinsic", asked, (Intrinsic, str), "an Intrinsic or its name")
     chosen = find(asked) if isinstance(asked, str) else asked
     if chosen not in found:

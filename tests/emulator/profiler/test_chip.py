@@ -32,7 +32,7 @@ ALONE = Sharing(1, 1)
 
 def work(groups: int = 304, resident: int = 1, **changed: Any) -> Work:
     """Workgroups that read and write next to nothing."""
-    return replace(Work(groups, resident, 1, 0, 1 << 40, ALONE, {}, 1.0, {}), **changed)
+    return replace(Work(groups, resident, 1, 0, 1 << 40, ALONE, 0, {}, 1.0, {}), **changed)
 
 
 def taking(cycles: Mapping[int, int]) -> Any:
@@ -95,7 +95,7 @@ def test_a_launch_takes_no_less_than_its_bytes_need(
 
 def test_the_clock_falls_when_the_matrix_cores_do_more_than_power_allows() -> None:
     """708 TFLOP in a second are what an MI300X does of bf16: here they would take half of it."""
-    found = time_of(work(flops={"bf16": 708e12}), {1: 1_050_000_000})
+    found = time_of(work(flops=708e12, switching={"bf16": 708e12}), {1: 1_050_000_000})
     assert found.seconds == pytest.approx(1)
     assert found.clock == pytest.approx(1050)
     assert found.tflops == pytest.approx(708)
@@ -104,16 +104,21 @@ def test_the_clock_falls_when_the_matrix_cores_do_more_than_power_allows() -> No
 
 
 def test_power_changes_nothing_where_there_is_enough() -> None:
-    found = time_of(work(flops={"bf16": 708e12}), {1: 4_200_000_000})
+    found = time_of(work(flops=708e12, switching={"bf16": 708e12}), {1: 4_200_000_000})
     assert (found.seconds, found.clock, found.shares["power"]) == pytest.approx((2, 2100, 0.5))
 
 
 def test_types_whose_power_nobody_has_measured_keep_the_highest_clock() -> None:
-    assert time_of(work(flops={"f64": 1e18}), {1: 100}).clock == 2100
+    assert time_of(work(switching={"f64": 1e18}), {1: 100}).clock == 2100
+
+
+def test_zeros_of_a_sparse_matrix_take_no_power() -> None:
+    found = time_of(work(flops=2 * 708e12, switching={"bf16": 708e12}), {1: 1_050_000_000})
+    assert (found.seconds, found.tflops) == pytest.approx((1, 1416))
 
 
 def test_operations_on_zeros_beyond_an_edge_take_no_power() -> None:
-    found = time_of(work(flops={"bf16": 708e12}, inside=0.75), {1: 1_050_000_000})
+    found = time_of(work(flops=708e12, switching={"bf16": 708e12}, inside=0.75), {1: 1_050_000_000})
     assert (found.seconds, found.clock) == pytest.approx((0.75, 1400))
 
 
@@ -185,7 +190,7 @@ def test_who_keeps_nothing_busy_waits_for_latencies() -> None:
 
 
 def test_launches_follow_each_other() -> None:
-    first = time_of(work(flops={"bf16": 1e9}), {1: 21_000})
+    first = time_of(work(flops=1e9, switching={"bf16": 1e9}), {1: 21_000})
     both = together([first, replace(first, shares={**first.shares, "LDS": 0.5})])
     assert both.seconds == pytest.approx(2 * 10e-6 + PRODUCT.launch * 1e-9)
     assert both.flops == 2e9

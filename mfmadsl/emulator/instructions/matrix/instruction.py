@@ -77,14 +77,29 @@ def is_modelled(mnemonic: str, arch: str) -> bool:
     return name is None or name.arithmetic(arch).known
 
 
-def work_of(mnemonic: str, arch: str) -> tuple[str, int] | None:
-    """The type of A and the multiply-adds of a wave's instruction; None of other ones."""
-    name = _parse(mnemonic)
+@dataclass(frozen=True)
+class MatrixWork:
+    """What a wave's instruction multiplies: the wider type of A and B, all multiply-adds, and those
+    of elements that a sparse A stores."""
+
+    kind: str
+    multiply_adds: int
+    stored: int
+
+
+def work_of(instruction: Instruction, arch: str) -> MatrixWork | None:
+    """What a matrix instruction multiplies; None of other ones."""
+    name = _parse(instruction.name)
     tile = name.tile(arch) if name else None
     if name is None or tile is None:
         return None
-    shape = tile.shape
-    return name.kinds[0], shape.m * shape.n * shape.k * shape.blocks
+    kinds: Sequence[str] = name.kinds
+    if kinds[0] == "f8f6f4":
+        chosen = (instruction.number(each, _NUMBERS[each]) for each in ("cbsz", "blgp"))
+        kinds = [_FORMATS[number] for number in chosen if number < len(_FORMATS)]
+    widest = max(kinds, key=lambda kind: int(re.sub(r"\D", "", kind)))
+    whole = tile.shape.m * tile.shape.n * tile.shape.k * tile.shape.blocks
+    return MatrixWork(widest, whole, whole // 2 if name.form == "smfmac" else whole)
 
 
 def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | None:

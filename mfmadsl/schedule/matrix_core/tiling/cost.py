@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from mfmadsl.model import Architecture, GpuProduct, Intrinsic, Tiling
+from mfmadsl.model import (
+    SPARSE_GROUP,
+    SPARSE_STORED,
+    Architecture,
+    GpuProduct,
+    Intrinsic,
+    Tiling,
+)
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
@@ -121,11 +128,12 @@ class _Terms:
 
     @property
     def power(self) -> float:
-        """Seconds in which the power allows so many operations; zeros at an edge take next to
-        none."""
-        gemm = self.gemm
-        rate = gemm.product.sustained.get(gemm.intrinsic.a.type.short)
-        return 2 * gemm.m * gemm.n * gemm.k * gemm.batches / rate / 1e12 if rate else 0.0
+        """Seconds in which the power allows so many operations; zeros at an edge and of a sparse A
+        take next to none."""
+        gemm, intrinsic = self.gemm, self.gemm.intrinsic
+        rate = gemm.product.power_limit(intrinsic.a.type.short, intrinsic.b.type.short)
+        stored = SPARSE_STORED / SPARSE_GROUP if intrinsic.sparse else 1
+        return 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches / rate / 1e12 if rate else 0.0
 
     def _lines(self, *rows: float) -> tuple[float, ...]:
         """Bytes of lines that a step asks for, of so many rows of A and of B."""
