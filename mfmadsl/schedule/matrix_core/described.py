@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 from types import NoneType
 
 import tvm
-from tvm import s_tir
+from tvm import s_tir, tirx
 from tvm.s_tir import Schedule
-from tvm.tirx import Buffer, PrimFunc
+from tvm.tirx import Buffer
 
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
@@ -25,7 +25,8 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     throughput,
 )
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
-from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads, registers
+from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads, registers
 from mfmadsl.schedule.product.address_space import check_addresses
 from mfmadsl.schedule.product.dataflow import (
     check_bound,
@@ -35,7 +36,13 @@ from mfmadsl.schedule.product.dataflow import (
     check_written_once,
 )
 from mfmadsl.schedule.product.described import DescribedProduct, described_intrinsics
-from mfmadsl.schedule.product.memory import UNKNOWN, Memory, final_store, memory
+from mfmadsl.schedule.product.memory import (
+    UNKNOWN,
+    Memory,
+    argument_load,
+    final_store,
+    memory,
+)
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
 from mfmadsl.schedule.product.whole_tiles import in_whole_tiles
@@ -45,13 +52,15 @@ _RESULT_BYTES = 4
 _WORD = 4  # bytes that go straight into the LDS at least
 _LONGEST_STEP = 1024  # elements of K
 _THROUGH_REGISTERS = 16  # of addresses and masks, where not all goes straight into the LDS
+_OF_ANOTHER_WORD = 32  # that a thread fetches ahead by itself, as LLVM was seen to need
 
 
 def described_schedule(
-    function: PrimFunc, product: DescribedProduct, intrinsic: Intrinsic | str | None,
-    tiling: Tiling | None, chip: Architecture,
+    product: DescribedProduct, intrinsic: Intrinsic | str | None, tiling: Tiling | None,
+    chip: Architecture,
 ) -> Schedule:  # fmt: skip
     """What `gemm_schedule` gives for a described product. Raises ScheduleError as that does."""
+    function = product.function
     check_addresses(function)
     check_compact(function)
     check_written_once(function)
@@ -60,37 +69,33 @@ def described_schedule(
     taken = described_tiling(product, intrinsic, tiling, chip)
     parts, length = parts_of_k(taken, product.extents[3])
     with tvm_refusal("workload", ScheduleError):
-        whole = in_whole_tiles(function, product, (*taken.block, parts * length))
+        whole = in_whole_tiles(product, (*taken.block, parts * length))
         sch = s_tir.Schedule(tvm.IRModule({"main": whole}))
         plain = PlainProduct(
-            sch.get_sblock(product.nest.name), tuple(_reads(function, product)), product.extents,
-            _result(function, product), ("A", "B", "C"), in_whole_tiles=True,
+            sch.get_sblock(product.nest.name), tuple(_reads(product)), product.extents,
+            _result(product), ("A", "B", "C"), in_whole_tiles=True,
         )  # fmt: skip
         Builder(sch, plain, find(taken.instruction), taken, chip).build()
     check_bound(function_of(sch))
     return sch
 
 
-def _reads(function: PrimFunc, product: DescribedProduct) -> Iterable[BlockRead]:
+def _reads(product: DescribedProduct) -> Iterator[BlockRead]:
     for name, (side, columns) in product.form.columns.items():
         buffer = product.reads[name]
+        row, size = int(buffer.shape[-1]), _bytes_of(buffer)
         along = "k" if name != "B" or product.form.b_transposed else "j"
-        size = tvm.DataType(str(buffer.dtype)).bits // 8
-        yield BlockRead(name, side, columns, size, _memory(function, buffer, along))
+        yield BlockRead(name, side, columns, size, Memory(along, row, row, size))
 
 
-def _result(function: PrimFunc, product: DescribedProduct) -> Memory:
-    end = final_store(function, product.nest.store)
+def _result(product: DescribedProduct) -> Memory:
+    end = final_store(product.function, product.nest.store)
     *_, i, j, _ = product.nest.block.iter_vars
     return UNKNOWN if end is None else memory(end, {"i": [i], "j": [j]})
 
 
-def _memory(function: PrimFunc, buffer: Buffer, axis: str) -> Memory:
-    """How an operand lies, of whose rows the elements are neighbours along the axis."""
-    row = int(buffer.shape[-1])
-    own = any(buffer.same_as(parameter) for parameter in function.params)
-    size = tvm.DataType(str(buffer.dtype)).bits // 8
-    return Memory(axis, row, row, size, computed=not own)
+def _bytes_of(buffer: Buffer) -> int:
+    return int(tvm.DataType(str(buffer.dtype)).bits) // 8
 
 
 def described_tiling(
@@ -114,7 +119,8 @@ def described_tiling(
             f"intrinsic: is {chosen.name}, but the tiling's is {tiling.instruction}"
         )
     steps = -(-product.extents[3] // tiling.k_step)
-    check_tiling(tiling, chosen, chip, _k_bytes(product), steps, _loads(product, chip))
+    k_bytes = k_bytes_of(tuple(_traffic(product)))
+    check_tiling(tiling, chosen, chip, k_bytes, steps, _loads(product, chip))
     return tiling
 
 
@@ -124,9 +130,8 @@ def described_tilings(
     """The legal tilings that are worth a look, that which should be the fastest first."""
     instructions = _instructions(product, intrinsic, chip)
     s, m, n, k = product.extents
-    across = False, not product.form.b_transposed
-    loads, k_bytes = _loads(product, chip), _k_bytes(product)
-    shape = ProductShape(m, n, k, s, k_bytes, _RESULT_BYTES, loads, across)
+    reads = tuple(_traffic(product))
+    shape = ProductShape(m, n, k, s, reads, _RESULT_BYTES, _loads(product, chip))
     found = [
         # Across tiles LLVM keeps more registers than there are.
         (estimate, replace(tiling, persistent=False))
@@ -166,23 +171,34 @@ def _instructions(
     return [chosen]
 
 
-def _k_bytes(product: DescribedProduct) -> KBytes:
-    """The bytes of one k of A and of B, with their scales or index."""
-    sides = [0.0, 0.0]
+def _traffic(product: DescribedProduct) -> Iterator[Read]:
+    """What is read of A and B, and of their scales or index."""
     for name, (side, columns) in product.form.columns.items():
-        sides[side] += float(columns) * tvm.DataType(str(product.reads[name].dtype)).bits / 8
-    return sides[0], sides[1]
+        of_k, width = float(columns), _columns_together(product, name)
+        together = None if width is None else width / of_k
+        yield Read(side, of_k * _bytes_of(product.reads[name]), together)
+
+
+def _columns_together(product: DescribedProduct, name: str) -> int | None:
+    """How many columns of a row lie together before those of the next row; None if all do."""
+    if name == "B" and not product.form.b_transposed:
+        return 1
+    buffer = product.reads[name]
+    places = [tirx.Var("at", "int32") for _ in buffer.shape]
+    found = argument_load(product.function, tirx.BufferLoad(buffer, places))
+    if found is None or len(found.indices) < 2 or not found.indices[-2].same_as(places[-2]):
+        return None
+    width = int(found.source.shape[-1])
+    return width if width < int(buffer.shape[-1]) else None
 
 
 def _loads(product: DescribedProduct, chip: Architecture) -> Loads:
     """How the operands come from memory: rows of whole chunks and words may go straight there."""
     rows = {
-        name: int(buffer.shape[-1]) * tvm.DataType(str(buffer.dtype)).bits // 8
-        for name, buffer in product.reads.items()
+        name: int(buffer.shape[-1]) * _bytes_of(buffer) for name, buffer in product.reads.items()
     }
     whole = all(row % (CHUNK if name in "AB" else _WORD) == 0 for name, row in rows.items())
-    size = tvm.DataType(str(product.reads["B"].dtype)).bits // 8
-    turned = not product.form.b_transposed and not reads_turned(chip, size)
+    turned = not product.form.b_transposed and not reads_turned(chip, _bytes_of(product.reads["B"]))
     shifted = rows["A"] % _WORD != 0, rows["B"] % _WORD != 0
     return Loads(chip.wide_loads_to_lds and whole and not turned, shifted, (False, turned))
 
@@ -195,5 +211,13 @@ def _is_offered(
     needed = registers(tiling, intrinsic, shape.k_bytes, shape.loads) + tiles
     if not shape.loads.direct:
         needed += _THROUGH_REGISTERS
+    threads = tiling.wave_count * chip.wave_size
+    words = (
+        tiling.block[each.side] * tiling.k_step * each.k_bytes / _WORD / threads
+        for each in shape.reads
+        if each.together is not None and each.k_bytes * each.together == _WORD
+    )
+    if tiling.stages > 1:
+        needed += _OF_ANOTHER_WORD * max(0, ceil(max(words, default=0)) - 1)
     budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
     return tiling.k_step <= _LONGEST_STEP and needed <= budget

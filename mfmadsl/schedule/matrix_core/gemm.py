@@ -52,7 +52,7 @@ def gemm_schedule(
     """
     function = prim_func("workload", workload, ScheduleError)
     if (described := described_product(function)) is not None:
-        return described_schedule(function, described, intrinsic, tiling, architecture(arch))
+        return described_schedule(described, intrinsic, tiling, architecture(arch))
     function = prepared(function)
     sch = s_tir.Schedule(tvm.IRModule({"main": function}))
     nest = product_nest(function)

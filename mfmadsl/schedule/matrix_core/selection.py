@@ -15,6 +15,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     estimated,
 )
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
+from mfmadsl.schedule.matrix_core.tiling.reads import Read
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
 from mfmadsl.schedule.matrix_core.tiling.tuned import key_of, tuned_tilings
 from mfmadsl.schedule.product.memory import number
@@ -61,9 +62,12 @@ def _alike(product: Product, asked: Intrinsic | str | None, chip: Architecture) 
 
 def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> ProductShape:
     s, m, n, k = (number(extent) for extent in product.extents)
-    across = product.memory[0].axis == "i", product.memory[1].axis == "j"
+    reads = tuple(
+        Read(side, size, 1 if product.memory[side].axis == "ij"[side] else None)
+        for side, size in enumerate(_k_bytes(product))
+    )
     loads = _loads(product, chip, alike[0].blocks)
-    return ProductShape(m, n, k, s, _k_bytes(product), product.element_bytes[2], loads, across)
+    return ProductShape(m, n, k, s, reads, product.element_bytes[2], loads)
 
 
 def _tuned(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> Tiling | None:

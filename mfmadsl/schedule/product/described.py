@@ -71,13 +71,14 @@ class Form:
 
 @dataclass(frozen=True)
 class DescribedProduct:
-    """A sum that is written as the workload of a module.
+    """A sum of a function that is written as the workload of a module.
 
     `reads` are its buffers by the names that modules have, in the order in which the block reads
     them, and `result` is C; `extents` are s, M, N and K, and `in_batches` if buffers have an axis
     for s.
     """
 
+    function: PrimFunc
     nest: Nest
     form: Form
     reads: Mapping[str, Buffer]
@@ -113,7 +114,7 @@ def described_product(function: PrimFunc) -> DescribedProduct | None:
     Raises ScheduleError, with the name of the block, if it is, but not once for each place.
     """
     for nest in nests(function):
-        if is_sum(nest) and (found := _found(nest)) is not None:
+        if is_sum(nest) and (found := _found(function, nest)) is not None:
             return found
     return None
 
@@ -129,7 +130,7 @@ def _key(intrinsic: Intrinsic) -> object:
     )  # fmt: skip
 
 
-def _found(nest: Nest) -> DescribedProduct | None:
+def _found(function: PrimFunc, nest: Nest) -> DescribedProduct | None:
     extents = [constant(axis.dom.extent) for axis in nest.block.iter_vars]
     if len(extents) not in (3, 4) or not isinstance(nest.block.body, tirx.BufferStore):
         return None
@@ -154,7 +155,9 @@ def _found(nest: Nest) -> DescribedProduct | None:
             check_plain(nest)
             reads = dict(zip(form.columns, buffers, strict=True))
             whole = s, m, n, k
-            return DescribedProduct(nest, form, reads, results[0], whole, len(extents) == 4)
+            return DescribedProduct(
+                function, nest, form, reads, results[0], whole, len(extents) == 4
+            )
     return None
 
 

@@ -23,9 +23,7 @@ from mfmadsl.schedule.product.described import DescribedProduct, axes_of, in_bat
 from mfmadsl.schedule.product.nest import Nest, block_names, nests
 
 
-def in_whole_tiles(
-    function: PrimFunc, found: DescribedProduct, tiles: tuple[int, int, int]
-) -> PrimFunc:
+def in_whole_tiles(found: DescribedProduct, tiles: tuple[int, int, int]) -> PrimFunc:
     """The function with the product in whole tiles of M, N and K, in batches of one at least.
 
     B lies as N x K in it. What is missing is zero. Blocks before it take the operands, and one
@@ -41,7 +39,7 @@ def in_whole_tiles(
             f"workload: whole tiles make {m} x {n} x {k} of it, and loops count up to"
             f" {LARGEST_EXTENT}: make it smaller, or give smaller tiles"
         )
-    taken = block_names(function)
+    taken = block_names(found.function)
     whole = in_batches(replace(found.form, b_transposed=True).workload((m, n, k)), s)
     operands = {str(buffer.name): buffer for buffer in whole.params[:-1]}
     result = whole.params[-1]
@@ -62,7 +60,9 @@ def in_whole_tiles(
     here = places if found.in_batches else [tirx.IntImm("int32", 0), *places]
     after = element_wise(name, axes, found.result, places, tirx.BufferLoad(result, here))
     middle = _named(nest, found.nest.name)
-    return replaced(function, found.nest, [*before, middle, after], [*operands.values(), result])
+    return replaced(
+        found.function, found.nest, [*before, middle, after], [*operands.values(), result]
+    )
 
 
 def _inside(buffer: Buffer, places: Sequence[tuple[Expr, Expr]]) -> Expr:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from tvm import tirx
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_choice, check_extent
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES
-from mfmadsl.schedule.product.added_nest import element_wise, replaced
-from mfmadsl.schedule.product.described import axes_of, forms, group_of, in_batches
-from mfmadsl.schedule.product.nest import nests
-
-_WORD = 4  # scales of a byte each
+from mfmadsl.schedule.product.described import forms, group_of, in_batches
+from mfmadsl.schedule.workload.words import WORD, by_words
 
 
 def scaled_matmul(
@@ -50,38 +46,18 @@ def scaled_matmul(
             f"k: {k} is no multiple of {group}, the elements that share a scale: pad A and B with"
             " zeros"
         )
-    if scale_order == "words" and k % (group * _WORD):
+    if scale_order == "words" and k % (group * WORD):
         raise ArgumentError(
-            f"k: {k} is no multiple of {group * _WORD}, the elements of {_WORD} scales, which lie"
+            f"k: {k} is no multiple of {group * WORD}, the elements of {WORD} scales, which lie"
             " together in the order `words`"
         )
     workload = form.workload((m, n, k))
     if batch is not None:
         workload = in_batches(workload, batch)
-    return workload if scale_order == "rows" else _scales_by_words(workload)
+    return workload if scale_order == "rows" else by_words(workload, ("SCALE_A", "SCALE_B"))
 
 
 def scaled_types(arch: str | None = None) -> list[str]:
     """The types of elements that scaled instructions take, of all chips or of one."""
     found = [f.intrinsic for f in forms(sparse=False)]
     return list(dict.fromkeys(e.a.type.name for e in found if arch is None or arch in e.chips))
-
-
-def _scales_by_words(workload: PrimFunc) -> PrimFunc:
-    """The workload with blocks before it that take scales from where words of four lie together."""
-    (nest,) = nests(workload)
-    a, b, *scales, c = workload.params
-    before, given = [], []
-    for rows in scales:
-        *batches, count, groups = rows.shape
-        words = tirx.decl_buffer(
-            [*batches, groups // _WORD, count, _WORD], rows.dtype, str(rows.name)
-        )
-        axes = list(axes_of(rows.shape))
-        places = [axis.var for axis in axes]
-        *which, i, g = places
-        value = tirx.BufferLoad(words, [*which, g // _WORD, i, g % _WORD])
-        before.append(element_wise(f"{rows.name}_rows", axes, rows, places, value))
-        given.append(words)
-    function = replaced(workload, nest, [*before, nest.statement], scales)
-    return PrimFunc([a, b, *given, c], function.body, function.ret_type, attrs=function.attrs)

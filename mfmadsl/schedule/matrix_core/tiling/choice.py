@@ -15,6 +15,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_tiling, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
+from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
@@ -29,18 +30,21 @@ _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 class ProductShape:
     """What of a product the time of a tiling depends on.
 
-    Extents are None where they are known at run time only; an element of C has `result_bytes`;
-    `across` says of A and B whether rows of K lie across the lines of memory.
+    Extents are None where they are known at run time only; an element of C has `result_bytes`.
     """
 
     m: int | None
     n: int | None
     k: int | None
     batches: int | None
-    k_bytes: KBytes
+    reads: tuple[Read, ...]
     result_bytes: int
     loads: Loads
-    across: tuple[bool, bool] = (False, False)
+
+    @property
+    def k_bytes(self) -> KBytes:
+        """The bytes of one k of A and B."""
+        return k_bytes_of(self.reads)
 
 
 def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
@@ -153,8 +157,8 @@ def estimated(
     found: list[tuple[Estimate, Tiling]] = []
     for intrinsic in intrinsics:
         gemm = GemmOnChip(
-            m, n, k, shape.batches or 1, shape.k_bytes, shape.result_bytes, intrinsic, chip,
-            product, shape.loads, shape.across,
+            m, n, k, shape.batches or 1, shape.reads, shape.result_bytes, intrinsic, chip, product,
+            shape.loads,
         )  # fmt: skip
         for tiling in offered(intrinsic, chip, shape.k_bytes, k, shape.loads):
             if not _fits(tiling.block, (m, n), (intrinsic.m, intrinsic.n)):

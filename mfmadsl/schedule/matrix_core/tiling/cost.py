@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, prod
 
 from mfmadsl.model import (
@@ -22,6 +23,7 @@ from mfmadsl.model import (
 )
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.schedule.matrix_core.tiling import resources
+from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
@@ -39,7 +41,7 @@ _TURNING: dict[float, float] = {
 
 @dataclass(frozen=True)
 class GemmOnChip:
-    """A product of matrices: extents, bytes of A and B and of an element of C, and where it runs.
+    """A product of matrices: extents, what is read, bytes of an element of C, and where it runs.
 
     An instruction of several blocks counts as many of `batches` at once.
     """
@@ -48,14 +50,17 @@ class GemmOnChip:
     n: int
     k: int
     batches: int
-    k_bytes: KBytes
+    reads: tuple[Read, ...]
     result_bytes: int
     intrinsic: Intrinsic
     chip: Architecture
     product: GpuProduct
     loads: Loads
-    across: tuple[bool, bool] = (False, False)
-    """Whether A lies as K x M, and B as K x N, so that rows of K lie across the lines of memory."""
+
+    @cached_property
+    def k_bytes(self) -> KBytes:
+        """The bytes of one k of A and B."""
+        return k_bytes_of(self.reads)
 
     @property
     def sum_bytes(self) -> int:
@@ -104,10 +109,10 @@ class _Terms:
         self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
         self.resident = min(self.most, 1 if tiling.persistent else resident(gemm, tiling))
         # On the average, and of a workgroup at no edge.
-        self.lines = self._lines(gemm.m / self.rows, gemm.n / self.columns)
+        self.lines = self._lines((gemm.m / self.rows, gemm.n / self.columns))
         self.step_bytes = sum(self.lines) * blocks
         whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
-        self.whole_bytes = sum(self._lines(*whole)) * blocks
+        self.whole_bytes = sum(self._lines(whole)) * blocks
         element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
         self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * element
         sharing = self._sharing()
@@ -135,15 +140,10 @@ class _Terms:
         stored = SPARSE_STORED / SPARSE_GROUP if intrinsic.sparse else 1
         return 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches / rate / 1e12 if rate else 0.0
 
-    def _lines(self, *rows: float) -> tuple[float, ...]:
-        """Bytes of lines that a step asks for, of so many rows of A and of B."""
-        gemm, line = self.gemm, self.gemm.chip.line_bytes
-        depth = min(self.tiling.k_step, gemm.k)
-        shapes = [
-            (own * size, depth) if across else (depth * size, own)
-            for own, size, across in zip(rows, gemm.k_bytes, gemm.across, strict=True)
-        ]
-        return tuple(many * max(line, long) for long, many in shapes)
+    def _lines(self, rows: Sequence[float]) -> tuple[float, ...]:
+        """Bytes of lines that a step asks for, of so many rows of A and columns of B, by read."""
+        depth, line = min(self.tiling.k_step, self.gemm.k), self.gemm.chip.line_bytes
+        return tuple(each.line_bytes(rows[each.side], depth, line) for each in self.gemm.reads)
 
     def _bytes_of(self, rows: Sequence[float]) -> float:
         """Bytes of one k of so many rows of A and columns of B."""
@@ -175,12 +175,10 @@ class _Terms:
         """Bytes of the lines of a step of so many rows and columns of tiles, each counted once:
         where rows of K lie across the lines, neighbours share lines."""
         gemm, counts = self.gemm, (rows, columns)
-        together = self._lines(gemm.m / self.rows * rows, gemm.n / self.columns * columns)
+        whole = self._lines((gemm.m / self.rows * rows, gemm.n / self.columns * columns))
         return sum(
-            whole if across else one * count
-            for whole, across, one, count in zip(
-                together, gemm.across, self.lines, counts, strict=True
-            )
+            one * counts[each.side] if each.together is None else all_of_them
+            for each, one, all_of_them in zip(gemm.reads, self.lines, whole, strict=True)
         )
 
     def _round(self, groups: int) -> float:

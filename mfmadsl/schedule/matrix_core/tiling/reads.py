@@ -1,0 +1,33 @@
+"""What a loop over K reads of memory, as far as the time of a tiling depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mfmadsl.schedule.matrix_core.tiling.resources import KBytes
+
+
+@dataclass(frozen=True)
+class Read:
+    """An operand, or what belongs to one: for rows of C (`side` 0) or its columns (1).
+
+    Each k of a row has `k_bytes`. Of a row `together` neighbouring k lie together, and next to them
+    those of the next row; None if all of a row do.
+    """
+
+    side: int
+    k_bytes: float
+    together: float | None = None
+
+    def line_bytes(self, rows: float, depth: int, line: int) -> float:
+        """The bytes of the lines of memory in which so many k of so many rows lie."""
+        if self.together is None:
+            return rows * max(line, depth * self.k_bytes)
+        return depth / self.together * max(line, rows * self.together * self.k_bytes)
+
+
+def k_bytes_of(reads: Sequence[Read]) -> KBytes:
+    """The bytes of one k of both sides."""
+    a, b = (sum(each.k_bytes for each in reads if each.side == side) for side in (0, 1))
+    return a, b
