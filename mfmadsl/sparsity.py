@@ -17,6 +17,7 @@ GROUP, KEPT = 4, 2
 
 _BITS = 2
 _PER_BYTE = 8 // _BITS
+_WORD = 4  # bytes
 _SHIFTS = np.arange(0, 8, _BITS, dtype=np.uint8)
 _NO_NUMBERS = "cmMOSU"  # complex, times, objects and texts, by NumPy's letters
 
@@ -39,6 +40,23 @@ class Compressed(NamedTuple):
             raise ArgumentError(f"K is {2 * stored}, but an index of whole bytes is of eight each")
         parts = self.places.reshape(*lead, stored // _PER_BYTE, _PER_BYTE)
         return np.asarray(np.bitwise_or.reduce(parts << _SHIFTS, axis=-1), np.uint8)
+
+    @property
+    def words(self) -> npt.NDArray[np.uint8]:
+        """The bytes of `packed`, [..., M, K / 8], with the four of 32 k of all rows together.
+
+        They are [..., K / 32, M, 4], as `sparse_matmul` takes them in the order "words". Raises
+        ArgumentError if K is no multiple of 32, or there are no rows.
+        """
+        *lead, stored = self.places.shape
+        if not lead or stored % (_PER_BYTE * _WORD):
+            raise ArgumentError(
+                f"places are of {self.places.shape}, but words are of rows of"
+                f" {2 * _PER_BYTE * _WORD} k each"
+            )
+        octets = self.packed
+        parts = octets.reshape(*octets.shape[:-1], -1, _WORD)
+        return np.ascontiguousarray(parts.swapaxes(-2, -3))
 
 
 def compress(array: Array, mask: npt.NDArray[np.bool_] | None = None) -> Compressed:

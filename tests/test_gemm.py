@@ -11,6 +11,7 @@ from mfmadsl import Gemm, emulate, find
 from mfmadsl.epilogue import model
 from mfmadsl.language import library
 from mfmadsl.schedule import ScheduleError
+from mfmadsl.sparsity import decompress
 from tests.schedule.matrix_core.scaled.operands import values_of
 
 PLAIN = [i for i in library().values() if not i.sparse and not i.scales and i.blocks == 1]
@@ -83,21 +84,35 @@ def test_integers_have_no_tolerance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
+    ("name", "form"),
     [
-        ("smfmac_f32_16x16x32_f16", "is no plain matrix product, but sparse"),
-        ("mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", "such elements are multiplied with scales"),
+        ("smfmac_f32_16x16x32_f16", "sparse"),
+        ("mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", "scaled"),
+        ("mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8", "plain"),
+        ("mfma_f32_16x16x16_f16", "plain"),
     ],
 )
-def test_an_instruction_that_is_no_plain_product(name: str, reason: str) -> None:
-    gemm = Gemm(library()[name], library()[name].chips[-1], 128, 128, 128)
-    with pytest.raises(ScheduleError, match=reason):
-        gemm.schedule()
+def test_an_instruction_that_has_one_form_says_it(name: str, form: str) -> None:
+    gemm = Gemm(library()[name], library()[name].chips[-1], 128, 128, 128, b_transposed=True)
+    assert gemm.form == form
+
+
+@pytest.mark.parametrize("b_transposed", [True, False])
+def test_a_sparse_operand_is_compared_with_its_places(b_transposed: bool) -> None:
+    gemm = Gemm(None, "gfx942", 20, 17, 96, b_transposed=b_transposed, form="sparse")
+    assert gemm.check(gemm.build()).agrees
+    values, index, b, c = gemm.operands()
+    whole = decompress(values, index).astype(np.float64)
+    assert 0.45 < np.count_nonzero(whole) / whole.size <= 0.5
+    c[:] = whole @ (b.T if b_transposed else b).astype(np.float64)
+    assert gemm.compare(values, index, b, c).agrees
+    c[19, 3] *= 1.001
+    assert not gemm.compare(values, index, b, c).agrees
 
 
 def test_scaled_operands_are_compared_with_their_scales() -> None:
     types = "float4_e2m1fn", "float6_e2m3fn", None
-    gemm = Gemm(None, "gfx950", 20, 17, 96, b_transposed=True, dtypes=types, scaled=True)
+    gemm = Gemm(None, "gfx950", 20, 17, 96, b_transposed=True, dtypes=types, form="scaled")
     assert gemm.check(gemm.build()).agrees
     a, b, a_scales, b_scales, c = gemm.operands()
     assert [each.shape for each in (a, b)] == [(20, 48), (17, 72)]

@@ -55,6 +55,20 @@ def test_both_forms_of_the_index_say_the_same(half: Any) -> None:
     assert (decompress(values, made.packed) == decompress(values, places)).all()
 
 
+def test_words_have_the_bytes_of_32_elements_of_all_rows() -> None:
+    made = Compressed(np.zeros((5, 48), np.int8), np.tile(np.arange(48) % 3, (5, 1)).astype("u1"))
+    assert made.words.shape == (3, 5, 4)
+    for group in range(3):
+        assert (made.words[group] == made.packed[:, 4 * group : 4 * group + 4]).all()
+
+
+@pytest.mark.parametrize("shape", [(16,), (2, 40)], ids=str)
+def test_there_are_no_words_of_no_rows_or_of_other_lengths(shape: tuple[int, ...]) -> None:
+    made = Compressed(np.zeros(shape, np.int8), np.zeros(shape, np.uint8))
+    with pytest.raises(ArgumentError, match="words are of rows of 32 k each"):
+        _ = made.words
+
+
 @given(ARRAYS)
 def test_the_largest_two_are_kept_in_their_order(array: Any) -> None:
     values, places = compress(array)

@@ -47,6 +47,11 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     help="A and B are in MX formats: each 32 elements along K have a scale. B lies as N x K.",
 )
 @click.option(
+    "--sparse",
+    is_flag=True,
+    help="A stores two of each four elements along K, and an index of their places.",
+)
+@click.option(
     "--epilogue",
     type=Steps(),
     shell_complete=steps,
@@ -99,6 +104,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
 )
 def gemm(
     scaled: bool,
+    sparse: bool,
     epilogue: tuple[str, ...],
     name: str | None,
     spec: Path | None,
@@ -125,10 +131,13 @@ def gemm(
         raise click.UsageError("--spec needs --intrinsic: which one of the file?")
     if trust_spec and (spec is None or not emulated):
         raise click.UsageError("--trust-spec needs --spec and --emulate: who is trusted, in what?")
+    if scaled and sparse:
+        raise click.UsageError("--scales and --sparse: no instruction has both")
     changes = tiling_changes(tilings)
     intrinsic = None if name is None else find(name, spec, arch, search)
+    form = "scaled" if scaled else "sparse" if sparse else "plain"
     problem = gemm_of(
-        arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes, scaled=scaled
+        arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes, form=form
     )
     schedule, kernel = _built(problem)
     comparison = _checked(problem, kernel, trust_spec) if emulated else None

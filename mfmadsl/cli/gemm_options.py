@@ -109,7 +109,7 @@ def gemm_of(
     intrinsic: Intrinsic | None = None,
     epilogue: tuple[str, ...] = (),
     tiling: Mapping[str, Any] = MappingProxyType({}),
-    scaled: bool = False,
+    form: str = "plain",
 ) -> Gemm:
     """The GEMM that `product_options` describe."""
     from mfmadsl.gemm import Gemm  # it imports TVM
@@ -117,7 +117,7 @@ def gemm_of(
     dtypes = (_of_chip(in_dtype, arch), _of_chip(b_dtype, arch), out_dtype)
     layouts = trans_b, None, trans_a
     return Gemm(
-        intrinsic, arch, m, n, k, *layouts, dtypes, batch, epilogue, tiling, scaled
+        intrinsic, arch, m, n, k, *layouts, dtypes, batch, epilogue, tiling, form
     )  # fmt: skip
 
 

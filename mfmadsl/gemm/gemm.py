@@ -15,7 +15,7 @@ from mfmadsl.comparison import Comparison
 from mfmadsl.emulator import emulate
 from mfmadsl.emulator.run import Progress
 from mfmadsl.gemm.operands import operands_of
-from mfmadsl.gemm.problem import Problem
+from mfmadsl.gemm.problem import PLAIN, Problem
 from mfmadsl.gemm.simple import simple_schedule
 from mfmadsl.gemm.tolerance import Tolerance
 from mfmadsl.model import Intrinsic, Tiling
@@ -49,10 +49,6 @@ class Gemm(Problem):
                 f"{self.arch} has no {intrinsic.name}: it is an instruction of "
                 f"{', '.join(intrinsic.chips)}"
             )
-        if intrinsic.sparse:
-            raise ScheduleError(
-                f"{intrinsic.name} is no plain matrix product, but sparse: no GEMM is made of it"
-            )
         own = intrinsic.a.type.dtype, intrinsic.b.type.dtype
         if self.types[:2] != own:
             raise ScheduleError(
@@ -67,7 +63,7 @@ class Gemm(Problem):
         """Whether `gemm_schedule` makes it, and not the simple schedule."""
         if self.shared_scope is not None:
             return False
-        return self.scaled or self.intrinsic is None or makes_gemm(self.intrinsic)
+        return self.form != PLAIN or self.intrinsic is None or makes_gemm(self.intrinsic)
 
     def tiled(self) -> Tiling:
         """How the product is cut. Raises ScheduleError as `schedule` does."""

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.machine.argument import check_size
 from mfmadsl.epilogue import STEPS
-from mfmadsl.gemm.problem import Problem
+from mfmadsl.gemm.problem import SCALED, SPARSE, Problem
 from mfmadsl.gemm.scaled import packed, random_scales
+from mfmadsl.gemm.sparse import stored
 from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.model.numpy_type import numpy_type
 
@@ -40,17 +41,16 @@ def operands_of(problem: Problem, compared: bool = True) -> tuple[npt.NDArray[An
         size = sum(n * own for n, own in sizes)
         check_size(size, "a profile runs workgroups in the emulator, and the matrices take")
     generator = np.random.default_rng(_SEED)
-    if problem.scaled:
-        own = [_random(generator, shape, numpy_type(name)) for shape, name in wanted]
-        octets = [
-            packed(x, ELEMENT_TYPES[name].bits) for x, (_, name) in zip(own, wanted, strict=True)
+    a, b, *others = (_random(generator, shape, numpy_type(name)) for shape, name in wanted)
+    given = [a, b]
+    if problem.form == SCALED:
+        given = [
+            *(packed(each, ELEMENT_TYPES[own].bits) for each, own in ((a, a_type), (b, b_type))),
+            *(random_scales(generator, each.shape[:-1], problem.k) for each in (a, b)),
         ]
-        scales = [random_scales(generator, len(x), problem.k) for x in own]
-        return (*octets, *scales, np.full(c_shape, 99, dtype=numpy_type(c_type)))
-    return (
-        *(_random(generator, shape, numpy_type(name)) for shape, name in wanted),
-        np.full(c_shape, 99, dtype=numpy_type(c_type)),
-    )
+    elif problem.form == SPARSE:
+        given = [*stored(generator, a), b]
+    return (*given, *others, np.full(c_shape, 99, dtype=numpy_type(c_type)))
 
 
 def _random(

@@ -13,9 +13,13 @@ from mfmadsl.argument import check_choice, check_extent, check_flag, check_list,
 from mfmadsl.epilogue import STEPS, check_steps, fused
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, Tiling, architecture
-from mfmadsl.schedule import ScheduleError, scaled_matmul
+from mfmadsl.schedule import ScheduleError, scaled_matmul, sparse_matmul
+from mfmadsl.schedule.product.described import described_types
 from mfmadsl.schedule.workload.dense import TYPES, product
-from mfmadsl.schedule.workload.scaled import scaled_types
+from mfmadsl.schedule.workload.followed import followed
+
+PLAIN, SCALED, SPARSE = FORMS = ("plain", "scaled", "sparse")
+"""What A and B are: all that is multiplied, or what scales or an index belong to."""
 
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
 
@@ -34,8 +38,10 @@ class Problem:
     `epilogue` names what follows the product (`epilogue.STEPS`), in the type of the sums; what its
     steps read are arguments between B and C. `tiling` has fields of `Tiling` to be changed.
 
-    `scaled` operands are in MX formats: float8_e4m3fn, float8_e5m2, and those of six and four bits,
-    packed along k, with scales for each 32 of them (`scaled_matmul`).
+    The `form` "scaled" says that A and B are in MX formats: float8_e4m3fn, float8_e5m2, and those
+    of six and four bits, packed along k, with scales for each 32 of them (`scaled_matmul`);
+    "sparse", that A stores two of each four elements along k (`sparse_matmul`). An instruction that
+    has no other form says it, too.
     """
 
     intrinsic: Intrinsic | None
@@ -50,7 +56,7 @@ class Problem:
     batch: int | None = None
     epilogue: tuple[str, ...] = ()
     tiling: Mapping[str, Any] = field(default_factory=dict)
-    scaled: bool = False
+    form: str = PLAIN
 
     def __post_init__(self) -> None:
         """Raise ArgumentError for what is no intrinsic, chip, extent, type, step or field."""
@@ -63,7 +69,9 @@ class Problem:
             check_extent("batch", self.batch)
         check_flag("a_transposed", self.a_transposed)
         check_flag("b_transposed", self.b_transposed)
-        check_flag("scaled", self.scaled)
+        check_choice("form", self.form, FORMS)
+        if self.form == PLAIN and self.intrinsic is not None:
+            object.__setattr__(self, "form", _only_form(self.intrinsic))
         if self.shared_scope is not None:
             check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
         check_list("dtypes", self.dtypes, "the types of A, B and C, or None")
@@ -102,20 +110,20 @@ class Problem:
         layouts = "".join("t" if transposed else "n" for transposed in sides)
         known = {t.name: t.short for t in ELEMENT_TYPES.values()}
         types = [known.get(dtype, dtype) for dtype in self.types]
-        if self.scaled:
-            types.insert(0, "scaled")
+        if self.form != PLAIN:
+            types.insert(0, self.form)
         extents = "x".join(str(e) for e in (self.batch, self.m, self.n, self.k) if e is not None)
         return "_".join(["gemm", layouts, *types, extents, *self.epilogue])
 
     def check_types(self) -> None:
         """Raise ScheduleError for steps or a type of C that the sums cannot have, and for what
-        scaled operands have not."""
-        if self.scaled:
-            self._check_scaled()
+        scaled or sparse operands have not."""
+        if self.form != PLAIN:
+            self._check_form()
         elif few := [each for each in self.types if _bits(each) < 8]:
             raise ScheduleError(
                 f"{few[0]} has fewer than eight bits: such elements are multiplied with scales,"
-                " `--scales` (`scaled=True`)"
+                " `--scales` (`form='scaled'`)"
             )
         check_steps(self.epilogue, self.sum_type)
         c = self.types[2]
@@ -125,35 +133,43 @@ class Problem:
                 "are rounded, to float16 or bfloat16"
             )
 
-    def _check_scaled(self) -> None:
-        beyond = {
-            "transposed A": self.a_transposed,
-            "batches": self.batch,
-            "epilogue": self.epilogue,
-            "other type of C than float32": self.types[2] != "float32",
-            "simple kernel": self.shared_scope,
-        }
+    def _check_form(self) -> None:
+        beyond = {"transposed A": self.a_transposed, "simple kernel": self.shared_scope}
         if asked := [name for name, value in beyond.items() if value]:
-            raise ScheduleError(f"a product of scaled operands has no {' and no '.join(asked)}")
-        if not (known := scaled_types(self.arch)):
-            raise ScheduleError(f"{self.arch} has no matrix instructions of scaled operands")
-        for dtype in self.types[:2]:
-            if dtype not in known:
+            raise ScheduleError(
+                f"a product of {self.form} operands has no {' and no '.join(asked)}"
+            )
+        known = described_types(self.form == SPARSE, self.arch)
+        if not known:
+            raise ScheduleError(f"{self.arch} has no matrix instructions of {self.form} operands")
+        for place, dtype in enumerate(self.types[:2]):
+            own = list(dict.fromkeys(pair[place] for pair in known))
+            if dtype not in own:
                 raise ScheduleError(
-                    f"{dtype} is no type of scaled operands: there are {', '.join(known)}"
+                    f"{dtype} is no type of {self.form} operands: there are {', '.join(own)}"
                 )
-        if not self.b_transposed:
+        if self.types[:2] not in known:
+            raise ScheduleError(
+                f"{self.arch} multiplies no {self.form} {self.types[0]} by {self.types[1]}"
+            )
+        if self.form == SCALED and not self.b_transposed:
             raise ScheduleError(
                 "a scaled B lies as N x K: say `--trans-b` (`b_transposed=True`), too"
             )
 
     def workload(self) -> PrimFunc:
         """What is to be computed, as `gemm_schedule` takes it."""
-        if self.scaled:
-            scaled = scaled_matmul(self.m, self.n, self.k, *self.types[:2])
-            return scaled.with_attr("global_symbol", self.name)
         a_type, b_type, c_type = self.types
         follows = bool(self.epilogue) or c_type != self.sum_type
+        if self.form != PLAIN:
+            extents = self.m, self.n, self.k
+            if self.form == SCALED:
+                described = scaled_matmul(*extents, a_type, b_type, batch=self.batch)
+            else:
+                described = sparse_matmul(*extents, a_type, b_type, self.b_transposed, self.batch)
+            if follows:
+                described = followed(described, lambda c: fused(c, self.epilogue, c_type))
+            return described.with_attr("global_symbol", self.name)
         a, b, c = product(
             (self.m, self.n, self.k), (a_type, b_type, self.sum_type),
             (self.a_transposed, self.b_transposed), self.batch, "product" if follows else "C",
@@ -162,6 +178,14 @@ class Problem:
         if follows:
             operands, c = fused(c, self.epilogue, c_type)
         return te.create_prim_func([a, b, *operands, c]).with_attr("global_symbol", self.name)
+
+
+def _only_form(intrinsic: Intrinsic) -> str:
+    """The form of an instruction that has but one."""
+    if intrinsic.sparse:
+        return SPARSE
+    narrow = min(intrinsic.a.type.bits, intrinsic.b.type.bits) < 8
+    return SCALED if intrinsic.scales and narrow else PLAIN
 
 
 def _bits(dtype: str) -> int:

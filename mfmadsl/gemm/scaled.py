@@ -20,7 +20,7 @@ def packed(elements: npt.NDArray[Any], bits: int) -> npt.NDArray[np.uint8]:
     """Rows of elements of so many bits, next to each other from the lowest bit of a byte up."""
     codes = elements.view(np.uint8)
     each = codes[..., None] >> np.arange(bits, dtype=np.uint8) & 1
-    return np.packbits(each.reshape(len(codes), -1), axis=1, bitorder="little")
+    return np.packbits(each.reshape(*codes.shape[:-1], -1), axis=-1, bitorder="little")
 
 
 def scaled_values(
@@ -28,12 +28,15 @@ def scaled_values(
 ) -> npt.NDArray[np.float64]:
     """The numbers that rows of packed elements and their scales are."""
     bits = ELEMENT_TYPES[dtype].bits
-    each = np.unpackbits(octets, axis=1, bitorder="little").reshape(len(octets), -1, bits)
-    codes = np.packbits(each, axis=2, bitorder="little")[..., 0]
+    each = np.unpackbits(octets, axis=-1, bitorder="little")
+    each = each.reshape(*octets.shape[:-1], -1, bits)
+    codes = np.packbits(each, axis=-1, bitorder="little")[..., 0]
     powers = 2.0 ** (scales.astype(np.float64) - _ONE)
-    return codes.view(numpy_type(dtype)).astype(np.float64) * np.repeat(powers, GROUP, axis=1)
+    return codes.view(numpy_type(dtype)).astype(np.float64) * np.repeat(powers, GROUP, axis=-1)
 
 
-def random_scales(generator: np.random.Generator, rows: int, k: int) -> npt.NDArray[np.uint8]:
-    """Scales about 1."""
-    return generator.integers(_ONE - 4, _ONE + 5, (rows, k // GROUP), np.uint8)
+def random_scales(
+    generator: np.random.Generator, rows: tuple[int, ...], k: int
+) -> npt.NDArray[np.uint8]:
+    """Scales about 1, of rows or of batches of them."""
+    return generator.integers(_ONE - 4, _ONE + 5, (*rows, k // GROUP), np.uint8)

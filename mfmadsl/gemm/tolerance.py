@@ -12,9 +12,10 @@ import numpy.typing as npt
 from mfmadsl.comparison import Comparison, compared
 from mfmadsl.emulator.instructions.matrix.arithmetic import arithmetic
 from mfmadsl.epilogue import model
-from mfmadsl.gemm.problem import Problem
+from mfmadsl.gemm.problem import SCALED, SPARSE, Problem
 from mfmadsl.gemm.scaled import scaled_values
 from mfmadsl.model import ELEMENT_TYPES, architecture
+from mfmadsl.sparsity import decompress
 
 _FLUSHED = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # by gfx90a, where denormal
 _ROUNDINGS = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
@@ -73,10 +74,12 @@ class Tolerance:
         """
         problem = self.problem
         *operands, c = others
-        if problem.scaled:
-            *operands, a_scales, b_scales = operands
+        if problem.form == SCALED:
+            a_scales, b_scales, *operands = operands
             a = scaled_values(a, a_scales, problem.types[0])
             b = scaled_values(b, b_scales, problem.types[1])
+        elif problem.form == SPARSE:
+            a, b = decompress(a, b), operands.pop(0)
         left = self._read(a.swapaxes(-1, -2) if problem.a_transposed else a)
         right = self._read(b.swapaxes(-1, -2) if problem.b_transposed else b)
         values, tolerances = left @ right, np.zeros(c.shape)

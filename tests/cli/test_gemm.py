@@ -58,6 +58,8 @@ SCALED = ("gemm", "--arch", "mi355x", "-m", 33, "-n", 20, "-k", 96, "--scales")
         (["--in-dtype", "float4_e2m1fn", "--b-dtype", "fp8"],
          "A: uint8[33, 48], B: uint8[20, 96], SCALE_A: uint8[33, 3], SCALE_B: uint8[20, 3]"),
         (["--intrinsic", "mfma_scale_f32_32x32x64_f8f6f4_bf6_bf8"], "A: uint8[33, 72]"),
+        (["--in-dtype", "fp8", "--batch", 2, "--epilogue", "bias,relu", "--out-dtype", "float16"],
+         "SCALE_B: uint8[2, 20, 3], bias: float32[20], C: float16[2, 33, 20]"),
     ],
 )  # fmt: skip
 def test_scaled_operands_agree_with_numpy(options: list[object], signature: str) -> None:
@@ -73,13 +75,9 @@ def test_scaled_operands_agree_with_numpy(options: list[object], signature: str)
         (["--in-dtype", "fp8"], "a scaled B lies as N x K: say `--trans-b`"),
         (["--trans-b"], "float16 is no type of scaled operands"),
         (["--trans-b", "--in-dtype", "fp8", "--trans-a"], "has no transposed A"),
-        (["--trans-b", "--in-dtype", "fp8", "--batch", 2], "has no batches"),
-        (["--trans-b", "--in-dtype", "fp8", "--epilogue", "relu"], "has no epilogue"),
-        (["--trans-b", "--in-dtype", "fp8", "--out-dtype", "float16"], "has no other type of C"),
         (["--trans-b", "--in-dtype", "fp8", "-k", 100], "k: 100 is no multiple of 32"),
         (["--trans-b", "--in-dtype", "fp8", "--arch", "gfx942"],
          "gfx942 has no matrix instructions of scaled operands"),
-        (["--trans-b", "--in-dtype", "fp8", "--tiling", "split_k=2"], "K is not split"),
         (["--trans-b", "--intrinsic", "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8", "--in-dtype",
           "bf8"], "multiplies float8_e4m3fn by float8_e4m3fn"),
     ],
@@ -87,6 +85,48 @@ def test_scaled_operands_agree_with_numpy(options: list[object], signature: str)
 def test_what_scaled_operands_have_not_is_told(options: list[object], message: str) -> None:
     result = run(*SCALED, *options)
     assert (result.exit_code, message in result.output) == (1, True), result.output
+
+
+SPARSE = ("gemm", "-m", 33, "-n", 20, "-k", 96)
+
+
+@pytest.mark.parametrize(
+    ("options", "signature"),
+    [
+        (["--arch", "mi300x", "--sparse"],
+         "A: float16[33, 48], INDEX: uint8[33, 12], B: float16[96, 20], C: float32[33, 20]"),
+        (["--arch", "gfx942", "--intrinsic", "v_smfmac_i32_32x32x32_i8", "--trans-b"],
+         "A: int8[33, 48], INDEX: uint8[33, 12], B: int8[20, 96], C: int32[33, 20]"),
+        (["--arch", "gfx950", "--sparse", "--in-dtype", "bf8", "--b-dtype", "fp8", "--batch", 2,
+          "--epilogue", "bias,gelu", "--out-dtype", "bfloat16"],
+         "B: float8_e4m3fn[2, 96, 20], bias: float32[20], C: bfloat16[2, 33, 20]"),
+    ],
+)  # fmt: skip
+def test_a_sparse_operand_agrees_with_numpy(options: list[object], signature: str) -> None:
+    result = run(*SPARSE, *options, "--emulate")
+    assert result.exit_code == 0, result.output
+    assert signature in result.output
+    assert "agrees with NumPy in float64" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--arch", "gfx942", "--sparse", "--trans-a"], 1, "has no transposed A"),
+        (["--arch", "gfx942", "--sparse", "-k", 100], 1, "k: 100 is no multiple of 8"),
+        (["--arch", "gfx942", "--sparse", "--in-dtype", "f32"], 1, "is no type of sparse operands"),
+        (["--arch", "gfx942", "--sparse", "--in-dtype", "i8", "--b-dtype", "f16"], 1,
+         "gfx942 multiplies no sparse int8 by float16"),
+        (["--arch", "gfx90a", "--sparse"], 1,
+         "gfx90a has no matrix instructions of sparse operands"),
+        (["--arch", "gfx950", "--sparse", "--scales"], 2, "no instruction has both"),
+    ],
+)  # fmt: skip
+def test_what_a_sparse_operand_has_not_is_told(
+    options: list[object], code: int, message: str
+) -> None:
+    result = run(*SPARSE, *options)
+    assert (result.exit_code, message in result.output) == (code, True), result.output
 
 
 def test_small_elements_need_scales() -> None:

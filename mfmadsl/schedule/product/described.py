@@ -108,6 +108,16 @@ def forms(sparse: bool) -> list[Form]:
     return list(found.values())
 
 
+def described_types(sparse: bool, arch: str | None = None) -> list[tuple[str, str]]:
+    """The types of A and B that scaled or sparse instructions take, of all chips or of one."""
+    found = [
+        form.types
+        for form in forms(sparse)
+        if arch is None or any(arch in each.chips for each in described_intrinsics(form))
+    ]
+    return list(dict.fromkeys(found))
+
+
 def described_product(function: PrimFunc) -> DescribedProduct | None:
     """The first sum of a function that is written as the workload of a module.
 

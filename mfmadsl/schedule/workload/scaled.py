@@ -7,7 +7,7 @@ from tvm.tirx import PrimFunc
 from mfmadsl.argument import check_choice, check_extent
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES
-from mfmadsl.schedule.product.described import forms, group_of, in_batches
+from mfmadsl.schedule.product.described import described_types, forms, group_of, in_batches
 from mfmadsl.schedule.workload.words import WORD, by_words
 
 
@@ -35,7 +35,7 @@ def scaled_matmul(
     if batch is not None:
         batch = check_extent("batch", batch)
     types = a_type, a_type if b_type is None else b_type
-    short = {ELEMENT_TYPES[each].short: each for each in scaled_types()}
+    short = {ELEMENT_TYPES[each].short: each for each, _ in described_types(sparse=False)}
     for name, dtype in zip(("a_type", "b_type"), types, strict=True):
         check_choice(name, dtype, (*short.values(), *short))
     asked = tuple(short.get(each, each) for each in types)
@@ -55,9 +55,3 @@ def scaled_matmul(
     if batch is not None:
         workload = in_batches(workload, batch)
     return workload if scale_order == "rows" else by_words(workload, ("SCALE_A", "SCALE_B"))
-
-
-def scaled_types(arch: str | None = None) -> list[str]:
-    """The types of elements that scaled instructions take, of all chips or of one."""
-    found = [f.intrinsic for f in forms(sparse=False)]
-    return list(dict.fromkeys(e.a.type.name for e in found if arch is None or arch in e.chips))

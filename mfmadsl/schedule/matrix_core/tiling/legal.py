@@ -26,10 +26,17 @@ MOST_STAGES = 4
 def check_instruction(intrinsic: Intrinsic) -> None:
     """Raise ScheduleError for an instruction that is no plain product, of one block or several."""
     if intrinsic.sparse:
-        raise ScheduleError(f"{intrinsic.name} is sparse: no GEMM is made of it")
+        raise ScheduleError(
+            f"{intrinsic.name} takes a sparse A: `sparse_matmul` gives its workload"
+        )
     for operand in (intrinsic.a, intrinsic.b):
         bits = operand.layout.elements_per_lane * operand.type.bits
-        if bits % 32 or operand.type.bits < 8:
+        if operand.type.bits < 8:
+            raise ScheduleError(
+                f"{intrinsic.name} takes {operand.type} with scales: `scaled_matmul` gives its"
+                " workload"
+            )
+        if bits % 32:
             raise ScheduleError(
                 f"{intrinsic.name}: no GEMM is made of {operand.type} in {bits} bits"
             )

@@ -156,7 +156,7 @@ def test_an_instruction_of_another_chip() -> None:
 
 
 def test_a_sparse_instruction() -> None:
-    with pytest.raises(ScheduleError, match="is sparse: no GEMM is made of it"):
+    with pytest.raises(ScheduleError, match="takes a sparse A: `sparse_matmul` gives its workload"):
         gemm_schedule(Workload(16, 16, 16).function(), intrinsic="smfmac_f32_32x32x16_f16")
 
 

@@ -136,12 +136,32 @@ def test_compress_gives_its_operands() -> None:
     np.testing.assert_allclose(c, whole @ b.astype(np.float64), atol=1e-4)
 
 
+@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_an_index_by_words(arch: str, batch: int | None) -> None:
+    m, n, k = 100, 70, 352
+    lead = () if batch is None else (batch,)
+    rng = np.random.default_rng(4)
+    kept = mfmadsl.compress(numbers(rng, (*lead, m, k), "float16"))
+    b = numbers(rng, (*lead, k, n), "float16")
+    workload = mfmadsl.sparse_matmul(m, n, k, "float16", batch=batch, index_order="words")
+    c = np.zeros((*lead, m, n), np.float32)
+    mfmadsl.sanitize(kernel_of(workload, arch), [kept.values, kept.words, b, c])
+    whole = mfmadsl.decompress(kept.values, kept.places).astype(np.float64)
+    np.testing.assert_allclose(c, whole @ b.astype(np.float64), atol=1e-3)
+
+
+@pytest.mark.parametrize("index_order", ["rows", "words"])
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 @pytest.mark.parametrize("b_transposed", [True, False])
-def test_large_products_stay_in_registers(arch: str, dtype: str, b_transposed: bool) -> None:
+def test_large_products_stay_in_registers(
+    arch: str, dtype: str, b_transposed: bool, index_order: str
+) -> None:
     for m in (4096, 4000):
-        workload = mfmadsl.sparse_matmul(m, 4096, 4096, dtype, b_transposed=b_transposed)
+        workload = mfmadsl.sparse_matmul(
+            m, 4096, 4096, dtype, b_transposed=b_transposed, index_order=index_order
+        )
         assert kernel_of(workload, arch).registers.spilled == 0
 
 
@@ -201,6 +221,8 @@ def test_schedule_gemm_sends_to_gemm_schedule() -> None:
     ((16, 16, 16, "float8_e4m3fn", "float8_e4m3fnuz"), "b_type"),
     ((16, 16, 16, "float16", None, "yes"), "b_transposed"),
     ((16, 16, 16, "float16", None, True, 0), "batch"),
+    ((16, 16, 40, "float16", None, True, None, "words"), "k: 40 is no multiple of 32"),
+    ((16, 16, 64, "float16", None, True, None, "columns"), "index_order: there is no 'columns'"),
 ])  # fmt: skip
 def test_a_workload_that_cannot_be_is_refused(arguments: tuple[Any, ...], said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
