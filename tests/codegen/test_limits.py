@@ -21,6 +21,17 @@ SKEW = "layout skew(x, k) { lane = (x + k) % 16 + 16 * (k / 4)  register = k % 4
 SPLIT = "layout split(x, k) { lane = x + X * (k % 4)  register = k / 4 }\n"
 
 
+SEVERAL = """\
+use layouts
+intrinsic example {
+  shape   m=16 n=16 k=16 blocks=2
+  a       float16[i, k / 2]  at  operand(i, k, pack=4)
+  b       float16[k, j]      at  operand(j, k, pack=8)
+  c       float32[i, j]      at  accumulator(i, j)
+  call    "llvm.amdgcn.smfmac.f32.16x16x16.2b.f16" unknown
+  cycles  gfx950=32
+}
+"""
 WIDE_INDEX = """\
 use layouts
 intrinsic example {
@@ -37,6 +48,7 @@ intrinsic example {
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (SEVERAL, "is sparse and has several blocks: there is no such"),
         (WIDE_INDEX, "the indices that a lane holds are not 8, 16 or 32 bits side by side"),
         (SKEW + HALF.replace("operand(i, k, pack=4)", "skew(i, k)"), "is no sum of digits"),
         (SPLIT + SPARSE.replace("operand(i, k, pack=4)", "split(i, k)"), "8, 16 or 32 bits side"),
