@@ -47,7 +47,9 @@ def test_nothing_is_larger(expression: Any, conditions: Any) -> None:
 
 def test_a_condition_bounds_its_multiples() -> None:
     analyzer = known()
-    for condition in (X * 2 + Y < 9, X * 2 + Y <= 8, tirx.GT(tirx.const(9), X * 2 + Y)):
+    of = X * 2 + Y
+    turned = tirx.GT(tirx.const(9), of), tirx.GE(tirx.const(8), of)
+    for condition in (of < 9, of <= 8, *turned):
         assert largest(X * 6 + Y * 3 + 1, [condition], analyzer) == 25
     assert largest(X * 6 + Y * 3 + 1, [], analyzer) == 49
 
