@@ -94,6 +94,7 @@ def test_k_that_are_interleaved_wrongly_are_told() -> None:
         "element 0 of register 0 is C[0,0], which needs A[0,0] * B[0,0], but it is given "
         "A[0,2] * B[0,1]"
     )
+    assert found.span.text == "pairs(k, j)"
 
 
 def test_a_tile_of_a_that_is_packed_like_b_is_told() -> None:
