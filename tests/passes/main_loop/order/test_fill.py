@@ -138,6 +138,11 @@ def test_neighbours_are_filled_together() -> None:
     assert [int(s.indices[0]) for s in others] == [2, 3, 5]
 
 
+def test_registers_that_are_no_neighbours_are_filled_by_themselves() -> None:
+    made = filled_here([_fill(SUMS, 1), _fill(SUMS, 3), _fill(SUMS, 2)])
+    assert [int(s.indices[0]) for s in made] == [1, 3, 2]
+
+
 def test_a_vector_of_zeros_is_filled_whole() -> None:
     index = tirx.Ramp(tirx.const(2, "int32"), tirx.const(1, "int32"), 4)
     fill = BufferStore(SUMS, tirx.Broadcast(tirx.const(0.0, "float32"), 4), [index])
