@@ -140,6 +140,12 @@ def test_lds_that_nobody_wrote() -> None:
     assert found.message == "reads address 0x100 of LDS, which nobody wrote"
 
 
+def test_an_atomic_reads_what_nobody_wrote() -> None:
+    found = fault(EXCHANGE.replace("ds_write_b32 v1, v0", "ds_add_u32 v1, v0"))
+    assert found.kind == "uninitialized"
+    assert found.message == "reads address 0x0 of LDS, which nobody wrote"
+
+
 def test_memory_that_nobody_wrote() -> None:
     load = EXCHANGE.replace(
         "	v_lshlrev_b32_e32 v1, 2, v0",
