@@ -368,6 +368,17 @@ def test_waves_that_share_a_word_without_a_byte_of_it() -> None:
     assert found.kind == "race"
 
 
+def test_what_was_read_of_a_word_counts_where_halves_of_it_are_written_later() -> None:
+    code = EXCHANGE.replace("0xff", "0x7f").replace(
+        "	global_store_dword", "	ds_write_b32 v1, v3 offset:2\n	global_store_dword"
+    )
+    found = fault(code, 128)
+    assert found.kind == "race"
+    assert found.message == "writes LDS at 0x102, which wave 0 read with no barrier between"
+    barrier = code.replace("	ds_write_b32 v1, v3", "	s_barrier\n	ds_write_b32 v1, v3")
+    assert run(barrier, 128).faults == ()
+
+
 def test_an_atomic_that_is_not_aligned() -> None:
     code = EXCHANGE.replace("ds_read_b32 v3, v2", "ds_add_rtn_u32 v3, v2, v0 offset:2")
     code = code.replace("0xff", "0x7f")
