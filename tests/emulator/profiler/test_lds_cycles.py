@@ -50,6 +50,11 @@ def test_accesses_that_are_not_aligned(size: int, expected: tuple[int, int]) -> 
     assert cycles("gfx942", np.full(64, 2), size)[0] == expected[1]
 
 
+def test_lanes_that_are_aligned_reach_no_word_more_than_they_have() -> None:
+    """Those of the second phase are not, and reach a word of the first one's bank."""
+    assert cycles("gfx942", LANE * 4 + np.where(LANE < 32, 0, 2), 4) == (3, 2)
+
+
 def test_wide_reads_go_in_phases_that_were_measured() -> None:
     """MI300X: lanes 0 to 3 with 20 to 23, and so on; MI355X: two such phases at once."""
     first = [0, 1, 2, 3, 20, 21, 22, 23]
