@@ -6,6 +6,7 @@ kernels the same way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -55,8 +56,9 @@ def as_llvm_has_it() -> Architecture:
 
 
 def timing(code: str, waves: int = 1, cost: int = 0, group: int = 1, arch: str = "gfx942",
-           chip: Architecture | None = None) -> Timing:  # fmt: skip
-    """Some waves that all execute the same."""
+           chip: Architecture | None = None,
+           places: Sequence[Sequence[int]] | None = None) -> Timing:  # fmt: skip
+    """Some waves that all execute the same, or each the instructions at its `places`."""
     program = [parse_instruction(line, i) for i, line in enumerate(code.splitlines())]
     operations = {
         place: compile_instruction(instruction, Machine(arch))
@@ -64,13 +66,12 @@ def timing(code: str, waves: int = 1, cost: int = 0, group: int = 1, arch: str =
         if instruction.name not in PASSED
     }
 
-    def trace() -> Trace:
-        costs = [cost if _reads_memory(each) else 0 for each in program]
-        return Trace(0, list(range(len(program))), costs)
+    def trace(own: Sequence[int]) -> Trace:
+        costs = [cost if _reads_memory(program[place]) else 0 for place in own]
+        return Trace(0, list(own), costs)
 
-    return simulate(
-        chip or chip_of(arch), program, operations, [trace() for _ in range(waves)], group
-    )
+    traces = [trace(own) for own in places or [range(len(program))] * waves]
+    return simulate(chip or chip_of(arch), program, operations, traces, group)
 
 
 def _reads_memory(instruction: Instruction) -> bool:
@@ -130,6 +131,15 @@ def test_a_barrier_waits_for_the_last_wave_of_its_group() -> None:
     found = timing(code, waves=4, cost=100, group=4)
     assert found.stalls["barrier"] > 0
     assert "barrier" not in timing(code, waves=4, cost=100, group=1).stalls
+
+
+def test_a_barrier_waits_for_no_wave_that_has_ended() -> None:
+    """One of two adds up a little and ends, while the other waits for it."""
+    code = f"s_barrier\nv_mov_b32 v2, v3\n{VECTOR}"
+    found = timing(code, waves=2, group=2, places=[[0, 1], list(range(2, 18))])
+    ended = max(event.issued for event in found.events if event.wave == 1)
+    (after,) = (event.issued for event in found.events if (event.wave, event.place) == (0, 1))
+    assert ended < after <= ended + 2 * SLOT
 
 
 def test_priority_goes_before_age() -> None:
