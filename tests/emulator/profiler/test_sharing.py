@@ -70,6 +70,15 @@ def test_what_is_read_is_all_of_the_arguments_that_are() -> None:
     assert of_tiles(by_rows(8), 8, 8, 64).footprint == 16 * LINE
 
 
+def test_a_load_across_the_end_of_a_line_asks_for_both() -> None:
+    """The last lane of the first workgroup begins in line 0, the second one reads line 1."""
+    table, memory = np.array([(1, 1), (LINE, LINE)], np.int32), np.zeros(2 * LINE, np.uint8)
+    launch = launch_of(READS_TWO_LINES, (2,), (64,), None)
+    load = partial(load_arguments, launch, [table, memory], True)
+    found = first_steps(launch, load, 2, [0], 1, LINE, None, BUDGET)
+    assert found.sharing.die == found.sharing.chip == 2 / 3
+
+
 def test_workgroups_at_an_edge_lower_the_average() -> None:
     """The first one reads two lines, the other nine read one twice."""
     found = of_tiles(lambda number: (1, 0) if number == 0 else (1, -1), 2, 1, 10, dies=1)
