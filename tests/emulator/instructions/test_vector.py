@@ -147,6 +147,18 @@ def test_denormals_are_flushed_where_the_mode_says_so() -> None:
         assert vector(waves, 0, np.float32)[0] == pytest.approx(expected, rel=1e-5, abs=0)
 
 
+@pytest.mark.parametrize(
+    ("denominator", "scaled"),
+    [(2.0**-125, 0), (2.0**-126, 0), (2.0**-127, 64), (2.0**-149, 64)],
+)
+def test_a_denormal_denominator_is_scaled_and_the_smallest_normal_one_is_not(
+    denominator: float, scaled: int
+) -> None:
+    values = {"v1": np.full(64, 2.0**-100, np.float32), "v2": np.full(64, denominator, np.float32)}
+    waves = executed("v_div_scale_f32 v0, vcc, v2, v2, v1", values)
+    assert vector(waves, 0, np.float32)[0] == denominator * 2.0**scaled
+
+
 @settings(max_examples=400)
 @given(words, words)
 def test_divisions_come_out_right(a: Array, b: Array) -> None:
