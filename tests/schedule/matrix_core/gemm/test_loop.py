@@ -170,6 +170,18 @@ def test_memory_is_waited_for_twice_a_step(case: Case) -> None:
     assert len(waits) <= 2 * stages + (5 if case.order == "kn" else 0)
 
 
+def test_where_words_come_in_two_loads_twice_as_many_are_left_under_way() -> None:
+    """Rows of an odd length begin anywhere: their words are moved into place."""
+
+    def least(k: int) -> int:
+        schedule = gemm_schedule(Workload(1024, 1024, k).function())
+        turn = loop_instructions(mfmadsl.build(schedule, "gfx942").assembly)
+        counts = [re.search(r"vmcnt\((\d+)\)", i.text) for i in turn if i.name == "s_waitcnt"]
+        return min(int(count[1]) for count in counts if count)
+
+    assert least(1025) == 2 * least(1026) > 0
+
+
 def sources(instruction: Instruction) -> list[object]:
     operands: list[object] = list(instruction.operands)
     return operands if instruction.name.startswith("ds_write") else operands[1:]
