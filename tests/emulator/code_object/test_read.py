@@ -118,6 +118,21 @@ def test_features_are_those_that_are_set(
     )
 
 
+@pytest.mark.parametrize(
+    ("flags", "target"),
+    [
+        (0x000, "gfx90a"),
+        (0x100, "gfx90a:xnack+"),
+        (0x200, "gfx90a:sramecc+"),
+        (0x300, "gfx90a:sramecc+:xnack+"),
+    ],
+)
+def test_features_of_version_3_are_on_by_a_bit_each(flags: int, target: str) -> None:
+    third = changed(code_object("gfx90a", 4), 8, b"\1")
+    found = read_code_object(changed(third, 48, struct.pack("<I", flags | 0x3F)))
+    assert (found.version, found.target) == (3, target)
+
+
 def test_of_a_bundle_the_chip_is_chosen() -> None:
     both = bundle(
         ("host-x86_64-unknown-linux--", b""),
