@@ -249,6 +249,8 @@ def test_the_block_is_the_one_that_the_kernel_is_made_for() -> None:
     required = COPYING.replace("- .name: kernel", "- .name: kernel\n    .reqd_workgroup_size: [64]")
     with pytest.raises(ValueError, match=r"block: `kernel` requires \(64,\), not \(32, 1, 1\)"):
         emulate(required, [WORDS, words()], (1,), (32,))
+    with pytest.raises(ValueError, match=r"requires \(64,\), not \(64, 2, 1\)"):
+        emulate(required, [WORDS, words()], (1,), (64, 2))
     most = COPYING.replace("- .name: kernel", "- .name: kernel\n    .max_flat_workgroup_size: 128")
     with pytest.raises(ValueError, match="takes up to 128 threads, not the 256 of"):
         emulate(most, [WORDS, words()], (1,), (256,))
