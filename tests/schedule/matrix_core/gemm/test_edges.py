@@ -205,19 +205,19 @@ def test_a_factor_behind_a_mask_in_memory(
     assert is_right(te.create_prim_func([a, mask, b, c]))
 
 
-@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
-@pytest.mark.parametrize("columns", [False, True])
-@pytest.mark.parametrize("mask", ["i < 10", "i % 3 == 0"])
-def test_rows_behind_a_mask_of_their_own(arch: str, columns: bool, mask: str) -> None:
-    """TVM makes one condition of that and of the edge, past which anything may be read."""
+def with_masked_rows(mask: str, columns: bool = False) -> PrimFunc:
+    """Of 72 rows of A those that the mask names, or all."""
     m, n, k = 72, 16, 256
     a = te.placeholder((k, m) if columns else (m, k), name="A", dtype="float16")
     b = te.placeholder((n, k), name="B", dtype="float16")
     r, zero = te.reduce_axis((0, k), name="k"), tirx.const(0, "float16")
 
     def element(i: Any, r: Any) -> Any:
+        value = a[r, i] if columns else a[i, r]
+        if mask == "all":
+            return value
         wanted = i < 10 if mask == "i < 10" else tirx.floormod(i, 3).equal(0)
-        return tirx.if_then_else(wanted, a[r, i] if columns else a[i, r], zero)
+        return tirx.if_then_else(wanted, value, zero)
 
     masked = te.compute((m, k), element, name="masked")
     c = te.compute(
@@ -225,7 +225,23 @@ def test_rows_behind_a_mask_of_their_own(arch: str, columns: bool, mask: str) ->
         lambda i, j: te.sum(masked[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
         name="C",
     )
-    assert is_right(te.create_prim_func([a, b, c]), arch)
+    return te.create_prim_func([a, b, c])
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("mask", ["i < 10", "i % 3 == 0"])
+def test_rows_behind_a_mask_of_their_own(arch: str, columns: bool, mask: str) -> None:
+    """TVM makes one condition of that and of the edge, past which anything may be read."""
+    assert is_right(with_masked_rows(mask, columns), arch)
+
+
+def test_only_what_has_no_mask_has_edges_past_which_anything_may_be_read() -> None:
+    told = {
+        mask: "mfmadsl.edges" in mfmadsl.gemm_schedule(with_masked_rows(mask)).mod.script()
+        for mask in ("all", "i < 10", "i % 3 == 0")
+    }
+    assert told == {"all": True, "i < 10": False, "i % 3 == 0": False}
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
