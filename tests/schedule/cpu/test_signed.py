@@ -90,6 +90,26 @@ def test_sums_of_columns_are_of_a_type_that_they_fit_into(k: int, dtype: str) ->
     assert str(sums.get(sums.get_sblock(name)).writes[0].source.dtype) == dtype
 
 
+def test_a_column_is_as_long_as_all_axes_of_its_sum_make_it() -> None:
+    """4096 x 4096 products are 2^24, 2 x 2048 few."""
+
+    def sums(r: int, t: int) -> str:
+        a, b = (te.placeholder((1, r, t), "int8", name=name) for name in "AB")
+        x, y = te.reduce_axis((0, r), name="r"), te.reduce_axis((0, t), name="t")
+        c = te.compute(
+            (1, 1),
+            lambda i, j: te.sum(
+                a[i, x, y].astype("int32") * b[j, x, y].astype("int32"), axis=[x, y]
+            ),
+            name="C",
+        )
+        function, name = without_sign(prepared(te.create_prim_func([a, b, c])))
+        schedule = s_tir.Schedule(function)
+        return str(schedule.get(schedule.get_sblock(name)).writes[0].source.dtype)
+
+    assert [sums(4096, 4096), sums(2, 2048)] == ["int64", "int32"]
+
+
 def test_batches_have_sums_of_their_own() -> None:
     function, (a_shape, b_shape, c_shape) = workload((9, 40, 21), batch=3)
     kernel = mfmadsl.build_for_cpu(mfmadsl.cpu_gemm_schedule(function, cpu=DOTS, threads=2), DOTS)
