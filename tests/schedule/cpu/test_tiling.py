@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tvm import te
 
 import mfmadsl
 from mfmadsl.host.caches import Caches
 from mfmadsl.language import find_microkernel, microkernels
 from mfmadsl.model import Microkernel
+from mfmadsl.model.cpu import cpu
 from mfmadsl.schedule.cpu.tiling import (
     CpuShape,
     CpuTiling,
@@ -119,6 +124,43 @@ def test_a_first_cache_of_twelve_ways_holds_twelve_rows() -> None:
     of = CpuShape(1, 1024, 1024, 1024, 4096)
     for name, packs in (("avx512_f32_12x32", False), ("avx512_f32_14x32", True)):
         assert tiled(of, kernels=[find_microkernel(name)], caches=MESH).pack_a == packs
+
+
+@pytest.mark.parametrize(
+    ("rows", "computed", "expected"),
+    [(True, False, 4 * 30), (False, False, None), (True, True, None)],
+)
+def test_rows_of_a_lie_in_memory_where_they_are_read_as_they_are(
+    rows: bool, computed: bool, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And along k; what is computed is packed in any case."""
+    shapes: list[CpuShape] = []
+
+    def chosen(of: CpuShape, *others: Any) -> CpuTiling:
+        shapes.append(of)
+        return default_cpu_tiling(of, *others)
+
+    monkeypatch.setattr("mfmadsl.schedule.cpu.choice.default_cpu_tiling", chosen)
+    a = te.placeholder((40, 30) if rows else (30, 40), name="A")
+    b, r = te.placeholder((30, 70), name="B"), te.reduce_axis((0, 30), name="r")
+    factor = te.compute(a.shape, lambda *place: 2.0 * a(*place), name="twice") if computed else a
+
+    def element(i: Any, j: Any) -> Any:
+        return te.sum((factor[i, r] if rows else factor[r, i]) * b[r, j], axis=[r])
+
+    c = te.compute((40, 70), element, name="C")
+    mfmadsl.cpu_gemm_tiling(te.create_prim_func([a, b, c]))
+    assert shapes == [CpuShape(1, 40, 70, 30, expected)]
+
+
+@pytest.mark.parametrize(("m", "k", "packed"), [(24, 8, False), (24, 7, True), (25, 8, True)])
+def test_rows_of_a_that_make_no_whole_tiles_are_packed(m: int, k: int, packed: bool) -> None:
+    """A step is four k of eight rows."""
+    function = Matmul(m, 33, k, "uint8").function()
+    tiling = CpuTiling("vnni_u8i8_8x32", 1, 1)
+    schedule = mfmadsl.cpu_gemm_schedule(function, None, cpu("cascadelake"), tiling)
+    allocated = re.findall(r"(\w+) = T.sblock_alloc_buffer", schedule.mod.script())
+    assert any(re.fullmatch(r"A_\w+_global", name) for name in allocated) == packed
 
 
 def test_it_is_the_tiling_that_the_schedule_takes() -> None:
