@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -95,9 +96,15 @@ def test_the_time_of_a_launch_is_looked_up_by_its_values_and_not_its_pointers(
         short = session._modelled(counting(), start(ARRAYS[0], 2), memory)
         elsewhere = session._modelled(counting(), start(ARRAYS[1], 2), memory)
         long = session._modelled(counting(), start(ARRAYS[0], 4000), memory)
+        many = replace(start(ARRAYS[0], 2), grid=(1 << 12, 1, 1))
+        crowded = session._modelled(counting(), many, memory)
+        alone = session._modelled(counting(), replace(many, lds_bytes=1 << 16), memory)
         session.close()
     assert short is not None
     assert long is not None
     assert elsewhere == short
     assert long > 2 * short
-    assert len(session._seconds) == 2
+    assert crowded is not None
+    assert alone is not None
+    assert alone > 2 * crowded  # no two of those have room for their LDS on a compute unit
+    assert len(session._seconds) == 4
