@@ -14,7 +14,7 @@ from tvm import s_tir
 
 import mfmadsl
 from mfmadsl.output import OutputError
-from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
+from mfmadsl.schedule.matrix_core.gemm import gemm_tilings, tuning_key
 from mfmadsl.schedule.matrix_core.tiling.tuned import RECORDS, WORKLOADS
 from mfmadsl.tune import Database
 from tests.cli.command import run
@@ -105,6 +105,17 @@ def test_what_metaschedule_cannot_read_is_told(tmp_path: Path) -> None:
     (tmp_path / WORKLOADS).write_text('["eggs", "milk"]\n')
     with pytest.raises(OutputError, match=r"MetaSchedule cannot read its database \(.*name anoth"):
         Database(tmp_path)
+
+
+def test_of_a_tiling_that_was_measured_several_times_the_least_counts(tmp_path: Path) -> None:
+    """On each source by itself."""
+    database, tiling = Database(tmp_path), mfmadsl.gemm_tiling(product(), arch=ARCH)
+    for seconds, source in ((2e-6, "model"), (1e-6, "model"), (3e-6, "model"), (4e-6, "a GPU")):
+        database.add(product(), ARCH, tiling, seconds, source)
+    key = tuning_key(product(), ARCH)
+    assert database.measured(key, "model") == {tiling: 1e-6}
+    assert database.measured(key, "a GPU") == {tiling: 4e-6}
+    assert database.measured(tuning_key(product(256), ARCH), "model") == {}
 
 
 def test_metaschedule_finds_the_fastest_schedule_of_each_chip(tmp_path: Path) -> None:
