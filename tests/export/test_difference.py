@@ -79,6 +79,18 @@ def test_an_order_of_k_in_one_of_them_only_is_different(name: str, only: str, se
     assert not summed(intrinsic, theirs)
 
 
+def test_blocks_in_each_others_places_are_no_order_of_k() -> None:
+    intrinsic = find("mfma_f32_32x32x4_2b_f16")
+
+    def exchanged(layout: Layout) -> Layout:
+        half = len(layout.slots) // 2
+        return replace(layout, slots=layout.slots[half:] + layout.slots[:half])
+
+    theirs = {o.name: exchanged(o.layout) for o in (intrinsic.a, intrinsic.b)}
+    found = compare_layouts(intrinsic, theirs, "theirs")
+    assert verdicts(found) == {"a": DIFFERENT, "b": DIFFERENT}
+
+
 @settings(max_examples=20)
 @given(st.sampled_from(DENSE), st.integers(0, 10**6))
 def test_two_orders_of_k_are_different(name: str, seed: int) -> None:
