@@ -107,6 +107,11 @@ def test_a_letter_in_an_expression_begins_no_field() -> None:
     assert [field.keyword.text for field in item.fields] == ["expression", "features"]
 
 
+def test_a_letter_behind_in_begins_no_field() -> None:
+    (item,) = items('accelerator x { a int8[i, k] in b c int32[i, j] in "sums" }')
+    assert [field.keyword.text for field in item.fields] == ["a", "c"]
+
+
 def test_the_word_at_a_place_has_its_end_but_no_comment_has() -> None:
     for within, found in ((0, "use"), (3, "use"), (4, "layouts"), (11, "layouts")):
         word = word_at("use layouts // note", within)
