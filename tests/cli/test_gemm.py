@@ -11,7 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from mfmadsl.cli.gemm_options import DTYPES, SUM_DTYPES, TILING_FIELDS, WORDS
+from mfmadsl.cli.gemm_options import DTYPES, SUM_DTYPES, TILING_FIELDS, WORDS, tiling_changes
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.epilogue import STEPS
 from mfmadsl.model import ELEMENT_TYPES, OVERLAPS
@@ -160,6 +160,12 @@ def test_the_tiling_is_changed_field_by_field() -> None:
     assert changed["block"] == [64, 2, 1]
     assert changed["grid"] == [2, 1, 1]
     assert plain["lds_bytes"] > changed["lds_bytes"] >= (32 + 64) * 32 * 2
+
+
+def test_zeros_ahead_of_a_number_are_no_digits_of_it() -> None:
+    assert tiling_changes([f"k_step={'0' * 20}64", "block=0064x032"]) == {
+        "k_step": 64, "block": (64, 32),
+    }  # fmt: skip
 
 
 def test_the_words_of_overlap_are_those_of_the_code() -> None:
