@@ -82,3 +82,17 @@ def test_the_roof_is_the_lower_of_both() -> None:
     assert roof.limit(10, "HBM") == 10.0
     assert roof.limit(10, "L2") == 50.0
     assert roof.limit(1000, "HBM") == 100.0
+
+
+def test_the_lines_of_all_memories_are_parallel() -> None:
+    """Each begins where it enters the picture, or with the least FLOP a byte."""
+    roof = roof_of(time_of("gfx942", "float16"))
+    assert roof is not None
+    root = ElementTree.fromstring(roofline_svg(roof, []))
+    lines = [
+        [float(number) for number in re.findall(r"[\d.]+", path.get("d", ""))]
+        for path in root.iter("{http://www.w3.org/2000/svg}path")
+        if path.get("class") == "roof" and "L" in path.get("d", "")
+    ]
+    slopes = [(y0 - y1) / (x1 - x0) for x0, y0, x1, y1 in lines]
+    assert slopes == pytest.approx([slopes[0]] * 3, rel=0.01)
