@@ -114,7 +114,9 @@ def test_a_swizzled_buffer_is_not_emulated() -> None:
 
 @pytest.mark.parametrize(("suffix", "words"), [("", 1), ("x3", 3), ("x4", 4)])
 def test_straight_to_lds_lane_by_lane(suffix: str, words: int) -> None:
+    """Zeros where a lane is outside of the buffer."""
     waves = with_buffer(4 * 40)
+    waves.lds.store_words(4 * np.arange(2048), np.full((1, 2048), 99, np.uint32))
     put(waves, {"m0": np.uint32(256), "v1": LANE * 4 * words})
     run(waves, f"buffer_load_dword{suffix} v1, s[4:7], 0 offen offset:4 lds", "gfx950")
     found = waves.lds.load_words(256 + 4 + 4 * np.arange(64 * words), 1)[0].reshape(64, words)
