@@ -150,3 +150,15 @@ def test_an_operand_may_fill_all_registers_of_a_lane() -> None:
 def test_a_number_of_instructions_is_an_integer() -> None:
     with pytest.raises(ArgumentTypeError, match="k_pack: is an integer, not True"):
         packed(HALF, True)
+
+
+def test_what_a_lane_holds_follows_its_registers() -> None:
+    """Of an instruction whose registers count down along k, and lanes as well."""
+
+    def turned(operand: Operand) -> Operand:
+        slots = tuple((63 - lane, 3 - register) for lane, register in operand.layout.slots)
+        return replace(operand, layout=replace(operand.layout, slots=slots))
+
+    tile = packed(replace(HALF, a=turned(HALF.a), b=turned(HALF.b)), 2)
+    assert tile.order[:8] == tuple((p, k) for p in (0, 1) for k in (15, 14, 13, 12))
+    assert [tile.a.layout.slot(0, k) for k in range(8)] == [(15, r) for r in range(8)]
