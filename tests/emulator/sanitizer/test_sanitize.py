@@ -91,6 +91,13 @@ def test_a_register_that_only_some_lanes_wrote() -> None:
     assert (found.kind, found.wave, found.lane) == ("uninitialized", 0, 8)
 
 
+def test_a_matrix_instruction_reads_lanes_that_are_off() -> None:
+    code = "	s_mov_b64 exec, 0xff\n	v_mov_b32_e32 v9, 0\n"
+    found = fault(f"{code}	v_mfma_f32_4x4x1_16b_f32 v[12:15], v9, v9, 0", 64)
+    assert (found.message, found.lane) == ("reads v9, which nobody wrote", 8)
+    assert run(f"{code}	v_add_f32_e32 v12, v9, v9", 64).faults == ()
+
+
 def test_undefined_bits_may_be_moved_but_not_used() -> None:
     moved = EXCHANGE.replace(
         "	ds_write_b32 v1, v0",
