@@ -159,3 +159,11 @@ def test_a_normalised_batch_stands_behind_its_convolution() -> None:
     s, b, m, v = (each.astype(np.float64)[:, None, None] for each in arguments[2:])
     wanted = np.maximum((y - m) / np.sqrt(v + 1e-5) * s + b, 0)
     assert np.abs(found - wanted).max() < 8 * UNITS["float16"] * np.abs(wanted).max()
+
+
+def test_what_is_for_another_target_is_left_alone() -> None:
+    product = mfmadsl.matmul(64, 64, 64, "float16", "float32")
+    own = {"host": product.with_attr("target", tvm.target.Target("llvm")), "ours": product}
+    found, report = scheduled(tvm.IRModule(own), mfmadsl.target("gfx942"))
+    assert [line.function for line in report.functions] == ["ours"]
+    tvm.ir.assert_structural_equal(found["host"], own["host"])
