@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import tvm
 
+from mfmadsl.runtime.load import _asks_the_device
 from tests.runtime.conftest import Run
 from tests.test_readme import ROOT
 
@@ -144,3 +147,12 @@ print(len(mfmadsl.build(mfmadsl.gemm_schedule(workload), arch="gfx942").assembly
     own = {"MFMADSL_CACHE": str(tmp_path), **NO_COMPILER}
     done = run("-c", program, with_hip=False, LD_LIBRARY_PATH="", **own)
     assert done.stdout == "True\n", done.stderr
+
+
+@pytest.mark.parametrize(("exists", "expected"), [(True, "gfx90a"), (False, "gfx900")])
+def test_a_target_without_a_chip_has_that_of_the_device_if_there_is_one(
+    exists: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = SimpleNamespace(exist=exists, compute_version="gfx90a" if exists else None)
+    monkeypatch.setattr(tvm, "rocm", lambda _: device)
+    assert _asks_the_device(lambda: "gfx900")() == expected
