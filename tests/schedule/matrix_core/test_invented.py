@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 from tvm.s_tir import Schedule
 
 import mfmadsl
-from mfmadsl.model import CDNA, ElementType, Intrinsic, Layout, Operand
+from mfmadsl.model import CDNA, ElementType, Intrinsic, Layout, Operand, source_lane
 from mfmadsl.schedule import default_factors
 from tests.cli.command import run
 from tests.emulator.instructions.matrix.test_described import INVENTED, invented
@@ -85,3 +86,15 @@ def test_every_command_takes_it_or_says_why_not(tmp_path: Path) -> None:
     refused = run(*gemm, "-m", 64, "-n", 64, "-k", 64)
     assert refused.exit_code == 1
     assert "LLVM has no intrinsic `llvm.amdgcn.mfma.f32.8x32x16.f16`" in refused.output
+
+
+def test_lanes_of_b_that_count_down_are_rearranged_by_what_they_are() -> None:
+    """Descriptions number them so that they count up; `blgp` knows them as the chip does."""
+    plain = mfmadsl.find("mfma_f32_16x16x4_f32")
+    last = plain.wave_size - 1
+    slots = tuple((last - lane, register) for lane, register in plain.b.layout.slots)
+    turned = replace(plain, b=replace(plain.b, layout=replace(plain.b.layout, slots=slots)))
+    tile = mfmadsl.load_intrinsic(turned)
+    for blgp, lane in product(range(8), range(plain.wave_size)):
+        source = source_lane(last - lane, blgp, plain.wave_size)
+        assert tile._source_lane(lane, blgp) == last - source
