@@ -12,7 +12,8 @@ import numpy as np
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 
 _ROCM = (10, 11)  # kDLROCM and kDLROCMHost of DLPack
-_KINDS = {0: "int", 1: "uint", 2: "float"}  # DLDataTypeCode of DLPack
+_KINDS = {0: ("int", 8), 1: ("uint", 8), 2: ("float", 16)}  # DLDataTypeCode, and least bits
+_WIDEST = 64
 _EIGHT_BITS = {  # DLDataTypeCode of DLPack 1.1
     8: ml_dtypes.float8_e4m3, 10: ml_dtypes.float8_e4m3fn, 11: ml_dtypes.float8_e4m3fnuz,
     12: ml_dtypes.float8_e5m2, 13: ml_dtypes.float8_e5m2fnuz,
@@ -90,7 +91,9 @@ def _dtype(code: int, bits: int, lanes: int, name: str) -> np.dtype[Any]:
     elif lanes == 1 and code == 4 and bits == 16:
         element = ml_dtypes.bfloat16
     elif lanes == 1 and code in _KINDS:
-        element = f"{_KINDS[code]}{bits}"
+        kind, least = _KINDS[code]
+        known = bits in range(least, _WIDEST + 1) and not bits & (bits - 1)
+        element = f"{kind}{bits}" if known else None
     if element is not None:
         dtype: np.dtype[Any] = np.dtype(element)
         return dtype

@@ -194,7 +194,8 @@ def last_line(error: Exception) -> str:
 def read_place(text: str) -> Place:
     """HOST:PORT. Raises ArgumentError for anything else."""
     host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+    digits = port.isascii() and port.isdigit()
+    if not colon or not host or not digits or not 0 < int(port) < 1 << 16:
         raise ArgumentError(f"tracker: {text!r} is not HOST:PORT, such as 10.0.0.1:9190")
     return host, int(port)
 

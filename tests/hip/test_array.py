@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfmadsl.error import ArgumentError
-from mfmadsl.hip.array import device_array
+from mfmadsl.error import ArgumentError, ArgumentTypeError
+from mfmadsl.hip.array import _dtype, device_array
 
 
 class OnGpu:
@@ -50,3 +50,9 @@ def test_another_is_refused(shape: tuple[int, ...], strides: tuple[int, ...]) ->
 def test_what_lies_elsewhere_is_none() -> None:
     for value in (np.zeros(3), np.float32(1), [1, 2], None):
         assert device_array(value, "A") is None
+
+
+@pytest.mark.parametrize(("code", "bits"), [(2, 8), (2, 4), (2, 24), (0, 4), (1, 1), (2, 128)])
+def test_elements_that_numpy_does_not_have_are_refused(code: int, bits: int) -> None:
+    with pytest.raises(ArgumentTypeError, match=f"DLPack's type {code} with {bits} bits"):
+        _dtype(code, bits, 1, "A")

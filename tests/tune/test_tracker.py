@@ -304,7 +304,7 @@ def test_no_tracker_and_no_server_are_told(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("text", ["", ":1", "a:", "a:b", "a:0", "a:70000", "a"])
+@pytest.mark.parametrize("text", ["", ":1", "a:", "a:b", "a:0", "a:70000", "a", "a:²", "a:٣"])
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(mfmadsl.ArgumentError, match="is not HOST:PORT"):
         read_place(text)

@@ -101,8 +101,10 @@ class Literal:
         if not _INTEGER.fullmatch(self.text):
             return self._float_bits(width, floating)
         value = int(self.text, 0)
-        if width == 64 and not floating and value >> 63 == 1:  # all 64 bits of a negative number
-            value -= 1 << 64
+        # All 64 bits of a negative number; of a float those of an inline constant only.
+        if width == 64 and value >> 63 == 1:
+            negative = value - (1 << 64)
+            value = value if floating and negative not in _INLINE_INTEGERS else negative
         if width == 16 and value >> 15 == 0x1FFFF:  # LLVM stores a negative one in all 32 bits
             value -= 1 << 32
         stored = min(width, 32)

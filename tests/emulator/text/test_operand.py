@@ -105,3 +105,10 @@ def test_modifiers_of_constants() -> None:
     assert parse_operand("-|2.0|") == Literal("2.0", negate=True, absolute=True)
     assert parse_operand("|-1.0|").bits(32, True) == 0x3F800000  # type: ignore[union-attr]
     assert parse_operand("-|2.0|").bits(32, True) == 0xC0000000  # type: ignore[union-attr]
+
+
+def test_all_64_bits_of_a_negative_constant_are_that_constant_of_a_double() -> None:
+    """LLVM's assembler takes them; of a literal it would cut the low half."""
+    assert Literal("0xfffffffffffffff0").bits(64, floating=True) == 2**64 - 16
+    with pytest.raises(ValueError, match="has more than 32 bits"):
+        Literal("0xffffffff80000000").bits(64, floating=True)
