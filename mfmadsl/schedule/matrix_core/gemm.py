@@ -21,8 +21,13 @@ from mfmadsl.schedule.matrix_core.described import (
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
+from mfmadsl.schedule.product.as_bytes import as_bytes
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
-from mfmadsl.schedule.product.described import DescribedProduct, described_product
+from mfmadsl.schedule.product.described import (
+    DescribedProduct,
+    described_product,
+    described_types,
+)
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
@@ -51,7 +56,7 @@ def gemm_schedule(
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
     function = prim_func("workload", workload, ScheduleError)
-    if (described := described_product(function)) is not None:
+    if (described := _described(function, arch)) is not None:
         return described_schedule(described, intrinsic, tiling, architecture(arch))
     function = prepared(function)
     sch = s_tir.Schedule(tvm.IRModule({"main": function}))
@@ -102,7 +107,7 @@ def gemm_tiling(
     It is the one that `mfmadsl tune` found the fastest, where MFMADSL_TUNED names its folder and
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
-    if (described := _described(workload)) is not None:
+    if (described := _described(workload, arch)) is not None:
         return described_tiling(described, intrinsic, None, architecture(arch))
     return selected(_product(workload), intrinsic, None, architecture(arch))[1]
 
@@ -113,7 +118,7 @@ def is_tuned(
     arch: str = DEFAULT_ARCH,
 ) -> bool:
     """Whether the tiling of `gemm_tiling` is one that `mfmadsl tune` found."""
-    if _described(workload) is not None:
+    if _described(workload, arch) is not None:
         return False
     return tuned(_product(workload), intrinsic, architecture(arch)) is not None
 
@@ -124,14 +129,14 @@ def gemm_tilings(
     arch: str = DEFAULT_ARCH,
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
-    if (described := _described(workload)) is not None:
+    if (described := _described(workload, arch)) is not None:
         return described_tilings(described, intrinsic, architecture(arch))
     return ranked(_product(workload), intrinsic, architecture(arch))
 
 
 def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> Key:
     """What a tuned tiling is kept by: the chip, and all of a product that its kernel depends on."""
-    if (described := _described(workload)) is not None:
+    if (described := _described(workload, arch)) is not None:
         raise ScheduleError(f"workload: no tilings of {described.form.kind} products are kept")
     key = key_of(_product(workload), architecture(arch))
     if key is None:
@@ -139,8 +144,11 @@ def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> K
     return key
 
 
-def _described(workload: PrimFunc | tvm.IRModule) -> DescribedProduct | None:
-    return described_product(prim_func("workload", workload, ScheduleError))
+def _described(workload: PrimFunc | tvm.IRModule, arch: str) -> DescribedProduct | None:
+    """The scaled or sparse product; one of floats only where the chip multiplies it as it is."""
+    function = prim_func("workload", workload, ScheduleError)
+    has_scaled = bool(described_types(sparse=False, arch=architecture(arch).name))
+    return described_product(as_bytes(function) if has_scaled else function)
 
 
 def _product(workload: PrimFunc | tvm.IRModule) -> Product:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
+from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import Buffer, BufferStore, Expr, IfThenElse, Stmt
 
@@ -22,6 +22,7 @@ from mfmadsl.passes.tir.expression import (
     constant,
     is_zero,
     loads_of,
+    name_of,
     scope_of,
 )
 
@@ -100,12 +101,22 @@ def element(statement: BufferStore | IfThenElse) -> Element:
     while (unwrapped := _unwrapped(value))[1]:
         value, more = unwrapped
         inner += more
+    value = _as_it_lies(value)
     for load in loads_of(value):
         if len(load.indices) != 1 or bits_of(load.source.dtype) % 8:
             raise NotUnderstoodError(f"`{load}` is no element of whole bytes of a flat buffer")
         if loads_of(load.indices[0]):
             raise NotUnderstoodError(f"where `{load}` lies is read from memory")
     return Element(store.buffer, store.indices[0], value, conditions, inner, guards)
+
+
+def _as_it_lies(value: Expr) -> Expr:
+    """The element of memory, where all that is said of it is another type of as many bits."""
+    if isinstance(value, Call) and name_of(value) == "reinterpret":
+        (inner,) = value.args
+        if isinstance(inner, TensorLoad) and bits_of(inner.ty.dtype) == bits_of(value.ty.dtype):
+            return inner
+    return value
 
 
 def _unwrapped(value: Expr) -> tuple[Expr, tuple[Expr, ...]]:

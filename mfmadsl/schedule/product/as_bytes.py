@@ -1,0 +1,182 @@
+"""A product of scaled floats made the one that modules describe, of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm import tirx
+from tvm.ir import Range, TensorLoad
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.sym import Analyzer
+from tvm.tirx import Buffer, Expr, IterVar, PrimFunc, Stmt, Var
+
+from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.product.added_nest import element_wise, replaced, unique
+from mfmadsl.schedule.product.dataflow import check_compact, check_written_once
+from mfmadsl.schedule.product.described import Form, axes_of, forms, group_of, in_batches
+from mfmadsl.schedule.product.nest import (
+    Nest,
+    block_names,
+    is_sum,
+    line,
+    loads,
+    nests,
+    same,
+    statements,
+    substitute,
+)
+from mfmadsl.schedule.product.scaled_sum import SCALE, ScaledSum, scaled_sum
+from mfmadsl.schedule.product.sum_of_products import uses
+
+_ONE = 127  # the scale that is 1 (OCP Microscaling Formats v1.0, 5.4.1)
+
+
+def as_bytes(function: PrimFunc) -> PrimFunc:
+    """The function with a sum of scaled floats as one of bytes, or as it is where it has none.
+
+    A parameter of elements of fewer than eight bits becomes one of the bytes in which they lie.
+
+    Raises ScheduleError, with the name of the block, for scales of other groups or places.
+    """
+    types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
+    elements = {each for form in forms(sparse=False) for each in form.types}
+    if not types & elements or not types & {SCALE, "uint8"}:
+        return function
+    for nest in nests(function):
+        if is_sum(nest) and (found := scaled_sum(function, nest)) is not None:
+            check_compact(function)
+            check_written_once(function)
+            return _rewritten(function, found)
+    return function
+
+
+def _rewritten(function: PrimFunc, found: ScaledSum) -> PrimFunc:
+    """The function with the sum of bytes in the place of the sum of floats."""
+    a, _, b, _ = found.factors
+    extents = [constant(axis.dom.extent) for axis in found.axes]
+    if None in extents:
+        raise found.nest.refusal("multiplies scaled elements of an extent that is a symbol")
+    *batch, m, n, k = (extent or 0 for extent in extents)
+    types = str(a.source.dtype), str(b.source.dtype)
+    (form,) = (each for each in forms(sparse=False) if each.types == types)
+    group = group_of(form.intrinsic)
+    if k % group:
+        raise found.nest.refusal(f"sums over {k}, which is no multiple of {group}: pad with zeros")
+    workload = form.workload((m, n, k))
+    if batch:
+        workload = in_batches(workload, batch[0])
+    taken = block_names(function)
+    own = {str(each.name): each for each in workload.params}
+    before: list[Stmt] = []
+    packed: list[tuple[Buffer, Buffer]] = []
+    for name, load in zip(form.columns, found.factors, strict=True):
+        axes = list(axes_of(own[name].shape))
+        *which, row, column = (axis.var for axis in axes)
+        if load is not None and bits_of(load.source.dtype) < 8:
+            given = _packed(function, found, load, own[name])
+            packed.append((load.source, given))
+            value: Expr = tirx.BufferLoad(given, [*which, row, column])
+        else:
+            value = _octet_of(found, form, name, load, (*which, row, column))
+        places = [axis.var for axis in axes]
+        block = unique(f"{name}_bytes", taken)
+        before.append(element_wise(block, axes, own[name], places, value))
+    (nest,) = nests(workload)
+    c, result = own["C"], found.nest.store.buffer
+    axes = list(axes_of(result.shape))
+    places = [axis.var for axis in axes]
+    name = unique(f"{found.nest.name}_sum", taken)
+    after = element_wise(name, axes, result, places, tirx.BufferLoad(c, places))
+    whole = replaced(function, found.nest, [*before, nest.statement, after], list(own.values()))
+    return _without(_with_parameters(whole, packed), found.inside)
+
+
+def _octet_of(
+    found: ScaledSum, form: Form, name: str, load: TensorLoad | None, places: Sequence[Var]
+) -> Expr:
+    """The bits of an element or a scale, of a row and the number of it there."""
+    if load is None:  # one side has no scales: each is 1
+        return tirx.const(_ONE, "uint8")
+    *lead, k = found.axes
+    axis = lead[-2] if name.endswith("A") else lead[-1]
+    *which, row, column = places
+    at: dict[Var, Expr] = {axis.var: row}
+    at |= {each.var: own for each, own in zip(lead[:-2], which, strict=True)}
+    group = group_of(form.intrinsic)
+    first = column * group if name.startswith("SCALE") else column
+    if name.startswith("SCALE"):
+        _check_group(found, load, k, group)
+    indices = [Analyzer().simplify(substitute(i, {**at, k.var: first})) for i in load.indices]
+    value: Expr = tirx.BufferLoad(load.source, indices)
+    return value if str(value.ty.dtype) == "uint8" else tirx.reinterpret("uint8", value)
+
+
+def _check_group(found: ScaledSum, load: TensorLoad, k: IterVar, group: int) -> None:
+    """Refuse a scale that is not the same for all k of a group."""
+    first, inner = tirx.Var("group", "int32"), tirx.Var("inner", "int32")
+    analyzer = Analyzer()
+    analyzer.bind(first, Range(0, int(k.dom.extent) // group))
+    analyzer.bind(inner, Range(0, group))
+    for index in load.indices:
+        of_any, of_first = (
+            substitute(index, {k.var: first * group + x}) for x in (inner, tirx.const(0, "int32"))
+        )
+        if not analyzer.can_prove_equal(of_any, of_first):
+            raise found.nest.refusal(
+                f"has the scale `{line(load)}`, which is not of {group} neighbouring"
+                f" `{k.var.name}`, as scaled instructions have them"
+            )
+
+
+def _packed(function: PrimFunc, found: ScaledSum, load: TensorLoad, like: Buffer) -> Buffer:
+    """The bytes of a parameter whose elements have fewer than eight bits."""
+    own, name = load.source, str(load.source.name)
+    *lead, k = found.axes
+    plain = [*(axis.var for axis in lead[:-2]), *load.indices[-2:]]
+    rows = [axis.var for axis in lead[-2:] if uses(load, axis.var)]
+    if not any(own.same_as(parameter) for parameter in function.params):
+        raise found.nest.refusal(
+            f"multiplies `{name}`, elements of {bits_of(own.dtype)} bits that are no parameter"
+        )
+    if not same(list(load.indices), plain) or not same(list(plain[-2:]), [*rows, k.var]):
+        raise found.nest.refusal(
+            f"reads `{line(load)}`: rows of elements of {bits_of(own.dtype)} bits lie along the sum"
+        )
+    inside = [found.nest, *found.inside]
+    for nest in nests(function):
+        is_own = any(nest.block.same_as(each.block) for each in inside)
+        if not is_own and any(each.source.same_as(own) for each in loads(nest.block)):
+            raise ScheduleError(
+                f"workload: block `{nest.name}` reads `{name}`, too, of which the product takes"
+                " the bytes"
+            )
+    return tirx.decl_buffer(list(like.shape), "uint8", name)
+
+
+def _with_parameters(function: PrimFunc, packed: Sequence[tuple[Buffer, Buffer]]) -> PrimFunc:
+    """The function with parameters of bytes in place of others."""
+    parameters = [
+        next((new for old, new in packed if old.same_as(each)), each) for each in function.params
+    ]
+    return PrimFunc(parameters, function.body, function.ret_type, attrs=function.attrs)
+
+
+def _without(function: PrimFunc, inside: Sequence[Nest]) -> PrimFunc:
+    """The function without blocks whose results nothing reads any more."""
+    for nest in inside:
+        written = nest.store.buffer
+        readers = (each for each in statements(function) if not each.same_as(nest.statement))
+        is_read = any(load.source.same_as(written) for each in readers for load in loads(each))
+        if not is_read and not any(written.same_as(p) for p in function.params):
+            function = _removed(function, nest, written)
+    return function
+
+
+def _removed(function: PrimFunc, nest: Nest, written: Buffer) -> PrimFunc:
+    shorter = replaced(function, nest, [], [])
+    assert isinstance(shorter.body, SBlockRealize)
+    root = shorter.body.block
+    left = [buffer for buffer in root.alloc_buffers if not buffer.same_as(written)]
+    block = SBlock([], root.reads, root.writes, root.name_hint, root.body, None, left)
+    return shorter.with_body(SBlockRealize([], True, block))

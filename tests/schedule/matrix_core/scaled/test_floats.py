@@ -1,0 +1,189 @@
+"""Scaled products of floats, as people write them, in the emulator under the sanitizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tvm import te, tirx
+from tvm.script import from_source
+from tvm.tirx import PrimFunc
+
+import mfmadsl
+from mfmadsl import ScheduleError
+from tests.cases import drawn
+from tests.schedule.matrix_core.scaled.operands import BITS, GROUP, Scaled, scaled
+
+ARCH = "gfx950"
+FP8, FP4, E8M0 = "float8_e4m3fn", "float4_e2m1fn", "float8_e8m0fnu"
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a scaled product is written: where its scales are multiplied, and what they are."""
+
+    a_scales: str | None = E8M0
+    b_scales: str | None = E8M0
+    before: bool = False
+    b_along_k: bool = True
+    batch: int | None = None
+
+    def workload(self, shape: tuple[int, int, int], types: tuple[str, str]) -> PrimFunc:
+        m, n, k = shape
+        lead = () if self.batch is None else (self.batch,)
+        a = te.placeholder((*lead, m, k), types[0], "A")
+        b_shape, groups = ((n, k), (n, k // GROUP)) if self.b_along_k else ((k, n), (k // GROUP, n))
+        b = te.placeholder((*lead, *b_shape), types[1], "B")
+        of_a = self.a_scales and te.placeholder((*lead, m, k // GROUP), self.a_scales, "SA")
+        of_b = self.b_scales and te.placeholder((*lead, *groups), self.b_scales, "SB")
+
+        def left(*place: Any) -> Any:
+            *which, i, x = place
+            value = a[place].astype("float32")
+            return value * power(of_a[(*which, i, x // GROUP)]) if of_a is not None else value
+
+        def right(*place: Any) -> Any:
+            *which, j, x = place
+            at, scale = ((j, x), (j, x // GROUP)) if self.b_along_k else ((x, j), (x // GROUP, j))
+            value = b[(*which, *at)].astype("float32")
+            return power(of_b[(*which, *scale)]) * value if of_b is not None else value
+
+        if self.before:
+            a_values = te.compute((*lead, m, k), left, "A_values")
+            b_values = te.compute((*lead, n, k), right, "B_values")
+        r = te.reduce_axis((0, k), "k")
+
+        def element(*place: Any) -> Any:
+            *which, i, j = place
+            if self.before:
+                product = a_values[(*which, i, r)] * b_values[(*which, j, r)]
+            else:
+                product = left(*which, i, r) * right(*which, j, r)
+            return te.sum(product, axis=[r])
+
+        c = te.compute((*lead, m, n), element, "C")
+        given = [each for each in (a, of_a, b, of_b) if each is not None]
+        return te.create_prim_func([*given, c])
+
+
+def power(scale: Any) -> Any:
+    if scale.dtype == "uint8":
+        return tirx.reinterpret("float32", scale.astype("int32") << 23)
+    return scale.astype("float32")
+
+
+def turned(matrix: NDArray[np.uint8], form: Form) -> NDArray[np.uint8]:
+    return matrix if form.b_along_k else np.ascontiguousarray(matrix.swapaxes(-1, -2))
+
+
+def check(shape: tuple[int, int, int], types: tuple[str, str], form: Form) -> str:
+    """Build it, compare it with float64, and give its assembly."""
+    m, n, k = shape
+    rng = np.random.default_rng(m + n + k)
+    count = form.batch or 1
+    a = [scaled(rng, m, k, types[0]) for _ in range(count)]
+    b = [scaled(rng, n, k, types[1]) for _ in range(count)]
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(form.workload(shape, types), arch=ARCH), ARCH)
+    assert kernel.remarks == ()
+
+    def whole(parts: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+        return parts[0] if form.batch is None else np.stack(parts)
+
+    octets = {
+        "A": whole([each.packed for each in a]), "SA": whole([each.scales for each in a]),
+        "B": turned(whole([each.packed for each in b]), form),
+        "SB": turned(whole([each.scales for each in b]), form),
+    }  # fmt: skip
+    *operands, result = kernel.arguments
+    given = [octets[each.name].view(getattr(ml_dtypes, each.dtype, np.uint8)) for each in operands]
+    c = np.full(result.shape, np.nan, np.float32)
+    mfmadsl.sanitize(kernel, [*given, c])
+    for found, left, right in zip(c.reshape(count, m, n), a, b, strict=True):
+        x, y = of(left, form.a_scales), of(right, form.b_scales)
+        assert (np.abs(found - x @ y.T) <= 2**-23 * k * (np.abs(x) @ np.abs(y).T)).all()
+    assert "v_mfma_scale_" in kernel.assembly
+    return str(kernel.assembly)
+
+
+def of(operand: Scaled, scales: str | None) -> NDArray[np.float64]:
+    if scales is not None:
+        return operand.values
+    powers = 2.0 ** (operand.scales.astype(np.float64) - 127)
+    return operand.values / np.repeat(powers, GROUP, axis=1)
+
+
+@pytest.mark.parametrize("types", drawn([(a, b) for a in BITS for b in BITS], 6))
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("shape", [(48, 64, 512), (33, 17, 96)], ids=str)
+def test_elements_and_scales_of_their_own_types(
+    shape: tuple[int, int, int], before: bool, types: tuple[str, str]
+) -> None:
+    check(shape, types, Form(before=before))
+
+
+@pytest.mark.parametrize("form", [
+    Form(a_scales="uint8", b_scales="uint8"), Form(a_scales="uint8"), Form(b_scales=None),
+    Form(a_scales=None, before=True), Form(batch=3), Form(batch=2, before=True),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("types", [(FP8, FP8), (FP4, FP8), (FP4, FP4)], ids=str)
+def test_other_scales_and_batches(types: tuple[str, str], form: Form) -> None:
+    check((40, 33, 352), types, form)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_b_of_columns(before: bool) -> None:
+    check((40, 33, 352), (FP8, FP8), Form(b_along_k=False, before=before))
+
+
+@pytest.mark.parametrize("types", [(FP8, FP8), (FP4, FP4)], ids=str)
+def test_all_goes_straight_into_the_lds(types: tuple[str, str]) -> None:
+    text = check((64, 64, 2048), types, Form())
+    loads = [line for line in text.splitlines() if "buffer_load" in line]
+    assert loads
+    assert all(line.endswith(" lds") for line in loads)
+
+
+def test_exp2_of_a_byte_is_a_scale() -> None:
+    text = Form(a_scales="uint8", b_scales="uint8").workload((32, 32, 128), (FP8, FP8)).script()
+    for name, row in (("SA", "v_i0"), ("SB", "v_i1")):
+        old = f'T.reinterpret("float32", T.Cast("int32", {name}[{row}, v_k // 32]) << 23)'
+        assert old in text
+        octet = f'T.Cast("float32", {name}[{row}, v_k // 32])'
+        text = text.replace(old, f"T.exp2({octet} - T.float32(127.0))")
+    schedule = mfmadsl.gemm_schedule(from_source(text), arch=ARCH)
+    assert "v_mfma_scale_" in mfmadsl.build(schedule, ARCH).assembly
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ("SA[v_i0, v_k // 32]", "SA[v_i0, v_k // 16 % 4]", "is not of 32 neighbouring `v_k`"),
+    ("SA[v_i0, v_k // 32]", "SA[v_i1, v_k // 32]", "more than one scale for `v_i1`"),
+    ("SB[v_i1, v_k // 32]", "SB[0, v_k // 32]", "belongs to no row or column"),
+    ("B[v_i1, v_k]", "B[v_i0, v_k]", "more than one element for `v_i0`"),
+    ("T.float32(0.0)", "T.float32(1.0)", "another number than 0"),
+    ("C[v_i0, v_i1] = C[v_i0, v_i1] +", "C[v_i1, v_i0] = C[v_i1, v_i0] +", "not by its own loops"),
+], ids=str)  # fmt: skip
+def test_what_no_instruction_does_is_refused(old: str, new: str, said: str) -> None:
+    text = Form().workload((32, 32, 128), (FP8, FP8)).script()
+    assert old in text
+    with pytest.raises(ScheduleError, match=said):
+        mfmadsl.gemm_schedule(from_source(text.replace(old, new)), arch=ARCH)
+
+
+def test_a_sum_over_a_part_of_a_group_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="sums over 48, which is no multiple of 32"):
+        mfmadsl.gemm_schedule(Form().workload((32, 32, 48), (FP8, FP8)), arch=ARCH)
+
+
+def test_a_chip_without_scales_converts_what_blocks_before_it_compute() -> None:
+    workload = Form(before=True).workload((32, 32, 128), (FP8, FP8))
+    for arch, is_scaled in (("gfx942", False), ("gfx950", True)):
+        try:
+            tiling = mfmadsl.gemm_tiling(workload, arch=arch)
+        except ScheduleError:
+            assert not is_scaled
+            continue
+        assert tiling.instruction.startswith("mfma_scale") == is_scaled
