@@ -38,8 +38,8 @@ class Form:
         a = te.placeholder((*lead, m, k), types[0], "A")
         b_shape, groups = ((n, k), (n, k // GROUP)) if self.b_along_k else ((k, n), (k // GROUP, n))
         b = te.placeholder((*lead, *b_shape), types[1], "B")
-        of_a = self.a_scales and te.placeholder((*lead, m, k // GROUP), self.a_scales, "SA")
-        of_b = self.b_scales and te.placeholder((*lead, *groups), self.b_scales, "SB")
+        of_a: Any = self.a_scales and te.placeholder((*lead, m, k // GROUP), self.a_scales, "SA")
+        of_b: Any = self.b_scales and te.placeholder((*lead, *groups), self.b_scales, "SB")
 
         def left(*place: Any) -> Any:
             *which, i, x = place
