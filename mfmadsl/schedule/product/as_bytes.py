@@ -74,8 +74,10 @@ def _rewritten(function: PrimFunc, found: ScaledSum) -> PrimFunc:
         axes = list(axes_of(own[name].shape))
         *which, row, column = (axis.var for axis in axes)
         if load is not None and bits_of(load.source.dtype) < 8:
-            given = _packed(function, found, load, own[name])
-            packed.append((load.source, given))
+            known = [new for old, new in packed if old.same_as(load.source)]
+            (given,) = known or [_packed(function, found, load)]
+            if not known:
+                packed.append((load.source, given))
             value: Expr = tirx.BufferLoad(given, [*which, row, column])
         else:
             value = _octet_of(found, form, name, load, (*which, row, column))
@@ -129,17 +131,17 @@ def _check_group(found: ScaledSum, load: TensorLoad, k: IterVar, group: int) -> 
             )
 
 
-def _packed(function: PrimFunc, found: ScaledSum, load: TensorLoad, like: Buffer) -> Buffer:
+def _packed(function: PrimFunc, found: ScaledSum, load: TensorLoad) -> Buffer:
     """The bytes of a parameter whose elements have fewer than eight bits."""
     own, name = load.source, str(load.source.name)
     *lead, k = found.axes
     plain = [*(axis.var for axis in lead[:-2]), *load.indices[-2:]]
-    rows = [axis.var for axis in lead[-2:] if uses(load, axis.var)]
+    sides = [axis.var for axis in lead[-2:] if uses(load, axis.var)]
     if not any(own.same_as(parameter) for parameter in function.params):
         raise found.nest.refusal(
             f"multiplies `{name}`, elements of {bits_of(own.dtype)} bits that are no parameter"
         )
-    if not same(list(load.indices), plain) or not same(list(plain[-2:]), [*rows, k.var]):
+    if not same(list(load.indices), plain) or not same(list(plain[-2:]), [*sides, k.var]):
         raise found.nest.refusal(
             f"reads `{line(load)}`: rows of elements of {bits_of(own.dtype)} bits lie along the sum"
         )
@@ -151,7 +153,11 @@ def _packed(function: PrimFunc, found: ScaledSum, load: TensorLoad, like: Buffer
                 f"workload: block `{nest.name}` reads `{name}`, too, of which the product takes"
                 " the bytes"
             )
-    return tirx.decl_buffer(list(like.shape), "uint8", name)
+    *rows, length = own.shape
+    bits = (constant(length) or 0) * bits_of(own.dtype)
+    if not bits or bits % 8:
+        raise found.nest.refusal(f"reads `{name}`, whose rows are no known number of whole bytes")
+    return tirx.decl_buffer([*rows, bits // 8], "uint8", name)
 
 
 def _with_parameters(function: PrimFunc, packed: Sequence[tuple[Buffer, Buffer]]) -> PrimFunc:

@@ -21,12 +21,14 @@ from mfmadsl.schedule.product.nest import (
     Nest,
     check_plain,
     is_number,
+    is_sum,
     line,
+    loads,
     nests,
     same,
     substitute,
 )
-from mfmadsl.schedule.product.sum_of_products import uses
+from mfmadsl.schedule.product.sum_of_products import check_init, is_so_far, uses
 
 SCALE = "float8_e8m0fnu"
 """The type of a scale: a power of two."""
@@ -61,7 +63,7 @@ def scaled_sum(function: PrimFunc, nest: Nest) -> ScaledSum | None:
     if not isinstance(value, tirx.Add):
         return None
     sides = value.a, value.b
-    added = [side for side in sides if not _is_so_far(side, store)]
+    added = [side for side in sides if not is_so_far(side, store)]
     if len(added) != 1:
         return None
     inside: list[Nest] = []
@@ -79,14 +81,6 @@ def scaled_sum(function: PrimFunc, nest: Nest) -> ScaledSum | None:
     if not all(str(each.source.dtype) in known for each in values):
         return None
     return _placed(nest, store, values, scales, tuple(inside))
-
-
-def _is_so_far(value: Expr, store: tirx.BufferStore) -> bool:
-    return (
-        isinstance(value, TensorLoad)
-        and value.source.same_as(store.buffer)
-        and same(list(value.indices), list(store.indices))
-    )
 
 
 def _factors(value: Expr) -> Iterator[Expr]:
@@ -120,10 +114,12 @@ def _writer(function: PrimFunc, buffer: Buffer) -> Nest | None:
         for nest in nests(function)
         if any(region.source.same_as(buffer) for region in nest.block.writes)
     ]
-    if len(found) != 1 or found[0].block.init is not None:
+    if len(found) != 1 or is_sum(found[0]):
         return None
     nest = found[0]
     if not isinstance(nest.block.body, tirx.BufferStore) or not nest.block.iter_vars:
+        return None
+    if any(load.source.same_as(buffer) for load in loads(nest.block)):
         return None
     own = list(nest.store.indices)
     if not all(isinstance(i, Var) for i in own) or len({i.__chandle__() for i in own}) != len(own):
@@ -174,8 +170,7 @@ def _placed(
         raise nest.refusal("multiplies scaled elements in other loops than [batch], i, j and k")
     if not same(list(store.indices), [axis.var for axis in places]):
         raise nest.refusal(f"writes scaled products at `{line(store)}`, and not by its own loops")
-    if nest.block.init is None or not is_number(getattr(nest.block.init, "value", None), 0):
-        raise nest.refusal("starts its sum of scaled products with another number than 0")
+    check_init(nest, store)
     *_, i, j = places
     sides: list[TensorLoad | None] = []
     for axis, other in ((i, j), (j, i)):

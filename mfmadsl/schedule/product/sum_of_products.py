@@ -95,12 +95,12 @@ def sum_of_products(nest: Nest) -> SumOfProducts:
         raise nest.refusal("is no sum of products: C[i, j] = C[i, j] + A * B")
     if not is_sum(nest):
         raise nest.refusal("sums over no loop")
-    _check_init(nest, store)
+    check_init(nest, store)
     value = store.value
     if not isinstance(value, tirx.Add):
         raise nest.refusal("is no sum of products: C[i, j] = C[i, j] + A * B")
-    sums = [side for side in (value.a, value.b) if _is_element(side, store)]
-    added = [side for side in (value.a, value.b) if not _is_element(side, store)]
+    sums = [side for side in (value.a, value.b) if is_so_far(side, store)]
+    added = [side for side in (value.a, value.b) if not is_so_far(side, store)]
     if len(sums) != 1 or len(added) != 1:
         raise nest.refusal("is no sum of products: C[i, j] = C[i, j] + A * B")
     product = added[0]
@@ -116,7 +116,8 @@ def sum_of_products(nest: Nest) -> SumOfProducts:
     return SumOfProducts(nest, store, first, second, _that_fuse(nest, kinds))
 
 
-def _check_init(nest: Nest, store: BufferStore) -> None:
+def check_init(nest: Nest, store: BufferStore) -> None:
+    """Refuse a sum that does not start from zero at its own place."""
     init = nest.block.init
     if init is None:
         raise nest.refusal("adds to what its result held before: it must start its sum from zero")
@@ -130,7 +131,7 @@ def _check_init(nest: Nest, store: BufferStore) -> None:
         raise nest.refusal("does not start its sum from zero")
 
 
-def _is_element(side: Expr, store: BufferStore) -> bool:
+def is_so_far(side: Expr, store: BufferStore) -> bool:
     """Whether this is the sum so far."""
     return (
         isinstance(side, TensorLoad)

@@ -163,7 +163,7 @@ def test_exp2_of_a_byte_is_a_scale() -> None:
     ("SA[v_i0, v_k // 32]", "SA[v_i1, v_k // 32]", "more than one scale for `v_i1`"),
     ("SB[v_i1, v_k // 32]", "SB[0, v_k // 32]", "belongs to no row or column"),
     ("B[v_i1, v_k]", "B[v_i0, v_k]", "more than one element for `v_i0`"),
-    ("T.float32(0.0)", "T.float32(1.0)", "another number than 0"),
+    ("T.float32(0.0)", "T.float32(1.0)", "does not start its sum from zero"),
     ("C[v_i0, v_i1] = C[v_i0, v_i1] +", "C[v_i1, v_i0] = C[v_i1, v_i0] +", "not by its own loops"),
 ], ids=str)  # fmt: skip
 def test_what_no_instruction_does_is_refused(old: str, new: str, said: str) -> None:
@@ -171,6 +171,49 @@ def test_what_no_instruction_does_is_refused(old: str, new: str, said: str) -> N
     assert old in text
     with pytest.raises(ScheduleError, match=said):
         mfmadsl.gemm_schedule(from_source(text.replace(old, new)), arch=ARCH)
+
+
+def test_a_matrix_times_itself() -> None:
+    text = Form().workload((32, 32, 128), (FP4, FP4)).script()
+    for old, new in (
+        (f', B: T.Buffer((32, 128), "{FP4}"), SB: T.Buffer((32, 4), "{E8M0}")', ""),
+        ("B[v_i1, v_k]", "A[v_i1, v_k]"),
+        ("SB[v_i1", "SA[v_i1"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(from_source(text), arch=ARCH), ARCH)
+    a = scaled(np.random.default_rng(0), 32, 128, FP4)
+    c = np.zeros((32, 32), np.float32)
+    mfmadsl.sanitize(kernel, [a.packed, a.scales.view(ml_dtypes.float8_e8m0fnu), c])
+    np.testing.assert_allclose(c, a.values @ a.values.T, rtol=1e-5, atol=1e-3)
+
+
+def test_a_part_of_a_matrix() -> None:
+    """Of 40 rows of 192 elements the first 32 of 128."""
+    text = Form().workload((32, 32, 128), (FP4, FP4)).script()
+    old = f'A: T.Buffer((32, 128), "{FP4}")'
+    assert old in text
+    text = text.replace(old, f'A: T.Buffer((40, 192), "{FP4}")')
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(from_source(text), arch=ARCH), ARCH)
+    rng = np.random.default_rng(0)
+    a, b = scaled(rng, 40, 192, FP4), scaled(rng, 32, 128, FP4)
+    of_a = np.ascontiguousarray(a.scales[:32, :4])
+    c = np.zeros((32, 32), np.float32)
+    scales = [each.view(ml_dtypes.float8_e8m0fnu) for each in (of_a, b.scales)]
+    mfmadsl.sanitize(kernel, [a.packed, scales[0], b.packed, scales[1], c])
+    np.testing.assert_allclose(c, a.values[:32, :128] @ b.values.T, rtol=1e-5, atol=1e-3)
+
+
+def test_a_block_before_it_that_reads_its_own_result_is_refused() -> None:
+    text = Form(before=True).workload((32, 32, 128), (FP8, FP8)).script()
+    old = 'A_values[v_i0, v_i1] = T.Cast("float32", A[v_i0, v_i1])'
+    assert old in text
+    with pytest.raises(ScheduleError):
+        mfmadsl.gemm_schedule(
+            from_source(text.replace(old, "A_values[v_i0, v_i1] = A_values[v_i0, v_i1]")),
+            arch=ARCH,
+        )
 
 
 def test_a_sum_over_a_part_of_a_group_is_refused() -> None:
