@@ -145,7 +145,7 @@ def _packed(function: PrimFunc, found: ScaledSum, load: TensorLoad) -> Buffer:
         raise found.nest.refusal(
             f"reads `{line(load)}`: rows of elements of {bits_of(own.dtype)} bits lie along the sum"
         )
-    inside = [found.nest, *found.inside]
+    inside = [found.nest, *(each for each in found.inside if not _is_kept(function, each, found))]
     for nest in nests(function):
         is_own = any(nest.block.same_as(each.block) for each in inside)
         if not is_own and any(each.source.same_as(own) for each in loads(nest.block)):
@@ -166,6 +166,14 @@ def _with_parameters(function: PrimFunc, packed: Sequence[tuple[Buffer, Buffer]]
         next((new for old, new in packed if old.same_as(each)), each) for each in function.params
     ]
     return PrimFunc(parameters, function.body, function.ret_type, attrs=function.attrs)
+
+
+def _is_kept(function: PrimFunc, nest: Nest, found: ScaledSum) -> bool:
+    """Whether others than the product read what a block before it computes."""
+    own = [found.nest, *found.inside]
+    others = (n for n in nests(function) if not any(n.block.same_as(each.block) for each in own))
+    reading = (load for each in others for load in loads(each.block))
+    return any(load.source.same_as(nest.store.buffer) for load in reading)
 
 
 def _without(function: PrimFunc, inside: Sequence[Nest]) -> PrimFunc:

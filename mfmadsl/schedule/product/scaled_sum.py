@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import tvm_ffi
 from tvm import tirx
@@ -16,6 +17,7 @@ from tvm.ir import Call, TensorLoad
 from tvm.tirx import Buffer, Expr, IterVar, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import name_of
+from mfmadsl.schedule.product.dataflow import fills
 from mfmadsl.schedule.product.described import forms
 from mfmadsl.schedule.product.nest import (
     Nest,
@@ -93,18 +95,30 @@ def _factors(value: Expr) -> Iterator[Expr]:
 
 def _expanded(function: PrimFunc, value: Expr, inside: list[Nest]) -> Expr:
     """The value with what blocks of float32 compute in the place of their elements."""
+    for _ in nests(function):  # each reads what others compute, at most all of them in a row
+        # What refuses a block must not do so within TVM's walk, which would change its error.
+        writers = [
+            (load.source, nest)
+            for load in loads(value)
+            if str(load.source.dtype) == "float32"
+            and (nest := _writer(function, load.source)) is not None
+        ]
+        if not writers:
+            break
+        for _, nest in writers:
+            if not any(nest.block.same_as(other.block) for other in inside):
+                inside.append(nest)
+        value = tvm_ffi.structural_map(value, (TensorLoad, partial(_computed, writers)))
+    return value
 
-    def load(found: TensorLoad) -> Expr:
-        nest = _writer(function, found.source)
-        if nest is None or str(found.source.dtype) != "float32":
-            return tirx.BufferLoad(found.source, list(found.indices))
-        if not any(nest.block.same_as(other.block) for other in inside):
-            inside.append(nest)
-        own = (index for index in nest.store.indices if isinstance(index, Var))
-        places = dict(zip(own, found.indices, strict=True))
-        return _expanded(function, substitute(nest.store.value, places), inside)
 
-    return tvm_ffi.structural_map(value, (TensorLoad, load))
+def _computed(writers: Sequence[tuple[Buffer, Nest]], load: TensorLoad) -> Expr:
+    """What is computed for an element, or the element."""
+    for buffer, nest in writers:
+        if buffer.same_as(load.source):
+            own = (index for index in nest.store.indices if isinstance(index, Var))
+            return substitute(nest.store.value, dict(zip(own, load.indices, strict=True)))
+    return tirx.BufferLoad(load.source, list(load.indices))
 
 
 def _writer(function: PrimFunc, buffer: Buffer) -> Nest | None:
@@ -125,7 +139,7 @@ def _writer(function: PrimFunc, buffer: Buffer) -> Nest | None:
     if not all(isinstance(i, Var) for i in own) or len({i.__chandle__() for i in own}) != len(own):
         return None
     check_plain(nest)
-    return nest
+    return nest if fills(nest) else None
 
 
 def _element(factor: Expr) -> TensorLoad | None:

@@ -116,7 +116,7 @@ def of(operand: Scaled, scales: str | None) -> NDArray[np.float64]:
     return operand.values / np.repeat(powers, GROUP, axis=1)
 
 
-@pytest.mark.parametrize("types", drawn([(a, b) for a in BITS for b in BITS], 6))
+@pytest.mark.parametrize("types", drawn([(a, b) for a in BITS for b in BITS], 3))
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("shape", [(48, 64, 512), (33, 17, 96)], ids=str)
 def test_elements_and_scales_of_their_own_types(
@@ -214,6 +214,36 @@ def test_a_block_before_it_that_reads_its_own_result_is_refused() -> None:
             from_source(text.replace(old, "A_values[v_i0, v_i1] = A_values[v_i0, v_i1]")),
             arch=ARCH,
         )
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ("            T.writes(A_values", "            T.where(i1 < 64)\n            T.writes(A_values",
+     "`A_values` runs under the condition"),
+    ("T.grid(32, 128):\n        with T.sblock(\"A_values\")",
+     "T.grid(32, 64):\n        with T.sblock(\"A_values\")", "`A_values`"),
+], ids=["condition", "part"])  # fmt: skip
+def test_a_block_before_it_that_leaves_elements_out_is_refused(
+    old: str, new: str, said: str
+) -> None:
+    text = Form(before=True).workload((32, 32, 128), (FP8, FP8)).script()
+    assert old in text
+    with pytest.raises(ScheduleError, match=said):
+        mfmadsl.gemm_schedule(from_source(text.replace(old, new)), arch=ARCH)
+
+
+def test_small_elements_of_a_block_that_others_read_are_refused() -> None:
+    text = Form(before=True).workload((32, 32, 32), (FP4, FP4)).script()
+    own = 'C: T.Buffer((32, 32), "float32")'
+    assert own in text
+    text = text.replace(own, f'{own}, D: T.Buffer((32, 32), "float32")')
+    text += """
+    for i, j in T.grid(32, 32):
+        with T.sblock("D"):
+            v_i, v_j = T.axis.remap("SS", [i, j])
+            D[v_i, v_j] = C[v_i, v_j] + A_values[v_i, v_j]
+"""
+    with pytest.raises(ScheduleError, match="block `A_values` reads `A`, too"):
+        mfmadsl.gemm_schedule(from_source(text), arch=ARCH)
 
 
 def test_a_sum_over_a_part_of_a_group_is_refused() -> None:

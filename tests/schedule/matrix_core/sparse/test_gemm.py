@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product as product_of
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import mfmadsl
 from mfmadsl import ArgumentError, ScheduleError, Tiling
 from mfmadsl.backend import Kernel
 from mfmadsl.model import Intrinsic
+from tests.cases import drawn
 from tests.schedule.matrix_core.sparse.operands import Sparse, numbers, sparse
 
 ENTRIES = [
@@ -82,7 +84,7 @@ SHAPES = [(1, 128, 512), (128, 1, 8), (130, 270, 264), (65, 96, 1048), (64, 48, 
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
-@pytest.mark.parametrize("types", [F16, ("int8", "int8"), ("bfloat16", "bfloat16")])
+@pytest.mark.parametrize("types", drawn([F16, ("int8", "int8"), ("bfloat16", "bfloat16")], 1))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_any_shape(shape: tuple[int, int, int], types: tuple[str, str], arch: str) -> None:
     check(shape, types, arch, b_transposed=shape[0] > 100)
@@ -151,10 +153,12 @@ def test_an_index_by_words(arch: str, batch: int | None) -> None:
     np.testing.assert_allclose(c, whole @ b.astype(np.float64), atol=1e-3)
 
 
-@pytest.mark.parametrize("index_order", ["rows", "words"])
-@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
-@pytest.mark.parametrize("dtype", ["float16", "int8"])
-@pytest.mark.parametrize("b_transposed", [True, False])
+@pytest.mark.parametrize(
+    ("index_order", "arch", "dtype", "b_transposed"),
+    drawn(
+        product_of(("rows", "words"), ("gfx942", "gfx950"), ("float16", "int8"), (True, False)), 8
+    ),
+)
 def test_large_products_stay_in_registers(
     arch: str, dtype: str, b_transposed: bool, index_order: str
 ) -> None:
