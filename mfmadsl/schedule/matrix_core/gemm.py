@@ -23,11 +23,7 @@ from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
 from mfmadsl.schedule.product.as_bytes import as_bytes
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
-from mfmadsl.schedule.product.described import (
-    DescribedProduct,
-    described_product,
-    described_types,
-)
+from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
@@ -147,8 +143,7 @@ def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> K
 def _described(workload: PrimFunc | tvm.IRModule, arch: str) -> DescribedProduct | None:
     """The scaled or sparse product; one of floats only where the chip multiplies it as it is."""
     function = prim_func("workload", workload, ScheduleError)
-    has_scaled = bool(described_types(sparse=False, arch=architecture(arch).name))
-    return described_product(as_bytes(function) if has_scaled else function)
+    return described_product(as_bytes(function, architecture(arch).name))
 
 
 def _product(workload: PrimFunc | tvm.IRModule) -> Product:

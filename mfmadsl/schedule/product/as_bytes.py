@@ -14,7 +14,14 @@ from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.added_nest import element_wise, replaced, unique
 from mfmadsl.schedule.product.dataflow import check_compact, check_written_once
-from mfmadsl.schedule.product.described import Form, axes_of, forms, group_of, in_batches
+from mfmadsl.schedule.product.described import (
+    Form,
+    axes_of,
+    described_types,
+    forms,
+    group_of,
+    in_batches,
+)
 from mfmadsl.schedule.product.nest import (
     Nest,
     block_names,
@@ -32,16 +39,18 @@ from mfmadsl.schedule.product.sum_of_products import uses
 _ONE = 127  # the scale that is 1 (OCP Microscaling Formats v1.0, 5.4.1)
 
 
-def as_bytes(function: PrimFunc) -> PrimFunc:
+def as_bytes(function: PrimFunc, arch: str) -> PrimFunc:
     """The function with a sum of scaled floats as one of bytes, or as it is where it has none.
 
-    A parameter of elements of fewer than eight bits becomes one of the bytes in which they lie.
+    So it is on a chip that has no scaled instructions. A parameter of elements of fewer than eight
+    bits becomes one of the bytes in which they lie.
 
     Raises ScheduleError, with the name of the block, for scales of other groups or places.
     """
     types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
-    elements = {each for form in forms(sparse=False) for each in form.types}
-    if not types & elements or not types & {SCALE, "uint8"}:
+    if not types & {SCALE, "uint8"}:  # most functions: the library is not searched for them
+        return function
+    if not types & {each for pair in described_types(sparse=False, arch=arch) for each in pair}:
         return function
     for nest in nests(function):
         if is_sum(nest) and (found := scaled_sum(function, nest)) is not None:
