@@ -109,30 +109,21 @@ define i32 @mfmadsl.soft.bits.float8_e5m2fnuz(float %x) alwaysinline {
   ret i32 %bits
 }
 
-; The number that bits are, where they are no infinity and not NaN.
+; The number that bits are, where they are no infinity and not NaN: as fields of a float, whose exponents have another bias. What is
+; denormal there is so here, too.
 
 define float @mfmadsl.soft.number(i32 %bits, i32 %fraction, i32 %bias) alwaysinline {
   %size = and i32 %bits, 127
   %off = sub i32 23, %fraction
   %moved = shl i32 %size, %off
-  %less = sub i32 127, %bias
-  %rebias = shl i32 %less, 23
-  %normal = add i32 %moved, %rebias
-  ; A denormal number counts units of its last place.
-  %units = uitofp i32 %size to float
-  %places = add i32 %bias, %fraction
-  %exponent = sub i32 128, %places
-  %unit.bits = shl i32 %exponent, 23
-  %unit = bitcast i32 %unit.bits to float
-  %small = fmul float %units, %unit
-  %denormal = bitcast float %small to i32
-  %least = shl i32 1, %fraction
-  %is.small = icmp ult i32 %size, %least
-  %chosen = select i1 %is.small, i32 %denormal, i32 %normal
   %high = and i32 %bits, 128
   %sign = shl i32 %high, 24
-  %whole = or i32 %chosen, %sign
-  %number = bitcast i32 %whole to float
+  %whole = or i32 %moved, %sign
+  %small = bitcast i32 %whole to float
+  %less = sub i32 254, %bias
+  %rebias.bits = shl i32 %less, 23
+  %rebias = bitcast i32 %rebias.bits to float
+  %number = fmul float %small, %rebias
   ret float %number
 }
 
@@ -169,6 +160,33 @@ define float @mfmadsl.soft.value.float8_e5m2fnuz(i32 %bits) alwaysinline {
   ret float %value
 }
 
+; A scale is the exponent of a float, the least of which is denormal there: 2^-127. It has no zero and no sign.
+
+define float @mfmadsl.soft.value.float8_e8m0fnu(i32 %bits) alwaysinline {
+  %moved = shl i32 %bits, 23
+  %least = call i32 @llvm.umax.i32(i32 %moved, i32 4194304)
+  %is.nan = icmp eq i32 %bits, 255
+  %whole = select i1 %is.nan, i32 2143289344, i32 %least
+  %value = bitcast i32 %whole to float
+  ret float %value
+}
+
+; To nearest, ties to the larger power. As in ml_dtypes, what is above 2^-127 is no longer that.
+
+define i32 @mfmadsl.soft.bits.float8_e8m0fnu(float %x) alwaysinline {
+  %whole = bitcast float %x to i32
+  %carried = add i32 %whole, 4194304
+  %nearest = lshr i32 %carried, 23
+  %is.least = icmp ule i32 %whole, 4194304
+  %number = select i1 %is.least, i32 0, i32 %nearest
+  ; Zero and what is negative, infinite or NaN, or becomes infinite.
+  %before = sub i32 %whole, 1
+  %is.none = icmp uge i32 %before, 2134900735
+  %bits = select i1 %is.none, i32 255, i32 %number
+  ret i32 %bits
+}
+
 declare float @llvm.fabs.f32(float)
 declare float @llvm.copysign.f32(float, float)
 declare i32 @llvm.umin.i32(i32, i32)
+declare i32 @llvm.umax.i32(i32, i32)

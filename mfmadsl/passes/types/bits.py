@@ -19,7 +19,7 @@ from mfmadsl.passes.tir.rewrite import dtype_of, lanes_of, with_body
 
 BITS = {
     "bfloat16": "uint16", "float8_e4m3fnuz": "uint8", "float8_e5m2fnuz": "uint8",
-    "float8_e4m3fn": "uint8", "float8_e5m2": "uint8",
+    "float8_e4m3fn": "uint8", "float8_e5m2": "uint8", "float8_e8m0fnu": "uint8",
 }  # fmt: skip
 """The narrow types, and the integers that hold their bits."""
 

@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from tvm import tirx
 
+import mfmadsl
+from mfmadsl import LoweringError
 from mfmadsl.model import ARCHITECTURES, ELEMENT_TYPES
 from mfmadsl.model.numpy_type import numpy_type
 from tests.cases import drawn
-from tests.passes.kernels import assert_same, cast, computed
+from tests.passes.kernels import assert_same, cast, computed, schedule
 
 CHIPS = {
     "bfloat16": "gfx90a", "float8_e4m3fnuz": "gfx942", "float8_e5m2fnuz": "gfx942",
-    "float8_e4m3fn": "gfx950", "float8_e5m2": "gfx950",
+    "float8_e4m3fn": "gfx950", "float8_e5m2": "gfx950", "float8_e8m0fnu": "gfx950",
 }  # fmt: skip
 NARROW = list(CHIPS)
 Stage = Callable[..., Any]
@@ -133,7 +135,7 @@ ARITHMETIC: dict[str, tuple[Stage, Stage]] = {
     "abs": (lambda x, _: fabs(x), lambda x, _: np.abs(x)),
     "sqrt": (lambda x, _: tirx.sqrt(fabs(x)), lambda x, _: np.sqrt(np.abs(x))),
     "floor": (lambda x, _: tirx.floor(x), lambda x, _: np.floor(x)),
-    "constant": (lambda x, _: x + tirx.const(1.25, x.dtype), lambda x, _: x + 1.25),
+    "constant": (lambda x, _: x + tirx.const(2, x.dtype), lambda x, _: x + 2),
 }  # fmt: skip
 
 
@@ -238,6 +240,16 @@ def test_a_chip_that_does_not_convert_eight_bits_computes_them(name: str, arch: 
     with np.errstate(all="ignore"):
         total = cast(x.astype(np.float32) + y.astype(np.float32), name)
     assert_same(computed(lambda a, b: a + b, x, y, out=name, arch=arch, width=4), total)
+
+
+@pytest.mark.parametrize("name", [
+    "float8_e4m3", "float8_e3m4", "float8_e4m3b11fnuz", "float6_e2m3fn", "float6_e3m2fn",
+    "float4_e2m1fn",
+])  # fmt: skip
+@pytest.mark.parametrize("stage", [lambda x: x.astype("float32"), lambda x: x + x])
+def test_a_type_without_a_conversion_is_refused(name: str, stage: Stage) -> None:
+    with pytest.raises(LoweringError, match=f"do not compute with {name}"):
+        mfmadsl.build(schedule(lambda x: stage(x).astype("float32"), [(name, 256)]), "gfx950")
 
 
 @pytest.mark.parametrize("name", NARROW)
