@@ -12,7 +12,8 @@ class MfmadslError(Exception):
 
 
 class SlowLoopWarning(UserWarning):
-    """A loop stays as it is, and slow: no pass understands it."""
+    """A kernel is slower than it looks: no pass understands a loop, or the chip lacks what would
+    multiply its operands as they are."""
 
 
 class ArgumentError(MfmadslError, ValueError):

@@ -139,7 +139,8 @@ class Problem:
             raise ScheduleError(
                 f"a product of {self.form} operands has no {' and no '.join(asked)}"
             )
-        known = described_types(self.form == SPARSE, self.arch)
+        # Scaled elements become bfloat16 on a chip without such instructions.
+        known = described_types(self.form == SPARSE, self.arch if self.form == SPARSE else None)
         if not known:
             raise ScheduleError(f"{self.arch} has no matrix instructions of {self.form} operands")
         for place, dtype in enumerate(self.types[:2]):

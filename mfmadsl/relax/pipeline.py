@@ -20,6 +20,7 @@ from mfmadsl.relax.plain import plain_schedule
 from mfmadsl.relax.prologue import fuse_dequantised
 from mfmadsl.relax.report import Report, Scheduled
 from mfmadsl.relax.rule import scheduled_product
+from mfmadsl.schedule.product.index_type import has_narrow_extents, in_64_bits
 
 
 class Pipeline:
@@ -70,8 +71,18 @@ def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
         transform.FuseOps(),
         transform.FuseTIR(),
     ]
-    parted = multiply_bytes(part_attention(module))
+    parted = multiply_bytes(part_attention(_with_wide_extents(module)))
     return fuse_dequantised(tvm.transform.Sequential(passes)(parted), target)
+
+
+def _with_wide_extents(module: tvm.IRModule) -> tvm.IRModule:
+    """The module with numbers of 64 bits as extents of PrimFuncs, as Relax has them and TVM's
+    fusion needs."""
+    changed: tvm.IRModule = module.clone()
+    for variable, function in module.functions_items():
+        if isinstance(function, PrimFunc) and has_narrow_extents(function):
+            changed.update_func(variable, in_64_bits(function))
+    return changed
 
 
 def _transposes_fused(module: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:

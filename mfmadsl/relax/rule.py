@@ -9,10 +9,12 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import architecture
+from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.relax.report import OURS, Report, Scheduled
 from mfmadsl.schedule import ScheduleError, gemm_schedule, gemm_tiling
 from mfmadsl.schedule.product.nest import is_number, nests
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
+from mfmadsl.schedule.product.understood import understood
 
 
 class MatrixCore(ScheduleRule):
@@ -53,13 +55,26 @@ def scheduled_product(
         return None, Scheduled(name, "", reason=f"it is for {target.kind.name}, and not for rocm")
     arch = str(target.attrs.get("mcpu", ""))
     try:
-        architecture(arch)
-        _check_matrices(function)
+        product = understood(function, architecture(arch))
+        if isinstance(product, PrimFunc):
+            _check_matrices(product)
+        _check_elements(function)
         tiling = gemm_tiling(function, arch=arch)
         schedule = gemm_schedule(function, arch=arch, tiling=tiling)
     except MfmadslError as error:
         return None, Scheduled(name, "", reason=str(error))
     return schedule, Scheduled(name, OURS, tiling)
+
+
+def _check_elements(function: PrimFunc) -> None:
+    """Raise ScheduleError for parameters whose elements take no whole bytes: Relax's callers would
+    give such arrays, and kernels take their bytes."""
+    for parameter in function.params:
+        if bits_of(getattr(parameter, "dtype", "int8")) < 8:
+            raise ScheduleError(
+                f"parameter `{parameter.name}` holds {parameter.dtype}: give its bytes, as"
+                " `scaled_matmul` takes them"
+            )
 
 
 def _check_matrices(function: PrimFunc) -> None:

@@ -60,6 +60,10 @@ SCALED = ("gemm", "--arch", "mi355x", "-m", 33, "-n", 20, "-k", 96, "--scales")
         (["--intrinsic", "mfma_scale_f32_32x32x64_f8f6f4_bf6_bf8"], "A: uint8[33, 72]"),
         (["--in-dtype", "fp8", "--batch", 2, "--epilogue", "bias,relu", "--out-dtype", "float16"],
          "SCALE_B: uint8[2, 20, 3], bias: float32[20], C: float16[2, 33, 20]"),
+        (["--in-dtype", "bf6", "--epilogue", "relu"], "C: float32[33, 20]"),
+        (["--in-dtype", "fp6", "--b-dtype", "fp4", "--arch", "gfx942", "--epilogue", "bias"],
+         "remark     gfx942 has no scaled instructions for float6_e2m3fn and float4_e2m1fn: A and B"
+         " become bfloat16"),
     ],
 )  # fmt: skip
 def test_scaled_operands_agree_with_numpy(options: list[object], signature: str) -> None:
@@ -77,7 +81,7 @@ def test_scaled_operands_agree_with_numpy(options: list[object], signature: str)
         (["--trans-b", "--in-dtype", "fp8", "--trans-a"], "has no transposed A"),
         (["--trans-b", "--in-dtype", "fp8", "-k", 100], "k: 100 is no multiple of 32"),
         (["--trans-b", "--in-dtype", "fp8", "--arch", "gfx942"],
-         "gfx942 has no matrix instructions of scaled operands"),
+         "float8_e4m3fnuz is no type of scaled operands"),
         (["--trans-b", "--intrinsic", "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8", "--in-dtype",
           "bf8"], "multiplies float8_e4m3fn by float8_e4m3fn"),
     ],
@@ -100,6 +104,7 @@ SPARSE = ("gemm", "-m", 33, "-n", 20, "-k", 96)
         (["--arch", "gfx950", "--sparse", "--in-dtype", "bf8", "--b-dtype", "fp8", "--batch", 2,
           "--epilogue", "bias,gelu", "--out-dtype", "bfloat16"],
          "B: float8_e4m3fn[2, 96, 20], bias: float32[20], C: bfloat16[2, 33, 20]"),
+        (["--arch", "gfx942", "--sparse", "--epilogue", "relu"], "C: float32[33, 20]"),
     ],
 )  # fmt: skip
 def test_a_sparse_operand_agrees_with_numpy(options: list[object], signature: str) -> None:

@@ -48,6 +48,7 @@ from mfmadsl.error import SlowLoopWarning
 from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.factor import with_factors
+from mfmadsl.passes.tir.annotation import REMARK
 from mfmadsl.prim_func import prim_func
 from mfmadsl.runtime import without_devices
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -80,7 +81,8 @@ def build(
 
     If the module becomes several kernels, those after the first are `next` to each other. A loop
     annotated for a pass that does not understand it is left as it is, right and slow; the kernel's
-    `remarks` say why, and so does a SlowLoopWarning, or with `explain` a line on standard error.
+    `remarks` say why, and so does a SlowLoopWarning, or with `explain` a line on standard error;
+    and so is told what a schedule converts because the chip has no instruction for it.
 
     Raises ArgumentError for an unknown chip or version, LoweringError for a module that is no
     kernel, exceeds the chip's threads or LDS, or calls a function that no GPU has, and
@@ -96,9 +98,11 @@ def build(
         emitted = run_isolated(lambda: _emit(function, chip, version))
     except ProcessEndedError as error:
         raise CodegenError(f"{chip.name}: {error}") from None
+    given = (str(function.attrs[REMARK]),) if function.attrs and REMARK in function.attrs else ()
     kernel = None
     for each in reversed(emitted):
         launch, code = each.launch, each.code
+        remarks = (*given, *launch.remarks) if each is emitted[0] else launch.remarks
         kernel = Kernel(
             symbol=launch.symbol,
             arch=chip.name,
@@ -114,12 +118,12 @@ def build(
             workspaces=workspaces,
             symbols=symbols_of(function),
             next=kernel,
-            remarks=launch.remarks,
+            remarks=remarks,
             spans=launch.spans,
             requirements=requirements_of(function),
             code_object_version=version,
         )
-        for remark in launch.remarks:
+        for remark in remarks:
             if explain:
                 print(f"{launch.symbol}: {remark}", file=sys.stderr)
             else:

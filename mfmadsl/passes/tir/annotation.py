@@ -30,6 +30,9 @@ CYCLES = "mfmadsl.cycles"
 """The annotation of a TensorIntrin's block that says how many cycles a matrix core works on its
 instruction: {LLVM's function: {chip: cycles}}; and that of a loop, {LLVM's function: cycles}."""
 
+REMARK = "mfmadsl.remark"
+"""The attribute of a function that says why its kernel is slower than one would think."""
+
 _MOST = (1 << 31) - 1
 _NUMBERS = {
     PIPELINE: (1, 4), SWIZZLE: (0, 1), GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),

@@ -60,8 +60,8 @@ def _check_types(function: PrimFunc) -> None:
     unknown: list[tuple[str, Expr]] = []
 
     def check(expression: tirx.Cast | Binary) -> None:
-        is_cast = isinstance(expression, tirx.Cast)
-        for each in (expression, expression.value) if is_cast else (expression.a,):
+        operand = expression.value if isinstance(expression, tirx.Cast) else expression.a
+        for each in (expression, operand):
             if _NARROW.match(dtype := dtype_of(each)) and dtype not in BITS:
                 unknown.append((dtype, expression))
 

@@ -154,9 +154,9 @@ def _instructions(
     spoken = " and ".join(dict.fromkeys(product.form.types))
     if not found:
         having = " and ".join(dict.fromkeys(name for each in every for name in each.chips))
-        instead = "dequantise them on their way" if kind == "scaled" else "decompress A before"
         raise ScheduleError(
-            f"{chip.name} has no {kind} matrix instruction for {spoken}, as {having} has: {instead}"
+            f"{chip.name} has no {kind} matrix instruction for {spoken}, as {having} has:"
+            " decompress A before"
         )
     if asked is None:
         fastest = max(throughput(each, chip.name) for each in found)

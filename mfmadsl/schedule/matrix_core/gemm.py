@@ -21,13 +21,13 @@ from mfmadsl.schedule.matrix_core.described import (
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
-from mfmadsl.schedule.product.as_bytes import as_bytes
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
 from mfmadsl.schedule.product.sum_of_products import product_nest
+from mfmadsl.schedule.product.understood import understood
 from mfmadsl.tvm_refusal import tvm_refusal
 
 
@@ -51,10 +51,10 @@ def gemm_schedule(
 
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
-    function = prim_func("workload", workload, ScheduleError)
-    if (described := _described(function, arch)) is not None:
-        return described_schedule(described, intrinsic, tiling, architecture(arch))
-    function = prepared(function)
+    product = _understood(workload, arch)
+    if isinstance(product, DescribedProduct):
+        return described_schedule(product, intrinsic, tiling, architecture(arch))
+    function = prepared(product)
     sch = s_tir.Schedule(tvm.IRModule({"main": function}))
     nest = product_nest(function)
     for operand in unrelated(function, nest):
@@ -103,9 +103,10 @@ def gemm_tiling(
     It is the one that `mfmadsl tune` found the fastest, where MFMADSL_TUNED names its folder and
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
-    if (described := _described(workload, arch)) is not None:
-        return described_tiling(described, intrinsic, None, architecture(arch))
-    return selected(_product(workload), intrinsic, None, architecture(arch))[1]
+    product = _understood(workload, arch)
+    if isinstance(product, DescribedProduct):
+        return described_tiling(product, intrinsic, None, architecture(arch))
+    return selected(_normalised(product), intrinsic, None, architecture(arch))[1]
 
 
 def is_tuned(
@@ -114,9 +115,10 @@ def is_tuned(
     arch: str = DEFAULT_ARCH,
 ) -> bool:
     """Whether the tiling of `gemm_tiling` is one that `mfmadsl tune` found."""
-    if _described(workload, arch) is not None:
+    product = _understood(workload, arch)
+    if isinstance(product, DescribedProduct):
         return False
-    return tuned(_product(workload), intrinsic, architecture(arch)) is not None
+    return tuned(_normalised(product), intrinsic, architecture(arch)) is not None
 
 
 def gemm_tilings(
@@ -125,28 +127,28 @@ def gemm_tilings(
     arch: str = DEFAULT_ARCH,
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
-    if (described := _described(workload, arch)) is not None:
-        return described_tilings(described, intrinsic, architecture(arch))
-    return ranked(_product(workload), intrinsic, architecture(arch))
+    product = _understood(workload, arch)
+    if isinstance(product, DescribedProduct):
+        return described_tilings(product, intrinsic, architecture(arch))
+    return ranked(_normalised(product), intrinsic, architecture(arch))
 
 
 def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> Key:
     """What a tuned tiling is kept by: the chip, and all of a product that its kernel depends on."""
-    if (described := _described(workload, arch)) is not None:
-        raise ScheduleError(f"workload: no tilings of {described.form.kind} products are kept")
-    key = key_of(_product(workload), architecture(arch))
+    product = _understood(workload, arch)
+    if isinstance(product, DescribedProduct):
+        raise ScheduleError(f"workload: no tilings of {product.form.kind} products are kept")
+    key = key_of(_normalised(product), architecture(arch))
     if key is None:
         raise ScheduleError("workload: N or K is a symbol: tune it for a number that it will be")
     return key
 
 
-def _described(workload: PrimFunc | tvm.IRModule, arch: str) -> DescribedProduct | None:
-    """The scaled or sparse product; one of floats only where the chip multiplies it as it is."""
-    function = prim_func("workload", workload, ScheduleError)
-    return described_product(as_bytes(function, architecture(arch).name))
+def _understood(workload: PrimFunc | tvm.IRModule, arch: str) -> DescribedProduct | PrimFunc:
+    return understood(prim_func("workload", workload, ScheduleError), architecture(arch))
 
 
-def _product(workload: PrimFunc | tvm.IRModule) -> Product:
-    function = prepared(prim_func("workload", workload, ScheduleError))
+def _normalised(function: PrimFunc) -> Product:
+    function = prepared(function)
     sch = s_tir.Schedule(function)
     return normalise(sch, sch.get_sblock(product_nest(function).name))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tvm import s_tir, tirx
-from tvm.s_tir import SBlock
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
 
@@ -31,9 +33,7 @@ def element_wise(
         own.append(IterVar(axis.dom, tirx.Var(f"v_{axis.var.name}", kind), IterVar.DataPar))
     renamed = {axis.var: new.var for axis, new in zip(axes, own, strict=True)}
     store = substitute(tirx.BufferStore(buffer, value, list(indices)), renamed)
-    return looped(
-        loops, axes, s_tir.SBlockRealize(loops, True, block_of(name, own, store, None, {}))
-    )
+    return looped(loops, axes, SBlockRealize(loops, True, block_of(name, own, store, None, {})))
 
 
 def looped(loops: Sequence[Var], axes: Sequence[IterVar], inner: Stmt) -> Stmt:
@@ -52,9 +52,9 @@ def block_of(
 ) -> SBlock:
     """A block that accesses what its statements do."""
     known = {buffer: buffer for buffer in (store.buffer, *buffers([store]))}
-    bare = s_tir.SBlock(axes, [], [], name, store, init, annotations=annotations)
+    bare = SBlock(axes, [], [], name, store, init, annotations=annotations)
     reads, writes = get_sblock_access_region(bare, known)[:2]
-    return s_tir.SBlock(axes, reads, writes, name, store, init, annotations=annotations)
+    return SBlock(axes, reads, writes, name, store, init, annotations=annotations)
 
 
 def again(loops: Sequence[For], inner: Stmt) -> Stmt:
@@ -67,6 +67,28 @@ def again(loops: Sequence[For], inner: Stmt) -> Stmt:
     return inner
 
 
+def renamed(nest: Nest, name: str, own: Mapping[Buffer, Buffer]) -> Stmt:
+    """The nest with its block under another name, and other buffers in place of some."""
+    realize = SBlockRealize(list(nest.realize.iter_values), True, renamed_block(nest, name, own))
+    return again(nest.loops, realize)
+
+
+def renamed_block(nest: Nest, name: str, own: Mapping[Buffer, Buffer]) -> SBlock:
+    """The block of a nest under another name, with other buffers in place of some."""
+
+    def load(found: TensorLoad) -> Expr:
+        return tirx.BufferLoad(own.get(found.source, found.source), list(found.indices))
+
+    def store(found: BufferStore) -> BufferStore:
+        value = tvm_ffi.structural_map(found.value, (TensorLoad, load))
+        return BufferStore(own.get(found.buffer, found.buffer), value, list(found.indices))
+
+    init = nest.block.init
+    assert init is None or isinstance(init, BufferStore)
+    first = None if init is None else store(init)
+    return block_of(name, list(nest.block.iter_vars), store(nest.store), first, {})
+
+
 def replaced(
     function: PrimFunc, nest: Nest, instead: Sequence[Stmt], allocated: Sequence[Buffer]
 ) -> PrimFunc:
@@ -75,14 +97,14 @@ def replaced(
     for statement in statements(function):
         found = statement.same_as(nest.statement)
         new += instead if found else [statement]
-    assert isinstance(function.body, s_tir.SBlockRealize)
+    assert isinstance(function.body, SBlockRealize)
     root = function.body.block
     body = new[0] if len(new) == 1 else tirx.SeqStmt(new)
-    block = s_tir.SBlock(
+    block = SBlock(
         [], root.reads, root.writes, root.name_hint, body, None,
         [*root.alloc_buffers, *allocated], root.match_buffers, root.annotations,
     )  # fmt: skip
-    return function.with_body(s_tir.SBlockRealize([], True, block))
+    return function.with_body(SBlockRealize([], True, block))
 
 
 def unique(name: str, taken: set[str]) -> str:

@@ -33,7 +33,7 @@ from mfmadsl.schedule.product.nest import (
     statements,
     substitute,
 )
-from mfmadsl.schedule.product.scaled_sum import SCALE, ScaledSum, scaled_sum
+from mfmadsl.schedule.product.scaled_sum import ScaledSum, scaled_sum
 from mfmadsl.schedule.product.sum_of_products import uses
 
 _ONE = 127  # the scale that is 1 (OCP Microscaling Formats v1.0, 5.4.1)
@@ -42,22 +42,33 @@ _ONE = 127  # the scale that is 1 (OCP Microscaling Formats v1.0, 5.4.1)
 def as_bytes(function: PrimFunc, arch: str) -> PrimFunc:
     """The function with a sum of scaled floats as one of bytes, or as it is where it has none.
 
-    So it is on a chip that has no scaled instructions. A parameter of elements of fewer than eight
-    bits becomes one of the bytes in which they lie.
+    A parameter of elements of fewer than eight bits becomes one of the bytes in which they lie.
+    What the chip has no scaled instruction for stays, too, where no such instruction could take it:
+    elements of eight bits, in groups that are not whole or of an extent that is a symbol.
 
     Raises ScheduleError, with the name of the block, for scales of other groups or places.
     """
     types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
-    if not types & {SCALE, "uint8"}:  # most functions: the library is not searched for them
-        return function
-    if not types & {each for pair in described_types(sparse=False, arch=arch) for each in pair}:
+    if not types & {each for pair in described_types(sparse=False) for each in pair}:
         return function
     for nest in nests(function):
         if is_sum(nest) and (found := scaled_sum(function, nest)) is not None:
+            if _is_plain_only(found, arch):
+                return function
             check_compact(function)
             check_written_once(function)
             return _rewritten(function, found)
     return function
+
+
+def _is_plain_only(found: ScaledSum, arch: str) -> bool:
+    a, _, b, _ = found.factors
+    types = str(a.source.dtype), str(b.source.dtype)
+    if types in described_types(sparse=False, arch=arch) or min(map(bits_of, types)) < 8:
+        return False
+    (form,) = (each for each in forms(sparse=False) if each.types == types)
+    extents = [constant(axis.dom.extent) for axis in found.axes]
+    return None in extents or (extents[-1] or 0) % group_of(form.intrinsic) != 0
 
 
 def _rewritten(function: PrimFunc, found: ScaledSum) -> PrimFunc:

@@ -21,8 +21,8 @@ from mfmadsl.language import library
 from mfmadsl.model import Intrinsic
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.load import load_intrinsic
-from mfmadsl.schedule.product.added_nest import again, block_of
-from mfmadsl.schedule.product.nest import Nest, check_plain, is_sum, nests, same
+from mfmadsl.schedule.product.added_nest import again, block_of, renamed_block
+from mfmadsl.schedule.product.nest import Nest, buffers, check_plain, is_sum, nests, same
 
 _INDEX_BITS = 2  # of each stored element of a sparse A (CDNA3 ISA, 7.4.2)
 
@@ -144,15 +144,16 @@ def _found(function: PrimFunc, nest: Nest) -> DescribedProduct | None:
     extents = [constant(axis.dom.extent) for axis in nest.block.iter_vars]
     if len(extents) not in (3, 4) or not isinstance(nest.block.body, tirx.BufferStore):
         return None
+    block = renamed_block(nest, "C", {})
+    read, results = ([region.source for region in each] for each in (block.reads, block.writes))
+    if len(read) not in (3, 4) or None in extents or len(results) != 1:
+        return None
+    if any(len(buffer.shape) != len(extents) - 1 for buffer in (*read, *results)):
+        return None
     own = _plain_block(nest)
-    buffers, results = ([region.source for region in each] for each in (own.reads, own.writes))
-    if len(buffers) not in (3, 4) or None in extents or len(results) != 1:
-        return None
-    if any(len(buffer.shape) != len(extents) - 1 for buffer in (*buffers, *results)):
-        return None
     s, m, n, k = (extent or 0 for extent in (*([1] if len(extents) == 3 else []), *extents))
-    for form in forms(sparse=len(buffers) == 3):
-        if not _may_be(form, buffers, k):
+    for form in forms(sparse=len(read) == 3):
+        if not _may_be(form, read, k):
             continue
         workload = form.workload((m, n, k))
         if len(extents) == 4:
@@ -163,7 +164,7 @@ def _found(function: PrimFunc, nest: Nest) -> DescribedProduct | None:
         pairs = zip((*own.reads, *own.writes), (*described.reads, *described.writes), strict=True)
         if alike and all(same(x.source.shape, y.source.shape) for x, y in pairs):
             check_plain(nest)
-            reads = dict(zip(form.columns, buffers, strict=True))
+            reads = dict(zip(form.columns, read, strict=True))
             whole = s, m, n, k
             return DescribedProduct(
                 function, nest, form, reads, results[0], whole, len(extents) == 4
@@ -171,10 +172,10 @@ def _found(function: PrimFunc, nest: Nest) -> DescribedProduct | None:
     return None
 
 
-def _may_be(form: Form, buffers: list[Buffer], k: int) -> bool:
+def _may_be(form: Form, read: list[Buffer], k: int) -> bool:
     """Whether the types of the elements fit, or the bits that are packed along k."""
     intrinsic = form.intrinsic
-    by_name = dict(zip(form.columns, buffers, strict=True))
+    by_name = dict(zip(form.columns, read, strict=True))
     if intrinsic.sparse:
         types = intrinsic.a.type.dtype, intrinsic.b.type.dtype
         return (str(by_name["A"].dtype), str(by_name["B"].dtype)) == types
@@ -184,8 +185,19 @@ def _may_be(form: Form, buffers: list[Buffer], k: int) -> bool:
 
 
 def _plain_block(nest: Nest) -> SBlock:
-    """The block under one name for all, which says to access what it does."""
-    return block_of("C", list(nest.block.iter_vars), nest.store, nest.block.init, {})
+    """The block under one name for all, which says to access what it does.
+
+    Its buffers lie as they do, but do not say so twice: some of TVM's functions give buffers a
+    `layout` beside strides, and some do not.
+    """
+    own = {
+        each: tirx.decl_buffer(
+            each.shape, each.dtype, each.name, strides=each.strides, scope=each.scope(),
+            elem_offset=each.elem_offset, layout=None,
+        )
+        for each in {nest.store.buffer, *buffers([nest.block.body])}
+    }  # fmt: skip
+    return renamed_block(nest, "C", own)
 
 
 def in_batches(workload: PrimFunc, count: int) -> PrimFunc:

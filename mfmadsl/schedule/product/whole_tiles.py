@@ -6,21 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm import tirx
-from tvm.s_tir import SBlockRealize
 from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
 from mfmadsl.argument import LARGEST_EXTENT
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.product.added_nest import (
-    again,
-    block_of,
-    element_wise,
-    replaced,
-    unique,
-)
+from mfmadsl.schedule.product.added_nest import element_wise, renamed, replaced, unique
 from mfmadsl.schedule.product.described import DescribedProduct, axes_of, in_batches
-from mfmadsl.schedule.product.nest import Nest, block_names, nests
+from mfmadsl.schedule.product.nest import block_names, nests
 
 
 def in_whole_tiles(found: DescribedProduct, tiles: tuple[int, int, int]) -> PrimFunc:
@@ -59,7 +52,7 @@ def in_whole_tiles(found: DescribedProduct, tiles: tuple[int, int, int]) -> Prim
     places = [axis.var for axis in axes]
     here = places if found.in_batches else [tirx.IntImm("int32", 0), *places]
     after = element_wise(name, axes, found.result, places, tirx.BufferLoad(result, here))
-    middle = _named(nest, found.nest.name)
+    middle = renamed(nest, found.nest.name, {})
     return replaced(
         found.function, found.nest, [*before, middle, after], [*operands.values(), result]
     )
@@ -76,9 +69,3 @@ def _inside(buffer: Buffer, places: Sequence[tuple[Expr, Expr]]) -> Expr:
     if not bounds:
         return value
     return tirx.if_then_else(tirx.all(*bounds), value, tirx.const(0, str(buffer.dtype)))
-
-
-def _named(nest: Nest, name: str) -> Stmt:
-    """The nest with its block under another name."""
-    block = block_of(name, list(nest.block.iter_vars), nest.store, nest.block.init, {})
-    return again(nest.loops, SBlockRealize(list(nest.realize.iter_values), True, block))

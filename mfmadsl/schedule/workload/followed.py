@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import tvm_ffi
 from tvm import te, tirx
-from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc, Stmt
+from tvm.tirx import Buffer, PrimFunc, Stmt
 
-from mfmadsl.schedule.product.added_nest import again, block_of
-from mfmadsl.schedule.product.nest import Nest, nests
+from mfmadsl.schedule.product.added_nest import renamed
+from mfmadsl.schedule.product.nest import nests
 
 After = Callable[[te.Tensor], tuple[Sequence[te.Tensor], te.Tensor]]
 """Of a product, what else is read behind it, and the result."""
@@ -32,8 +30,8 @@ def followed(product: PrimFunc, after: After) -> PrimFunc:
     *before, last = nests(product)
     body: list[Stmt] = [
         *(nest.statement for nest in before),
-        _with_buffer(last, _PRODUCT, c, total),
-        *(_with_buffer(nest, nest.name, rest.params[0], total) for nest in nests(rest)),
+        renamed(last, _PRODUCT, {c: total}),
+        *(renamed(nest, nest.name, {rest.params[0]: total}) for nest in nests(rest)),
     ]
     allocated = [total, *_allocated(product), *_allocated(rest)]
     root = SBlock([], [], [], "root", tirx.SeqStmt(body), None, allocated)
@@ -46,22 +44,3 @@ def followed(product: PrimFunc, after: After) -> PrimFunc:
 def _allocated(function: PrimFunc) -> list[Buffer]:
     assert isinstance(function.body, SBlockRealize)
     return list(function.body.block.alloc_buffers)
-
-
-def _with_buffer(nest: Nest, name: str, old: Buffer, new: Buffer) -> Stmt:
-    """The nest with its block under a name, and one buffer in place of another."""
-
-    def load(found: TensorLoad) -> Expr:
-        own = new if found.source.same_as(old) else found.source
-        return tirx.BufferLoad(own, list(found.indices))
-
-    def store(found: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(found.value, (TensorLoad, load))
-        own = new if found.buffer.same_as(old) else found.buffer
-        return tirx.BufferStore(own, value, list(found.indices))
-
-    init = nest.block.init
-    assert init is None or isinstance(init, tirx.BufferStore)
-    first = None if init is None else store(init)
-    block = block_of(name, list(nest.block.iter_vars), store(nest.store), first, {})
-    return again(nest.loops, SBlockRealize(list(nest.realize.iter_values), True, block))

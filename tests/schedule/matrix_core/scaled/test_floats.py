@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,10 @@ from tvm.script import from_source
 from tvm.tirx import PrimFunc
 
 import mfmadsl
-from mfmadsl import ScheduleError
+from mfmadsl import ScheduleError, SlowLoopWarning
+from mfmadsl.backend import Kernel
 from tests.cases import drawn
-from tests.schedule.matrix_core.scaled.operands import BITS, GROUP, Scaled, scaled
+from tests.schedule.matrix_core.scaled.operands import BITS, GROUP, Scaled, packed, scaled
 
 ARCH = "gfx950"
 FP8, FP4, E8M0 = "float8_e4m3fn", "float4_e2m1fn", "float8_e8m0fnu"
@@ -80,15 +82,14 @@ def turned(matrix: NDArray[np.uint8], form: Form) -> NDArray[np.uint8]:
     return matrix if form.b_along_k else np.ascontiguousarray(matrix.swapaxes(-1, -2))
 
 
-def check(shape: tuple[int, int, int], types: tuple[str, str], form: Form) -> str:
+def check(shape: tuple[int, int, int], types: tuple[str, str], form: Form, arch: str = ARCH) -> str:
     """Build it, compare it with float64, and give its assembly."""
     m, n, k = shape
     rng = np.random.default_rng(m + n + k)
     count = form.batch or 1
     a = [scaled(rng, m, k, types[0]) for _ in range(count)]
     b = [scaled(rng, n, k, types[1]) for _ in range(count)]
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(form.workload(shape, types), arch=ARCH), ARCH)
-    assert kernel.remarks == ()
+    kernel = built(form.workload(shape, types), arch)
 
     def whole(parts: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
         return parts[0] if form.batch is None else np.stack(parts)
@@ -105,8 +106,21 @@ def check(shape: tuple[int, int, int], types: tuple[str, str], form: Form) -> st
     for found, left, right in zip(c.reshape(count, m, n), a, b, strict=True):
         x, y = of(left, form.a_scales), of(right, form.b_scales)
         assert (np.abs(found - x @ y.T) <= 2**-23 * k * (np.abs(x) @ np.abs(y).T)).all()
-    assert "v_mfma_scale_" in kernel.assembly
+    assert ("v_mfma_scale_" in kernel.assembly) == (arch == ARCH)
     return str(kernel.assembly)
+
+
+def built(workload: PrimFunc, arch: str) -> Kernel:
+    """The kernel for a chip, which says so if it converts the elements."""
+    schedule = mfmadsl.gemm_schedule(workload, arch=arch)
+    if arch == ARCH:
+        kernel = mfmadsl.build(schedule, arch)
+        assert kernel.remarks == ()
+        return kernel
+    with pytest.warns(SlowLoopWarning, match=f"{arch} has no scaled instructions"):
+        kernel = mfmadsl.build(schedule, arch)
+    assert len(kernel.remarks) == 1
+    return kernel
 
 
 def of(operand: Scaled, scales: str | None) -> NDArray[np.float64]:
@@ -251,12 +265,74 @@ def test_a_sum_over_a_part_of_a_group_is_refused() -> None:
         mfmadsl.gemm_schedule(Form().workload((32, 32, 48), (FP8, FP8)), arch=ARCH)
 
 
-def test_a_chip_without_scales_converts_what_blocks_before_it_compute() -> None:
-    workload = Form(before=True).workload((32, 32, 128), (FP8, FP8))
-    for arch, is_scaled in (("gfx942", False), ("gfx950", True)):
-        try:
-            tiling = mfmadsl.gemm_tiling(workload, arch=arch)
-        except ScheduleError:
-            assert not is_scaled
-            continue
-        assert tiling.instruction.startswith("mfma_scale") == is_scaled
+@pytest.mark.parametrize(("arch", "types"), drawn(
+    [(arch, (a, b)) for arch in ("gfx908", "gfx90a", "gfx942") for a in BITS for b in BITS], 4
+))  # fmt: skip
+@pytest.mark.parametrize("form", [
+    Form(), Form(before=True, a_scales="uint8"), Form(b_scales=None, batch=2),
+], ids=str)  # fmt: skip
+def test_a_chip_without_scaled_instructions_multiplies_bfloat16(
+    arch: str, types: tuple[str, str], form: Form
+) -> None:
+    assert re.search(r"v_mfma_f32_\w*bf16", check((33, 17, 352), types, form, arch))
+
+
+def test_of_converted_elements_a_nan_spoils_its_row_or_column_only() -> None:
+    m, n, k = 20, 33, 96
+    rng = np.random.default_rng(2)
+    a, b = scaled(rng, m, k, FP4), scaled(rng, n, k, FP8)
+    kernel = built(mfmadsl.scaled_matmul(m, n, k, FP4, FP8), "gfx942")
+    a.scales[3, 1] = b.scales[7, 2] = 255  # NaN (OCP Microscaling Formats v1.0, 5.4.1)
+    b.packed[9, 95] = 0x7F
+    c = np.zeros((m, n), np.float32)
+    mfmadsl.sanitize(kernel, [a.packed, b.packed, a.scales, b.scales, c])
+    spoiled = np.zeros((m, n), bool)
+    spoiled[3], spoiled[:, [7, 9]] = True, True
+    np.testing.assert_array_equal(np.isnan(c), spoiled)
+    wanted = (a.values @ b.values.T)[~spoiled]
+    np.testing.assert_allclose(c[~spoiled], wanted, rtol=1e-5, atol=1e-3 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("scale", [1, 64, 127, 190, 254])
+def test_all_values_of_converted_elements_are_exact(scale: int) -> None:
+    """Each code times a scale, in a row with zeros, times one: all bits of its value."""
+    for dtype, bits in BITS.items():
+        codes = np.arange(1 << bits, dtype=np.uint8)
+        element = codes.view(getattr(ml_dtypes, dtype)).astype(np.float64)
+        codes, element = codes[np.isfinite(element)], element[np.isfinite(element)]
+        rows = np.zeros((len(codes), GROUP), np.uint8)
+        rows[np.arange(len(codes)), np.arange(len(codes)) % GROUP] = codes
+        scales = np.full((len(codes), 1), scale, np.uint8)
+        ones = np.full((16, GROUP), 0x38, np.uint8)  # 1.0 in float8_e4m3fn
+        kernel = built(mfmadsl.scaled_matmul(len(codes), 16, GROUP, dtype, FP8), "gfx942")
+        c = np.zeros((len(codes), 16), np.float32)
+        of_ones = np.full((16, 1), 127, np.uint8)
+        mfmadsl.sanitize(kernel, [packed(rows, bits), ones, scales, of_ones, c])
+        with np.errstate(over="ignore"):
+            exact = (element * 2.0 ** (scale - 127)).astype(np.float32)
+        expected = exact.astype(ml_dtypes.bfloat16).astype(np.float32)
+        normal = np.abs(exact) >= 2.0**-126
+        np.testing.assert_array_equal(c[normal], np.repeat(expected[normal, None], 16, axis=1))
+        assert (np.abs(c[~normal] - exact[~normal, None]) <= 2.0**-133).all()
+
+
+def test_without_scaled_instructions_groups_need_not_be_whole() -> None:
+    """Nor is an extent a number, in elements of eight bits in blocks before the sum."""
+    m = te.var("m")
+    a, b = te.placeholder((m, 48), FP8, "A"), te.placeholder((32, 48), FP8, "B")
+    of_a = te.placeholder((m, 3), E8M0, "SA")
+    left = te.compute((m, 48), lambda i, k: a[i, k].astype("float32") * power(of_a[i, k // 16]))
+    right = te.compute((32, 48), lambda j, k: b[j, k].astype("float32"))
+    k = te.reduce_axis((0, 48))
+    c = te.compute((m, 32), lambda i, j: te.sum(left[i, k] * right[j, k], axis=[k]), "C")
+    kernel = mfmadsl.build(
+        mfmadsl.gemm_schedule(te.create_prim_func([a, of_a, b, c]), arch="gfx942"), "gfx942"
+    )
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((rows, 48)).astype(ml_dtypes.float8_e4m3fn) for rows in (20, 32))
+    scales = rng.integers(124, 131, (20, 3)).astype(np.uint8)
+    result = np.zeros((20, 32), np.float32)
+    mfmadsl.sanitize(kernel, [x, scales.view(ml_dtypes.float8_e8m0fnu), y, result])
+    powers = np.repeat(2.0 ** (scales.astype(np.float64) - 127), 16, axis=1)
+    wanted = (x.astype(np.float64) * powers) @ y.astype(np.float64).T
+    np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-4)

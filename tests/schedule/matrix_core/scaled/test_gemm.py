@@ -362,7 +362,7 @@ def test_a_workload_that_cannot_be_is_refused(arguments: tuple[Any, ...], said: 
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ({"arch": "gfx942"}, "gfx942 has no scaled matrix instruction for float4_e2m1fn"),
+    ({"arch": "gfx942", "intrinsic": LARGE.instruction}, "gfx942"),
     ({"intrinsic": "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8"}, "does not multiply scaled"),
     ({"intrinsic": "mfma_f32_16x16x16_f16"}, "does not multiply scaled"),
     ({"tiling": replace(LARGE, split_k=9)}, "split_k=9 is more than the 4 steps that K has"),

@@ -1,0 +1,121 @@
+"""Scaled products in modules of Relax: by its operators, or as a PrimFunc that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+from tvm.tirx import Expr, PrimFunc
+
+import mfmadsl
+from mfmadsl.relax.pipeline import fused, scheduled
+from tests.relax.emulated import kernels_of, machine
+from tests.schedule.matrix_core.scaled.operands import GROUP, scaled
+from tests.schedule.matrix_core.scaled.test_floats import E8M0, FP4, FP8, Form
+
+M, N, K = 33, 48, 192
+
+
+def tensor(name: str, shape: tuple[int, ...], dtype: str) -> relax.Var:
+    return relax.Var(name, relax.TensorType(shape, dtype))
+
+
+def operands(dtype: str) -> list[relax.Var]:
+    """A and its scales, and B and those of it."""
+    return [
+        tensor("a", (M, K), dtype), tensor("a_scale", (M, K // GROUP), E8M0),
+        tensor("b", (N, K), dtype), tensor("b_scale", (N, K // GROUP), E8M0),
+    ]  # fmt: skip
+
+
+def module(
+    given: list[relax.Var], product: Callable[[relax.BlockBuilder], Expr]
+) -> tvm.IRModule:
+    """A ReLU of a product."""
+    builder = relax.BlockBuilder()
+    with builder.function("main", given):
+        with builder.dataflow():
+            result = builder.emit_output(relax.op.nn.relu(product(builder)))
+        builder.emit_func_output(result)
+    found: tvm.IRModule = builder.get()
+    return found
+
+
+def by_operators(dtype: str) -> tvm.IRModule:
+    a, of_a, b, of_b = given = operands(dtype)
+
+    def product(builder: relax.BlockBuilder) -> Expr:
+        def values(elements: Expr, scales: Expr) -> Expr:
+            each = relax.op.repeat(relax.op.astype(scales, "float32"), GROUP, 1)
+            return builder.emit(relax.op.multiply(relax.op.astype(elements, "float32"), each))
+
+        transposed = relax.op.permute_dims(values(b, of_b))
+        return builder.emit(relax.op.matmul(values(a, of_a), transposed))
+
+    return module(given, product)
+
+
+def by_call(function: PrimFunc, given: list[relax.Var]) -> tvm.IRModule:
+    def product(builder: relax.BlockBuilder) -> Expr:
+        called = builder.add_func(function.without_attr("global_symbol"), "product")
+        return builder.emit(relax.call_tir(called, given, relax.TensorType((M, N), "float32")))
+
+    return module(given, product)
+
+
+def packed() -> tvm.IRModule:
+    widths = (K // 2, K // 2, K // GROUP, K // GROUP)
+    shapes = zip((M, N, M, N), widths, strict=True)
+    given = [tensor(f"p{n}", shape, "uint8") for n, shape in enumerate(shapes)]
+    return by_call(mfmadsl.scaled_matmul(M, N, K, FP4), given)
+
+
+CASES = {
+    "operators": (by_operators(FP8), FP8),
+    "call": (by_call(Form().workload((M, N, K), (FP8, FP8)), operands(FP8)), FP8),
+    "packed": (packed(), FP4),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.filterwarnings("ignore::mfmadsl.SlowLoopWarning")
+def test_it_is_one_kernel_and_right(case: str, arch: str) -> None:
+    given, dtype = CASES[case]
+    target = mfmadsl.target(arch)
+    with target:
+        lowered, report = scheduled(fused(given, target), target)
+    (line,) = report.functions
+    assert line.is_ours
+    kernels = kernels_of(lowered, arch)
+    assert ("v_mfma_scale_" in kernels[line.function].assembly) == (arch == "gfx950")
+    rng = np.random.default_rng(0)
+    a, b = scaled(rng, M, K, dtype), scaled(rng, N, K, dtype)
+    arrays: list[NDArray[np.generic]] = [a.packed, a.scales, b.packed, b.scales]
+    if case == "packed":
+        arrays = [a.packed, b.packed, a.scales, b.scales]
+    else:
+        types = [getattr(ml_dtypes, name) for name in (dtype, E8M0, dtype, E8M0)]
+        arrays = [each.view(own) for each, own in zip(arrays, types, strict=True)]
+    run = machine(lowered, kernels)["main"]
+    found = run(*(tvm.runtime.tensor(each) for each in arrays)).numpy()
+    wanted = np.maximum(a.values @ b.values.T, 0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4 * wanted.max())
+
+
+def test_elements_that_are_no_whole_bytes_are_refused() -> None:
+    """Relax would give an array of elements where the kernel takes their bytes."""
+    given = operands(FP4)
+    target = mfmadsl.target("gfx950")
+    with target:
+        _, report = scheduled(
+            fused(by_call(Form().workload((M, N, K), (FP4, FP4)), given), target), target
+        )
+    (line,) = report.functions
+    assert not line.is_ours
+    assert "holds float4_e2m1fn: give its bytes, as `scaled_matmul` takes them" in line.reason
