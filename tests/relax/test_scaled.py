@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import tvm
 from numpy.typing import NDArray
 from tvm import relax
-from tvm.tirx import Expr, PrimFunc
+from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.relax.pipeline import fused, scheduled
@@ -33,9 +34,7 @@ def operands(dtype: str) -> list[relax.Var]:
     ]  # fmt: skip
 
 
-def module(
-    given: list[relax.Var], product: Callable[[relax.BlockBuilder], Expr]
-) -> tvm.IRModule:
+def module(given: list[relax.Var], product: Callable[[relax.BlockBuilder], Any]) -> tvm.IRModule:
     """A ReLU of a product."""
     builder = relax.BlockBuilder()
     with builder.function("main", given):
@@ -49,8 +48,8 @@ def module(
 def by_operators(dtype: str) -> tvm.IRModule:
     a, of_a, b, of_b = given = operands(dtype)
 
-    def product(builder: relax.BlockBuilder) -> Expr:
-        def values(elements: Expr, scales: Expr) -> Expr:
+    def product(builder: relax.BlockBuilder) -> Any:
+        def values(elements: Any, scales: Any) -> Any:
             each = relax.op.repeat(relax.op.astype(scales, "float32"), GROUP, 1)
             return builder.emit(relax.op.multiply(relax.op.astype(elements, "float32"), each))
 
@@ -61,7 +60,7 @@ def by_operators(dtype: str) -> tvm.IRModule:
 
 
 def by_call(function: PrimFunc, given: list[relax.Var]) -> tvm.IRModule:
-    def product(builder: relax.BlockBuilder) -> Expr:
+    def product(builder: relax.BlockBuilder) -> Any:
         called = builder.add_func(function.without_attr("global_symbol"), "product")
         return builder.emit(relax.call_tir(called, given, relax.TensorType((M, N), "float32")))
 
