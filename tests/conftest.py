@@ -98,6 +98,8 @@ SHARES = {
     "schedule/matrix_core/gemm/test_stores.py": 0.2,
     "schedule/matrix_core/gemm/test_tiling.py": 0.4,
     "schedule/matrix_core/gemm/test_uneven.py": 0.1,
+    "schedule/matrix_core/scaled/test_random.py": 0.12,
+    "schedule/matrix_core/sparse/test_random.py": 0.2,
     "schedule/matrix_core/test_invented.py": 0.5,
     "schedule/matrix_core/test_pack.py": 0.2,
     "schedule/matrix_core/test_tiles.py": 0.1,

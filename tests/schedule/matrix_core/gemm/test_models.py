@@ -1,29 +1,33 @@
 """The products of real language models build on every chip.
 
-`make test` builds 110 shapes in the types that such models have, f16, bf16, fp8 and i8, with B in
-both orders, and a few in f32, f64 and bf8; `make test-all` builds all shapes in all types.
+`make test` builds each shape on each chip, in a type and an order of B that go round, so that none
+comes more often than others; `make test-all` builds each shape in all types and both orders.
 """
 
 from __future__ import annotations
+
+import random
 
 import pytest
 
 import mfmadsl
 from mfmadsl.model import ARCHITECTURES
-from tests.cases import drawn
+from tests.cases import ALL, SEED
 from tests.schedule.matrix_core.gemm.model_shapes import model_shapes
 from tests.schedule.matrix_core.gemm.workloads import BF8, FP8, Workload
 
-SHAPES = drawn(model_shapes(), 110)
-OFTEN = ("float16", "bfloat16", "int8")
+
+def types_of(arch: str) -> list[str]:
+    narrow = [each[arch] for each in (FP8, BF8) if arch in each]
+    doubles = ["float64"] if arch != "gfx908" else []
+    return ["float16", "bfloat16", "int8", "float32", *narrow, *doubles]
 
 
-def workloads(arch: str, *types: str) -> list[Workload]:
-    """The shapes in each of the types, with B as N x K and as K x N."""
+def workloads(arch: str, shape: tuple[int, int, int]) -> list[Workload]:
+    """The shape in each of the types, with B as N x K and as K x N."""
     return [
         Workload(*shape, dtype, dtype, b_rows=b_rows)
-        for shape in SHAPES
-        for dtype in types
+        for dtype in types_of(arch)
         for b_rows in (True, False)
     ]
 
@@ -31,13 +35,11 @@ def workloads(arch: str, *types: str) -> list[Workload]:
 def cases() -> list[tuple[str, Workload]]:
     found = []
     for arch in ARCHITECTURES:
-        often = [*OFTEN, *(each[arch] for each in [FP8] if arch in each)]
-        others = ["float32", *(each[arch] for each in [BF8] if arch in each)]
-        if arch != "gfx908":
-            others.append("float64")
-        found += [(arch, each) for each in workloads(arch, *often)]
-        seldom = workloads(arch, *others)
-        found += [(arch, each) for each in drawn(seldom, 12)]
+        shapes = model_shapes()
+        random.Random(f"{SEED} {arch}").shuffle(shapes)
+        for number, shape in enumerate(shapes):
+            every = workloads(arch, shape)
+            found += [(arch, each) for each in (every if ALL else [every[number % len(every)]])]
     return found
 
 
@@ -49,9 +51,10 @@ def name(case: object) -> str:
 
 
 def test_there_are_shapes_of_all_kinds() -> None:
-    assert len(set(SHAPES)) == len(SHAPES) >= 110
-    assert {m for m, _, _ in SHAPES} >= {1, 16, 128, 1000, 8192}
-    assert len({(n, k) for _, n, k in SHAPES}) >= 55
+    shapes = model_shapes()
+    assert len(set(shapes)) == len(shapes) >= 110
+    assert {m for m, _, _ in shapes} >= {1, 16, 128, 1000, 8192}
+    assert len({(n, k) for _, n, k in shapes}) >= 55
 
 
 @pytest.mark.parametrize(("arch", "workload"), cases(), ids=name)
