@@ -1,7 +1,7 @@
 """The products of real language models build on every chip.
 
-`make test` builds each shape on each chip, in a type and an order of B that go round, so that none
-comes more often than others; `make test-all` builds each shape in all types and both orders.
+`make test` builds each shape on two chips, in a type and an order of B that go round, so that none
+comes more often than others; `make test-all` builds each shape on all, in all types and orders.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def workloads(arch: str, shape: tuple[int, int, int]) -> list[Workload]:
 
 def cases() -> list[tuple[str, Workload]]:
     found = []
-    for arch in ARCHITECTURES:
+    for place, arch in enumerate(ARCHITECTURES):
         shapes = model_shapes()
-        random.Random(f"{SEED} {arch}").shuffle(shapes)
-        for number, shape in enumerate(shapes):
+        random.Random(SEED).shuffle(shapes)
+        for number, shape in enumerate(shapes if ALL else shapes[place % 2 :: 2]):
             every = workloads(arch, shape)
             found += [(arch, each) for each in (every if ALL else [every[number % len(every)]])]
     return found
