@@ -117,6 +117,13 @@ define i32 @mfmadsl.renewed(i32 %value) alwaysinline {
   ret i32 %same
 }
 
+; Four numbers, computed where this stands.
+
+define <4 x float> @mfmadsl.placed(<4 x float> %value) alwaysinline {
+  %same = call <4 x float> asm sideeffect "", "=v,0"(<4 x float> %value)
+  ret <4 x float> %same
+}
+
 ; Zeros, made where this stands: two at once where the chip has an instruction for it.
 
 define <2 x i32> @mfmadsl.zeros() alwaysinline {

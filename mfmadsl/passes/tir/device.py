@@ -60,6 +60,11 @@ def renewed(value: Expr) -> Expr:
     return call("int32", "renewed", value)
 
 
+def placed(value: Expr) -> Expr:
+    """Four numbers of float32, computed where this stands."""
+    return call("float32x4", "placed", value)
+
+
 def zeros() -> Expr:
     """Two of a lane's words, filled where this stands: LLVM does not know with what."""
     return call("int32x2", "zeros")

@@ -3,13 +3,13 @@
 What is computed of sums, such as the exponentials between two products, may stand anywhere between
 the instruction that makes its operands and the one that needs its result. It is spread over that
 window, so that a wave waits for neither. Matrix instructions keep their order, and their register
-steps; where computing takes fragments, which belong to a register step, all stays as it is.
+steps; what takes fragments comes no earlier than the register step that has read them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import tvm_ffi
@@ -63,10 +63,9 @@ def overlapped(
     """
     flat = [statement for step in steps for statement in step]
     others = [n for n, statement in enumerate(flat) if not statement.is_matrix]
-    taken = set(fragments)
-    if not others or any(handle in taken for n in others for handle, _ in flat[n].reads):
+    if not others:
         return [list(step) for step in steps]
-    before = _placed(flat, others)
+    before = _placed(flat, others, _earliest(steps, set(fragments)))
     found, number = [], 0
     for step in steps:
         now: list[Statement] = []
@@ -80,10 +79,26 @@ def overlapped(
     return found
 
 
-def _placed(flat: Sequence[Statement], others: Sequence[int]) -> dict[int, list[int]]:
+def _earliest(steps: Sequence[Sequence[Statement]], fragments: set[int]) -> dict[int, int]:
+    """The first matrix instruction of the step of each statement that takes fragments."""
+    found: dict[int, int] = {}
+    number = matrix = 0
+    for step in steps:
+        first = matrix
+        for statement in step:
+            if any(handle in fragments for handle, _ in statement.reads):
+                found[number] = first
+            matrix += statement.is_matrix
+            number += 1
+    return found
+
+
+def _placed(
+    flat: Sequence[Statement], others: Sequence[int], earliest: Mapping[int, int]
+) -> dict[int, list[int]]:
     """The statements to stand before each matrix instruction, by its number."""
     needs = _needs(flat)
-    windows = _windows(flat, others, needs)
+    windows = _windows(flat, others, needs, earliest)
     costs = {n: flat[n].cost for n in others}
     count = sum(statement.is_matrix for statement in flat)
     room = _room([(windows[n], costs[n]) for n in others])
@@ -127,13 +142,14 @@ def _needs(flat: Sequence[Statement]) -> list[set[int]]:
 
 
 def _windows(
-    flat: Sequence[Statement], others: Sequence[int], needs: Sequence[set[int]]
-) -> dict[int, _Window]:
+    flat: Sequence[Statement], others: Sequence[int], needs: Sequence[set[int]],
+    earliest: Mapping[int, int],
+) -> dict[int, _Window]:  # fmt: skip
     numbers: dict[int, int] = {}
     for n, statement in enumerate(flat):
         if statement.is_matrix:
             numbers[n] = len(numbers)
-    windows = {n: _Window(0, len(numbers)) for n in others}
+    windows = {n: _Window(earliest.get(n, 0), len(numbers)) for n in others}
     for n in reversed(range(len(flat))):
         last = windows[n].last if n in windows else numbers[n]
         for m in needs[n]:

@@ -15,6 +15,8 @@ from mfmadsl.model import Read
 from mfmadsl.passes.main_loop.analysis.element_wise import Statement, overlapped
 from mfmadsl.passes.main_loop.analysis.exchange import exchanged
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions, dealt
+from mfmadsl.passes.main_loop.analysis.placed_sums import placed_sums
+from mfmadsl.passes.main_loop.analysis.read_once import Step, read_once
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
     aligned,
@@ -25,8 +27,6 @@ from mfmadsl.passes.tir.expression import (
     loads_of,
     ramp,
 )
-
-_Step = tuple[list[BufferStore], list[BufferStore]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def register_steps(
         grouped[-1][0 if kind == "read" else 1].append(statement)
     if not grouped[-1][1]:
         raise NotUnderstoodError("nothing is computed with what it reads last")
-    versions = _versions([(reads, computing) for reads, computing in grouped])
+    versions = _versions(read_once(list(_with_instructions(grouped, instructions))))
     computed = _overlapped(
         [list(dealt(computing, instructions)) for _, computing in versions], versions, instructions
     )
@@ -59,12 +59,32 @@ def register_steps(
     ]
 
 
-def _versions(steps: Sequence[_Step]) -> list[_Step]:
+def _with_instructions(steps: Iterable[Step], instructions: MatrixInstructions) -> Iterator[Step]:
+    """The steps, with those that compute without matrix instructions as part of the one before:
+    its instructions hide their reads."""
+    last: Step | None = None
+    for reads, computing in steps:
+        alone = not any(instructions.has(s.value) for s in computing)
+        apart = last is not None and _filled((reads, computing)).isdisjoint(_filled(last))
+        if last is not None and alone and apart:
+            last = [*last[0], *reads], [*last[1], *computing]
+            continue
+        if last is not None:
+            yield last
+        last = reads, computing
+    if last is not None:
+        yield last
+
+
+def _filled(step: Step) -> set[int]:
+    return {s.buffer.__chandle__() for s in step[0]}
+
+
+def _versions(steps: Sequence[Step]) -> list[Step]:
     """Fragments of each step in buffers of their own, so that the next step's can be read early."""
     version: dict[tuple[int, int], int] = {}  # (buffer, element) to the step that read it
     buffers: dict[tuple[int, int], Buffer] = {}
     read_at_all = {s.buffer.__chandle__() for reads, _ in steps for s in reads}
-    last_use: dict[int, int] = {}
 
     def of_step(buffer: Buffer, step: int) -> Buffer:
         key = buffer.__chandle__(), step
@@ -104,8 +124,7 @@ def _versions(steps: Sequence[_Step]) -> list[_Step]:
             # Asked here, since an exception would lose its type on its way through TVM.
             for used in loads_of(s.value):
                 if used.source.__chandle__() in read_at_all:
-                    step = step_of(used)
-                    last_use[step] = max(last_use.get(step, 0), number)
+                    step_of(used)
         computed = [
             BufferStore(
                 s.buffer, tvm_ffi.structural_map(s.value, (TensorLoad, load)), list(s.indices)
@@ -113,8 +132,6 @@ def _versions(steps: Sequence[_Step]) -> list[_Step]:
             for s in computing
         ]
         renamed.append((new_reads, computed))
-    if last_use.get(0, 0) == len(steps) - 1 > 0:
-        raise NotUnderstoodError("the fragments that are read first are used to the end")
     return renamed
 
 
@@ -146,7 +163,7 @@ def _wide(reads: Iterable[BufferStore]) -> Iterator[BufferStore]:
 
 
 def _overlapped(
-    computed: list[list[BufferStore]], versions: Sequence[_Step], instructions: MatrixInstructions
+    computed: list[list[BufferStore]], versions: Sequence[Step], instructions: MatrixInstructions
 ) -> list[list[BufferStore]]:
     """The computing of all register steps, with what is no matrix instruction spread."""
     try:
@@ -154,7 +171,7 @@ def _overlapped(
     except NotUnderstoodError:
         return computed  # of registers that are told at run time
     fragments = {read.buffer.__chandle__() for reads, _ in versions for read in reads}
-    return [[s.store for s in step] for step in overlapped(steps, fragments)]
+    return [list(placed_sums(step)) for step in overlapped(steps, fragments)]
 
 
 def _statement(store: BufferStore, instructions: MatrixInstructions) -> Statement:

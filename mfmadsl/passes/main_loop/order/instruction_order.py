@@ -5,7 +5,7 @@ LLVM would gather the loads in front and wait for them, so it is told to keep th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -13,6 +13,7 @@ from tvm.tirx import BufferStore, Stmt
 
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.tir import device
+from mfmadsl.passes.tir.expression import elements_of, loads_of, scope_of
 
 _LONG = 32  # cycles of a matrix instruction of which two take about as long as a read of the LDS
 
@@ -62,20 +63,49 @@ def pace_of(computing: Sequence[BufferStore], instructions: MatrixInstructions) 
     return Pace(max(1, min(2, _LONG // max(found, default=_LONG))))
 
 
+def after_use(computing: Sequence[BufferStore], others: Sequence[Piece]) -> list[tuple[int, Piece]]:
+    """The others, each with how much of the computing comes before it, those with the least first.
+
+    That is what still uses a register that it writes: a fragment of an iteration before.
+    """
+    written = {each: n for n, piece in enumerate(others) for each in _registers(piece)}
+    arrays = {handle for handle, _ in written}
+    first = [0] * len(others)
+    for number, statement in enumerate(computing, 1):
+        for load in loads_of(statement.value):
+            handle = load.source.__chandle__()
+            for element in elements_of(load.indices[0]) if handle in arrays else ():
+                if (place := written.get((handle, element))) is not None:
+                    first[place] = number
+    return sorted(zip(first, others, strict=True), key=lambda pair: pair[0])
+
+
+def _registers(piece: Piece) -> Iterator[tuple[int, int]]:
+    """The registers that a piece writes: the handle of an array, and the number there."""
+    for statement in piece.statements:
+        if isinstance(statement, BufferStore) and scope_of(statement.buffer) == "local":
+            for element in elements_of(statement.indices[0]):
+                yield statement.buffer.__chandle__(), element
+
+
 def spread(
     computing: Sequence[BufferStore], others: Sequence[Piece], slack: int,
     instructions: MatrixInstructions,
 ) -> list[Stmt]:  # fmt: skip
-    """The others evenly before the computing; none before its last `slack`, if there is room."""
+    """The others evenly before the computing; none before its last `slack`, if there is room.
+
+    None overwrites a register before its last use.
+    """
     found: list[Stmt] = []
-    waiting, spent = list(others), 0.0
+    waiting, spent = after_use(computing, others), 0.0
     room, total = max(1, len(computing) - slack), sum(piece.cost for piece in others)
     for index, statement in enumerate(computing):
-        while waiting and spent + waiting[0].cost / 2 <= total * (index + 1) / room:
-            piece = waiting.pop(0)
+        due = total * (index + 1) / room
+        while waiting and waiting[0][0] <= index and spent + waiting[0][1].cost / 2 <= due:
+            _, piece = waiting.pop(0)
             found += piece.statements
             spent += piece.cost
         found.append(statement)
         if instructions.has(statement.value):
             found.append(device.keep_order())
-    return found + [statement for piece in waiting for statement in piece.statements]
+    return found + [statement for _, piece in waiting for statement in piece.statements]

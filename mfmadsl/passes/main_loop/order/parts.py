@@ -15,7 +15,14 @@ from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Overlap
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
 from mfmadsl.passes.main_loop.moves.traffic import Traffic
 from mfmadsl.passes.main_loop.order.fill import filled_here
-from mfmadsl.passes.main_loop.order.instruction_order import Pace, Piece, one, pace_of, spread
+from mfmadsl.passes.main_loop.order.instruction_order import (
+    Pace,
+    Piece,
+    after_use,
+    one,
+    pace_of,
+    spread,
+)
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import Node, constant, substitute
 
@@ -77,7 +84,10 @@ class Parts:
         """The others under the computing, such that what is read is there when it is needed; ahead
         of it, for LLVM to order, where that is asked for."""
         if not self.overlap.ordered:
-            return [*(s for piece in others for s in piece.statements), *computing]
+            placed = after_use(computing, others)
+            before = [piece for count, piece in placed if not count]
+            after = [piece for count, piece in placed if count]
+            return [*_statements(before), *computing, *_statements(after)]
         room = self.pace.slack if slack is None else slack
         return spread(computing, others, room, self.traffic.main.instructions)
 
@@ -188,3 +198,7 @@ class Parts:
         if not self.fills:
             return []
         return [device.priority(0), *filled_here(self.fills)]
+
+
+def _statements(pieces: Sequence[Piece]) -> list[Stmt]:
+    return [statement for piece in pieces for statement in piece.statements]

@@ -74,11 +74,20 @@ def test_constants_stand_right_before_they_are_needed() -> None:
     assert moved == [*products[:2], fill, products[2]]
 
 
-def test_computing_of_fragments_stays_where_it_is() -> None:
-    """In its register step, where the fragments are."""
+def test_computing_of_fragments_comes_no_earlier_than_its_register_step() -> None:
     steps = [
         [statement(True, 0, 60) for _ in range(4)],
         [*(statement(False, 1 + n, 61) for n in range(8)), statement(True, 20, *range(1, 9))],
     ]
     assert overlapped(steps, [HANDLE]) == steps
     assert overlapped(steps, []) != steps
+
+
+def test_computing_of_fragments_goes_under_later_instructions() -> None:
+    """What scales the sums of a row of tiles, and adds them up, does so under the next row."""
+    rows = [[statement(True, 8 * row + tile, 60) for tile in range(4)] for row in range(2)]
+    scaled = [statement(False, 32 + tile, tile, 61) for tile in range(4)]
+    first, second = overlapped([[*rows[0], *scaled], rows[1]], [HANDLE])
+    assert not any(s in first[: first.index(rows[0][1])] for s in scaled)
+    assert any(s in second for s in scaled)
+    assert computed([first, second]) == computed([[*rows[0], *scaled], rows[1]])
