@@ -7,12 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.cases import drawn
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def said(example: str, folder: Path) -> str:
+def said(example: str, folder: Path, *options: str) -> str:
     """What an example prints."""
-    command = [sys.executable, str(EXAMPLES / example)]
+    command = [sys.executable, str(EXAMPLES / example), *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout
 
@@ -43,3 +47,13 @@ def test_two_products_in_one_kernel_are_right_and_take_less_time(tmp_path: Path)
     cycles, matrix = rows["one kernel"]
     assert cycles < 0.7 * rows["both products apart"][0]
     assert matrix > 70
+
+
+@pytest.mark.parametrize("arch", drawn(["gfx942", "gfx950"], 1))
+def test_scales_of_blocks_are_right_and_cost_little(arch: str, tmp_path: Path) -> None:
+    output = said("block_scaled/run.py", tmp_path, "--arch", arch)
+    assert "agrees with NumPy" in output
+    assert ", 0 registers spilled" in output
+    found = re.search(r": ([\d.]+) of its speed$", output, re.MULTILINE)
+    assert found is not None
+    assert float(found[1]) > 0.85
