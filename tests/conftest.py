@@ -81,6 +81,7 @@ SHARES = {
     "export/test_formats.py": 0.5,
     "fuzz/test_command_line.py": 0.5,
     "passes/cpu/test_edge_lanes.py": 0.5,
+    "passes/main_loop/test_scaled_sums.py": 0.4,
     "passes/tir/test_annotation.py": 0.3,
     "passes/types/test_functions.py": 0.4,
     "passes/types/test_narrow.py": 0.2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -66,6 +67,18 @@ def test_nothing_is_spilled_in_a_long_loop(arch: str) -> None:
     kernel = mfmadsl.build(block_scaled_schedule(*plan.block, 4096, plan), arch)
     assert kernel.registers.spilled == 0
     assert kernel.remarks == ()
+
+
+def test_rows_that_the_first_half_has_read_are_loaded_anew_in_the_middle() -> None:
+    plan = PLANS["gfx950"]
+    kernel = mfmadsl.build(block_scaled_schedule(*plan.block, 4096, plan), "gfx950")
+    loop = re.search(
+        r"^(\.LBB0_\d+):$(.*?)s_cbranch\w* \1$", kernel.assembly, re.MULTILINE | re.DOTALL
+    )
+    assert loop is not None
+    iterations = re.split(r"s_barrier", loop[2])
+    assert len(iterations) == 5  # two halves of two iterations
+    assert sum("buffer_load_dwordx4" in part for part in iterations) >= 4
 
 
 @pytest.mark.parametrize("arch", SMALL)

@@ -71,10 +71,6 @@ class Landing:
 
 
 def landing(reads: Sequence[tuple[int, int]], steps: int, halves: bool, stages: int) -> Landing:
-    """The loads of an iteration of so many register steps, which may be taken in halves.
-
-    So may steps of which the first half is the last to read of some loads.
-    """
-    half = steps // 2
-    middle = (half - 1,) if halves or any(last < half for _, last in reads) else ()
+    """The loads of an iteration of so many register steps, which may be taken in halves."""
+    middle = (steps // 2 - 1,) if halves else ()
     return Landing(tuple(reads), (*middle, steps - 1), stages)

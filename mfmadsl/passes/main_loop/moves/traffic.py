@@ -198,4 +198,6 @@ def _landing(
 ) -> Landing:
     lane = kernel.threads.variables["threadIdx.x"]
     reads = reads_of_pieces(puts, steps, lane, kernel.threads.counts)
-    return landing(reads, len(steps), halves, stages)
+    # Steps that go over the rows of a tile free those of the first half by themselves.
+    freed = any(last < len(steps) // 2 for _, last in reads)
+    return landing(reads, len(steps), halves or freed, stages)
