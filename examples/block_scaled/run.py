@@ -108,7 +108,8 @@ def block_scaled_schedule(m: int, n: int, k: int, plan: Plan) -> Schedule:
     # A row or a column of tiles of P is computed at a time.
     of_lds = [sch.cache_read(block, 0, "shared") for block in (ra, rb)]
     sch.compute_at(p, moving, preserve_unit_loops=True)
-    for block, at in ((ra, g if plan.across else moving), (rb, moving if plan.across else g)):
+    for_rows, for_columns = (g, moving) if plan.across else (moving, g)
+    for block, at in ((ra, for_rows), (rb, for_columns)):
         sch.compute_at(block, at, preserve_unit_loops=True)
     rows, columns, k_loop = sch.get_loops(p)[-3:]
     rows, row = sch.split(rows, [None, tile.M])
@@ -118,12 +119,11 @@ def block_scaled_schedule(m: int, n: int, k: int, plan: Plan) -> Schedule:
     p_tile = sch.blockize(row)
 
     # Operands go through the LDS into fragments, scales through the LDS into registers.
-    where = (g, moving) if plan.across else (moving, g)
-    load(sch, p_tile, 0, where[0], g, tile.index_map_A, tile.LOAD_A_SHARED, plan)
-    load(
-        sch, p_tile, 1, where[1], g, tile.index_map_B_transposed, tile.LOAD_B_TRANSPOSED_SHARED,
-        plan,
-    )  # fmt: skip
+    for place, at, index_map, intrinsic in (
+        (0, for_rows, tile.index_map_A, tile.LOAD_A_SHARED),
+        (1, for_columns, tile.index_map_B_transposed, tile.LOAD_B_TRANSPOSED_SHARED),
+    ):
+        load(sch, p_tile, place, at, g, index_map, intrinsic, plan)
     for block in of_lds:
         sch.compute_at(block, g, preserve_unit_loops=True)
         by_threads(sch, sch.fuse(*sch.get_loops(block)[-2:]), plan)
@@ -131,7 +131,6 @@ def block_scaled_schedule(m: int, n: int, k: int, plan: Plan) -> Schedule:
     # P, the scales and C in registers: a lane has the same elements of all.
     for block in (p_tile, ra, rb):
         sch.set_scope(block, 0, "warp")
-    for block in (p_tile, ra, rb):
         sch.transform_layout(block, ("write", 0), lambda g, i, j: (g, *tile.index_map_C(i, j)))
     store = sch.cache_write(c, 0, "warp")
     sch.transform_layout(c, ("write", 0), tile.index_map_C)
