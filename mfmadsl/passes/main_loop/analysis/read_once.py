@@ -6,6 +6,7 @@ a lane holds. A schedule may give each of them a register of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import tvm_ffi
@@ -24,14 +25,17 @@ _Register = tuple[int, int | None]
 def read_once(steps: Sequence[Step]) -> list[Step]:
     """The register steps, each with one read of a place.
 
-    Arrays stay as they are if a step uses an element that it does not read, or several at once.
+    Arrays stay as they are if a step uses an element that it does not read, or several at once, or
+    fills one twice.
     """
-    kept = {
-        handle
-        for reads, computing in steps
-        for handle, place in _used(computing)
-        if place is None or (handle, place) not in {_register(read) for read in reads}
-    }
+    kept: set[int] = set()
+    for reads, computing in steps:
+        filled = Counter(_register(read) for read in reads)
+        kept |= {
+            handle
+            for handle, place in (*_used(computing), *filled)
+            if place is None or filled[handle, place] != 1
+        }
     return [_step(reads, computing, kept) for reads, computing in steps]
 
 

@@ -65,8 +65,7 @@ def _with_instructions(steps: Iterable[Step], instructions: MatrixInstructions) 
     last: Step | None = None
     for reads, computing in steps:
         alone = not any(instructions.has(s.value) for s in computing)
-        apart = last is not None and _filled((reads, computing)).isdisjoint(_filled(last))
-        if last is not None and alone and apart:
+        if last is not None and alone and _arrays(last).isdisjoint(_arrays((reads, []))):
             last = [*last[0], *reads], [*last[1], *computing]
             continue
         if last is not None:
@@ -76,8 +75,11 @@ def _with_instructions(steps: Iterable[Step], instructions: MatrixInstructions) 
         yield last
 
 
-def _filled(step: Step) -> set[int]:
-    return {s.buffer.__chandle__() for s in step[0]}
+def _arrays(step: Step) -> set[int]:
+    """The registers, by the handles of their arrays, that a step fills or computes with."""
+    reads, computing = step
+    used = {load.source.__chandle__() for s in computing for load in loads_of(s.value)}
+    return used | {s.buffer.__chandle__() for s in reads}
 
 
 def _versions(steps: Sequence[Step]) -> list[Step]:

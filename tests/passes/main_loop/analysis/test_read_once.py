@@ -57,3 +57,8 @@ def test_what_is_used_as_a_vector_stays() -> None:
     )
     step = [read(0, 5), read(1, 5)], [pair]
     assert read_once([step]) == [step]
+
+
+def test_what_is_filled_twice_stays() -> None:
+    step = [read(0, 5), read(1, 5), read(0, 6)], [use(0, 0), use(1, 1)]
+    assert read_once([step]) == [step]

@@ -127,6 +127,14 @@ def test_a_step_without_matrix_instructions_is_part_of_the_one_before() -> None:
     assert {r.buffer.name for r in step.reads} == {HELD.name, MORE.name}
 
 
+def test_a_step_that_reads_anew_what_the_one_before_uses_stays_apart() -> None:
+    scaled = BufferStore(MADE, BufferLoad(HELD, [i32(0)]), [i32(0)])
+    loop = taken(copy(), read(), multiply(), read(MORE), multiply(), read(), scaled)
+    assert [{r.buffer.name for r in step.reads} for step in loop.steps] == [
+        {"held"}, {"more_1"}, {"held_2"},
+    ]  # fmt: skip
+
+
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "starts late": (lambda: taken(copy(), read(), multiply(), start=1), "does not start at 0"),
     "copies nothing": (lambda: taken(read(), multiply()), "has no copies into the LDS"),
