@@ -11,6 +11,8 @@ Case = TypeVar("Case")
 
 ALL = os.environ.get("MFMADSL_TESTS") == "all"
 SEED = int(os.environ["MFMADSL_SEED"])
+FIRST = int(os.environ.get("MFMADSL_FIRST", "0"))
+"""The number of the first random workload, where not the usual ones are asked for."""
 
 
 def drawn(cases: Iterable[Case], count: int) -> list[Case]:

@@ -27,9 +27,10 @@ def placed_sums(statements: Sequence[Statement]) -> Iterator[BufferStore]:
     run: list[Statement] = []
     for statement in statements:
         yield statement.store
-        run = [*run, statement] if _continues(run, statement) else []
-        if not run and _continues(run, statement):
-            run = [statement]
+        if not _continues(run, statement):
+            run = []
+        if _continues(run, statement):
+            run = [*run, statement]
         if len(run) == _TOGETHER:
             sums = run[0].store
             place = ramp(sums.indices[0], _TOGETHER)

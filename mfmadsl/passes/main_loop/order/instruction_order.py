@@ -11,6 +11,7 @@ from math import ceil
 
 from tvm.tirx import BufferStore, Stmt
 
+from mfmadsl.passes.main_loop.analysis.halves import Element, written
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import elements_of, loads_of, scope_of
@@ -68,24 +69,23 @@ def after_use(computing: Sequence[BufferStore], others: Sequence[Piece]) -> list
 
     That is what still uses a register that it writes: a fragment of an iteration before.
     """
-    written = {each: n for n, piece in enumerate(others) for each in _registers(piece)}
-    arrays = {handle for handle, _ in written}
+    places = {each: n for n, piece in enumerate(others) for each in _registers(piece)}
+    arrays = {handle for handle, _ in places}
     first = [0] * len(others)
     for number, statement in enumerate(computing, 1):
         for load in loads_of(statement.value):
             handle = load.source.__chandle__()
             for element in elements_of(load.indices[0]) if handle in arrays else ():
-                if (place := written.get((handle, element))) is not None:
+                if (place := places.get((handle, element))) is not None:
                     first[place] = number
     return sorted(zip(first, others, strict=True), key=lambda pair: pair[0])
 
 
-def _registers(piece: Piece) -> Iterator[tuple[int, int]]:
-    """The registers that a piece writes: the handle of an array, and the number there."""
+def _registers(piece: Piece) -> Iterator[Element]:
+    """The registers that a piece writes."""
     for statement in piece.statements:
         if isinstance(statement, BufferStore) and scope_of(statement.buffer) == "local":
-            for element in elements_of(statement.indices[0]):
-                yield statement.buffer.__chandle__(), element
+            yield from written(statement)
 
 
 def spread(

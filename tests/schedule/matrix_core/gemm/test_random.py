@@ -5,7 +5,6 @@ A number stands for each of them: MFMADSL_FIRST=5000 takes those from there on, 
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +17,7 @@ from tvm.tirx import PrimFunc
 import mfmadsl
 from mfmadsl.schedule import ScheduleError, load_intrinsic, matmul
 from mfmadsl.schedule.product.prepare import prepared
+from tests.cases import FIRST
 from tests.schedule.draw import SEVERAL_STEPS
 from tests.schedule.drawn_changes import changed
 from tests.schedule.drawn_tiling import drawn_tiling
@@ -25,7 +25,6 @@ from tests.schedule.matrix_core.test_mfma import scheduled as mfma_scheduled
 from tests.schedule.random_workloads import RandomWorkload, check, random_workload
 
 CHIPS = ("gfx942", "gfx950", "gfx942", "gfx950", "gfx942", "gfx950", "gfx90a", "gfx908")
-FIRST = int(os.environ.get("MFMADSL_FIRST", "0"))
 WORKLOADS = range(FIRST + 300, FIRST + 600)
 CHANGED = range(FIRST + 1000, FIRST + 1100)
 TRACES = range(FIRST + 2000, FIRST + 2040)

@@ -6,7 +6,6 @@ A number stands for each of them: MFMADSL_FIRST=5000 takes those from there on, 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +19,11 @@ from tvm.tirx import PrimFunc
 import mfmadsl
 from mfmadsl import ArgumentError, LoweringError, ScheduleError
 from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
+from tests.cases import FIRST
 from tests.schedule.matrix_core.scaled.operands import BITS, packed
 from tests.schedule.matrix_core.scaled.test_floats import E8M0, power
 from tests.schedule.matrix_core.scaled.test_gemm import by_words
 
-FIRST = int(os.environ.get("MFMADSL_FIRST", "0"))
 SEEDS = range(FIRST, FIRST + 160)
 EXTENTS = (1, 7, 16, 17, 33, 64, 100, 130)
 CHIPS = ("gfx950", "gfx950", "gfx950", "gfx942", "gfx90a")

@@ -5,7 +5,6 @@ A number stands for each of them: MFMADSL_FIRST=5000 takes those from there on, 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +15,10 @@ import mfmadsl
 from mfmadsl import ArgumentError, ScheduleError
 from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
 from mfmadsl.schedule.product.described import described_types
+from tests.cases import FIRST
 from tests.schedule.matrix_core.sparse.operands import numbers, sparse
 from tests.schedule.matrix_core.sparse.test_gemm import kernel_of
 
-FIRST = int(os.environ.get("MFMADSL_FIRST", "0"))
 SEEDS = range(FIRST, FIRST + 60)
 EXTENTS = (1, 7, 16, 17, 33, 64, 100, 130)
 
