@@ -18,7 +18,7 @@ from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values
 from mfmadsl.schedule.matrix_core.tiling.reads import Read
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
 from mfmadsl.schedule.matrix_core.tiling.tuned import key_of, tuned_tilings
-from mfmadsl.schedule.product.memory import number
+from mfmadsl.schedule.product.memory import Memory, number
 from mfmadsl.schedule.product.normalise import Product
 
 
@@ -66,7 +66,7 @@ def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> 
         Read(side, size, 1 if product.memory[side].axis == "ij"[side] else None)
         for side, size in enumerate(_k_bytes(product))
     )
-    loads = _loads(product, chip, alike[0].blocks)
+    loads = loads_of(product.memory[:2], product.element_bytes[:2], chip, alike[0].blocks)
     return ProductShape(m, n, k, s, reads, product.element_bytes[2], loads)
 
 
@@ -100,10 +100,12 @@ def _k_bytes(product: Product) -> KBytes:
     return widest, widest
 
 
-def _loads(product: Product, chip: Architecture, blocks: int) -> Loads:
-    """How the operands come from memory, as far as their strides tell."""
+def loads_of(
+    memories: Sequence[Memory], sizes: Sequence[int], chip: Architecture, blocks: int = 1
+) -> Loads:
+    """How A and B, with elements of so many bytes, come from memory, as far as strides tell."""
     shifted, turned, direct = [], [], chip.wide_loads_to_lds
-    for memory, size in zip(product.memory[:2], product.element_bytes[:2], strict=True):
+    for memory, size in zip(memories, sizes, strict=True):
         distance = memory.distance
         odd = not isinstance(distance, int) or distance * size % 4 != 0
         shifted.append(odd and memory.axis is not None and size < 4)

@@ -211,12 +211,19 @@ def load_fragments(
     """Load what a block reads, [s, rows, k], from the LDS into registers in each register step."""
     registers = sch.cache_read(block, place, "warp")
     sch.compute_at(registers, step, preserve_unit_loops=True)
+    tensorize_loads(sch, registers, read, tile, turned)
+
+
+def tensorize_loads(
+    sch: Schedule, registers: SBlockRV, read: BlockRead, tile: ModuleType, turned: bool
+) -> None:
+    """Have TensorIntrins load fragments, which a block takes from the LDS."""
     # A lies [rows, k] unless it is turned, and so does B, which modules call transposed.
     rows, columns = (tile.M, tile.N)[read.side], int(tile.K * read.columns)
     suffix = "_TRANSPOSED" if turned == (read.side == 0) else ""
     index_map = getattr(tile, f"index_map_{read.name}{suffix.lower()}")
     _, loops = tiled(sch, registers, tile, *((columns, rows) if turned else (rows, columns)))
-    sch.transform_layout(registers, ("write", 0), _of_tile(index_map, 3, blocks_of(tile) > 1))
+    sch.transform_layout(registers, ("write", 0), of_tile(index_map, 3, blocks_of(tile) > 1))
     sch.tensorize(loops[0], getattr(tile, f"LOAD_{read.name}{suffix}_SHARED"))
 
 
@@ -224,8 +231,8 @@ def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType, columns: Col
     """Store C from registers, each lane the elements that it holds, neighbours together."""
     tiles, loops = tiled(sch, sums, tile, tile.M, tile.N)
     axes = len(sch.get(sums).iter_vars)
-    sch.transform_layout(sums, ("read", 0), _of_tile(tile.index_map_C, axes, blocks_of(tile) > 1))
-    lane, register = _per_lane(sch, loops, tile.c_slot)
+    sch.transform_layout(sums, ("read", 0), of_tile(tile.index_map_C, axes, blocks_of(tile) > 1))
+    lane, register = per_lane(sch, loops, tile.c_slot)
     sch.bind(lane, "threadIdx.x")
     unrolled = tiles if register is None else [*tiles, register]
     if columns.in_turn:
@@ -242,7 +249,7 @@ def blocks_of(tile: ModuleType) -> int:
     return int(getattr(tile, "BLOCKS", 1))
 
 
-def _of_tile(
+def of_tile(
     index_map: Callable[..., Sequence[Expr]], axes: int, several: bool
 ) -> Callable[..., tuple[Expr, ...]]:
     """The index map of the last two coordinates, or of three with blocks; those before stay."""
@@ -285,7 +292,7 @@ def tiled(
     return [row_tile, column_tile], inner
 
 
-def _per_lane(
+def per_lane(
     sch: Schedule, loops: Sequence[LoopRV], slot: Callable[..., tuple[int, int]]
 ) -> tuple[LoopRV, LoopRV | None]:
     """The loops of a tile as lane and register, by where each bit of a coordinate goes."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from tvm import tirx
 from tvm.ir import Range, TensorLoad
-from tvm.s_tir import SBlock, SBlockRealize
 from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr, IterVar, PrimFunc, Stmt, Var
 
@@ -30,11 +29,11 @@ from mfmadsl.schedule.product.nest import (
     loads,
     nests,
     same,
-    statements,
     substitute,
 )
 from mfmadsl.schedule.product.scaled_sum import ScaledSum, scaled_sum
 from mfmadsl.schedule.product.sum_of_products import uses
+from mfmadsl.schedule.product.unread import without_unread
 
 _ONE = 127  # the scale that is 1 (OCP Microscaling Formats v1.0, 5.4.1)
 
@@ -111,7 +110,7 @@ def _rewritten(function: PrimFunc, found: ScaledSum) -> PrimFunc:
     name = unique(f"{found.nest.name}_sum", taken)
     after = element_wise(name, axes, result, places, tirx.BufferLoad(c, places))
     whole = replaced(function, found.nest, [*before, nest.statement, after], list(own.values()))
-    return _without(_with_parameters(whole, packed), found.inside)
+    return without_unread(_with_parameters(whole, packed), found.inside)
 
 
 def _octet_of(
@@ -194,23 +193,3 @@ def _is_kept(function: PrimFunc, nest: Nest, found: ScaledSum) -> bool:
     others = (n for n in nests(function) if not any(n.block.same_as(each.block) for each in own))
     reading = (load for each in others for load in loads(each.block))
     return any(load.source.same_as(nest.store.buffer) for load in reading)
-
-
-def _without(function: PrimFunc, inside: Sequence[Nest]) -> PrimFunc:
-    """The function without blocks whose results nothing reads any more."""
-    for nest in inside:
-        written = nest.store.buffer
-        readers = (each for each in statements(function) if not each.same_as(nest.statement))
-        is_read = any(load.source.same_as(written) for each in readers for load in loads(each))
-        if not is_read and not any(written.same_as(p) for p in function.params):
-            function = _removed(function, nest, written)
-    return function
-
-
-def _removed(function: PrimFunc, nest: Nest, written: Buffer) -> PrimFunc:
-    shorter = replaced(function, nest, [], [])
-    assert isinstance(shorter.body, SBlockRealize)
-    root = shorter.body.block
-    left = [buffer for buffer in root.alloc_buffers if not buffer.same_as(written)]
-    block = SBlock([], root.reads, root.writes, root.name_hint, root.body, None, left)
-    return shorter.with_body(SBlockRealize([], True, block))

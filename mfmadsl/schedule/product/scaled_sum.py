@@ -7,30 +7,18 @@ The factors stand in any order, in the sum or in blocks before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
-from tvm.tirx import Buffer, Expr, IterVar, PrimFunc, Var
+from tvm.tirx import Expr, IterVar, PrimFunc
 
 from mfmadsl.passes.tir.expression import name_of
-from mfmadsl.schedule.product.dataflow import fills
 from mfmadsl.schedule.product.described import forms
-from mfmadsl.schedule.product.nest import (
-    Nest,
-    check_plain,
-    is_number,
-    is_sum,
-    line,
-    loads,
-    nests,
-    same,
-    substitute,
-)
-from mfmadsl.schedule.product.sum_of_products import check_init, is_so_far, uses
+from mfmadsl.schedule.product.factors import summed_factors
+from mfmadsl.schedule.product.nest import Nest, check_plain, is_number, line, same
+from mfmadsl.schedule.product.sum_of_products import check_init, uses
 
 SCALE = "float8_e8m0fnu"
 """The type of a scale: a power of two."""
@@ -58,19 +46,11 @@ def scaled_sum(function: PrimFunc, nest: Nest) -> ScaledSum | None:
 
     Raises ScheduleError, with the name of the block, for scales and loops that none has.
     """
-    store = nest.block.body
-    if not isinstance(store, tirx.BufferStore) or str(store.buffer.dtype) != "float32":
+    found = summed_factors(function, nest)
+    if found is None:
         return None
-    value = store.value
-    if not isinstance(value, tirx.Add):
-        return None
-    sides = value.a, value.b
-    added = [side for side in sides if not is_so_far(side, store)]
-    if len(added) != 1:
-        return None
-    inside: list[Nest] = []
     values, scales = [], []
-    for factor in _factors(_expanded(function, added[0], inside)):
+    for factor in found.factors:
         if (load := _element(factor)) is not None:
             values.append(load)
         elif (load := _power(factor)) is not None:
@@ -82,64 +62,7 @@ def scaled_sum(function: PrimFunc, nest: Nest) -> ScaledSum | None:
     known = {each for form in forms(sparse=False) for each in form.types}
     if not all(str(each.source.dtype) in known for each in values):
         return None
-    return _placed(nest, store, values, scales, tuple(inside))
-
-
-def _factors(value: Expr) -> Iterator[Expr]:
-    if isinstance(value, tirx.Mul):
-        yield from _factors(value.a)
-        yield from _factors(value.b)
-    else:
-        yield value
-
-
-def _expanded(function: PrimFunc, value: Expr, inside: list[Nest]) -> Expr:
-    """The value with what blocks of float32 compute in the place of their elements."""
-    for _ in nests(function):  # each reads what others compute, at most all of them in a row
-        # What refuses a block must not do so within TVM's walk, which would change its error.
-        writers = [
-            (load.source, nest)
-            for load in loads(value)
-            if str(load.source.dtype) == "float32"
-            and (nest := _writer(function, load.source)) is not None
-        ]
-        if not writers:
-            break
-        for _, nest in writers:
-            if not any(nest.block.same_as(other.block) for other in inside):
-                inside.append(nest)
-        value = tvm_ffi.structural_map(value, (TensorLoad, partial(_computed, writers)))
-    return value
-
-
-def _computed(writers: Sequence[tuple[Buffer, Nest]], load: TensorLoad) -> Expr:
-    """What is computed for an element, or the element."""
-    for buffer, nest in writers:
-        if buffer.same_as(load.source):
-            own = (index for index in nest.store.indices if isinstance(index, Var))
-            return substitute(nest.store.value, dict(zip(own, load.indices, strict=True)))
-    return tirx.BufferLoad(load.source, list(load.indices))
-
-
-def _writer(function: PrimFunc, buffer: Buffer) -> Nest | None:
-    """The plain element-wise block that writes a buffer, if just that does."""
-    found = [
-        nest
-        for nest in nests(function)
-        if any(region.source.same_as(buffer) for region in nest.block.writes)
-    ]
-    if len(found) != 1 or is_sum(found[0]):
-        return None
-    nest = found[0]
-    if not isinstance(nest.block.body, tirx.BufferStore) or not nest.block.iter_vars:
-        return None
-    if any(load.source.same_as(buffer) for load in loads(nest.block)):
-        return None
-    own = list(nest.store.indices)
-    if not all(isinstance(i, Var) for i in own) or len({i.__chandle__() for i in own}) != len(own):
-        return None
-    check_plain(nest)
-    return nest if fills(nest) else None
+    return _placed(nest, values, scales, found.inside)
 
 
 def _element(factor: Expr) -> TensorLoad | None:
@@ -172,8 +95,8 @@ def _octet(value: Expr) -> TensorLoad | None:
 
 
 def _placed(
-    nest: Nest, store: tirx.BufferStore, values: Sequence[TensorLoad],
-    scales: Sequence[TensorLoad], inside: tuple[Nest, ...],
+    nest: Nest, values: Sequence[TensorLoad], scales: Sequence[TensorLoad],
+    inside: tuple[Nest, ...],
 ) -> ScaledSum:  # fmt: skip
     """Which factor is of A and which of B, by the axes that its place depends on."""
     check_plain(nest)
@@ -182,6 +105,7 @@ def _placed(
     places = [axis for axis in axes if axis.iter_type == IterVar.DataPar]
     if len(k) != 1 or len(places) not in (2, 3):
         raise nest.refusal("multiplies scaled elements in other loops than [batch], i, j and k")
+    store = nest.store
     if not same(list(store.indices), [axis.var for axis in places]):
         raise nest.refusal(f"writes scaled products at `{line(store)}`, and not by its own loops")
     check_init(nest, store)

@@ -1,0 +1,181 @@
+"""A GEMM of small floats in scaled blocks as a schedule: sums of groups stay in registers.
+
+The matrix cores sum the products of a group of k for a row or a column of tiles, while vector
+instructions scale the sums before and add them to C. So no element is converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import ModuleType
+
+import tvm
+from tvm import s_tir
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+from mfmadsl.language import find
+from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.load import load_intrinsic
+from mfmadsl.schedule.matrix_core.block_scaled_tiling import block_scaled_tiling
+from mfmadsl.schedule.matrix_core.instruction import counting_up
+from mfmadsl.schedule.matrix_core.loop_annotations import annotate_loop
+from mfmadsl.schedule.matrix_core.stage import (
+    bind_copy,
+    copy_to_lds,
+    of_tile,
+    per_lane,
+    store_by_lanes,
+    tensorize_loads,
+    tiled,
+)
+from mfmadsl.schedule.matrix_core.store_columns import Columns
+from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
+from mfmadsl.schedule.product.block_scaled_tiles import GroupedNames, grouped_sum
+from mfmadsl.schedule.product.dataflow import (
+    check_bound,
+    check_compact,
+    check_consumers,
+    check_producers,
+    check_written_once,
+)
+from mfmadsl.schedule.product.epilogue import fold_epilogue
+from mfmadsl.schedule.product.inline import inline_producers
+from mfmadsl.schedule.product.nest import function_of
+from mfmadsl.schedule.product.plain import BlockRead
+from mfmadsl.schedule.tensor_intrin import init_loop
+from mfmadsl.tvm_refusal import tvm_refusal
+
+
+def block_scaled_schedule(
+    product: BlockScaledProduct, intrinsic: Intrinsic | str | None, tiling: Tiling | None,
+    chip: Architecture,
+) -> Schedule:  # fmt: skip
+    """What `gemm_schedule` gives for a product in scaled blocks. Raises ScheduleError as that
+    does."""
+    function = product.function
+    check_compact(function)
+    check_written_once(function)
+    check_producers(function, product.nest)
+    check_consumers(function, product.nest.store.buffer)
+    taken = block_scaled_tiling(product, intrinsic, tiling, chip)
+    instruction = counting_up(unscaled(find(taken.instruction)))
+    tile = load_intrinsic(instruction, taken.k_pack)
+    with tvm_refusal("workload", ScheduleError):
+        grouped = grouped_sum(product, taken.block, (tile.M, tile.N))
+        sch = s_tir.Schedule(tvm.IRModule({"main": grouped.function}))
+        _Builder(sch, product, grouped.names, tile, taken, chip).build()
+    check_bound(function_of(sch))
+    return sch
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """The primitives. Where `across`, a wave holds fragments of its rows of A for a whole step,
+    and goes over columns of B; else it holds columns and goes over rows."""
+
+    sch: Schedule
+    product: BlockScaledProduct
+    names: GroupedNames
+    tile: ModuleType
+    tiling: Tiling
+    chip: Architecture
+
+    @property
+    def across(self) -> bool:
+        rows, columns = self.tiling.wave_tile
+        return rows <= columns
+
+    @property
+    def _reads(self) -> tuple[BlockRead, BlockRead]:
+        a, b = self.product.memories
+        return BlockRead("A", 0, Fraction(1), 1, a), BlockRead("B", 1, Fraction(1), 1, b)
+
+    def build(self) -> None:
+        """Apply all primitives."""
+        sch, tile = self.sch, self.tile
+        sums, total = sch.get_sblock(self.names.sums), sch.get_sblock(self.names.total)
+        wave, step, moving, inner = self._cut(total)
+        at = (step, moving) if self.across else (moving, step)
+        of_sides = [
+            (sch.get_sblock(name), loop)
+            for name, loop, scale in zip(self.names.scales, at, self.product.scales, strict=True)
+            if scale is not None
+        ]
+        staged = [sch.cache_read(block, 0, "shared") for block, _ in of_sides]
+        sch.compute_at(sums, moving, preserve_unit_loops=True)
+        for block, loop in of_sides:
+            sch.compute_at(block, loop, preserve_unit_loops=True)
+        group = self._blockized(sums)
+        for place, (read, loop) in enumerate(zip(self._reads, at, strict=True)):
+            fragments = sch.cache_read(group, place, "warp")
+            sch.compute_at(fragments, loop, preserve_unit_loops=True)
+            order = Columns(1, 1)
+            copy = copy_to_lds(sch, fragments, 0, read, order, step, self.tiling, self.chip, 1)
+            tensorize_loads(sch, fragments, read, tile, copy.turned)
+        for block in staged:
+            sch.compute_at(block, step, preserve_unit_loops=True)
+            inline_producers(sch, block)
+            bind_copy(sch, [sch.fuse(*sch.get_loops(block)[-2:])], self.tiling, self.chip)
+
+        # A lane has the same places of sums, scales and C in registers.
+        of_lanes = [block for block, _ in of_sides]
+        for block in (group, *of_lanes):
+            sch.set_scope(block, 0, "warp")
+            in_registers = of_tile(tile.index_map_C, 4, several=False)
+            sch.transform_layout(block, ("write", 0), in_registers)
+        store = sch.cache_write(total, 0, "warp")
+        sch.reverse_compute_at(store, wave, preserve_unit_loops=True)
+        store_by_lanes(sch, store, tile, Columns(tile.N, 1))
+        for block in of_lanes:
+            self._deal(tiled(sch, block, tile, tile.M, tile.N)[1])
+        self._deal(inner)
+
+        init = sch.decompose_reduction(group, self._k_loop(group))
+        sch.tensorize(init_loop(sch, sch.get_child_blocks(init)[0], [tile.M, tile.N]), tile.FILL)
+        sch.tensorize(sch.get_loops(sums)[-3], tile.COMPUTE)
+        sch.decompose_reduction(total, step)
+        fold_epilogue(sch, store)
+        annotate_loop(sch, step, self.tiling, self.chip, ())
+
+    def _cut(self, total: SBlockRV) -> tuple[LoopRV, LoopRV, LoopRV, tuple[LoopRV, LoopRV]]:
+        """The loops of a wave, of groups of k, and of tiles that are multiplied one after the
+        other; and those of a tile of C."""
+        sch, tiling, tile = self.sch, self.tiling, self.tile
+        s, i, j, step = sch.get_loops(total)
+        of_wave = tiling.wave_tile
+        i_block, i_wave, i, i_tile = sch.split(
+            i, [None, tiling.waves[0], of_wave[0] // tile.M, tile.M]
+        )
+        j_block, j_wave, j, j_tile = sch.split(
+            j, [None, tiling.waves[1], of_wave[1] // tile.N, tile.N]
+        )
+        held, moving = (i, j) if self.across else (j, i)
+        sch.reorder(s, i_block, j_block, i_wave, j_wave, step, moving, held, i_tile, j_tile)
+        sch.bind(s, "blockIdx.z")
+        sch.bind(i_block, "blockIdx.y")
+        sch.bind(j_block, "blockIdx.x")
+        wave = sch.fuse(i_wave, j_wave)
+        sch.bind(wave, "threadIdx.y")
+        return wave, step, moving, (i_tile, j_tile)
+
+    def _blockized(self, sums: SBlockRV) -> SBlockRV:
+        """A block of one instruction's tile of the sums of a group."""
+        sch, tile = self.sch, self.tile
+        rows, columns, k_loop = sch.get_loops(sums)[-3:]
+        rows, row = sch.split(rows, [None, tile.M])
+        columns, column = sch.split(columns, [None, tile.N])
+        k_step, k_tile = sch.split(k_loop, [None, tile.K])
+        sch.reorder(rows, columns, k_step, row, column, k_tile)
+        return sch.blockize(row)
+
+    def _k_loop(self, group: SBlockRV) -> LoopRV:
+        return self.sch.get_loops(group)[-1]
+
+    def _deal(self, loops: Sequence[LoopRV]) -> None:
+        """Have each lane compute the places of a tile of C that it has."""
+        lane, _ = per_lane(self.sch, loops, self.tile.c_slot)
+        self.sch.bind(lane, "threadIdx.x")

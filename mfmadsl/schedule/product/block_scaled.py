@@ -1,0 +1,196 @@
+"""Small floats whose scales belong to blocks, as numbers of their own: DeepSeek's fp8.
+
+    C[i, j] += f32(A[i, k]) * SA[i, k // 128] * (f32(B[j, k]) * SB[j // 128, k // 128])
+
+All k of a group share the scales of a row and a column, so the sum of a group is scaled at once.
+The factors stand in any order, in the sum or in blocks before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Range, TensorLoad
+from tvm.sym import Analyzer
+from tvm.tirx import Expr, IterVar, PrimFunc, Var
+from tvm.tirx.analysis import undefined_vars
+
+from mfmadsl.language import library
+from mfmadsl.model import Architecture, Intrinsic
+from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.product.factors import summed_factors
+from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory
+from mfmadsl.schedule.product.nest import Nest, Node, check_plain, is_sum, nests, same, substitute
+from mfmadsl.schedule.product.sum_of_products import check_init, uses
+
+GROUPS = (128, 64, 32)
+"""How many neighbouring k are multiplied before their sum is scaled, the most that share scales."""
+
+
+@dataclass(frozen=True)
+class BlockScaledProduct:
+    """A sum of products of small floats, each with factors that `group` neighbouring k share.
+
+    `axes` are those of the batch, if there is one, and i, j and k. `elements` are the loads of A
+    and B. `scales` are the factors that depend on rows, and on columns, of the group of the number
+    `which`.
+    """
+
+    function: PrimFunc
+    nest: Nest
+    axes: tuple[IterVar, ...]
+    elements: tuple[TensorLoad, TensorLoad]
+    scales: tuple[Expr | None, Expr | None]
+    which: Var
+    group: int
+    inside: tuple[Nest, ...]
+
+    @property
+    def types(self) -> tuple[str, str]:
+        """The types of the elements of A and B."""
+        a, b = self.elements
+        return str(a.source.dtype), str(b.source.dtype)
+
+    @property
+    def extents(self) -> tuple[int, int, int, int]:
+        """s, M, N and K."""
+        *batch, m, n, k = (constant(axis.dom.extent) or 0 for axis in self.axes)
+        (s,) = batch or [1]
+        return s, m, n, k
+
+    @property
+    def memories(self) -> tuple[Memory, Memory]:
+        """How A and B lie in memory."""
+        *_, i, j, k = self.axes
+        a, b = (argument_load(self.function, load) for load in self.elements)
+        return (
+            UNKNOWN if a is None else memory(a, {"i": [i], "k": [k]}),
+            UNKNOWN if b is None else memory(b, {"j": [j], "k": [k]}),
+        )
+
+    def at(self, value: Node, side: int, s: Expr, row: Expr, along_k: Expr) -> Node:
+        """What is read of A (`side` 0) or B, at a place: an element, or what a group is scaled
+        by."""
+        *batch, i, j, k = (axis.var for axis in self.axes)
+        places = {(i, j)[side]: row, k: along_k, self.which: along_k}
+        return substitute(value, {**places, **dict(zip(batch, [s], strict=False))})
+
+
+def block_scaled_product(function: PrimFunc, chip: Architecture) -> BlockScaledProduct | None:
+    """The first sum of a function that is of small floats in scaled blocks, for which the chip has
+    instructions; None for what is no such sum, or has extents that are symbols."""
+    known = _pairs(chip)
+    types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
+    if not types & {each for pair in known for each in pair}:
+        return None
+    for nest in nests(function):
+        if not is_sum(nest):
+            continue
+        try:
+            found = _found(function, nest)
+        except ScheduleError:
+            continue  # a product of another kind may be made of it
+        if found is not None and found.types in known:
+            return found
+    return None
+
+
+def _pairs(chip: Architecture) -> set[tuple[str, str]]:
+    """The types of floats of eight bits that the chip multiplies."""
+    return {
+        (each.a.type.name, each.b.type.name)
+        for each in library().values()
+        if isinstance(each, Intrinsic)
+        and chip.name in each.chips
+        and not each.sparse
+        and all(x.type.name.startswith("float8") for x in (each.a, each.b))
+    }
+
+
+def _found(function: PrimFunc, nest: Nest) -> BlockScaledProduct | None:
+    summed = summed_factors(function, nest)
+    if summed is None:
+        return None
+    check_plain(nest)
+    axes = nest.block.iter_vars
+    sums = [axis for axis in axes if axis.iter_type == IterVar.CommReduce]
+    places = [axis for axis in axes if axis.iter_type == IterVar.DataPar]
+    if len(sums) != 1 or len(places) not in (2, 3) or None in map(_length, axes):
+        return None
+    if not same(list(nest.store.indices), [axis.var for axis in places]):
+        return None
+    check_init(nest, nest.store)
+    *_, i, j = (axis.var for axis in places)
+    (k,) = sums
+    elements = [load for factor in summed.factors if (load := _element(factor)) is not None]
+    others = [factor for factor in summed.factors if _element(factor) is None]
+    if len(elements) != 2 or not others or not any(_uses(each, k.var) for each in others):
+        return None
+    sides = [
+        [each for each in elements if uses(each, own) and not uses(each, other)]
+        for own, other in ((i, j), (j, i))
+    ]
+    if [len(side) for side in sides] != [1, 1] or not all(uses(each, k.var) for each in elements):
+        return None
+    of_columns = [each for each in others if _uses(each, j)]
+    of_rows = [each for each in others if not _uses(each, j)]
+    if any(_uses(each, i) for each in of_columns):
+        return None
+    for group in GROUPS:
+        which = tirx.Var("which", "int32")
+        scales = [_of_group(each, k.var, which, group) for each in (of_rows, of_columns)]
+        if None not in scales:
+            ((a,), (b,)), (row, column) = sides, (_product(each or []) for each in scales)
+            return BlockScaledProduct(
+                function, nest, (*places, k), (a, b), (row, column), which, group,
+                summed.inside,
+            )  # fmt: skip
+    return None
+
+
+def _length(axis: IterVar) -> int | None:
+    return constant(axis.dom.extent)
+
+
+def _element(factor: Expr) -> TensorLoad | None:
+    """What is converted to float32, if it has eight bits."""
+    if isinstance(factor, tirx.Cast) and isinstance(factor.value, TensorLoad):
+        return factor.value if bits_of(str(factor.value.source.dtype)) == 8 else None
+    return None
+
+
+def _uses(factor: Expr, variable: Var) -> bool:
+    return any(variable.same_as(each) for each in undefined_vars(factor))
+
+
+def _of_group(factors: Sequence[Expr], k: Var, which: Var, group: int) -> list[Expr] | None:
+    """The factors for the group of k of a number; None if not all k of a group have the same."""
+    inner = tirx.Var("inner", "int32")
+    analyzer = Analyzer()
+    analyzer.bind(inner, Range(0, group))
+
+    def at(load: TensorLoad) -> Expr:
+        indices = [
+            analyzer.simplify(substitute(index, {k: which * group + inner}))
+            for index in load.indices
+        ]
+        return tirx.BufferLoad(load.source, indices)
+
+    found = []
+    for factor in factors:
+        value = tvm_ffi.structural_map(factor, (TensorLoad, at))
+        if _uses(value, inner) or _uses(value, k):
+            return None
+        found.append(value)
+    return found
+
+
+def _product(factors: Sequence[Expr]) -> Expr | None:
+    whole: Expr | None = None
+    for each in factors:
+        whole = each if whole is None else whole * each
+    return whole

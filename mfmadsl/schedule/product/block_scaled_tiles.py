@@ -1,0 +1,157 @@
+"""A product of scaled blocks in whole tiles: sums of groups, and scales as lanes hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tvm import te, tirx
+from tvm.s_tir import SBlockRealize
+from tvm.tirx import Buffer, Expr, PrimFunc, Stmt, Var
+
+from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.product.added_nest import element_wise, replaced, unique
+from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
+from mfmadsl.schedule.product.described import axes_of
+from mfmadsl.schedule.product.nest import block_names, nests
+from mfmadsl.schedule.product.unread import without_unread
+
+SUM = "float32"
+
+
+@dataclass(frozen=True)
+class GroupedSum:
+    """A function with a product in whole tiles, and what its blocks are called."""
+
+    function: PrimFunc
+    names: GroupedNames
+
+
+@dataclass(frozen=True)
+class GroupedNames:
+    """The block that sums the products of each group, that which scales and adds them, and those
+    that have the scales of rows and of columns in each lane."""
+
+    sums: str
+    total: str
+    scales: tuple[str, str]
+
+
+def grouped_sum(
+    found: BlockScaledProduct, tiles: tuple[int, int], lanes: tuple[int, int]
+) -> GroupedSum:
+    """The function with whole tiles of M and N, and whole groups of k; a tile of the instruction
+    has so many rows and columns.
+
+    Blocks before it take elements and scales to where the product has them, which is zero beyond
+    the matrices, and one behind it the result: they can be inlined, and are no copies in memory.
+    """
+    s, m, n, k = found.extents
+    rows, columns = (-(-x // tile) * tile for x, tile in zip((m, n), tiles, strict=True))
+    groups = -(-k // found.group)
+    taken = block_names(found.function)
+    names = GroupedNames(
+        unique(f"{found.nest.name}_groups", taken), found.nest.name,
+        (unique("A_scales_in_lanes", taken), unique("B_scales_in_lanes", taken)),
+    )  # fmt: skip
+    core = _core(found, (s, rows, columns, groups), lanes, names)
+    *given, result = core.params
+    before: list[Stmt] = []
+    operands = {str(each.name): each for each in given}
+    for side, name in enumerate("AB"):
+        before.append(_elements(found, side, operands[name], taken))
+        if (scale := found.scales[side]) is not None:
+            before.append(_scales(found, side, scale, operands[f"SCALE_{name}"], taken))
+    axes = list(axes_of(found.nest.store.buffer.shape))
+    places = [axis.var for axis in axes]
+    here = places if len(places) == 3 else [tirx.IntImm("int32", 0), *places]
+    name = unique(f"{found.nest.name}_result", taken)
+    after = element_wise(name, axes, found.nest.store.buffer, places, tirx.BufferLoad(result, here))
+    inner = nests(core)
+    assert isinstance(core.body, SBlockRealize)
+    own = [*given, result, *core.body.block.alloc_buffers]
+    function = replaced(
+        found.function, found.nest, [*before, *(each.statement for each in inner), after], own
+    )
+    return GroupedSum(without_unread(function, found.inside), names)
+
+
+def _scaled_sides(found: BlockScaledProduct) -> list[int]:
+    return [side for side, scale in enumerate(found.scales) if scale is not None]
+
+
+def _core(
+    found: BlockScaledProduct, extents: tuple[int, int, int, int], lanes: tuple[int, int],
+    names: GroupedNames,
+) -> PrimFunc:  # fmt: skip
+    """The product itself: of A, B and the scales of each row or column, [s, groups, ...]."""
+    s, m, n, groups = extents
+    height, width = lanes
+    a_type, b_type = found.types
+    a = te.placeholder((s, m, groups * found.group), name="A", dtype=a_type)
+    b = te.placeholder((s, n, groups * found.group), name="B", dtype=b_type)
+    g = te.reduce_axis((0, groups), name="g")
+    kk = te.reduce_axis((0, found.group), name="kk")
+    scaled = _scaled_sides(found)
+    scales = {
+        side: te.placeholder((s, groups, (m, n)[side]), name=f"SCALE_{'AB'[side]}", dtype=SUM)
+        for side in scaled
+    }
+
+    # A lane has the scales of the places of a tile that it has sums of.
+    shapes = (groups, s, m, width), (groups, s, height, n)
+
+    def in_lanes(side: int) -> te.Tensor:
+        given = scales[side]
+        return te.compute(
+            shapes[side], lambda g, s, i, j: given[s, g, (i, j)[side]],
+            name=names.scales[side],
+        )  # fmt: skip
+
+    of_lanes = {side: in_lanes(side) for side in scaled}
+
+    def product(g: Expr, s: Expr, i: Expr, j: Expr) -> Expr:
+        x, y = a[s, i, g * found.group + kk], b[s, j, g * found.group + kk]
+        return te.sum(x.astype(SUM) * y.astype(SUM), axis=[kk])
+
+    p = te.compute((groups, s, m, n), product, name=names.sums)
+
+    def total(s: Expr, i: Expr, j: Expr) -> Expr:
+        places = (i, j % width), (i % height, j)
+        factors = [of_lanes[side][(g, s, *places[side])] for side in scaled]
+        scale = factors[0] * factors[1] if len(factors) == 2 else factors[0]
+        return te.sum(p[g, s, i, j] * scale, axis=[g])
+
+    c = te.compute((s, m, n), total, name=names.total)
+    return te.create_prim_func([a, b, *scales.values(), c])
+
+
+def _elements(found: BlockScaledProduct, side: int, to: Buffer, taken: set[str]) -> Stmt:
+    """A block that takes A or B from where it lies."""
+    axes = list(axes_of(to.shape))
+    s, row, k = (axis.var for axis in axes)
+    load = found.elements[side]
+    value = found.at(load, side, s, row, k)
+    return element_wise(
+        unique(f"{'AB'[side]}_whole", taken), axes, to, [s, row, k],
+        _inside(value, [(row, to.shape[1], found.extents[1 + side]),
+                        (k, to.shape[2], found.extents[3])]),
+    )  # fmt: skip
+
+
+def _scales(found: BlockScaledProduct, side: int, scale: Expr, to: Buffer, taken: set[str]) -> Stmt:
+    """A block that takes the scales of rows or columns from where they lie."""
+    axes = list(axes_of(to.shape))
+    s, group, row = (axis.var for axis in axes)
+    value = found.at(scale, side, s, row, group)
+    return element_wise(
+        unique(f"{'AB'[side]}_scales", taken), axes, to, [s, group, row],
+        _inside(value, [(row, to.shape[2], found.extents[1 + side])]),
+    )  # fmt: skip
+
+
+def _inside(value: Expr, places: list[tuple[Var, Expr, int]]) -> Expr:
+    """The value, or zero at places beyond what there is, of axes that may be longer."""
+    bounds = [place < there for place, extent, there in places if constant(extent) != there]
+    if not bounds:
+        return value
+    return tirx.if_then_else(tirx.all(*bounds), value, tirx.const(0, str(value.ty.dtype)))
