@@ -42,6 +42,7 @@ from .runtime.error import HipError as HipError
 from .runtime.error import RuntimeBuildError as RuntimeBuildError
 from .schedule import ScheduleError as ScheduleError
 from .schedule import Tiling as Tiling
+from .schedule import block_scaled_matmul as block_scaled_matmul
 from .schedule import gemm_schedule as gemm_schedule
 from .schedule import gemm_tiling as gemm_tiling
 from .schedule import load_intrinsic as load_intrinsic

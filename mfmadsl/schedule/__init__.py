@@ -14,6 +14,7 @@ from mfmadsl.schedule.matrix_core.mfma import mfma_schedule  # noqa: E402
 from mfmadsl.schedule.matrix_core.mfma_factors import Factors, default_factors  # noqa: E402
 from mfmadsl.schedule.matrix_core.tiling.legal import makes_gemm  # noqa: E402
 from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
+from mfmadsl.schedule.workload.block_scaled import block_scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.dense import matmul  # noqa: E402
 from mfmadsl.schedule.workload.scaled import scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.sparse import sparse_matmul  # noqa: E402
@@ -22,6 +23,7 @@ __all__ = [
     "Factors",
     "ScheduleError",
     "Tiling",
+    "block_scaled_matmul",
     "default_factors",
     "gemm_schedule",
     "gemm_tiling",

@@ -82,7 +82,11 @@ def block_scaled_tilings(
 def _instructions(
     product: BlockScaledProduct, asked: Intrinsic | str | None, chip: Architecture
 ) -> list[Intrinsic]:
-    """The fastest instructions that take no more k than a group has, or the one asked for."""
+    """The fastest instructions that take no more k than a group has, or the one asked for.
+
+    Of those that are as fast only the one with the smallest tile: the sums of a row of larger ones
+    would take too many registers.
+    """
     every = candidates(*product.types, chip.name)
     found = [each for each in every if each.k <= product.group]
     spoken = " and ".join(dict.fromkeys(product.types))
@@ -100,7 +104,11 @@ def _instructions(
             f"{chip.name} has no matrix instruction for {spoken} that takes {product.group} of k"
         )
     fastest = max(throughput(each, chip.name) for each in found)
-    return [each for each in found if throughput(each, chip.name) == fastest]
+    return [min((each for each in found if throughput(each, chip.name) == fastest), key=_size)]
+
+
+def _size(intrinsic: Intrinsic) -> int:
+    return intrinsic.m * intrinsic.n
 
 
 def _offered(

@@ -12,22 +12,24 @@ from mfmadsl.argument import check_type
 from mfmadsl.model import DEFAULT_ARCH, Intrinsic, Tiling, architecture, unscaled
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.block_scaled import block_scaled_schedule
+from mfmadsl.schedule.matrix_core.block_scaled_tiling import block_scaled_tilings
 from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.described import (
     described_schedule,
-    described_tiling,
     described_tilings,
 )
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
+from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
 from mfmadsl.schedule.product.sum_of_products import product_nest
-from mfmadsl.schedule.product.understood import understood
+from mfmadsl.schedule.product.understood import Understood, understood
 from mfmadsl.tvm_refusal import tvm_refusal
 
 
@@ -47,13 +49,16 @@ def gemm_schedule(
     `intrinsic` is a matrix instruction or the name of one in the library, and `tiling` how the work
     is cut; without them `choice` takes both by its rules.
 
-    The workloads of `scaled_matmul` and `sparse_matmul` take scaled and sparse instructions.
+    The workloads of `scaled_matmul` and `sparse_matmul` take scaled and sparse instructions; that
+    of `block_scaled_matmul` takes those of its elements, whose sums are scaled in registers.
 
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
     product = _understood(workload, arch)
     if isinstance(product, DescribedProduct):
         return described_schedule(product, intrinsic, tiling, architecture(arch))
+    if isinstance(product, BlockScaledProduct):
+        return block_scaled_schedule(product, intrinsic, tiling, architecture(arch))
     function = prepared(product)
     sch = s_tir.Schedule(tvm.IRModule({"main": function}))
     nest = product_nest(function)
@@ -104,8 +109,8 @@ def gemm_tiling(
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
     product = _understood(workload, arch)
-    if isinstance(product, DescribedProduct):
-        return described_tiling(product, intrinsic, None, architecture(arch))
+    if not isinstance(product, PrimFunc):
+        return gemm_tilings(workload, intrinsic, arch)[0]
     return selected(_normalised(product), intrinsic, None, architecture(arch))[1]
 
 
@@ -116,7 +121,7 @@ def is_tuned(
 ) -> bool:
     """Whether the tiling of `gemm_tiling` is one that `mfmadsl tune` found."""
     product = _understood(workload, arch)
-    if isinstance(product, DescribedProduct):
+    if not isinstance(product, PrimFunc):
         return False
     return tuned(_normalised(product), intrinsic, architecture(arch)) is not None
 
@@ -130,21 +135,24 @@ def gemm_tilings(
     product = _understood(workload, arch)
     if isinstance(product, DescribedProduct):
         return described_tilings(product, intrinsic, architecture(arch))
+    if isinstance(product, BlockScaledProduct):
+        return block_scaled_tilings(product, intrinsic, architecture(arch))
     return ranked(_normalised(product), intrinsic, architecture(arch))
 
 
 def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> Key:
     """What a tuned tiling is kept by: the chip, and all of a product that its kernel depends on."""
     product = _understood(workload, arch)
-    if isinstance(product, DescribedProduct):
-        raise ScheduleError(f"workload: no tilings of {product.form.kind} products are kept")
+    if not isinstance(product, PrimFunc):
+        kind = product.form.kind if isinstance(product, DescribedProduct) else "scaled"
+        raise ScheduleError(f"workload: no tilings of {kind} products are kept")
     key = key_of(_normalised(product), architecture(arch))
     if key is None:
         raise ScheduleError("workload: N or K is a symbol: tune it for a number that it will be")
     return key
 
 
-def _understood(workload: PrimFunc | tvm.IRModule, arch: str) -> DescribedProduct | PrimFunc:
+def _understood(workload: PrimFunc | tvm.IRModule, arch: str) -> Understood:
     return understood(prim_func("workload", workload, ScheduleError), architecture(arch))
 
 

@@ -19,13 +19,16 @@ from tvm.tirx import Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.language import library
-from mfmadsl.model import Architecture, Intrinsic
-from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.model import ELEMENT_TYPES, Architecture, Intrinsic
+from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.factors import summed_factors
 from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory
 from mfmadsl.schedule.product.nest import Nest, Node, check_plain, is_sum, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import check_init, uses
+
+FLOATS = frozenset(name for name in ELEMENT_TYPES if name.startswith("float8_"))
+"""The types of elements."""
 
 GROUPS = (128, 64, 32)
 """How many neighbouring k are multiplied before their sum is scaled, the most that share scales."""
@@ -84,9 +87,6 @@ def block_scaled_product(function: PrimFunc, chip: Architecture) -> BlockScaledP
     """The first sum of a function that is of small floats in scaled blocks, for which the chip has
     instructions; None for what is no such sum, or has extents that are symbols."""
     known = _pairs(chip)
-    types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
-    if not types & {each for pair in known for each in pair}:
-        return None
     for nest in nests(function):
         if not is_sum(nest):
             continue
@@ -107,7 +107,7 @@ def _pairs(chip: Architecture) -> set[tuple[str, str]]:
         if isinstance(each, Intrinsic)
         and chip.name in each.chips
         and not each.sparse
-        and all(x.type.name.startswith("float8") for x in (each.a, each.b))
+        and {each.a.type.name, each.b.type.name} <= FLOATS
     }
 
 
@@ -159,7 +159,7 @@ def _length(axis: IterVar) -> int | None:
 def _element(factor: Expr) -> TensorLoad | None:
     """What is converted to float32, if it has eight bits."""
     if isinstance(factor, tirx.Cast) and isinstance(factor.value, TensorLoad):
-        return factor.value if bits_of(str(factor.value.source.dtype)) == 8 else None
+        return factor.value if str(factor.value.source.dtype) in FLOATS else None
     return None
 
 

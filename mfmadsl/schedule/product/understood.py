@@ -1,11 +1,18 @@
-"""Which product a function has: a scaled or sparse one, or a plain one."""
+"""Which product a function has: a scaled or sparse one, one of scaled blocks, or a plain one."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from tvm.tirx import PrimFunc
 
 from mfmadsl.model import Architecture
 from mfmadsl.schedule.product.as_bytes import as_bytes
+from mfmadsl.schedule.product.block_scaled import (
+    FLOATS,
+    BlockScaledProduct,
+    block_scaled_product,
+)
 from mfmadsl.schedule.product.dequantised import dequantised, is_dequantised
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.index_type import in_32_bits
@@ -14,15 +21,22 @@ from mfmadsl.schedule.product.scaled_sum import SCALE
 _OCTET = "uint8"  # of scales, of an index, and of packed elements
 
 
-def understood(function: PrimFunc, chip: Architecture) -> DescribedProduct | PrimFunc:
-    """The scaled or sparse product that a function has, or a function with a plain one.
+Understood: TypeAlias = DescribedProduct | BlockScaledProduct | PrimFunc
+
+
+def understood(function: PrimFunc, chip: Architecture) -> Understood:
+    """The scaled or sparse product that a function has, that of scaled blocks, or a function with a
+    plain one.
 
     A scaled product is a plain one of other types where the chip has no instructions for it.
 
     Raises ScheduleError, with the name of the block, for one that only looks like it.
     """
     types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
-    if not types & {SCALE, _OCTET}:  # most functions: the library is not searched for them
+    # Most functions have none of these types: the library is not searched for them.
+    if types & FLOATS and (blocks := block_scaled_product(in_32_bits(function), chip)) is not None:
+        return blocks
+    if not types & {SCALE, _OCTET}:
         return function
     product = described_product(as_bytes(in_32_bits(function), chip.name))
     if product is None:

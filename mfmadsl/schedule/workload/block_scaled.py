@@ -6,10 +6,9 @@ from tvm import te
 from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.argument import check_choice, check_extent
-from mfmadsl.model import ELEMENT_TYPES
+from mfmadsl.schedule.product.block_scaled import FLOATS
 
 _SUM = "float32"
-_FLOATS = tuple(name for name in ELEMENT_TYPES if name.startswith("float8_"))
 
 
 def block_scaled_matmul(
@@ -29,7 +28,7 @@ def block_scaled_matmul(
     block = check_extent("block", block)
     b_type = a_type if b_type is None else b_type
     for name, dtype in (("a_type", a_type), ("b_type", b_type)):
-        check_choice(name, dtype, _FLOATS)
+        check_choice(name, dtype, sorted(FLOATS))
     check_choice("scale_order", scale_order, ("rows", "columns"))
     sides = () if batch is None else (check_extent("batch", batch),)
     groups, by_rows = -(-k // block), scale_order == "rows"
@@ -41,21 +40,21 @@ def block_scaled_matmul(
     b_scale = te.placeholder((*sides, -(-n // block), groups), name="SCALE_B", dtype=_SUM)
 
     def of_a(*place: Expr) -> Expr:
-        *which, i, l = place
-        at = (i, l // block) if by_rows else (l // block, i)
+        *which, i, x = place
+        at = (i, x // block) if by_rows else (x // block, i)
         return a[place].astype(_SUM) * a_scale[(*which, *at)]
 
     def of_b(*place: Expr) -> Expr:
-        *which, j, l = place
-        return b[place].astype(_SUM) * b_scale[(*which, j // block, l // block)]
+        *which, j, y = place
+        return b[place].astype(_SUM) * b_scale[(*which, j // block, y // block)]
 
-    x = te.compute((*sides, m, k), of_a, name="A_scaled")
-    y = te.compute((*sides, n, k), of_b, name="B_scaled")
+    left = te.compute((*sides, m, k), of_a, name="A_scaled")
+    right = te.compute((*sides, n, k), of_b, name="B_scaled")
     r = te.reduce_axis((0, k), name="k")
 
     def product(*place: Expr) -> Expr:
         *which, i, j = place
-        return te.sum(x[(*which, i, r)] * y[(*which, j, r)], axis=[r])
+        return te.sum(left[(*which, i, r)] * right[(*which, j, r)], axis=[r])
 
     c = te.compute((*sides, m, n), product, name="C")
     return te.create_prim_func([a, a_scale, b, b_scale, c])

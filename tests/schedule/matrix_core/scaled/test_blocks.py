@@ -1,0 +1,233 @@
+"""Products of eight-bit floats in scaled blocks, in the emulator under the sanitizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tvm import te, tirx
+from tvm.tirx import PrimFunc
+
+import mfmadsl
+from mfmadsl import Tiling
+from mfmadsl.backend import Kernel
+
+FLOATS = {
+    "gfx942": ("float8_e4m3fnuz", "float8_e5m2fnuz"),
+    "gfx950": ("float8_e4m3fn", "float8_e5m2"),
+}
+CHIPS = tuple(FLOATS)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How a product is written: what blocks of A and B share a scale, its type, and where all lie.
+
+    A block is of so many rows and k; None is for no scale. What is `turned` lies with rows last.
+    """
+
+    a: tuple[int, int] | None = (1, 128)
+    b: tuple[int, int] | None = (128, 128)
+    dtype: str = "float32"
+    turned: str = ""
+    before: bool = True
+    batch: int | None = None
+
+    def workload(self, shape: tuple[int, int, int], types: Sequence[str]) -> PrimFunc:
+        m, n, k = shape
+        lead = () if self.batch is None else (self.batch,)
+        given, values = [], []
+        for name, rows, block, dtype in zip("AB", (m, n), (self.a, self.b), types, strict=True):
+            elements, scales = self._placeholders(name, lead, (rows, k), block, dtype)
+            given += [elements] if scales is None else [elements, scales]
+            values.append(self._value(name, elements, scales, block))
+        if self.before:
+            wide = [
+                te.compute((*lead, rows, k), value, f"{name}_scaled")
+                for name, rows, value in zip("AB", (m, n), values, strict=True)
+            ]
+            values = [lambda *place, own=own: own[place] for own in wide]
+        r = te.reduce_axis((0, k), "k")
+
+        def product(*place: Any) -> Any:
+            *which, i, j = place
+            return te.sum(values[0](*which, i, r) * values[1](*which, j, r), axis=[r])
+
+        return te.create_prim_func([*given, te.compute((*lead, m, n), product, "C")])
+
+    def _placeholders(
+        self, name: str, lead: Any, shape: tuple[int, int], block: tuple[int, int] | None,
+        dtype: str,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        elements = te.placeholder((*lead, *self._turned(name, shape)), dtype, name)
+        if block is None:
+            return elements, None
+        scales = self._turned(f"S{name}", scales_shape(shape, block))
+        return elements, te.placeholder((*lead, *scales), self.dtype, f"S{name}")
+
+    def _value(self, name: str, elements: Any, scales: Any, block: tuple[int, int] | None) -> Any:
+        def value(*place: Any) -> Any:
+            *which, row, k = place
+            element = elements[(*which, *self._turned(name, (row, k)))].astype("float32")
+            if block is None:
+                return element
+            at = self._turned(f"S{name}", (row // block[0], k // block[1]))
+            scale = scales[(*which, *at)]
+            return element * (scale if self.dtype == "float32" else scale.astype("float32"))
+
+        return value
+
+    def _turned(self, name: str, pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        return pair[::-1] if name in self.turned.split() else pair
+
+    def array(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """As it lies in memory."""
+        return (
+            np.ascontiguousarray(values.swapaxes(-1, -2)) if name in self.turned.split() else values
+        )
+
+
+def scales_shape(shape: tuple[int, int], block: tuple[int, int]) -> tuple[int, int]:
+    return -(-shape[0] // block[0]), -(-shape[1] // block[1])
+
+
+def built(workload: PrimFunc, arch: str, tiling: Tiling | None = None) -> Kernel:
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch, tiling=tiling), arch)
+    assert kernel.remarks == ()
+    return kernel
+
+
+def check(
+    kernel: Kernel, blocks: Blocks, shape: tuple[int, int, int], types: Sequence[str]
+) -> None:
+    """Run it under the sanitizer beside float64, with values and scales that name their place."""
+    m, n, k = shape
+    rng = np.random.default_rng(m + 3 * n + 7 * k)
+    lead = () if blocks.batch is None else (blocks.batch,)
+    arrays: dict[str, NDArray[Any]] = {}
+    values = []
+    for name, rows, block, dtype in zip("AB", (m, n), (blocks.a, blocks.b), types, strict=True):
+        elements = rng.standard_normal((*lead, rows, k)).astype(getattr(ml_dtypes, dtype))
+        arrays[name], wide = blocks.array(name, elements), elements.astype(np.float64)
+        if block is not None:
+            own = rng.uniform(0.5, 2, (*lead, *scales_shape((rows, k), block)))
+            scales = own.astype(getattr(ml_dtypes, blocks.dtype, blocks.dtype))
+            arrays[f"S{name}"] = blocks.array(f"S{name}", scales)
+            each = scales.astype(np.float64)
+            wide = wide * each.repeat(block[0], -2).repeat(block[1], -1)[..., :rows, :k]
+        values.append(wide)
+    c = np.full((*lead, m, n), np.nan, np.float32)
+    mfmadsl.sanitize(kernel, [*(arrays[each.name] for each in kernel.arguments[:-1]), c])
+    x, y = values
+    bound = 2.0**-23 * (k + 3) * (np.abs(x) @ np.abs(y).swapaxes(-1, -2))
+    assert (np.abs(c - x @ y.swapaxes(-1, -2)) <= bound).all()
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("shape", [(128, 192, 384), (33, 50, 200), (1, 300, 128), (257, 1, 64)])
+def test_deepseeks_blocks(shape: tuple[int, int, int], arch: str) -> None:
+    types = FLOATS[arch][:1] * 2
+    kernel = built(Blocks().workload(shape, types), arch)
+    check(kernel, Blocks(), shape, types)
+    assert "_fp8_fp8" in kernel.assembly or "f8f6f4" in kernel.assembly
+
+
+FORMS = {
+    "in one block": Blocks(before=False),
+    "scales of A by columns": Blocks(turned="SA"),
+    "scales of B by columns": Blocks(turned="SB"),
+    "B as K x N": Blocks(turned="B"),
+    "A as K x M": Blocks(turned="A SA"),
+    "both in rows of 128": Blocks(b=(1, 128)),
+    "A alone": Blocks(b=None),
+    "B alone": Blocks(a=None),
+    "of a row and of blocks": Blocks(a=(1, 1 << 20)),
+    "blocks of 64": Blocks(a=(1, 64), b=(64, 64)),
+    "blocks of 32": Blocks(a=(1, 32), b=(16, 32)),
+    "blocks of 256": Blocks(a=(1, 256), b=(96, 256)),
+    "blocks of two sizes": Blocks(a=(1, 64), b=(128, 128)),
+    "bfloat16": Blocks(dtype="bfloat16"),
+    "float16 before": Blocks(dtype="float16", before=False),
+    "batches": Blocks(batch=3),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form(name: str) -> None:
+    arch = CHIPS[list(FORMS).index(name) % 2]
+    types, shape = FLOATS[arch], (70, 90, 320)
+    check(built(FORMS[name].workload(shape, types), arch), FORMS[name], shape, types)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(
+    ("block", "waves"), [((16, 16), (1, 1)), ((128, 64), (2, 2)), ((64, 128), (1, 4))]
+)
+def test_a_tiling_of_ones_own(block: tuple[int, int], waves: tuple[int, int], arch: str) -> None:
+    types, shape = FLOATS[arch], (150, 140, 520)
+    workload = Blocks().workload(shape, types)
+    first = mfmadsl.gemm_tiling(workload, arch=arch)
+    for stages in (1, 2):
+        tiling = replace(first, block=block, waves=waves, stages=stages)
+        check(built(workload, arch, tiling), Blocks(), shape, types)
+
+
+def test_a_tile_of_32_columns() -> None:
+    types, shape = FLOATS["gfx942"], (70, 100, 300)
+    workload = Blocks().workload(shape, types)
+    schedule = mfmadsl.gemm_schedule(workload, "mfma_f32_32x32x16_fp8_bf8", "gfx942")
+    kernel = mfmadsl.build(schedule, "gfx942")
+    check(kernel, Blocks(), shape, types)
+    assert "v_mfma_f32_32x32x16_fp8_bf8" in kernel.assembly
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_what_follows_is_computed_where_it_is_stored(arch: str) -> None:
+    m, n, k, (dtype, _) = 40, 72, 256, FLOATS[arch]
+    blocks = Blocks()
+    a, sa = te.placeholder((m, k), dtype, "A"), te.placeholder((m, 2), "float32", "SA")
+    b, sb = te.placeholder((n, k), dtype, "B"), te.placeholder((1, 2), "float32", "SB")
+    bias = te.placeholder((n,), "float32", "bias")
+    r = te.reduce_axis((0, k), "k")
+
+    def product(i: Any, j: Any) -> Any:
+        left = a[i, r].astype("float32") * sa[i, r // 128]
+        return te.sum(left * b[j, r].astype("float32") * sb[j // 128, r // 128], axis=[r])
+
+    c = te.compute((m, n), product, "C")
+    d = te.compute((m, n), lambda i, j: tirx.max(c[i, j] + bias[j], 0).astype("bfloat16"), "D")
+    kernel = built(te.create_prim_func([a, sa, b, sb, bias, d]), arch)
+    assert len(list(kernel.chain())) == 1
+    rng = np.random.default_rng(1)
+    x, y = (rng.standard_normal((rows, k)).astype(getattr(ml_dtypes, dtype)) for rows in (m, n))
+    of_x, of_y = (rng.uniform(0.5, 2, shape).astype(np.float32) for shape in ((m, 2), (1, 2)))
+    added = rng.standard_normal(n).astype(np.float32)
+    result = np.zeros((m, n), ml_dtypes.bfloat16)
+    mfmadsl.sanitize(kernel, [x, of_x, y, of_y, added, result])
+    left = x.astype(np.float64) * of_x.repeat(128, 1)
+    right = y.astype(np.float64) * of_y.repeat(128, 1)
+    wanted = np.maximum(left @ right.T + added, 0)
+    bound = 2.0**-22 * k * (np.abs(left) @ np.abs(right).T) + wanted * 2.0**-8
+    assert (np.abs(result.astype(np.float64) - wanted) <= bound).all()
+    assert blocks.a == (1, 128)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_the_workload_of_the_package(arch: str) -> None:
+    types, shape = FLOATS[arch], (30, 130, 300)
+    for order in ("rows", "columns"):
+        workload = mfmadsl.block_scaled_matmul(*shape, *types, scale_order=order)
+        kernel = built(workload, arch)
+        named = {"SCALE_A": "SA", "SCALE_B": "SB"}
+        assert [named.get(each.name, each.name) for each in kernel.arguments] == [
+            "A", "SA", "B", "SB", "C",
+        ]  # fmt: skip
+        blocks = Blocks(turned="SA" if order == "columns" else "")
+        assert [each.shape for each in kernel.arguments] == [
+            each.shape for each in built(blocks.workload(shape, types), arch).arguments
+        ]
