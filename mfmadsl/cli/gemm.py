@@ -47,6 +47,12 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     help="A and B are in MX formats: each 32 elements along K have a scale. B lies as N x K.",
 )
 @click.option(
+    "--block-scales",
+    "blocks",
+    is_flag=True,
+    help="Each 128 elements of a row of A, and each 128 x 128 of B, have a scale in float32.",
+)
+@click.option(
     "--sparse",
     is_flag=True,
     help="A stores two of each four elements along K, and an index of their places.",
@@ -104,6 +110,7 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
 )
 def gemm(
     scaled: bool,
+    blocks: bool,
     sparse: bool,
     epilogue: tuple[str, ...],
     name: str | None,
@@ -131,11 +138,12 @@ def gemm(
         raise click.UsageError("--spec needs --intrinsic: which one of the file?")
     if trust_spec and (spec is None or not emulated):
         raise click.UsageError("--trust-spec needs --spec and --emulate: who is trusted, in what?")
-    if scaled and sparse:
-        raise click.UsageError("--scales and --sparse: no instruction has both")
+    forms = {"scaled": scaled, "blocks": blocks, "sparse": sparse}
+    if len(asked := [form for form, is_asked in forms.items() if is_asked]) > 1:
+        raise click.UsageError("--scales, --block-scales and --sparse: no product has two of them")
     changes = tiling_changes(tilings)
     intrinsic = None if name is None else find(name, spec, arch, search)
-    form = "scaled" if scaled else "sparse" if sparse else "plain"
+    (form,) = asked or ["plain"]
     problem = gemm_of(
         arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes, form=form
     )

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.machine.argument import check_size
 from mfmadsl.epilogue import STEPS
-from mfmadsl.gemm.problem import SCALED, SPARSE, Problem
+from mfmadsl.gemm import blocks
+from mfmadsl.gemm.problem import BLOCKS, SCALED, SPARSE, Problem
 from mfmadsl.gemm.scaled import packed, random_scales
 from mfmadsl.gemm.sparse import stored
 from mfmadsl.model import ELEMENT_TYPES
@@ -47,6 +48,13 @@ def operands_of(problem: Problem, compared: bool = True) -> tuple[npt.NDArray[An
         given = [
             *(packed(each, ELEMENT_TYPES[own].bits) for each, own in ((a, a_type), (b, b_type))),
             *(random_scales(generator, each.shape[:-1], problem.k) for each in (a, b)),
+        ]
+    elif problem.form == BLOCKS:
+        given = [
+            a,
+            blocks.random_scales(generator, a, 1),
+            b,
+            blocks.random_scales(generator, b),
         ]
     elif problem.form == SPARSE:
         given = [*stored(generator, a), b]

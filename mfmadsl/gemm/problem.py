@@ -13,12 +13,18 @@ from mfmadsl.argument import check_choice, check_extent, check_flag, check_list,
 from mfmadsl.epilogue import STEPS, check_steps, fused
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, Tiling, architecture
-from mfmadsl.schedule import ScheduleError, scaled_matmul, sparse_matmul
+from mfmadsl.schedule import (
+    ScheduleError,
+    block_scaled_matmul,
+    scaled_matmul,
+    sparse_matmul,
+)
+from mfmadsl.schedule.product.block_scaled import FLOATS
 from mfmadsl.schedule.product.described import described_types
 from mfmadsl.schedule.workload.dense import TYPES, product
 from mfmadsl.schedule.workload.followed import followed
 
-PLAIN, SCALED, SPARSE = FORMS = ("plain", "scaled", "sparse")
+PLAIN, SCALED, BLOCKS, SPARSE = FORMS = ("plain", "scaled", "blocks", "sparse")
 """What A and B are: all that is multiplied, or what scales or an index belong to."""
 
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
@@ -40,8 +46,9 @@ class Problem:
 
     The `form` "scaled" says that A and B are in MX formats: float8_e4m3fn, float8_e5m2, and those
     of six and four bits, packed along k, with scales for each 32 of them (`scaled_matmul`);
-    "sparse", that A stores two of each four elements along k (`sparse_matmul`). An instruction that
-    has no other form says it, too.
+    "blocks", that A and B are floats of eight bits, of which blocks of 128 have a scale in float32
+    (`block_scaled_matmul`); "sparse", that A stores two of each four elements along k
+    (`sparse_matmul`). An instruction that has no other form says it, too.
     """
 
     intrinsic: Intrinsic | None
@@ -139,6 +146,13 @@ class Problem:
             raise ScheduleError(
                 f"a product of {self.form} operands has no {' and no '.join(asked)}"
             )
+        if not self.b_transposed and self.form in (SCALED, BLOCKS):
+            raise ScheduleError(
+                "a scaled B lies as N x K: say `--trans-b` (`b_transposed=True`), too"
+            )
+        if self.form == BLOCKS:
+            self._check_blocks()
+            return
         # Scaled elements become bfloat16 on a chip without such instructions.
         known = described_types(self.form == SPARSE, self.arch if self.form == SPARSE else None)
         if not known:
@@ -153,10 +167,12 @@ class Problem:
             raise ScheduleError(
                 f"{self.arch} multiplies no {self.form} {self.types[0]} by {self.types[1]}"
             )
-        if self.form == SCALED and not self.b_transposed:
-            raise ScheduleError(
-                "a scaled B lies as N x K: say `--trans-b` (`b_transposed=True`), too"
-            )
+
+    def _check_blocks(self) -> None:
+        for dtype in self.types[:2]:
+            if dtype not in FLOATS:
+                known = ", ".join(sorted(FLOATS))
+                raise ScheduleError(f"{dtype} is no type of scaled blocks: there are {known}")
 
     def workload(self) -> PrimFunc:
         """What is to be computed, as `gemm_schedule` takes it."""
@@ -166,6 +182,8 @@ class Problem:
             extents = self.m, self.n, self.k
             if self.form == SCALED:
                 described = scaled_matmul(*extents, a_type, b_type, batch=self.batch)
+            elif self.form == BLOCKS:
+                described = block_scaled_matmul(*extents, a_type, b_type, batch=self.batch)
             else:
                 described = sparse_matmul(*extents, a_type, b_type, self.b_transposed, self.batch)
             if follows:

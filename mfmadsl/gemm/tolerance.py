@@ -12,7 +12,8 @@ import numpy.typing as npt
 from mfmadsl.comparison import Comparison, compared
 from mfmadsl.emulator.instructions.matrix.arithmetic import arithmetic
 from mfmadsl.epilogue import model
-from mfmadsl.gemm.problem import SCALED, SPARSE, Problem
+from mfmadsl.gemm import blocks
+from mfmadsl.gemm.problem import BLOCKS, SCALED, SPARSE, Problem
 from mfmadsl.gemm.scaled import scaled_values
 from mfmadsl.model import ELEMENT_TYPES, architecture
 from mfmadsl.sparsity import decompress
@@ -62,6 +63,8 @@ class Tolerance:
         problem = self.problem
         kind = problem.intrinsic.a.type.short if problem.intrinsic else _short(problem.types[0])
         roundings = arithmetic(problem.arch, True, kind).roundings(problem.k)
+        if problem.form == BLOCKS:  # the scales' product, that with a sum, and adding up the sums
+            roundings += 2 + -(-problem.k // blocks.BLOCK)
         return roundings + self.parts - 1
 
     def compare(
@@ -78,6 +81,9 @@ class Tolerance:
             a_scales, b_scales, *operands = operands
             a = scaled_values(a, a_scales, problem.types[0])
             b = scaled_values(b, b_scales, problem.types[1])
+        elif problem.form == BLOCKS:
+            a_scales, b, b_scales, *operands = b, *operands
+            a, b = blocks.scaled_values(a, a_scales, 1), blocks.scaled_values(b, b_scales)
         elif problem.form == SPARSE:
             a, b = decompress(a, b), operands.pop(0)
         left = self._read(a.swapaxes(-1, -2) if problem.a_transposed else a)

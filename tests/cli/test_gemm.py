@@ -124,7 +124,7 @@ def test_a_sparse_operand_agrees_with_numpy(options: list[object], signature: st
          "gfx942 multiplies no sparse int8 by float16"),
         (["--arch", "gfx90a", "--sparse"], 1,
          "gfx90a has no matrix instructions of sparse operands"),
-        (["--arch", "gfx950", "--sparse", "--scales"], 2, "no instruction has both"),
+        (["--arch", "gfx950", "--sparse", "--scales"], 2, "no product has two of them"),
     ],
 )  # fmt: skip
 def test_what_a_sparse_operand_has_not_is_told(

@@ -24,12 +24,13 @@ from mfmadsl.schedule.matrix_core.block_scaled_tiling import block_scaled_tiling
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.loop_annotations import annotate_loop
 from mfmadsl.schedule.matrix_core.stage import (
+    Staged,
     bind_copy,
     copy_to_lds,
+    load_fragments,
     of_tile,
     per_lane,
     store_by_lanes,
-    tensorize_loads,
     tiled,
 )
 from mfmadsl.schedule.matrix_core.store_columns import Columns
@@ -98,8 +99,8 @@ class _Builder:
         """Apply all primitives."""
         sch, tile = self.sch, self.tile
         sums, total = sch.get_sblock(self.names.sums), sch.get_sblock(self.names.total)
-        wave, step, moving, inner = self._cut(total)
-        at = (step, moving) if self.across else (moving, step)
+        wave, step, held, moving, inner = self._cut(total)
+        at = (held, moving) if self.across else (moving, held)
         of_sides = [
             (sch.get_sblock(name), loop)
             for name, loop, scale in zip(self.names.scales, at, self.product.scales, strict=True)
@@ -110,12 +111,12 @@ class _Builder:
         for block, loop in of_sides:
             sch.compute_at(block, loop, preserve_unit_loops=True)
         group = self._blockized(sums)
-        for place, (read, loop) in enumerate(zip(self._reads, at, strict=True)):
-            fragments = sch.cache_read(group, place, "warp")
-            sch.compute_at(fragments, loop, preserve_unit_loops=True)
-            order = Columns(1, 1)
-            copy = copy_to_lds(sch, fragments, 0, read, order, step, self.tiling, self.chip, 1)
-            tensorize_loads(sch, fragments, read, tile, copy.turned)
+        copies = [
+            copy_to_lds(sch, group, place, read, Columns(1, 1), step, self.tiling, self.chip, 1)
+            for place, read in enumerate(self._reads)
+        ]
+        for place, (read, copy) in enumerate(zip(self._reads, copies, strict=True)):
+            load_fragments(sch, group, place, read, tile, at[place], copy.turned)
         for block in staged:
             sch.compute_at(block, step, preserve_unit_loops=True)
             inline_producers(sch, block)
@@ -139,13 +140,21 @@ class _Builder:
         sch.tensorize(sch.get_loops(sums)[-3], tile.COMPUTE)
         sch.decompose_reduction(total, step)
         fold_epilogue(sch, store)
-        annotate_loop(sch, step, self.tiling, self.chip, ())
+        annotate_loop(sch, step, self.tiling, self.chip, self._padded(copies))
 
-    def _cut(self, total: SBlockRV) -> tuple[LoopRV, LoopRV, LoopRV, tuple[LoopRV, LoopRV]]:
-        """The loops of a wave, of groups of k, and of tiles that are multiplied one after the
-        other; and those of a tile of C."""
+    def _padded(self, copies: Sequence[Staged]) -> list[str]:
+        """The tiles of which rows past the edges may hold anything."""
+        pairs = zip(self.product.extents[1:3], self.tiling.block, strict=True)
+        ragged = [extent % size != 0 for extent, size in pairs]
+        found = [each.name for each in copies if ragged[each.side] and not each.masked]
+        return found if len({each.name for each in copies}) == len(copies) else []
+
+    def _cut(self, total: SBlockRV) -> tuple[LoopRV, LoopRV, LoopRV, LoopRV, list[LoopRV]]:
+        """The loops of a wave, of groups of k, of what is held in registers for one, and of tiles
+        that are multiplied one after the other; and those of a tile of C."""
         sch, tiling, tile = self.sch, self.tiling, self.tile
         s, i, j, step = sch.get_loops(total)
+        step, once = sch.split(step, [None, 1])  # the tiles in the LDS are of `step`
         of_wave = tiling.wave_tile
         i_block, i_wave, i, i_tile = sch.split(
             i, [None, tiling.waves[0], of_wave[0] // tile.M, tile.M]
@@ -154,13 +163,13 @@ class _Builder:
             j, [None, tiling.waves[1], of_wave[1] // tile.N, tile.N]
         )
         held, moving = (i, j) if self.across else (j, i)
-        sch.reorder(s, i_block, j_block, i_wave, j_wave, step, moving, held, i_tile, j_tile)
+        sch.reorder(s, i_block, j_block, i_wave, j_wave, step, once, moving, held, i_tile, j_tile)
         sch.bind(s, "blockIdx.z")
         sch.bind(i_block, "blockIdx.y")
         sch.bind(j_block, "blockIdx.x")
         wave = sch.fuse(i_wave, j_wave)
         sch.bind(wave, "threadIdx.y")
-        return wave, step, moving, (i_tile, j_tile)
+        return wave, step, once, moving, [i_tile, j_tile]
 
     def _blockized(self, sums: SBlockRV) -> SBlockRV:
         """A block of one instruction's tile of the sums of a group."""
@@ -170,7 +179,8 @@ class _Builder:
         columns, column = sch.split(columns, [None, tile.N])
         k_step, k_tile = sch.split(k_loop, [None, tile.K])
         sch.reorder(rows, columns, k_step, row, column, k_tile)
-        return sch.blockize(row)
+        group: SBlockRV = sch.blockize(row)
+        return group
 
     def _k_loop(self, group: SBlockRV) -> LoopRV:
         return self.sch.get_loops(group)[-1]

@@ -211,13 +211,6 @@ def load_fragments(
     """Load what a block reads, [s, rows, k], from the LDS into registers in each register step."""
     registers = sch.cache_read(block, place, "warp")
     sch.compute_at(registers, step, preserve_unit_loops=True)
-    tensorize_loads(sch, registers, read, tile, turned)
-
-
-def tensorize_loads(
-    sch: Schedule, registers: SBlockRV, read: BlockRead, tile: ModuleType, turned: bool
-) -> None:
-    """Have TensorIntrins load fragments, which a block takes from the LDS."""
     # A lies [rows, k] unless it is turned, and so does B, which modules call transposed.
     rows, columns = (tile.M, tile.N)[read.side], int(tile.K * read.columns)
     suffix = "_TRANSPOSED" if turned == (read.side == 0) else ""

@@ -27,7 +27,7 @@ from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memo
 from mfmadsl.schedule.product.nest import Nest, Node, check_plain, is_sum, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import check_init, uses
 
-FLOATS = frozenset(name for name in ELEMENT_TYPES if name.startswith("float8_"))
+FLOATS = frozenset(name for name in ELEMENT_TYPES if name.startswith(("float8_e4", "float8_e5")))
 """The types of elements."""
 
 GROUPS = (128, 64, 32)
@@ -83,10 +83,9 @@ class BlockScaledProduct:
         return substitute(value, {**places, **dict(zip(batch, [s], strict=False))})
 
 
-def block_scaled_product(function: PrimFunc, chip: Architecture) -> BlockScaledProduct | None:
-    """The first sum of a function that is of small floats in scaled blocks, for which the chip has
-    instructions; None for what is no such sum, or has extents that are symbols."""
-    known = _pairs(chip)
+def block_scaled_product(function: PrimFunc) -> BlockScaledProduct | None:
+    """The first sum of a function that is of small floats in scaled blocks; None for what is no
+    such sum, or has extents that are symbols."""
     for nest in nests(function):
         if not is_sum(nest):
             continue
@@ -94,21 +93,20 @@ def block_scaled_product(function: PrimFunc, chip: Architecture) -> BlockScaledP
             found = _found(function, nest)
         except ScheduleError:
             continue  # a product of another kind may be made of it
-        if found is not None and found.types in known:
+        if found is not None:
             return found
     return None
 
 
-def _pairs(chip: Architecture) -> set[tuple[str, str]]:
-    """The types of floats of eight bits that the chip multiplies."""
-    return {
-        (each.a.type.name, each.b.type.name)
-        for each in library().values()
-        if isinstance(each, Intrinsic)
+def is_multiplied(types: tuple[str, str], chip: Architecture) -> bool:
+    """Whether the chip has an instruction that multiplies dense elements of these types."""
+    return any(
+        isinstance(each, Intrinsic)
         and chip.name in each.chips
         and not each.sparse
-        and {each.a.type.name, each.b.type.name} <= FLOATS
-    }
+        and (each.a.type.name, each.b.type.name) == types
+        for each in library().values()
+    )
 
 
 def _found(function: PrimFunc, nest: Nest) -> BlockScaledProduct | None:

@@ -7,11 +7,13 @@ from typing import TypeAlias
 from tvm.tirx import PrimFunc
 
 from mfmadsl.model import Architecture
+from mfmadsl.passes.tir.annotation import REMARK
 from mfmadsl.schedule.product.as_bytes import as_bytes
 from mfmadsl.schedule.product.block_scaled import (
     FLOATS,
     BlockScaledProduct,
     block_scaled_product,
+    is_multiplied,
 )
 from mfmadsl.schedule.product.dequantised import dequantised, is_dequantised
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
@@ -34,11 +36,21 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
     """
     types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
     # Most functions have none of these types: the library is not searched for them.
-    if types & FLOATS and (blocks := block_scaled_product(in_32_bits(function), chip)) is not None:
-        return blocks
+    if types & FLOATS and (blocks := block_scaled_product(in_32_bits(function))) is not None:
+        if is_multiplied(blocks.types, chip):
+            return blocks
+        return function.with_attr(REMARK, _in_float32(blocks, chip))
     if not types & {SCALE, _OCTET}:
         return function
     product = described_product(as_bytes(in_32_bits(function), chip.name))
     if product is None:
         return function
     return dequantised(product, chip) if is_dequantised(product, chip) else product
+
+
+def _in_float32(product: BlockScaledProduct, chip: Architecture) -> str:
+    types = " and ".join(dict.fromkeys(product.types))
+    return (
+        f"{chip.name} has no matrix instructions for {types}:"
+        " A and B become float32 on their way into the LDS"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import tvm_ffi
 from tvm import tirx
 from tvm.sym import IntervalSet
 from tvm.tirx import Buffer, Expr
@@ -33,7 +34,8 @@ SPAN_LIMIT = 1 << 31
 
 @dataclass(frozen=True)
 class Address:
-    """A place in bytes: `origin` is the same for all lanes, `own` a lane's; iterations add `step`.
+    """A place in bytes: `origin` is the same for all lanes, `own` a lane's, and iterations add
+    `step`, each `every` of them once.
 
     A scalar offset has no sign. Where iterations go down, `origin` is that of the last one, whose
     number is `last`, and `step` leads from it to the others. `ahead` is a constant, apart from
@@ -52,6 +54,7 @@ class Address:
     counts_down: bool
     ahead: int = 0
     last: Expr | None = None
+    every: int = 1
 
     def at(self, k: Expr, as_scalar: bool = False) -> tuple[Expr, Expr]:
         """(origin, scalar offset) of iteration `k`: a scalar on demand, or if it fits 31 bits.
@@ -59,6 +62,7 @@ class Address:
         All iterations and a lane's own offset have to fit together: the descriptor counts no more.
         """
         k = k if self.last is None else self.last - k
+        k = k if self.every == 1 else k // self.every
         if constant(self.step) == 0:
             return self.origin, i32(0)
         reach, span = constant(self.reach), constant(self.span)
@@ -78,7 +82,7 @@ def address_of(
     """
     first, size = run[0], run[0].size
     named = f"`{first.buffer.name}[{first.place}]`"
-    parts = linear_in(first.place, loop.variable)
+    every, parts = _steps(first.place, loop.variable)
     if parts is None:
         raise NotUnderstoodError(f"{named} is not linear in the loop")
     step, rest = parts
@@ -103,6 +107,8 @@ def address_of(
     if goes_down and constant(step) is None:
         raise NotUnderstoodError(f"{named} may go down in the loop, by a step that is not known")
     last = loop.count - 1 if goes_down else None
+    if last is not None and every > 1:
+        raise NotUnderstoodError(f"{named} goes down each {every} iterations")
     if last is not None:
         origin, step = origin + widened(last) * widened(step), -step
     return Address(
@@ -114,7 +120,29 @@ def address_of(
         counts_down=counts_down(own, loop.analyzer),
         ahead=ahead * size,
         last=last,
+        every=every,
     )
+
+
+def _steps(place: Expr, variable: tirx.Var) -> tuple[int, tuple[Expr, Expr] | None]:
+    """(after how many iterations a place moves, the step and the rest of it), None if it is not
+    linear in the number of such steps."""
+    if (parts := linear_in(place, variable)) is not None:
+        return 1, parts
+    found: list[tirx.FloorDiv] = []
+    tvm_ffi.structural_walk(place, (tirx.FloorDiv, found.append))
+    divisors = {constant(each.b) for each in found if each.a.same_as(variable)}
+    if len(divisors) != 1 or (every := divisors.pop()) is None:
+        return 1, None
+    number = tirx.Var(variable.name, variable.ty)
+
+    def numbered(each: tirx.FloorDiv) -> Expr:
+        return number if each.a.same_as(variable) else each
+
+    parts = linear_in(tvm_ffi.structural_map(place, (tirx.FloorDiv, numbered)), number)
+    if parts is None or any(variable in variables_of(part) for part in parts):
+        return 1, None
+    return every, parts
 
 
 def _apart(own: Expr, loop: Loop) -> tuple[Expr, int]:
