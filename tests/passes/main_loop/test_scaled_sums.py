@@ -5,47 +5,41 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from tvm.s_tir import Schedule
 
 import mfmadsl
-from examples.block_scaled.run import PLANS, Plan, arrays, block_scaled_schedule, error
+from mfmadsl import Tiling
+from tests.schedule.matrix_core.scaled.blocks import FLOATS, Blocks, built, check
 
-SMALL = {
-    "gfx942": replace(PLANS["gfx942"], block=(64, 96), waves=(2, 2)),
-    "gfx950": replace(PLANS["gfx950"], block=(96, 64), waves=(2, 2)),
+FP8 = {arch: types[:1] * 2 for arch, types in FLOATS.items()}
+CDNA3 = Tiling((64, 96), 128, (2, 2), "mfma_f32_16x16x32_fp8_fp8", 2, stages=1)
+CDNA4 = Tiling((96, 64), 128, (2, 2), "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8", 1, stages=2)
+SMALL = {"gfx942": CDNA3, "gfx950": CDNA4}
+LARGE = {
+    "gfx942": replace(CDNA3, block=(256, 224), waves=(4, 2)),
+    "gfx950": replace(CDNA4, block=(256, 256), waves=(2, 4)),
 }
+COLUMNS = Blocks(turned="SA")
 
 
-def scheduled(plan: Plan, groups: int, overlap: str = "all") -> Schedule:
-    m, n = (2 * size for size in plan.block)
-    sch = block_scaled_schedule(m, n, 128 * groups, plan)
-    if overlap != "all":
-        step = next(
-            loop for loop in sch.get_loops(sch.get_sblock("C_update"))
-            if "mfmadsl.pipeline" in (sch.get(loop).annotations or {})
-        )  # fmt: skip
-        sch.annotate(step, "mfmadsl.overlap", overlap)
-    return sch
+def check_groups(arch: str, tiling: Tiling, groups: int) -> None:
+    m, n = (2 * size for size in tiling.block)
+    shape = m, n, 128 * groups
+    check(built(COLUMNS.workload(shape, FP8[arch]), arch, tiling), COLUMNS, shape, FP8[arch])
 
 
-def check(arch: str, plan: Plan, groups: int, overlap: str = "all") -> mfmadsl.Kernel:
-    kernel = mfmadsl.build(scheduled(plan, groups, overlap), arch)
-    assert kernel.remarks == ()
-    m, n = (2 * size for size in plan.block)
-    given = arrays(m, n, 128 * groups, plan.element, groups)
-    given[4][:] = 77
-    mfmadsl.sanitize(kernel, given)
-    assert error(given) <= 1
-    return kernel
+def large(arch: str) -> mfmadsl.Kernel:
+    tiling = LARGE[arch]
+    return built(COLUMNS.workload((*tiling.block, 4096), FP8[arch]), arch, tiling)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 5])
-@pytest.mark.parametrize("across", [True, False])
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("arch", SMALL)
-def test_any_number_of_groups(arch: str, across: bool, groups: int) -> None:
-    check(arch, replace(SMALL[arch], across=across), groups)
+def test_any_number_of_groups(arch: str, turned: bool, groups: int) -> None:
+    """A wave holds the shorter side of its tile, whichever that is."""
+    tiling = SMALL[arch]
+    check_groups(arch, replace(tiling, block=tiling.block[::-1]) if turned else tiling, groups)
 
 
 @pytest.mark.parametrize(
@@ -53,44 +47,24 @@ def test_any_number_of_groups(arch: str, across: bool, groups: int) -> None:
 )
 @pytest.mark.parametrize("arch", SMALL)
 def test_any_order(arch: str, overlap: str, stages: int) -> None:
-    check(arch, replace(SMALL[arch], stages=stages), 4, overlap)
+    check_groups(arch, replace(SMALL[arch], stages=stages, overlap=overlap), 4)
 
 
 @pytest.mark.parametrize("stages", [1, 2])
 def test_tiles_that_lie_twice_in_the_lds(stages: int) -> None:
-    check("gfx942", replace(SMALL["gfx942"], block=(64, 64), stages=stages), 5)
+    check_groups("gfx942", replace(CDNA3, block=(64, 64), stages=stages), 5)
 
 
-@pytest.mark.parametrize("arch", PLANS)
+@pytest.mark.parametrize("arch", LARGE)
 def test_nothing_is_spilled_in_a_long_loop(arch: str) -> None:
-    plan = PLANS[arch]
-    kernel = mfmadsl.build(block_scaled_schedule(*plan.block, 4096, plan), arch)
-    assert kernel.registers.spilled == 0
-    assert kernel.remarks == ()
+    assert large(arch).registers.spilled == 0
 
 
 def test_rows_that_the_first_half_has_read_are_loaded_anew_in_the_middle() -> None:
-    plan = PLANS["gfx950"]
-    kernel = mfmadsl.build(block_scaled_schedule(*plan.block, 4096, plan), "gfx950")
     loop = re.search(
-        r"^(\.LBB0_\d+):$(.*?)s_cbranch\w* \1$", kernel.assembly, re.MULTILINE | re.DOTALL
+        r"^(\.LBB0_\d+):$(.*?)s_cbranch\w* \1$", large("gfx950").assembly, re.MULTILINE | re.DOTALL
     )
     assert loop is not None
     iterations = re.split(r"s_barrier", loop[2])
     assert len(iterations) == 5  # two halves of two iterations
     assert sum("buffer_load_dwordx4" in part for part in iterations) >= 4
-
-
-@pytest.mark.parametrize("arch", SMALL)
-def test_each_scale_is_of_its_own_group(arch: str) -> None:
-    """A scale of 0 takes just the group, the row or the columns that it belongs to."""
-    plan = replace(SMALL[arch], block=(64, 128))
-    m, n, k = 128, 256, 384
-    kernel = mfmadsl.build(block_scaled_schedule(m, n, k, plan), arch)
-    given = arrays(m, n, k, plan.element)
-    _, sa, _, sb, _ = given
-    sa[1, 77] = 0
-    sb[1, 2] = 0
-    mfmadsl.sanitize(kernel, given)
-    assert error(given) <= 1
-    assert np.count_nonzero(sa == 0) == np.count_nonzero(sb == 0) == 1
