@@ -32,6 +32,7 @@ _SIDES = (256, 224, 192, 128, 64, 32, 16)
 _WAVES = (8, 4, 2, 1)
 _SCALE = 4  # bytes
 _WORD = 4
+_VECTOR_REGISTERS = 256  # vector instructions add to C, which they reach nowhere else
 _OTHER_REGISTERS = 16  # of addresses and conditions: what LLVM was seen to need beside the rest
 
 
@@ -132,7 +133,8 @@ def _offered(
             _check(tiling, instruction, chip, product)
         except ScheduleError:
             continue
-        yield tiling
+        if registers(tiling, instruction, _loads(product, chip)) <= _VECTOR_REGISTERS:
+            yield tiling
 
 
 def _check(
