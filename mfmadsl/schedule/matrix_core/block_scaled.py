@@ -33,7 +33,7 @@ from mfmadsl.schedule.matrix_core.stage import (
     store_by_lanes,
     tiled,
 )
-from mfmadsl.schedule.matrix_core.store_columns import Columns
+from mfmadsl.schedule.matrix_core.store_columns import Columns, columns_of, lies_across
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.block_scaled_tiles import GroupedNames, grouped_sum
 from mfmadsl.schedule.product.dataflow import (
@@ -66,11 +66,25 @@ def block_scaled_schedule(
     instruction = counting_up(unscaled(find(taken.instruction)))
     tile = load_intrinsic(instruction, taken.k_pack)
     with tvm_refusal("workload", ScheduleError):
-        grouped = grouped_sum(product, taken.block, (tile.M, tile.N))
+        columns = _columns(product, tile, taken, chip)
+        grouped = grouped_sum(product, taken.block, (tile.M, tile.N), columns.column, columns.place)
         sch = s_tir.Schedule(tvm.IRModule({"main": grouped.function}))
-        _Builder(sch, product, grouped.names, tile, taken, chip).build()
+        _Builder(sch, product, grouped.names, tile, columns, taken, chip).build()
     check_bound(function_of(sch))
     return sch
+
+
+def _columns(
+    product: BlockScaledProduct, tile: ModuleType, tiling: Tiling, chip: Architecture
+) -> Columns:
+    """The order in which tiles take columns of C: in turn where rows of B lie along K."""
+    n, rows, tiles = product.extents[2], tiling.block[1], tiling.wave_tile[1] // tile.N
+    if product.memories[1].axis != "k" or not lies_across(tile):
+        return Columns(tile.N, 1)
+    order = columns_of(product.result, n, tiles, tile.N, chip.line_bytes)
+    # TVM does not see that places of a single group are those of its columns in turn.
+    alone = -(-n // rows) * rows <= order.width * order.count
+    return Columns(tile.N, 1) if alone else order
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,7 @@ class _Builder:
     product: BlockScaledProduct
     names: GroupedNames
     tile: ModuleType
+    columns: Columns
     tiling: Tiling
     chip: Architecture
 
@@ -129,8 +144,10 @@ class _Builder:
             in_registers = of_tile(tile.index_map_C, 4, several=False)
             sch.transform_layout(block, ("write", 0), in_registers)
         store = sch.cache_write(total, 0, "warp")
+        if (columns := self.columns).in_turn:
+            sch.transform_layout(store, ("write", 0), lambda s, i, j: (s, i, columns.column(j)))
         sch.reverse_compute_at(store, wave, preserve_unit_loops=True)
-        store_by_lanes(sch, store, tile, Columns(tile.N, 1))
+        store_by_lanes(sch, store, tile, columns)
         for block in of_lanes:
             self._deal(tiled(sch, block, tile, tile.M, tile.N)[1])
         self._deal(inner)

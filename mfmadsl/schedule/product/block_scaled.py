@@ -23,7 +23,7 @@ from mfmadsl.model import ELEMENT_TYPES, Architecture, Intrinsic
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.factors import summed_factors
-from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory
+from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, final_store, memory
 from mfmadsl.schedule.product.nest import Nest, Node, check_plain, is_sum, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import check_init, uses
 
@@ -74,6 +74,13 @@ class BlockScaledProduct:
             UNKNOWN if a is None else memory(a, {"i": [i], "k": [k]}),
             UNKNOWN if b is None else memory(b, {"j": [j], "k": [k]}),
         )
+
+    @property
+    def result(self) -> Memory:
+        """How C lies in memory."""
+        *_, i, j, _ = self.axes
+        end = final_store(self.function, self.nest.store)
+        return UNKNOWN if end is None else memory(end, {"i": [i], "j": [j]})
 
     def at(self, value: Node, side: int, s: Expr, row: Expr, along_k: Expr) -> Node:
         """What is read of A (`side` 0) or B, at a place: an element, or what a group is scaled

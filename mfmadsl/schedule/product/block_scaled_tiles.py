@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tvm import te, tirx
 from tvm.s_tir import SBlockRealize
-from tvm.tirx import Buffer, Expr, PrimFunc, Stmt, Var
+from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.product.added_nest import element_wise, replaced, unique
@@ -16,6 +18,9 @@ from mfmadsl.schedule.product.nest import block_names, nests
 from mfmadsl.schedule.product.unread import without_unread
 
 SUM = "float32"
+
+
+Order: TypeAlias = Callable[[Expr], Expr]
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,14 @@ class GroupedNames:
 
 
 def grouped_sum(
-    found: BlockScaledProduct, tiles: tuple[int, int], lanes: tuple[int, int]
-) -> GroupedSum:
+    found: BlockScaledProduct, tiles: tuple[int, int], lanes: tuple[int, int], column: Order,
+    place: Order,
+) -> GroupedSum:  # fmt: skip
     """The function with whole tiles of M and N, and whole groups of k; a tile of the instruction
     has so many rows and columns.
+
+    It goes through the columns of C in another order: `column` gives that at a place in the order,
+    and `place` where a column is.
 
     Blocks before it take elements and scales to where the product has them, which is zero beyond
     the matrices, and one behind it the result: they can be inlined, and are no copies in memory.
@@ -57,13 +66,16 @@ def grouped_sum(
     *given, result = core.params
     before: list[Stmt] = []
     operands = {str(each.name): each for each in given}
-    for side, name in enumerate("AB"):
-        before.append(_elements(found, side, operands[name], taken))
+    for side, (name, order) in enumerate((("A", _as_it_is), ("B", column))):
+        before.append(_elements(found, side, operands[name], taken, order))
         if (scale := found.scales[side]) is not None:
-            before.append(_scales(found, side, scale, operands[f"SCALE_{name}"], taken))
+            to = operands[f"SCALE_{name}"]
+            before.append(_scales(found, side, scale, to, taken, order))
     axes = list(axes_of(found.nest.store.buffer.shape))
     places = [axis.var for axis in axes]
-    here = places if len(places) == 3 else [tirx.IntImm("int32", 0), *places]
+    *batch, i, j = places
+    first: list[Expr] = [*batch] if batch else [tirx.IntImm("int32", 0)]
+    here = [*first, i, place(j)]
     name = unique(f"{found.nest.name}_result", taken)
     after = element_wise(name, axes, found.nest.store.buffer, places, tirx.BufferLoad(result, here))
     inner = nests(core)
@@ -125,31 +137,40 @@ def _core(
     return te.create_prim_func([a, b, *scales.values(), c])
 
 
-def _elements(found: BlockScaledProduct, side: int, to: Buffer, taken: set[str]) -> Stmt:
+def _as_it_is(row: Expr) -> Expr:
+    return row
+
+
+def _elements(
+    found: BlockScaledProduct, side: int, to: Buffer, taken: set[str], order: Order
+) -> Stmt:
     """A block that takes A or B from where it lies."""
     axes = list(axes_of(to.shape))
-    s, row, k = (axis.var for axis in axes)
-    load = found.elements[side]
-    value = found.at(load, side, s, row, k)
+    s, at, k = (axis.var for axis in axes)
+    row = order(at)
+    value = found.at(found.elements[side], side, s, row, k)
     return element_wise(
-        unique(f"{'AB'[side]}_whole", taken), axes, to, [s, row, k],
+        unique(f"{'AB'[side]}_whole", taken), axes, to, [s, at, k],
         _inside(value, [(row, to.shape[1], found.extents[1 + side]),
                         (k, to.shape[2], found.extents[3])]),
     )  # fmt: skip
 
 
-def _scales(found: BlockScaledProduct, side: int, scale: Expr, to: Buffer, taken: set[str]) -> Stmt:
+def _scales(
+    found: BlockScaledProduct, side: int, scale: Expr, to: Buffer, taken: set[str], order: Order
+) -> Stmt:
     """A block that takes the scales of rows or columns from where they lie."""
     axes = list(axes_of(to.shape))
-    s, group, row = (axis.var for axis in axes)
+    s, group, at = (axis.var for axis in axes)
+    row = order(at)
     value = found.at(scale, side, s, row, group)
     return element_wise(
-        unique(f"{'AB'[side]}_scales", taken), axes, to, [s, group, row],
+        unique(f"{'AB'[side]}_scales", taken), axes, to, [s, group, at],
         _inside(value, [(row, to.shape[2], found.extents[1 + side])]),
     )  # fmt: skip
 
 
-def _inside(value: Expr, places: list[tuple[Var, Expr, int]]) -> Expr:
+def _inside(value: Expr, places: list[tuple[Expr, Expr, int]]) -> Expr:
     """The value, or zero at places beyond what there is, of axes that may be longer."""
     bounds = [place < there for place, extent, there in places if constant(extent) != there]
     if not bounds:
