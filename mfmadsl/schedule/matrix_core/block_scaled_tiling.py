@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product as pairs
 from math import ceil, prod
 from types import NoneType
@@ -14,6 +15,7 @@ from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.selection import loads_of
+from mfmadsl.schedule.matrix_core.store_columns import columns_of
 from mfmadsl.schedule.matrix_core.tiling.choice import candidates, fastest_of, throughput
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_values, of_plain_numbers
@@ -68,11 +70,12 @@ def block_scaled_tilings(
     found: list[tuple[Estimate, Tiling]] = []
     for instruction in instructions:
         gemm = GemmOnChip(
-            m, n, k, s, tuple(_reads(product)), _SCALE, instruction, chip, product_of(chip.name),
-            _loads(product, chip),
+            m, n, k, s, tuple(_reads(product)), product.result.size or _SCALE, instruction, chip,
+            product_of(chip.name), _loads(product, chip),
         )  # fmt: skip
         for tiling in _offered(product, instruction, chip):
-            found.append((estimate(gemm, tiling), tiling))
+            stored = _stored_bytes(product, instruction, tiling, chip)
+            found.append((estimate(replace(gemm, result_bytes=stored), tiling), tiling))
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
     best = fastest_of(found)
@@ -205,6 +208,17 @@ def _reads(product: BlockScaledProduct) -> Iterator[Read]:
         yield Read(side, 1, 1 if memory.axis in ("i", "j") else None)
         if product.scales[side] is not None:
             yield Read(side, _SCALE / product.group, _together(product, side))
+
+
+def _stored_bytes(
+    product: BlockScaledProduct, instruction: Intrinsic, tiling: Tiling, chip: Architecture
+) -> int:
+    """The bytes that the memory stores for an element of C: it takes whole lines."""
+    result, width = product.result, instruction.n
+    size = result.size or _SCALE
+    tiles = tiling.wave_tile[1] // width
+    order = columns_of(result, product.extents[2], tiles, width, chip.line_bytes)
+    return size * max(1, chip.line_bytes // (width * order.count * size))
 
 
 def _together(product: BlockScaledProduct, side: int) -> float | None:

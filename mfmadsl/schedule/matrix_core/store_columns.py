@@ -43,12 +43,16 @@ class Columns:
 
     def place(self, column: Expr) -> Expr:
         """Where a column of C is in the order of the tiles."""
+        if not self.in_turn:
+            return column
         first = tirx.floordiv(column, self._whole) * self._whole
         lane = tirx.floormod(tirx.floordiv(column, self.count), self.width)
         return first + tirx.floormod(column, self.count) * self.width + lane
 
     def column(self, place: Expr) -> Expr:
         """The column of C at a place in the order of the tiles."""
+        if not self.in_turn:
+            return place
         first = tirx.floordiv(place, self._whole) * self._whole
         turn = tirx.floormod(tirx.floordiv(place, self.width), self.count)
         return first + tirx.floormod(place, self.width) * self.count + turn
