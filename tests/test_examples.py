@@ -7,10 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from tests.cases import drawn
-
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -47,13 +43,3 @@ def test_two_products_in_one_kernel_are_right_and_take_less_time(tmp_path: Path)
     cycles, matrix = rows["one kernel"]
     assert cycles < 0.7 * rows["both products apart"][0]
     assert matrix > 70
-
-
-@pytest.mark.parametrize("arch", drawn(["gfx942", "gfx950"], 1))
-def test_scales_of_blocks_are_right_and_cost_little(arch: str, tmp_path: Path) -> None:
-    output = said("block_scaled/run.py", tmp_path, "--arch", arch)
-    assert "agrees with NumPy" in output
-    assert ", 0 registers spilled" in output
-    found = re.search(r": ([\d.]+) of its speed$", output, re.MULTILINE)
-    assert found is not None
-    assert float(found[1]) > 0.85

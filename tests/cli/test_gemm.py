@@ -92,6 +92,7 @@ def test_what_scaled_operands_have_not_is_told(options: list[object], message: s
 
 
 SPARSE = ("gemm", "-m", 33, "-n", 20, "-k", 96)
+BLOCKS = ("gemm", "-m", 70, "-n", 40, "-k", 300, "--trans-b", "--block-scales")
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,43 @@ def test_a_sparse_operand_agrees_with_numpy(options: list[object], signature: st
     assert result.exit_code == 0, result.output
     assert signature in result.output
     assert "agrees with NumPy in float64" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--arch", "gfx942", "--in-dtype", "fp8"], "SCALE_A: float32[70, 3]"),
+        (["--arch", "gfx950", "--in-dtype", "fp8", "--b-dtype", "bf8", "--batch", 2,
+          "--out-dtype", "bf16", "--epilogue", "bias,gelu"], "SCALE_B: float32[2, 1, 3]"),
+        (["--arch", "gfx942", "--in-dtype", "float8_e4m3fn"], "A and B become float32"),
+    ],
+)  # fmt: skip
+def test_scales_of_blocks_agree_with_numpy(options: list[object], said: str) -> None:
+    result = run(*BLOCKS, *options, "--emulate")
+    assert result.exit_code == 0, result.output
+    assert said in result.output
+    assert "agrees with NumPy in float64" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ([], 1, "float16 is no type of scaled blocks: there are float8_e4m3fn,"),
+        (["--in-dtype", "fp8", "--trans-a"], 1, "has no transposed A"),
+        (["--in-dtype", "fp8", "--scales"], 2, "no product has two of them"),
+        (["--in-dtype", "fp8", "--tiling", "split_k=2"], 1, "are not split along K"),
+        (["--in-dtype", "fp8", "--tiling", "k_step=64"], 1, "a step is of the 128 that share"),
+        (["--in-dtype", "fp8", "--tiling", "persistent=yes"], 1, "takes one tile"),
+        (["--in-dtype", "fp8", "--tiling", "block=256x256"], 1, "bytes of LDS"),
+        (["--in-dtype", "fp8", "--tiling", "block=40x64"], 1, "no whole tiles"),
+        (["--in-dtype", "fp8", "--intrinsic", "mfma_f32_16x16x16_f16"], 1, "multiplies float16"),
+    ],
+)  # fmt: skip
+def test_what_scales_of_blocks_have_not_is_told(
+    options: list[object], code: int, message: str
+) -> None:
+    result = run(*BLOCKS, "--arch", "gfx942", *options)
+    assert (result.exit_code, message in result.output) == (code, True), result.output
 
 
 @pytest.mark.parametrize(

@@ -118,3 +118,44 @@ def test_elements_that_are_no_whole_bytes_are_refused() -> None:
     (line,) = report.functions
     assert not line.is_ours
     assert "holds float4_e2m1fn: give its bytes, as `scaled_matmul` takes them" in line.reason
+
+
+def in_blocks() -> tuple[tvm.IRModule, list[NDArray[Any]], NDArray[np.float64]]:
+    """DeepSeek's fp8 by Relax's operators, with arguments and what comes out."""
+    m, n, k, groups = 40, 200, 384, 3
+    given = [
+        tensor("a", (m, k), FP8), tensor("a_scale", (m, groups), "float32"),
+        tensor("b", (n, k), FP8), tensor("b_scale", (2, groups), "float32"),
+    ]  # fmt: skip
+    a, of_a, b, of_b = given
+
+    def product(builder: relax.BlockBuilder) -> Any:
+        def values(elements: Any, scales: Any) -> Any:
+            return builder.emit(relax.op.multiply(relax.op.astype(elements, "float32"), scales))
+
+        rows = relax.op.strided_slice(relax.op.repeat(of_b, 128, 0), [0], [0], [n])
+        right = values(b, relax.op.repeat(rows, 128, 1))
+        left = values(a, relax.op.repeat(of_a, 128, 1))
+        return builder.emit(relax.op.matmul(left, relax.op.permute_dims(right)))
+
+    rng = np.random.default_rng(5)
+    x, y = (rng.standard_normal((rows, k)).astype(ml_dtypes.float8_e4m3fn) for rows in (m, n))
+    of_x, of_y = (rng.uniform(0.5, 2, (rows, groups)).astype(np.float32) for rows in (m, 2))
+    left = x.astype(np.float64) * of_x.repeat(128, 1)
+    right = y.astype(np.float64) * of_y.repeat(128, 0)[:n].repeat(128, 1)
+    return module(given, product), [x, of_x, y, of_y], np.maximum(left @ right.T, 0)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.filterwarnings("ignore::mfmadsl.SlowLoopWarning")
+def test_fp8_with_scales_of_blocks_is_one_kernel(arch: str) -> None:
+    given, arrays, wanted = in_blocks()
+    target = mfmadsl.target(arch)
+    with target:
+        lowered, report = scheduled(fused(given, target), target)
+    (line,) = report.functions
+    assert line.is_ours
+    kernels = kernels_of(lowered, arch)
+    assert ("f8f6f4" in kernels[line.function].assembly) == (arch == "gfx950")
+    found = machine(lowered, kernels)["main"](*(tvm.runtime.tensor(each) for each in arrays))
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5 * wanted.max())

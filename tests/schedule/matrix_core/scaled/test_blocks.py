@@ -117,3 +117,44 @@ def test_the_workload_of_the_package(arch: str) -> None:
         assert [each.shape for each in kernel.arguments] == [
             each.shape for each in built(blocks.workload(shape, types), arch).arguments
         ]
+
+
+def test_a_tiling_that_takes_too_many_registers_is_refused() -> None:
+    workload = Blocks().workload((256, 256, 256), FLOATS["gfx950"])
+    tiling = replace(
+        mfmadsl.gemm_tiling(workload, arch="gfx950"), block=(256, 256), waves=(4, 2), stages=1
+    )
+    with pytest.raises(mfmadsl.ScheduleError, match="registers a lane, more than the 256"):
+        mfmadsl.gemm_schedule(workload, arch="gfx950", tiling=tiling)
+
+
+@pytest.mark.parametrize("instruction", ["mfma_f32_16x16x16_f16", "smfmac_f32_16x16x64_fp8_fp8"])
+def test_an_instruction_for_other_operands_is_refused(instruction: str) -> None:
+    workload = Blocks().workload((64, 64, 128), FLOATS["gfx942"][:1] * 2)
+    with pytest.raises(mfmadsl.ScheduleError, match=r"does not multiply .* with scales of 128"):
+        mfmadsl.gemm_schedule(workload, instruction, "gfx942")
+
+
+REFUSED = {
+    "a scale of a place": lambda i, j, k: (i, j),
+    "a scale of each k": lambda i, j, k: (i, k),
+    "a scale of 16 k": lambda i, j, k: (i, k // 16),
+    "a scale that starts in a group": lambda i, j, k: (i, (k + 5) // 128),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_group_shares_is_no_scale(name: str) -> None:
+    """It is no product of scaled blocks: in one block no product at all."""
+    m, n, k = 32, 48, 256
+    a, b = (te.placeholder((rows, k), "float8_e4m3fnuz", x) for x, rows in (("A", m), ("B", n)))
+    scale = te.placeholder((64, 256), "float32", "S")
+    r = te.reduce_axis((0, k), "k")
+
+    def product(i: Any, j: Any) -> Any:
+        both = a[i, r].astype("float32") * b[j, r].astype("float32")
+        return te.sum(both * scale[REFUSED[name](i, j, r)], axis=[r])
+
+    function = te.create_prim_func([a, b, scale, te.compute((m, n), product, "C")])
+    with pytest.raises(mfmadsl.ScheduleError, match="block `C` multiplies"):
+        mfmadsl.gemm_schedule(function, arch="gfx942")
