@@ -2,10 +2,10 @@
 
 Run as a program, in a process of its own, for Triton brings an LLVM that TVM's must not meet:
 
-    python -m benchmarks.gemm.triton_scaled FOLDER
+    python -m benchmarks.gemm.triton_scaled FOLDER [KIND-SETTING...]
 
 writes FOLDER/KIND-SETTING.s, and .json with LDS bytes and waves, for each setting of each KIND of
-elements. What lies there already is not compiled again.
+elements, or for those named. What lies there already is not compiled again.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ def compile_gemm(kind: str, tile: tuple[int, int], depth: int, waves: int, stage
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, named = Path(sys.argv[1]), sys.argv[2:]
     grid = itertools.product(KINDS, TILES, DEPTHS, WAVES, STAGES, INSTRUCTIONS)
     for kind, tile, depth, waves, stages, instruction in grid:
         setting = f"{tile[0]}x{tile[1]}x{depth}-w{waves}-s{stages}-i{instruction}"
         path = folder / f"{kind}-{setting}.json"
-        if path.exists():
+        if path.exists() or (named and path.stem not in named):
             continue
         try:
             kernel = compile_gemm(kind, tile, depth, waves, stages, instruction)
