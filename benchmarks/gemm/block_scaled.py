@@ -20,7 +20,13 @@ from mfmadsl.emulator.profiler.chip import ChipTime
 from mfmadsl.model import product_of
 
 TYPES = {"gfx942": "float8_e4m3fnuz", "gfx950": "float8_e4m3fn"}
-SHAPES = ((4096, 4096, 4096), (4096, 7168, 2048), (4096, 2048, 7168), (1024, 4096, 7168))
+SHAPES = (
+    (4096, 4096, 4096),
+    (4096, 7168, 2048),
+    (4096, 2048, 7168),
+    (1024, 4096, 7168),
+    (64, 7168, 2048),
+)
 BLOCK = 128
 
 

@@ -21,6 +21,7 @@ from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.matrix_core.block_scaled_tiling import block_scaled_tiling
+from mfmadsl.schedule.matrix_core.builder import parts_of_k
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.loop_annotations import annotate_loop
 from mfmadsl.schedule.matrix_core.stage import (
@@ -43,7 +44,7 @@ from mfmadsl.schedule.product.dataflow import (
     check_producers,
     check_written_once,
 )
-from mfmadsl.schedule.product.epilogue import fold_epilogue
+from mfmadsl.schedule.product.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.plain import BlockRead
@@ -67,7 +68,9 @@ def block_scaled_schedule(
     tile = load_intrinsic(instruction, taken.k_pack)
     with tvm_refusal("workload", ScheduleError):
         columns = _columns(product, tile, taken, chip)
-        grouped = grouped_sum(product, taken.block, (tile.M, tile.N), columns.column, columns.place)
+        parts, length = parts_of_k(taken, product.extents[3])
+        tiles = *taken.block, parts * length
+        grouped = grouped_sum(product, tiles, (tile.M, tile.N), columns.column, columns.place)
         sch = s_tir.Schedule(tvm.IRModule({"main": grouped.function}))
         _Builder(sch, product, grouped.names, tile, columns, taken, chip).build()
     check_bound(function_of(sch))
@@ -77,9 +80,10 @@ def block_scaled_schedule(
 def _columns(
     product: BlockScaledProduct, tile: ModuleType, tiling: Tiling, chip: Architecture
 ) -> Columns:
-    """The order in which tiles take columns of C: in turn where rows of B lie along K."""
+    """The order in which tiles take columns of C: in turn where rows of B lie along K, and tiles
+    store C as it is."""
     n, rows, tiles = product.extents[2], tiling.block[1], tiling.wave_tile[1] // tile.N
-    if product.memories[1].axis != "k" or not lies_across(tile):
+    if product.memories[1].axis != "k" or tiling.split_k > 1 or not lies_across(tile):
         return Columns(tile.N, 1)
     order = columns_of(product.result, n, tiles, tile.N, chip.line_bytes)
     # TVM does not see that places of a single group are those of its columns in turn.
@@ -114,6 +118,7 @@ class _Builder:
         """Apply all primitives."""
         sch, tile = self.sch, self.tile
         sums, total = sch.get_sblock(self.names.sums), sch.get_sblock(self.names.total)
+        parts, total = self._parts(total)
         wave, step, held, moving, inner = self._cut(total)
         at = (held, moving) if self.across else (moving, held)
         of_sides = [
@@ -156,7 +161,10 @@ class _Builder:
         sch.tensorize(init_loop(sch, sch.get_child_blocks(init)[0], [tile.M, tile.N]), tile.FILL)
         sch.tensorize(sch.get_loops(sums)[-3], tile.COMPUTE)
         sch.decompose_reduction(total, step)
-        fold_epilogue(sch, store)
+        if parts is None:
+            fold_epilogue(sch, store)
+        else:
+            fold_into_total(sch, parts)
         annotate_loop(sch, step, self.tiling, self.chip, self._padded(copies))
 
     def _padded(self, copies: Sequence[Staged]) -> list[str]:
@@ -166,11 +174,19 @@ class _Builder:
         found = [each.name for each in copies if ragged[each.side] and not each.masked]
         return found if len({each.name for each in copies}) == len(copies) else []
 
+    def _parts(self, total: SBlockRV) -> tuple[SBlockRV | None, SBlockRV]:
+        """(the block that adds up parts of K, None where it is not split; that of each part)."""
+        parts, _ = parts_of_k(self.tiling, self.product.extents[3])
+        if parts == 1:
+            return None, total
+        share, _ = self.sch.split(self.sch.get_loops(total)[-1], [parts, None])
+        return total, self.sch.rfactor(share, 0)
+
     def _cut(self, total: SBlockRV) -> tuple[LoopRV, LoopRV, LoopRV, LoopRV, list[LoopRV]]:
         """The loops of a wave, of groups of k, of what is held in registers for one, and of tiles
         that are multiplied one after the other; and those of a tile of C."""
         sch, tiling, tile = self.sch, self.tiling, self.tile
-        s, i, j, step = sch.get_loops(total)
+        s, i, j, *share, step = sch.get_loops(total)
         step, once = sch.split(step, [None, 1])  # the tiles in the LDS are of `step`
         of_wave = tiling.wave_tile
         i_block, i_wave, i, i_tile = sch.split(
@@ -180,11 +196,12 @@ class _Builder:
             j, [None, tiling.waves[1], of_wave[1] // tile.N, tile.N]
         )
         held, moving = (i, j) if self.across else (j, i)
-        sch.reorder(s, i_block, j_block, i_wave, j_wave, step, once, moving, held, i_tile, j_tile)
-        sch.bind(s, "blockIdx.z")
+        lead, of_waves = (*share, s), (i_wave, j_wave)
+        sch.reorder(*lead, i_block, j_block, *of_waves, step, once, moving, held, i_tile, j_tile)
+        sch.bind(sch.fuse(*lead) if share else s, "blockIdx.z")
         sch.bind(i_block, "blockIdx.y")
         sch.bind(j_block, "blockIdx.x")
-        wave = sch.fuse(i_wave, j_wave)
+        wave = sch.fuse(*of_waves)
         sch.bind(wave, "threadIdx.y")
         return wave, step, once, moving, [i_tile, j_tile]
 

@@ -16,7 +16,12 @@ from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.selection import loads_of
 from mfmadsl.schedule.matrix_core.store_columns import columns_of
-from mfmadsl.schedule.matrix_core.tiling.choice import candidates, fastest_of, throughput
+from mfmadsl.schedule.matrix_core.tiling.choice import (
+    candidates,
+    fastest_of,
+    parts_worth_a_look,
+    throughput,
+)
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_values, of_plain_numbers
 from mfmadsl.schedule.matrix_core.tiling.limits import check_lds, check_threads
@@ -137,7 +142,8 @@ def _offered(
         except ScheduleError:
             continue
         if registers(tiling, instruction, _loads(product, chip)) <= _VECTOR_REGISTERS:
-            yield tiling
+            for parts in parts_worth_a_look(tiling, product.extents, chip):
+                yield replace(tiling, split_k=parts)
 
 
 def _check(
@@ -162,9 +168,11 @@ def _check(
             f"k_pack={tiling.k_pack}: {product.group} of k are no whole steps of so many"
             f" {intrinsic.name}, or more than the {natural_k_pack(intrinsic)} of an LDS read"
         )
-    for what, value in (("split_k", tiling.split_k), ("k_waves", tiling.k_waves)):
-        if value > 1:
-            raise _illegal(f"{what}={value}: the sums of scaled blocks are not split along K")
+    if tiling.k_waves > 1:
+        raise _illegal(f"k_waves={tiling.k_waves}: waves do not share the k of scaled blocks")
+    steps = -(-product.extents[3] // product.group)
+    if tiling.split_k > steps:
+        raise _illegal(f"split_k={tiling.split_k} is more than the {steps} steps that K has")
     if tiling.persistent:
         raise _illegal("persistent: a workgroup takes one tile of scaled blocks")
     if tiling.stages > 2:

@@ -16,6 +16,7 @@ from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.described import axes_of
 from mfmadsl.schedule.product.nest import block_names, nests
 from mfmadsl.schedule.product.unread import without_unread
+from mfmadsl.schedule.product.whole_tiles import whole_extents
 
 SUM = "float32"
 
@@ -42,21 +43,23 @@ class GroupedNames:
 
 
 def grouped_sum(
-    found: BlockScaledProduct, tiles: tuple[int, int], lanes: tuple[int, int], column: Order,
-    place: Order,
+    found: BlockScaledProduct, tiles: tuple[int, int, int], lanes: tuple[int, int],
+    column: Order, place: Order,
 ) -> GroupedSum:  # fmt: skip
-    """The function with whole tiles of M and N, and whole groups of k; a tile of the instruction
-    has so many rows and columns.
+    """The function with whole tiles of M, N and K, the last of which are whole groups; a tile of
+    the instruction has so many rows and columns.
 
     It goes through the columns of C in another order: `column` gives that at a place in the order,
     and `place` where a column is.
 
     Blocks before it take elements and scales to where the product has them, which is zero beyond
     the matrices, and one behind it the result: they can be inlined, and are no copies in memory.
+
+    Raises ScheduleError where whole tiles are more than a loop counts.
     """
-    s, m, n, k = found.extents
-    rows, columns = (-(-x // tile) * tile for x, tile in zip((m, n), tiles, strict=True))
-    groups = -(-k // found.group)
+    s, *sides = found.extents
+    rows, columns, k = whole_extents(sides, tiles)
+    groups = k // found.group
     taken = block_names(found.function)
     names = GroupedNames(
         unique(f"{found.nest.name}_groups", taken), found.nest.name,
@@ -166,7 +169,8 @@ def _scales(
     value = found.at(scale, side, s, row, group)
     return element_wise(
         unique(f"{'AB'[side]}_scales", taken), axes, to, [s, group, at],
-        _inside(value, [(row, to.shape[2], found.extents[1 + side])]),
+        _inside(value, [(row, to.shape[2], found.extents[1 + side]),
+                        (group, to.shape[1], -(-found.extents[3] // found.group))]),
     )  # fmt: skip
 
 

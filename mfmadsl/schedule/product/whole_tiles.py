@@ -26,12 +26,7 @@ def in_whole_tiles(found: DescribedProduct, tiles: tuple[int, int, int]) -> Prim
     Raises ScheduleError where whole tiles are more than a loop counts.
     """
     s, *sides = found.extents
-    m, n, k = (-(-extent // tile) * tile for extent, tile in zip(sides, tiles, strict=True))
-    if max(m, n, k) > LARGEST_EXTENT:
-        raise ScheduleError(
-            f"workload: whole tiles make {m} x {n} x {k} of it, and loops count up to"
-            f" {LARGEST_EXTENT}: make it smaller, or give smaller tiles"
-        )
+    m, n, k = whole_extents(sides, tiles)
     taken = block_names(found.function)
     whole = in_batches(replace(found.form, b_transposed=True).workload((m, n, k)), s)
     operands = {str(buffer.name): buffer for buffer in whole.params[:-1]}
@@ -56,6 +51,17 @@ def in_whole_tiles(found: DescribedProduct, tiles: tuple[int, int, int]) -> Prim
     return replaced(
         found.function, found.nest, [*before, middle, after], [*operands.values(), result]
     )
+
+
+def whole_extents(extents: Sequence[int], tiles: Sequence[int]) -> tuple[int, int, int]:
+    """M, N and K rounded up to whole tiles. Raises ScheduleError for more than a loop counts."""
+    m, n, k = (-(-extent // tile) * tile for extent, tile in zip(extents, tiles, strict=True))
+    if max(m, n, k) > LARGEST_EXTENT:
+        raise ScheduleError(
+            f"workload: whole tiles make {m} x {n} x {k} of it, and loops count up to"
+            f" {LARGEST_EXTENT}: make it smaller, or give smaller tiles"
+        )
+    return m, n, k
 
 
 def _inside(buffer: Buffer, places: Sequence[tuple[Expr, Expr]]) -> Expr:

@@ -177,17 +177,11 @@ def _fits(block: tuple[int, int], extents: tuple[int, int], least: tuple[int, in
 def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]:
     """The tiling with more stages, and where compute units would idle with K in several parts: of
     workgroups, or of waves where each of those has a compute unit for itself."""
-    blocks = gemm.intrinsic.blocks
-    tiles = ceil(gemm.m / tiling.block[0]) * ceil(gemm.n / tiling.block[1])
-    tiles *= ceil(gemm.batches / blocks)
-    steps = ceil(gemm.k / tiling.k_step)
+    extents = ceil(gemm.batches / gemm.intrinsic.blocks), gemm.m, gemm.n, gemm.k
+    tiles, steps = _tiles(tiling, extents), ceil(gemm.k / tiling.k_step)
     deeper = range(2, MOST_STAGES + 1) if gemm.loads.direct and tiling.stages > 1 else (1,)
     units = gemm.chip.compute_units
-    for parts in _PARTS:
-        if parts > 1 and not (
-            known and steps // parts >= _LEAST_STEPS and tiles * parts <= 2 * units
-        ):
-            return
+    for parts in parts_worth_a_look(tiling, extents, gemm.chip) if known else (1,):
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
         for stages in deeper:
             variant = replace(tiling, split_k=parts, stages=stages)
@@ -197,6 +191,23 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]
                 yield from _with_more_waves(variant, gemm, steps)
             alone = resident(gemm, variant) == 1
             yield replace(variant, persistent=walks and alone)
+
+
+def parts_worth_a_look(
+    tiling: Tiling, extents: tuple[int, int, int, int], chip: Architecture
+) -> Iterator[int]:
+    """In how many parts workgroups may share K, of s, M, N and K: as long as compute units would
+    idle without, and each part has some steps."""
+    tiles, steps = _tiles(tiling, extents), ceil(extents[3] / tiling.k_step)
+    for parts in _PARTS:
+        if parts > 1 and (steps // parts < _LEAST_STEPS or tiles * parts > 2 * chip.compute_units):
+            return
+        yield parts
+
+
+def _tiles(tiling: Tiling, extents: tuple[int, int, int, int]) -> int:
+    s, m, n, _ = extents
+    return s * ceil(m / tiling.block[0]) * ceil(n / tiling.block[1])
 
 
 def _with_more_waves(tiling: Tiling, gemm: GemmOnChip, steps: int) -> Iterator[Tiling]:

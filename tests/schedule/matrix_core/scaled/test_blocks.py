@@ -63,6 +63,23 @@ def test_a_tiling_of_ones_own(block: tuple[int, int], waves: tuple[int, int], ar
         check(built(workload, arch, tiling), Blocks(), shape, types)
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("blocks", [Blocks(), Blocks(turned="SA", batch=2)])
+def test_workgroups_share_k(blocks: Blocks, arch: str) -> None:
+    """Of 11 groups three parts have four, which is one more than there are."""
+    types, shape = FLOATS[arch], (40, 70, 1300)
+    workload = blocks.workload(shape, types)
+    tiling = replace(mfmadsl.gemm_tiling(workload, arch=arch), split_k=3)
+    kernel = built(workload, arch, tiling)
+    assert len(list(kernel.chain())) == 2
+    check(kernel, blocks, shape, types)
+
+
+def test_k_is_split_where_compute_units_would_idle() -> None:
+    workload = Blocks().workload((16, 256, 4096), FLOATS["gfx942"])
+    assert mfmadsl.gemm_tiling(workload, arch="gfx942").split_k > 1
+
+
 def test_a_tile_of_32_columns() -> None:
     types, shape = FLOATS["gfx942"], (70, 100, 300)
     workload = Blocks().workload(shape, types)
