@@ -123,15 +123,17 @@ def _size(intrinsic: Intrinsic) -> int:
 def _offered(
     product: BlockScaledProduct, instruction: Intrinsic, chip: Architecture
 ) -> Iterator[Tiling]:
-    """Legal tilings, of which no side is twice as long as it has to be."""
+    """Legal tilings, of which no side is twice as long as it has to be, of four waves or eight
+    where there are so many tiles of the instruction."""
     _, m, n, _ = product.extents
     k_pack = min(natural_k_pack(instruction), product.group // instruction.k)
     stages = (2, 1) if _loads(product, chip).direct else (1,)
     for block_m, block_n, along_m, along_n, stage in pairs(_SIDES, _SIDES, _WAVES, _WAVES, stages):
-        if along_m * along_n not in (4, 8):
-            continue
         sides = ((block_m, m, instruction.m), (block_n, n, instruction.n))
         if any(block >= 2 * extent and block > least for block, extent, least in sides):
+            continue
+        tiles = block_m // instruction.m * (block_n // instruction.n)
+        if not min(4, tiles) <= along_m * along_n <= _WAVES[0]:
             continue
         tiling = Tiling(
             (block_m, block_n), product.group, (along_m, along_n), instruction.name, k_pack,

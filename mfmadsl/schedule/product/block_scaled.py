@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import tvm_ffi
 from tvm import tirx
@@ -90,9 +91,20 @@ class BlockScaledProduct:
         return substitute(value, {**places, **dict(zip(batch, [s], strict=False))})
 
 
-def block_scaled_product(function: PrimFunc) -> BlockScaledProduct | None:
-    """The first sum of a function that is of small floats in scaled blocks; None for what is no
-    such sum, or has extents that are symbols."""
+@dataclass(frozen=True)
+class NoBlocks:
+    """A sum of small floats with further factors, and why these are no scales of blocks.
+
+    Where blocks before it compute its factors, those are `inside`, and it is a product of float32.
+    """
+
+    nest: Nest
+    reason: str
+    inside: tuple[Nest, ...]
+
+
+def block_scaled_product(function: PrimFunc) -> BlockScaledProduct | NoBlocks | None:
+    """The first sum of a function that is of small floats and further factors."""
     for nest in nests(function):
         if not is_sum(nest):
             continue
@@ -116,35 +128,44 @@ def is_multiplied(types: tuple[str, str], chip: Architecture) -> bool:
     )
 
 
-def _found(function: PrimFunc, nest: Nest) -> BlockScaledProduct | None:
+def _found(function: PrimFunc, nest: Nest) -> BlockScaledProduct | NoBlocks | None:
     summed = summed_factors(function, nest)
     if summed is None:
         return None
+    elements = [load for factor in summed.factors if (load := _element(factor)) is not None]
+    others = [factor for factor in summed.factors if _element(factor) is None]
+    if len(elements) != 2 or not others:
+        return None
     check_plain(nest)
+    check_init(nest, nest.store)
+
+    def unfit(reason: str) -> NoBlocks:
+        return NoBlocks(nest, reason, summed.inside)
+
     axes = nest.block.iter_vars
     sums = [axis for axis in axes if axis.iter_type == IterVar.CommReduce]
     places = [axis for axis in axes if axis.iter_type == IterVar.DataPar]
-    if len(sums) != 1 or len(places) not in (2, 3) or None in map(_length, axes):
-        return None
-    if not same(list(nest.store.indices), [axis.var for axis in places]):
-        return None
-    check_init(nest, nest.store)
+    if any(constant(axis.dom.extent) is None for axis in axes):
+        return unfit("has an extent that is a symbol")
+    if len(places) not in (2, 3) or not same(
+        list(nest.store.indices), [axis.var for axis in places]
+    ):
+        return unfit("has other loops than [batch], i and j, or writes C by other indices")
     *_, i, j = (axis.var for axis in places)
-    (k,) = sums
-    elements = [load for factor in summed.factors if (load := _element(factor)) is not None]
-    others = [factor for factor in summed.factors if _element(factor) is None]
-    if len(elements) != 2 or not others or not any(_uses(each, k.var) for each in others):
-        return None
+    k, parts = _fused(sums)
+    if parts:
+        elements = [_simplified(substitute(each, parts), k) for each in elements]
+        others = [substitute(each, parts) for each in others]
     sides = [
         [each for each in elements if uses(each, own) and not uses(each, other)]
         for own, other in ((i, j), (j, i))
     ]
     if [len(side) for side in sides] != [1, 1] or not all(uses(each, k.var) for each in elements):
-        return None
+        return unfit("has not one element for each of its rows, and one for each of its columns")
     of_columns = [each for each in others if _uses(each, j)]
     of_rows = [each for each in others if not _uses(each, j)]
     if any(_uses(each, i) for each in of_columns):
-        return None
+        return unfit("has a factor that depends on rows and on columns")
     for group in GROUPS:
         which = tirx.Var("which", "int32")
         scales = [_of_group(each, k.var, which, group) for each in (of_rows, of_columns)]
@@ -154,11 +175,27 @@ def _found(function: PrimFunc, nest: Nest) -> BlockScaledProduct | None:
                 function, nest, (*places, k), (a, b), (row, column), which, group,
                 summed.inside,
             )  # fmt: skip
-    return None
+    return unfit(f"has a factor that is not the same for {GROUPS[-1]} neighbouring k")
 
 
-def _length(axis: IterVar) -> int | None:
-    return constant(axis.dom.extent)
+def _fused(sums: Sequence[IterVar]) -> tuple[IterVar, dict[Var, Expr]]:
+    """One axis for those that are summed over, and what each of them is by it."""
+    if len(sums) == 1:
+        return sums[0], {}
+    extents = [constant(axis.dom.extent) or 0 for axis in sums]
+    k = IterVar(Range(0, prod(extents)), tirx.Var("k", "int32"), IterVar.CommReduce)
+    parts: dict[Var, Expr] = {}
+    inner = 1
+    for axis, extent in zip(reversed(sums), reversed(extents), strict=True):
+        parts[axis.var] = k.var // inner % extent
+        inner *= extent
+    return k, parts
+
+
+def _simplified(load: TensorLoad, k: IterVar) -> TensorLoad:
+    analyzer = Analyzer()
+    analyzer.bind(k.var, k.dom)
+    return tirx.BufferLoad(load.source, [analyzer.simplify(index) for index in load.indices])
 
 
 def _element(factor: Expr) -> TensorLoad | None:

@@ -12,6 +12,7 @@ from mfmadsl.schedule.product.as_bytes import as_bytes
 from mfmadsl.schedule.product.block_scaled import (
     FLOATS,
     BlockScaledProduct,
+    NoBlocks,
     block_scaled_product,
     is_multiplied,
 )
@@ -36,10 +37,15 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
     """
     types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
     # Most functions have none of these types: the library is not searched for them.
-    if types & FLOATS and (blocks := block_scaled_product(in_32_bits(function))) is not None:
-        if is_multiplied(blocks.types, chip):
-            return blocks
-        return function.with_attr(REMARK, _in_float32(blocks, chip))
+    found = block_scaled_product(in_32_bits(function)) if types & FLOATS else None
+    if isinstance(found, BlockScaledProduct) and is_multiplied(found.types, chip):
+        return found
+    if found is not None:
+        reason = _unfit(found, chip)
+        if not found.inside:
+            raise found.nest.refusal(f"{reason}: compute its factors in blocks before it")
+        said = f"block `{found.nest.name}` {reason}: A and B become float32 on their way to the LDS"
+        return function.with_attr(REMARK, said)
     if not types & {SCALE, _OCTET}:
         return function
     product = described_product(as_bytes(in_32_bits(function), chip.name))
@@ -48,9 +54,9 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
     return dequantised(product, chip) if is_dequantised(product, chip) else product
 
 
-def _in_float32(product: BlockScaledProduct, chip: Architecture) -> str:
-    types = " and ".join(dict.fromkeys(product.types))
-    return (
-        f"{chip.name} has no matrix instructions for {types}:"
-        " A and B become float32 on their way into the LDS"
-    )
+def _unfit(found: BlockScaledProduct | NoBlocks, chip: Architecture) -> str:
+    """Why a sum is no product of scaled blocks of a chip."""
+    if isinstance(found, NoBlocks):
+        return found.reason
+    types = " and ".join(dict.fromkeys(found.types))
+    return f"multiplies {types}, for which {chip.name} has no matrix instructions"

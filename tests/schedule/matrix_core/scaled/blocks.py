@@ -37,7 +37,7 @@ class Blocks:
     before: bool = True
     batch: int | None = None
 
-    def workload(self, shape: tuple[int, int, int], types: Sequence[str]) -> PrimFunc:
+    def workload(self, shape: tuple[Any, int, int], types: Sequence[str]) -> PrimFunc:
         m, n, k = shape
         lead = () if self.batch is None else (self.batch,)
         given, values = [], []
@@ -118,7 +118,8 @@ def check(
             scales = own.astype(getattr(ml_dtypes, blocks.dtype, blocks.dtype))
             arrays[f"S{name}"] = blocks.array(f"S{name}", scales)
             each = scales.astype(np.float64)
-            wide = wide * each.repeat(block[0], -2).repeat(block[1], -1)[..., :rows, :k]
+            of_rows, of_k = (np.arange(x) // size for x, size in zip((rows, k), block, strict=True))
+            wide = wide * each[..., of_rows[:, None], of_k]
         values.append(wide)
     c = np.full((*lead, m, n), np.nan, np.float32)
     mfmadsl.sanitize(kernel, [*(arrays[each.name] for each in kernel.arguments[:-1]), c])

@@ -33,6 +33,8 @@ FORMS = {
     "A alone": Blocks(b=None),
     "B alone": Blocks(a=None),
     "of a row and of blocks": Blocks(a=(1, 1 << 20)),
+    "of rows and of columns": Blocks(a=(1, 1 << 20), b=(1, 1 << 20), before=False),
+    "of a tensor": Blocks(a=(1 << 20, 1 << 20), b=None),
     "blocks of 64": Blocks(a=(1, 64), b=(64, 64)),
     "blocks of 32": Blocks(a=(1, 32), b=(16, 32)),
     "blocks of 256": Blocks(a=(1, 256), b=(96, 256)),
@@ -152,17 +154,19 @@ def test_an_instruction_for_other_operands_is_refused(instruction: str) -> None:
         mfmadsl.gemm_schedule(workload, instruction, "gfx942")
 
 
-REFUSED = {
-    "a scale of a place": lambda i, j, k: (i, j),
-    "a scale of each k": lambda i, j, k: (i, k),
-    "a scale of 16 k": lambda i, j, k: (i, k // 16),
-    "a scale that starts in a group": lambda i, j, k: (i, (k + 5) // 128),
-}
+REFUSED: dict[str, tuple[Any, str]] = {
+    "a scale of a place": (lambda i, j, k: (i, j), "depends on rows and on columns"),
+    "a scale of each k": (lambda i, j, k: (i, k), "not the same for 32 neighbouring k"),
+    "a scale of 16 k": (lambda i, j, k: (i, k // 16), "not the same for 32 neighbouring k"),
+    "a scale that starts in a group": (
+        lambda i, j, k: (i, (k + 5) // 128), "not the same for 32 neighbouring k",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_no_group_shares_is_no_scale(name: str) -> None:
-    """It is no product of scaled blocks: in one block no product at all."""
+    place, reason = REFUSED[name]
     m, n, k = 32, 48, 256
     a, b = (te.placeholder((rows, k), "float8_e4m3fnuz", x) for x, rows in (("A", m), ("B", n)))
     scale = te.placeholder((64, 256), "float32", "S")
@@ -170,8 +174,57 @@ def test_what_no_group_shares_is_no_scale(name: str) -> None:
 
     def product(i: Any, j: Any) -> Any:
         both = a[i, r].astype("float32") * b[j, r].astype("float32")
-        return te.sum(both * scale[REFUSED[name](i, j, r)], axis=[r])
+        return te.sum(both * scale[place(i, j, r)], axis=[r])
 
     function = te.create_prim_func([a, b, scale, te.compute((m, n), product, "C")])
-    with pytest.raises(mfmadsl.ScheduleError, match="block `C` multiplies"):
+    with pytest.raises(mfmadsl.ScheduleError, match=f"block `C` has a factor .*{reason}: compute"):
         mfmadsl.gemm_schedule(function, arch="gfx942")
+
+
+def test_without_instructions_factors_are_to_be_computed_before() -> None:
+    types = FLOATS["gfx950"][:1] * 2
+    inside = Blocks(before=False).workload((32, 48, 128), types)
+    with pytest.raises(mfmadsl.ScheduleError, match="for which gfx90a has no matrix instructions"):
+        mfmadsl.gemm_schedule(inside, arch="gfx90a")
+
+
+@pytest.mark.parametrize(
+    ("block", "reason"), [(16, "not the same for 32 neighbouring k"), (100, "not the same for 32")]
+)
+def test_what_becomes_float32_is_told(block: int, reason: str) -> None:
+    shape, types = (40, 50, 200), FLOATS["gfx950"][:1] * 2
+    blocks = Blocks(a=(1, block), b=(block, block))
+    schedule = mfmadsl.gemm_schedule(blocks.workload(shape, types), arch="gfx950")
+    with pytest.warns(mfmadsl.SlowLoopWarning, match=f"{reason}.*A and B become float32"):
+        kernel = mfmadsl.build(schedule, "gfx950")
+    check(kernel, blocks, shape, types)
+
+
+def test_extents_that_are_symbols_are_told() -> None:
+    m = tirx.Var("m", "int32")
+    schedule = mfmadsl.gemm_schedule(Blocks().workload((m, 64, 256), FLOATS["gfx942"]))
+    with pytest.warns(mfmadsl.SlowLoopWarning, match="has an extent that is a symbol"):
+        mfmadsl.build(schedule)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 16, 512), (16, 32, 64), (32, 16, 130)])
+def test_small_products(shape: tuple[int, int, int], arch: str) -> None:
+    types = FLOATS[arch]
+    check(built(Blocks().workload(shape, types), arch), Blocks(), shape, types)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_a_sum_over_groups_and_the_k_of_each(arch: str) -> None:
+    m, n, groups = 40, 72, 3
+    a, b = (te.placeholder((rows, 384), dtype, x)
+            for x, rows, dtype in zip("AB", (m, n), FLOATS[arch], strict=True))  # fmt: skip
+    sa, sb = te.placeholder((m, 3), "float32", "SA"), te.placeholder((1, 3), "float32", "SB")
+    g, r = te.reduce_axis((0, groups), "g"), te.reduce_axis((0, 128), "r")
+
+    def product(i: Any, j: Any) -> Any:
+        left = a[i, g * 128 + r].astype("float32") * sa[i, g]
+        return te.sum(left * b[j, g * 128 + r].astype("float32") * sb[j // 128, g], axis=[g, r])
+
+    function = te.create_prim_func([a, sa, b, sb, te.compute((m, n), product, "C")])
+    check(built(function, arch), Blocks(), (m, n, 384), FLOATS[arch])
