@@ -27,6 +27,7 @@ from mfmadsl.schedule.workload.followed import followed
 PLAIN, SCALED, BLOCKS, SPARSE = FORMS = ("plain", "scaled", "blocks", "sparse")
 """What A and B are: all that is multiplied, or what scales or an index belong to."""
 
+_SPOKEN = {SCALED: "scaled", BLOCKS: "block-scaled", SPARSE: "sparse"}
 _SUMS = {"float64": "float64", "int8": "int32"}  # of other types float32
 
 
@@ -144,7 +145,7 @@ class Problem:
         beyond = {"transposed A": self.a_transposed, "simple kernel": self.shared_scope}
         if asked := [name for name, value in beyond.items() if value]:
             raise ScheduleError(
-                f"a product of {self.form} operands has no {' and no '.join(asked)}"
+                f"a product of {_SPOKEN[self.form]} operands has no {' and no '.join(asked)}"
             )
         if not self.b_transposed and self.form in (SCALED, BLOCKS):
             raise ScheduleError(

@@ -43,11 +43,13 @@ from mfmadsl.schedule.product.dataflow import (
     check_consumers,
     check_producers,
     check_written_once,
+    unrelated,
 )
 from mfmadsl.schedule.product.epilogue import fold_epilogue, fold_into_total
 from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.plain import BlockRead
+from mfmadsl.schedule.product.sum_of_products import product_nest
 from mfmadsl.schedule.tensor_intrin import init_loop
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -72,6 +74,8 @@ def block_scaled_schedule(
         tiles = *taken.block, parts * length
         grouped = grouped_sum(product, tiles, (tile.M, tile.N), columns.column, columns.place)
         sch = s_tir.Schedule(tvm.IRModule({"main": grouped.function}))
+        for other in unrelated(grouped.function, product_nest(grouped.function, product.nest.name)):
+            sch.compute_inline(sch.get_sblock(other.name))
         _Builder(sch, product, grouped.names, tile, columns, taken, chip).build()
     check_bound(function_of(sch))
     return sch

@@ -29,7 +29,6 @@ from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import (
     Loads,
     is_direct,
-    lds_bytes,
     natural_k_pack,
 )
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
@@ -37,6 +36,8 @@ from mfmadsl.schedule.product.nest import loads
 
 _SIDES = (256, 224, 192, 128, 64, 32, 16)
 _WAVES = (8, 4, 2, 1)
+_ENOUGH_WAVES = 4
+_SMALL, _LONGEST_OF_LARGE = 16, 128  # rows of instructions, and of a wave with larger ones
 _SCALE = 4  # bytes
 _WORD = 4
 _VECTOR_REGISTERS = 256  # vector instructions add to C, which they reach nowhere else
@@ -83,6 +84,8 @@ def block_scaled_tilings(
             found.append((estimate(replace(gemm, result_bytes=stored), tiling), tiling))
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
+    # The formula does not know what more waves hide.
+    found = [pair for pair in found if pair[1].wave_count >= _ENOUGH_WAVES] or found
     best = fastest_of(found)
     others = sorted((pair for pair in found if pair[1] is not best), key=lambda p: p[0].seconds)
     return [best, *(tiling for _, tiling in others)]
@@ -123,8 +126,7 @@ def _size(intrinsic: Intrinsic) -> int:
 def _offered(
     product: BlockScaledProduct, instruction: Intrinsic, chip: Architecture
 ) -> Iterator[Tiling]:
-    """Legal tilings, of which no side is twice as long as it has to be, of four waves or eight
-    where there are so many tiles of the instruction."""
+    """Legal tilings, of which no side is twice as long as it has to be."""
     _, m, n, _ = product.extents
     k_pack = min(natural_k_pack(instruction), product.group // instruction.k)
     stages = (2, 1) if _loads(product, chip).direct else (1,)
@@ -132,8 +134,7 @@ def _offered(
         sides = ((block_m, m, instruction.m), (block_n, n, instruction.n))
         if any(block >= 2 * extent and block > least for block, extent, least in sides):
             continue
-        tiles = block_m // instruction.m * (block_n // instruction.n)
-        if not min(4, tiles) <= along_m * along_n <= _WAVES[0]:
+        if along_m * along_n > _WAVES[0]:
             continue
         tiling = Tiling(
             (block_m, block_n), product.group, (along_m, along_n), instruction.name, k_pack,
@@ -143,6 +144,8 @@ def _offered(
             _check(tiling, instruction, chip, product)
         except ScheduleError:
             continue
+        if instruction.m > _SMALL and max(tiling.wave_tile) > _LONGEST_OF_LARGE:
+            continue  # LLVM was seen to spill registers
         if registers(tiling, instruction, _loads(product, chip)) <= _VECTOR_REGISTERS:
             for parts in parts_worth_a_look(tiling, product.extents, chip):
                 yield replace(tiling, split_k=parts)
@@ -180,8 +183,7 @@ def _check(
     if tiling.stages > 2:
         raise _illegal(f"stages={tiling.stages}: products of scaled blocks have two at most")
     check_threads("tiling", tiling.waves, chip.wave_size, chip)
-    k_bytes = k_bytes_of(tuple(_reads(product)))
-    size = lds_bytes(tiling, k_bytes, intrinsic)
+    size = _lds_bytes(tiling, product, chip)
     twice = "two times " if tiling.stages > 1 else ""
     check_lds("tiling", f"{twice}tiles of {tiling.block[0]} and {tiling.block[1]} rows", size, chip)
     needed = registers(tiling, intrinsic, _loads(product, chip))
@@ -192,6 +194,16 @@ def _check(
             f" registers a lane, more than the {budget} that"
             f" {tiling.wave_count * chip.wave_size} threads leave it on {chip.name}"
         )
+
+
+def _lds_bytes(tiling: Tiling, product: BlockScaledProduct, chip: Architecture) -> int:
+    """What the tiles and their scales take; the rows of one that is turned are a power of two."""
+    k_bytes = k_bytes_of(tuple(_reads(product)))
+    sides = zip(tiling.block, k_bytes, _loads(product, chip).turned, strict=True)
+    of_k = sum(
+        (1 << (rows - 1).bit_length() if turned else rows) * each for rows, each, turned in sides
+    )
+    return ceil(tiling.stages * tiling.k_step * of_k)
 
 
 def registers(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> int:

@@ -132,9 +132,10 @@ def _core(
 
     def total(s: Expr, i: Expr, j: Expr) -> Expr:
         places = (i, j % width), (i % height, j)
-        factors = [of_lanes[side][(g, s, *places[side])] for side in scaled]
-        scale = factors[0] * factors[1] if len(factors) == 2 else factors[0]
-        return te.sum(p[g, s, i, j] * scale, axis=[g])
+        value: Expr = p[g, s, i, j]
+        for side in scaled:  # one by one: the product of two scales may be no number
+            value = value * of_lanes[side][(g, s, *places[side])]
+        return te.sum(value, axis=[g])
 
     c = te.compute((s, m, n), total, name=names.total)
     return te.create_prim_func([a, b, *scales.values(), c])

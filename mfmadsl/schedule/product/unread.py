@@ -13,13 +13,21 @@ from mfmadsl.schedule.product.nest import Nest, loads, statements
 
 def without_unread(function: PrimFunc, inside: Sequence[Nest]) -> PrimFunc:
     """The function without blocks whose results nothing reads any more."""
-    for nest in inside:
-        written = nest.store.buffer
-        readers = (each for each in statements(function) if not each.same_as(nest.statement))
-        is_read = any(load.source.same_as(written) for each in readers for load in loads(each))
-        if not is_read and not any(written.same_as(p) for p in function.params):
-            function = _removed(function, nest, written)
-    return function
+    unread = [nest for nest in inside if not _is_read(function, nest)]
+    for nest in unread:
+        function = _removed(function, nest, nest.store.buffer)
+    # Nothing may read now what those have read.
+    left = [nest for nest in inside if not any(nest is each for each in unread)]
+    return without_unread(function, left) if unread else function
+
+
+def _is_read(function: PrimFunc, nest: Nest) -> bool:
+    """Whether another statement reads what a block writes, or it is a result."""
+    written = nest.store.buffer
+    others = (each for each in statements(function) if not each.same_as(nest.statement))
+    if any(load.source.same_as(written) for each in others for load in loads(each)):
+        return True
+    return any(written.same_as(parameter) for parameter in function.params)
 
 
 def _removed(function: PrimFunc, nest: Nest, written: Buffer) -> PrimFunc:

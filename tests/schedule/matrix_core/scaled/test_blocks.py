@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tvm import te, tirx
 
 import mfmadsl
+from mfmadsl.backend import Kernel
 from tests.schedule.matrix_core.scaled.blocks import CHIPS, FLOATS, Blocks, built, check
 
 
@@ -228,3 +230,103 @@ def test_a_sum_over_groups_and_the_k_of_each(arch: str) -> None:
 
     function = te.create_prim_func([a, sa, b, sb, te.compute((m, n), product, "C")])
     check(built(function, arch), Blocks(), (m, n, 384), FLOATS[arch])
+
+
+@dataclass
+class Written:
+    """DeepSeek's product with blocks of float32, of which others read something, too."""
+
+    m: int = 40
+    n: int = 50
+    k: int = 300
+
+    def __post_init__(self) -> None:
+        m, n, k, fp8 = self.m, self.n, self.k, FLOATS["gfx942"][0]
+        self.a, self.b = te.placeholder((m, k), fp8, "A"), te.placeholder((n, k), fp8, "B")
+        self.sa, self.sb = (te.placeholder((x, 3), "float32", s) for x, s in ((m, "SA"), (1, "SB")))
+        self.exp = te.compute((m, 3), lambda i, g: tirx.exp(self.sa[i, g]), "exp")
+        self.double = te.compute((m, 3), lambda i, g: self.exp[i, g] * 2.0, "double")
+        self.left = te.compute(
+            (m, k), lambda i, x: self.a[i, x].astype("float32") * self.double[i, x // 128], "left"
+        )
+        self.right = te.compute(
+            (n, k),
+            lambda j, x: self.b[j, x].astype("float32") * self.sb[j // 128, x // 128],
+            "right",
+        )
+        r = te.reduce_axis((0, k), "k")
+        self.c = te.compute(
+            (m, n),
+            lambda i, j: te.sum(self.exp[i, r // 128] * self.left[i, r] * self.right[j, r], [r]),
+            "C",
+        )
+
+    def run(self, *results: Any) -> tuple[Kernel, list[NDArray[np.float32]], dict[str, Any]]:
+        """The kernel, its results, and the values of what is computed."""
+        given = [self.a, self.sa, self.b, self.sb]
+        kernel = built(te.create_prim_func([*given, *results]), "gfx942")
+        rng = np.random.default_rng(2)
+        fp8 = getattr(ml_dtypes, FLOATS["gfx942"][0])
+        a, b = (rng.standard_normal((rows, self.k)).astype(fp8) for rows in (self.m, self.n))
+        sa, sb = (rng.uniform(0.5, 1, (x, 3)).astype(np.float32) for x in (self.m, 1))
+        c = [np.zeros(each.shape, np.float32) for each in kernel.arguments[4:]]
+        mfmadsl.sanitize(kernel, [a, sa, b, sb, *c])
+        groups = np.arange(self.k) // 128
+        exp = np.exp(sa.astype(np.float64))
+        left = a.astype(np.float64) * 2 * exp[:, groups]
+        product = (exp[:, groups] * left) @ (
+            b.astype(np.float64) * sb.astype(np.float64)[:, groups]
+        ).T
+        return kernel, c, {"exp": exp, "left": left, "C": product}
+
+
+def test_blocks_that_compute_factors_of_each_other() -> None:
+    kernel, (c,), wanted = _of(lambda w: w.c)
+    np.testing.assert_allclose(c, wanted["C"], rtol=1e-4, atol=1e-2)
+    assert "_fp8_fp8" in kernel.assembly
+
+
+@pytest.mark.parametrize("name", ["exp", "left"])
+def test_a_factor_that_is_used_behind_the_product(name: str) -> None:
+    def result(w: Written) -> Any:
+        other = getattr(w, name)
+        return te.compute((w.m, w.n), lambda i, j: w.c[i, j] + other[i, 0], "D")
+
+    kernel, (d,), wanted = _of(result)
+    np.testing.assert_allclose(d, wanted["C"] + wanted[name][:, :1], rtol=1e-4, atol=1e-2)
+    assert "_fp8_fp8" in kernel.assembly
+
+
+def _of(result: Any) -> Any:
+    written = Written()
+    return written.run(result(written))
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_two_scales_whose_product_is_no_number(arch: str) -> None:
+    m, n, k = 40, 50, 300
+    workload = mfmadsl.block_scaled_matmul(m, n, k, FLOATS[arch][0])
+    a, b = (np.full((rows, k), 2.0**-6, getattr(ml_dtypes, FLOATS[arch][0])) for rows in (m, n))
+    for of_a, of_b in ((2.0**66, 2.0**65), (2.0**-70, 2.0**-64)):
+        scales = [np.full((rows, 3), x, np.float32) for rows, x in ((m, of_a), (1, of_b))]
+        c = np.zeros((m, n), np.float32)
+        mfmadsl.sanitize(built(workload, arch), [a, scales[0], b, scales[1], c])
+        wanted = k * (2.0**-6 * of_a) * (2.0**-6 * of_b)
+        np.testing.assert_allclose(
+            c, wanted if wanted < 2.0**128 else np.inf, rtol=1e-6, atol=2e-38
+        )
+
+
+def test_turned_tiles_fit_the_lds() -> None:
+    """Their rows lie in a power of two: 224 of A by columns take those of 256."""
+    blocks = Blocks(turned="A")
+    workload = blocks.workload((4096, 4096, 512), FLOATS["gfx942"][1:] * 2)
+    kernel = built(workload, "gfx942")
+    assert kernel.lds_bytes <= 65536
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_groups_of_64_spill_nothing(arch: str) -> None:
+    blocks = Blocks(a=(1, 64), b=(64, 64), turned="SA SB")
+    kernel = built(blocks.workload((4096, 4096, 1024), FLOATS[arch][:1] * 2), arch)
+    assert kernel.registers.spilled == 0
