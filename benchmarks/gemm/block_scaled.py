@@ -8,15 +8,12 @@ rows, [m, k / 128], or by columns. It takes about two minutes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 import mfmadsl
-from mfmadsl.emulator.profiler.chip import ChipTime
+from benchmarks.gemm.sparse import time_of
 from mfmadsl.model import product_of
 
 TYPES = {"gfx942": "float8_e4m3fnuz", "gfx950": "float8_e4m3fn"}
@@ -28,12 +25,6 @@ SHAPES = (
     (64, 7168, 2048),
 )
 BLOCK = 128
-
-
-def time_of(workload: Any, arrays: list[npt.NDArray[Any]], arch: str) -> ChipTime:
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch), arch)
-    assert kernel.registers.spilled == 0
-    return mfmadsl.profile(kernel, arrays).on_chip
 
 
 def row(arch: str, shape: tuple[int, int, int]) -> str:

@@ -1,7 +1,7 @@
 """A GEMM of small floats in scaled blocks as a schedule: sums of groups stay in registers.
 
 The matrix cores sum the products of a group of k for a row or a column of tiles, while vector
-instructions scale the sums before and add them to C. So no element is converted.
+instructions scale the previous sums and add them to C. So no element is converted.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _columns(
 
 @dataclass(frozen=True)
 class _Builder:
-    """The primitives. Where `across`, a wave holds fragments of its rows of A for a whole step,
-    and goes over columns of B; else it holds columns and goes over rows."""
+    """The primitives. A wave holds fragments of the shorter side of its tile for a whole step, and
+    goes along the longer one: of rows of A across columns of B, or the other way round."""
 
     sch: Schedule
     product: BlockScaledProduct
@@ -109,7 +109,7 @@ class _Builder:
     chip: Architecture
 
     @property
-    def across(self) -> bool:
+    def _across(self) -> bool:
         rows, columns = self.tiling.wave_tile
         return rows <= columns
 
@@ -124,7 +124,7 @@ class _Builder:
         sums, total = sch.get_sblock(self.names.sums), sch.get_sblock(self.names.total)
         parts, total = self._parts(total)
         wave, step, held, moving, inner = self._cut(total)
-        at = (held, moving) if self.across else (moving, held)
+        at = (held, moving) if self._across else (moving, held)
         of_sides = [
             (sch.get_sblock(name), loop)
             for name, loop, scale in zip(self.names.scales, at, self.product.scales, strict=True)
@@ -161,7 +161,7 @@ class _Builder:
             self._deal(tiled(sch, block, tile, tile.M, tile.N)[1])
         self._deal(inner)
 
-        init = sch.decompose_reduction(group, self._k_loop(group))
+        init = sch.decompose_reduction(group, sch.get_loops(group)[-1])
         sch.tensorize(init_loop(sch, sch.get_child_blocks(init)[0], [tile.M, tile.N]), tile.FILL)
         sch.tensorize(sch.get_loops(sums)[-3], tile.COMPUTE)
         sch.decompose_reduction(total, step)
@@ -199,7 +199,7 @@ class _Builder:
         j_block, j_wave, j, j_tile = sch.split(
             j, [None, tiling.waves[1], of_wave[1] // tile.N, tile.N]
         )
-        held, moving = (i, j) if self.across else (j, i)
+        held, moving = (i, j) if self._across else (j, i)
         lead, of_waves = (*share, s), (i_wave, j_wave)
         sch.reorder(*lead, i_block, j_block, *of_waves, step, once, moving, held, i_tile, j_tile)
         sch.bind(sch.fuse(*lead) if share else s, "blockIdx.z")
@@ -219,9 +219,6 @@ class _Builder:
         sch.reorder(rows, columns, k_step, row, column, k_tile)
         group: SBlockRV = sch.blockize(row)
         return group
-
-    def _k_loop(self, group: SBlockRV) -> LoopRV:
-        return self.sch.get_loops(group)[-1]
 
     def _deal(self, loops: Sequence[LoopRV]) -> None:
         """Have each lane compute the places of a tile of C that it has."""
