@@ -7,7 +7,7 @@ instructions scale the previous sums and add them to C. So no element is convert
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import ModuleType
 
@@ -70,7 +70,7 @@ def block_scaled_schedule(
     tile = load_intrinsic(instruction, taken.k_pack)
     with tvm_refusal("workload", ScheduleError):
         columns = _columns(product, tile, taken, chip)
-        parts, length = parts_of_k(taken, product.extents[3])
+        parts, length = _parts_of_k(product, taken)
         tiles = *taken.block, parts * length
         grouped = grouped_sum(product, tiles, (tile.M, tile.N), columns.column, columns.place)
         sch = s_tir.Schedule(tvm.IRModule({"main": grouped.function}))
@@ -79,6 +79,15 @@ def block_scaled_schedule(
         _Builder(sch, product, grouped.names, tile, columns, taken, chip).build()
     check_bound(function_of(sch))
     return sch
+
+
+def _parts_of_k(product: BlockScaledProduct, tiling: Tiling) -> tuple[int, int]:
+    """(the parts that workgroups share, how many k each has): groups that share scales are not
+    parted, so that a part's first scale is a first one of those."""
+    of_step, k = tiling.k_step, product.extents[3]
+    if tiling.split_k > 1:
+        of_step *= product.alike
+    return parts_of_k(replace(tiling, k_step=of_step), k)
 
 
 def _columns(
@@ -180,7 +189,7 @@ class _Builder:
 
     def _parts(self, total: SBlockRV) -> tuple[SBlockRV | None, SBlockRV]:
         """(the block that adds up parts of K, None where it is not split; that of each part)."""
-        parts, _ = parts_of_k(self.tiling, self.product.extents[3])
+        parts, _ = _parts_of_k(self.product, self.tiling)
         if parts == 1:
             return None, total
         share, _ = self.sch.split(self.sch.get_loops(total)[-1], [parts, None])

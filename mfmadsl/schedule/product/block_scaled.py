@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import lcm, prod
 
 import tvm_ffi
 from tvm import tirx
@@ -82,6 +82,15 @@ class BlockScaledProduct:
         *_, i, j, _ = self.axes
         end = final_store(self.function, self.nest.store)
         return UNKNOWN if end is None else memory(end, {"i": [i], "j": [j]})
+
+    @property
+    def alike(self) -> int:
+        """A number of groups after which all scales are those of another block."""
+        found: list[tirx.FloorDiv] = []
+        for scale in self.scales:
+            if scale is not None:
+                tvm_ffi.structural_walk(scale, (tirx.FloorDiv, found.append))
+        return lcm(*(constant(each.b) or 1 for each in found if each.a.same_as(self.which)))
 
     def at(self, value: Node, side: int, s: Expr, row: Expr, along_k: Expr) -> Node:
         """What is read of A (`side` 0) or B, at a place: an element, or what a group is scaled
@@ -168,7 +177,7 @@ def _found(function: PrimFunc, nest: Nest) -> BlockScaledProduct | NoBlocks | No
         return unfit("has a factor that depends on rows and on columns")
     for group in GROUPS:
         which = tirx.Var("which", "int32")
-        scales = [_of_group(each, k.var, which, group) for each in (of_rows, of_columns)]
+        scales = [_of_group(each, k, which, group) for each in (of_rows, of_columns)]
         if None not in scales:
             ((a,), (b,)), (row, column) = sides, (_product(each or []) for each in scales)
             return BlockScaledProduct(
@@ -209,15 +218,16 @@ def _uses(factor: Expr, variable: Var) -> bool:
     return any(variable.same_as(each) for each in undefined_vars(factor))
 
 
-def _of_group(factors: Sequence[Expr], k: Var, which: Var, group: int) -> list[Expr] | None:
+def _of_group(factors: Sequence[Expr], k: IterVar, which: Var, group: int) -> list[Expr] | None:
     """The factors for the group of k of a number; None if not all k of a group have the same."""
     inner = tirx.Var("inner", "int32")
     analyzer = Analyzer()
     analyzer.bind(inner, Range(0, group))
+    analyzer.bind(which, Range(0, -(-(constant(k.dom.extent) or 0) // group)))
 
     def at(load: TensorLoad) -> Expr:
         indices = [
-            analyzer.simplify(substitute(index, {k: which * group + inner}))
+            analyzer.simplify(substitute(index, {k.var: which * group + inner}))
             for index in load.indices
         ]
         return tirx.BufferLoad(load.source, indices)
@@ -225,7 +235,7 @@ def _of_group(factors: Sequence[Expr], k: Var, which: Var, group: int) -> list[E
     found = []
     for factor in factors:
         value = tvm_ffi.structural_map(factor, (TensorLoad, at))
-        if _uses(value, inner) or _uses(value, k):
+        if _uses(value, inner) or _uses(value, k.var):
             return None
         found.append(value)
     return found

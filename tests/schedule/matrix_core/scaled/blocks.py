@@ -97,7 +97,7 @@ def scales_shape(shape: tuple[int, int], block: tuple[int, int]) -> tuple[int, i
 
 def built(workload: PrimFunc, arch: str, tiling: Tiling | None = None) -> Kernel:
     kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch, tiling=tiling), arch)
-    assert kernel.remarks == ()
+    assert kernel.remarks == (), kernel.remarks
     return kernel
 
 
