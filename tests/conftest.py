@@ -107,6 +107,7 @@ SHARES = {
     "schedule/matrix_core/gemm/test_stores.py": 0.12,
     "schedule/matrix_core/gemm/test_tiling.py": 0.25,
     "schedule/matrix_core/gemm/test_uneven.py": 0.07,
+    "schedule/matrix_core/scaled/test_blocks.py": 0.6,
     "schedule/matrix_core/scaled/test_floats.py": 0.5,
     "schedule/matrix_core/scaled/test_random.py": 0.1,
     "schedule/matrix_core/sparse/test_random.py": 0.2,

@@ -16,7 +16,7 @@ from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
 from tests.cases import FIRST, drawn
 from tests.schedule.matrix_core.scaled.blocks import CHIPS, FLOATS, Blocks, built, check
 
-SEEDS = drawn(range(FIRST, FIRST + 100), 20)
+SEEDS = drawn(range(FIRST, FIRST + 100), 12)
 TURNED = ("A", "B", "SA", "SB")
 KS = (32, 64, 96, 128, 256, 384, 1 << 20)
 
