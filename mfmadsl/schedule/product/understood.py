@@ -37,21 +37,20 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
     """
     types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
     # Most functions have none of these types: the library is not searched for them.
+    if types & {SCALE, _OCTET}:
+        product = described_product(as_bytes(in_32_bits(function), chip.name))
+        if product is not None:
+            return dequantised(product, chip) if is_dequantised(product, chip) else product
     found = block_scaled_product(in_32_bits(function)) if types & FLOATS else None
     if isinstance(found, BlockScaledProduct) and is_multiplied(found.types, chip):
         return found
-    if found is not None:
-        reason = _unfit(found, chip)
-        if not found.inside:
-            raise found.nest.refusal(f"{reason}: compute its factors in blocks before it")
-        said = f"block `{found.nest.name}` {reason}: A and B become float32 on their way to the LDS"
-        return function.with_attr(REMARK, said)
-    if not types & {SCALE, _OCTET}:
+    if found is None:
         return function
-    product = described_product(as_bytes(in_32_bits(function), chip.name))
-    if product is None:
-        return function
-    return dequantised(product, chip) if is_dequantised(product, chip) else product
+    reason = _unfit(found, chip)
+    if not found.inside:
+        raise found.nest.refusal(f"{reason}: compute its factors in blocks before it")
+    said = f"block `{found.nest.name}` {reason}: A and B become float32 on their way to the LDS"
+    return function.with_attr(REMARK, said)
 
 
 def _unfit(found: BlockScaledProduct | NoBlocks, chip: Architecture) -> str:
