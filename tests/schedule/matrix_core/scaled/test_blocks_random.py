@@ -43,6 +43,11 @@ def test_a_random_product(seed: int) -> None:
     )  # fmt: skip
     types = of(*FLOATS[arch]), of(*FLOATS[arch])
     workload = blocks.workload(shape, types)
+    if arch == "gfx950" and blocks.dtype == "float8_e8m0fnu" and shape[2] % 32:
+        # These are the types of MX formats, whose groups are whole.
+        with pytest.raises(mfmadsl.ScheduleError, match="no multiple of 32: pad with zeros"):
+            mfmadsl.gemm_schedule(workload, arch=arch)
+        return
     offered = gemm_tilings(workload, arch=arch)
     tiling = offered[int(rng.integers(len(offered)))] if rng.random() < 0.5 else None
     kernel = built(workload, arch, tiling)
