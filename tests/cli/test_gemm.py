@@ -92,6 +92,15 @@ def test_what_scaled_operands_have_not_is_told(options: list[object], message: s
 
 
 SPARSE = ("gemm", "-m", 33, "-n", 20, "-k", 96)
+
+
+def check_agrees(options: list[object], said: str) -> None:
+    result = run(*options, "--emulate")
+    assert result.exit_code == 0, result.output
+    assert said in result.output
+    assert "agrees with NumPy in float64" in result.output
+
+
 BLOCKS = ("gemm", "-m", 70, "-n", 40, "-k", 300, "--trans-b", "--block-scales")
 
 
@@ -109,10 +118,7 @@ BLOCKS = ("gemm", "-m", 70, "-n", 40, "-k", 300, "--trans-b", "--block-scales")
     ],
 )  # fmt: skip
 def test_a_sparse_operand_agrees_with_numpy(options: list[object], signature: str) -> None:
-    result = run(*SPARSE, *options, "--emulate")
-    assert result.exit_code == 0, result.output
-    assert signature in result.output
-    assert "agrees with NumPy in float64" in result.output
+    check_agrees([*SPARSE, *options], signature)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +131,7 @@ def test_a_sparse_operand_agrees_with_numpy(options: list[object], signature: st
     ],
 )  # fmt: skip
 def test_scales_of_blocks_agree_with_numpy(options: list[object], said: str) -> None:
-    result = run(*BLOCKS, *options, "--emulate")
-    assert result.exit_code == 0, result.output
-    assert said in result.output
-    assert "agrees with NumPy in float64" in result.output
+    check_agrees([*BLOCKS, *options], said)
 
 
 @pytest.mark.parametrize(

@@ -81,18 +81,24 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
-@pytest.mark.filterwarnings("ignore::mfmadsl.SlowLoopWarning")
-def test_it_is_one_kernel_and_right(case: str, arch: str) -> None:
-    given, dtype = CASES[case]
+def built(given: tvm.IRModule, arch: str) -> tuple[str, Any]:
+    """The assembly of its only function, which is ours, and `main` in the emulator."""
     target = mfmadsl.target(arch)
     with target:
         lowered, report = scheduled(fused(given, target), target)
     (line,) = report.functions
     assert line.is_ours
     kernels = kernels_of(lowered, arch)
-    assert ("v_mfma_scale_" in kernels[line.function].assembly) == (arch == "gfx950")
+    return str(kernels[line.function].assembly), machine(lowered, kernels)["main"]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.filterwarnings("ignore::mfmadsl.SlowLoopWarning")
+def test_it_is_one_kernel_and_right(case: str, arch: str) -> None:
+    given, dtype = CASES[case]
+    assembly, run = built(given, arch)
+    assert ("v_mfma_scale_" in assembly) == (arch == "gfx950")
     rng = np.random.default_rng(0)
     a, b = scaled(rng, M, K, dtype), scaled(rng, N, K, dtype)
     arrays: list[NDArray[np.generic]] = [a.packed, a.scales, b.packed, b.scales]
@@ -101,7 +107,6 @@ def test_it_is_one_kernel_and_right(case: str, arch: str) -> None:
     else:
         types = [getattr(ml_dtypes, name) for name in (dtype, E8M0, dtype, E8M0)]
         arrays = [each.view(own) for each, own in zip(arrays, types, strict=True)]
-    run = machine(lowered, kernels)["main"]
     found = run(*(tvm.runtime.tensor(each) for each in arrays)).numpy()
     wanted = np.maximum(a.values @ b.values.T, 0)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4 * wanted.max())
@@ -150,12 +155,7 @@ def in_blocks() -> tuple[tvm.IRModule, list[NDArray[Any]], NDArray[np.float64]]:
 @pytest.mark.filterwarnings("ignore::mfmadsl.SlowLoopWarning")
 def test_fp8_with_scales_of_blocks_is_one_kernel(arch: str) -> None:
     given, arrays, wanted = in_blocks()
-    target = mfmadsl.target(arch)
-    with target:
-        lowered, report = scheduled(fused(given, target), target)
-    (line,) = report.functions
-    assert line.is_ours
-    kernels = kernels_of(lowered, arch)
-    assert ("f8f6f4" in kernels[line.function].assembly) == (arch == "gfx950")
-    found = machine(lowered, kernels)["main"](*(tvm.runtime.tensor(each) for each in arrays))
+    assembly, run = built(given, arch)
+    assert ("f8f6f4" in assembly) == (arch == "gfx950")
+    found = run(*(tvm.runtime.tensor(each) for each in arrays))
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5 * wanted.max())

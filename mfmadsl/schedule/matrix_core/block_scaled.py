@@ -95,13 +95,10 @@ def _columns(
 ) -> Columns:
     """The order in which tiles take columns of C: in turn where rows of B lie along K, and tiles
     store C as it is."""
-    n, rows, tiles = product.extents[2], tiling.block[1], tiling.wave_tile[1] // tile.N
+    n, tiles = product.extents[2], tiling.wave_tile[1] // tile.N
     if product.memories[1].axis != "k" or tiling.split_k > 1 or not lies_across(tile):
         return Columns(tile.N, 1)
-    order = columns_of(product.result, n, tiles, tile.N, chip.line_bytes)
-    # TVM does not see that places of a single group are those of its columns in turn.
-    alone = -(-n // rows) * rows <= order.width * order.count
-    return Columns(tile.N, 1) if alone else order
+    return columns_of(product.result, n, tiles, tile.N, chip.line_bytes)
 
 
 @dataclass(frozen=True)

@@ -97,10 +97,7 @@ class Builder:
             return Columns(tile.N, 1)
         columns = number(self.product.extents[2])
         tiles = tiling.wave_tile[1] // tile.N
-        order = columns_of(self.product.result, columns, tiles, tile.N, self.chip.line_bytes)
-        # TVM does not see that places of a single group are those of its columns in turn.
-        alone = columns is not None and columns <= order.width * order.count
-        return Columns(tile.N, 1) if alone else order
+        return columns_of(self.product.result, columns, tiles, tile.N, self.chip.line_bytes)
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV | None, SBlockRV]:
         """(the block that adds up the parts of K of workgroups, that which adds up those of their

@@ -17,14 +17,15 @@ from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder, parts_of_k
+from mfmadsl.schedule.matrix_core.instruction import of_one_instruction
 from mfmadsl.schedule.matrix_core.stage import reads_turned
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     ProductShape,
     estimated,
-    fastest_of,
+    fastest_first,
     throughput,
 )
-from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
+from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
 from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads, registers
 from mfmadsl.schedule.product.address_space import check_addresses
@@ -37,11 +38,9 @@ from mfmadsl.schedule.product.dataflow import (
 )
 from mfmadsl.schedule.product.described import DescribedProduct, described_intrinsics
 from mfmadsl.schedule.product.memory import (
-    UNKNOWN,
     Memory,
     argument_load,
-    final_store,
-    memory,
+    stored_memory,
 )
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
@@ -68,12 +67,14 @@ def described_schedule(
     check_consumers(function, product.result)
     taken = described_tiling(product, intrinsic, tiling, chip)
     parts, length = parts_of_k(taken, product.extents[3])
+    *_, i, j, _ = product.nest.block.iter_vars
+    result = stored_memory(function, product.nest.store, i, j)
     with tvm_refusal("workload", ScheduleError):
         whole = in_whole_tiles(product, (*taken.block, parts * length))
         sch = s_tir.Schedule(tvm.IRModule({"main": whole}))
         plain = PlainProduct(
             sch.get_sblock(product.nest.name), tuple(_reads(product)), product.extents,
-            _result(product), ("A", "B", "C"), in_whole_tiles=True,
+            result, ("A", "B", "C"), in_whole_tiles=True,
         )  # fmt: skip
         Builder(sch, plain, find(taken.instruction), taken, chip).build()
     check_bound(function_of(sch))
@@ -86,12 +87,6 @@ def _reads(product: DescribedProduct) -> Iterator[BlockRead]:
         row, size = int(buffer.shape[-1]), _bytes_of(buffer)
         along = "k" if name != "B" or product.form.b_transposed else "j"
         yield BlockRead(name, side, columns, size, Memory(along, row, row, size))
-
-
-def _result(product: DescribedProduct) -> Memory:
-    end = final_store(product.function, product.nest.store)
-    *_, i, j, _ = product.nest.block.iter_vars
-    return UNKNOWN if end is None else memory(end, {"i": [i], "j": [j]})
 
 
 def _bytes_of(buffer: Buffer) -> int:
@@ -109,15 +104,9 @@ def described_tiling(
     check_type("tiling", tiling, (Tiling, NoneType), "a Tiling")
     if tiling is None:
         return described_tilings(product, intrinsic, chip)[0]
-    check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
-    check_values(tiling)
-    tiling = of_plain_numbers(tiling)
-    asked = tiling.instruction if intrinsic is None else intrinsic
-    (chosen,) = _instructions(product, asked, chip)
-    if chosen.name != find(tiling.instruction).name:
-        raise ScheduleError(
-            f"intrinsic: is {chosen.name}, but the tiling's is {tiling.instruction}"
-        )
+    tiling, chosen = of_one_instruction(
+        tiling, intrinsic, lambda asked: _instructions(product, asked, chip)
+    )
     steps = -(-product.extents[3] // tiling.k_step)
     k_bytes = k_bytes_of(tuple(_traffic(product)))
     check_tiling(tiling, chosen, chip, k_bytes, steps, _loads(product, chip))
@@ -140,9 +129,7 @@ def described_tilings(
     ]
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
-    best = fastest_of(found)
-    others = sorted((pair for pair in found if pair[1] is not best), key=lambda p: p[0].seconds)
-    return [best, *(tiling for _, tiling in others)]
+    return fastest_first(found)
 
 
 def _instructions(

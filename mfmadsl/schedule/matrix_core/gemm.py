@@ -109,8 +109,10 @@ def gemm_tiling(
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
     product = _understood(workload, arch)
-    if not isinstance(product, PrimFunc):
-        return gemm_tilings(workload, intrinsic, arch)[0]
+    if isinstance(product, DescribedProduct):
+        return described_tilings(product, intrinsic, architecture(arch))[0]
+    if isinstance(product, BlockScaledProduct):
+        return block_scaled_tilings(product, intrinsic, architecture(arch))[0]
     return selected(_normalised(product), intrinsic, None, architecture(arch))[1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import NoneType
 
 from mfmadsl.argument import check_type
@@ -9,7 +10,11 @@ from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, Tiling, numbered_up, upright
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.choice import candidates, choose_instruction
-from mfmadsl.schedule.matrix_core.tiling.legal import check_instruction
+from mfmadsl.schedule.matrix_core.tiling.legal import (
+    check_instruction,
+    check_values,
+    of_plain_numbers,
+)
 from mfmadsl.schedule.product.memory import number
 from mfmadsl.schedule.product.normalise import Product
 
@@ -81,6 +86,25 @@ def _turned(intrinsic: Intrinsic, types: tuple[str, str], chip: Architecture) ->
         f"{intrinsic.name} multiplies {own[0]} by {own[1]}, but the workload has "
         f"{types[0]} and {types[1]}"
     )
+
+
+def of_one_instruction(
+    tiling: Tiling, asked: Intrinsic | str | None,
+    instructions: Callable[[Intrinsic | str], Sequence[Intrinsic]],
+) -> tuple[Tiling, Intrinsic]:  # fmt: skip
+    """The tiling in plain numbers, and the instruction that is asked for, or else its own, of those
+    that the product has.
+
+    Raises ScheduleError for values that are wrong whatever the product, and for two instructions.
+    """
+    check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
+    check_values(tiling)
+    (chosen,) = instructions(tiling.instruction if asked is None else asked)
+    if chosen.name != find(tiling.instruction).name:
+        raise ScheduleError(
+            f"intrinsic: is {chosen.name}, but the tiling's is {tiling.instruction}"
+        )
+    return of_plain_numbers(tiling), chosen
 
 
 def counting_up(intrinsic: Intrinsic) -> Intrinsic:

@@ -64,13 +64,15 @@ def columns_of(
     """The order for a wave that has so many tiles of `width` columns side by side.
 
     As many take their columns in turn as it takes to fill cache lines, by words at least. It is the
-    order of the matrix where neighbours in a row of C do not lie together, or where what a lane
-    stores together may go past the edge of the matrix.
+    order of the matrix where neighbours in a row of C do not lie together, where what a lane stores
+    together may go past the edge of the matrix, and where there is but one group of such tiles.
     """
     if c.axis != "j" or not isinstance(extent, int) or not isinstance(c.run, int):
         return Columns(width, 1)
     wanted = max(line_bytes // (width * c.size), _WORD // c.size, 1)
-    return Columns(width, gcd(tiles, wanted, extent, c.run))
+    count = gcd(tiles, wanted, extent, c.run)
+    # TVM does not see that places of a single group are those of its columns in turn.
+    return Columns(width, count if extent > width * count else 1)
 
 
 def lies_across(tile: ModuleType) -> bool:

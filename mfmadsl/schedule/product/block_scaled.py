@@ -24,7 +24,7 @@ from mfmadsl.model import ELEMENT_TYPES, Architecture, Intrinsic
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.factors import summed_factors
-from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, final_store, memory
+from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory, stored_memory
 from mfmadsl.schedule.product.nest import Nest, Node, check_plain, is_sum, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import check_init, uses
 
@@ -80,8 +80,7 @@ class BlockScaledProduct:
     def result(self) -> Memory:
         """How C lies in memory."""
         *_, i, j, _ = self.axes
-        end = final_store(self.function, self.nest.store)
-        return UNKNOWN if end is None else memory(end, {"i": [i], "j": [j]})
+        return stored_memory(self.function, self.nest.store, i, j)
 
     @property
     def alike(self) -> int:

@@ -10,13 +10,12 @@ from tvm import te, tirx
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
-from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.product.added_nest import element_wise, replaced, unique
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.described import axes_of
 from mfmadsl.schedule.product.nest import block_names, nests
 from mfmadsl.schedule.product.unread import without_unread
-from mfmadsl.schedule.product.whole_tiles import whole_extents
+from mfmadsl.schedule.product.whole_tiles import inside, whole_extents
 
 SUM = "float32"
 
@@ -155,7 +154,7 @@ def _elements(
     value = found.at(found.elements[side], side, s, row, k)
     return element_wise(
         unique(f"{'AB'[side]}_whole", taken), axes, to, [s, at, k],
-        _inside(value, [(row, to.shape[1], found.extents[1 + side]),
+        inside(value, [(row, to.shape[1], found.extents[1 + side]),
                         (k, to.shape[2], found.extents[3])]),
     )  # fmt: skip
 
@@ -170,14 +169,6 @@ def _scales(
     value = found.at(scale, side, s, row, group)
     return element_wise(
         unique(f"{'AB'[side]}_scales", taken), axes, to, [s, group, at],
-        _inside(value, [(row, to.shape[2], found.extents[1 + side]),
+        inside(value, [(row, to.shape[2], found.extents[1 + side]),
                         (group, to.shape[1], -(-found.extents[3] // found.group))]),
     )  # fmt: skip
-
-
-def _inside(value: Expr, places: list[tuple[Expr, Expr, int]]) -> Expr:
-    """The value, or zero at places beyond what there is, of axes that may be longer."""
-    bounds = [place < there for place, extent, there in places if constant(extent) != there]
-    if not bounds:
-        return value
-    return tirx.if_then_else(tirx.all(*bounds), value, tirx.const(0, str(value.ty.dtype)))

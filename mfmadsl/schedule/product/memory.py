@@ -146,6 +146,12 @@ def final_store(function: PrimFunc, store: BufferStore) -> BufferStore | None:
     return store if any(store.buffer.same_as(p) for p in function.params) else None
 
 
+def stored_memory(function: PrimFunc, store: BufferStore, i: IterVar, j: IterVar) -> Memory:
+    """How the argument lies that a store at the places i, j ends in."""
+    end = final_store(function, store)
+    return UNKNOWN if end is None else memory(end, {"i": [i], "j": [j]})
+
+
 def prod_of(extents: Iterable[Expr | int]) -> Extent:
     """The product of extents, a number where all are known."""
     return plain(prod(extents))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm import tirx
-from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
+from tvm.tirx import Expr, PrimFunc, Stmt
 
 from mfmadsl.argument import LARGEST_EXTENT
 from mfmadsl.passes.tir.expression import constant
@@ -39,7 +39,11 @@ def in_whole_tiles(found: DescribedProduct, tiles: tuple[int, int, int]) -> Prim
         which, row, column = zip(places, to.shape, strict=True)
         if name == "B" and not found.form.b_transposed:
             row, column = column, row
-        value = _inside(buffer, [*([which] if found.in_batches else []), row, column])
+        at = [*([which] if found.in_batches else []), row, column]
+        element = tirx.BufferLoad(buffer, [place for place, _ in at])
+        value = inside(
+            element, [(*pair, there) for pair, there in zip(at, buffer.shape, strict=True)]
+        )
         before.append(element_wise(unique(f"{name}_whole", taken), axes, to, places, value))
     (nest,) = nests(whole)
     name = unique(f"{found.nest.name}_result", taken)
@@ -64,14 +68,10 @@ def whole_extents(extents: Sequence[int], tiles: Sequence[int]) -> tuple[int, in
     return m, n, k
 
 
-def _inside(buffer: Buffer, places: Sequence[tuple[Expr, Expr]]) -> Expr:
-    """The element of a buffer at a place, or zero beyond it; each index with its extent."""
-    value = tirx.BufferLoad(buffer, [place for place, _ in places])
-    bounds = [
-        place < extent
-        for (place, larger), extent in zip(places, buffer.shape, strict=True)
-        if constant(extent) != constant(larger)
-    ]
+def inside(value: Expr, places: Sequence[tuple[Expr, Expr, Expr | int]]) -> Expr:
+    """The value, or zero beyond what there is: places with the extents of their axes, and of what
+    there is."""
+    bounds = [p < there for p, extent, there in places if constant(extent) != constant(there)]
     if not bounds:
         return value
-    return tirx.if_then_else(tirx.all(*bounds), value, tirx.const(0, str(buffer.dtype)))
+    return tirx.if_then_else(tirx.all(*bounds), value, tirx.const(0, str(value.ty.dtype)))

@@ -140,6 +140,13 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
     return min(found, key=lambda pair: (pair[0].read, -pair[1].k_waves, pair[0].unlimited))[1]
 
 
+def fastest_first(found: Sequence[tuple[Estimate, Tiling]]) -> list[Tiling]:
+    """`fastest_of` some tilings, and the others by the time that they should take."""
+    best = fastest_of(found)
+    others = sorted((pair for pair in found if pair[1] is not best), key=lambda p: p[0].seconds)
+    return [best, *(tiling for _, tiling in others)]
+
+
 def estimated(
     shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture
 ) -> list[tuple[Estimate, Tiling]]:

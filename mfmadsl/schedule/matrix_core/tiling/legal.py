@@ -61,15 +61,7 @@ def check_tiling(
     that the chip has.
     """
     check_values(tiling)
-    for name, block, waves, rows in (
-        ("M", tiling.block[0], tiling.waves[0], intrinsic.m),
-        ("N", tiling.block[1], tiling.waves[1], intrinsic.n),
-    ):
-        if block % (waves * rows):
-            raise _illegal(
-                f"{block} of {name} for {waves} waves are no whole tiles of {intrinsic.name}: "
-                f"a wave takes a multiple of {rows}"
-            )
+    check_whole_tiles(tiling, intrinsic)
     widest = max(lane_bytes(intrinsic.a), lane_bytes(intrinsic.b))
     if intrinsic.blocks > 1 and tiling.k_pack > 1:
         raise _illegal(
@@ -103,9 +95,27 @@ def check_tiling(
         tiles += f" and the sums of {tiling.k_waves} waves along K"
     size = lds_bytes(tiling, k_bytes, intrinsic)
     check_lds("tiling", twice + many + tiles, size, chip)
-    budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
     loads = loads or Loads(chip.wide_loads_to_lds)
-    needed = registers(tiling, intrinsic, k_bytes, loads)
+    check_registers(tiling, registers(tiling, intrinsic, k_bytes, loads), chip)
+    check_parts(tiling, steps)
+
+
+def check_whole_tiles(tiling: Tiling, intrinsic: Intrinsic) -> None:
+    """Raise ScheduleError where a wave's tile is no number of tiles of the instruction."""
+    for name, block, waves, rows in (
+        ("M", tiling.block[0], tiling.waves[0], intrinsic.m),
+        ("N", tiling.block[1], tiling.waves[1], intrinsic.n),
+    ):
+        if block % (waves * rows):
+            raise _illegal(
+                f"{block} of {name} for {waves} waves are no whole tiles of {intrinsic.name}: "
+                f"a wave takes a multiple of {rows}"
+            )
+
+
+def check_registers(tiling: Tiling, needed: int, chip: Architecture) -> None:
+    """Raise ScheduleError where a lane needs more registers than a workgroup leaves it."""
+    budget = chip.registers // max(1, ceil(tiling.wave_count / chip.simds))
     if needed > budget:
         threads = tiling.wave_count * chip.wave_size
         raise _illegal(
@@ -113,6 +123,10 @@ def check_tiling(
             f"registers a lane, more than the {budget} that {threads} threads leave it on "
             f"{chip.name}"
         )
+
+
+def check_parts(tiling: Tiling, steps: int | None) -> None:
+    """Raise ScheduleError where K has not so many steps as parts, or None where it is a symbol."""
     if steps is None and tiling.split_k > 1:
         raise _illegal(f"split_k={tiling.split_k} needs K to be known")
     if steps is not None and tiling.split_k > steps:
