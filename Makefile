@@ -40,6 +40,7 @@ docs: .venv-docs/installed
 .venv-test/installed: pyproject.toml
 	sh scripts/make_venv.sh $(PYTHON) .venv-test
 	sh scripts/install.sh .venv-test '.[test]'
+	sh scripts/trim.sh .venv-test
 	sh scripts/install_browser.sh
 	touch $@
 

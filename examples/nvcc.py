@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-TO_INSTALL = "pip install '.[ladders]'"
+TO_INSTALL = "pip install '.[cuda]'"
 OLDEST = (12, 8)  # the first that knows sm_100a
 _SECONDS = 300
 

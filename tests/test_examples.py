@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -31,6 +33,7 @@ def test_the_demo_shows_every_stage_and_the_result_agrees(tmp_path: Path) -> Non
         assert shown in output
 
 
+@pytest.mark.thorough
 def test_two_products_in_one_kernel_are_right_and_take_less_time(tmp_path: Path) -> None:
     output = said("fused_chain/run.py", tmp_path)
     assert ", 0 spilled," in output

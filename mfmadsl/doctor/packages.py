@@ -30,7 +30,8 @@ EXTRAS = {
     "tune": "TVM's MetaSchedule and RPC for `mfmadsl tune`",
     "lsp": "the language server of `mfmadsl lsp`",
     "bench": "the peers that benchmarks compare with",
-    "ladders": "plots and compilers of the examples' ladders",
+    "ladders": "plots of the examples' ladders",
+    "cuda": "NVIDIA's compiler, for the examples' CUDA",
     "docs": "this documentation as a site",
     "test": "the tests",
 }

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 INFER = ROOT / "examples" / "llama_block" / "infer.py"
 COMMAND = [sys.executable, str(ROOT / "examples" / "llama_block" / "run.py")]
 
 
+@pytest.mark.thorough
 def test_one_command_compiles_exports_and_runs_it(tmp_path: Path) -> None:
     written, kept = tmp_path / "numbers.json", tmp_path / "kept"
     done = subprocess.run(

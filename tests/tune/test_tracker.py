@@ -92,6 +92,7 @@ def tuning(place: str, folder: Path, trials: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.thorough
 def test_a_sick_server_and_one_that_dies_in_the_middle_take_no_result_with_them(
     tmp_path: Path,
 ) -> None:

@@ -52,7 +52,7 @@ def test_without_an_nvcc_all_else_is_there(
 ) -> None:
     assert called(monkeypatch, "--json", few / "found.json") == 0
     said = capsys.readouterr().out
-    assert "no nvcc that knows sm_100a: pip install '.[ladders]'" in said
+    assert "no nvcc that knows sm_100a: pip install '.[cuda]'" in said
     assert re.search(r"^v1 .* right +128 +- +- +32780 ", said, re.MULTILINE)
     assert "the plot is in blackwell_gemm.svg" in said
     found = json.loads((few / "found.json").read_text())

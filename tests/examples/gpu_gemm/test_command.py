@@ -145,7 +145,7 @@ def test_without_gpu_nvcc_and_matplotlib_it_says_so_and_goes_on(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main([*SHORT, "--run"], [RIGHT]) == 0
     said = capsys.readouterr().out
-    assert "no nvcc here, so no registers: pip install '.[ladders]'" in said
+    assert "no nvcc here, so no registers: pip install '.[cuda]'" in said
     assert "--run: there is no NVIDIA GPU here" in said
     assert "no plot: it takes matplotlib (pip install" in said
     assert "1 of 1 steps agree with NumPy" in said

@@ -20,7 +20,8 @@ from examples.mfma_gemm.command import listing
 from examples.mfma_gemm.ladder import CHIPS, FULL, ladder
 from tests.cases import drawn
 
-pytestmark = pytest.mark.xdist_group("mfma_gemm")  # one process keeps the run
+# One process keeps the run, which takes a minute; the steps' numbers are tested by themselves.
+pytestmark = [pytest.mark.xdist_group("mfma_gemm"), pytest.mark.thorough]
 
 FOLDER = Path(__file__).parents[3] / "examples" / "mfma_gemm"
 README = (FOLDER / "README.md").read_text()
