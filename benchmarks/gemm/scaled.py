@@ -82,8 +82,12 @@ def arrays(
     m, n, k = shape
     bits = [{"float8_e4m3fn": 8, "float4_e2m1fn": 4}[each] for each in types]
     octets = [np.zeros((rows, k * b // 8), np.uint8) for rows, b in zip((m, n), bits, strict=True)]
-    shapes = [(rows, k // 32) if order == "rows" else (k // 128, rows, 4) for rows in (m, n)]
-    scales = [np.full(each, 127, np.uint8) for each in shapes]
+    shapes = {
+        "rows": lambda rows: (rows, k // 32),
+        "words": lambda rows: (k // 128, rows, 4),
+        "shuffled": lambda rows: (rows // 32, k // 256, 4, 16, 2, 2),
+    }
+    scales = [np.full(shapes[order](rows), 127, np.uint8) for rows in (m, n)]
     return [*octets, *scales, np.zeros((m, n), np.float32)]
 
 
@@ -145,7 +149,7 @@ def main(kernels: Path) -> None:
                 peer = best(finalists[kind], shape, pool)[0]
                 time = peer.profile(shape)
                 theirs = [peer.setting, f"{time.seconds * 1e6:.0f}", time.limit]
-                for order in ("rows", "words"):
+                for order in ("rows", "words", "shuffled"):
                     setting, found = ours(types, shape, order)
                     own = [setting, f"{found.seconds * 1e6:.0f}", found.limit]
                     speed = f"{time.seconds / found.seconds:.2f}"

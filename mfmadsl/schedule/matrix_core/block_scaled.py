@@ -26,15 +26,12 @@ from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.loop_annotations import annotate_loop
 from mfmadsl.schedule.matrix_core.stage import (
     Staged,
-    bind_copy,
     copy_to_lds,
     load_fragments,
-    of_tile,
-    per_lane,
     store_by_lanes,
-    tiled,
 )
 from mfmadsl.schedule.matrix_core.store_columns import Columns, columns_of, lies_across
+from mfmadsl.schedule.matrix_core.tile_loops import bind_copy, of_tile, per_lane, tiled
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.block_scaled_tiles import GroupedNames, grouped_sum
 from mfmadsl.schedule.product.dataflow import (
@@ -146,7 +143,7 @@ class _Builder:
             for place, read in enumerate(self._reads)
         ]
         for place, (read, copy) in enumerate(zip(self._reads, copies, strict=True)):
-            load_fragments(sch, group, place, read, tile, at[place], copy.turned)
+            load_fragments(sch, group, place, read, tile, at[place], copy)
         for block in staged:
             sch.compute_at(block, step, preserve_unit_loops=True)
             inline_producers(sch, block)

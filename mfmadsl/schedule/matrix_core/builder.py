@@ -65,7 +65,7 @@ class Builder:
             for place, read in enumerate(reads)
         ]
         for place, (read, staged) in enumerate(zip(reads, tiles, strict=True)):
-            load_fragments(sch, outer, place, read, tile, register_step, staged.turned)
+            load_fragments(sch, outer, place, read, tile, register_step, staged)
         sums = sch.cache_write(outer, 0, "warp")
         if columns.in_turn:
             sch.transform_layout(sums, ("write", 0), lambda s, i, j: (s, i, columns.column(j)))

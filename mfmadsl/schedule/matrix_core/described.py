@@ -44,6 +44,7 @@ from mfmadsl.schedule.product.memory import (
 )
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
+from mfmadsl.schedule.product.shuffle import Shuffle, shuffle_of
 from mfmadsl.schedule.product.whole_tiles import in_whole_tiles
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -86,7 +87,18 @@ def _reads(product: DescribedProduct) -> Iterator[BlockRead]:
         buffer = product.reads[name]
         row, size = int(buffer.shape[-1]), _bytes_of(buffer)
         along = "k" if name != "B" or product.form.b_transposed else "j"
-        yield BlockRead(name, side, columns, size, Memory(along, row, row, size))
+        shuffle = _shuffle(product, name)
+        yield BlockRead(name, side, columns, size, Memory(along, row, row, size), shuffle)
+
+
+def _shuffle(product: DescribedProduct, name: str) -> Shuffle | None:
+    """How what is read is shuffled in memory, if it is."""
+    if name == "B" and not product.form.b_transposed:
+        return None
+    buffer = product.reads[name]
+    places = [tirx.Var("at", "int32") for _ in buffer.shape]
+    found = argument_load(product.function, tirx.BufferLoad(buffer, places))
+    return None if found is None else shuffle_of(found, places[-2:])
 
 
 def _bytes_of(buffer: Buffer) -> int:
@@ -129,7 +141,18 @@ def described_tilings(
     ]
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
-    return fastest_first(found)
+    # Parts of what lies together are copied by bytes, and not ahead.
+    whole = [each for each in found if _has_whole_tiles(product, each[1])]
+    return fastest_first(whole or found)
+
+
+def _has_whole_tiles(product: DescribedProduct, tiling: Tiling) -> bool:
+    """Whether a workgroup has whole tiles of what is shuffled."""
+    return all(
+        read.shuffle.within(tiling.block[read.side], int(tiling.k_step * read.columns))
+        for read in _reads(product)
+        if read.shuffle is not None
+    )
 
 
 def _instructions(

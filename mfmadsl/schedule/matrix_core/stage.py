@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 from types import ModuleType
@@ -18,12 +18,23 @@ from mfmadsl.language import reads
 from mfmadsl.model import Architecture, Tiling
 from mfmadsl.passes.tir.expression import choice_of, conjuncts_of, constant
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.shuffled import load_shuffled, shuffled_chunks
 from mfmadsl.schedule.matrix_core.store_columns import Columns
+from mfmadsl.schedule.matrix_core.tile_loops import (
+    bind_copy,
+    blocks_of,
+    chunks_along_k,
+    leaves_idle,
+    of_tile,
+    per_lane,
+    tiled,
+)
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.memory import Memory
 from mfmadsl.schedule.product.nest import line
 from mfmadsl.schedule.product.plain import BlockRead
+from mfmadsl.schedule.product.shuffle import Shuffle
 
 _WORD = 4  # bytes
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
@@ -37,13 +48,15 @@ class Staged:
     """A tile in the LDS, by its name, of rows of C (`side` 0) or its columns (1).
 
     It is `turned` if it lies [s, k, rows], as in memory, and `masked` if what is copied has other
-    conditions than the edges of the matrix.
+    conditions than the edges of the matrix. What is shuffled in memory is so in the
+    LDS, too.
     """
 
     name: str
     side: int
     turned: bool
     masked: bool
+    shuffle: Shuffle | None
 
 
 def copy_to_lds(
@@ -69,7 +82,12 @@ def copy_to_lds(
     threads = tiling.wave_count * chip.wave_size
     straight = tiling.stages > 1 and chip.wide_loads_to_lds
     turned = blocks == 1 and lies_turned(memory, tiling, chip, size, counts[0])
-    if turned:
+    shuffle = None if read.shuffle is None else read.shuffle.within(*counts)
+    if shuffle is not None:
+        shuffle = shuffle.in_turn(order.width, order.count)
+    if shuffle is not None:
+        inner = shuffled_chunks(sch, shuffle, (rows, k), counts, size, threads, straight)
+    elif turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
         inner = chunks_along_k(sch, k, rows, counts[::-1], size, threads, straight)
@@ -86,16 +104,7 @@ def copy_to_lds(
     if blocks > 1:
         inner[0] = sch.fuse(matrices, inner[0])
     bind_copy(sch, inner, tiling, chip)
-    return Staged(str(sch.get(shared).writes[0].source.name), read.side, turned, masked)
-
-
-def bind_copy(sch: Schedule, loops: Sequence[LoopRV], tiling: Tiling, chip: Architecture) -> None:
-    """Share the units of a copy, the first of its loops, among the threads of a workgroup."""
-    units, *inside = loops
-    _, wave, lane, own = sch.split(units, [None, tiling.wave_count, chip.wave_size, 1])
-    sch.reorder(wave, lane, own, *inside)
-    sch.bind(wave, "threadIdx.y")
-    sch.bind(lane, "threadIdx.x")
+    return Staged(str(sch.get(shared).writes[0].source.name), read.side, turned, masked, shuffle)
 
 
 def _fixed(extent: Expr, copy: SBlock) -> int:
@@ -133,33 +142,6 @@ def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
     )
 
 
-def chunks_along_k(
-    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    straight: bool, blocks: int = 1,
-) -> list[LoopRV]:  # fmt: skip
-    """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all;
-    but what goes straight into the LDS is as wide as can be."""
-    width, pieces = max(CHUNK // size, 1), blocks * prod(counts)
-    while width > 1 and (
-        counts[1] % width or (not straight and _leaves_idle(pieces, width, threads))
-    ):
-        width //= 2
-    if straight and _WORD < width * size < CHUNK:  # what goes straight there is a word or a chunk
-        width = _WORD // size
-    chunk, inside = sch.split(k, [None, width])
-    return [sch.fuse(rows, chunk), inside]
-
-
-def _leaves_idle(pieces: int, width: int, threads: int) -> bool:
-    """Whether some of the threads would take so many pieces at once and others none, though all of
-    them were done sooner with half as many at once."""
-
-    def most(each: int) -> int:
-        return ceil(pieces / (each * threads)) * each
-
-    return pieces < width * threads and most(width) > most(width // 2)
-
-
 def _turning(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
     blocks: int, known: bool,
@@ -173,7 +155,7 @@ def _turning(
     """
     of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
     pieces = blocks * prod(counts) // of_k
-    while of_rows > 1 and (counts[0] % of_rows or _leaves_idle(pieces, of_rows, threads)):
+    while of_rows > 1 and (counts[0] % of_rows or leaves_idle(pieces, of_rows, threads)):
         of_rows //= 2
     halves = min(max(1, CHUNK // _PIECE), counts[1] // of_k)
     k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])
@@ -206,18 +188,24 @@ def _side(groups: int, others: int, group_bytes: int, threads: int) -> int:
 
 def load_fragments(
     sch: Schedule, block: SBlockRV, place: int, read: BlockRead, tile: ModuleType, step: LoopRV,
-    turned: bool,
+    staged: Staged,
 ) -> None:  # fmt: skip
     """Load what a block reads, [s, rows, k], from the LDS into registers in each register step."""
     registers = sch.cache_read(block, place, "warp")
     sch.compute_at(registers, step, preserve_unit_loops=True)
     # A lies [rows, k] unless it is turned, and so does B, which modules call transposed.
     rows, columns = (tile.M, tile.N)[read.side], int(tile.K * read.columns)
-    suffix = "_TRANSPOSED" if turned == (read.side == 0) else ""
+    suffix = "_TRANSPOSED" if staged.turned == (read.side == 0) else ""
     index_map = getattr(tile, f"index_map_{read.name}{suffix.lower()}")
-    _, loops = tiled(sch, registers, tile, *((columns, rows) if turned else (rows, columns)))
+    shape = (columns, rows) if staged.turned else (rows, columns)
+    tiles, loops = tiled(sch, registers, tile, *shape)
     sch.transform_layout(registers, ("write", 0), of_tile(index_map, 3, blocks_of(tile) > 1))
-    sch.tensorize(loops[0], getattr(tile, f"LOAD_{read.name}{suffix}_SHARED"))
+    if staged.shuffle is None:
+        sch.tensorize(loops[0], getattr(tile, f"LOAD_{read.name}{suffix}_SHARED"))
+        return
+    slot = getattr(tile, f"{read.name.lower()}_slot")
+    by_rows = slot if read.side == 0 else lambda row, k: slot(k, row)
+    load_shuffled(sch, registers, staged.shuffle, tiles, loops, by_rows)
 
 
 def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType, columns: Columns) -> None:
@@ -235,75 +223,3 @@ def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType, columns: Col
         unrolled = [*tiles[:-1], several, *unrolled[len(tiles) :], turn]
     for loop in unrolled:
         sch.unroll(loop)
-
-
-def blocks_of(tile: ModuleType) -> int:
-    """How many products the instruction of a module does at once."""
-    return int(getattr(tile, "BLOCKS", 1))
-
-
-def of_tile(
-    index_map: Callable[..., Sequence[Expr]], axes: int, several: bool
-) -> Callable[..., tuple[Expr, ...]]:
-    """The index map of the last two coordinates, or of three with blocks; those before stay."""
-    lead = axes - (3 if several else 2)
-
-    def at(*place: Expr) -> tuple[Expr, ...]:
-        inner = index_map(*place[lead:])
-        return (
-            *place[:lead],
-            *(tirx.const(x, "int32") if isinstance(x, int) else x for x in inner),
-        )
-
-    def of_two(i: Expr, j: Expr) -> tuple[Expr, ...]:
-        return at(i, j)
-
-    def of_three(s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
-        return at(s, i, j)
-
-    def of_four(p: Expr, s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
-        return at(p, s, i, j)
-
-    def of_five(w: Expr, p: Expr, s: Expr, i: Expr, j: Expr) -> tuple[Expr, ...]:
-        return at(w, p, s, i, j)
-
-    found: dict[int, Callable[..., tuple[Expr, ...]]] = {
-        2: of_two, 3: of_three, 4: of_four, 5: of_five,
-    }  # fmt: skip
-    return found[axes]  # TVM counts their parameters
-
-
-def tiled(
-    sch: Schedule, block: SBlockRV, tile: ModuleType, height: int, width: int
-) -> tuple[list[LoopRV], list[LoopRV]]:
-    """The loops over tiles, and those of a tile, of its blocks first if there are several."""
-    *_, matrices, rows, columns = sch.get_loops(block)
-    row_tile, rows = sch.split(rows, [None, height])
-    column_tile, columns = sch.split(columns, [None, width])
-    inner = [*([matrices] if blocks_of(tile) > 1 else []), rows, columns]
-    sch.reorder(row_tile, column_tile, *inner)
-    return [row_tile, column_tile], inner
-
-
-def per_lane(
-    sch: Schedule, loops: Sequence[LoopRV], slot: Callable[..., tuple[int, int]]
-) -> tuple[LoopRV, LoopRV | None]:
-    """The loops of a tile as lane and register, by where each bit of a coordinate goes."""
-    parts: list[tuple[bool, int, LoopRV]] = []
-    for axis, loop in enumerate(loops):
-        runs: list[tuple[bool, int, int]] = []  # to the lane or not, the lowest bit there, bits
-        for bit in range(int(sch.get(loop).extent).bit_length() - 1):
-            lane, register = slot(*((1 << bit) if a == axis else 0 for a in range(len(loops))))
-            place = lane > 0, (lane or register).bit_length() - 1
-            if runs and (runs[-1][0], runs[-1][1] + runs[-1][2]) == place:
-                runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
-            else:
-                runs.append((*place, 1))
-        if not runs:
-            continue
-        split = [loop] if len(runs) == 1 else sch.split(loop, [1 << r[2] for r in reversed(runs)])
-        parts += [(r[0], r[1], x) for r, x in zip(reversed(runs), split, strict=True)]
-    parts.sort(key=lambda part: -part[1])
-    lanes, registers = ([part[2] for part in parts if part[0] == kind] for kind in (True, False))
-    sch.reorder(*lanes, *registers)
-    return sch.fuse(*lanes), sch.fuse(*registers) if registers else None

@@ -46,7 +46,7 @@ def memory(use: TensorLoad | BufferStore, axes: Mapping[str, Sequence[IterVar]])
     """How the elements that a load or store goes to lie, along each of two axes of a product."""
     buffer = use.source if isinstance(use, TensorLoad) else use.buffer
     size = max(1, int(tvm.DataType(str(buffer.dtype)).bits) // 8)
-    offset = _offset(buffer, use.indices)
+    offset = offset_of(buffer, use.indices)
     variables = {axis.var for several in axes.values() for axis in several}
     steps = {kind: _step(offset, several, variables) for kind, several in axes.items()}
     for kind, (step, run) in reversed(steps.items()):
@@ -83,7 +83,7 @@ def _difference(offset: Expr, variable: Var, variables: set[Var]) -> Extent | No
     return plain(difference)
 
 
-def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
+def offset_of(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     """The number of an element in its argument, of which `check_compact` refuses other strides."""
     strides: list[Extent] = []
     extents: list[Extent] = [*buffer.shape[1:], 1]

@@ -8,6 +8,7 @@ from fractions import Fraction
 from tvm.s_tir.schedule import SBlockRV
 
 from mfmadsl.schedule.product.memory import Extent, Memory
+from mfmadsl.schedule.product.shuffle import Shuffle
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class BlockRead:
 
     `name` is what modules of instructions call it. Its rows are those of C (`side` 0) or its
     columns (1), and each k takes so many of its `columns`, of `size` bytes as the block reads them.
-    `memory` says how it lies in the argument that it comes from.
+    `memory` says how it lies in the argument that it comes from, and `shuffle` in which order if
+    neither rows nor columns lie together there.
     """
 
     name: str
@@ -24,6 +26,7 @@ class BlockRead:
     columns: Fraction
     size: int
     memory: Memory
+    shuffle: Shuffle | None = None
 
 
 @dataclass(frozen=True)

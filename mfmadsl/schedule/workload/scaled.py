@@ -8,7 +8,9 @@ from mfmadsl.argument import check_choice, check_extent
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.schedule.product.described import described_types, forms, group_of, in_batches
-from mfmadsl.schedule.workload.words import WORD, by_words
+from mfmadsl.schedule.workload.order import SHUFFLED, WORD, WORDS, in_order
+
+_ORDERS = {"words": WORDS, "shuffled": SHUFFLED}
 
 
 def scaled_matmul(
@@ -26,7 +28,10 @@ def scaled_matmul(
     NaN gives is the instruction's. With `batch` there are so many matrices of each kind.
 
     In the `scale_order` "rows" scales lie as said; in "words" the four of 128 k lie together for
-    all rows, [k / 128, m, 4] and [k / 128, n, 4]: whole lines of memory are of one step.
+    all rows, [k / 128, m, 4] and [k / 128, n, 4]: whole lines of memory are of one step. In
+    "shuffled" those of 32 rows and 256 k lie together as AITER and hipBLASLt have them, [m / 32,
+    k / 256, 4, 16, 2, 2] with both rounded up: a scale of row i and group g is at [i // 32, g // 8,
+    g % 4, i % 16, g // 4 % 2, i // 16 % 2], and those that fill a tile up are not used.
 
     Raises ArgumentError for an extent that is no positive number, a k that is no multiple of 32 (of
     128 in the order "words"), and other types or orders.
@@ -40,7 +45,7 @@ def scaled_matmul(
         check_choice(name, dtype, (*short.values(), *short))
     asked = tuple(short.get(each, each) for each in types)
     (form,) = (each for each in forms(sparse=False) if each.types == asked)
-    check_choice("scale_order", scale_order, ("rows", "words"))
+    check_choice("scale_order", scale_order, ("rows", *_ORDERS))
     if k % (group := group_of(form.intrinsic)):
         raise ArgumentError(
             f"k: {k} is no multiple of {group}, the elements that share a scale: pad A and B with"
@@ -54,4 +59,6 @@ def scaled_matmul(
     workload = form.workload((m, n, k))
     if batch is not None:
         workload = in_batches(workload, batch)
-    return workload if scale_order == "rows" else by_words(workload, ("SCALE_A", "SCALE_B"))
+    if scale_order == "rows":
+        return workload
+    return in_order(workload, ("SCALE_A", "SCALE_B"), _ORDERS[scale_order])

@@ -7,7 +7,7 @@ from tvm.tirx import PrimFunc
 from mfmadsl.argument import check_choice, check_extent, check_flag
 from mfmadsl.error import ArgumentError
 from mfmadsl.schedule.product.described import forms, in_batches
-from mfmadsl.schedule.workload.words import WORD, by_words
+from mfmadsl.schedule.workload.order import WORD, WORDS, in_order
 
 _OCTET = 8  # elements along k of which a byte of the index tells
 
@@ -50,4 +50,4 @@ def sparse_matmul(
     workload = found[a_type, b_type].workload((m, n, k))
     if batch is not None:
         workload = in_batches(workload, batch)
-    return workload if index_order == "rows" else by_words(workload, ("INDEX",))
+    return workload if index_order == "rows" else in_order(workload, ("INDEX",), WORDS)

@@ -56,3 +56,17 @@ def values_of(
     exponents = np.repeat(scales.astype(int) - 127, GROUP, axis=1)
     values: NDArray[np.float64] = np.ldexp(codes.view(element).astype(np.float64), exponents)
     return values
+
+
+def by_words(scales: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The four scales of 128 k of all rows together."""
+    return np.ascontiguousarray(scales.reshape(len(scales), -1, 4).transpose(1, 0, 2))
+
+
+def shuffled(scales: NDArray[np.uint8], fill: int = 255) -> NDArray[np.uint8]:
+    """Scales as AITER's `e8m0_shuffle` leaves them, but that tiles are filled up with NaN."""
+    rows, columns = (-(-extent // each) for extent, each in zip(scales.shape, (32, 8), strict=True))
+    whole = np.full((rows * 32, columns * 8), fill, np.uint8)
+    whole[: scales.shape[0], : scales.shape[1]] = scales
+    tiles = whole.reshape(rows, 2, 16, columns, 2, 4)
+    return np.ascontiguousarray(tiles.transpose(0, 3, 5, 2, 4, 1))

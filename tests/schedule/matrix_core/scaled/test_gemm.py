@@ -20,7 +20,7 @@ from mfmadsl import ArgumentError, ArgumentTypeError, ScheduleError, Tiling
 from mfmadsl.backend import Kernel
 from mfmadsl.model import Intrinsic
 from tests.cases import drawn
-from tests.schedule.matrix_core.scaled.operands import BITS, Scaled, scaled
+from tests.schedule.matrix_core.scaled.operands import BITS, Scaled, by_words, scaled, shuffled
 
 ARCH = "gfx950"
 ENTRIES = sorted(
@@ -93,6 +93,7 @@ def test_any_shape(shape: tuple[int, int, int], types: tuple[str, str]) -> None:
 
 
 FP4 = "float4_e2m1fn", "float4_e2m1fn"
+FP8 = "float8_e4m3fn", "float8_e4m3fn"
 LARGE = Tiling((128, 128), 256, (2, 2), "mfma_scale_f32_16x16x128_f8f6f4_fp4_fp4", 1, stages=2)
 
 
@@ -155,11 +156,6 @@ def test_threads_that_have_nothing_to_copy_are_in_nobodys_way(
     assert all(line.endswith(" lds") for line in loads)
 
 
-def by_words(scales: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The four scales of 128 k of all rows together."""
-    return np.ascontiguousarray(scales.reshape(len(scales), -1, 4).transpose(1, 0, 2))
-
-
 @pytest.mark.parametrize("shape", [(64, 64, 256), (100, 70, 384), (1, 300, 1152)])
 @pytest.mark.parametrize("types", [FP4, ("float8_e4m3fn", "float6_e2m3fn")])
 def test_scales_by_words(shape: tuple[int, int, int], types: tuple[str, str]) -> None:
@@ -172,6 +168,52 @@ def test_scales_by_words(shape: tuple[int, int, int], types: tuple[str, str]) ->
     c = np.zeros((m, n), np.float32)
     mfmadsl.sanitize(words, [a.packed, b.packed, by_words(a.scales), by_words(b.scales), c])
     np.testing.assert_array_equal(c, product(rows, a, b))
+
+
+SHUFFLED = [
+    ((256, 256, 1024), FP4), ((100, 70, 384), FP4), ((33, 47, 800), FP4), ((64, 64, 256), FP8),
+    ((1, 300, 1152), ("float8_e4m3fn", "float6_e2m3fn")), ((100, 70, 96), FP8), ((16, 16, 32), FP8),
+    ((130, 260, 1312), ("float4_e2m1fn", "float8_e5m2")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "types"), SHUFFLED)
+@pytest.mark.parametrize("batch", [None, 2])
+def test_scales_that_are_shuffled(
+    shape: tuple[int, int, int], types: tuple[str, str], batch: int | None
+) -> None:
+    """At any shape, the tiles' unused scales being NaN."""
+    m, n, k = shape
+    rng = np.random.default_rng(k)
+    several = range(batch or 1)
+    a, b = (
+        [scaled(rng, rows, k, t) for _ in several] for rows, t in zip((m, n), types, strict=True)
+    )
+    workload = mfmadsl.scaled_matmul(*shape, *types, "shuffled", batch)
+
+    def of(matrices: list[NDArray[Any]]) -> NDArray[Any]:
+        return matrices[0] if batch is None else np.stack(matrices)
+
+    operands = [
+        of([each.packed for each in a]), of([each.packed for each in b]),
+        of([shuffled(each.scales) for each in a]), of([shuffled(each.scales) for each in b]),
+    ]  # fmt: skip
+    c = np.zeros((*([] if batch is None else [batch]), m, n), np.float32)
+    mfmadsl.sanitize(kernel_of(workload), [*operands, c])
+    wanted = of([x.values @ y.values.T for x, y in zip(a, b, strict=True)])
+    size = of([abs(x.values) @ abs(y.values).T for x, y in zip(a, b, strict=True)])
+    assert (abs(c - wanted) <= 2**-23 * k * size).all()
+
+
+@pytest.mark.parametrize("types", [FP4, FP8])
+def test_shuffled_scales_go_straight_into_the_lds(types: tuple[str, str]) -> None:
+    """In chunks, as they lie, and from there two at a time: A's of rows 16 apart."""
+    kernel = kernel_of(mfmadsl.scaled_matmul(1024, 1024, 1024, *types, "shuffled"))
+    loads = [line for line in kernel.assembly.splitlines() if "buffer_load" in line]
+    assert loads
+    assert all(line.endswith(" lds") for line in loads)
+    assert "buffer_load_ubyte" not in kernel.assembly
+    assert "ds_read_u16" in kernel.assembly
 
 
 def test_a_tile_with_fewer_words_of_scales_than_threads() -> None:

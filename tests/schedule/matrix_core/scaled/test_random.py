@@ -20,12 +20,13 @@ import mfmadsl
 from mfmadsl import ArgumentError, LoweringError, ScheduleError
 from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
 from tests.cases import FIRST
-from tests.schedule.matrix_core.scaled.operands import BITS, packed
+from tests.schedule.matrix_core.scaled.operands import BITS, by_words, packed, shuffled
 from tests.schedule.matrix_core.scaled.test_floats import E8M0, power
-from tests.schedule.matrix_core.scaled.test_gemm import by_words
 
 SEEDS = range(FIRST, FIRST + 160)
 EXTENTS = (1, 7, 16, 17, 33, 64, 100, 130)
+ORDERS = {"words": by_words, "shuffled": shuffled}
+OF_BYTES = ("bytes", *ORDERS)
 CHIPS = ("gfx950", "gfx950", "gfx950", "gfx942", "gfx90a")
 
 
@@ -37,7 +38,7 @@ class Drawn:
     arch: str
     shape: tuple[int, int, int]
     types: tuple[str, str]
-    written: str  # in "bytes" or "words", in the "sum", or in blocks "before" it
+    written: str  # in "bytes", "words" or "shuffled", in the "sum", or in blocks "before" it
     scales: tuple[str | None, str | None]  # their types
     group: int
     batch: int | None
@@ -69,7 +70,7 @@ def drawn(seed: int) -> Drawn:
         return bool(rng.random() < share)
 
     types = of(*BITS), of(*BITS)
-    written = of("bytes", "words", "sum", "sum", "before", "before")
+    written = of("bytes", "words", "shuffled", "sum", "sum", "before", "before")
     steps = int(rng.integers(1, 5)) * 4 if written == "words" else int(rng.integers(1, 20))
     m, n, k = of(*EXTENTS), of(*EXTENTS), steps * 32
     scales: tuple[str | None, str | None] = of((E8M0, E8M0), ("uint8", E8M0), (E8M0, None))
@@ -98,8 +99,8 @@ def value_of(scale: Any) -> Any:
 
 def workload(case: Drawn) -> PrimFunc:
     (m, n, k), lead = case.shape, case.lead
-    if case.written in ("bytes", "words"):
-        order = "rows" if case.written == "bytes" else "words"
+    if case.written in OF_BYTES:
+        order = "rows" if case.written == "bytes" else case.written
         return mfmadsl.scaled_matmul(m, n, k, *case.types, order, case.batch)
     groups = -(-k // case.group)
     a = te.placeholder((*lead, m, k), case.types[0], "A")
@@ -159,7 +160,7 @@ def operand(case: Drawn, side: int) -> Operand:
         every[np.isfinite(every.view(element).astype(np.float64))], (*case.lead, rows, k)
     )
     shape = (*case.lead, rows, -(-k // case.group))
-    if kind in (E8M0, "uint8") or case.written in ("bytes", "words"):
+    if kind in (E8M0, "uint8") or case.written in OF_BYTES:
         scales = rng.integers(118, 137, shape).astype(np.uint8)
         if case.has_nan and case.seed % 2 == side:
             scales[..., 0, 0] = 255  # NaN (OCP Microscaling Formats v1.0, 5.4.1)
@@ -187,10 +188,8 @@ def arrays(case: Drawn, a: Operand, b: Operand, kernel: Any) -> list[NDArray[Any
         return np.ascontiguousarray(np.swapaxes(array, -1, -2))
 
     scales = [a.scales, b.scales]
-    if case.written == "words":
-        scales = [
-            np.stack([by_words(one) for one in s]) if case.batch else by_words(s) for s in scales
-        ]
+    if order := ORDERS.get(case.written):
+        scales = [np.stack([order(one) for one in s]) if case.batch else order(s) for s in scales]
     given = {
         "A": bytes_of(a.codes, case.types[0]), "B": turned(bytes_of(b.codes, case.types[1])),
         "SA": scales[0], "SCALE_A": scales[0], "SB": turned(scales[1]), "SCALE_B": scales[1],
