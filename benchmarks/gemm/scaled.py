@@ -82,12 +82,14 @@ def arrays(
     m, n, k = shape
     bits = [{"float8_e4m3fn": 8, "float4_e2m1fn": 4}[each] for each in types]
     octets = [np.zeros((rows, k * b // 8), np.uint8) for rows, b in zip((m, n), bits, strict=True)]
-    shapes = {
-        "rows": lambda rows: (rows, k // 32),
-        "words": lambda rows: (k // 128, rows, 4),
-        "shuffled": lambda rows: (rows // 32, k // 256, 4, 16, 2, 2),
-    }
-    scales = [np.full(shapes[order](rows), 127, np.uint8) for rows in (m, n)]
+    shapes: list[dict[str, tuple[int, ...]]] = [
+        {
+            "rows": (rows, k // 32), "words": (k // 128, rows, 4),
+            "shuffled": (rows // 32, k // 256, 4, 16, 2, 2),
+        }
+        for rows in (m, n)
+    ]  # fmt: skip
+    scales = [np.full(each[order], 127, np.uint8) for each in shapes]
     return [*octets, *scales, np.zeros((m, n), np.float32)]
 
 

@@ -62,12 +62,16 @@ def _alike(product: Product, asked: Intrinsic | str | None, chip: Architecture) 
 
 def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> ProductShape:
     s, m, n, k = (number(extent) for extent in product.extents)
-    reads = tuple(
-        Read(side, size, 1 if product.memory[side].axis == "ij"[side] else None)
-        for side, size in enumerate(_k_bytes(product))
-    )
+    reads = tuple(_read(product, side) for side in (0, 1))
     loads = loads_of(product.memory[:2], product.element_bytes[:2], chip, alike[0].blocks)
     return ProductShape(m, n, k, s, reads, product.element_bytes[2], loads)
+
+
+def _read(product: Product, side: int) -> Read:
+    together = 1 if product.memory[side].axis == "ij"[side] else None
+    prologue = product.prologues[side]
+    made = ((), 0) if prologue is None else (prologue.stored, prologue.work)
+    return Read(side, _k_bytes(product)[side], together, *made)
 
 
 def _tuned(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> Tiling | None:

@@ -27,6 +27,7 @@ from mfmadsl.schedule.product.memory import (
 )
 from mfmadsl.schedule.product.nest import Nest, buffers, function_of, is_number, nest_of
 from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
+from mfmadsl.schedule.product.prologue import Prologue, prologue_of
 from mfmadsl.schedule.product.sum_of_products import SumOfProducts, product_nest, sum_of_products
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -38,7 +39,8 @@ class Product:
     The loops of `block` are s, i, j, k; its reads are A[s, i, k] and B[s, j, k], its write is
     C[s, i, j]; an operand that is the same for each s has one of it. `a` and `b` write A and B, and
     are inlined into what reads them; `c` takes C to where the workload has it. `batches` says how
-    many A and B there are, and `names` what the workload calls A, B and C.
+    many A and B there are, `prologues` what they are made of if they are computed, and `names` what
+    the workload calls A, B and C.
     """
 
     block: SBlockRV
@@ -49,6 +51,7 @@ class Product:
     batches: tuple[Extent, Extent]
     types: tuple[str, str, str]
     memory: tuple[Memory, Memory, Memory]
+    prologues: tuple[Prologue | None, Prologue | None]
     names: tuple[str, str, str]
 
     @property
@@ -86,9 +89,11 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
     check_compact(function_of(sch))
     check_written_once(function_of(sch))
     check_producers(function_of(sch), nest)
-    lies = _memory(sch, product)
+    lies, function = _memory(sch, product), function_of(sch)
+    factors, along = (product.first, product.second), product.axes("k")
+    a, b = (prologue_of(function, factor, along) for factor in factors)
     with _refusal(nest):
-        return _normalised(sch, block, product, lies)
+        return _normalised(sch, block, product, lies, (a, b))
 
 
 def _check_form(product: SumOfProducts) -> None:
@@ -135,7 +140,7 @@ def _memory(sch: Schedule, product: SumOfProducts) -> tuple[Memory, Memory, Memo
 
 def _normalised(
     sch: Schedule, block: SBlockRV, product: SumOfProducts,
-    lies: tuple[Memory, Memory, Memory],
+    lies: tuple[Memory, Memory, Memory], prologues: tuple[Prologue | None, Prologue | None],
 ) -> Product:  # fmt: skip
     kinds = product.kinds
     for factor in (product.first, product.second):
@@ -173,7 +178,16 @@ def _normalised(
     buffers = product.first.source, product.second.source, product.store.buffer
     x, y, z = (str(buffer.name) for buffer in buffers)
     return Product(
-        block, a, b, c, (s, i, j, k), batches, (types[0], types[1], types[2]), lies, (x, y, z)
+        block,
+        a,
+        b,
+        c,
+        (s, i, j, k),
+        batches,
+        (types[0], types[1], types[2]),
+        lies,
+        prologues,
+        (x, y, z),
     )
 
 

@@ -194,7 +194,7 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]
             variant = replace(tiling, split_k=parts, stages=stages)
             if not _is_legal(variant, gemm, steps):
                 break
-            if parts == 1 and tiles <= units:
+            if parts == 1 and tiles <= 4 * units:
                 yield from _with_more_waves(variant, gemm, steps)
             alone = resident(gemm, variant) == 1
             yield replace(variant, persistent=walks and alone)

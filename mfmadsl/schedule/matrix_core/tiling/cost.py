@@ -32,6 +32,7 @@ _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FIRST_STEPS = 1  # that are asked for before the first is needed
+_SIMD_LANES = 16  # that a SIMD computes in a cycle
 _TURNING: dict[float, float] = {
     1: 8.0,
     2: 2.5,
@@ -116,7 +117,9 @@ class _Terms:
         element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
         self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * element
         sharing = self._sharing()
-        footprint = self._bytes_of((gemm.m, gemm.n)) * gemm.k * gemm.batches
+        sides = gemm.m, gemm.n
+        footprint = sum(sides[each.side] * sum(each.sources) for each in gemm.reads)
+        footprint *= gemm.k * gemm.batches
         self.requested = self.step_bytes * self.steps * self.tiles
         traffic = traffic_of(
             product, self.requested, self.tile_bytes * self.tiles, sharing, footprint
@@ -191,16 +194,25 @@ class _Terms:
         lds = moved / chip.lds_bytes_per_cycle
         l1 = self.whole_bytes / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.path.read
-        shared = max(all_of_them, groups * lds, groups * l1, groups * beyond)
+        work = self._work()
+        computing = work / min(chip.simds, tiling.wave_count)
+        of_all = work * groups / min(chip.simds, tiling.wave_count * groups)
+        shared = max(all_of_them, of_all, groups * lds, groups * l1, groups * beyond)
         coming = self.path.latency + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(own, lds / 2) + _BARRIER / tiling.stages
-        alone = max(busy, coming / self._ahead() + turning)
+        alone = max(busy, coming / self._ahead() + turning + computing)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
         ends = _START + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
+
+    def _work(self) -> float:
+        """Cycles in which one SIMD computes the elements of a step that are not loaded as such."""
+        tiling = self.tiling
+        each = sum(tiling.block[read.side] * read.work for read in self.gemm.reads)
+        return each * tiling.k_step * self.gemm.intrinsic.blocks / _SIMD_LANES
 
     def _turned_bytes(self) -> float:
         """Of a thread in a step: what lies across its tile in memory, and has to be turned."""

@@ -13,18 +13,27 @@ class Read:
     """An operand, or what belongs to one: for rows of C (`side` 0) or its columns (1).
 
     Each k of a row has `k_bytes`. Of a row `together` neighbouring k lie together, and next to them
-    those of the next row; None if all of a row do.
+    those of the next row; None if all of a row do. Where an element is computed on its way,
+    `stored` has the bytes of each array that it is made of, and `work` counts the operations.
     """
 
     side: int
     k_bytes: float
     together: float | None = None
+    stored: tuple[float, ...] = ()
+    work: int = 0
+
+    @property
+    def sources(self) -> tuple[float, ...]:
+        """The bytes of one k of a row in memory, of each array."""
+        return self.stored or (self.k_bytes,)
 
     def line_bytes(self, rows: float, depth: int, line: int) -> float:
         """The bytes of the lines of memory in which so many k of so many rows lie."""
         if self.together is None:
-            return rows * max(line, depth * self.k_bytes)
-        return depth / self.together * max(line, rows * self.together * self.k_bytes)
+            return rows * sum(max(line, depth * each) for each in self.sources)
+        whole, times = rows * self.together, depth / self.together
+        return times * sum(max(line, whole * each) for each in self.sources)
 
 
 def k_bytes_of(reads: Sequence[Read]) -> KBytes:

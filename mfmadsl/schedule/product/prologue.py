@@ -1,0 +1,90 @@
+"""What an operand that is computed on its way is made of: dequantised weights, for one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad
+from tvm.sym import Analyzer
+from tvm.tirx import Expr, IterVar, PrimFunc, Var
+
+from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.product.memory import offset_of
+from mfmadsl.schedule.product.nest import loads, nests, substitute
+
+_FAR = 1 << 12  # places along K, over which the bytes of one are an average
+_ARITHMETIC = (
+    tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min,
+    tirx.Max, tirx.Cast, tirx.Select, Call,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Prologue:
+    """What an element of an operand takes: `stored` has the bytes that each array it is made of has
+    for one k of a row, and `work` is how many operations it takes to compute."""
+
+    stored: tuple[float, ...]
+    work: int
+
+
+def prologue_of(
+    function: PrimFunc, factor: TensorLoad, along: Sequence[IterVar]
+) -> Prologue | None:
+    """What an operand is made of, whose element is loaded so; None if an argument has it as it is.
+
+    Arrays that do not change along K are left out.
+    """
+    value = _computed(function, factor)
+    if isinstance(value, TensorLoad):
+        return None
+    arrays: dict[int, float] = {}
+    for load in loads(value):
+        size = int(tvm.DataType(str(load.source.dtype)).bits) / 8
+        each = size * _places_per_k(load, along)
+        key = load.source.__chandle__()
+        arrays[key] = max(arrays.get(key, 0.0), each)
+    return Prologue(tuple(each for each in arrays.values() if each), _operations(value))
+
+
+def _computed(function: PrimFunc, load: TensorLoad) -> Expr:
+    """An element in terms of arguments, through the blocks that compute it."""
+    if any(load.source.same_as(parameter) for parameter in function.params):
+        return load
+    for nest in nests(function):
+        store = nest.block.body
+        if nest.block.init is not None or not isinstance(store, tirx.BufferStore):
+            continue
+        if not store.buffer.same_as(load.source):
+            continue
+        own = [index for index in store.indices if isinstance(index, Var)]
+        if len(own) < len(store.indices):
+            return load
+        value = substitute(store.value, dict(zip(own, load.indices, strict=True)))
+        return tvm_ffi.structural_map(value, (TensorLoad, lambda inner: _computed(function, inner)))
+    return load
+
+
+def _places_per_k(load: TensorLoad, along: Sequence[IterVar]) -> float:
+    """How many places of an array there are for each k; one where that is read from memory."""
+    if any(loads(index) for index in load.indices):
+        return 1.0
+    offset = offset_of(load.source, load.indices)
+    start, end = (
+        substitute(offset, {axis.var: tirx.const(k, str(axis.var.ty.dtype)) for axis in along[-1:]})
+        for k in (0, _FAR)
+    )
+    distance = constant(Analyzer().simplify(end - start))
+    return 1.0 if distance is None else min(1.0, abs(distance) / _FAR)
+
+
+def _operations(value: Expr) -> int:
+    """The operations of an expression, but those that say where an element lies."""
+    plain = tvm_ffi.structural_map(value, (TensorLoad, lambda load: tirx.Var("element", load.ty)))
+    found: list[Expr] = []
+    tvm_ffi.structural_walk(plain, (_ARITHMETIC, found.append))
+    return len(found)
