@@ -17,19 +17,20 @@ from mfmadsl.schedule.product.memory import offset_of
 from mfmadsl.schedule.product.nest import loads, nests, substitute
 
 _FAR = 1 << 12  # places along K, over which the bytes of one are an average
+_BITWISE = tirx.BitwiseAnd, tirx.BitwiseOr, tirx.BitwiseXor, tirx.LShift, tirx.RShift
 _ARITHMETIC = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min,
-    tirx.Max, tirx.Cast, tirx.Select, Call,
+    tirx.Max, tirx.Cast, tirx.Select, *_BITWISE, Call,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Prologue:
     """What an element of an operand takes: `stored` has the bytes that each array it is made of has
-    for one k of a row, and `work` is how many operations it takes to compute."""
+    for one k of a row, and `work` is about how many instructions it takes to compute."""
 
     stored: tuple[float, ...]
-    work: int
+    work: float
 
 
 def prologue_of(
@@ -82,9 +83,27 @@ def _places_per_k(load: TensorLoad, along: Sequence[IterVar]) -> float:
     return 1.0 if distance is None else min(1.0, abs(distance) / _FAR)
 
 
-def _operations(value: Expr) -> int:
-    """The operations of an expression, but those that say where an element lies."""
-    plain = tvm_ffi.structural_map(value, (TensorLoad, lambda load: tirx.Var("element", load.ty)))
+def _operations(value: Expr) -> float:
+    """About how many instructions an expression takes, but for what says where an element lies.
+
+    Halves are computed in pairs, and so are fields of a word (`small_integers`).
+    """
+
+    def moved(node: tirx.RShift | tirx.LShift) -> Expr:
+        return type(node)(node.a, tirx.const(1, str(node.b.ty.dtype)))
+
+    def loaded(load: TensorLoad) -> Expr:
+        return tirx.Var("element", load.ty)
+
+    plain = tvm_ffi.structural_map(
+        value, [(TensorLoad, loaded), ((tirx.RShift, tirx.LShift), moved)]
+    )
     found: list[Expr] = []
     tvm_ffi.structural_walk(plain, (_ARITHMETIC, found.append))
-    return len(found)
+    return sum(0.5 if _goes_in_pairs(each) else 1 for each in found)
+
+
+def _goes_in_pairs(operation: Expr) -> bool:
+    if isinstance(operation, _BITWISE):
+        return True
+    return not isinstance(operation, tirx.Cast) and str(operation.ty.dtype) == "float16"

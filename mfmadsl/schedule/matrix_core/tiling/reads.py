@@ -14,14 +14,14 @@ class Read:
 
     Each k of a row has `k_bytes`. Of a row `together` neighbouring k lie together, and next to them
     those of the next row; None if all of a row do. Where an element is computed on its way,
-    `stored` has the bytes of each array that it is made of, and `work` counts the operations.
+    `stored` has the bytes of each array that it is made of, and `work` the instructions.
     """
 
     side: int
     k_bytes: float
     together: float | None = None
     stored: tuple[float, ...] = ()
-    work: int = 0
+    work: float = 0
 
     @property
     def sources(self) -> tuple[float, ...]:

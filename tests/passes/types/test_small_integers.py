@@ -1,0 +1,98 @@
+"""Small integers become float16 by their bits: every value is that of a conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tvm import tirx
+
+import mfmadsl
+from tests.passes.kernels import assert_same, computed, schedule
+
+CHIPS = ["gfx90a", "gfx950"]
+EIGHT = tirx.const(8, "float16")
+WORDS = np.random.default_rng(0).integers(0, 2**32, 4096, np.uint32)
+EVERY_BYTE = np.resize(np.arange(256, dtype=np.uint8), 1024)
+
+
+def field(shift: int, bits: int, dtype: str = "uint32") -> Callable[..., Any]:
+    def stage(x: Any) -> Any:
+        moved = x.astype(dtype) >> tirx.const(shift, dtype)
+        return (moved & tirx.const((1 << bits) - 1, dtype)).astype("float16")
+
+    return stage
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("bits", [1, 3, 4, 8, 10])
+@pytest.mark.parametrize("shift", [0, 4, 13, 16, 22])
+def test_fields_of_words(arch: str, bits: int, shift: int) -> None:
+    wanted = (WORDS >> shift & (1 << bits) - 1).astype(np.float16)
+    assert_same(computed(field(shift, bits), WORDS, out="float16", arch=arch), wanted)
+
+
+def test_a_field_at_a_place_that_is_computed() -> None:
+    def stage(x: Any, place: Any) -> Any:
+        return (x >> place & tirx.const(15, "uint32")).astype("float16") - EIGHT
+
+    places = np.resize(np.arange(29, dtype=np.uint32), WORDS.shape)
+    wanted = (WORDS >> places & 15).astype(np.float16) - np.float16(8)
+    assert_same(computed(stage, WORDS, places, out="float16"), wanted)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_bytes(arch: str, width: int, dtype: str) -> None:
+    x = EVERY_BYTE.view(dtype)
+    found = computed(lambda e: e.astype("float16"), x, out="float16", arch=arch, width=width)
+    assert_same(found, x.astype(np.float16))
+
+
+NUMBERS = [8.0, -8.0, 0.0, 895.0, 896.0, -895.0, 1024.0, 2000.0, 0.5, 65504.0, float("inf")]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_what_is_subtracted_or_added_next(number: float, dtype: str) -> None:
+    """At once where that is exact, and rounded as it is elsewhere."""
+    x, half = EVERY_BYTE.view(dtype), tirx.const(number, "float16")
+    with np.errstate(over="ignore"):
+        sides = x.astype(np.float16), np.float16(number)
+        wanted = sides[0] - sides[1], sides[0] + sides[1]
+    less = computed(lambda e: e.astype("float16") - half, x, out="float16")
+    more = computed(lambda e: e.astype("float16") + half, x, out="float16")
+    assert_same(less, wanted[0])
+    assert_same(more, wanted[1])
+
+
+def test_the_same_conversion_twice() -> None:
+    def stage(x: Any) -> Any:
+        half = (x & tirx.const(15, "uint8")).astype("float16")
+        return (half - EIGHT) * half
+
+    low = (EVERY_BYTE & 15).astype(np.float16)
+    assert_same(computed(stage, EVERY_BYTE, out="float16"), (low - np.float16(8)) * low)
+
+
+def converts(stage: Callable[..., Any], dtype: str) -> bool:
+    """Whether the kernel has instructions that convert."""
+    kernel = mfmadsl.build(schedule(stage, [(dtype, 1024)]), "gfx942")
+    return "v_cvt_f16" in kernel.assembly
+
+
+def test_no_instruction_converts_them() -> None:
+    assert not converts(field(4, 4), "uint32")
+    assert not converts(field(4, 4, "int32"), "uint32")
+    assert not converts(lambda x: x.astype("float16"), "int8")
+
+
+def test_others_are_converted() -> None:
+    assert converts(field(4, 11), "uint32")
+    assert converts(lambda x: x.astype("float16"), "int16")
+    large = np.resize(np.arange(-(2**15), 2**15, dtype=np.int32), 2**16)
+    found = computed(lambda x: x.astype("float16"), large, out="float16")
+    assert_same(found, large.astype(np.float16))
