@@ -1,4 +1,4 @@
-"""Products of few rows with weights of four and eight bits, beside what memory takes, in the models.
+"""Products of few rows with weights of four and eight bits, beside what memory takes, modelled.
 
     python -m benchmarks.gemm.weights
 

@@ -23,6 +23,7 @@ _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
 _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
 _ABOUT = 1.03  # of a time, up to which another one is about the same
 _MOST_WAVES = 8  # of a workgroup whose waves share K
+_SHARING = 4  # workgroups for each compute unit, up to which waves may share K
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
 
@@ -155,7 +156,7 @@ def estimated(
     The time is that of `cost`, which knows of the chip what the profiler does.
 
     K is split, which has to be known for it, if that is faster and each part has four steps. Of
-    workgroups that have a compute unit each, more waves share the steps of K. From
+    few workgroups for each compute unit, more waves share the steps of K. From
     four rounds of tiles of four steps on, workgroups are persistent where a compute unit holds no
     more than one of them.
     """
@@ -183,7 +184,7 @@ def _fits(block: tuple[int, int], extents: tuple[int, int], least: tuple[int, in
 
 def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]:
     """The tiling with more stages, and where compute units would idle with K in several parts: of
-    workgroups, or of waves where each of those has a compute unit for itself."""
+    workgroups, and of waves where those are few."""
     extents = ceil(gemm.batches / gemm.intrinsic.blocks), gemm.m, gemm.n, gemm.k
     tiles, steps = _tiles(tiling, extents), ceil(gemm.k / tiling.k_step)
     deeper = range(2, MOST_STAGES + 1) if gemm.loads.direct and tiling.stages > 1 else (1,)
@@ -194,7 +195,7 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]
             variant = replace(tiling, split_k=parts, stages=stages)
             if not _is_legal(variant, gemm, steps):
                 break
-            if parts == 1 and tiles <= 4 * units:
+            if tiles * parts <= _SHARING * units:
                 yield from _with_more_waves(variant, gemm, steps)
             alone = resident(gemm, variant) == 1
             yield replace(variant, persistent=walks and alone)
