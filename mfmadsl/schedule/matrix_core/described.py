@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 from types import NoneType
@@ -142,16 +142,17 @@ def described_tilings(
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
     # Parts of what lies together are copied by bytes, and not ahead.
-    whole = [each for each in found if _has_whole_tiles(product, each[1])]
+    shuffled = [read for read in _reads(product) if read.shuffle is not None]
+    whole = [each for each in found if _has_whole_tiles(each[1], shuffled)]
     return fastest_first(whole or found)
 
 
-def _has_whole_tiles(product: DescribedProduct, tiling: Tiling) -> bool:
+def _has_whole_tiles(tiling: Tiling, shuffled: Sequence[BlockRead]) -> bool:
     """Whether a workgroup has whole tiles of what is shuffled."""
     return all(
-        read.shuffle.within(tiling.block[read.side], int(tiling.k_step * read.columns))
-        for read in _reads(product)
-        if read.shuffle is not None
+        read.shuffle is not None
+        and read.shuffle.within(tiling.block[read.side], int(tiling.k_step * read.columns))
+        for read in shuffled
     )
 
 

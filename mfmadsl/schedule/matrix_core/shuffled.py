@@ -42,7 +42,6 @@ def load_shuffled(
 ) -> None:  # fmt: skip
     """Load tiles, [s, rows, columns], from the LDS, where they are shuffled from here on: each lane
     its own elements, by `slot`, in the loops of a tile."""
-
     sch.transform_layout(registers, ("read", 0), lambda s, i, k: (s, *shuffle.place(i, k)))
     lane, register = per_lane(sch, loops, slot)
     sch.bind(lane, "threadIdx.x")
