@@ -8,7 +8,6 @@ by way of float32. All of it is exact.
 from __future__ import annotations
 
 from tvm import tirx
-from tvm.sym import Analyzer
 from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.passes.tir.expression import constant
@@ -17,16 +16,16 @@ from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 _BASE, _BITS = 1024, 0x6400  # a float16 whose last bit is 1, and its bits
 _SIGN = 0x80  # of int8
 _HALF = 16  # bits
+_WHOLE = {"int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64}
 
 
 def small_integers(function: PrimFunc) -> PrimFunc:
     """The function with its conversions of int8 and of integers below 1024 to float16 made of
     bits."""
     made: list[tirx.Sub] = []
-    analyzer = Analyzer()
 
     def is_small(expression: Expr) -> bool:
-        return isinstance(expression, tirx.Cast) and _is_small(expression, analyzer)
+        return isinstance(expression, tirx.Cast) and _is_small(expression)
 
     def converted(expression: Expr) -> tirx.Sub | None:
         return next((each for each in made if each.same_as(expression)), None)
@@ -55,18 +54,31 @@ def small_integers(function: PrimFunc) -> PrimFunc:
     return rewrite(function, computes, computed)
 
 
-def _is_small(cast: tirx.Cast, analyzer: Analyzer) -> bool:
-    """Whether it makes a float16 of an int8, or of an integer that is no less than 0 and less than
-    1024."""
+def _is_small(cast: tirx.Cast) -> bool:
+    """Whether it makes a float16 of an int8, or of an integer that is surely no less than 0 and
+    less than 1024."""
     if dtype_of(cast) != "float16" or lanes_of(cast) > 1:
         return False
-    dtype = dtype_of(cast.value)
-    if dtype == "int8":
+    return dtype_of(cast.value) == "int8" or _is_field(cast.value)
+
+
+def _is_field(value: Expr) -> bool:
+    """Whether it has ten bits at most, whatever it is made of.
+
+    TVM's bounds of an expression are no help: they take sums and casts that wrap around for ones
+    that do not.
+    """
+    dtype = dtype_of(value)
+    if dtype == "uint8":
         return True
-    if not dtype.startswith(("int", "uint")):
+    if dtype not in _WHOLE:
         return False
-    bound = analyzer.const_int_bound(cast.value)
-    return int(bound.min_value) >= 0 and int(bound.max_value) < _BASE
+    if isinstance(value, tirx.BitwiseAnd):
+        return 0 <= (constant(value.b) or 0) < _BASE and isinstance(value.b, tirx.IntImm)
+    if isinstance(value, tirx.RShift) and dtype.startswith("uint"):
+        shift = constant(value.b)
+        return shift is not None and _WHOLE[dtype] - 10 <= shift < _WHOLE[dtype]
+    return isinstance(value, tirx.Cast) and _is_field(value.value)
 
 
 def _of_bits(value: Expr) -> tirx.Sub:

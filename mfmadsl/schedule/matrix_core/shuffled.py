@@ -12,7 +12,8 @@ from math import prod
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from mfmadsl.schedule.matrix_core.tile_loops import chunks_along_k, per_lane
+from mfmadsl.schedule.matrix_core.tile_loops import WORD, chunks_along_k, per_lane
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 from mfmadsl.schedule.product.shuffle import Shuffle
 
 
@@ -23,17 +24,23 @@ def shuffled_chunks(
     """[units, what a thread copies of each], in the order of memory, of loops over rows and
     columns."""
     ordered: dict[int, LoopRV] = {}
+    sides = len(loops)
     for axis, loop in enumerate(loops):
         own = [n for n, (which, *_) in enumerate(shuffle.runs) if which == axis]
         own.sort(key=lambda n: -shuffle.runs[n][1])
         parts = sch.split(loop, [None, *(shuffle.runs[n][2] for n in own)])
-        ordered.update(zip([axis - len(loops), *own], parts, strict=True))
+        ordered.update(zip([axis - sides, *own], parts, strict=True))
     in_memory = [ordered[n] for n in sorted(ordered)]
     sch.reorder(*in_memory)
-    outer, inner = in_memory[: len(loops)], in_memory[len(loops) :]
+    outer, inner = (sch.fuse(*some) for some in (in_memory[:sides], in_memory[sides:]))
     length = shuffle.rows * shuffle.columns
+    if straight and length % WORD == 0 and prod(counts) * size % (CHUNK * threads):
+        # Threads without a chunk would need room in the LDS, and those of a part of a wave are
+        # not seen to take neighbours.
+        unit, inside = sch.split(inner, [None, WORD // size])
+        return [sch.fuse(outer, unit), inside]
     shape = prod(counts) // length, length
-    return chunks_along_k(sch, sch.fuse(*outer), sch.fuse(*inner), shape, size, threads, straight)
+    return chunks_along_k(sch, outer, inner, shape, size, threads, straight)
 
 
 def load_shuffled(

@@ -36,7 +36,6 @@ from mfmadsl.schedule.product.nest import line
 from mfmadsl.schedule.product.plain import BlockRead
 from mfmadsl.schedule.product.shuffle import Shuffle
 
-_WORD = 4  # bytes
 _PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
 _GROUP = 16  # bytes of rows that it takes together
 _LINE = 128  # bytes that are fetched at once

@@ -14,7 +14,8 @@ from tvm.tirx import Expr
 from mfmadsl.model import Architecture, Tiling
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
-_WORD = 4  # bytes
+WORD = 4
+"""Bytes that go straight into the LDS at least."""
 
 
 def bind_copy(sch: Schedule, loops: Sequence[LoopRV], tiling: Tiling, chip: Architecture) -> None:
@@ -37,8 +38,8 @@ def chunks_along_k(
         counts[1] % width or (not straight and leaves_idle(pieces, width, threads))
     ):
         width //= 2
-    if straight and _WORD < width * size < CHUNK:  # what goes straight there is a word or a chunk
-        width = _WORD // size
+    if straight and WORD < width * size < CHUNK:  # what goes straight there is a word or a chunk
+        width = WORD // size
     chunk, inside = sch.split(k, [None, width])
     return [sch.fuse(rows, chunk), inside]
 

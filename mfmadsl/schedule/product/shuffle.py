@@ -61,10 +61,10 @@ class Shuffle:
     def in_turn(self, width: int, count: int) -> Shuffle | None:
         """The order if row `x * count + y` of each `width * count` is called `y * width + x`.
 
-        None if tiles are not made of so many rows, or they are no power of two.
+        None if tiles, which have a power of two of rows, are not made of so many.
         """
         whole = width * count
-        if whole & whole - 1 or self.rows % whole:
+        if self.rows % whole:
             return None
 
         def there(axis: int, value: int) -> tuple[int, int]:

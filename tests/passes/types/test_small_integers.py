@@ -90,6 +90,52 @@ def test_no_instruction_converts_them() -> None:
     assert not converts(lambda x: x.astype("float16"), "int8")
 
 
+SMALL = tirx.const(15, "uint16")
+WRAPPING: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "a difference": (
+        lambda x: (x.astype("uint16") - SMALL).astype("float16"),
+        lambda x: x.astype(np.uint16) - np.uint16(15),
+    ),
+    "a maximum of it": (
+        lambda x: tirx.max(x.astype("uint16") - SMALL, tirx.const(0, "uint16")).astype("float16"),
+        lambda x: x.astype(np.uint16) - np.uint16(15),
+    ),
+    "a signed difference, cut": (
+        lambda x: (x.astype("int32") - tirx.const(8, "int32")).astype("uint16").astype("float16"),
+        lambda x: (x.astype(np.int32) - 8).astype(np.uint16),
+    ),
+    "a sum of bytes": (
+        lambda x: (x + tirx.const(200, "uint8")).astype("uint32").astype("float16"),
+        lambda x: x + np.uint8(200),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPING)
+def test_what_wraps_around_is_as_large_as_it_is(name: str) -> None:
+    stage, exact = WRAPPING[name]
+    with np.errstate(over="ignore"):
+        wanted = exact(EVERY_BYTE).astype(np.float16)
+    assert_same(computed(stage, EVERY_BYTE, out="float16"), wanted)
+
+
+@pytest.mark.parametrize("mask", [0x3FF, 0x400, 0xFFFF, 0xFFFFF, 0xFFFFFFFF])
+def test_masks_of_any_width(mask: int) -> None:
+    def stage(x: Any) -> Any:
+        return (x >> tirx.const(20, "uint32") & tirx.const(mask, "uint32")).astype("float16")
+
+    wanted = (WORDS >> 20 & mask).astype(np.float16)
+    assert_same(computed(stage, WORDS, out="float16"), wanted)
+
+
+def test_the_highest_bits_need_no_mask() -> None:
+    def stage(x: Any) -> Any:
+        return (x >> tirx.const(28, "uint32")).astype("float16")
+
+    assert not converts(stage, "uint32")
+    assert_same(computed(stage, WORDS, out="float16"), (WORDS >> 28).astype(np.float16))
+
+
 def test_others_are_converted() -> None:
     assert converts(field(4, 11), "uint32")
     assert converts(lambda x: x.astype("float16"), "int16")

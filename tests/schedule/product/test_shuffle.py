@@ -79,12 +79,25 @@ def test_what_is_as_aiter_shuffles_it() -> None:
     assert found.within(32, 4) is None
 
 
+def test_tiles_of_up_to_4096_elements() -> None:
+    bits = [(axis, 1 << bit) for bit in range(7, -1, -1) for axis in (1, 0)]
+    found = shuffle_of(load(bits, 2), [ROW, COLUMN])
+    assert found is not None
+    assert (found.rows, found.columns) == (64, 64)
+
+
+def test_the_row_comes_first_where_a_row_and_a_column_lie_at_one_distance() -> None:
+    found = shuffle_of(load([(1, 1), (0, 1)], 1), [ROW, COLUMN])
+    assert found is not None
+    assert found.bits[:4] == ((0, 1), (1, 1), (0, 2), (0, 4))
+
+
 def test_rows_in_turn() -> None:
     shuffle = Shuffle(((0, 2), (0, 1), (1, 1)))
     assert shuffle.in_turn(2, 1) == shuffle
     assert shuffle.in_turn(2, 2) == Shuffle(((0, 1), (0, 2), (1, 1)))
     assert shuffle.in_turn(4, 2) is None
-    assert shuffle.in_turn(3, 1) is None
+    assert shuffle.in_turn(1, 4) == Shuffle(((0, 2), (0, 1), (1, 1)))
 
 
 def test_other_orders_are_none() -> None:

@@ -205,15 +205,55 @@ def test_scales_that_are_shuffled(
     assert (abs(c - wanted) <= 2**-23 * k * size).all()
 
 
-@pytest.mark.parametrize("types", [FP4, FP8])
-def test_shuffled_scales_go_straight_into_the_lds(types: tuple[str, str]) -> None:
-    """In chunks, as they lie, and from there two at a time: A's of rows 16 apart."""
-    kernel = kernel_of(mfmadsl.scaled_matmul(1024, 1024, 1024, *types, "shuffled"))
+STRAIGHT = [(FP4, (1024, 1024, 1024)), (FP8, (1024, 1024, 1024)), (FP8, (64, 512, 2048)),
+            (FP8, (300, 1024, 1024))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("types", "shape"), STRAIGHT)
+def test_shuffled_scales_go_straight_into_the_lds(
+    types: tuple[str, str], shape: tuple[int, int, int]
+) -> None:
+    """As they lie, also where a step has fewer than there are threads."""
+    kernel = kernel_of(mfmadsl.scaled_matmul(*shape, *types, "shuffled"))
     loads = [line for line in kernel.assembly.splitlines() if "buffer_load" in line]
     assert loads
     assert all(line.endswith(" lds") for line in loads)
-    assert "buffer_load_ubyte" not in kernel.assembly
+
+
+@pytest.mark.parametrize(
+    ("block", "waves", "stages"),
+    [((32, 64), (1, 2), 2), ((64, 32), (2, 1), 2), ((64, 128), (1, 4), 3), ((96, 96), (2, 2), 3)],
+)
+def test_tiles_with_fewer_shuffled_scales_than_threads(
+    block: tuple[int, int], waves: tuple[int, int], stages: int
+) -> None:
+    instruction = "mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8"
+    tiling = Tiling(block, 256, waves, instruction, 1, stages=stages)
+    shape = m, n, k = 192, 256, 1024
+    rng = np.random.default_rng(0)
+    a, b = (scaled(rng, rows, k, FP8[0]) for rows in (m, n))
+    kernel = kernel_of(mfmadsl.scaled_matmul(*shape, *FP8, "shuffled"), tiling=tiling)
+    loads = [line for line in kernel.assembly.splitlines() if "buffer_load" in line]
+    assert all(line.endswith(" lds") for line in loads)
+    c = np.zeros((m, n), np.float32)
+    mfmadsl.sanitize(kernel, [a.packed, b.packed, shuffled(a.scales), shuffled(b.scales), c])
+    rows = kernel_of(mfmadsl.scaled_matmul(*shape, *FP8), tiling=tiling)
+    np.testing.assert_array_equal(c, product(rows, a, b))
+
+
+def test_a_register_takes_two_shuffled_scales_at_a_time() -> None:
+    """A's of rows 16 apart, which lie together."""
+    kernel = kernel_of(mfmadsl.scaled_matmul(1024, 1024, 1024, *FP4, "shuffled"))
     assert "ds_read_u16" in kernel.assembly
+
+
+@pytest.mark.parametrize("types", [FP4, FP8])
+@pytest.mark.parametrize("size", [64, 512, 4096])
+def test_tiles_have_whole_groups_of_shuffled_scales(types: tuple[str, str], size: int) -> None:
+    workload = mfmadsl.scaled_matmul(size, size, size, *types, "shuffled")
+    tiling = mfmadsl.gemm_tiling(workload, arch=ARCH)
+    assert tiling.k_step % 256 == 0
+    assert all(side % 32 == 0 for side in tiling.block)
 
 
 def test_a_tile_with_fewer_words_of_scales_than_threads() -> None:
