@@ -257,7 +257,7 @@ def apart(size: Size, arch: str) -> tuple[Cost, Cost]:
     second = mfmadsl.matmul(size.m, size.p, size.n, "float16", "float32")
     tiling = replace(
         mfmadsl.gemm_tiling(second, arch=arch), instruction=INTRINSIC, block=(256, 64),
-        waves=(4, 1), k_step=64, split_k=1,
+        waves=(4, 1), k_step=64, split_k=1, k_waves=1,
     )  # fmt: skip
     given_a, given_b, given_c, room = size.arrays()
     between = np.zeros((size.m, size.n), np.float16)
