@@ -1,6 +1,6 @@
 #!/bin/sh
 # Delete from a virtual environment what no test takes of its largest wheels: trim.sh FOLDER
-# A gigabyte goes: Triton's tools for NVIDIA's GPUs, hip-python's bindings of libraries that the
+# 700 MB go: Triton's tools for NVIDIA's GPUs, hip-python's bindings of libraries that the
 # emulated GPU has not, and zig's headers of systems other than this one.
 set -eu
 packages=$("$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

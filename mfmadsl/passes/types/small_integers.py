@@ -10,22 +10,18 @@ from __future__ import annotations
 from tvm import tirx
 from tvm.tirx import Expr, PrimFunc
 
-from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 
 _BASE, _BITS = 1024, 0x6400  # a float16 whose last bit is 1, and its bits
 _SIGN = 0x80  # of int8
 _HALF = 16  # bits
-_WHOLE = {"int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64}
 
 
 def small_integers(function: PrimFunc) -> PrimFunc:
     """The function with its conversions of int8 and of integers below 1024 to float16 made of
     bits."""
     made: list[tirx.Sub] = []
-
-    def is_small(expression: Expr) -> bool:
-        return isinstance(expression, tirx.Cast) and _is_small(expression)
 
     def converted(expression: Expr) -> tirx.Sub | None:
         return next((each for each in made if each.same_as(expression)), None)
@@ -34,8 +30,8 @@ def small_integers(function: PrimFunc) -> PrimFunc:
         if isinstance(expression, tirx.Add | tirx.Sub):
             if not isinstance(expression.b, tirx.FloatImm):
                 return False
-            return is_small(expression.a) or converted(expression.a) is not None
-        return is_small(expression)
+            return _is_small(expression.a) or converted(expression.a) is not None
+        return _is_small(expression)
 
     def computed(expression: Computing) -> Expr:
         if isinstance(expression, tirx.Cast):
@@ -54,10 +50,10 @@ def small_integers(function: PrimFunc) -> PrimFunc:
     return rewrite(function, computes, computed)
 
 
-def _is_small(cast: tirx.Cast) -> bool:
-    """Whether it makes a float16 of an int8, or of an integer that is surely no less than 0 and
-    less than 1024."""
-    if dtype_of(cast) != "float16" or lanes_of(cast) > 1:
+def _is_small(cast: Expr) -> bool:
+    """Whether it is a cast that makes a float16 of an int8, or of an integer that is surely no less
+    than 0 and less than 1024."""
+    if not isinstance(cast, tirx.Cast) or dtype_of(cast) != "float16" or lanes_of(cast) > 1:
         return False
     return dtype_of(cast.value) == "int8" or _is_field(cast.value)
 
@@ -71,13 +67,14 @@ def _is_field(value: Expr) -> bool:
     dtype = dtype_of(value)
     if dtype == "uint8":
         return True
-    if dtype not in _WHOLE:
+    if not dtype.startswith(("int", "uint")) or bits_of(dtype) < _HALF:
         return False
     if isinstance(value, tirx.BitwiseAnd):
-        return 0 <= (constant(value.b) or 0) < _BASE and isinstance(value.b, tirx.IntImm)
+        mask = constant(value.b)
+        return mask is not None and 0 <= mask < _BASE
     if isinstance(value, tirx.RShift) and dtype.startswith("uint"):
         shift = constant(value.b)
-        return shift is not None and _WHOLE[dtype] - 10 <= shift < _WHOLE[dtype]
+        return shift is not None and bits_of(dtype) - 10 <= shift < bits_of(dtype)
     return isinstance(value, tirx.Cast) and _is_field(value.value)
 
 

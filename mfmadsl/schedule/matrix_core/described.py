@@ -9,8 +9,9 @@ from types import NoneType
 
 import tvm
 from tvm import s_tir, tirx
+from tvm.ir import TensorLoad
 from tvm.s_tir import Schedule
-from tvm.tirx import Buffer
+from tvm.tirx import Buffer, Var
 
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
@@ -19,6 +20,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder, parts_of_k
 from mfmadsl.schedule.matrix_core.instruction import of_one_instruction
 from mfmadsl.schedule.matrix_core.stage import reads_turned
+from mfmadsl.schedule.matrix_core.tile_loops import WORD
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     ProductShape,
     estimated,
@@ -49,7 +51,6 @@ from mfmadsl.schedule.product.whole_tiles import in_whole_tiles
 from mfmadsl.tvm_refusal import tvm_refusal
 
 _RESULT_BYTES = 4
-_WORD = 4  # bytes that go straight into the LDS at least
 _LONGEST_STEP = 1024  # elements of K
 _THROUGH_REGISTERS = 16  # of addresses and masks, where not all goes straight into the LDS
 _OF_ANOTHER_WORD = 32  # that a thread fetches ahead by itself, as LLVM was seen to need
@@ -95,10 +96,15 @@ def _shuffle(product: DescribedProduct, name: str) -> Shuffle | None:
     """How what is read is shuffled in memory, if it is."""
     if name == "B" and not product.form.b_transposed:
         return None
+    found, places = _in_argument(product, name)
+    return None if found is None else shuffle_of(found, places[-2:])
+
+
+def _in_argument(product: DescribedProduct, name: str) -> tuple[TensorLoad | None, list[Var]]:
+    """The element of an argument that what is read comes from, and the places of the read."""
     buffer = product.reads[name]
     places = [tirx.Var("at", "int32") for _ in buffer.shape]
-    found = argument_load(product.function, tirx.BufferLoad(buffer, places))
-    return None if found is None else shuffle_of(found, places[-2:])
+    return argument_load(product.function, tirx.BufferLoad(buffer, places)), places
 
 
 def _bytes_of(buffer: Buffer) -> int:
@@ -142,17 +148,17 @@ def described_tilings(
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
     # Parts of what lies together are copied by bytes, and not ahead.
-    shuffled = [read for read in _reads(product) if read.shuffle is not None]
-    whole = [each for each in found if _has_whole_tiles(each[1], shuffled)]
+    read = tuple(_reads(product))
+    whole = [each for each in found if _has_whole_tiles(each[1], read)]
     return fastest_first(whole or found)
 
 
-def _has_whole_tiles(tiling: Tiling, shuffled: Sequence[BlockRead]) -> bool:
+def _has_whole_tiles(tiling: Tiling, reads: Sequence[BlockRead]) -> bool:
     """Whether a workgroup has whole tiles of what is shuffled."""
     return all(
-        read.shuffle is not None
-        and read.shuffle.within(tiling.block[read.side], int(tiling.k_step * read.columns))
-        for read in shuffled
+        read.shuffle.within(tiling.block[read.side], int(tiling.k_step * read.columns))
+        for read in reads
+        if read.shuffle is not None
     )
 
 
@@ -194,13 +200,11 @@ def _columns_together(product: DescribedProduct, name: str) -> int | None:
     """How many columns of a row lie together before those of the next row; None if all do."""
     if name == "B" and not product.form.b_transposed:
         return 1
-    buffer = product.reads[name]
-    places = [tirx.Var("at", "int32") for _ in buffer.shape]
-    found = argument_load(product.function, tirx.BufferLoad(buffer, places))
+    found, places = _in_argument(product, name)
     if found is None or len(found.indices) < 2 or not found.indices[-2].same_as(places[-2]):
         return None
     width = int(found.source.shape[-1])
-    return width if width < int(buffer.shape[-1]) else None
+    return width if width < int(product.reads[name].shape[-1]) else None
 
 
 def _loads(product: DescribedProduct, chip: Architecture) -> Loads:
@@ -208,9 +212,9 @@ def _loads(product: DescribedProduct, chip: Architecture) -> Loads:
     rows = {
         name: int(buffer.shape[-1]) * _bytes_of(buffer) for name, buffer in product.reads.items()
     }
-    whole = all(row % (CHUNK if name in "AB" else _WORD) == 0 for name, row in rows.items())
+    whole = all(row % (CHUNK if name in "AB" else WORD) == 0 for name, row in rows.items())
     turned = not product.form.b_transposed and not reads_turned(chip, _bytes_of(product.reads["B"]))
-    shifted = rows["A"] % _WORD != 0, rows["B"] % _WORD != 0
+    shifted = rows["A"] % WORD != 0, rows["B"] % WORD != 0
     return Loads(chip.wide_loads_to_lds and whole and not turned, shifted, (False, turned))
 
 
@@ -224,9 +228,9 @@ def _is_offered(
         needed += _THROUGH_REGISTERS
     threads = tiling.wave_count * chip.wave_size
     words = (
-        tiling.block[each.side] * tiling.k_step * each.k_bytes / _WORD / threads
+        tiling.block[each.side] * tiling.k_step * each.k_bytes / WORD / threads
         for each in shape.reads
-        if each.together is not None and each.k_bytes * each.together == _WORD
+        if each.together is not None and each.k_bytes * each.together == WORD
     )
     if tiling.stages > 1:
         needed += _OF_ANOTHER_WORD * max(0, ceil(max(words, default=0)) - 1)

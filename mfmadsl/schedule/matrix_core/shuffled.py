@@ -24,11 +24,11 @@ def shuffled_chunks(
     """[units, what a thread copies of each], in the order of memory, of loops over rows and
     columns."""
     ordered: dict[int, LoopRV] = {}
-    sides = len(loops)
+    runs, sides = shuffle.runs, len(loops)
     for axis, loop in enumerate(loops):
-        own = [n for n, (which, *_) in enumerate(shuffle.runs) if which == axis]
-        own.sort(key=lambda n: -shuffle.runs[n][1])
-        parts = sch.split(loop, [None, *(shuffle.runs[n][2] for n in own)])
+        own = [n for n, (which, *_) in enumerate(runs) if which == axis]
+        own.sort(key=lambda n: -runs[n][1])
+        parts = sch.split(loop, [None, *(runs[n][2] for n in own)])
         ordered.update(zip([axis - sides, *own], parts, strict=True))
     in_memory = [ordered[n] for n in sorted(ordered)]
     sch.reorder(*in_memory)

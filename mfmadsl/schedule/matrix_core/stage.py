@@ -47,8 +47,7 @@ class Staged:
     """A tile in the LDS, by its name, of rows of C (`side` 0) or its columns (1).
 
     It is `turned` if it lies [s, k, rows], as in memory, and `masked` if what is copied has other
-    conditions than the edges of the matrix. What is shuffled in memory is so in the
-    LDS, too.
+    conditions than the edges of the matrix. What is shuffled in memory is so in the LDS, too.
     """
 
     name: str

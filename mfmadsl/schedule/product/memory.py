@@ -103,21 +103,28 @@ def argument_load(function: PrimFunc, load: TensorLoad) -> TensorLoad | None:
         return load
     if written_for_cpu(function, load.source):
         return load
+    if (computed := computed_load(function, load)) is None:
+        return None
+    value, places = computed
+    found = [substitute(inner, places) for inner in loads(value)]
+    return argument_load(function, max(found, key=_freedom)) if found else None
+
+
+def computed_load(function: PrimFunc, load: TensorLoad) -> tuple[Expr, dict[Var, Expr]] | None:
+    """What a block computes where a load reads it: its value, and what its variables are there.
+
+    None where no block does so without a sum, or one at other places than its variables.
+    """
     for nest in nests(function):
         if not isinstance(nest.block.body, tirx.BufferStore):
             continue
         store = nest.block.body
         if not store.buffer.same_as(load.source) or nest.block.init is not None:
             continue
-        places = {}
-        for own, index in zip(store.indices, load.indices, strict=True):
-            if not isinstance(own, tirx.Var):
-                return None
-            places[own] = index
-        found = [substitute(inner, places) for inner in loads(store.value)]
-        if not found:
+        own = [index for index in store.indices if isinstance(index, tirx.Var)]
+        if len(own) < len(store.indices):
             return None
-        return argument_load(function, max(found, key=_freedom))
+        return store.value, dict(zip(own, load.indices, strict=True))
     return None
 
 

@@ -178,17 +178,9 @@ def _normalised(
     buffers = product.first.source, product.second.source, product.store.buffer
     x, y, z = (str(buffer.name) for buffer in buffers)
     return Product(
-        block,
-        a,
-        b,
-        c,
-        (s, i, j, k),
-        batches,
-        (types[0], types[1], types[2]),
-        lies,
-        prologues,
+        block, a, b, c, (s, i, j, k), batches, (types[0], types[1], types[2]), lies, prologues,
         (x, y, z),
-    )
+    )  # fmt: skip
 
 
 def _regions(sch: Schedule, block: SBlockRV) -> list[BufferRegion]:

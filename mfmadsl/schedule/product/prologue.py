@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import Expr, IterVar, PrimFunc, Var
+from tvm.tirx import Expr, IterVar, PrimFunc
 
-from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.product.memory import offset_of
-from mfmadsl.schedule.product.nest import loads, nests, substitute
+from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.schedule.product.memory import computed_load, offset_of
+from mfmadsl.schedule.product.nest import loads, substitute
 
 _FAR = 1 << 12  # places along K, over which the bytes of one are an average
 _BITWISE = tirx.BitwiseAnd, tirx.BitwiseOr, tirx.BitwiseXor, tirx.LShift, tirx.RShift
@@ -45,8 +44,7 @@ def prologue_of(
         return None
     arrays: dict[int, float] = {}
     for load in loads(value):
-        size = int(tvm.DataType(str(load.source.dtype)).bits) / 8
-        each = size * _places_per_k(load, along)
+        each = bits_of(load.source.dtype) / 8 * _places_per_k(load, along)
         key = load.source.__chandle__()
         arrays[key] = max(arrays.get(key, 0.0), each)
     return Prologue(tuple(each for each in arrays.values() if each), _operations(value))
@@ -56,18 +54,10 @@ def _computed(function: PrimFunc, load: TensorLoad) -> Expr:
     """An element in terms of arguments, through the blocks that compute it."""
     if any(load.source.same_as(parameter) for parameter in function.params):
         return load
-    for nest in nests(function):
-        store = nest.block.body
-        if nest.block.init is not None or not isinstance(store, tirx.BufferStore):
-            continue
-        if not store.buffer.same_as(load.source):
-            continue
-        own = [index for index in store.indices if isinstance(index, Var)]
-        if len(own) < len(store.indices):
-            return load
-        value = substitute(store.value, dict(zip(own, load.indices, strict=True)))
-        return tvm_ffi.structural_map(value, (TensorLoad, lambda inner: _computed(function, inner)))
-    return load
+    if (computed := computed_load(function, load)) is None:
+        return load
+    value = substitute(*computed)
+    return tvm_ffi.structural_map(value, (TensorLoad, lambda inner: _computed(function, inner)))
 
 
 def _places_per_k(load: TensorLoad, along: Sequence[IterVar]) -> float:

@@ -187,26 +187,28 @@ class _Terms:
     def _round(self, groups: int) -> float:
         """Cycles of so many workgroups of one compute unit, for one tile each."""
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
-        own = self._matrix() / min(chip.simds, tiling.wave_count)
-        all_of_them = self._matrix() * groups / min(chip.simds, tiling.wave_count * groups)
+        matrix, work = self._matrix(), self._work()
         read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
         moved = (read + self._bytes_of(tiling.block)) * tiling.k_step * gemm.intrinsic.blocks
         lds = moved / chip.lds_bytes_per_cycle
         l1 = self.whole_bytes / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.path.read
-        work = self._work()
-        computing = work / min(chip.simds, tiling.wave_count)
-        of_all = work * groups / min(chip.simds, tiling.wave_count * groups)
-        shared = max(all_of_them, of_all, groups * lds, groups * l1, groups * beyond)
+        of_all = self._on_simds(max(matrix, work), groups)
+        shared = max(of_all, groups * lds, groups * l1, groups * beyond)
         coming = self.path.latency + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
-        busy = max(own, lds / 2) + _BARRIER / tiling.stages
-        alone = max(busy, coming / self._ahead() + turning + computing)
+        busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
+        alone = max(busy, coming / self._ahead() + turning + self._on_simds(work, 1))
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
         ends = _START + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
+
+    def _on_simds(self, cycles: float, groups: int) -> float:
+        """Cycles that so many workgroups take for what takes one of them `cycles` on one SIMD."""
+        waves = self.tiling.wave_count * groups
+        return cycles * groups / min(self.gemm.chip.simds, waves)
 
     def _work(self) -> float:
         """Cycles in which one SIMD computes the elements of a step that are not loaded as such."""
