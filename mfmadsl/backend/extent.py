@@ -18,6 +18,10 @@ _OPERATORS: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "rshift": ("{} >> {}", lambda a, b: a >> b),
     "lt": ("int({} < {})", lambda a, b: int(a < b)),
     "gt": ("int({} > {})", lambda a, b: int(a > b)),
+    "le": ("int({} <= {})", lambda a, b: int(a <= b)),
+    "ge": ("int({} >= {})", lambda a, b: int(a >= b)),
+    "and": ("int({} and {})", lambda a, b: int(bool(a and b))),
+    "or": ("int({} or {})", lambda a, b: int(bool(a or b))),
     "min": ("min({}, {})", min),
     "max": ("max({}, {})", max),
 }

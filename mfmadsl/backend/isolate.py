@@ -16,9 +16,10 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import IO, TypeVar
+from typing import IO, Generic, TypeVar
 
 from mfmadsl.error import MfmadslError
 
@@ -37,36 +38,78 @@ def run_isolated(function: Callable[[], Result]) -> Result:
     Raises whatever exception `function` raised, or ProcessEndedError, with the last words on
     the child's standard error, if the child was ended.
     """
-    with tempfile.TemporaryFile() as stderr, _one_at_a_time:
-        read_end, write_end = os.pipe()
+    with _one_at_a_time:
+        return _Child(function).result()
+
+
+def run_side_by_side(functions: Sequence[Callable[[], Result]]) -> list[Result]:
+    """What the functions give, each in a child process of its own, as many at once as there are
+    cores. Raises as `run_isolated` does, for the first that raises."""
+    with _one_at_a_time:
+        pending, running = list(functions), deque[_Child[Result]]()
+        found: list[Result] = []
+        try:
+            while pending or running:
+                while pending and len(running) < _cores():
+                    running.append(_Child(pending.pop(0)))
+                found.append(running.popleft().result())
+        finally:
+            for child in running:
+                child.end()
+    return found
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+class _Child(Generic[Result]):
+    """A process that computes a function."""
+
+    def __init__(self, function: Callable[[], Result]) -> None:
+        self._stderr = tempfile.TemporaryFile()
+        self._answers, write_end = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         with warnings.catch_warnings():
             # Python 3.12 warns of threads; the child takes no lock of theirs.
             warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            os.close(read_end)
-            _answer(function, write_end, stderr)  # never returns
+            self._process = os.fork()
+        if self._process == 0:
+            os.close(self._answers)
+            _answer(function, write_end, self._stderr)  # never returns
         os.close(write_end)
-        try:
-            with os.fdopen(read_end, "rb") as answers:
-                answer = answers.read()
-        except BaseException:
-            os.kill(child, signal.SIGKILL)
-            raise
-        finally:
-            _, status = os.waitpid(child, 0)
-        if os.waitstatus_to_exitcode(status) or not answer:
-            stderr.seek(0)
-            raise ProcessEndedError(_last_words(stderr.read().decode(errors="replace"), status))
-    succeeded, value = pickle.loads(answer)
-    if not succeeded:
-        raise value
-    return value  # type: ignore[no-any-return]
+
+    def result(self) -> Result:
+        """What the function gives, once it has ended."""
+        with self._stderr as stderr:
+            try:
+                with os.fdopen(self._answers, "rb") as answers:
+                    answer = answers.read()
+            except BaseException:
+                os.kill(self._process, signal.SIGKILL)
+                raise
+            finally:
+                _, status = os.waitpid(self._process, 0)
+            if os.waitstatus_to_exitcode(status) or not answer:
+                stderr.seek(0)
+                raise ProcessEndedError(_last_words(stderr.read().decode(errors="replace"), status))
+        succeeded, value = pickle.loads(answer)
+        if not succeeded:
+            raise value
+        return value  # type: ignore[no-any-return]
+
+    def end(self) -> None:
+        """End the process: nobody waits for what it gives."""
+        os.kill(self._process, signal.SIGKILL)
+        os.close(self._answers)
+        os.waitpid(self._process, 0)
+        self._stderr.close()
 
 
 def _answer(function: Callable[[], object], write_end: int, stderr: IO[bytes]) -> None:
+    global _one_at_a_time
+    _one_at_a_time = Lock()  # the parent holds its own; the child has no other thread
     try:
         os.dup2(stderr.fileno(), 1)
         os.dup2(stderr.fileno(), 2)

@@ -57,7 +57,9 @@ def calls_of(
     """
     calls = []
     arrays: dict[int, npt.NDArray[Any]] = {}
-    for each, launch in zip(kernel.chain(), launches, strict=True):
+    kernels = {each.symbol: each for each in kernel.chain()}
+    for launch in launches:
+        each = kernels[launch.symbol]
         taken = passed(read_metadata(each.assembly, each.symbol).arguments)
         arguments: list[tuple[int, bytes | int]] = []
         for argument, value in zip(taken, launch.args, strict=True):

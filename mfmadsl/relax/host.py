@@ -16,7 +16,7 @@ from tvm.ir import Call, StringImm
 from tvm.tirx import AssertStmt, Evaluate, Expr, PrimFunc, SeqStmt, Stmt
 
 from mfmadsl.backend.extent import Extent, Formula
-from mfmadsl.backend.gpu.lower import LoweredKernel
+from mfmadsl.backend.gpu.lower import LAUNCH, LoweredKernel
 from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT
 from mfmadsl.passes.tir.expression import name_of
 
@@ -63,7 +63,7 @@ def launching(host: PrimFunc, launches: Sequence[HostLaunch]) -> PrimFunc:
 
     def statement(node: Evaluate) -> Stmt:
         call = node.value
-        if not isinstance(call, Call) or name_of(call) != "call_ffi_kernel":
+        if not isinstance(call, Call) or name_of(call) != LAUNCH:
             return node
         name = call.args[0]
         assert isinstance(name, StringImm)

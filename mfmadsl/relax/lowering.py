@@ -26,6 +26,7 @@ from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.language import reads
 from mfmadsl.model import architecture
 from mfmadsl.passes import LoweringError
+from mfmadsl.passes.kernel.cases import marked_cases
 from mfmadsl.passes.kernel.factor import with_factors
 from mfmadsl.relax.host import HostLaunch, launching, nothing_done
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -48,7 +49,7 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
     """
     given = (module.attrs or {}).get(CODE_OBJECT_VERSION, CODE_OBJECT_VERSIONS[0])
     version = check_code_object_version(given)
-    own = {v: with_factors(f) for v, f in module.functions_items() if _has_kernels(f)}
+    own = {v: marked_cases(with_factors(f)) for v, f in module.functions_items() if _has_kernels(f)}
     others = {v: f for v, f in module.functions_items() if v not in own}
     found: dict[GlobalVar, PrimFunc] = {}
     if others:

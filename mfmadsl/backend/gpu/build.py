@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import tvm
 from tvm.ir import GlobalVar
@@ -41,12 +43,13 @@ from mfmadsl.backend.gpu.lower import (
     symbol_of,
 )
 from mfmadsl.backend.gpu.names import named_apart
-from mfmadsl.backend.isolate import ProcessEndedError, run_isolated
+from mfmadsl.backend.isolate import ProcessEndedError, run_isolated, run_side_by_side
 from mfmadsl.emulator.text.metadata import read_metadata
 from mfmadsl.emulator.text.registers import Registers, used_registers
 from mfmadsl.error import SlowLoopWarning
 from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
+from mfmadsl.passes.kernel.cases import marked_cases
 from mfmadsl.passes.kernel.factor import with_factors
 from mfmadsl.passes.tir.annotation import REMARK
 from mfmadsl.prim_func import prim_func
@@ -54,6 +57,8 @@ from mfmadsl.runtime import without_devices
 from mfmadsl.tvm_refusal import tvm_refusal
 
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,7 @@ def build(
             next=kernel,
             remarks=remarks,
             spans=launch.spans,
+            condition=launch.condition,
             requirements=requirements_of(function),
             code_object_version=version,
         )
@@ -134,16 +140,20 @@ def build(
 
 def _function(mod: PrimFunc | tvm.IRModule | Schedule) -> PrimFunc:
     given = mod.mod if isinstance(mod, Schedule) else mod
-    return with_factors(prim_func("mod", given, LoweringError))
+    return marked_cases(with_factors(prim_func("mod", given, LoweringError)))
 
 
 def _emit(function: PrimFunc, chip: Architecture, version: int) -> list[Emitted]:
     with tvm_refusal(f"function `{symbol_of(function)}`", LoweringError):
-        names = parameter_names(function)
-        kernels = [
-            (name, in_order(kernel, names)) for name, kernel in split(function, chip).kernels
-        ]
-    return emit_kernels(kernels, chip, version)
+        names, parts = parameter_names(function), split(function, chip)
+        kernels = [(name, in_order(kernel, names)) for name, kernel in parts.kernels]
+        conditions = parts.conditions
+    return [
+        replace(
+            each, launch=replace(each.launch, condition=conditions.get(each.launch.symbol, 1))
+        )
+        for each in emit_kernels(kernels, chip, version)
+    ]
 
 
 def emit_kernels(
@@ -159,15 +169,27 @@ def emit_kernels(
     tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
     called = ", ".join(f"`{name.name_hint}`" for name, _ in kernels)
     with without_devices(), tvm_refusal(called, LoweringError):
-        lowered = [_lowered(*device_module(*each, chip), chip, version) for each in kernels]
+        lowered = _each([partial(_lowered, *each, chip, version) for each in kernels])
         prepare_process([ir for ir, _ in lowered])
-        found = [_emitted(*each, chip) for each in lowered]
-        if any(map(_spilled_to_memory, found)):
-            # How many registers it takes LLVM alone can tell.
-            for place, each in enumerate(kernels):
-                lean = _lowered(*device_module(*each, chip, lean=True), chip, version)
-                found[place] = min(found[place], _emitted(*lean, chip), key=_spilled_to_memory)
-    return found
+        both = zip(kernels, lowered, strict=True)
+        return _each([partial(_best, *kernel, *each, chip, version) for kernel, each in both])
+
+
+def _each(functions: Sequence[Callable[[], Result]]) -> list[Result]:
+    """What each function gives; several are computed at once."""
+    return [functions[0]()] if len(functions) == 1 else run_side_by_side(functions)
+
+
+def _best(
+    name: GlobalVar, kernel: PrimFunc, ir: str, launch: LoweredKernel, chip: Architecture,
+    version: int,
+) -> Emitted:  # fmt: skip
+    """The machine code of a kernel; how many registers it takes LLVM alone can tell."""
+    found = _emitted(ir, launch, chip)
+    if not _spilled_to_memory(found):
+        return found
+    lean = _emitted(*_lowered(name, kernel, chip, version, lean=True), chip)
+    return min(found, lean, key=_spilled_to_memory)
 
 
 def _spilled_to_memory(kernel: Emitted) -> int:
@@ -176,9 +198,10 @@ def _spilled_to_memory(kernel: Emitted) -> int:
 
 
 def _lowered(
-    device: tvm.IRModule, launch: LoweredKernel, chip: Architecture, version: int
+    name: GlobalVar, kernel: PrimFunc, chip: Architecture, version: int, lean: bool = False
 ) -> tuple[str, LoweredKernel]:
-    """A kernel as LLVM IR."""
+    """A kernel as LLVM IR, and its launch."""
+    device, launch = device_module(name, kernel, chip, lean)
     _check_limits(launch, chip)
     ir = _generate(device, chip)
     if loses_address_space(ir):

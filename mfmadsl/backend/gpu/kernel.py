@@ -66,7 +66,9 @@ class Kernel:
 
     `parameters` names what the machine code takes, in its order: arguments, `workspaces` (memory
     that a caller provides for the time of the launch) and `symbols`. If the work takes several
-    launches, `next` is the one after this; it has the same arguments and workspaces.
+    launches, `next` is the one after this; it has the same arguments and workspaces. A kernel whose
+    `condition` is 0 for the extents of a launch is left out: of several for one product each is for
+    other extents.
     """
 
     symbol: str
@@ -86,6 +88,7 @@ class Kernel:
     remarks: tuple[str, ...] = ()
     spans: tuple[tuple[str, Extent], ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    condition: Extent = 1
     code_object_version: int = CODE_OBJECT_VERSIONS[0]
 
     def __post_init__(self) -> None:
@@ -173,7 +176,8 @@ class Kernel:
             )
         extents = _extents(self.arguments, args)
         self._check_requirements(extents)
-        for kernel in self.chain():
+        chosen = [kernel for kernel in self.chain() if value_of(kernel.condition, extents)]
+        for kernel in chosen:
             kernel._check_spans(extents)
         for argument, value in zip(self.arguments, args, strict=True):
             shape = [value_of(extent, extents) for extent in argument.shape]
@@ -186,11 +190,12 @@ class Kernel:
         values: dict[str, Any] = {a.name: x for a, x in zip(self.arguments, args, strict=True)}
         for symbol in self.symbols:
             values[symbol.name] = np.dtype(symbol.dtype).type(extents[symbol.name])
-        for workspace in self.workspaces:
+        needed = {name for kernel in chosen for name in kernel.parameters}
+        for workspace in (each for each in self.workspaces if each.name in needed):
             shape = [value_of(extent, extents) for extent in workspace.shape]
             values[workspace.name] = np.empty(shape, workspace.dtype)
         found = []
-        for kernel in self.chain():
+        for kernel in chosen:
             x, y, z = (value_of(extent, extents) for extent in kernel.extents)
             taken = kernel.parameters or tuple(a.name for a in self.arguments)
             found.append(

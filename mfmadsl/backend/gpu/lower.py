@@ -10,13 +10,13 @@ from math import prod
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import GlobalVar
+from tvm.ir import Call, GlobalVar
 from tvm.target import Target
-from tvm.tirx import PrimFunc, Var
+from tvm.tirx import PrimFunc, Stmt, Var
 from tvm.tirx.build import split_host_device_mods
 
 from mfmadsl.backend.argument import extent_of
-from mfmadsl.backend.extent import Extent
+from mfmadsl.backend.extent import Extent, Formula
 from mfmadsl.backend.gpu.described import described_instructions, described_reads
 from mfmadsl.backend.gpu.pipeline import device_passes
 from mfmadsl.model import Architecture
@@ -24,15 +24,18 @@ from mfmadsl.passes import LoweringError
 from mfmadsl.passes.grid import grid_of, regrid
 from mfmadsl.passes.main_loop.pipeline import pipeline
 from mfmadsl.passes.tir.annotation import check_annotations
-from mfmadsl.passes.tir.expression import scope_of
+from mfmadsl.passes.tir.expression import name_of, scope_of
 from mfmadsl.runtime import without_devices
+
+LAUNCH = "call_ffi_kernel"
+"""TVM's call by which a function of the host launches a kernel."""
 
 _AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
 class LoweredKernel:
-    """What the host would pass beside the arguments."""
+    """What the host would pass beside the arguments, if `condition` is not 0."""
 
     symbol: str
     parameters: tuple[str, ...]
@@ -41,12 +44,20 @@ class LoweredKernel:
     lds_bytes: int
     remarks: tuple[str, ...] = ()
     spans: tuple[tuple[str, Extent], ...] = ()
+    condition: Extent = 1
     places_lds: bool = False  # a pass chose the addresses in the LDS, and their alignment
 
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
         return prod(self.block)
+
+
+def _launched(statement: Stmt) -> list[str]:
+    """The kernels that a statement of the host launches."""
+    calls: list[Call] = []
+    tvm_ffi.structural_walk(statement, (Call, calls.append))
+    return [str(call.args[0].value) for call in calls if name_of(call) == LAUNCH]
 
 
 @cache  # TVM complains of each one that it sees no device
@@ -69,6 +80,20 @@ class Split:
 
     host: PrimFunc
     kernels: tuple[tuple[GlobalVar, PrimFunc], ...]
+
+    @property
+    def conditions(self) -> dict[str, Extent]:
+        """What has to be other than 0 for a kernel to be launched, of those that not all are."""
+        found: dict[str, Extent] = {}
+
+        def conditional(node: tirx.IfThenElse) -> None:
+            for name in _launched(node):
+                holds = extent_of(node.condition)
+                needed = holds if name in _launched(node.then_case) else Formula("sub", 1, holds)
+                found[name] = Formula("and", found[name], needed) if name in found else needed
+
+        tvm_ffi.structural_walk(self.host.body, (tirx.IfThenElse, conditional))
+        return found
 
 
 def split(function: PrimFunc, chip: Architecture, host: Target | None = None) -> Split:

@@ -20,6 +20,7 @@ from tvm import s_tir, tirx
 from mfmadsl.backend.function_pass import Pass, of_functions
 from mfmadsl.model import Architecture
 from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_numbers
+from mfmadsl.passes.kernel.cases import one_case
 from mfmadsl.passes.kernel.extent_symbols import use_extents, without_uses
 from mfmadsl.passes.kernel.host import check_host
 from mfmadsl.passes.kernel.registers import registers, unroll_over_registers
@@ -83,6 +84,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         s.ThreadSync("warp"),
         s.LowerThreadAllreduce(),
         of_functions(use_extents),
+        of_functions(one_case),
         t.SplitHostDevice(),
         of_functions(without_uses),
         of_functions(check_host),

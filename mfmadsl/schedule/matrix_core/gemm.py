@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tvm
 from tvm import s_tir
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
 from tvm.tirx import PrimFunc
 
-from mfmadsl.argument import check_type
+from mfmadsl.argument import check_extent, check_type
 from mfmadsl.model import DEFAULT_ARCH, Intrinsic, Tiling, architecture, unscaled
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.block_scaled import block_scaled_schedule
 from mfmadsl.schedule.matrix_core.block_scaled_tiling import block_scaled_tilings
 from mfmadsl.schedule.matrix_core.builder import Builder
+from mfmadsl.schedule.matrix_core.cases import (
+    annotate_case,
+    cases_for,
+    with_case_blocks,
+)
 from mfmadsl.schedule.matrix_core.described import (
     described_schedule,
     described_tilings,
 )
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
+from mfmadsl.schedule.matrix_core.tiling.cases import Case
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
+from mfmadsl.schedule.product.cases import CaseBlocks, put_in_place
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
-from mfmadsl.schedule.product.nest import function_of
+from mfmadsl.schedule.product.nest import function_of, nest_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
 from mfmadsl.schedule.product.sum_of_products import product_nest
@@ -37,7 +46,7 @@ def gemm_schedule(
     workload: PrimFunc | tvm.IRModule,
     intrinsic: Intrinsic | str | None = None,
     arch: str = DEFAULT_ARCH,
-    tiling: Tiling | None = None,
+    tiling: Tiling | Sequence[Case] | None = None,
 ) -> Schedule:
     """A schedule of a GEMM of any shape, made by TVM's primitives, ready for `mfmadsl.build`.
 
@@ -47,7 +56,10 @@ def gemm_schedule(
     on `prepared(workload)`, which is the workload itself in most cases.
 
     `intrinsic` is a matrix instruction or the name of one in the library, and `tiling` how the work
-    is cut; without them `choice` takes both by its rules.
+    is cut; without them `choice` takes both by its rules. Where M, N or K alone is symbolic, several
+    kernels are made, of which a launch takes the one for its extent; `tiling` may say which, as
+    `gemm_cases` does, and one Tiling makes one kernel. That trace replays on
+    `with_cases(workload, len(cases))`.
 
     The workloads of `scaled_matmul` and `sparse_matmul` take scaled and sparse instructions; that
     of `block_scaled_matmul` takes those of its elements, whose sums are scaled in registers.
@@ -60,11 +72,19 @@ def gemm_schedule(
     if isinstance(product, BlockScaledProduct):
         return block_scaled_schedule(product, intrinsic, tiling, architecture(arch))
     function = prepared(product)
-    sch = s_tir.Schedule(tvm.IRModule({"main": function}))
     nest = product_nest(function)
-    for operand in unrelated(function, nest):
-        sch.compute_inline(sch.get_sblock(operand.name))
-    schedule_gemm(sch, sch.get_sblock(nest.name), intrinsic, arch, tiling)
+    chip = architecture(arch)
+    with tvm_refusal("workload", ScheduleError):
+        cases = cases_for(function, nest, intrinsic, tiling, chip)
+        copies, blocks = function, [CaseBlocks("", nest.name)]
+        if len(cases) > 1:
+            copies, blocks = with_case_blocks(function, nest, len(cases))
+    sch = s_tir.Schedule(tvm.IRModule({"main": copies}))
+    for case, names in zip(cases, blocks, strict=True):
+        block = annotate_case(sch, case, names)
+        for operand in unrelated(function_of(sch, block), nest_of(sch, block)):
+            sch.compute_inline(sch.get_sblock(operand.name))
+        schedule_gemm(sch, block, intrinsic, arch, case.tiling)
     # What was left is said by its reason.
     check_consumers(function, nest.block.writes[0].source)
     check_bound(function_of(sch))
@@ -76,7 +96,7 @@ def schedule_gemm(
     block: SBlockRV,
     intrinsic: Intrinsic | str | None = None,
     arch: str = DEFAULT_ARCH,
-    tiling: Tiling | None = None,
+    tiling: Tiling | Sequence[Case] | None = None,
 ) -> None:
     """Schedule one product among the blocks of a schedule of your own, with what follows it.
 
@@ -93,9 +113,35 @@ def schedule_gemm(
             f"is a product of {described.form.kind} operands: `gemm_schedule` schedules it"
         )
     with tvm_refusal("workload", ScheduleError):
-        product = normalise(sch, block)
-        chosen, taken = selected(product, intrinsic, tiling, chip)
-        Builder(sch, product.plain, counting_up(unscaled(chosen)), taken, chip).build()
+        function, nest = function_of(sch, block), nest_of(sch, block)
+        cases = cases_for(function, nest, intrinsic, tiling, chip)
+        if len(cases) == 1:
+            _schedule(sch, block, intrinsic, cases[0].tiling, chip)
+            return
+        copies, blocks = with_case_blocks(function, nest, len(cases))
+        put_in_place(sch, copies)
+        for case, names in zip(cases, blocks, strict=True):
+            _schedule(sch, annotate_case(sch, case, names), intrinsic, case.tiling, chip)
+
+
+def _schedule(
+    sch: Schedule, block: SBlockRV, intrinsic: Intrinsic | str | None, tiling: Tiling,
+    chip: Architecture,
+) -> None:  # fmt: skip
+    product = normalise(sch, block)
+    chosen, taken = selected(product, intrinsic, tiling, chip)
+    Builder(sch, product.plain, counting_up(unscaled(chosen)), taken, chip).build()
+
+
+def with_cases(workload: PrimFunc | tvm.IRModule, count: int) -> PrimFunc:
+    """`prepared(workload)` with so many copies of its product, each to be scheduled for some
+    extents: what the trace of a `gemm_schedule` with several kernels replays on.
+
+    Copy n of block `C`, from 1, is `C_n`, in a block `C_case_n`; the last one keeps its names.
+    Raises ScheduleError for a product of which not one of M, N and K is symbolic.
+    """
+    function = prepared(prim_func("workload", workload, ScheduleError))
+    return with_case_blocks(function, product_nest(function), check_extent("count", count))[0]
 
 
 def gemm_tiling(
@@ -114,6 +160,23 @@ def gemm_tiling(
     if isinstance(product, BlockScaledProduct):
         return block_scaled_tilings(product, intrinsic, architecture(arch))[0]
     return selected(_normalised(product), intrinsic, None, architecture(arch))[1]
+
+
+def gemm_cases(
+    workload: PrimFunc | tvm.IRModule,
+    intrinsic: Intrinsic | str | None = None,
+    arch: str = DEFAULT_ARCH,
+) -> list[Case]:
+    """The tilings that `gemm_schedule` takes if it is given none, and up to which extent each is.
+
+    Where M, N or K alone is symbolic there are up to five, and more where tuned tilings are among
+    them; else it is that of `gemm_tiling`, for all.
+    """
+    product = _understood(workload, arch)
+    if not isinstance(product, PrimFunc):
+        return [Case(gemm_tiling(workload, intrinsic, arch))]
+    function = prepared(product)
+    return cases_for(function, product_nest(function), intrinsic, None, architecture(arch))
 
 
 def is_tuned(

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+from tvm.tirx import Expr
 
 from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.instruction import instruction_of
 from mfmadsl.schedule.matrix_core.stage import reads_turned
+from mfmadsl.schedule.matrix_core.tiling.cases import BORDERS, Case, cases_of
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     ProductShape,
     default_tiling,
     equally_fast,
     estimated,
+    gemm_on,
 )
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
 from mfmadsl.schedule.matrix_core.tiling.reads import Read
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
@@ -52,6 +58,56 @@ def ranked(product: Product, asked: Intrinsic | str | None, chip: Architecture) 
     alike = _alike(product, asked, chip)
     found = estimated(_shape(product, alike, chip), alike, chip)
     return [tiling for _, tiling in sorted(found, key=lambda pair: pair[0].seconds)]
+
+
+def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -> list[Case]:
+    """The tilings of a product and the extents that each is for; one for all where M, N and K are
+    known, or several of them are not."""
+    places = _symbolic(product)
+    if not places:
+        return [Case(selected(product, asked, None, chip)[1])]
+    by_extent: dict[int, tuple[dict[str, Intrinsic], ProductShape]] = {}
+
+    def known(extent: int) -> tuple[dict[str, Intrinsic], ProductShape]:
+        if extent not in by_extent:
+            alike = _alike(_at(product, places, extent), asked, chip)
+            shape = _shape(_at(product, places, extent), alike, chip)
+            by_extent[extent] = {each.name: each for each in alike}, shape
+        return by_extent[extent]
+
+    def estimates(extent: int) -> list[tuple[Estimate, Tiling]]:
+        named, shape = known(extent)
+        # A kernel that splits K knows it.
+        whole = number(product.extents[3]) is None
+        found = estimated(shape, list(named.values()), chip)
+        return [each for each in found if not whole or each[1].split_k == 1]
+
+    def seconds(extent: int, tiling: Tiling) -> float:
+        intrinsic = instruction_of(product, asked, tiling, chip)
+        return estimate(gemm_on(known(extent)[1], intrinsic, chip), tiling).seconds
+
+    measured = {e: _tuned(_at(product, places, e), list(known(e)[0].values()), chip) for e in BORDERS}
+    return cases_of(estimates, seconds, {e: t for e, t in measured.items() if t is not None})
+
+
+def _symbolic(product: Product) -> list[int]:
+    """Where among the extents the one stands that is no number, if there is one."""
+    places = [n for n, extent in enumerate(product.extents) if n and number(extent) is None]
+    several = {str(product.extents[n]) for n in places}
+    return places if len(several) == 1 else []
+
+
+def symbolic_extent(product: Product) -> Expr | None:
+    """The extent of M, N or K that alone is known at the launch only."""
+    places = _symbolic(product)
+    return product.extents[places[0]] if places else None
+
+
+def _at(product: Product, places: Sequence[int], extent: int) -> Product:
+    """The product as it is with that extent."""
+    known = (extent if n in places else each for n, each in enumerate(product.extents))
+    s, m, n, k = known
+    return replace(product, extents=(s, m, n, k))
 
 
 def _alike(product: Product, asked: Intrinsic | str | None, chip: Architecture) -> list[Intrinsic]:

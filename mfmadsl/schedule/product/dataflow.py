@@ -13,6 +13,7 @@ from tvm.ir import PrimType
 from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
+from mfmadsl.passes.kernel.cases import case_in, is_other
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.nest import (
     SCHEDULED,
@@ -56,8 +57,11 @@ class BufferAccess:
 
 
 def accesses(function: PrimFunc) -> list[BufferAccess]:
-    """What each statement of the root block reads and writes, in order."""
-    return [_access(statement) for statement in statements(function)]
+    """What each statement of the root block reads and writes, in order.
+
+    Of the cases of a product only the last is listed: they all do the same.
+    """
+    return [_access(statement) for statement in statements(function) if not is_other(statement)]
 
 
 def _access(statement: Stmt) -> BufferAccess:
@@ -68,14 +72,14 @@ def _access(statement: Stmt) -> BufferAccess:
     writes = [store.buffer for store in stores]
     reads += [region.source for block in blocks for region in block.reads]
     writes += [region.source for block in blocks for region in block.writes]
-    before = [buffer for buffer in reads if not _holds(writes, buffer)]
+    before = [buffer for buffer in reads if not holds(writes, buffer)]
     return BufferAccess(statement, tuple(before), tuple(writes))
 
 
 def written_for_cpu(function: PrimFunc, buffer: Buffer) -> bool:
     """Whether a buffer is the result of a kernel of a CPU, which is scheduled already."""
     return any(
-        _holds(access.writes, buffer)
+        holds(access.writes, buffer)
         and any(SCHEDULED in loop.annotations for loop in _found(access.statement, tirx.For))
         for access in accesses(function)
     )
@@ -88,7 +92,7 @@ def check_written_once(function: PrimFunc) -> None:
         for other in every[:place]:
             for verb, theirs in (("writes", other.writes), ("reads", other.reads)):
                 for buffer in access.writes:
-                    if _holds(theirs, buffer):
+                    if holds(theirs, buffer):
                         raise ScheduleError(
                             f"{access.name} writes `{buffer.name}`, which {other.name} {verb}"
                             " before: only a buffer that is written once and then read is fused"
@@ -97,8 +101,11 @@ def check_written_once(function: PrimFunc) -> None:
 
 def check_bound(function: PrimFunc) -> None:
     """Refuse a function of which a statement is in no kernel: its loops are bound to no threads."""
-    for access in accesses(function):
-        if not access.bound:
+    for statement in statements(function):
+        case, access = case_in(statement), _access(statement)
+        if case is not None:
+            check_bound(function.with_body(s_tir.SBlockRealize([], True, case)))
+        elif not access.bound:
             raise ScheduleError(
                 f"{access.name} is in no kernel: it neither computes a factor of the product nor"
                 " uses what the product is"
@@ -131,11 +138,11 @@ def check_producers(function: PrimFunc, nest: Nest) -> None:
         for access in every:
             if access.statement.same_as(nest.statement) or access.bound or access.name in found:
                 continue
-            if _holds(access.writes, buffer):
+            if holds(access.writes, buffer):
                 found.add(access.name)
                 producer = _nest(function, access, "computes a factor")
                 check_element_wise(producer)
-                if _holds(function.params, buffer):
+                if holds(function.params, buffer):
                     raise producer.refusal(
                         f"computes `{buffer.name}`, a factor, which is a result as well"
                     )
@@ -153,7 +160,7 @@ def check_consumers(function: PrimFunc, buffer: Buffer) -> list[Nest]:
     found: list[Nest] = []
     every = accesses(function)
     for access in every:
-        if any(_holds(access.reads, result) for result in results):
+        if any(holds(access.reads, result) for result in results):
             consumer = _nest(function, access, f"reads `{buffer.name}`")
             check_element_wise(consumer)
             found.append(consumer)
@@ -172,7 +179,7 @@ def fused_consumers(function: PrimFunc, buffer: Buffer) -> list[Nest]:
     results = [buffer]
     found: list[Nest] = []
     for access in accesses(function):
-        if access.bound or not any(_holds(access.reads, result) for result in results):
+        if access.bound or not any(holds(access.reads, result) for result in results):
             continue
         if consumer := _element_wise(function, access):
             found.append(consumer)
@@ -189,14 +196,14 @@ def unrelated(function: PrimFunc, product: Nest) -> list[Nest]:
     own = next(access for access in every if access.statement.same_as(product.statement))
     before, after = list(own.reads), list(own.writes)
     for access in every:
-        if any(_holds(access.reads, buffer) for buffer in after):
+        if any(holds(access.reads, buffer) for buffer in after):
             after += access.writes
     for access in every[::-1]:
-        if any(_holds(access.writes, buffer) for buffer in before):
+        if any(holds(access.writes, buffer) for buffer in before):
             before += access.reads
     found = []
     for access in every:
-        if any(_holds((*before, *after, *function.params), buffer) for buffer in access.writes):
+        if any(holds((*before, *after, *function.params), buffer) for buffer in access.writes):
             continue
         nest = _element_wise(function, access)
         if nest and fills(nest):
@@ -225,9 +232,9 @@ def _ends(function: PrimFunc, buffer: Buffer, consumers: Sequence[Nest]) -> list
     return [
         result
         for result in [buffer, *(nest.store.buffer for nest in consumers)]
-        if _holds(function.params, result)
-        or any(_holds(access.reads, result) for access in others)
-        or not _holds(inside, result)
+        if holds(function.params, result)
+        or any(holds(access.reads, result) for access in others)
+        or not holds(inside, result)
     ]
 
 
@@ -274,5 +281,5 @@ def _found(statement: Stmt, kind: type[Found]) -> list[Found]:
     return found
 
 
-def _holds(several: Iterable[Buffer], buffer: Buffer) -> bool:
+def holds(several: Iterable[Buffer], buffer: Buffer) -> bool:
     return any(buffer.same_as(other) for other in several)

@@ -7,6 +7,8 @@ inlined forward, and the last one backwards, if it reads plainly.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
@@ -14,7 +16,7 @@ from tvm.tirx import Expr, IterVar, Var
 
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.dataflow import fills, fused_consumers
-from mfmadsl.schedule.product.nest import function_of, is_number, nest_of
+from mfmadsl.schedule.product.nest import Nest, function_of, is_number, nest_of
 from mfmadsl.tvm_refusal import tvm_refusal
 
 THREADS = 256
@@ -80,13 +82,22 @@ def add_up_waves(
 
 def fold_forward(sch: Schedule, block: SBlockRV) -> tuple[SBlockRV, ...]:
     """Inline all blocks after `block` into the last; all of them where one cannot be inlined."""
-    consumers = fused_consumers(function_of(sch), sch.get(block).writes[0].source)
-    blocks = [sch.get_sblock(nest.name) for nest in consumers]
+    consumers = fused_consumers(function_of(sch, block), sch.get(block).writes[0].source)
+    blocks = _in_schedule(sch, block, consumers)
     if not all(fills(nest) for nest in consumers[:-1]):
         return tuple(blocks)
     for each in blocks[:-1]:
         sch.compute_inline(each)
     return tuple(blocks[-1:])
+
+
+def _in_schedule(sch: Schedule, block: SBlockRV, consumers: Sequence[Nest]) -> list[SBlockRV]:
+    """The blocks that consume a block's result, each perhaps by others; cases share their names."""
+    found = [block]
+    for nest in consumers:
+        several = [each for before in found for each in sch.get_consumers(before)]
+        found.append(next(each for each in several if sch.get(each).same_as(nest.block)))
+    return found[1:]
 
 
 def reads_plainly(sch: Schedule, block: SBlockRV, last: SBlockRV) -> bool:

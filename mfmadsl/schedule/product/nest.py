@@ -16,6 +16,7 @@ from tvm.sym.iter_affine_map import IterMapLevel
 from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
 
+from mfmadsl.passes.kernel.cases import case_in
 from mfmadsl.schedule.error import ScheduleError
 
 Node = TypeVar("Node", bound=tvm_ffi.Object)
@@ -59,9 +60,15 @@ SCHEDULED = "mfmadsl.scheduled"
 """The annotation of a loop that is a kernel of its own on a CPU, as those over workgroups are."""
 
 
-def function_of(sch: Schedule) -> PrimFunc:
-    """The function that a schedule works on."""
-    return sch.mod[sch.func_working_on or "main"]
+def function_of(sch: Schedule, block: SBlockRV | None = None) -> PrimFunc:
+    """The function that a schedule works on; of a block in a case, what the case holds as one."""
+    function: PrimFunc = sch.mod[sch.func_working_on or "main"]
+    wanted = None if block is None else sch.get(block)
+    for statement in statements(function) if wanted is not None else ():
+        case = case_in(statement)
+        if case is not None and any(each.same_as(wanted) for each in blocks_in(case)):
+            return function.with_body(SBlockRealize([], True, case))
+    return function
 
 
 def statements(function: PrimFunc) -> list[Stmt]:
@@ -82,10 +89,8 @@ def block_names(function: PrimFunc) -> set[str]:
 
     TVM calls the block that is the function's body `root`.
     """
-    found: list[SBlock] = []
-    tvm_ffi.structural_walk(function.body, (SBlock, found.append))
     names: set[str] = set()
-    for name in (str(block.name_hint) for block in found):
+    for name in (str(block.name_hint) for block in blocks_in(function.body)):
         if name in names:
             raise ScheduleError(f"two blocks are called `{name}`: give each a name of its own")
         names.add(name)
@@ -98,7 +103,7 @@ def _nest(statement: Stmt) -> Nest | None:
     while isinstance(inner, tirx.For):
         loops.append(inner)
         inner = inner.body
-    if isinstance(inner, s_tir.SBlockRealize) and not holds_blocks(inner.block.body):
+    if isinstance(inner, s_tir.SBlockRealize) and not blocks_in(inner.block.body):
         return Nest(tuple(loops), inner, statement)
     return None
 
@@ -106,7 +111,7 @@ def _nest(statement: Stmt) -> Nest | None:
 def nest_of(sch: Schedule, block: SBlockRV) -> Nest:
     """The nest of a block, or ScheduleError if other statements are between it and the root."""
     wanted = sch.get(block)
-    for each in nests(function_of(sch)):
+    for each in nests(function_of(sch, block)):
         if each.block.same_as(wanted):
             return each
     raise ScheduleError(
@@ -209,11 +214,11 @@ def buffers(expressions: Iterable[tvm_ffi.Object]) -> list[Buffer]:
     return found
 
 
-def holds_blocks(statement: Stmt) -> bool:
-    """Whether there are blocks in a statement."""
-    found: list[Stmt] = []
-    tvm_ffi.structural_walk(statement, (s_tir.SBlock, found.append))
-    return bool(found)
+def blocks_in(statement: Stmt) -> list[SBlock]:
+    """The blocks in a statement, or of a block itself and those in it."""
+    found: list[SBlock] = []
+    tvm_ffi.structural_walk(statement, (SBlock, found.append))
+    return found
 
 
 def is_number(value: object, number: float) -> bool:

@@ -11,7 +11,7 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
-from tvm.tirx import Buffer, BufferRegion, Expr
+from tvm.tirx import Buffer, BufferRegion, Expr, PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.error import ScheduleError
@@ -86,10 +86,11 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
     nest = nest_of(sch, block)
     product = sum_of_products(nest)
     _check_form(product)
-    check_compact(function_of(sch))
-    check_written_once(function_of(sch))
-    check_producers(function_of(sch), nest)
-    lies, function = _memory(sch, product), function_of(sch)
+    function = function_of(sch, block)
+    check_compact(function)
+    check_written_once(function)
+    check_producers(function, nest)
+    lies = _memory(function, product)
     factors, along = (product.first, product.second), product.axes("k")
     a, b = (prologue_of(function, factor, along) for factor in factors)
     with _refusal(nest):
@@ -121,8 +122,7 @@ def _check_form(product: SumOfProducts) -> None:
         )
 
 
-def _memory(sch: Schedule, product: SumOfProducts) -> tuple[Memory, Memory, Memory]:
-    function = function_of(sch)
+def _memory(function: PrimFunc, product: SumOfProducts) -> tuple[Memory, Memory, Memory]:
     factors = product.first, product.second
     uses = [argument_load(function, factor) for factor in factors]
     a, b, c = (

@@ -13,7 +13,7 @@ from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
-from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_tiling, makes_gemm
+from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_fits, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
 from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
@@ -160,20 +160,24 @@ def estimated(
     four rounds of tiles of four steps on, workgroups are persistent where a compute unit holds no
     more than one of them.
     """
-    m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
-    product = product_of(chip.name)
     found: list[tuple[Estimate, Tiling]] = []
     for intrinsic in intrinsics:
-        gemm = GemmOnChip(
-            m, n, k, shape.batches or 1, shape.reads, shape.result_bytes, intrinsic, chip, product,
-            shape.loads,
-        )  # fmt: skip
-        for tiling in offered(intrinsic, chip, shape.k_bytes, k, shape.loads):
-            if not _fits(tiling.block, (m, n), (intrinsic.m, intrinsic.n)):
+        gemm = gemm_on(shape, intrinsic, chip)
+        for tiling in offered(intrinsic, chip, shape.k_bytes, gemm.k, shape.loads):
+            if not _fits(tiling.block, (gemm.m, gemm.n), (intrinsic.m, intrinsic.n)):
                 continue
             for variant in _variants(tiling, gemm, shape.k is not None):
                 found.append((estimate(gemm, variant), variant))
     return found
+
+
+def gemm_on(shape: ProductShape, intrinsic: Intrinsic, chip: Architecture) -> GemmOnChip:
+    """What the time is estimated of; the chip is the product that is meant by its name."""
+    m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
+    return GemmOnChip(
+        m, n, k, shape.batches or 1, shape.reads, shape.result_bytes, intrinsic, chip,
+        product_of(chip.name), shape.loads,
+    )  # fmt: skip
 
 
 def _fits(block: tuple[int, int], extents: tuple[int, int], least: tuple[int, int]) -> bool:
@@ -231,7 +235,7 @@ def _with_more_waves(tiling: Tiling, gemm: GemmOnChip, steps: int) -> Iterator[T
 
 def _is_legal(tiling: Tiling, gemm: GemmOnChip, steps: int) -> bool:
     try:
-        check_tiling(tiling, gemm.intrinsic, gemm.chip, gemm.k_bytes, steps, gemm.loads)
+        check_fits(tiling, gemm.intrinsic, gemm.chip, gemm.k_bytes, steps, gemm.loads)
     except ScheduleError:
         return False
     return True

@@ -61,6 +61,14 @@ def check_tiling(
     that the chip has.
     """
     check_values(tiling)
+    check_fits(tiling, intrinsic, chip, k_bytes, steps, loads)
+
+
+def check_fits(
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, k_bytes: KBytes,
+    steps: int | None, loads: Loads | None = None,
+) -> None:  # fmt: skip
+    """`check_tiling` of one whose values are known to be possible."""
     check_whole_tiles(tiling, intrinsic)
     widest = max(lane_bytes(intrinsic.a), lane_bytes(intrinsic.b))
     if intrinsic.blocks > 1 and tiling.k_pack > 1:

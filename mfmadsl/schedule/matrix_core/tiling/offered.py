@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from math import log2
 
 from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
+from mfmadsl.schedule.matrix_core.tiling.legal import check_fits
 from mfmadsl.schedule.matrix_core.tiling.resources import (
     KBytes,
     Loads,
@@ -29,10 +30,17 @@ _UNEVEN = {
 """Large tiles that are no powers of two, and how many there are in the LDS: waves."""
 
 
+@lru_cache(maxsize=64)
 def offered(
     intrinsic: Intrinsic, chip: Architecture, k_bytes: KBytes, k: int, loads: Loads
-) -> Iterator[Tiling]:
+) -> tuple[Tiling, ...]:
     """Legal tilings of an instruction; of tiles that go straight into the LDS with two stages."""
+    return tuple(_offered(intrinsic, chip, k_bytes, k, loads))
+
+
+def _offered(
+    intrinsic: Intrinsic, chip: Architecture, k_bytes: KBytes, k: int, loads: Loads
+) -> Iterator[Tiling]:
     stages = (2, 1) if chip.wide_loads_to_lds else (1,)
     for block_m, block_n, stage in product(_BLOCKS, _BLOCKS, stages):
         waves = _waves(block_m, block_n, intrinsic)
@@ -60,7 +68,7 @@ def _steps(
         if wanted > _ROW_BYTES[-1] and (share > _LONG_SHARE or (stages == 1 and loads.direct)):
             continue
         try:
-            check_tiling(tiling, intrinsic, chip, k_bytes, 1, loads)
+            check_fits(tiling, intrinsic, chip, k_bytes, 1, loads)
         except ScheduleError:
             continue
         yield tiling

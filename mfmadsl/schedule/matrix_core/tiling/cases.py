@@ -1,0 +1,116 @@
+"""Which tilings a product of a symbolic extent gets, and for which extents each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import inf
+
+from mfmadsl.model import Tiling
+from mfmadsl.schedule.matrix_core.tiling.choice import fastest_of
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate
+
+MOST = 8
+"""Cases: of more, compiling takes too long."""
+
+_CLOSE = 1.02  # of the best tiling's time, with which fewer cases are content
+_KEPT = 1.05  # of the best tiling's time, up to which a tiling is a candidate for others as well
+_CANDIDATES = 6  # of each extent looked at
+_LARGEST = 16384
+_LOOKED_AT = tuple(1 << n for n in range(_LARGEST.bit_length()))
+BORDERS = tuple(sorted({*_LOOKED_AT, *(e * n // 8 for e in _LOOKED_AT[5:-1] for n in (10, 12, 14))}))
+"""The extents that a case may be taken up to."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A tiling, and extents that are each the largest of some that it is taken for: those begin
+    after the next smaller one that any case has. The last case takes what is larger than all, too.
+    """
+
+    tiling: Tiling
+    up_to: tuple[int, ...] = ()
+
+
+Estimates = Sequence[tuple[Estimate, Tiling]]
+
+
+def cases_of(
+    estimated: Callable[[int], Estimates],
+    seconds: Callable[[int, Tiling], float],
+    tuned: Mapping[int, Tiling],
+) -> list[Case]:
+    """The cases that should be the fastest over all extents, the last for the largest.
+
+    `estimated` gives the tilings for an extent, `seconds` is the time of any, and `tuned` are those
+    that were measured for some of `BORDERS`: there no other one is taken.
+
+    There are as few cases as come close to the best tiling everywhere, and at most `MOST` beside
+    those tuned; of as many those are taken whose worst extent loses the least.
+    """
+    candidates: dict[Tiling, None] = dict.fromkeys(tuned.values())
+    for extent in _LOOKED_AT:
+        found = estimated(extent)
+        least = _KEPT * min(each.seconds for each, _ in found)
+        close = sorted((each.seconds, n) for n, (each, _) in enumerate(found))[:_CANDIDATES]
+        kept = [found[n][1] for time, n in close if time <= least]
+        candidates |= dict.fromkeys([fastest_of(found), *kept])
+    tilings = list(candidates)
+    losses = [_losses(extent, tilings, seconds, tuned.get(extent)) for extent in BORDERS]
+    chosen = _cover(losses, len(set(tuned.values())))
+    best = [min(chosen, key=lambda place, of=each: (of[place], chosen.index(place))) for each in losses]
+    ends: dict[int, list[int]] = {}
+    for place, run in groupby(zip(BORDERS, best, strict=True), key=lambda each: each[1]):
+        ends.setdefault(place, []).append([border for border, _ in run][-1])
+    last = best[-1]
+    ends[last].pop()
+    order = sorted(ends, key=lambda place: (place == last, ends[place]))
+    return [Case(tilings[place], tuple(ends[place])) for place in order]
+
+
+def _losses(
+    extent: int, tilings: Sequence[Tiling], seconds: Callable[[int, Tiling], float],
+    tuned: Tiling | None,
+) -> list[float]:  # fmt: skip
+    """How many times the best one's time each tiling takes."""
+    if tuned is not None:
+        return [1.0 if tiling == tuned else inf for tiling in tilings]
+    times = [seconds(extent, tiling) for tiling in tilings]
+    return [time / min(times) for time in times]
+
+
+def _cover(losses: Sequence[Sequence[float]], tuned: int) -> list[int]:
+    """The tilings of the cases, by their places: the first ones are `tuned`, and taken.
+
+    One after another is added, and then exchanged for others, as long as that makes the worst loss
+    smaller, or all of them together.
+    """
+
+    def loss(chosen: Sequence[int]) -> tuple[float, float]:
+        least = [min(each[place] for place in chosen) for each in losses]
+        return max(least), sum(least)
+
+    chosen = list(range(tuned))
+    places = range(len(losses[0]))
+    for _ in range(MOST):
+        if chosen and loss(chosen)[0] <= _CLOSE:
+            break
+        chosen.append(min(places, key=lambda place: loss([*chosen, place])))
+        while (better := _exchanged(chosen, tuned, places, loss)) is not None:
+            chosen = better
+    return list(dict.fromkeys(chosen))
+
+
+def _exchanged(
+    chosen: Sequence[int], tuned: int, places: Sequence[int],
+    loss: Callable[[Sequence[int]], tuple[float, float]],
+) -> list[int] | None:  # fmt: skip
+    """One tiling exchanged for another one, if that loses less."""
+    now = loss(chosen)
+    for own in range(tuned, len(chosen)):
+        for place in places:
+            other = [*chosen[:own], place, *chosen[own + 1 :]]
+            if loss(other) < now:
+                return other
+    return None
