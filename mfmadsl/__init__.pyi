@@ -40,9 +40,11 @@ from .relax import target as target
 from .report.error import KernelFileError as KernelFileError
 from .runtime.error import HipError as HipError
 from .runtime.error import RuntimeBuildError as RuntimeBuildError
+from .schedule import Case as Case
 from .schedule import ScheduleError as ScheduleError
 from .schedule import Tiling as Tiling
 from .schedule import block_scaled_matmul as block_scaled_matmul
+from .schedule import gemm_cases as gemm_cases
 from .schedule import gemm_schedule as gemm_schedule
 from .schedule import gemm_tiling as gemm_tiling
 from .schedule import load_intrinsic as load_intrinsic
@@ -51,6 +53,7 @@ from .schedule import mfma_schedule as mfma_schedule
 from .schedule import scaled_matmul as scaled_matmul
 from .schedule import schedule_gemm as schedule_gemm
 from .schedule import sparse_matmul as sparse_matmul
+from .schedule import with_cases as with_cases
 from .schedule.cpu.gemm import cpu_gemm_schedule as cpu_gemm_schedule
 from .schedule.cpu.gemm import cpu_gemm_tiling as cpu_gemm_tiling
 from .schedule.cpu.gemm import schedule_cpu_gemm as schedule_cpu_gemm

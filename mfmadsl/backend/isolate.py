@@ -67,7 +67,7 @@ class _Child(Generic[Result]):
     """A process that computes a function."""
 
     def __init__(self, function: Callable[[], Result]) -> None:
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # `result` or `end` closes it
         self._answers, write_end = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -108,7 +108,7 @@ class _Child(Generic[Result]):
 
 
 def _answer(function: Callable[[], object], write_end: int, stderr: IO[bytes]) -> None:
-    global _one_at_a_time
+    global _one_at_a_time  # noqa: PLW0603  # a lock that is held cannot be given back here
     _one_at_a_time = Lock()  # the parent holds its own; the child has no other thread
     try:
         os.dup2(stderr.fileno(), 1)

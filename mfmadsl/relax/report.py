@@ -14,13 +14,15 @@ OURS = "mfmadsl"
 @dataclass(frozen=True)
 class Scheduled:
     """A function: the rule that took it, `mfmadsl` or the name of one of dlight's; the tiling, if
-    it is ours, and else the reason why not. The rule is empty where none took it as far as is
+    it is ours, and else the reason why not. Of several `kernels` for a symbolic extent the tiling
+    is that of the largest. The rule is empty where none took it as far as is
     known: a rule of ours does not know of those that stand behind it."""
 
     function: str
     rule: str
     tiling: Tiling | None = None
     reason: str = ""
+    kernels: int = 1
 
     @property
     def is_ours(self) -> bool:
@@ -46,4 +48,7 @@ class Report:
 
 
 def _why(scheduled: Scheduled) -> str:
-    return scheduled.reason if scheduled.tiling is None else tiling_line(scheduled.tiling)
+    if scheduled.tiling is None:
+        return scheduled.reason
+    line = tiling_line(scheduled.tiling)
+    return line if scheduled.kernels == 1 else f"{line}, the last of {scheduled.kernels} kernels"

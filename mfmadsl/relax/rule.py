@@ -11,7 +11,7 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.model import architecture
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.relax.report import OURS, Report, Scheduled
-from mfmadsl.schedule import ScheduleError, gemm_schedule, gemm_tiling
+from mfmadsl.schedule import ScheduleError, gemm_cases, gemm_schedule
 from mfmadsl.schedule.product.nest import is_number, nests
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 from mfmadsl.schedule.product.understood import understood
@@ -59,11 +59,11 @@ def scheduled_product(
         if isinstance(product, PrimFunc):
             _check_matrices(product)
         _check_elements(function)
-        tiling = gemm_tiling(function, arch=arch)
-        schedule = gemm_schedule(function, arch=arch, tiling=tiling)
+        cases = gemm_cases(function, arch=arch)
+        schedule = gemm_schedule(function, arch=arch, tiling=cases)
     except MfmadslError as error:
         return None, Scheduled(name, "", reason=str(error))
-    return schedule, Scheduled(name, OURS, tiling)
+    return schedule, Scheduled(name, OURS, cases[-1].tiling, kernels=len(cases))
 
 
 def _check_elements(function: PrimFunc) -> None:

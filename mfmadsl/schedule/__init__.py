@@ -9,9 +9,16 @@ require_supported_tvm()  # before TVM is imported, since the wrong pair ends the
 from mfmadsl.model import Tiling  # noqa: E402
 from mfmadsl.schedule.error import ScheduleError  # noqa: E402
 from mfmadsl.schedule.load import load_intrinsic  # noqa: E402
-from mfmadsl.schedule.matrix_core.gemm import gemm_schedule, gemm_tiling, schedule_gemm  # noqa: E402
+from mfmadsl.schedule.matrix_core.gemm import (  # noqa: E402
+    gemm_cases,
+    gemm_schedule,
+    gemm_tiling,
+    schedule_gemm,
+    with_cases,
+)
 from mfmadsl.schedule.matrix_core.mfma import mfma_schedule  # noqa: E402
 from mfmadsl.schedule.matrix_core.mfma_factors import Factors, default_factors  # noqa: E402
+from mfmadsl.schedule.matrix_core.tiling.cases import Case  # noqa: E402
 from mfmadsl.schedule.matrix_core.tiling.legal import makes_gemm  # noqa: E402
 from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
 from mfmadsl.schedule.workload.block_scaled import block_scaled_matmul  # noqa: E402
@@ -20,11 +27,13 @@ from mfmadsl.schedule.workload.scaled import scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.sparse import sparse_matmul  # noqa: E402
 
 __all__ = [
+    "Case",
     "Factors",
     "ScheduleError",
     "Tiling",
     "block_scaled_matmul",
     "default_factors",
+    "gemm_cases",
     "gemm_schedule",
     "gemm_tiling",
     "load_intrinsic",
@@ -35,4 +44,5 @@ __all__ = [
     "scaled_matmul",
     "schedule_gemm",
     "sparse_matmul",
+    "with_cases",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tvm import te
 from tvm.s_tir import Schedule
 
 import mfmadsl
@@ -69,6 +70,18 @@ def odd_kernels() -> list[Any]:
 @cache
 def workload() -> Any:
     return mfmadsl.matmul(32, 32, 32, "float16", "float32")
+
+
+@cache
+def symbolic() -> Any:
+    m, r = te.var("m"), te.reduce_axis((0, 32), "r")
+    a, b = (te.placeholder((rows, 32), "float16", name) for name, rows in (("A", m), ("B", 32)))
+    c = te.compute(
+        (m, 32),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        "C",
+    )
+    return te.create_prim_func([a, b, c])
 
 
 @cache
@@ -167,6 +180,8 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "sparse_matmul": lambda: {"m": 32, "n": 32, "k": 32, "a_type": "float16", "b_type": None,
                               "b_transposed": False, "batch": None, "index_order": "rows"},
     "gemm_tiling": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942"},
+    "gemm_cases": lambda: {"workload": symbolic(), "intrinsic": NAME, "arch": "gfx942"},
+    "with_cases": lambda: {"workload": symbolic(), "count": 2},
     "gemm_schedule": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942",
                               "tiling": tiling()},
     "mfma_schedule": lambda: dict(schedule_arguments()),
@@ -192,6 +207,7 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "CpuTiling": lambda: dict(vars(mfmadsl.cpu_gemm_tiling(floats()))),
     "CpuKernel": lambda: dict(vars(mfmadsl.build_for_cpu(floats()))),
     "Tiling": lambda: dict(vars(tiling())),
+    "Case": lambda: {"tiling": tiling(), "up_to": (16,)},
     "Kernel": lambda: dict(vars(built())),
 }  # fmt: skip
 POOLS: dict[str, Callable[[], Sequence[Any]]] = {

@@ -149,9 +149,7 @@ def _emit(function: PrimFunc, chip: Architecture, version: int) -> list[Emitted]
         kernels = [(name, in_order(kernel, names)) for name, kernel in parts.kernels]
         conditions = parts.conditions
     return [
-        replace(
-            each, launch=replace(each.launch, condition=conditions.get(each.launch.symbol, 1))
-        )
+        replace(each, launch=replace(each.launch, condition=conditions.get(each.launch.symbol, 1)))
         for each in emit_kernels(kernels, chip, version)
     ]
 

@@ -121,6 +121,7 @@ class Kernel:
                 check_choice("extents", extent, names)
             elif not isinstance(extent, Formula):
                 check_extent("extents", extent)
+        check_type("condition", self.condition, (int, str, Formula), "an extent")
         check_type("next", self.next, (Kernel, NoneType), "a Kernel or None")
 
     @cached_property

@@ -10,7 +10,7 @@ from math import prod
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, GlobalVar
+from tvm.ir import Call, GlobalVar, StringImm
 from tvm.target import Target
 from tvm.tirx import PrimFunc, Stmt, Var
 from tvm.tirx.build import split_host_device_mods
@@ -57,7 +57,8 @@ def _launched(statement: Stmt) -> list[str]:
     """The kernels that a statement of the host launches."""
     calls: list[Call] = []
     tvm_ffi.structural_walk(statement, (Call, calls.append))
-    return [str(call.args[0].value) for call in calls if name_of(call) == LAUNCH]
+    names = [call.args[0] for call in calls if name_of(call) == LAUNCH]
+    return [str(name.value) for name in names if isinstance(name, StringImm)]
 
 
 @cache  # TVM complains of each one that it sees no device

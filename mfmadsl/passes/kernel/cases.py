@@ -8,6 +8,7 @@ rest. Without these passes a function would run all cases, one after another, an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import tvm_ffi
 from tvm import tirx
@@ -102,7 +103,7 @@ def _borders(case: SBlock, cases: Sequence[SBlock]) -> list[tuple[int, SBlock]]:
         )
     borders = [(_extent(each, limit), each) for each in alike for limit in _limits(each)]
     borders.sort(key=lambda border: border[0])
-    for (limit, one), (other, two) in zip(borders, borders[1:], strict=False):
+    for (limit, one), (other, two) in pairwise(borders):
         if limit == other:
             raise LoweringError(
                 f"blocks `{one.name_hint}` and `{two.name_hint}`: both are for extents up to"

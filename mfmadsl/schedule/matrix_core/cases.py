@@ -38,8 +38,26 @@ def checked(tiling: Tiling | Sequence[Case]) -> list[Case]:
     if not found or len(limits) < len(found) - 1 or not all(case.up_to for case in found[:-1]):
         raise ArgumentError("tiling: each Case but the last, which takes the rest, has some up_to")
     if len(set(limits)) < len(limits):
-        raise ArgumentError(f"tiling: an extent is the up_to of one Case only, but there are {limits}")
+        raise ArgumentError(
+            f"tiling: an extent is the up_to of one Case only, but there are {limits}"
+        )
     return found
+
+
+def only_tiling(tiling: Tiling | Sequence[Case] | None) -> Tiling | None:
+    """The tiling that is asked for, of a product that has no cases.
+
+    Raises ScheduleError where several are, and as `checked` does.
+    """
+    if tiling is None or isinstance(tiling, Tiling):
+        return tiling
+    found = checked(tiling)
+    if len(found) > 1:
+        raise ScheduleError(
+            "tiling: scaled and sparse products have no cases, since their extents are known: give"
+            " one Tiling"
+        )
+    return found[0].tiling
 
 
 def cases_for(

@@ -20,6 +20,7 @@ from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.cases import (
     annotate_case,
     cases_for,
+    only_tiling,
     with_case_blocks,
 )
 from mfmadsl.schedule.matrix_core.described import (
@@ -31,7 +32,7 @@ from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.tiling.cases import Case
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
-from mfmadsl.schedule.product.cases import CaseBlocks, put_in_place
+from mfmadsl.schedule.product.cases import CaseBlocks
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.nest import function_of, nest_of
@@ -56,10 +57,11 @@ def gemm_schedule(
     on `prepared(workload)`, which is the workload itself in most cases.
 
     `intrinsic` is a matrix instruction or the name of one in the library, and `tiling` how the work
-    is cut; without them `choice` takes both by its rules. Where M, N or K alone is symbolic, several
-    kernels are made, of which a launch takes the one for its extent; `tiling` may say which, as
-    `gemm_cases` does, and one Tiling makes one kernel. That trace replays on
-    `with_cases(workload, len(cases))`.
+    is cut; without them `choice` takes both by its rules.
+
+    Where M, N or K alone is symbolic, several kernels are made, of which a launch takes the one for
+    its extent. `tiling` may say which, as `gemm_cases` does; one Tiling makes one kernel. The trace
+    of several replays on `with_cases(workload, how many)`.
 
     The workloads of `scaled_matmul` and `sparse_matmul` take scaled and sparse instructions; that
     of `block_scaled_matmul` takes those of its elements, whose sums are scaled in registers.
@@ -68,9 +70,9 @@ def gemm_schedule(
     """
     product = _understood(workload, arch)
     if isinstance(product, DescribedProduct):
-        return described_schedule(product, intrinsic, tiling, architecture(arch))
+        return described_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
     if isinstance(product, BlockScaledProduct):
-        return block_scaled_schedule(product, intrinsic, tiling, architecture(arch))
+        return block_scaled_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
     function = prepared(product)
     nest = product_nest(function)
     chip = architecture(arch)
@@ -96,13 +98,15 @@ def schedule_gemm(
     block: SBlockRV,
     intrinsic: Intrinsic | str | None = None,
     arch: str = DEFAULT_ARCH,
-    tiling: Tiling | Sequence[Case] | None = None,
+    tiling: Tiling | None = None,
 ) -> None:
     """Schedule one product among the blocks of a schedule of your own, with what follows it.
 
     The arguments are those of `gemm_schedule`, and so are the errors. Blocks before the product
     that it alone reads are computed on the way into the LDS. Element-wise blocks after it become
     part of it, as far as they end in one result; other blocks are yours to schedule.
+
+    It makes one kernel. Of a function of `with_cases` it schedules the copy that the block is in.
     """
     check_type("sch", sch, Schedule, "a Schedule")
     check_type("block", block, SBlockRV, "a block of the schedule, as `sch.get_sblock` gives it")
@@ -113,24 +117,9 @@ def schedule_gemm(
             f"is a product of {described.form.kind} operands: `gemm_schedule` schedules it"
         )
     with tvm_refusal("workload", ScheduleError):
-        function, nest = function_of(sch, block), nest_of(sch, block)
-        cases = cases_for(function, nest, intrinsic, tiling, chip)
-        if len(cases) == 1:
-            _schedule(sch, block, intrinsic, cases[0].tiling, chip)
-            return
-        copies, blocks = with_case_blocks(function, nest, len(cases))
-        put_in_place(sch, copies)
-        for case, names in zip(cases, blocks, strict=True):
-            _schedule(sch, annotate_case(sch, case, names), intrinsic, case.tiling, chip)
-
-
-def _schedule(
-    sch: Schedule, block: SBlockRV, intrinsic: Intrinsic | str | None, tiling: Tiling,
-    chip: Architecture,
-) -> None:  # fmt: skip
-    product = normalise(sch, block)
-    chosen, taken = selected(product, intrinsic, tiling, chip)
-    Builder(sch, product.plain, counting_up(unscaled(chosen)), taken, chip).build()
+        product = normalise(sch, block)
+        chosen, taken = selected(product, intrinsic, tiling, chip)
+        Builder(sch, product.plain, counting_up(unscaled(chosen)), taken, chip).build()
 
 
 def with_cases(workload: PrimFunc | tvm.IRModule, count: int) -> PrimFunc:

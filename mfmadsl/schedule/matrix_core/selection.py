@@ -86,7 +86,9 @@ def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
         intrinsic = instruction_of(product, asked, tiling, chip)
         return estimate(gemm_on(known(extent)[1], intrinsic, chip), tiling).seconds
 
-    measured = {e: _tuned(_at(product, places, e), list(known(e)[0].values()), chip) for e in BORDERS}
+    measured = {
+        e: _tuned(_at(product, places, e), list(known(e)[0].values()), chip) for e in BORDERS
+    }
     return cases_of(estimates, seconds, {e: t for e, t in measured.items() if t is not None})
 
 
@@ -100,7 +102,8 @@ def _symbolic(product: Product) -> list[int]:
 def symbolic_extent(product: Product) -> Expr | None:
     """The extent of M, N or K that alone is known at the launch only."""
     places = _symbolic(product)
-    return product.extents[places[0]] if places else None
+    found = product.extents[places[0]] if places else None
+    return None if isinstance(found, int) else found
 
 
 def _at(product: Product, places: Sequence[int], extent: int) -> Product:

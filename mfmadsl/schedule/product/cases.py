@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.s_tir import SBlock, SBlockRealize, Schedule
+from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Expr, PrimFunc, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
@@ -25,7 +25,6 @@ from mfmadsl.schedule.product.nest import (
     Nest,
     block_names,
     blocks_in,
-    function_of,
     nests,
     statements,
 )
@@ -84,20 +83,6 @@ def with_copies(
     return function.with_body(SBlockRealize([], True, changed)), cases
 
 
-def put_in_place(sch: Schedule, function: PrimFunc) -> None:
-    """Let a schedule go on with another function: that of `with_copies` of its own.
-
-    Blocks that both have stay known to the schedule. Its trace does not tell of the exchange: it
-    replays on the function that has the cases.
-    """
-    before, after = function_of(sch).body, function.body
-    assert isinstance(before, SBlockRealize) and isinstance(after, SBlockRealize)
-    new = {str(block.name_hint): block for block in blocks_in(after)}
-    kept = {old: new[str(old.name_hint)] for old in blocks_in(before)}
-    root = sch.get_sref(sch.get_sblock(str(before.block.name_hint)))
-    sch.state.replace(root, after.block, kept)
-
-
 def _fused(function: PrimFunc, nest: Nest) -> list[Stmt]:
     """A product's statement, those before it that compute its factors only, and its epilogue."""
     consumers = fused_consumers(function, nest.block.writes[0].source)
@@ -117,9 +102,7 @@ def _copied(block: SBlock) -> SBlock:
     """A block once more, with loops, buffers and blocks of its own."""
     again = tvm.ir.load_json(tvm.ir.save_json(block))
     outer = dict(zip((v.__chandle__() for v in _free(again)), _free(block), strict=True))
-    copied: SBlock = tvm_ffi.structural_map(
-        again, (Var, lambda v: outer.get(v.__chandle__(), v))
-    )
+    copied: SBlock = tvm_ffi.structural_map(again, (Var, lambda v: outer.get(v.__chandle__(), v)))
     return copied
 
 

@@ -14,12 +14,15 @@ from mfmadsl.schedule.matrix_core.tiling.cost import Estimate
 MOST = 8
 """Cases: of more, compiling takes too long."""
 
-_CLOSE = 1.02  # of the best tiling's time, with which fewer cases are content
+_CLOSE = 1.03  # of the best tiling's time, with which fewer cases are content
+_IDLE = 1.15  # times as long a tiling is taken to need where more waves along K need no longer
 _KEPT = 1.05  # of the best tiling's time, up to which a tiling is a candidate for others as well
 _CANDIDATES = 6  # of each extent looked at
 _LARGEST = 16384
 _LOOKED_AT = tuple(1 << n for n in range(_LARGEST.bit_length()))
-BORDERS = tuple(sorted({*_LOOKED_AT, *(e * n // 8 for e in _LOOKED_AT[5:-1] for n in (10, 12, 14))}))
+BORDERS = tuple(
+    sorted({*_LOOKED_AT, *(e * n // 8 for e in _LOOKED_AT[5:-1] for n in (10, 12, 14))})
+)
 """The extents that a case may be taken up to."""
 
 
@@ -49,17 +52,12 @@ def cases_of(
     There are as few cases as come close to the best tiling everywhere, and at most `MOST` beside
     those tuned; of as many those are taken whose worst extent loses the least.
     """
-    candidates: dict[Tiling, None] = dict.fromkeys(tuned.values())
-    for extent in _LOOKED_AT:
-        found = estimated(extent)
-        least = _KEPT * min(each.seconds for each, _ in found)
-        close = sorted((each.seconds, n) for n, (each, _) in enumerate(found))[:_CANDIDATES]
-        kept = [found[n][1] for time, n in close if time <= least]
-        candidates |= dict.fromkeys([fastest_of(found), *kept])
-    tilings = list(candidates)
+    found = [tiling for extent in _LOOKED_AT for tiling in _candidates(estimated(extent))]
+    tilings = list(dict.fromkeys([*tuned.values(), *found]))
     losses = [_losses(extent, tilings, seconds, tuned.get(extent)) for extent in BORDERS]
     chosen = _cover(losses, len(set(tuned.values())))
-    best = [min(chosen, key=lambda place, of=each: (of[place], chosen.index(place))) for each in losses]
+    # Of equal ones the first.
+    best = [min((each[place], n, place) for n, place in enumerate(chosen))[2] for each in losses]
     ends: dict[int, list[int]] = {}
     for place, run in groupby(zip(BORDERS, best, strict=True), key=lambda each: each[1]):
         ends.setdefault(place, []).append([border for border, _ in run][-1])
@@ -69,15 +67,38 @@ def cases_of(
     return [Case(tilings[place], tuple(ends[place])) for place in order]
 
 
+def _candidates(found: Estimates) -> list[Tiling]:
+    """The fastest tiling, and others about as fast: of each size of tiles the best one."""
+    by_size: dict[tuple[object, ...], list[tuple[Estimate, Tiling]]] = {}
+    for each, tiling in found:
+        by_size.setdefault(_size(tiling), []).append((each, tiling))
+    seconds = {tiling: each.seconds for each, tiling in found}
+    best = fastest_of(found)
+    others = sorted(map(fastest_of, by_size.values()), key=lambda tiling: seconds[tiling])
+    close = [tiling for tiling in others if seconds[tiling] <= _KEPT * seconds[best]]
+    return list(dict.fromkeys([best, *close[:_CANDIDATES]]))
+
+
+def _size(tiling: Tiling) -> tuple[object, ...]:
+    return tiling.block, tiling.k_step, tiling.split_k, tiling.instruction
+
+
 def _losses(
     extent: int, tilings: Sequence[Tiling], seconds: Callable[[int, Tiling], float],
     tuned: Tiling | None,
 ) -> list[float]:  # fmt: skip
-    """How many times the best one's time each tiling takes."""
+    """How many times the best one's time each tiling takes; of those about as fast the same."""
     if tuned is not None:
         return [1.0 if tiling == tuned else inf for tiling in tilings]
-    times = [seconds(extent, tiling) for tiling in tilings]
-    return [time / min(times) for time in times]
+    times = {tiling: seconds(extent, tiling) for tiling in tilings}
+    least = min(times.values())
+    found = []
+    for tiling, time in times.items():
+        alike = [each for each in tilings if _size(each) == _size(tiling)]
+        more = [each for each in alike if each.k_waves > tiling.k_waves]
+        idle = any(times[each] <= _CLOSE * time for each in more)
+        found.append(max(_CLOSE, time / least) * (_IDLE if idle else 1))
+    return found
 
 
 def _cover(losses: Sequence[Sequence[float]], tuned: int) -> list[int]:
