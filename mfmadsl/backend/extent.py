@@ -20,8 +20,8 @@ _OPERATORS: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "gt": ("int({} > {})", lambda a, b: int(a > b)),
     "le": ("int({} <= {})", lambda a, b: int(a <= b)),
     "ge": ("int({} >= {})", lambda a, b: int(a >= b)),
-    "and": ("int({} and {})", lambda a, b: int(bool(a and b))),
-    "or": ("int({} or {})", lambda a, b: int(bool(a or b))),
+    "and": ("{} and {}", lambda a, b: a and b),
+    "or": ("{} or {}", lambda a, b: a or b),
     "min": ("min({}, {})", min),
     "max": ("max({}, {})", max),
 }

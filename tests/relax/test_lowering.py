@@ -17,8 +17,11 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 
 import mfmadsl
+from mfmadsl.backend.argument import extent_of
+from mfmadsl.backend.extent import value_of
 from mfmadsl.passes.tir.expression import name_of, numbers
 from mfmadsl.relax.lowering import LLVM_IR, lowered
+from tests.schedule.matrix_core.gemm.test_edges import plain
 
 TARGET = mfmadsl.target("gfx942")
 
@@ -47,7 +50,9 @@ def scores() -> PrimFunc:
         ),
         name="mole",
     )
-    return mfmadsl.gemm_schedule(te.create_prim_func([q, k, c]), arch="gfx942").mod["main"]
+    workload = te.create_prim_func([q, k, c])
+    tiling = mfmadsl.gemm_tiling(workload, arch="gfx942")  # one: else there are several kernels
+    return mfmadsl.gemm_schedule(workload, arch="gfx942", tiling=tiling).mod["main"]
 
 
 @pytest.mark.parametrize("length", [1, 63, 64, 1000])
@@ -68,6 +73,22 @@ def test_the_host_passes_what_the_kernel_takes_and_the_grid_that_it_has(length: 
     arrays = [np.zeros((4, length, 32), "float16") for _ in "qk"]
     (launch,) = kernel.launches([*arrays, np.zeros((4, length, length), "float32")])
     assert ((x, y, z), block) == (launch.grid, launch.block)
+
+
+@pytest.mark.parametrize("m", [1, 16, 17, 32, 33])
+def test_the_host_launches_the_case_that_build_does(m: int) -> None:
+    tiling = mfmadsl.Tiling((16, 16), 64, (1, 1), "mfma_f32_16x16x16_f16", 2)
+    cases = [mfmadsl.Case(tiling, (16,)), mfmadsl.Case(tiling, (32,)), mfmadsl.Case(tiling)]
+    schedule = mfmadsl.gemm_schedule(plain(te.var("m"), 16, 64), arch="gfx942", tiling=cases)
+    function = schedule.mod["main"].with_attr("global_symbol", "product")
+    host = lowered(bound({"product": function}))["product"]
+    found: list[tirx.IfThenElse] = []
+    tvm_ffi.structural_walk(host.body, (tirx.IfThenElse, found.append))
+    launching = [each for each in found if launches(host.with_body(each))]
+    taken = [value_of(extent_of(each.condition), {"m": m}) for each in launching]
+    kernels = list(mfmadsl.build(function, "gfx942").chain())
+    assert taken == [value_of(kernel.condition, {"m": m}) for kernel in kernels]
+    assert sum(taken) == 1
 
 
 def test_symbolic_extents_take_no_time_to_lower() -> None:

@@ -26,6 +26,7 @@ _BFLOAT_CALL = re.compile(
     r"^( *)(%[\w.]+) = ((?:tail )?call [^@\n]*)@bfloat\.([\w.]+)\((.*)\)[^()\n]*$", re.MULTILINE
 )
 _SHORTS = re.compile(r"<(\d+) x i16> (?:\w+ )*?(%[\w.]+)")
+_LDS_NAME = re.compile(r"@shmem\b")
 _SCALED = re.compile(r"call .*@llvm\.amdgcn\.mfma\.scale\.(?!.*(?:, i32 0){4}\))")
 """A scaled matrix instruction; one whose scales are 0 LLVM emits without them."""
 
@@ -167,7 +168,8 @@ def prepare_process(modules: Sequence[str]) -> None:
 def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     """Optimize and emit the kernel `symbol`. LLVM may end the process: call it isolated."""
     machine = _machine(arch)
-    module = llvm.parse_assembly(ir)
+    # LLVM orders what lies in the LDS by names: those of several kernels are told apart.
+    module = llvm.parse_assembly(_LDS_NAME.sub(f"@{symbol}.shmem", ir))
     if "@mfmadsl." in ir:
         for text in _device_functions():
             functions = llvm.parse_assembly(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from typing import Any
 
 import pytest
 from tvm.s_tir import Schedule
@@ -17,11 +18,15 @@ from tests.schedule.random_workloads import RandomWorkload, check
 _THREAD_ANEW = 'asm sideeffect "", "=v,0"(i32 range('
 
 
+def _lean(lower: Any, name: Any, kernel: Any, chip: Any, _: bool) -> Any:
+    return lower(name, kernel, chip, lean=True)
+
+
 @pytest.fixture
 def lean(monkeypatch: pytest.MonkeyPatch) -> None:
     """All kernels are."""
     builder = sys.modules["mfmadsl.backend.gpu.build"]
-    monkeypatch.setattr(builder, "device_module", partial(device_module, lean=True))
+    monkeypatch.setattr(builder, "device_module", partial(_lean, device_module))
 
 
 @pytest.mark.parametrize("arch", ["gfx908", "gfx942", "gfx950"])

@@ -38,13 +38,13 @@ def conditions(sch: Schedule) -> list[str]:
 
 def test_each_case_has_its_extents() -> None:
     assert conditions(scheduled()) == [
-        "int(m <= 16)", "int((int(16 < m)) and (int(m <= 32)))", "int(32 < m)"
+        "int(m <= 16)", "(int(16 < m)) and (int(m <= 32))", "int(32 < m)"
     ]  # fmt: skip
 
 
 def test_borders_are_moved_by_their_annotation() -> None:
     assert conditions(changed("C_case_1", UP_TO, [8])) == [
-        "int(m <= 8)", "int((int(8 < m)) and (int(m <= 32)))", "int(32 < m)"
+        "int(m <= 8)", "(int(8 < m)) and (int(m <= 32))", "int(32 < m)"
     ]  # fmt: skip
 
 

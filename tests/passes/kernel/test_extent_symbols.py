@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import tvm
 import tvm_ffi
 from tvm import te, tirx
 from tvm.tirx import Evaluate, Expr, PrimFunc, Var
@@ -53,8 +54,13 @@ def test_a_part_of_the_rows(name: str) -> None:
     assert (found == wanted).all()
 
 
+def one_kernel(function: PrimFunc) -> tvm.IRModule:
+    tiling = mfmadsl.gemm_tiling(function, arch="gfx942")
+    return mfmadsl.gemm_schedule(function, arch="gfx942", tiling=tiling).mod
+
+
 def kernel_of(function: PrimFunc) -> PrimFunc:
-    scheduled = mfmadsl.gemm_schedule(function, arch="gfx942").mod["main"]
+    scheduled = one_kernel(function)["main"]
     ((_, kernel),) = split(named_apart(scheduled), architecture("gfx942")).kernels
     return kernel
 
@@ -73,7 +79,7 @@ def test_what_its_statements_name_is_passed_once() -> None:
 
 
 def test_the_host_passes_it_as_well() -> None:
-    scheduled = mfmadsl.gemm_schedule(PARTS["m of n"][0], arch="gfx942").mod
+    scheduled = one_kernel(PARTS["m of n"][0])
     built = lowered(tirx.transform.BindTarget(mfmadsl.target("gfx942"))(scheduled))
     calls = [call for call in calls_of(built["main"].body) if name_of(call) == "call_ffi_kernel"]
     (names,) = ([v.name for each in call.args for v in variables_of(each)] for call in calls)

@@ -60,7 +60,8 @@ def test_what_needs_no_symbol_gets_none(extent: int | str) -> None:
 def test_the_trace_replays_on_what_is_prepared() -> None:
     s = te.var("s", "int32")
     function = product(2 * s, 48, 96, s, lambda i: i // 2)
-    sch = mfmadsl.gemm_schedule(function, arch="gfx942")
+    tiling = mfmadsl.gemm_tiling(function, arch="gfx942")
+    sch = mfmadsl.gemm_schedule(function, arch="gfx942", tiling=tiling)
     fresh = s_tir.Schedule(prepared(function))
     sch.trace.apply_to_schedule(fresh, remove_postproc=False)
     assert fresh.mod["main"].script() == sch.mod["main"].script()

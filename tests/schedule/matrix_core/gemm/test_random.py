@@ -15,7 +15,9 @@ from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
 import mfmadsl
+from mfmadsl.passes.kernel.cases import case_in
 from mfmadsl.schedule import ScheduleError, load_intrinsic, matmul
+from mfmadsl.schedule.product.nest import statements
 from mfmadsl.schedule.product.prepare import prepared
 from tests.cases import FIRST
 from tests.schedule.draw import SEVERAL_STEPS
@@ -98,7 +100,10 @@ def test_traces_are_all_that_a_schedule_is(first: int) -> None:
             sch = scheduled(workload.function, generator, arch)
         except ScheduleError:
             continue
-        function = prepared(workload.function).with_attr("global_symbol", "main")
+        cases = [s for s in statements(sch.mod["main"]) if case_in(s) is not None]
+        given = workload.function
+        function = mfmadsl.with_cases(given, len(cases)) if cases else prepared(given)
+        function = function.with_attr("global_symbol", "main")
         fresh = Schedule(tvm.IRModule({"main": function}))
         sch.trace.apply_to_schedule(fresh, remove_postproc=False)
         assert tvm_ffi.structural_equal(fresh.mod, sch.mod), seed
