@@ -165,6 +165,18 @@ def test_a_symbolic_m_takes_what_was_tuned_for_many_rows(database: Database) -> 
     assert mfmadsl.gemm_tiling(symbolic(), arch=ARCH) == fast
 
 
+def test_a_kernel_of_a_symbolic_m_is_taken_for_the_bucket_that_it_was_tuned_for(
+    database: Database,
+) -> None:
+    slow = others(64)[-1]
+    database.add(product(64), ARCH, slow, 1e-6)
+    cases = mfmadsl.gemm_cases(symbolic(), arch=ARCH)
+    borders = sorted((limit, n) for n, case in enumerate(cases) for limit in case.up_to)
+    for extent in (33, 48, 64):
+        taken = next((n for limit, n in borders if extent <= limit), len(cases) - 1)
+        assert cases[taken].tiling == slow
+
+
 def test_metaschedule_reads_it_and_its_traces_replay(database: Database) -> None:
     from tvm.s_tir.meta_schedule.database import JSONDatabase
 

@@ -86,10 +86,12 @@ def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
         intrinsic = instruction_of(product, asked, tiling, chip)
         return estimate(gemm_on(known(extent)[1], intrinsic, chip), tiling).seconds
 
-    measured = {
-        e: _tuned(_at(product, places, e), list(known(e)[0].values()), chip) for e in BORDERS
-    }
-    return cases_of(estimates, seconds, {e: t for e, t in measured.items() if t is not None})
+    measured: dict[int, Tiling] = {}
+    for extent in BORDERS if places == [1] else ():  # what is measured for an M serves its bucket
+        alike = list(known(extent)[0].values())
+        if found := _tuned(_at(product, places, extent), alike, chip):
+            measured[extent] = found
+    return cases_of(estimates, seconds, measured)
 
 
 def _symbolic(product: Product) -> list[int]:
