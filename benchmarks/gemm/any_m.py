@@ -5,7 +5,7 @@
 For each chip, N and K a kernel of `gemm_schedule` with a symbolic M is launched with all powers of
 two up to 8192 and with random ones. Its time is divided by that of the kernel made for that M.
 `build` is the time to schedule and build it, as a multiple of that for M = 4096. It takes about
-half an hour; `--shape 4096 4096` measures one N and K alone.
+an hour; `--shape 4096 4096` measures one N and K alone.
 """
 
 from __future__ import annotations
