@@ -11,6 +11,7 @@ from tvm.s_tir.schedule import SBlockRV
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_extent, check_type
+from mfmadsl.error import ArgumentError
 from mfmadsl.model import DEFAULT_ARCH, Intrinsic, Tiling, architecture, unscaled
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
@@ -41,6 +42,9 @@ from mfmadsl.schedule.product.prepare import prepared
 from mfmadsl.schedule.product.sum_of_products import product_nest
 from mfmadsl.schedule.product.understood import Understood, understood
 from mfmadsl.tvm_refusal import tvm_refusal
+
+MOST_COPIES = 64
+"""Of a product in one function: each is compiled."""
 
 
 def gemm_schedule(
@@ -127,10 +131,13 @@ def with_cases(workload: PrimFunc | tvm.IRModule, count: int) -> PrimFunc:
     extents: what the trace of a `gemm_schedule` with several kernels replays on.
 
     Copy n of block `C`, from 1, is `C_n`, in a block `C_case_n`; the last one keeps its names.
-    Raises ScheduleError for a product of which not one of M, N and K is symbolic.
+    Raises ScheduleError for a product of which not one of M, N and K is symbolic, and ArgumentError
+    for more copies than `MOST_COPIES`.
     """
+    if check_extent("count", count) > MOST_COPIES:
+        raise ArgumentError(f"count: is at most {MOST_COPIES}, not {count}")
     function = prepared(prim_func("workload", workload, ScheduleError))
-    return with_case_blocks(function, product_nest(function), check_extent("count", count))[0]
+    return with_case_blocks(function, product_nest(function), count)[0]
 
 
 def gemm_tiling(
@@ -158,7 +165,7 @@ def gemm_cases(
 ) -> list[Case]:
     """The tilings that `gemm_schedule` takes if it is given none, and up to which extent each is.
 
-    Where M, N or K alone is symbolic there are up to five, and more where tuned tilings are among
+    Where M, N or K alone is symbolic there are up to eight, and more where tuned tilings are among
     them; else it is that of `gemm_tiling`, for all.
     """
     product = _understood(workload, arch)

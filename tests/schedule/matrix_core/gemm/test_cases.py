@@ -155,6 +155,11 @@ def test_cases_that_leave_it_open_are_refused(cases: list[Case], reason: str) ->
         mfmadsl.gemm_schedule(plain(te.var("m"), 48, 256), tiling=cases)
 
 
+def test_more_copies_than_anybody_compiles_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="at most 64, not 65"):
+        mfmadsl.with_cases(plain(te.var("m"), 48, 256), 65)
+
+
 def test_what_is_no_case_is_refused() -> None:
     for wrong in (["x"], "x", 7, [Case("x")], [Case(SMALL, "x"), Case(LARGE)]):  # type: ignore[arg-type]
         with pytest.raises(ArgumentTypeError):
