@@ -20,6 +20,7 @@ from tvm import te
 from tvm.tirx import PrimFunc
 
 import mfmadsl
+from mfmadsl.schedule.workload import dense
 
 CHIPS = "gfx942", "gfx950"
 SHAPES = ((4096, 4096), (14336, 4096), (4096, 14336), (6144, 4096), (28672, 4096))
@@ -29,15 +30,8 @@ _RANDOM = tuple(sorted(int(m) for m in np.random.default_rng(20).integers(1, 819
 
 def product(m: Any, n: int, k: int) -> PrimFunc:
     """C = A x B^T of float16; M is a number or a symbol."""
-    a = te.placeholder((m, k), "float16", "A")
-    b = te.placeholder((n, k), "float16", "B")
-    r = te.reduce_axis((0, k), "k")
-    c = te.compute(
-        (m, n),
-        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
-        "C",
-    )
-    return te.create_prim_func([a, b, c])
+    types = "float16", "float16", "float32"
+    return te.create_prim_func([*dense.product((m, n, k), types, (False, True))])
 
 
 def built(workload: PrimFunc, arch: str) -> tuple[mfmadsl.Kernel, float]:

@@ -22,6 +22,7 @@ from mfmadsl import MfmadslError
 from tests.emulator.waves import kernel
 from tests.fuzz.isolated import failures
 from tests.fuzz.workloads import odd_workloads
+from tests.schedule.matrix_core.gemm.test_edges import plain
 
 SEED = int(os.environ["MFMADSL_SEED"])
 NAME = "mfma_f32_16x16x16_f16"
@@ -74,14 +75,7 @@ def workload() -> Any:
 
 @cache
 def symbolic() -> Any:
-    m, r = te.var("m"), te.reduce_axis((0, 32), "r")
-    a, b = (te.placeholder((rows, 32), "float16", name) for name, rows in (("A", m), ("B", 32)))
-    c = te.compute(
-        (m, 32),
-        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
-        "C",
-    )
-    return te.create_prim_func([a, b, c])
+    return plain(te.var("m"), 32, 32)
 
 
 @cache

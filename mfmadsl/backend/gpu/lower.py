@@ -88,9 +88,10 @@ class Split:
         found: dict[str, Extent] = {}
 
         def conditional(node: tirx.IfThenElse) -> None:
+            then = _launched(node.then_case)
             for name in _launched(node):
                 holds = extent_of(node.condition)
-                needed = holds if name in _launched(node.then_case) else Formula("sub", 1, holds)
+                needed = holds if name in then else Formula("sub", 1, holds)
                 found[name] = Formula("and", found[name], needed) if name in found else needed
 
         tvm_ffi.structural_walk(self.host.body, (tirx.IfThenElse, conditional))

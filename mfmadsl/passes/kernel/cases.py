@@ -16,6 +16,7 @@ from tvm.ir import StringImm
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import AttrStmt, Buffer, Expr, IfThenElse, PrimFunc, Stmt
 
+from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.passes.tir.error import LoweringError
 from mfmadsl.passes.tir.expression import scope_of
 
@@ -55,9 +56,7 @@ def marked_cases(function: PrimFunc) -> PrimFunc:
     """
     if not isinstance(function.body, SBlockRealize):
         return function
-    root = function.body.block
-    body = root.body
-    given = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
+    root, given = function.body.block, statements(function)
     cases = [block for block in map(case_in, given) if block is not None]
     if not cases:
         return function
@@ -73,12 +72,8 @@ def marked_cases(function: PrimFunc) -> PrimFunc:
         found.append(AttrStmt(name, _CONDITION, condition, _plain(block)))
     # A launch is given its workspaces, which are those of the function.
     workspaces = [buffer for case in cases for buffer in case.alloc_buffers if _is_global(buffer)]
-    changed = SBlock(
-        root.iter_vars, root.reads, root.writes, root.name_hint,
-        found[0] if len(found) == 1 else tirx.SeqStmt(found), root.init,
-        [*root.alloc_buffers, *workspaces], root.match_buffers, root.annotations,
-    )  # fmt: skip
-    return function.with_body(SBlockRealize([], True, changed))
+    allocated = [*root.alloc_buffers, *workspaces]
+    return with_root(function, with_parts(root, body=in_sequence(found), allocated=allocated))
 
 
 def one_case(function: PrimFunc) -> PrimFunc:
@@ -149,11 +144,7 @@ def _plain(block: SBlock) -> Stmt:
     own = (EXTENT, PRODUCT, REST, UP_TO)
     annotations = {key: value for key, value in block.annotations.items() if key not in own}
     allocated = [buffer for buffer in block.alloc_buffers if not _is_global(buffer)]
-    plain = SBlock(
-        block.iter_vars, block.reads, block.writes, block.name_hint, block.body, block.init,
-        allocated, block.match_buffers, annotations,
-    )  # fmt: skip
-    return SBlockRealize([], True, plain)
+    return SBlockRealize([], True, with_parts(block, allocated=allocated, annotations=annotations))
 
 
 def _is_global(buffer: Buffer) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tvm import s_tir, tirx
+from tvm import tirx
 from tvm.ir import StringImm
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import AssertStmt, Expr, PrimFunc, SeqStmt, Stmt
+
+from mfmadsl.passes.tir.block import with_parts, with_root
 
 REQUIRES = "mfmadsl.requires"
 """The annotation of a root block: {what is to hold, in words: an expression, 0 where it does}."""
@@ -56,10 +58,4 @@ def _root(function: PrimFunc) -> SBlock | None:
 def _with_root(
     function: PrimFunc, root: SBlock, body: Stmt, annotations: Mapping[str, object]
 ) -> PrimFunc:
-    block = s_tir.SBlock(
-        root.iter_vars, root.reads, root.writes, root.name_hint, body, root.init,
-        root.alloc_buffers, root.match_buffers, annotations,
-    )  # fmt: skip
-    realize = function.body
-    assert isinstance(realize, SBlockRealize)
-    return function.with_body(SBlockRealize(realize.iter_values, realize.predicate, block))
+    return with_root(function, with_parts(root, body=body, annotations=annotations))

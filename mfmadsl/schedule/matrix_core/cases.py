@@ -35,7 +35,7 @@ def checked(tiling: Tiling | Sequence[Case]) -> list[Case]:
         check_type("tiling", case.tiling, Tiling, "a Tiling in each Case")
         check_list("tiling: up_to", case.up_to, "a tuple of extents")
     limits = [check_extent("tiling: up_to", limit) for case in found for limit in case.up_to]
-    if not found or len(limits) < len(found) - 1 or not all(case.up_to for case in found[:-1]):
+    if not found or not all(case.up_to for case in found[:-1]):
         raise ArgumentError("tiling: each Case but the last, which takes the rest, has some up_to")
     if len(set(limits)) < len(limits):
         raise ArgumentError(

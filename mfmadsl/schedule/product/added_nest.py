@@ -11,7 +11,8 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
 
-from mfmadsl.schedule.product.nest import Nest, buffers, statements, substitute
+from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
+from mfmadsl.schedule.product.nest import Nest, buffers, substitute
 
 
 def buffer_of(name: str, axes: Sequence[IterVar], dtype: str) -> tuple[Buffer, list[Expr]]:
@@ -99,12 +100,8 @@ def replaced(
         new += instead if found else [statement]
     assert isinstance(function.body, SBlockRealize)
     root = function.body.block
-    body = new[0] if len(new) == 1 else tirx.SeqStmt(new)
-    block = SBlock(
-        [], root.reads, root.writes, root.name_hint, body, None,
-        [*root.alloc_buffers, *allocated], root.match_buffers, root.annotations,
-    )  # fmt: skip
-    return function.with_body(SBlockRealize([], True, block))
+    both = [*root.alloc_buffers, *allocated]
+    return with_root(function, with_parts(root, body=in_sequence(new), allocated=both))
 
 
 def unique(name: str, taken: set[str]) -> str:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import tvm
 import tvm_ffi
-from tvm import tirx
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Expr, PrimFunc, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.kernel.cases import EXTENT, PRODUCT, REST
+from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.passes.tir.expression import among
 from mfmadsl.schedule.product.added_nest import unique
 from mfmadsl.schedule.product.dataflow import accesses, fused_consumers, holds
@@ -26,7 +26,6 @@ from mfmadsl.schedule.product.nest import (
     block_names,
     blocks_in,
     nests,
-    statements,
 )
 
 
@@ -54,11 +53,10 @@ def with_copies(
     shared = [buffer for access in others for buffer in (*access.reads, *access.writes)]
     own = [buffer for buffer in root.alloc_buffers if not holds(shared, buffer)]
     left = [buffer for buffer in root.alloc_buffers if holds(shared, buffer)]
-    whole = _sequence(inside)
-    bare = SBlock([], [], [], "case", whole, None, own)
+    bare = SBlock([], [], [], "case", in_sequence(inside), None, own)
     known = {each: each for each in [*arguments_of(function), *left]}
     reads, writes = get_sblock_access_region(bare, known)[:2]
-    bare = SBlock([], reads, writes, "case", whole, None, own)
+    bare = SBlock([], reads, writes, "case", bare.body, None, own)
     taken = block_names(function)
     cases, found = list[CaseBlocks](), list[Stmt]()
     for number in range(1, count + 1):
@@ -76,11 +74,7 @@ def with_copies(
             body += found
         elif _is_among(statement, outside):
             body.append(statement)
-    changed = SBlock(
-        [], root.reads, root.writes, root.name_hint, _sequence(body), None, left,
-        root.match_buffers, root.annotations,
-    )  # fmt: skip
-    return function.with_body(SBlockRealize([], True, changed)), cases
+    return with_root(function, with_parts(root, body=in_sequence(body), allocated=left)), cases
 
 
 def _fused(function: PrimFunc, nest: Nest) -> list[Stmt]:
@@ -112,16 +106,10 @@ def _named(
     """A case with its name and annotations, and with other names of the blocks in it."""
 
     def renamed(block: SBlock) -> SBlock:
-        new = names[str(block.name_hint)]
-        return SBlock(
-            block.iter_vars, block.reads, block.writes, new, block.body, block.init,
-            block.alloc_buffers, block.match_buffers, block.annotations,
-        )  # fmt: skip
+        return with_parts(block, name=names[str(block.name_hint)])
 
     body = tvm_ffi.structural_map(case.body, (SBlock, renamed))
-    return SBlock(
-        [], case.reads, case.writes, name, body, None, case.alloc_buffers, [], annotations
-    )
+    return with_parts(case, name=name, body=body, annotations=annotations)
 
 
 def _free(block: SBlock) -> list[Var]:
@@ -136,7 +124,3 @@ def _free(block: SBlock) -> list[Var]:
 
 def _is_among(statement: Stmt, several: Sequence[Stmt]) -> bool:
     return any(statement.same_as(each) for each in several)
-
-
-def _sequence(several: Sequence[Stmt]) -> Stmt:
-    return several[0] if len(several) == 1 else tirx.SeqStmt(list(several))

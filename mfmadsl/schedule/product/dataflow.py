@@ -14,6 +14,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
 from mfmadsl.passes.kernel.cases import case_in, is_other
+from mfmadsl.passes.tir.block import statements, with_root
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.nest import (
     SCHEDULED,
@@ -24,7 +25,6 @@ from mfmadsl.schedule.product.nest import (
     loads,
     nests,
     same,
-    statements,
     writes_apart,
 )
 
@@ -104,7 +104,7 @@ def check_bound(function: PrimFunc) -> None:
     for statement in statements(function):
         case, access = case_in(statement), _access(statement)
         if case is not None:
-            check_bound(function.with_body(s_tir.SBlockRealize([], True, case)))
+            check_bound(with_root(function, case))
         elif not access.bound:
             raise ScheduleError(
                 f"{access.name} is in no kernel: it neither computes a factor of the product nor"
@@ -282,4 +282,5 @@ def _found(statement: Stmt, kind: type[Found]) -> list[Found]:
 
 
 def holds(several: Iterable[Buffer], buffer: Buffer) -> bool:
+    """Whether a buffer is one of several; TVM tells them apart by identity."""
     return any(buffer.same_as(other) for other in several)

@@ -17,6 +17,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Va
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.kernel.cases import case_in
+from mfmadsl.passes.tir.block import statements, with_root
 from mfmadsl.schedule.error import ScheduleError
 
 Node = TypeVar("Node", bound=tvm_ffi.Object)
@@ -67,15 +68,8 @@ def function_of(sch: Schedule, block: SBlockRV | None = None) -> PrimFunc:
     for statement in statements(function) if wanted is not None else ():
         case = case_in(statement)
         if case is not None and any(each.same_as(wanted) for each in blocks_in(case)):
-            return function.with_body(SBlockRealize([], True, case))
+            return with_root(function, case)
     return function
-
-
-def statements(function: PrimFunc) -> list[Stmt]:
-    """What the root block of a function runs, in order."""
-    root = function.body
-    body = root.block.body if isinstance(root, s_tir.SBlockRealize) else root
-    return list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
 
 
 def nests(function: PrimFunc) -> list[Nest]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import Buffer, PrimFunc
 
+from mfmadsl.passes.tir.block import statements
 from mfmadsl.schedule.product.added_nest import replaced
-from mfmadsl.schedule.product.nest import Nest, loads, statements
+from mfmadsl.schedule.product.nest import Nest, loads
 
 
 def without_unread(function: PrimFunc, inside: Sequence[Nest]) -> PrimFunc:

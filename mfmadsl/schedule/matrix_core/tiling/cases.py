@@ -54,7 +54,11 @@ def cases_of(
     """
     found = [tiling for extent in _LOOKED_AT for tiling in _candidates(estimated(extent))]
     tilings = list(dict.fromkeys([*tuned.values(), *found]))
-    losses = [_losses(extent, tilings, seconds, tuned.get(extent)) for extent in BORDERS]
+    more_waves = {
+        tiling: [e for e in tilings if _size(e) == _size(tiling) and e.k_waves > tiling.k_waves]
+        for tiling in tilings
+    }
+    losses = [_losses(extent, more_waves, seconds, tuned.get(extent)) for extent in BORDERS]
     chosen = _cover(losses, len(set(tuned.values())))
     # Of equal ones the first.
     best = [min((each[place], n, place) for n, place in enumerate(chosen))[2] for each in losses]
@@ -84,19 +88,20 @@ def _size(tiling: Tiling) -> tuple[object, ...]:
 
 
 def _losses(
-    extent: int, tilings: Sequence[Tiling], seconds: Callable[[int, Tiling], float],
-    tuned: Tiling | None,
+    extent: int, more_waves: Mapping[Tiling, Sequence[Tiling]],
+    seconds: Callable[[int, Tiling], float], tuned: Tiling | None,
 ) -> list[float]:  # fmt: skip
-    """How many times the best one's time each tiling takes; of those about as fast the same."""
+    """How many times the best one's time each tiling takes; of those about as fast the same.
+
+    `more_waves` has the tilings, and of each the others of its size with more waves along K.
+    """
     if tuned is not None:
-        return [1.0 if tiling == tuned else inf for tiling in tilings]
-    times = {tiling: seconds(extent, tiling) for tiling in tilings}
+        return [1.0 if tiling == tuned else inf for tiling in more_waves]
+    times = {tiling: seconds(extent, tiling) for tiling in more_waves}
     least = min(times.values())
     found = []
     for tiling, time in times.items():
-        alike = [each for each in tilings if _size(each) == _size(tiling)]
-        more = [each for each in alike if each.k_waves > tiling.k_waves]
-        idle = any(times[each] <= _CLOSE * time for each in more)
+        idle = any(times[each] <= _CLOSE * time for each in more_waves[tiling])
         found.append(max(_CLOSE, time / least) * (_IDLE if idle else 1))
     return found
 

@@ -18,9 +18,11 @@ from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.schedule import Case, ScheduleError, Tiling
 from mfmadsl.schedule.matrix_core.tiling.cases import BORDERS, cases_of
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate
+from mfmadsl.schedule.workload.dense import product
 from tests.schedule.matrix_core.gemm.test_edges import plain
 from tests.schedule.random_workloads import RandomWorkload, check
 
+TYPES = "float16", "float16", "float32"
 SMALL = Tiling((16, 16), 64, (1, 1), "mfma_f32_16x16x16_f16", 2)
 LARGE = Tiling((64, 32), 32, (2, 1), "mfma_f32_32x32x8_f16", 2)
 SPLIT = replace(SMALL, split_k=2)
@@ -30,16 +32,9 @@ CASES = [Case(SMALL, (16, 40)), Case(SPLIT, (24,)), Case(LARGE)]
 
 def with_epilogue(m: Any, n: int, k: int) -> PrimFunc:
     """C = A x B^T + float32(bias): the bias is cast in a block of its own."""
-    a = te.placeholder((m, k), "float16", "A")
-    b = te.placeholder((n, k), "float16", "B")
+    a, b, c = product((m, n, k), TYPES, (False, True))
     bias = te.placeholder((n,), "float16", "bias")
-    r = te.reduce_axis((0, k), "r")
     wide = te.compute((n,), lambda j: bias[j].astype("float32"), "wide")
-    c = te.compute(
-        (m, n),
-        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
-        "C",
-    )
     d = te.compute((m, n), lambda i, j: c[i, j] + wide[j], "D")
     return te.create_prim_func([a, b, bias, d])
 
@@ -115,13 +110,8 @@ def test_one_tiling_makes_one_kernel() -> None:
 
 def test_among_blocks_of_ones_own() -> None:
     """`schedule_gemm` schedules a copy; what is no part of the product stays as it is."""
-    m, r = te.var("m"), te.reduce_axis((0, 64), "r")
-    a, b = te.placeholder((m, 64), "float16", "A"), te.placeholder((32, 64), "float16", "B")
-    c = te.compute(
-        (m, 32),
-        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
-        "C",
-    )
+    m: Any = te.var("m")
+    a, b, c = product((m, 32, 64), TYPES, (False, True))
     more = te.compute((m, 32), lambda i, j: c[i, j] + 1.0, "D")
     squares = te.compute((m, 64), lambda i, k: a[i, k] * a[i, k], "squares")
     workload = te.create_prim_func([a, b, more, squares])

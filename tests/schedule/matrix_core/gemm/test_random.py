@@ -16,8 +16,8 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.passes.kernel.cases import case_in
+from mfmadsl.passes.tir.block import statements
 from mfmadsl.schedule import ScheduleError, load_intrinsic, matmul
-from mfmadsl.schedule.product.nest import statements
 from mfmadsl.schedule.product.prepare import prepared
 from tests.cases import FIRST
 from tests.schedule.draw import SEVERAL_STEPS
