@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
-from mfmadsl.passes.tir.expression import constant, variables_of
+from mfmadsl.passes.tir.expression import constant, substitute, variables_of
 from mfmadsl.passes.tir.linear import bounded, linear_in
 
 
@@ -19,7 +19,8 @@ class Loop:
 
     `analyzer` knows the bounds of all variables, and `before_last` those of all iterations but the
     last. `threads` is how many there are of each thread index, and `symbols` are the extents that
-    are known at the launch only. `lean` says that registers are scarce.
+    are known at the launch only. `lean` says that registers are scarce. `gathered` are the indices
+    that are read ahead of the loop, and what each is.
     """
 
     variable: tirx.Var
@@ -29,10 +30,15 @@ class Loop:
     threads: Mapping[str, int]
     symbols: frozenset[str] = frozenset()
     lean: bool = False
+    gathered: Mapping[tirx.Var, Expr] = field(default_factory=dict)
 
     def is_uniform(self, expression: Expr) -> bool:
         """Whether it is the same for all threads."""
-        return not any(v.name in self.threads for v in variables_of(expression))
+        return not any(v.name in self.threads for v in variables_of(self.with_reads(expression)))
+
+    def with_reads(self, expression: Expr) -> Expr:
+        """An expression with what is read of memory in place of its gathered indices."""
+        return substitute(expression, self.gathered) if self.gathered else expression
 
     def holds_before_last(self, condition: Expr) -> bool:
         """Whether a condition holds in all iterations but the last one.

@@ -32,6 +32,7 @@ from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
     WORD,
     constant,
+    depends,
     i32,
     multiple_of,
     of_length,
@@ -219,9 +220,6 @@ def fetch_of(
     are not linear in the loop, have no bounds, or are aligned otherwise from iteration to
     iteration.
     """
-    exchanged = exchanged or {}
-    edges = edges_of(run, loop, exact, exchanged)
-    address = address_of(run, loop, exchanged, loop.lean and edges.are_last)
     binds: list[Bind] = []
 
     def let(name: str, value: Expr) -> Expr:
@@ -231,6 +229,9 @@ def fetch_of(
         binds.append(Bind(variable, value))
         return variable
 
+    exchanged = _with_gathered(exchanged or {}, run, loop, let)
+    edges = edges_of(run, loop, exact, exchanged)
+    address = address_of(run, loop, exchanged, loop.lean and edges.are_last)
     offset = device.kept(address.own) if address.counts_down else address.own
     shift, tail = None, None
     is_shifted = _is_shifted(run, address)
@@ -251,6 +252,19 @@ def fetch_of(
     return Fetch(
         tuple(run), loop, address, edges, registers, tuple(binds), offset, stays, shift, tail
     )
+
+
+def _with_gathered(
+    exchanged: Mapping[tirx.Var, Expr], run: Sequence[MemorySource], loop: Loop, let: Let
+) -> dict[tirx.Var, Expr]:
+    """What lanes have exchanged, and so the indices that these lanes have read of memory."""
+    result = dict(exchanged)
+    places = [each for source in run for each in (source.place, *source.conditions)]
+    for variable, value in loop.gathered.items():
+        moved = any(depends(value, lane) for lane in exchanged)
+        if moved and any(depends(place, variable) for place in places):
+            result[variable] = let(variable.name, substitute(value, exchanged))
+    return result
 
 
 def _is_shifted(run: Sequence[MemorySource], address: Address) -> bool:

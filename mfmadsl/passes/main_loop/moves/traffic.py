@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import BufferStore, Expr, For
+from tvm.tirx import Bind, BufferStore, Expr, For
 
 from mfmadsl.passes.main_loop.analysis.halves import in_halves, sum_words, words
 from mfmadsl.passes.main_loop.analysis.joined import joined
@@ -30,13 +30,14 @@ from mfmadsl.passes.main_loop.moves.element import (
     with_common_places,
 )
 from mfmadsl.passes.main_loop.moves.fetch import Fetch, inside, loadable
+from mfmadsl.passes.main_loop.moves.gathered import Gathered, gathered_ahead
 from mfmadsl.passes.main_loop.moves.landing import Landing, landing
 from mfmadsl.passes.main_loop.moves.pieces import reads_of_pieces
 from mfmadsl.passes.main_loop.moves.put import Home, Put
 from mfmadsl.passes.main_loop.moves.room import copied_by_all, reading_from, tiles_with_room
 from mfmadsl.passes.main_loop.moves.swizzles import swizzles_of
 from mfmadsl.passes.tir.annotation import EDGES, SWIZZLE
-from mfmadsl.passes.tir.bounds import bind_loop
+from mfmadsl.passes.tir.bounds import bind_all, bind_loop
 from mfmadsl.passes.tir.expression import constant
 
 _OTHER_REGISTERS = 48  # a lane's, beside sums and fragments
@@ -47,7 +48,8 @@ class Traffic:
     """All that a loop moves, each thing with its place.
 
     `steps` are the reads and the computing of each register step. `direct` has a load straight into
-    the LDS for each put, where all of them can be, and `landing` when those may start.
+    the LDS for each put, where all of them can be, and `landing` when those may start. `gathered` are
+    the indices that are read ahead of the loop.
     """
 
     kernel: EnclosingKernel
@@ -58,6 +60,7 @@ class Traffic:
     steps: tuple[RegisterStep, ...]
     direct: tuple[DirectLoad, ...] | None
     landing: Landing | None
+    gathered: tuple[Bind, ...] = ()
 
     @property
     def spans(self) -> list[tuple[str, Expr]]:
@@ -77,15 +80,20 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     annotations = loop.annotations or {}
     analyzer = kernel.analyzer.clone()
     bind_loop(analyzer, loop)
-    narrow = main_loop(kernel, loop, analyzer)
-    check_buffers(narrow, kernel.function)
+    parsed = main_loop(kernel, loop, analyzer)
+    check_buffers(parsed, kernel.function)
+    copies, gathered = gathered_ahead(parsed.copies, loop, kernel.function, analyzer)
+    narrow = replace(parsed, copies=tuple(copies))
     some = with_common_places([element(s) for s in narrow.copies])
+    ranges = gathered.ranges(some, analyzer)
+    bind_all(analyzer, ranges)
     check_places(narrow, some)
     counts, chip = kernel.threads.counts, kernel.chip
     rooms = tiles_with_room(some, narrow, kernel.function, counts, stages, chip)
     elements = [copied_by_all(each, rooms) for each in some]
     main = reading_from(narrow, rooms)
-    facts = _facts(kernel, loop, analyzer)
+    facts = _facts(kernel, loop, analyzer, gathered)
+    bind_all(facts.before_last, ranges)
     # In a single iteration nothing tells the end of K from other edges.
     named = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""
     loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named.split()}
@@ -104,10 +112,11 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     )
     land = _landing(kernel, puts, steps, halves, stages) if direct else None
     found = None if direct is None else tuple(direct)
-    return Traffic(kernel, main, places, tuple(fetches), tuple(puts), placed, found, land)
+    reads = tuple(gathered.binds(counts))
+    return Traffic(kernel, main, places, tuple(fetches), tuple(puts), placed, found, land, reads)
 
 
-def _facts(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> Loop:
+def _facts(kernel: EnclosingKernel, loop: For, analyzer: Analyzer, gathered: Gathered) -> Loop:
     extent, before_last = loop.extent, kernel.analyzer.clone()
     count = constant(extent)
     least = tirx.const(1, str(extent.ty.dtype))
@@ -115,8 +124,9 @@ def _facts(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> Loop:
     before_last.bind(loop.loop_var, ir.Range(0, most), True)
     symbols = frozenset(str(p.name) for p in kernel.function.params)
     return Loop(
-        loop.loop_var, extent, analyzer, before_last, kernel.threads.counts, symbols, kernel.lean
-    )
+        loop.loop_var, extent, analyzer, before_last, kernel.threads.counts, symbols, kernel.lean,
+        gathered.values,
+    )  # fmt: skip
 
 
 def _fetches(elements: Sequence[Element], facts: Loop, loose: set[int]) -> tuple[list[Fetch], Home]:

@@ -184,6 +184,7 @@ class Parts:
     def entry(self) -> list[Stmt]:
         """Values that stay the same; and nobody still reads a tile of the loop's last run."""
         binds: list[Stmt] = [
+            *self.traffic.gathered,
             *self.traffic.places.binds,
             *(b for f in self.traffic.fetches for b in f.binds),
         ]
