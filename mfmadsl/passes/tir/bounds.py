@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tvm import ir
 from tvm.sym import Analyzer
-from tvm.tirx import AttrStmt, For, Var
+from tvm.tirx import AttrStmt, For
 
 
 def bind_loop(analyzer: Analyzer, loop: For) -> None:
@@ -18,9 +16,3 @@ def bind_thread(analyzer: Analyzer, statement: AttrStmt) -> None:
     """Tell the analyzer what a thread index runs over; other attributes say nothing of it."""
     if statement.attr_key == "thread_extent":
         analyzer.bind(statement.node.var, ir.Range(0, statement.value), True)
-
-
-def bind_all(analyzer: Analyzer, ranges: Mapping[Var, ir.Range]) -> None:
-    """Tell the analyzer what some variables may be."""
-    for variable, extent in ranges.items():
-        analyzer.bind(variable, extent, True)

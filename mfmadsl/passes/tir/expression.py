@@ -218,7 +218,7 @@ def is_zero(expression: Expr) -> bool:
 
 def multiple_of(expression: Expr | int) -> int:
     """A number that surely divides an expression; 0 if that is 0."""
-    if isinstance(expression, tirx.Add | tirx.Sub | tirx.Min | tirx.Max):
+    if isinstance(expression, tirx.Add | tirx.Sub):
         return int(np.gcd(multiple_of(expression.a), multiple_of(expression.b)))
     if isinstance(expression, tirx.Mul):
         return multiple_of(expression.a) * multiple_of(expression.b)

@@ -17,7 +17,6 @@ from mfmadsl.passes.tir.expression import (
     WORD,
     bits_of,
     constant,
-    depends,
     i32,
     multiplied_out,
     narrowed,
@@ -113,7 +112,7 @@ def address_of(
     if last is not None:
         origin, step = origin + widened(last) * widened(step), -step
     return Address(
-        origin=_in_buffer(origin * size, first.buffer, loop),
+        origin=origin * size,
         own=narrowed(substitute(own, exchanged)) * size,
         step=widened(step) * size,
         span=span,
@@ -123,16 +122,6 @@ def address_of(
         last=last,
         every=every,
     )
-
-
-def _in_buffer(origin: Expr, buffer: Buffer, loop: Loop) -> Expr:
-    """The origin, of which no index of memory makes one that lies out of the buffer.
-
-    Where no thread wants what lies there, the index may be any number.
-    """
-    if not any(depends(origin, variable) for variable in loop.gathered):
-        return origin
-    return tirx.max(tirx.min(origin, bytes_of(buffer)), tirx.const(0, "int64"))
 
 
 def _steps(place: Expr, variable: tirx.Var) -> tuple[int, tuple[Expr, Expr] | None]:

@@ -35,25 +35,52 @@ Context = tuple[Expr, ...]
 """Conditions under which an expression is evaluated."""
 
 _LARGEST = (1 << 31) - 2  # that an index may be
+_OF_ITS_OWN = (tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """Indices that are read ahead of a loop: the variable of each, and what is read."""
+    """Indices that are read ahead of a loop: the variable of each, and what it is.
+
+    `ranges` are what those may be that are known to lie in one.
+    """
 
     values: Mapping[Var, Expr] = field(default_factory=dict)
+    ranges: Mapping[Var, ir.Range] = field(default_factory=dict)
 
-    def binds(self, threads: Mapping[str, int]) -> list[Bind]:
+    def within(self, elements: Sequence[Element], analyzer: Analyzer) -> Gathered:
+        """The same, but that none leads out of its array.
+
+        Where one would, nobody asks for the element: a condition does not hold, or the array has
+        no such element. What lies there must not be reached, even so.
+        """
+        values, ranges = dict(self.values), {}
+        for variable, value in self.values.items():
+            bound = analyzer.const_int_bound(value)
+            ends = _ends(variable, elements, analyzer)
+            if ends is None:
+                continue
+            least, most = max(ends[0], int(bound.min_value)), min(ends[1], int(bound.max_value))
+            if least > most:
+                continue
+            dtype = str(variable.ty.dtype)
+            first, last = tirx.const(least, dtype), tirx.const(most, dtype)
+            if int(bound.max_value) > most:
+                value = tirx.min(value, last)
+            if int(bound.min_value) < least:
+                value = tirx.max(value, first)
+            values[variable] = value
+            ranges[variable] = ir.Range(first, tirx.const(most + 1, dtype))
+        return Gathered(values, ranges)
+
+    def bind(self, analyzer: Analyzer) -> None:
+        """Tell the analyzer what they may be."""
+        for variable, extent in self.ranges.items():
+            analyzer.bind(variable, extent, True)
+
+    def statements(self, threads: Mapping[str, int]) -> list[Bind]:
         """The statements that read them; `threads` are the thread indices."""
-        return [
-            Bind(v, value if any(lane.name in threads for lane in variables_of(value)) else _uniform(value))
-            for v, value in self.values.items()
-        ]
-
-    def ranges(self, elements: Sequence[Element], analyzer: Analyzer) -> dict[Var, ir.Range]:
-        """What they may be where all places that they lead to exist, if those tell."""
-        found = {v: _range(v, elements, analyzer) for v in self.values}
-        return {v: span for v, span in found.items() if span is not None}
+        return [Bind(variable, _read(value, threads)) for variable, value in self.values.items()]
 
 
 def gathered_ahead(
@@ -74,23 +101,17 @@ def gathered_ahead(
 def _gathers(copy: Copy) -> bool:
     """Whether an index or a condition of a copy reads memory."""
     store = store_of(copy)
-    asked = _asked_in(store.value)
-    while isinstance(copy, IfThenElse):
-        asked.append(copy.condition)
-        copy = copy.then_case
-    return any(map(loads_of, (*asked, *(i for load in loads_of(store) for i in load.indices))))
-
-
-def _asked_in(value: Expr) -> list[Expr]:
-    """The conditions in a value."""
-    found: list[Expr] = []
+    found = [index for load in loads_of(store) for index in load.indices]
 
     def choice(node: Expr) -> None:
         if (parts := choice_of(node)) is not None:
             found.append(parts[0])
 
-    tvm_ffi.structural_walk(value, [(Call, choice), (tirx.Select, choice)])
-    return found
+    tvm_ffi.structural_walk(store.value, [(Call, choice), (tirx.Select, choice)])
+    while isinstance(copy, IfThenElse):
+        found.append(copy.condition)
+        copy = copy.then_case
+    return any(map(loads_of, found))
 
 
 def _written(function: PrimFunc) -> list[Expr]:
@@ -102,7 +123,7 @@ def _written(function: PrimFunc) -> list[Expr]:
 
 @dataclass(frozen=True)
 class _Found:
-    load: TensorLoad
+    is_asked: bool
     variable: Var
     value: Expr
 
@@ -116,53 +137,64 @@ class _Reader:
     written: Sequence[Expr]
     found: list[_Found] = field(default_factory=list)
 
-    def read(self, load: TensorLoad, context: Context) -> Expr:
-        """A variable for what is loaded, or the load where it cannot be one."""
-        if not self._stays(load):
-            return load
-        value: Expr = load
-        if context and not self._exists(load):
+    def read(self, index: Expr, context: Context, is_asked: bool) -> Expr:
+        """A variable for what is read, or that itself where it cannot be one.
+
+        A condition, which asks for it as it is, has a variable of its own: that of a place is kept
+        within an array.
+        """
+        if not self._stays(index):
+            return index
+        value = index
+        if context and not self._exists(index):
             if any(depends(c, self.iteration) or loads_of(c) for c in context):
-                return load
+                return index
             for condition in reversed(context):
-                value = tirx.if_then_else(condition, value, tirx.const(0, str(load.ty.dtype)))
+                value = tirx.if_then_else(condition, value, tirx.const(0, str(index.ty.dtype)))
         for known in self.found:
-            if known.load.source.same_as(load.source) and self._is_same(known, load, value):
+            if known.is_asked == is_asked and self._are_same(known.value, value):
                 return known.variable
-        variable = Var(f"{load.source.name}.{len(self.found)}", str(load.ty.dtype))
-        self.found.append(_Found(load, variable, value))
+        (first, *_) = loads_of(index)
+        variable = Var(f"{first.source.name}.{len(self.found)}", str(index.ty.dtype))
+        self.found.append(_Found(is_asked, variable, value))
         return variable
 
-    def _stays(self, load: TensorLoad) -> bool:
+    def _stays(self, index: Expr) -> bool:
         """Whether it is one integer, the same in all iterations."""
-        dtype = str(load.ty.dtype)
+        dtype = str(index.ty.dtype)
         if not dtype.startswith(("int", "uint")) or "x" in dtype or bits_of(dtype) % 8:
             return False
-        sources = [load, *(inner for index in load.indices for inner in loads_of(index))]
-        return not depends(load, self.iteration) and all(
-            scope_of(each.source) == "global"
-            and not any(each.source.data.same_as(data) for data in self.written)
-            for each in sources
+        return not depends(index, self.iteration) and all(
+            scope_of(load.source) == "global"
+            and not any(load.source.data.same_as(data) for data in self.written)
+            for load in _all_loads(index)
         )
 
-    def _exists(self, load: TensorLoad) -> bool:
-        """Whether it lies in its buffer, whatever conditions hold."""
-        if any(loads_of(index) for index in load.indices):
-            return False
+    def _exists(self, index: Expr) -> bool:
+        """Whether all that it reads lies in its buffer, whatever conditions hold."""
         return all(
-            self.analyzer.can_prove(index >= 0) and self.analyzer.can_prove(index < extent)
-            for index, extent in zip(load.indices, load.source.shape, strict=True)
+            not loads_of(place)
+            and self.analyzer.can_prove(place >= 0)
+            and self.analyzer.can_prove(place < extent)
+            for load in loads_of(index)
+            for place, extent in zip(load.indices, load.source.shape, strict=True)
         )
 
-    def _is_same(self, known: _Found, load: TensorLoad, value: Expr) -> bool:
-        if isinstance(known.value, TensorLoad) != isinstance(value, TensorLoad):
-            return False
-        if not isinstance(value, TensorLoad) or loads_of(load.indices[0]):
-            return str(known.value) == str(value)
-        return all(
-            constant(self.analyzer.simplify(a - b)) == 0
-            for a, b in zip(known.load.indices, load.indices, strict=True)
-        )
+    def _are_same(self, one: Expr, other: Expr) -> bool:
+        """Whether two values are written alike, or are elements of one buffer at one place."""
+        if isinstance(one, TensorLoad) and isinstance(other, TensorLoad):
+            alike = one.source.same_as(other.source)
+            return alike and self._are_same(one.indices[0], other.indices[0])
+        if str(one) == str(other):
+            return True
+        plain = not loads_of(one) and not loads_of(other)
+        return plain and constant(self.analyzer.simplify(one - other)) == 0
+
+
+def _all_loads(node: Expr) -> list[TensorLoad]:
+    """All elements that are read, those among them by which others are found."""
+    loads = loads_of(node)
+    return [*loads, *(inner for load in loads for i in load.indices for inner in _all_loads(i))]
 
 
 def _named(copy: Copy, reader: _Reader, context: Context = ()) -> Copy:
@@ -182,7 +214,7 @@ def _value(value: Expr, reader: _Reader, context: Context) -> Expr:
         made = tirx.Select if isinstance(value, tirx.Select) else tirx.if_then_else
         return made(condition, chosen, other)
     if isinstance(value, TensorLoad):
-        indices = [_index(index, reader, context) for index in value.indices]
+        indices = [_index(index, reader, context, is_asked=False) for index in value.indices]
         return tirx.BufferLoad(value.source, indices)
     return _rebuilt(value, lambda part: _value(part, reader, context))
 
@@ -195,14 +227,23 @@ def _asked(condition: Expr, reader: _Reader, context: Context) -> Expr:
     if isinstance(condition, tirx.Or):
         first = _asked(condition.a, reader, context)
         return tirx.Or(first, _asked(condition.b, reader, (*context, tirx.Not(first))))
-    return reader.analyzer.simplify(_index(condition, reader, context))
+    return reader.analyzer.simplify(_index(condition, reader, context, is_asked=True))
 
 
-def _index(index: Expr, reader: _Reader, context: Context) -> Expr:
-    """An index, of which each integer of memory is replaced."""
-    if isinstance(index, TensorLoad):
-        return reader.read(index, context)
-    return _rebuilt(index, lambda part: _index(part, reader, context))
+def _index(index: Expr, reader: _Reader, context: Context, is_asked: bool) -> Expr:
+    """An index, of which each integer of memory is replaced, and what is made of it alone."""
+    if isinstance(index, TensorLoad) or (isinstance(index, _OF_ITS_OWN) and _is_of_memory(index)):
+        return reader.read(index, context, is_asked)
+    return _rebuilt(index, lambda part: _index(part, reader, context, is_asked))
+
+
+def _is_of_memory(index: Expr) -> bool:
+    """Whether it is made of integers of memory and constants."""
+    if isinstance(index, TensorLoad | tirx.IntImm):
+        return True
+    if isinstance(index, tirx.Cast):
+        return _is_of_memory(index.value)
+    return isinstance(index, OfTwo) and _is_of_memory(index.a) and _is_of_memory(index.b)
 
 
 def _rebuilt(node: Expr, part: Callable[[Expr], Expr]) -> Expr:
@@ -220,33 +261,31 @@ def _rebuilt(node: Expr, part: Callable[[Expr], Expr]) -> Expr:
     return node
 
 
-def _range(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> ir.Range | None:
-    """What a variable may be where each place that it stands in exists; None if no place tells.
-
-    Where a condition asks for the variable, it may be anything.
-    """
-    least, most = -_LARGEST, _LARGEST
+def _ends(
+    variable: Var, elements: Sequence[Element], analyzer: Analyzer
+) -> tuple[int, int] | None:
+    """The least and the most that a variable is where any element exists that someone wants; None
+    if a place does not tell."""
+    ends: list[tuple[int, int]] = []
     for each in elements:
-        conditions = (*each.conditions, *each.guards)
-        if any(depends(asked, variable) for asked in (*conditions, *_asked_in(each.value))):
-            return None
         for load in loads_of(each.value):
-            parts = linear_in(load.indices[0], variable)
+            place, length = load.indices[0], constant(load.source.shape[0])
+            if not depends(place, variable):
+                continue
+            parts = linear_in(place, variable)
             times = None if parts is None else constant(parts[0])
             if parts is None or times is None or times <= 0:
-                continue
+                return None
             low = int(analyzer.const_int_bound(parts[1]).min_value)
-            high, length = largest(parts[1], conditions, analyzer), constant(load.source.shape[0])
-            if length is not None and abs(low) < _LARGEST:
-                most = min(most, (length - 1 - low) // times)
-            if high is not None:
-                least = max(least, -(high // times))
-    if least == -_LARGEST or most < least:
-        return None
-    dtype = str(variable.ty.dtype)
-    return ir.Range(tirx.const(least, dtype), tirx.const(most + 1, dtype))
+            high = largest(parts[1], (*each.conditions, *each.guards), analyzer)
+            if high is None:
+                return None
+            is_known = length is not None and abs(low) < _LARGEST
+            ends.append((-(high // times), (length - 1 - low) // times if is_known else _LARGEST))
+    return (min(least for least, _ in ends), max(most for _, most in ends)) if ends else None
 
 
-def _uniform(value: Expr) -> Expr:
-    """A value that is the same for all threads, in a scalar register."""
-    return device.uniform(value) if str(value.ty.dtype) == "int32" else value
+def _read(value: Expr, threads: Mapping[str, int]) -> Expr:
+    """A value, in a scalar register where it is the same for all threads."""
+    differs = any(v.name in threads for v in variables_of(value))
+    return value if differs or str(value.ty.dtype) != "int32" else device.uniform(value)

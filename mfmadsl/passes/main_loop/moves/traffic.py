@@ -37,7 +37,7 @@ from mfmadsl.passes.main_loop.moves.put import Home, Put
 from mfmadsl.passes.main_loop.moves.room import copied_by_all, reading_from, tiles_with_room
 from mfmadsl.passes.main_loop.moves.swizzles import swizzles_of
 from mfmadsl.passes.tir.annotation import EDGES, SWIZZLE
-from mfmadsl.passes.tir.bounds import bind_all, bind_loop
+from mfmadsl.passes.tir.bounds import bind_loop
 from mfmadsl.passes.tir.expression import constant
 
 _OTHER_REGISTERS = 48  # a lane's, beside sums and fragments
@@ -85,15 +85,14 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     copies, gathered = gathered_ahead(parsed.copies, loop, kernel.function, analyzer)
     narrow = replace(parsed, copies=tuple(copies))
     some = with_common_places([element(s) for s in narrow.copies])
-    ranges = gathered.ranges(some, analyzer)
-    bind_all(analyzer, ranges)
+    gathered = gathered.within(some, analyzer)
+    gathered.bind(analyzer)
     check_places(narrow, some)
     counts, chip = kernel.threads.counts, kernel.chip
     rooms = tiles_with_room(some, narrow, kernel.function, counts, stages, chip)
     elements = [copied_by_all(each, rooms) for each in some]
     main = reading_from(narrow, rooms)
     facts = _facts(kernel, loop, analyzer, gathered)
-    bind_all(facts.before_last, ranges)
     # In a single iteration nothing tells the end of K from other edges.
     named = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""
     loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named.split()}
@@ -112,7 +111,7 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     )
     land = _landing(kernel, puts, steps, halves, stages) if direct else None
     found = None if direct is None else tuple(direct)
-    reads = tuple(gathered.binds(counts))
+    reads = tuple(gathered.statements(counts))
     return Traffic(kernel, main, places, tuple(fetches), tuple(puts), placed, found, land, reads)
 
 
@@ -122,6 +121,7 @@ def _facts(kernel: EnclosingKernel, loop: For, analyzer: Analyzer, gathered: Gat
     least = tirx.const(1, str(extent.ty.dtype))
     most = tirx.max(extent - 1, least) if count is None else max(count - 1, 1)
     before_last.bind(loop.loop_var, ir.Range(0, most), True)
+    gathered.bind(before_last)
     symbols = frozenset(str(p.name) for p in kernel.function.params)
     return Loop(
         loop.loop_var, extent, analyzer, before_last, kernel.threads.counts, symbols, kernel.lean,

@@ -92,7 +92,7 @@ def test_an_index_that_means_no_row(arch: str, none: int) -> None:
     x, rows, w, expert = operands(96, "int32")
     rows[:, ::3] = none
     result = np.full((BLOCKS, ROWS, COLUMNS), np.nan, np.float32)
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(experts(96, held=held), arch=arch), arch=arch)
+    kernel = built(experts(96, held=held), arch)
     mfmadsl.sanitize(kernel, [x, rows, w, expert, result])
     taken = np.where(rows[..., None] == none, 0, x[np.where(rows == none, 0, rows)])
     expected = np.einsum("bik,bjk->bij", taken.astype(float), w[expert].astype(float))
@@ -121,7 +121,7 @@ def test_a_block_without_an_expert_reads_nothing(arch: str) -> None:
         name="C",
     )
     function = te.create_prim_func([x, w, expert, c])
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch=arch), arch=arch)
+    kernel = built(function, arch)
     left = np.ones((BLOCKS, ROWS, k), np.float16)
     weights = np.full((EXPERTS, COLUMNS, k), 2, np.float16)
     result = np.full((BLOCKS, ROWS, COLUMNS), np.nan, np.float32)
@@ -150,6 +150,41 @@ def test_indices_of_indices(arch: str) -> None:
     result = np.full((m, n), np.nan, np.float32)
     mfmadsl.sanitize(kernel, [left, right, p, q, result])
     np.testing.assert_array_equal(result, left[p[q]].astype(float) @ right.T.astype(float))
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("first", [-33, -1, 0, 5, 40])
+def test_rows_from_one_on_that_may_lie_before_the_first(arch: str, first: int) -> None:
+    """Where one row lies says nothing of the next, which has a condition of its own."""
+    m, n, k = 64, 40, 96
+    x = te.placeholder((m, k), name="x", dtype="float16")
+    b = te.placeholder((n, k), name="b", dtype="float16")
+    start = te.placeholder((1,), name="start", dtype="int32")
+    r, zero = te.reduce_axis((0, k), name="k"), tirx.const(0, "float16")
+
+    def row(i: Any, k: Any) -> Any:
+        is_one = tirx.all(start[0] + i >= 0, start[0] + i < m)
+        return tirx.if_then_else(is_one, x[start[0] + i, k], zero)
+
+    left = te.compute((m, k), row, name="left")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(
+            left[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]
+        ),
+        name="C",
+    )
+    function = te.create_prim_func([x, b, start, c])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mfmadsl.SlowLoopWarning)
+        kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch=arch), arch=arch)
+    generator = np.random.default_rng(0)
+    a, right = (generator.integers(-3, 4, (rows, k)).astype("float16") for rows in (m, n))
+    result = np.full((m, n), np.nan, np.float32)
+    mfmadsl.sanitize(kernel, [a, right, np.array([first], "int32"), result])
+    taken = np.zeros((m, k))
+    taken[max(0, -first) : m - max(0, first)] = a[max(0, first) : m + min(0, first)]
+    np.testing.assert_array_equal(result, taken @ right.T.astype(float))
 
 
 def test_an_index_that_changes_with_k_is_left_to_the_slow_loop() -> None:
