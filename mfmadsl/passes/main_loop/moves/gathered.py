@@ -13,7 +13,7 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import Bind, BufferStore, Expr, For, IfThenElse, PrimFunc, Var
+from tvm.tirx import Bind, Buffer, BufferStore, Expr, For, IfThenElse, PrimFunc, Var
 
 from mfmadsl.passes.main_loop.analysis.unrolled import store_of
 from mfmadsl.passes.main_loop.moves.element import Element
@@ -114,11 +114,11 @@ def _gathers(copy: Copy) -> bool:
     return any(map(loads_of, found))
 
 
-def _written(function: PrimFunc) -> list[Expr]:
-    """The data of all arrays that the function writes."""
+def _written(function: PrimFunc) -> list[Buffer]:
+    """All arrays that the function writes."""
     stores: list[BufferStore] = []
     tvm_ffi.structural_walk(function.body, (BufferStore, stores.append))
-    return [store.buffer.data for store in stores if scope_of(store.buffer) == "global"]
+    return [store.buffer for store in stores if scope_of(store.buffer) == "global"]
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class _Reader:
 
     iteration: Var
     analyzer: Analyzer
-    written: Sequence[Expr]
+    written: Sequence[Buffer]
     found: list[_Found] = field(default_factory=list)
 
     def read(self, index: Expr, context: Context, is_asked: bool) -> Expr:
@@ -166,8 +166,8 @@ class _Reader:
             return False
         return not depends(index, self.iteration) and all(
             scope_of(load.source) == "global"
-            and not any(load.source.data.same_as(data) for data in self.written)
-            for load in _all_loads(index)
+            and not any(load.source.same_as(buffer) for buffer in self.written)
+            for load in loads_of(index)
         )
 
     def _exists(self, index: Expr) -> bool:
@@ -189,12 +189,6 @@ class _Reader:
             return True
         plain = not loads_of(one) and not loads_of(other)
         return plain and constant(self.analyzer.simplify(one - other)) == 0
-
-
-def _all_loads(node: Expr) -> list[TensorLoad]:
-    """All elements that are read, those among them by which others are found."""
-    loads = loads_of(node)
-    return [*loads, *(inner for load in loads for i in load.indices for inner in _all_loads(i))]
 
 
 def _named(copy: Copy, reader: _Reader, context: Context = ()) -> Copy:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from tvm import te, tirx
@@ -69,6 +71,26 @@ def test_experts_and_their_rows(arch: str, index: str, k: int) -> None:
     x, rows, w, expert = operands(k, index)
     result = np.full((BLOCKS, ROWS, COLUMNS), np.nan, np.float32)
     mfmadsl.sanitize(built(experts(k, index), arch), [x, rows, w, expert, result])
+    expected = np.einsum("bik,bjk->bij", x[rows].astype(float), w[expert].astype(float))
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("k_step", [128, 256])
+@pytest.mark.parametrize("dtype", ["float16", "float8_e4m3fn"])
+def test_rows_that_go_straight_into_the_lds(dtype: str, k_step: int) -> None:
+    """Where lanes exchange what they load, they read the indices of other rows, too."""
+    k = 512
+    function = experts(k, dtype=dtype)
+    chosen = mfmadsl.gemm_tiling(function, arch="gfx950")
+    tiling = replace(chosen, block=(64, 64), waves=(1, 4), k_step=k_step, k_waves=1, stages=2)
+    schedule = mfmadsl.gemm_schedule(function, arch="gfx950", tiling=tiling)
+    kernel = mfmadsl.build(schedule, arch="gfx950")
+    assert "buffer_load_dwordx4" in kernel.assembly and " lds" in kernel.assembly
+    x, rows, w, expert = operands(k, "int32")
+    operand_type = getattr(ml_dtypes, dtype, dtype)
+    arguments = [x.astype(operand_type), rows, w.astype(operand_type), expert]
+    result = np.full((BLOCKS, ROWS, COLUMNS), np.nan, np.float32)
+    mfmadsl.sanitize(kernel, [*arguments, result])
     expected = np.einsum("bik,bjk->bij", x[rows].astype(float), w[expert].astype(float))
     np.testing.assert_array_equal(result, expected)
 

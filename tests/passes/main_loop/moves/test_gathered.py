@@ -1,0 +1,144 @@
+"""What is read ahead of a loop, and where the places that it leads to may lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tvm import ir, tirx
+from tvm.sym import Analyzer
+from tvm.tirx import BufferStore, For, ForKind, IfThenElse, PrimFunc, SeqStmt
+
+from mfmadsl.passes.main_loop.moves.element import element
+from mfmadsl.passes.main_loop.moves.gathered import Gathered, gathered_ahead
+from mfmadsl.passes.tir.expression import constant, loads_of
+
+K, LANE = (tirx.Var(name, "int32") for name in ("k", "lane"))
+ROW, ROWS = 96, 21
+X = tirx.decl_buffer((ROWS * ROW,), "float16", "x")
+INDEX = tirx.decl_buffer((64,), "int32", "index")
+TILE = tirx.decl_buffer((4096,), "float16", "tile", scope="shared")
+
+
+def analyzer() -> Analyzer:
+    known = Analyzer()
+    for variable, extent in ((K, 3), (LANE, 32)):
+        known.bind(variable, ir.Range(0, extent))
+    return known
+
+
+def copy(place: Any, condition: Any = None, at: Any = LANE) -> BufferStore:
+    """tile[at] = x[place], or 0 where the condition does not hold."""
+    value = X[place]
+    if condition is not None:
+        value = tirx.if_then_else(condition, value, tirx.const(0, "float16"))
+    return BufferStore(TILE, value, [at])
+
+
+def ahead(*copies: Any, writes: Any = TILE) -> tuple[list[Any], Gathered]:
+    body = SeqStmt([*copies, BufferStore(writes, tirx.const(0, str(writes.dtype)), [0])])
+    function = PrimFunc([], For(K, 0, 3, ForKind.SERIAL, body))
+    return gathered_ahead(copies, function.body, function, analyzer())
+
+
+def ends(*copies: Any) -> list[tuple[int, int]]:
+    """The first and the last that each index of these copies may be."""
+    named, gathered = ahead(*copies)
+    within = gathered.within([element(each) for each in named], analyzer())
+    spans = [within.ranges[variable] for variable in within.values if variable in within.ranges]
+    firsts = [constant(span.min) for span in spans]
+    counts = [constant(span.extent) for span in spans]
+    return [(f, f + c - 1) for f, c in zip(firsts, counts, strict=True)]
+
+
+def test_an_index_becomes_a_variable() -> None:
+    (named,), gathered = ahead(copy(INDEX[LANE] * ROW + K * 32))
+    (load,) = loads_of(named)
+    assert load.source.same_as(X)
+    (value,) = gathered.values.values()
+    assert str(value) == str(INDEX[LANE])
+
+
+@pytest.mark.parametrize(
+    "place",
+    [INDEX[K] * ROW, INDEX[LANE + K] * ROW, INDEX[INDEX[K]] * ROW, INDEX[INDEX[LANE] + K]],
+)
+def test_one_that_changes_in_the_loop_stays(place: Any) -> None:
+    (named,), gathered = ahead(copy(place))
+    assert not gathered.values
+    assert str(named) == str(copy(place))
+
+
+def test_one_that_the_kernel_writes_stays() -> None:
+    assert not ahead(copy(INDEX[LANE] * ROW), writes=INDEX)[1].values
+
+
+def test_copies_of_one_row_share_its_index() -> None:
+    row = INDEX[LANE // 4] * ROW
+    copies = [copy(row + n, at=LANE + 32 * n) for n in range(4)]
+    assert len(ahead(*copies)[1].values) == 1
+
+
+def test_what_a_condition_asks_is_not_kept_within_the_array() -> None:
+    _, gathered = ahead(copy(INDEX[LANE] * ROW, INDEX[LANE] < ROWS))
+    asked, reached = gathered.values
+    (named,), _ = ahead(copy(INDEX[LANE] * ROW, INDEX[LANE] < ROWS))
+    within = gathered.within([element(named)], analyzer())
+    assert not within.ranges or asked not in within.ranges
+    assert not asked.same_as(reached)
+
+
+def test_a_read_that_a_condition_guards_is_guarded() -> None:
+    """Lanes past the last index read none."""
+    _, gathered = ahead(copy(INDEX[LANE * 3] * ROW, LANE * 3 < 64))
+    (value,) = gathered.values.values()
+    assert "if_then_else" in str(value)
+
+
+def test_a_read_that_the_loop_guards_has_to_exist() -> None:
+    assert ahead(copy(INDEX[LANE] * ROW, K * 32 + LANE < 70))[1].values
+    assert not ahead(copy(INDEX[LANE * 3] * ROW, K * 32 + LANE < 70))[1].values
+
+
+def test_a_guard_is_a_condition() -> None:
+    guarded = IfThenElse(LANE * 3 < 64, copy(INDEX[LANE * 3] * ROW), None)
+    (value,) = ahead(guarded)[1].values.values()
+    assert "if_then_else" in str(value)
+
+
+def test_what_is_no_copy_of_an_index_is_left_alone() -> None:
+    plain = copy(LANE * ROW + K * 32)
+    named, gathered = ahead(plain)
+    assert named[0].same_as(plain) and not gathered.values
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        (K * 32 + LANE, (0, ROWS - 1)),  # a whole row
+        (K * 32 + LANE + ROW, (-1, ROWS - 2)),  # the row after it
+        (K * 32 + LANE + 1, (-1, ROWS - 1)),  # one element more than a row
+    ],
+)
+def test_an_index_leads_into_its_array(rest: Any, expected: tuple[int, int]) -> None:
+    assert ends(copy(INDEX[LANE] * ROW + rest)) == [expected]
+
+
+def test_any_of_two_places_may_be_the_one_that_is_wanted() -> None:
+    """One index for two rows: the first row may lie before the array where the second does not."""
+    first, second = (INDEX[0] * ROW + K * 32 + LANE + n * ROW for n in (0, 1))
+    assert ends(copy(first), copy(second, at=LANE + 32)) == [(-1, ROWS - 1)]
+
+
+def test_a_condition_bounds_the_rest_of_a_row() -> None:
+    place = INDEX[LANE // 16] * ROW + K * 32 + LANE + 1
+    assert ends(copy(place, K * 32 + LANE < 95)) == [(0, ROWS - 1)]
+
+
+def test_what_is_made_of_an_index_alone_is_read_as_one() -> None:
+    assert ends(copy((INDEX[LANE] // 2) * ROW + K * 32)) == [(0, ROWS - 1)]
+
+
+@pytest.mark.parametrize("place", [INDEX[LANE] * INDEX[LANE] * ROW, (INDEX[LANE] * K) // 2])
+def test_nothing_is_told_of_places_that_are_not_linear(place: Any) -> None:
+    assert ends(copy(place)) == []
