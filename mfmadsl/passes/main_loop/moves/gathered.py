@@ -65,11 +65,7 @@ class Gathered:
                 continue
             dtype = str(variable.ty.dtype)
             first, last = tirx.const(least, dtype), tirx.const(most, dtype)
-            if int(bound.max_value) > most:
-                value = tirx.min(value, last)
-            if int(bound.min_value) < least:
-                value = tirx.max(value, first)
-            values[variable] = value
+            values[variable] = tirx.max(tirx.min(value, last), first)
             ranges[variable] = ir.Range(first, tirx.const(most + 1, dtype))
         return Gathered(values, ranges)
 
@@ -255,9 +251,7 @@ def _rebuilt(node: Expr, part: Callable[[Expr], Expr]) -> Expr:
     return node
 
 
-def _ends(
-    variable: Var, elements: Sequence[Element], analyzer: Analyzer
-) -> tuple[int, int] | None:
+def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tuple[int, int] | None:
     """The least and the most that a variable is where any element exists that someone wants; None
     if a place does not tell."""
     ends: list[tuple[int, int]] = []

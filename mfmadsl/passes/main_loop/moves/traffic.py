@@ -48,8 +48,8 @@ class Traffic:
     """All that a loop moves, each thing with its place.
 
     `steps` are the reads and the computing of each register step. `direct` has a load straight into
-    the LDS for each put, where all of them can be, and `landing` when those may start. `gathered` are
-    the indices that are read ahead of the loop.
+    the LDS for each put, where all of them can be, and `landing` when those may start. `gathered`
+    are the indices that are read ahead of the loop.
     """
 
     kernel: EnclosingKernel

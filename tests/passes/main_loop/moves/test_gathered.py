@@ -109,7 +109,15 @@ def test_a_guard_is_a_condition() -> None:
 def test_what_is_no_copy_of_an_index_is_left_alone() -> None:
     plain = copy(LANE * ROW + K * 32)
     named, gathered = ahead(plain)
-    assert named[0].same_as(plain) and not gathered.values
+    assert named[0].same_as(plain)
+    assert not gathered.values
+
+
+def test_an_index_that_leads_nowhere_stays_within_the_array_even_so() -> None:
+    (named,), gathered = ahead(copy(INDEX[LANE] * ROW + K * 32 + LANE))
+    within = gathered.within([element(named)], analyzer())
+    (value,) = within.values.values()
+    assert str(value) == str(tirx.max(tirx.min(INDEX[LANE], ROWS - 1), 0))
 
 
 @pytest.mark.parametrize(

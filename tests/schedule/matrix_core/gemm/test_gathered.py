@@ -1,7 +1,8 @@
-"""Products whose rows and matrices are chosen by arrays of indices: right, and through the pipeline."""
+"""Products whose rows and matrices are chosen by arrays of indices: right, and in a fast loop."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -19,15 +20,16 @@ BLOCKS, ROWS, COLUMNS, EXPERTS, TOKENS = 3, 48, 40, 4, 21
 
 
 def experts(
-    k: int, index: str = "int32", tokens: Any = TOKENS, dtype: str = "float16", held: Any = None
-) -> PrimFunc:
+    k: int, index: str = "int32", tokens: Any = TOKENS, dtype: str = "float16", held: Any = None,
+    block: tuple[int, int] = (ROWS, COLUMNS),
+) -> PrimFunc:  # fmt: skip
     """C[b, i, j] is the sum over k of x[rows[b, i], k] * w[expert[b], j, k].
 
     Where `held` is given, the row is 0 unless that holds of its index.
     """
     x = te.placeholder((tokens, k), name="x", dtype=dtype)
-    w = te.placeholder((EXPERTS, COLUMNS, k), name="w", dtype=dtype)
-    rows = te.placeholder((BLOCKS, ROWS), name="rows", dtype=index)
+    w = te.placeholder((EXPERTS, block[1], k), name="w", dtype=dtype)
+    rows = te.placeholder((BLOCKS, block[0]), name="rows", dtype=index)
     expert = te.placeholder((BLOCKS,), name="expert", dtype=index)
     r = te.reduce_axis((0, k), name="k")
 
@@ -37,9 +39,9 @@ def experts(
             return element
         return tirx.if_then_else(held(rows[b, i]), element, tirx.const(0, dtype))
 
-    left = row if held is None else te.compute((BLOCKS, ROWS, k), row, name="left")
+    left = row if held is None else te.compute((BLOCKS, block[0], k), row, name="left")
     c = te.compute(
-        (BLOCKS, ROWS, COLUMNS),
+        (BLOCKS, block[0], block[1]),
         lambda b, i, j: te.sum(
             left(b, i, r).astype("float32") * w[expert[b], j, r].astype("float32"), axis=[r]
         ),
@@ -55,12 +57,14 @@ def built(function: PrimFunc, arch: str) -> mfmadsl.Kernel:
         return mfmadsl.build(mfmadsl.gemm_schedule(function, arch=arch), arch=arch)
 
 
-def operands(k: int, index: str) -> tuple[Array, Array, Array, Array]:
+def operands(
+    k: int, index: str, block: tuple[int, int] = (ROWS, COLUMNS)
+) -> tuple[Array, Array, Array, Array]:
     """(x, rows, w, expert) of small whole numbers."""
     generator = np.random.default_rng(k)
     x = generator.integers(-3, 4, (TOKENS, k)).astype("float16")
-    w = generator.integers(-3, 4, (EXPERTS, COLUMNS, k)).astype("float16")
-    rows = generator.permuted(np.resize(np.arange(TOKENS), (BLOCKS, ROWS))).astype(index)
+    w = generator.integers(-3, 4, (EXPERTS, block[1], k)).astype("float16")
+    rows = generator.permuted(np.resize(np.arange(TOKENS), (BLOCKS, block[0]))).astype(index)
     return x, rows, w, np.array([3, 0, 3], index)
 
 
@@ -75,22 +79,24 @@ def test_experts_and_their_rows(arch: str, index: str, k: int) -> None:
     np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.parametrize("k_step", [128, 256])
+@pytest.mark.parametrize("swizzle", [False, True])
 @pytest.mark.parametrize("dtype", ["float16", "float8_e4m3fn"])
-def test_rows_that_go_straight_into_the_lds(dtype: str, k_step: int) -> None:
+def test_rows_that_go_straight_into_the_lds(dtype: str, swizzle: bool) -> None:
     """Where lanes exchange what they load, they read the indices of other rows, too."""
-    k = 512
-    function = experts(k, dtype=dtype)
-    chosen = mfmadsl.gemm_tiling(function, arch="gfx950")
-    tiling = replace(chosen, block=(64, 64), waves=(1, 4), k_step=k_step, k_waves=1, stages=2)
+    k, block = 1024, (64, 64)
+    function = experts(k, dtype=dtype, block=block)
+    tiling = replace(
+        mfmadsl.gemm_tiling(function, arch="gfx950"), block=block, waves=(2, 2), k_step=256,
+        k_waves=1, stages=2, swizzle=swizzle,
+    )  # fmt: skip
     schedule = mfmadsl.gemm_schedule(function, arch="gfx950", tiling=tiling)
     kernel = mfmadsl.build(schedule, arch="gfx950")
-    assert "buffer_load_dwordx4" in kernel.assembly and " lds" in kernel.assembly
-    x, rows, w, expert = operands(k, "int32")
+    assert re.search(r"buffer_load_dwordx4 .* lds", kernel.assembly)
+    x, rows, w, expert = operands(k, "int32", block)
     operand_type = getattr(ml_dtypes, dtype, dtype)
-    arguments = [x.astype(operand_type), rows, w.astype(operand_type), expert]
-    result = np.full((BLOCKS, ROWS, COLUMNS), np.nan, np.float32)
-    mfmadsl.sanitize(kernel, [*arguments, result])
+    result = np.full((BLOCKS, *block), np.nan, np.float32)
+    arguments = [x.astype(operand_type), rows, w.astype(operand_type), expert, result]
+    mfmadsl.sanitize(kernel, arguments)
     expected = np.einsum("bik,bjk->bij", x[rows].astype(float), w[expert].astype(float))
     np.testing.assert_array_equal(result, expected)
 
@@ -191,9 +197,7 @@ def test_rows_from_one_on_that_may_lie_before_the_first(arch: str, first: int) -
     left = te.compute((m, k), row, name="left")
     c = te.compute(
         (m, n),
-        lambda i, j: te.sum(
-            left[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]
-        ),
+        lambda i, j: te.sum(left[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
         name="C",
     )
     function = te.create_prim_func([x, b, start, c])
