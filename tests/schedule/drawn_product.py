@@ -96,11 +96,12 @@ def _batches(draw: Draw, dtype: str, sum_type: str) -> Any:
     own = [draw.chance(0.7), draw.chance(0.5)]
     a = draw.argument("A", (z, m, k) if own[0] else (m, k), dtype)
     b = draw.argument("B", (z, k, n) if own[1] else (k, n), dtype)
+    chosen = draw.argument("places_B", (z,), "int32") if own[1] and draw.chance(0.4) else None
     r = _sum_over(k)
 
     def element(z: Any, i: Any, j: Any) -> Any:
         left = a[z, i, r] if own[0] else a[i, r]
-        right = b[z, r, j] if own[1] else b[r, j]
+        right = b[z if chosen is None else chosen[z], r, j] if own[1] else b[r, j]
         return _plain(left, right, sum_type, r, False)
 
     if draw.chance(0.3):

@@ -13,7 +13,7 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import Bind, Buffer, BufferStore, Expr, For, IfThenElse, PrimFunc, Var
+from tvm.tirx import Bind, Buffer, BufferStore, Expr, IfThenElse, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.main_loop.analysis.unrolled import store_of
 from mfmadsl.passes.main_loop.moves.element import Element
@@ -80,16 +80,16 @@ class Gathered:
 
 
 def gathered_ahead(
-    copies: Sequence[Copy], loop: For, function: PrimFunc, analyzer: Analyzer
+    copies: Sequence[Copy], variable: Var, function: PrimFunc, analyzer: Analyzer
 ) -> tuple[list[Copy], Gathered]:
-    """Copies with a variable for each index that is read from memory and stays the same.
+    """The copies of a loop over `variable`, with one for each index of memory that stays the same.
 
     Where the loop's own condition guards such a read, it has to lie in its buffer without that.
     What the function writes is not read ahead. All others stay as they are.
     """
     if not any(map(_gathers, copies)):
         return list(copies), Gathered()
-    reader = _Reader(loop.loop_var, analyzer, _written(function))
+    reader = _Reader(variable, analyzer, _written(function))
     named = [_named(each, reader) for each in copies]
     return named, Gathered({found.variable: found.value for found in reader.found})
 
@@ -104,9 +104,10 @@ def _gathers(copy: Copy) -> bool:
             found.append(parts[0])
 
     tvm_ffi.structural_walk(store.value, [(Call, choice), (tirx.Select, choice)])
-    while isinstance(copy, IfThenElse):
-        found.append(copy.condition)
-        copy = copy.then_case
+    outer: Stmt = copy
+    while isinstance(outer, IfThenElse):
+        found.append(outer.condition)
+        outer = outer.then_case
     return any(map(loads_of, found))
 
 
@@ -190,8 +191,9 @@ class _Reader:
 def _named(copy: Copy, reader: _Reader, context: Context = ()) -> Copy:
     """A copy with what its indices and conditions read replaced."""
     if isinstance(copy, IfThenElse):
-        condition = _asked(copy.condition, reader, context)
-        return IfThenElse(condition, _named(copy.then_case, reader, (*context, condition)), None)
+        condition, inner = _asked(copy.condition, reader, context), copy.then_case
+        assert isinstance(inner, Copy)
+        return IfThenElse(condition, _named(inner, reader, (*context, condition)), None)
     return BufferStore(copy.buffer, _value(copy.value, reader, context), list(copy.indices))
 
 
@@ -268,8 +270,10 @@ def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tup
             high = largest(parts[1], (*each.conditions, *each.guards), analyzer)
             if high is None:
                 return None
-            is_known = length is not None and abs(low) < _LARGEST
-            ends.append((-(high // times), (length - 1 - low) // times if is_known else _LARGEST))
+            most = _LARGEST
+            if length is not None and abs(low) < _LARGEST:
+                most = (length - 1 - low) // times
+            ends.append((-(high // times), most))
     return (min(least for least, _ in ends), max(most for _, most in ends)) if ends else None
 
 

@@ -9,9 +9,11 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, For, ForKind, IfThenElse, PrimFunc, SeqStmt
 
-from mfmadsl.passes.main_loop.moves.element import element
+from mfmadsl.passes.main_loop.analysis.loop import Loop
+from mfmadsl.passes.main_loop.moves.element import MemorySource, element
+from mfmadsl.passes.main_loop.moves.fetch import fetch_of
 from mfmadsl.passes.main_loop.moves.gathered import Gathered, gathered_ahead
-from mfmadsl.passes.tir.expression import constant, loads_of
+from mfmadsl.passes.tir.expression import depends, loads_of, substitute
 
 K, LANE = (tirx.Var(name, "int32") for name in ("k", "lane"))
 ROW, ROWS = 96, 21
@@ -38,7 +40,7 @@ def copy(place: Any, condition: Any = None, at: Any = LANE) -> BufferStore:
 def ahead(*copies: Any, writes: Any = TILE) -> tuple[list[Any], Gathered]:
     body = SeqStmt([*copies, BufferStore(writes, tirx.const(0, str(writes.dtype)), [0])])
     function = PrimFunc([], For(K, 0, 3, ForKind.SERIAL, body))
-    return gathered_ahead(copies, function.body, function, analyzer())
+    return gathered_ahead(copies, K, function, analyzer())
 
 
 def ends(*copies: Any) -> list[tuple[int, int]]:
@@ -46,9 +48,7 @@ def ends(*copies: Any) -> list[tuple[int, int]]:
     named, gathered = ahead(*copies)
     within = gathered.within([element(each) for each in named], analyzer())
     spans = [within.ranges[variable] for variable in within.values if variable in within.ranges]
-    firsts = [constant(span.min) for span in spans]
-    counts = [constant(span.extent) for span in spans]
-    return [(f, f + c - 1) for f, c in zip(firsts, counts, strict=True)]
+    return [(int(span.min), int(span.min) + int(span.extent) - 1) for span in spans]
 
 
 def test_an_index_becomes_a_variable() -> None:
@@ -150,3 +150,17 @@ def test_what_is_made_of_an_index_alone_is_read_as_one() -> None:
 @pytest.mark.parametrize("place", [INDEX[LANE] * INDEX[LANE] * ROW, (INDEX[LANE] * K) // 2])
 def test_nothing_is_told_of_places_that_are_not_linear(place: Any) -> None:
     assert ends(copy(place)) == []
+
+
+def test_lanes_that_exchange_what_they_load_read_each_others_indices() -> None:
+    row, other = tirx.Var("index.0", "int32"), LANE ^ 5
+    known = analyzer()
+    known.bind(row, ir.Range(0, ROWS))
+    loop = Loop(
+        K, tirx.const(3, "int32"), known, known, {"lane": 32}, gathered={row: INDEX[LANE // 4]}
+    )
+    run = [MemorySource(X, row * ROW + K * 32 + LANE % 4, ())]
+    fetch = fetch_of(run, loop, 0, exchanged={LANE: other})
+    reads = [each for each in fetch.binds if loads_of(each.value)]
+    assert [str(each.value) for each in reads] == [str(substitute(INDEX[LANE // 4], {LANE: other}))]
+    assert depends(fetch.binds[-1].value, reads[0].var)
