@@ -103,6 +103,8 @@ def element(statement: BufferStore | IfThenElse) -> Element:
         inner += more
     value = _as_it_lies(value)
     for load in loads_of(value):
+        if scope_of(load.source) != "global":
+            raise NotUnderstoodError(f"`{load}` of registers is copied into the LDS")
         if len(load.indices) != 1 or bits_of(load.source.dtype) % 8:
             raise NotUnderstoodError(f"`{load}` is no element of whole bytes of a flat buffer")
         if loads_of(load.indices[0]):

@@ -13,8 +13,10 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import Bind, Buffer, BufferStore, Expr, IfThenElse, PrimFunc, Stmt, Var
+from tvm.tirx import Bind, Buffer, BufferStore, Expr, For, IfThenElse, PrimFunc, Stmt, Var
 
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel
+from mfmadsl.passes.main_loop.analysis.uniform import uniform_registers
 from mfmadsl.passes.main_loop.analysis.unrolled import store_of
 from mfmadsl.passes.main_loop.moves.element import Element
 from mfmadsl.passes.tir import device
@@ -80,16 +82,19 @@ class Gathered:
 
 
 def gathered_ahead(
-    copies: Sequence[Copy], variable: Var, function: PrimFunc, analyzer: Analyzer
+    copies: Sequence[Copy], loop: For, kernel: EnclosingKernel, analyzer: Analyzer
 ) -> tuple[list[Copy], Gathered]:
-    """The copies of a loop over `variable`, with one for each index of memory that stays the same.
+    """The copies of a loop, with a variable for each index that is read and stays the same.
 
     Where the loop's own condition guards such a read, it has to lie in its buffer without that.
-    What the function writes is not read ahead. All others stay as they are.
+    What the function writes is not read ahead, but for registers that are the same in all threads.
+    All others stay as they are.
     """
     if not any(map(_gathers, copies)):
         return list(copies), Gathered()
-    reader = _Reader(variable, analyzer, _written(function))
+    function, threads = kernel.function, kernel.threads.variables.values()
+    registers = uniform_registers(function, loop, threads)
+    reader = _Reader(loop.loop_var, analyzer, _written(function), registers)
     named = [_named(each, reader) for each in copies]
     return named, Gathered({found.variable: found.value for found in reader.found})
 
@@ -132,6 +137,7 @@ class _Reader:
     iteration: Var
     analyzer: Analyzer
     written: Sequence[Buffer]
+    registers: Sequence[Buffer]
     found: list[_Found] = field(default_factory=list)
 
     def read(self, index: Expr, context: Context, is_asked: bool) -> Expr:
@@ -162,10 +168,14 @@ class _Reader:
         if not dtype.startswith(("int", "uint")) or "x" in dtype or bits_of(dtype) % 8:
             return False
         return not depends(index, self.iteration) and all(
-            scope_of(load.source) == "global"
-            and not any(load.source.same_as(buffer) for buffer in self.written)
-            for load in loads_of(index)
+            self._keeps(load.source) for load in loads_of(index)
         )
+
+    def _keeps(self, buffer: Buffer) -> bool:
+        """Whether a buffer keeps what it has throughout the loop."""
+        if scope_of(buffer) == "local":
+            return any(buffer.same_as(each) for each in self.registers)
+        return scope_of(buffer) == "global" and not any(map(buffer.same_as, self.written))
 
     def _exists(self, index: Expr) -> bool:
         """Whether all that it reads lies in its buffer, whatever conditions hold."""

@@ -82,7 +82,7 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     bind_loop(analyzer, loop)
     parsed = main_loop(kernel, loop, analyzer)
     check_buffers(parsed, kernel.function)
-    copies, gathered = gathered_ahead(parsed.copies, loop.loop_var, kernel.function, analyzer)
+    copies, gathered = gathered_ahead(parsed.copies, loop, kernel, analyzer)
     narrow = replace(parsed, copies=tuple(copies))
     some = with_common_places([element(s) for s in narrow.copies])
     gathered = gathered.within(some, analyzer)

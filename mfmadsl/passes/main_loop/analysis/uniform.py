@@ -1,0 +1,102 @@
+"""Registers that hold the same in all threads: what was made of nothing that differs among them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import tvm_ffi
+from tvm.tirx import (
+    AttrStmt,
+    Bind,
+    Buffer,
+    BufferStore,
+    Expr,
+    For,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+)
+
+from mfmadsl.passes.tir.expression import among, loads_of, scope_of, variables_of
+
+
+def uniform_registers(function: PrimFunc, loop: For, threads: Collection[Var]) -> list[Buffer]:
+    """The registers that are the same in all threads, and that a loop does not write.
+
+    `threads` are the indices of the threads. What is made of memory that the function writes, of
+    the LDS, or of other lanes' registers, may differ among them.
+    """
+    found = _Stores(list(threads))
+    found.visit(function.body, ())
+    written = [buffer for buffer, _ in found.stores if scope_of(buffer) != "local"]
+    differing: list[Buffer] = []
+    while True:
+        more = [
+            buffer
+            for buffer, made_of in found.stores
+            if scope_of(buffer) == "local"
+            and not _is_among(buffer, differing)
+            and any(_differs(each, found.differing, [*written, *differing]) for each in made_of)
+        ]
+        if not more:
+            break
+        differing += more
+    inside = _Stores([])
+    inside.visit(loop.body, ())
+    taken = [*differing, *(buffer for buffer, _ in inside.stores)]
+    local = [buffer for buffer, _ in found.stores if scope_of(buffer) == "local"]
+    return [buffer for buffer in local if not _is_among(buffer, taken)]
+
+
+@dataclass
+class _Stores:
+    """All stores of a statement, each with what decides on it, and variables that may differ."""
+
+    differing: list[Var]
+    stores: list[tuple[Buffer, Sequence[Expr]]] = field(default_factory=list)
+
+    def visit(self, statement: Stmt, around: tuple[Expr, ...]) -> None:
+        """Take the stores of a statement, on which the expressions `around` it decide."""
+        if isinstance(statement, SeqStmt):
+            for each in statement.seq:
+                self.visit(each, around)
+        elif isinstance(statement, BufferStore):
+            made_of = (statement.value, *statement.indices, *around)
+            self.stores.append((statement.buffer, made_of))
+        elif isinstance(statement, For):
+            self.visit(statement.body, (*around, statement.min, statement.extent))
+        elif isinstance(statement, IfThenElse):
+            for part in filter(None, (statement.then_case, statement.else_case)):
+                self.visit(part, (*around, statement.condition))
+        elif isinstance(statement, AttrStmt):
+            self.visit(statement.body, around)
+        elif isinstance(statement, Bind):
+            if any(among(v, self.differing) for v in variables_of(statement.value)) or loads_of(
+                statement.value
+            ):
+                self.differing.append(statement.var)
+        else:
+            self._visit_unknown(statement)
+
+    def _visit_unknown(self, statement: Stmt) -> None:
+        """What stands in a statement of no known kind may differ."""
+        inside: list[BufferStore] = []
+        tvm_ffi.structural_walk(statement, (BufferStore, inside.append))
+        self.stores += [(store.buffer, self.differing) for store in inside]
+
+
+def _differs(expression: Expr, variables: Collection[Var], buffers: Collection[Buffer]) -> bool:
+    """Whether an expression may differ among threads, as these variables and buffers do."""
+    if any(among(variable, variables) for variable in variables_of(expression)):
+        return True
+    return any(
+        scope_of(load.source) not in ("global", "local") or _is_among(load.source, buffers)
+        for load in loads_of(expression)
+    )
+
+
+def _is_among(buffer: Buffer, buffers: Collection[Buffer]) -> bool:
+    return any(buffer.same_as(each) for each in buffers)
