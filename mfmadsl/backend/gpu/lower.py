@@ -22,6 +22,7 @@ from mfmadsl.backend.gpu.pipeline import device_passes
 from mfmadsl.model import Architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.grid import grid_of, regrid
+from mfmadsl.passes.kernel.idle import without_idle_work
 from mfmadsl.passes.main_loop.pipeline import pipeline
 from mfmadsl.passes.tir.annotation import check_annotations
 from mfmadsl.passes.tir.expression import name_of, scope_of
@@ -147,7 +148,7 @@ def device_module(
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
     instructions, reads = described_instructions(chip.name), described_reads(chip.name)
-    pipelined = pipeline(module[name], chip, instructions, reads, lean)
+    pipelined = pipeline(without_idle_work(module[name]), chip, instructions, reads, lean)
     kernel = regrid(pipelined.function, grid) if grid else pipelined.function
     module = tvm.IRModule({name: kernel})
     # Before divisions become shifts.

@@ -19,6 +19,7 @@ from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, TrafficRecord
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.profiler.work import simulate_some, work_of_launch
+from mfmadsl.emulator.profiler.working import working_groups
 from mfmadsl.emulator.request import check_budget, check_progress
 from mfmadsl.emulator.run import (
     BUDGET,
@@ -176,10 +177,11 @@ def profile_launch(
     asked = asked_vector_registers(program.directives, registers, chip.name)
     scalar = asked_scalar_registers(program.directives)
     held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
-    count = _resident(chip, held, launch, full)
+    working = working_groups(launch, load, budget)
+    count = _resident(chip, held, len(working), full)
     # Neighbours go to other compute units, as long as there are so many workgroups.
-    stride = chip.compute_units if (count - 1) * chip.compute_units < launch.groups else 1
-    groups = np.arange(count) * stride
+    stride = chip.compute_units if (count - 1) * chip.compute_units < len(working) else 1
+    groups = working[np.arange(count) * stride]
     recorder = Recorder(chip)
     run_loaded(launch, load(), budget, recorder, groups, progress)
     instructions, operations = program.instructions, recorder.operations
@@ -203,7 +205,7 @@ def profile_launch(
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
-    work = work_of_launch(launch, load, sold, recorder, timing, loop_end, budget)
+    work = work_of_launch(launch, load, sold, recorder, timing, loop_end, working, budget)
     simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,
@@ -212,9 +214,9 @@ def profile_launch(
     )  # fmt: skip
 
 
-def _resident(chip: Architecture, held: Occupancy, launch: Launch, full: bool) -> int:
+def _resident(chip: Architecture, held: Occupancy, groups: int, full: bool) -> int:
     """How many workgroups the compute unit that gets most of them has at once."""
-    given = launch.groups if full else -(-launch.groups // chip.compute_units)
+    given = groups if full else -(-groups // chip.compute_units)
     return min(held.groups, given)
 
 

@@ -59,14 +59,14 @@ class FirstSteps:
 def first_steps(
     launch: Launch,
     load: Load,
-    groups: int,
+    groups: npt.NDArray[np.int64],
     profiled: Sequence[int],
     dies: int,
     line_bytes: int,
     loop_end: int | None,
     budget: int,
 ) -> FirstSteps:
-    """Look at the first `groups` workgroups, of which those of `profiled` are known in full.
+    """Look at the first `groups` of a launch, of which those of `profiled` are known in full.
 
     Workgroups go to the dies in turn. `loop_end` is the place of the branch that ends the main
     loop; without it the workgroups run to their ends.
@@ -75,7 +75,7 @@ def first_steps(
     machine = machine_of(launch.program, launch.trusted)
     starts = [loaded.memory.offset_of(segment) for segment in loaded.memory.segments]
     lines = _Lines(line_bytes, loop_end, np.array(starts), groups)
-    for chosen in portions(launch, np.arange(groups)):
+    for chosen in portions(launch, groups):
         scheduler = Scheduler(launch.program, budget, partial(_compile_addresses, machine=machine))
         waves, _ = start_waves(launch, loaded, chosen)
         waves.watch = lines
@@ -93,7 +93,7 @@ def first_steps(
     used = np.unique(line) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
     own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
-    average = len(asked) / groups / (own / len(profiled)) if own else 1.0
+    average = len(asked) / len(groups) / (own / len(profiled)) if own else 1.0
     sharing = Sharing(len(of_dies) / total, len(used) / total)
     return FirstSteps(sharing, read, average, _inside(lines.read_bytes, lines.loads_of))
 
@@ -141,12 +141,12 @@ class _Lines:
     """
 
     def __init__(
-        self, line_bytes: int, loop_end: int | None, starts: _Numbers, groups: int
+        self, line_bytes: int, loop_end: int | None, starts: _Numbers, groups: _Numbers
     ) -> None:
         self.asked: list[_Numbers] = []
-        self.read_bytes = np.zeros((len(starts), groups), np.int64)
-        self.loads_of = np.zeros(groups, np.int64)
-        self._starts = starts
+        self.read_bytes = np.zeros((len(starts), len(groups)), np.int64)
+        self.loads_of = np.zeros(len(groups), np.int64)
+        self._starts, self._groups = starts, groups
         self._line_bytes, self._loop_end = line_bytes, loop_end
         self._new: list[_Numbers] = []
         self._left = 0
@@ -161,13 +161,15 @@ class _Lines:
     def _read(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
         lanes = waves.lanes_of(mask)
         owners = waves.position.groups[waves.workgroup]
-        np.add.at(self.loads_of, owners, 1)
+        numbers = np.searchsorted(self._groups, owners)
+        np.add.at(self.loads_of, numbers, 1)
         group = np.broadcast_to(owners[:, None], lanes.shape)[lanes]
         first = offsets.reshape(-1).astype(np.int64)
         for byte in (first, first + size - 1):
             self._new.append(np.unique(group << _LINE_BITS | byte // self._line_bytes))
         argument = np.searchsorted(self._starts, first, side="right") - 1
-        place = argument * self.read_bytes.shape[1] + group
+        number = np.broadcast_to(numbers[:, None], lanes.shape)[lanes]
+        place = argument * self.read_bytes.shape[1] + number
         counts = np.bincount(place, minlength=self.read_bytes.size)
         self.read_bytes += counts.reshape(self.read_bytes.shape) * size
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+import numpy.typing as npt
+
 from mfmadsl.emulator.instructions.matrix import work_of
 from mfmadsl.emulator.machine.launch import Launch, Load
 from mfmadsl.emulator.profiler.chip import Work
@@ -28,14 +31,17 @@ def simulate_some(
 
 def work_of_launch(
     launch: Launch, load: Load, product: GpuProduct, recorder: Recorder,
-    timing: Timing, loop_end: int | None, budget: int,
+    timing: Timing, loop_end: int | None, working: npt.NDArray[np.int64], budget: int,
 ) -> Work:  # fmt: skip
-    """What of a launch counts on the whole chip."""
+    """What of a launch counts on the whole chip, of which these workgroups have work.
+
+    One that has none takes as long as the first of them, alone."""
     program = launch.program
     chip = chip_of(program.arch)
     profiled = sorted({trace.group for trace in recorder.traces})
     recorded = len(profiled)  # as many as a compute unit has at once
-    first_round = min(launch.groups, product.compute_units * recorded)
+    groups = len(working)
+    first_round = working[: product.compute_units * recorded]
     seen = first_steps(
         launch, load, first_round, profiled, product.dies, chip.line_bytes,
         loop_end, budget,
@@ -53,15 +59,15 @@ def work_of_launch(
                 flops += 2 * done.multiply_adds * count
                 switching[done.kind] += 2 * done.stored * count
     return Work(
-        launch.groups,
+        groups,
         recorded,
         read / recorded * seen.average,
         stored / recorded,
         seen.footprint,
         _of_requests(seen.sharing, _distinct_bytes(recorder, chip.line_bytes), read),
-        flops / recorded * launch.groups,
-        {kind: count / recorded * launch.groups for kind, count in switching.items()},
-        1 - (1 - seen.inside) * first_round / launch.groups,  # of the others nothing was seen
+        flops / recorded * groups,
+        {kind: count / recorded * groups for kind, count in switching.items()},
+        1 - (1 - seen.inside) * len(first_round) / groups,  # of the others nothing was seen
         {unit: cycles / recorded for unit, cycles in timing.busy.items()},
     )
 
