@@ -79,11 +79,15 @@ class Builder:
         if of_waves is not None:
             threads = tiling.wave_count, self.chip.wave_size
             result = add_up_waves(sch, of_waves, workgroup, threads)
-        if total is None:
-            fold_epilogue(sch, result)
-        else:
-            fold_into_total(sch, total)
+        self._finish(result, total)
         self._annotate(k_step, tiles)
+
+    def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
+        """Fold what follows into the block that stores the result, or that adds up its parts."""
+        if total is None:
+            fold_epilogue(self.sch, result)
+        else:
+            fold_into_total(self.sch, total)
 
     def _columns(self, total: SBlockRV | None, tile: ModuleType) -> Columns:
         """The order in which tiles take columns of C: in turn only what they store as it is."""

@@ -28,6 +28,7 @@ from mfmadsl.schedule.matrix_core.described import (
     described_schedule,
     described_tilings,
 )
+from mfmadsl.schedule.matrix_core.grouped import grouped_schedule, grouped_tilings
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.tiling.cases import Case
@@ -36,6 +37,7 @@ from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.cases import CaseBlocks
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
+from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.nest import function_of, nest_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
@@ -77,6 +79,8 @@ def gemm_schedule(
         return described_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
     if isinstance(product, BlockScaledProduct):
         return block_scaled_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
+    if isinstance(product, GroupedProduct):
+        return grouped_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
     function = prepared(product)
     nest = product_nest(function)
     chip = architecture(arch)
@@ -155,6 +159,8 @@ def gemm_tiling(
         return described_tilings(product, intrinsic, architecture(arch))[0]
     if isinstance(product, BlockScaledProduct):
         return block_scaled_tilings(product, intrinsic, architecture(arch))[0]
+    if isinstance(product, GroupedProduct):
+        return grouped_tilings(product, intrinsic, architecture(arch))[0]
     return selected(_normalised(product), intrinsic, None, architecture(arch))[1]
 
 
@@ -198,6 +204,8 @@ def gemm_tilings(
         return described_tilings(product, intrinsic, architecture(arch))
     if isinstance(product, BlockScaledProduct):
         return block_scaled_tilings(product, intrinsic, architecture(arch))
+    if isinstance(product, GroupedProduct):
+        return grouped_tilings(product, intrinsic, architecture(arch))
     return ranked(_normalised(product), intrinsic, architecture(arch))
 
 
@@ -205,7 +213,9 @@ def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> K
     """What a tuned tiling is kept by: the chip, and all of a product that its kernel depends on."""
     product = _understood(workload, arch)
     if not isinstance(product, PrimFunc):
-        kind = product.form.kind if isinstance(product, DescribedProduct) else "scaled"
+        kind = {BlockScaledProduct: "scaled", GroupedProduct: "grouped"}.get(type(product), "")
+        if isinstance(product, DescribedProduct):
+            kind = product.form.kind
         raise ScheduleError(f"workload: no tilings of {kind} products are kept")
     key = key_of(_normalised(product), architecture(arch))
     if key is None:

@@ -150,7 +150,7 @@ def _found(function: PrimFunc, nest: Nest) -> DescribedProduct | None:
         return None
     if any(len(buffer.shape) != len(extents) - 1 for buffer in (*read, *results)):
         return None
-    own = _plain_block(nest)
+    own = plain_block(nest)
     s, m, n, k = (extent or 0 for extent in (*([1] if len(extents) == 3 else []), *extents))
     for form in forms(sparse=len(read) == 3):
         if not _may_be(form, read, k):
@@ -159,7 +159,7 @@ def _found(function: PrimFunc, nest: Nest) -> DescribedProduct | None:
         if len(extents) == 4:
             workload = in_batches(workload, s)
         (other,) = nests(workload)
-        described = _plain_block(other)
+        described = plain_block(other)
         alike = tvm_ffi.structural_equal(own, described, map_free_vars=True)
         pairs = zip((*own.reads, *own.writes), (*described.reads, *described.writes), strict=True)
         if alike and all(same(x.source.shape, y.source.shape) for x, y in pairs):
@@ -184,7 +184,7 @@ def _may_be(form: Form, read: list[Buffer], k: int) -> bool:
     )
 
 
-def _plain_block(nest: Nest) -> SBlock:
+def plain_block(nest: Nest) -> SBlock:
     """The block under one name for all, which says to access what it does.
 
     Its buffers lie as they do, but do not say so twice: some of TVM's functions give buffers a

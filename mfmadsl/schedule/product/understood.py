@@ -1,4 +1,4 @@
-"""Which product a function has: a scaled or sparse one, one of scaled blocks, or a plain one."""
+"""Which product a function has: scaled, sparse, of scaled blocks, of groups, or a plain one."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ from mfmadsl.schedule.product.block_scaled import (
 )
 from mfmadsl.schedule.product.dequantised import dequantised, is_dequantised
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
+from mfmadsl.schedule.product.grouped import GroupedProduct, grouped_product
 from mfmadsl.schedule.product.index_type import in_32_bits
 from mfmadsl.schedule.product.scaled_sum import SCALE
 
 _OCTET = "uint8"  # of scales, of an index, and of packed elements
 
 
-Understood: TypeAlias = DescribedProduct | BlockScaledProduct | PrimFunc
+Understood: TypeAlias = DescribedProduct | BlockScaledProduct | GroupedProduct | PrimFunc
 
 
 def understood(function: PrimFunc, chip: Architecture) -> Understood:
-    """The scaled or sparse product that a function has, that of scaled blocks, or a function with a
-    plain one.
+    """The scaled or sparse product that a function has, that of scaled blocks or of groups, or a
+    function with a plain one.
 
     A scaled product is a plain one of other types where the chip has no instructions for it.
 
     Raises ScheduleError, with the name of the block, for one that only looks like it.
     """
+    if (grouped := grouped_product(function)) is not None:
+        return grouped
     types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
     # Most functions have none of these types: the library is not searched for them.
     if types & {SCALE, _OCTET}:

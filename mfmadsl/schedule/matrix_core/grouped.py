@@ -1,0 +1,163 @@
+"""A grouped product as a schedule: one kernel, whose workgroups find the rows of their tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import tvm
+from tvm import s_tir
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import SBlockRV
+
+from mfmadsl.argument import check_type
+from mfmadsl.language import find
+from mfmadsl.model import Architecture, Intrinsic, Tiling
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.builder import Builder
+from mfmadsl.schedule.matrix_core.instruction import counting_up, of_one_instruction
+from mfmadsl.schedule.matrix_core.selection import loads_of
+from mfmadsl.schedule.matrix_core.tiling.choice import (
+    ProductShape,
+    candidates,
+    choose_instruction,
+    equally_fast,
+    estimated,
+    fastest_first,
+)
+from mfmadsl.schedule.matrix_core.tiling.legal import check_instruction, check_tiling
+from mfmadsl.schedule.matrix_core.tiling.reads import Read
+from mfmadsl.schedule.product.dataflow import check_bound
+from mfmadsl.schedule.product.grouped import GroupedProduct
+from mfmadsl.schedule.product.grouped_tiles import tiled_groups, with_tables
+from mfmadsl.schedule.product.memory import Memory
+from mfmadsl.schedule.product.nest import function_of
+from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
+from mfmadsl.tvm_refusal import tvm_refusal
+
+
+def grouped_schedule(
+    product: GroupedProduct, intrinsic: Intrinsic | str | None, tiling: Tiling | None,
+    chip: Architecture,
+) -> Schedule:  # fmt: skip
+    """What `gemm_schedule` gives for a grouped product. Raises ScheduleError as that does.
+
+    The tables of a tile are put into the scheduled function, so its trace does not make them.
+    """
+    taken = grouped_tiling(product, intrinsic, tiling, chip)
+    instruction = counting_up(find(taken.instruction))
+    _, _, n, k = product.extents
+    with tvm_refusal("workload", ScheduleError):
+        tiled = tiled_groups(product, (*taken.block, taken.k_step))
+        sch = s_tir.Schedule(tvm.IRModule({"main": tiled.function}))
+        plain = PlainProduct(
+            sch.get_sblock(product.nest.name), _reads(product),
+            (tiled.tiles, taken.block[0], n, k), Memory("j", n, n, 4), ("A", "B", "C"),
+            in_whole_tiles=True,
+        )  # fmt: skip
+        _Builder(sch, plain, instruction, taken, chip, tiled.store).build()
+        function = with_tables(function_of(sch), tiled.tables)
+    check_bound(function)
+    return s_tir.Schedule(tvm.IRModule({"main": function}))
+
+
+@dataclass(frozen=True)
+class _Builder(Builder):
+    """The primitives of a product of tiles, of which the block `rows` stores the rows."""
+
+    rows: str
+
+    def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
+        sch = self.sch
+        sch.set_scope(result, 0, "local")
+        sch.reverse_compute_at(sch.get_sblock(self.rows), sch.get_loops(result)[-1])
+
+
+def _reads(product: GroupedProduct) -> tuple[BlockRead, BlockRead]:
+    sizes = _sizes(product)
+    a, b = (
+        BlockRead(name, side, Fraction(1), size, memory)
+        for side, (name, size, memory) in enumerate(
+            zip("AB", sizes, product.memories, strict=True)
+        )
+    )
+    return a, b
+
+
+def _sizes(product: GroupedProduct) -> tuple[int, int]:
+    """The bytes of an element of A and of B."""
+    a, b, _ = product.types
+    return int(tvm.DataType(a).bits) // 8, int(tvm.DataType(b).bits) // 8
+
+
+def grouped_tiling(
+    product: GroupedProduct, intrinsic: Intrinsic | str | None, tiling: Tiling | None,
+    chip: Architecture,
+) -> Tiling:  # fmt: skip
+    """The tiling that is asked for, or that which should be the fastest by the formula.
+
+    Raises ScheduleError for one that cannot be.
+    """
+    if tiling is None:
+        return grouped_tilings(product, intrinsic, chip)[0]
+    check_type("tiling", tiling, Tiling, "a Tiling")
+    tiling, chosen = of_one_instruction(
+        tiling, intrinsic, lambda asked: _instructions(product, asked, chip)
+    )
+    if tiling.split_k > 1 or tiling.k_waves > 1 or tiling.persistent:
+        raise ScheduleError(
+            "tiling: a product of groups has split_k=1, k_waves=1 and persistent=False"
+        )
+    widest = max(_sizes(product))
+    check_tiling(tiling, chosen, chip, (widest, widest), -(-product.extents[3] // tiling.k_step))
+    return tiling
+
+
+def grouped_tilings(
+    product: GroupedProduct, intrinsic: Intrinsic | str | None, chip: Architecture
+) -> list[Tiling]:
+    """The legal tilings that are worth a look, that which should be the fastest first, where all
+    groups have as many rows."""
+    instructions = _instructions(product, intrinsic, chip)
+    groups, m, n, k = product.extents
+    sizes = _sizes(product)
+    widest = max(sizes)
+    reads = Read(0, widest, None), Read(1, widest, None)
+    loads = loads_of(product.memories, sizes, chip)
+    shape = ProductShape(-(-m // groups), n, k, groups, reads, 4, loads)
+    found = [
+        (estimate, replace(tiling, persistent=False))
+        for estimate, tiling in estimated(shape, instructions, chip)
+        if tiling.split_k == 1 and tiling.k_waves == 1
+    ]
+    if not found:
+        raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
+    return fastest_first(found)
+
+
+def _instructions(
+    product: GroupedProduct, asked: Intrinsic | str | None, chip: Architecture
+) -> Sequence[Intrinsic]:
+    """The instructions of the chip for the product's types: the fastest, or the one asked for."""
+    a, b, sums = product.types
+    if asked is None:
+        chosen = choose_instruction(a, b, chip.name, None)
+        found = [chosen, *equally_fast(chosen, chip.name)]
+    else:
+        check_type("intrinsic", asked, (Intrinsic, str), "an Intrinsic or its name")
+        chosen = find(asked) if isinstance(asked, str) else asked
+        found = [each for each in candidates(a, b, chip.name) if each.is_called(chosen.name)]
+        if not found:
+            raise ScheduleError(
+                f"{chosen.name} does not multiply {a} by {b} on {chip.name}: "
+                f"{', '.join(each.name for each in candidates(a, b, chip.name)) or 'nothing'} does"
+            )
+    usable = [each for each in found if each.blocks == 1 and each.c.type.dtype == sums]
+    if not usable:
+        raise ScheduleError(
+            f"workload: the product sums in {sums}, {chosen.name} in {chosen.c.type.dtype}"
+        )
+    for each in usable:
+        check_instruction(each)
+    return usable

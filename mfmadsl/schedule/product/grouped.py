@@ -1,0 +1,180 @@
+"""Grouped products: rows that are sorted by group, each group with a matrix of its own.
+
+    group[i] = sum over e of (ends[e] <= i)
+    C[i, j] += A[i, k] * B[group[i], j, k]
+
+Experts of a language model are such groups. Group e has the rows from the end of the one before it
+to `ends[e]`, as PyTorch's `_grouped_mm` counts them; the last one has all that are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import te, tirx
+from tvm.ir import TensorLoad
+from tvm.tirx import Buffer, Expr, IterVar, PrimFunc
+
+from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.product.dataflow import fills
+from mfmadsl.schedule.product.described import plain_block
+from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory
+from mfmadsl.schedule.product.nest import Nest, is_sum, line, loads, nests, same
+from mfmadsl.schedule.product.sum_of_products import sum_of_products, uses
+
+
+@dataclass(frozen=True)
+class GroupedProduct:
+    """A product with a matrix for each group of rows, and what is computed of its result.
+
+    `axes` are i, j and k, and `elements` the loads of A and B. The nest `table` tells the group of
+    each row by the rows at which groups end, and `after` what becomes of the result, if anything.
+    """
+
+    function: PrimFunc
+    nest: Nest
+    axes: tuple[IterVar, IterVar, IterVar]
+    elements: tuple[TensorLoad, TensorLoad]
+    table: Nest
+    ends: Buffer
+    after: Nest | None
+
+    @property
+    def extents(self) -> tuple[int, int, int, int]:
+        """The number of groups, M, N and K."""
+        m, n, k = (constant(axis.dom.extent) or 0 for axis in self.axes)
+        return constant(self.ends.shape[0]) or 0, m, n, k
+
+    @property
+    def types(self) -> tuple[str, str, str]:
+        """The types of A, B and the sums."""
+        a, b = (str(load.source.dtype) for load in self.elements)
+        return a, b, str(self.nest.store.buffer.dtype)
+
+    @property
+    def memories(self) -> tuple[Memory, Memory]:
+        """How A and B lie in memory."""
+        i, j, k = self.axes
+        a, b = (argument_load(self.function, load) for load in self.elements)
+        return (
+            UNKNOWN if a is None else memory(a, {"i": [i], "k": [k]}),
+            UNKNOWN if b is None else memory(b, {"j": [j], "k": [k]}),
+        )
+
+
+def group_of_rows(ends: te.Tensor, rows: int) -> te.Tensor:
+    """The group of each row: how many of the groups before the last one end at it or before."""
+    e = te.reduce_axis((0, ends.shape[0] - 1), name="e")
+    one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
+
+    def count(i: Expr) -> Expr:
+        return te.sum(tirx.if_then_else(ends[e] <= i, one, none), axis=[e])
+
+    return te.compute((rows,), count, name="GROUP")
+
+
+def grouped_product(function: PrimFunc) -> GroupedProduct | None:
+    """The first product of a function whose second factor is chosen by the group of a row.
+
+    Raises ScheduleError, with the name of the block, for what no schedule is made of.
+    """
+    every = nests(function)
+    tables = [nest for nest in every if is_sum(nest) and _is_table(nest)]
+    for table in tables:
+        for nest in every:
+            if is_sum(nest) and nest is not table and _chooses(nest, table):
+                return _found(function, nest, table)
+    return None
+
+
+def _is_table(nest: Nest) -> bool:
+    """Whether a block counts the ends that are at a row or before."""
+    block = nest.block
+    counted = [region.source for region in block.reads]
+    if len(block.iter_vars) != 2 or len(counted) != 1 or len(counted[0].shape) != 1:
+        return False
+    groups, rows = constant(counted[0].shape[0]), constant(block.iter_vars[0].dom.extent)
+    if groups is None or rows is None or groups < 2 or str(counted[0].dtype) != "int32":
+        return False
+    ends = te.placeholder((groups,), name="ENDS", dtype="int32")
+    (other,) = nests(te.create_prim_func([ends, group_of_rows(ends, rows)]))
+    alike = tvm_ffi.structural_equal(plain_block(nest), plain_block(other), map_free_vars=True)
+    return bool(alike) and isinstance(block.body, tirx.BufferStore)
+
+
+def _chooses(nest: Nest, table: Nest) -> bool:
+    """Whether an index of what a block reads is what the table says of a row."""
+    group = table.store.buffer
+    return any(load.source.same_as(group) for load in loads(nest.block.body))
+
+
+def _found(function: PrimFunc, nest: Nest, table: Nest) -> GroupedProduct:
+    product = sum_of_products(nest)
+    group = table.store.buffer
+    places = [axis for axis in nest.block.iter_vars if axis.iter_type == IterVar.DataPar]
+    sums = [axis for axis in nest.block.iter_vars if axis.iter_type == IterVar.CommReduce]
+    if len(places) != 2 or len(sums) != 1:
+        raise nest.refusal("has other loops than rows, columns and k, and a matrix for each group")
+    if any(constant(axis.dom.extent) is None for axis in nest.block.iter_vars):
+        raise nest.refusal("has a matrix for each group, and an extent that is a symbol")
+    for a, b in ((product.first, product.second), (product.second, product.first)):
+        for i, j in (places, places[::-1]):
+            chosen = tirx.BufferLoad(group, [i.var])
+            which, *rest = b.indices
+            if not same(which, chosen) or uses(a, j.var) or not uses(a, i.var):
+                continue
+            if any(i.var.same_as(v) for index in rest for v in _variables(index)):
+                continue
+            if any(load.source.same_as(group) for index in a.indices for load in loads(index)):
+                continue
+            after = _after(function, nest, table, (i, j))
+            (ends,) = (region.source for region in table.block.reads)
+            return GroupedProduct(function, nest, (i, j, sums[0]), (a, b), table, ends, after)
+    raise nest.refusal(
+        f"reads `{group.name}`, the group of a row, but is not C[row, column] += A[row, k]"
+        f" * B[{group.name}[row], column, k]"
+    )
+
+
+def _variables(index: Expr) -> list[tirx.Var]:
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(index, (tirx.Var, found.append))
+    return found
+
+
+def _after(
+    function: PrimFunc, nest: Nest, table: Nest, places: tuple[IterVar, IterVar]
+) -> Nest | None:
+    """The element-wise block that reads the result, if there is one."""
+    result, group = nest.store.buffer, table.store.buffer
+    mine = nest.block, table.block
+    others = [each for each in nests(function) if not any(map(each.block.same_as, mine))]
+    for each in others:
+        if any(load.source.same_as(group) for load in loads(each.block)):
+            raise each.refusal(f"reads `{group.name}`, too, which only the product may")
+    readers = [e for e in others if any(x.source.same_as(result) for x in loads(e.block))]
+    if not readers:
+        if not any(result.same_as(parameter) for parameter in function.params):
+            raise nest.refusal(f"computes `{result.name}`, which is no parameter and is not read")
+        return None
+    (after, *more) = readers
+    if more or not isinstance(after.block.body, tirx.BufferStore) or not fills(after):
+        raise after.refusal(
+            "follows a product of groups: one element-wise block may, which writes each element of"
+            " a parameter"
+        )
+    if not any(after.store.buffer.same_as(parameter) for parameter in function.params):
+        raise after.refusal("follows a product of groups, and does not write a parameter")
+    own = [axis.var for axis in after.block.iter_vars]
+    for load in loads(after.store):
+        if load.source.same_as(result) and not _is_own(load, own):
+            raise after.refusal(f"reads `{line(load)}`: it may read the element of its place")
+    if len(own) != len(places):
+        raise after.refusal("follows a product of groups, and has other axes than it")
+    return after
+
+
+def _is_own(load: TensorLoad, own: list[tirx.Var]) -> bool:
+    return len(load.indices) == len(own) and all(map(same, load.indices, own))
+

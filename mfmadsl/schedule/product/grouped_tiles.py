@@ -1,0 +1,222 @@
+"""A grouped product in tiles of rows: each tile has rows of one group, and finds them by itself.
+
+Group e begins at row s[e], and its tiles at number s[e] // rows + e: that leaves room for as many
+as it may have, and needs no sum over the groups before. A tile counts the groups that begin at its
+number or before; those tiles that are left find no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import s_tir, te, tirx
+from tvm.ir import TensorLoad
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.s_tir.analysis import get_sblock_access_region
+from tvm.tirx import Buffer, BufferStore, Expr, For, IfThenElse, IterVar, PrimFunc, SeqStmt, Stmt
+
+from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
+from mfmadsl.schedule.product.added_nest import again, element_wise, looped, renamed_block, unique
+from mfmadsl.schedule.product.described import axes_of
+from mfmadsl.schedule.product.grouped import GroupedProduct
+from mfmadsl.schedule.product.nest import Nest, block_names, buffers, nests, substitute
+from mfmadsl.schedule.product.whole_tiles import inside, whole_extents
+
+_GRID = "blockIdx.z"
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a tile of rows knows: its group, its first row, and the one after the last that it may
+    have. `nests` compute them for each tile."""
+
+    group: Buffer
+    first: Buffer
+    last: Buffer
+    nests: tuple[Nest, ...]
+
+
+@dataclass(frozen=True)
+class TiledGroups:
+    """A function with a product of tiles, [tile, row, column], in a block of its name, and the
+    block `store` that puts rows where they belong; nothing computes the `tables` yet."""
+
+    function: PrimFunc
+    tiles: int
+    store: str
+    tables: Tables
+
+
+def tiled_groups(found: GroupedProduct, block: tuple[int, int, int]) -> TiledGroups:
+    """The function in tiles of so many rows, columns and k.
+
+    Raises ScheduleError where whole tiles are more than a loop counts.
+    """
+    groups, m, n, k = found.extents
+    rows = block[0]
+    tiles = m // rows + groups
+    _, columns, depth = whole_extents((rows, n, k), block)
+    taken = block_names(found.function)
+    tables = _tables(found, rows, tiles, taken)
+    core = _core(found, (tiles, rows, columns, depth))
+    a, b, result = core.params
+    (product,) = nests(core)
+    store = unique(f"{found.nest.name}_rows", taken)
+    instead = [
+        _rows_of_a(found, a, tables, unique("A_rows", taken)),
+        _rows_of_b(found, b, tables, unique("B_groups", taken)),
+        product.statement,
+        _stored(found, result, tables, store, (tiles, rows, n)),
+    ]
+    function = _replaced(found, instead, [a, b, result, *(tables.group, tables.first, tables.last)])
+    return TiledGroups(function, tiles, store, tables)
+
+
+def with_tables(function: PrimFunc, tables: Tables) -> PrimFunc:
+    """A scheduled function in which each workgroup computes the tables of its tile."""
+
+    def computed(loop: For) -> For:
+        tag = None if loop.thread_binding is None else str(loop.thread_binding.thread_tag)
+        if tag != _GRID:
+            return loop
+        own = []
+        for nest in tables.nests:
+            tile, *inner = nest.loops
+            values = [substitute(v, {tile.loop_var: loop.loop_var})
+                      for v in nest.realize.iter_values]  # fmt: skip
+            own.append(again(inner, SBlockRealize(values, True, nest.block)))
+        return For(
+            loop.loop_var, loop.min, loop.extent, loop.kind, SeqStmt([*own, loop.body]),
+            loop.thread_binding, loop.annotations,
+        )  # fmt: skip
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (For, computed)))
+
+
+def _tables(found: GroupedProduct, rows: int, tiles: int, taken: set[str]) -> Tables:
+    groups, m, *_ = found.extents
+    ends = te.placeholder((groups,), name="ENDS", dtype="int32")
+    names = [unique(f"tile_{name}", taken) for name in ("group", "first", "last")]
+    e = te.reduce_axis((0, groups - 1), name="e")
+    one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
+
+    def count(tile: Expr) -> Expr:
+        begins = ends[e] // rows + e + 1
+        return te.sum(tirx.if_then_else(begins <= tile, one, none), axis=[e])
+
+    group = te.compute((tiles,), count, name=names[0])
+
+    def first_row(tile: Expr) -> Expr:
+        own = group[tile]
+        start = tirx.if_then_else(own > 0, ends[tirx.max(own - 1, 0)], none)
+        # Ends that decrease are no groups: even so, no row lies before the first.
+        return tirx.max(start + (tile - start // rows - own) * rows, 0)
+
+    def last_row(tile: Expr) -> Expr:
+        own = group[tile]
+        return tirx.if_then_else(own < groups - 1, tirx.min(ends[own], m), m)
+
+    first = te.compute((tiles,), first_row, name=names[1])
+    last = te.compute((tiles,), last_row, name=names[2])
+    function = te.create_prim_func([ends, group, first, last])
+    local = [tirx.decl_buffer((tiles,), "int32", name, scope="local") for name in names]
+    instead = dict(zip(function.params, (found.ends, *local), strict=True))
+    own = tuple(_of_buffers(nest, instead) for nest in nests(function))
+    return Tables(*local, own)
+
+
+def _of_buffers(nest: Nest, instead: dict[Buffer, Buffer]) -> Nest:
+    """The nest with other buffers in place of some."""
+    block = renamed_block(nest, nest.name, instead)
+    realize = SBlockRealize(list(nest.realize.iter_values), True, block)
+    return Nest(nest.loops, realize, again(nest.loops, realize))
+
+
+def _core(found: GroupedProduct, extents: tuple[int, int, int, int]) -> PrimFunc:
+    """The product itself, [tile, row, column]."""
+    s, m, n, k = extents
+    a_type, b_type, sums = found.types
+    a = te.placeholder((s, m, k), name="A", dtype=a_type)
+    b = te.placeholder((s, n, k), name="B", dtype=b_type)
+    r = te.reduce_axis((0, k), name="k")
+
+    def element(s: Expr, i: Expr, j: Expr) -> Expr:
+        return te.sum(a[s, i, r].astype(sums) * b[s, j, r].astype(sums), axis=[r])
+
+    return te.create_prim_func([a, b, te.compute((s, m, n), element, name=found.nest.name)])
+
+
+def _rows_of_a(found: GroupedProduct, to: Buffer, tables: Tables, name: str) -> Stmt:
+    """A block that takes the rows of each tile from where they lie."""
+    i, _, k = (axis.var for axis in found.axes)
+    axes = list(axes_of(to.shape))
+    tile, row, depth = places = [axis.var for axis in axes]
+    first, last = (tirx.BufferLoad(table, [tile]) for table in (tables.first, tables.last))
+    element = substitute(found.elements[0], {i: tirx.max(first, 0) + row, k: depth})
+    element = inside(element, [(depth, to.shape[2], found.extents[3])])
+    zero = tirx.const(0, str(element.ty.dtype))
+    return element_wise(name, axes, to, places, tirx.if_then_else(first + row < last, element, zero))
+
+
+def _rows_of_b(found: GroupedProduct, to: Buffer, tables: Tables, name: str) -> Stmt:
+    """A block that takes the matrix of each tile's group from where it lies."""
+    _, j, k = (axis.var for axis in found.axes)
+    axes = list(axes_of(to.shape))
+    tile, column, depth = places = [axis.var for axis in axes]
+    own = tirx.BufferLoad(tables.group, [tile])
+    load = found.elements[1]
+    moved = [substitute(index, {j: column, k: depth}) for index in load.indices[1:]]
+    element = tirx.BufferLoad(load.source, [own, *moved])
+    bounds = [(column, to.shape[1], found.extents[2]), (depth, to.shape[2], found.extents[3])]
+    return element_wise(name, axes, to, places, inside(element, bounds))
+
+
+def _stored(
+    found: GroupedProduct, result: Buffer, tables: Tables, name: str, shape: tuple[int, int, int]
+) -> Stmt:
+    """A block that stores the rows of each tile that there are, as what follows computes them."""
+    given = list(axes_of(shape))
+    own = [IterVar(a.dom, tirx.Var(f"v_{a.var.name}", "int32"), IterVar.DataPar) for a in given]
+    tile, row, column = (axis.var for axis in own)
+    place = tirx.BufferLoad(tables.first, [tile]) + row
+    sums = tirx.BufferLoad(result, [tile, row, column])
+    before = found.nest.store
+    if found.after is None:
+        store = BufferStore(before.buffer, sums, [place, column])
+    else:
+        axes = [axis.var for axis in found.after.block.iter_vars]
+        moved = substitute(found.after.store, dict(zip(axes, (place, column), strict=True)))
+
+        def computed(load: TensorLoad) -> Expr:
+            return sums if load.source.same_as(before.buffer) else load
+
+        value = tvm_ffi.structural_map(moved.value, (TensorLoad, computed))
+        store = BufferStore(moved.buffer, value, list(moved.indices))
+    body = IfThenElse(place < tirx.BufferLoad(tables.last, [tile]), store, None)
+    known = {buffer: buffer for buffer in (store.buffer, *buffers([body]))}
+    reads, writes = get_sblock_access_region(SBlock(own, [], [], name, body), known)[:2]
+    loops = [axis.var for axis in given]
+    realize = SBlockRealize(loops, True, SBlock(own, reads, writes, name, body))
+    return looped(loops, given, realize)
+
+
+def _replaced(
+    found: GroupedProduct, instead: Sequence[Stmt], allocated: Sequence[Buffer]
+) -> PrimFunc:
+    """The function with these statements in place of the product, and without what they replace."""
+    gone = [found.table, *([] if found.after is None else [found.after])]
+    new: list[Stmt] = []
+    for statement in statements(found.function):
+        if statement.same_as(found.nest.statement):
+            new += instead
+        elif not any(statement.same_as(nest.statement) for nest in gone):
+            new.append(statement)
+    assert isinstance(found.function.body, s_tir.SBlockRealize)
+    root = found.function.body.block
+    unused = [found.table.store.buffer, *([] if found.after is None else [found.nest.store.buffer])]
+    kept = [b for b in root.alloc_buffers if not any(map(b.same_as, unused))]
+    return with_root(
+        found.function, with_parts(root, body=in_sequence(new), allocated=[*kept, *allocated])
+    )

@@ -1,0 +1,48 @@
+"""A product with a matrix for each group of rows, as a TVM workload."""
+
+from __future__ import annotations
+
+from tvm import te
+from tvm.tirx import Expr, PrimFunc
+
+from mfmadsl.argument import check_choice, check_extent
+from mfmadsl.error import ArgumentError
+from mfmadsl.schedule.product.grouped import group_of_rows
+from mfmadsl.schedule.workload.dense import TYPES
+
+
+def grouped_matmul(
+    m: int, n: int, k: int, groups: int, in_dtype: str, out_dtype: str,
+    b_dtype: str | None = None, tokens: int | None = None,
+) -> PrimFunc:  # fmt: skip
+    """C[m, n] = A[m, k] x B[group, n, k]^T, a matrix B for each of the groups that rows are in.
+
+    The parameters are A, ENDS, B and C. Rows are sorted by group: group e has those from the end of
+    the one before it to ENDS[e], an int32, and the last group all that are left; an end is never
+    less than the one before. With `tokens` A has so many rows, and ROWS, [m] of int32 after A, says
+    which one each row of C is of: those of a token's experts, for one.
+
+    Sums are of `out_dtype`; B has the type of A if `b_dtype` does not say another. Raises
+    ArgumentError for an extent that is no positive number, fewer than two groups, and for a type
+    that is not known.
+    """
+    m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    if check_extent("groups", groups) < 2:
+        raise ArgumentError("groups: is at least 2; `matmul` writes a product of one")
+    b_dtype = in_dtype if b_dtype is None else b_dtype
+    for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
+        check_choice(name, dtype, TYPES)
+    given = m if tokens is None else check_extent("tokens", tokens)
+    a = te.placeholder((given, k), name="A", dtype=in_dtype)
+    rows = te.placeholder((m,), name="ROWS", dtype="int32")
+    ends = te.placeholder((groups,), name="ENDS", dtype="int32")
+    b = te.placeholder((groups, n, k), name="B", dtype=b_dtype)
+    group, r = group_of_rows(ends, m), te.reduce_axis((0, k), name="k")
+
+    def element(i: Expr, j: Expr) -> Expr:
+        left = a[i if tokens is None else rows[i], r]
+        right = b[group[i], j, r]
+        return te.sum(left.astype(out_dtype) * right.astype(out_dtype), axis=[r])
+
+    c = te.compute((m, n), element, name="C")
+    return te.create_prim_func([a, *([] if tokens is None else [rows]), ends, b, c])
