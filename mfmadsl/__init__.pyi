@@ -47,6 +47,7 @@ from .schedule import block_scaled_matmul as block_scaled_matmul
 from .schedule import gemm_cases as gemm_cases
 from .schedule import gemm_schedule as gemm_schedule
 from .schedule import gemm_tiling as gemm_tiling
+from .schedule import grouped_matmul as grouped_matmul
 from .schedule import load_intrinsic as load_intrinsic
 from .schedule import matmul as matmul
 from .schedule import mfma_schedule as mfma_schedule

@@ -173,6 +173,8 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
                                     "batch": None},
     "sparse_matmul": lambda: {"m": 32, "n": 32, "k": 32, "a_type": "float16", "b_type": None,
                               "b_transposed": False, "batch": None, "index_order": "rows"},
+    "grouped_matmul": lambda: {"m": 32, "n": 32, "k": 32, "groups": 4, "in_dtype": "float16",
+                               "out_dtype": "float32", "b_dtype": None, "tokens": None},
     "gemm_tiling": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942"},
     "gemm_cases": lambda: {"workload": symbolic(), "intrinsic": NAME, "arch": "gfx942"},
     "with_cases": lambda: {"workload": symbolic(), "count": 2},

@@ -25,7 +25,8 @@ class Work:
     lines of one workgroup, `footprint` those of all arguments that are read. `flops` are the
     operations of all matrix instructions, and `switching` those of elements that a sparse A stores,
     by type, of which the share `inside` is none of the zeros beyond an edge; and `busy` the cycles
-    of each kind of unit of one workgroup, summed over the SIMDs.
+    of each kind of unit of one workgroup, summed over the SIMDs. `idle` are the cycles of a compute
+    unit in which its workgroups find that there is nothing to do for them.
     """
 
     groups: int
@@ -38,6 +39,7 @@ class Work:
     switching: Mapping[str, float]
     inside: float
     busy: Mapping[str, float]
+    idle: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     path = path_of(product, traffic, work.sharing, units, chip.l2_latency)
     cycles = full * simulate(work.resident, path).cycles if full else 0
     cycles += simulate(rest, path).cycles if rest else 0
+    cycles += work.idle
     moving = {
         "L2": traffic.requested / product.l2_bandwidth / 1e9,
         "MALL": traffic.beyond / product.beyond_l2 / 1e9 if product.mall_bytes else 0.0,

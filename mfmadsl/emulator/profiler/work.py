@@ -14,6 +14,7 @@ from mfmadsl.emulator.profiler.occupancy import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.sharing import first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate
+from mfmadsl.emulator.run import run_loaded
 from mfmadsl.model import Architecture, GpuProduct
 from mfmadsl.model.traffic import Path, Sharing
 
@@ -33,9 +34,7 @@ def work_of_launch(
     launch: Launch, load: Load, product: GpuProduct, recorder: Recorder,
     timing: Timing, loop_end: int | None, working: npt.NDArray[np.int64], budget: int,
 ) -> Work:  # fmt: skip
-    """What of a launch counts on the whole chip, of which these workgroups have work.
-
-    One that has none takes as long as the first of them, alone."""
+    """What of a launch counts on the whole chip, of which these workgroups have work."""
     program = launch.program
     chip = chip_of(program.arch)
     profiled = sorted({trace.group for trace in recorder.traces})
@@ -69,7 +68,25 @@ def work_of_launch(
         {kind: count / recorded * groups for kind, count in switching.items()},
         1 - (1 - seen.inside) * len(first_round) / groups,  # of the others nothing was seen
         {unit: cycles / recorded for unit, cycles in timing.busy.items()},
+        _idle_cycles(chip, launch, load, working, recorded * product.compute_units, budget),
     )
+
+
+def _idle_cycles(
+    chip: Architecture, launch: Launch, load: Load, working: npt.NDArray[np.int64], at_once: int,
+    budget: int,
+) -> int:  # fmt: skip
+    """The cycles of all rounds of workgroups that have no work, as the first of them takes."""
+    others = np.setdiff1d(np.arange(launch.groups), working)
+    if not len(others):
+        return 0
+    recorder = Recorder(chip)
+    run_loaded(launch, load(), budget, recorder, others[:1])
+    program, per_group = launch.program, launch.waves_per_group
+    timing = simulate(
+        chip, program.instructions, recorder.operations, recorder.traces, per_group, None
+    )
+    return -(-len(others) // at_once) * timing.cycles
 
 
 def _distinct_bytes(recorder: Recorder, line_bytes: int) -> int:

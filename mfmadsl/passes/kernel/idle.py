@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call
+from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import (
     AllocBuffer,
@@ -31,7 +31,6 @@ from tvm.tirx import (
     Var,
 )
 
-from mfmadsl.passes.main_loop.analysis.uniform import uniform_registers
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.expression import (
@@ -45,6 +44,7 @@ from mfmadsl.passes.tir.expression import (
     variables_of,
 )
 from mfmadsl.passes.tir.linear import bounded
+from mfmadsl.passes.tir.uniform import uniform_registers
 
 
 def without_idle_work(function: PrimFunc) -> PrimFunc:
@@ -187,12 +187,13 @@ class _Guarded:
         """Whether an expression is the same for all threads of a workgroup."""
         if any(among(variable, self.threads) for variable in variables_of(expression)):
             return False
-        return all(
-            any(map(load.source.same_as, self.registers))
-            if scope_of(load.source) == "local"
-            else scope_of(load.source) == "global" and not any(map(load.source.same_as, self.written))
-            for load in loads_of(expression)
-        )
+        return all(map(self._keeps, loads_of(expression)))
+
+    def _keeps(self, load: TensorLoad) -> bool:
+        """Whether what is read is the same for all threads, and stays so."""
+        if scope_of(load.source) == "local":
+            return any(map(load.source.same_as, self.registers))
+        return scope_of(load.source) == "global" and not any(map(load.source.same_as, self.written))
 
 
 def _is_barrier(statement: Stmt) -> bool:

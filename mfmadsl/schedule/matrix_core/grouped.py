@@ -13,7 +13,7 @@ from tvm.s_tir.schedule import SBlockRV
 
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
-from mfmadsl.model import Architecture, Intrinsic, Tiling
+from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.instruction import counting_up, of_one_instruction
@@ -24,8 +24,9 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     choose_instruction,
     equally_fast,
     estimated,
-    fastest_first,
+    gemm_on,
 )
+from mfmadsl.schedule.matrix_core.tiling.cost import estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_instruction, check_tiling
 from mfmadsl.schedule.matrix_core.tiling.reads import Read
 from mfmadsl.schedule.product.dataflow import check_bound
@@ -46,7 +47,7 @@ def grouped_schedule(
     The tables of a tile are put into the scheduled function, so its trace does not make them.
     """
     taken = grouped_tiling(product, intrinsic, tiling, chip)
-    instruction = counting_up(find(taken.instruction))
+    instruction = counting_up(unscaled(find(taken.instruction)))
     _, _, n, k = product.extents
     with tvm_refusal("workload", ScheduleError):
         tiled = tiled_groups(product, (*taken.block, taken.k_step))
@@ -78,9 +79,7 @@ def _reads(product: GroupedProduct) -> tuple[BlockRead, BlockRead]:
     sizes = _sizes(product)
     a, b = (
         BlockRead(name, side, Fraction(1), size, memory)
-        for side, (name, size, memory) in enumerate(
-            zip("AB", sizes, product.memories, strict=True)
-        )
+        for side, (name, size, memory) in enumerate(zip("AB", sizes, product.memories, strict=True))
     )
     return a, b
 
@@ -117,23 +116,36 @@ def grouped_tiling(
 def grouped_tilings(
     product: GroupedProduct, intrinsic: Intrinsic | str | None, chip: Architecture
 ) -> list[Tiling]:
-    """The legal tilings that are worth a look, that which should be the fastest first, where all
-    groups have as many rows."""
+    """The legal tilings that are worth a look, that which should be the fastest first."""
     instructions = _instructions(product, intrinsic, chip)
     groups, m, n, k = product.extents
     sizes = _sizes(product)
     widest = max(sizes)
     reads = Read(0, widest, None), Read(1, widest, None)
     loads = loads_of(product.memories, sizes, chip)
-    shape = ProductShape(-(-m // groups), n, k, groups, reads, 4, loads)
-    found = [
-        (estimate, replace(tiling, persistent=False))
-        for estimate, tiling in estimated(shape, instructions, chip)
+
+    def of_groups(rows: int, count: int) -> ProductShape:
+        return ProductShape(max(1, rows), n, k, max(1, count), reads, 4, loads)
+
+    named = {each.name: each for each in instructions}
+    even = of_groups(-(-m // groups), groups)
+    largest, others = of_groups(m // 2, 1), of_groups(m // 2 // (groups - 1), groups - 1)
+
+    def seconds(tiling: Tiling) -> float:
+        """Of rows that are even, and of a group that has half of them."""
+        shapes = (even, largest, others)
+        on = [gemm_on(shape, named[tiling.instruction], chip) for shape in shapes]
+        return sum(estimate(each, tiling).seconds for each in on)
+
+    offered = (each for shape in (even, others) for _, each in estimated(shape, instructions, chip))
+    found = {
+        replace(tiling, persistent=False): None
+        for tiling in offered
         if tiling.split_k == 1 and tiling.k_waves == 1
-    ]
+    }
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
-    return fastest_first(found)
+    return sorted(found, key=seconds)
 
 
 def _instructions(

@@ -177,4 +177,3 @@ def _after(
 
 def _is_own(load: TensorLoad, own: list[tirx.Var]) -> bool:
     return len(load.indices) == len(own) and all(map(same, load.indices, own))
-

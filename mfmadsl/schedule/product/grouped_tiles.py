@@ -123,8 +123,9 @@ def _tables(found: GroupedProduct, rows: int, tiles: int, taken: set[str]) -> Ta
     function = te.create_prim_func([ends, group, first, last])
     local = [tirx.decl_buffer((tiles,), "int32", name, scope="local") for name in names]
     instead = dict(zip(function.params, (found.ends, *local), strict=True))
+    of_group, of_first, of_last = local
     own = tuple(_of_buffers(nest, instead) for nest in nests(function))
-    return Tables(*local, own)
+    return Tables(of_group, of_first, of_last, own)
 
 
 def _of_buffers(nest: Nest, instead: dict[Buffer, Buffer]) -> Nest:
@@ -154,10 +155,12 @@ def _rows_of_a(found: GroupedProduct, to: Buffer, tables: Tables, name: str) -> 
     axes = list(axes_of(to.shape))
     tile, row, depth = places = [axis.var for axis in axes]
     first, last = (tirx.BufferLoad(table, [tile]) for table in (tables.first, tables.last))
-    element = substitute(found.elements[0], {i: tirx.max(first, 0) + row, k: depth})
+    element: Expr = substitute(found.elements[0], {i: tirx.max(first, 0) + row, k: depth})
     element = inside(element, [(depth, to.shape[2], found.extents[3])])
     zero = tirx.const(0, str(element.ty.dtype))
-    return element_wise(name, axes, to, places, tirx.if_then_else(first + row < last, element, zero))
+    return element_wise(
+        name, axes, to, places, tirx.if_then_else(first + row < last, element, zero)
+    )
 
 
 def _rows_of_b(found: GroupedProduct, to: Buffer, tables: Tables, name: str) -> Stmt:

@@ -16,7 +16,6 @@ from tvm.sym import Analyzer
 from tvm.tirx import Bind, Buffer, BufferStore, Expr, For, IfThenElse, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel
-from mfmadsl.passes.main_loop.analysis.uniform import uniform_registers
 from mfmadsl.passes.main_loop.analysis.unrolled import store_of
 from mfmadsl.passes.main_loop.moves.element import Element
 from mfmadsl.passes.tir import device
@@ -31,6 +30,7 @@ from mfmadsl.passes.tir.expression import (
     variables_of,
 )
 from mfmadsl.passes.tir.linear import largest, linear_in
+from mfmadsl.passes.tir.uniform import uniform_registers
 
 Copy = BufferStore | IfThenElse
 Context = tuple[Expr, ...]

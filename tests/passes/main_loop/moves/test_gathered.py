@@ -9,7 +9,10 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, For, ForKind, IfThenElse, PrimFunc, SeqStmt
 
+from mfmadsl.model import architecture
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, Threads
 from mfmadsl.passes.main_loop.analysis.loop import Loop
+from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.moves.element import MemorySource, element
 from mfmadsl.passes.main_loop.moves.fetch import fetch_of
 from mfmadsl.passes.main_loop.moves.gathered import Gathered, gathered_ahead
@@ -39,8 +42,13 @@ def copy(place: Any, condition: Any = None, at: Any = LANE) -> BufferStore:
 
 def ahead(*copies: Any, writes: Any = TILE) -> tuple[list[Any], Gathered]:
     body = SeqStmt([*copies, BufferStore(writes, tirx.const(0, str(writes.dtype)), [0])])
-    function = PrimFunc([], For(K, 0, 3, ForKind.SERIAL, body))
-    return gathered_ahead(copies, K, function, analyzer())
+    loop = For(K, 0, 3, ForKind.SERIAL, body)
+    threads = Threads({"threadIdx.x": LANE}, {"threadIdx.x": 32})
+    instructions = MatrixInstructions({})
+    kernel = EnclosingKernel(
+        PrimFunc([], loop), threads, analyzer(), architecture("gfx942"), instructions
+    )
+    return gathered_ahead(copies, loop, kernel, analyzer())
 
 
 def ends(*copies: Any) -> list[tuple[int, int]]:
