@@ -20,7 +20,7 @@ def main_loop(program: Program, executed: Sequence[int]) -> range | None:
         if start is None or start > place or not executed[place]:
             continue
         body = range(start, place + 1)
-        matrix = sum(executed[i] for i in body if _is_matrix(program.instructions[i]))
+        matrix = sum(executed[i] for i in body if is_matrix(program.instructions[i]))
         score = (matrix, sum(executed[i] for i in body) if not matrix else 0, -len(body))
         if best is None or score > best[0]:
             best = score, body
@@ -37,5 +37,6 @@ def loop_instructions(assembly: str) -> list[Instruction]:
     return [program.instructions[place] for place in found or range(len(program.instructions))]
 
 
-def _is_matrix(instruction: Instruction) -> bool:
+def is_matrix(instruction: Instruction) -> bool:
+    """Whether it is a matrix instruction."""
     return instruction.name.startswith(("v_mfma", "v_smfmac"))

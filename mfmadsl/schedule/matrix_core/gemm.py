@@ -70,7 +70,8 @@ def gemm_schedule(
     of several replays on `with_cases(workload, how many)`.
 
     The workloads of `scaled_matmul` and `sparse_matmul` take scaled and sparse instructions; that
-    of `block_scaled_matmul` takes those of its elements, whose sums are scaled in registers.
+    of `block_scaled_matmul` takes those of its elements, whose sums are scaled in registers, and
+    that of `grouped_matmul` has a matrix for each group of rows. Its trace does not replay.
 
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
