@@ -24,7 +24,7 @@ from mfmadsl.passes.main_loop.order.instruction_order import (
     spread,
 )
 from mfmadsl.passes.tir import device
-from mfmadsl.passes.tir.expression import Node, constant, substitute
+from mfmadsl.passes.tir.expression import Node, constant, loads_of, substitute
 
 Tiles = dict[int, Buffer]
 """For each tile by its handle, the one that stands for it in a stage."""
@@ -192,13 +192,20 @@ class Parts:
             binds += [b for load in self.traffic.direct for b in load.binds]
         # No wave fills its sums while another one's addresses wait for the same SIMD.
         first: list[Stmt] = [device.priority(1), device.keep_order()] if self.fills else []
+        first += [fill for fill in self.fills if self._is_gathered(fill)]
         return [*first, *binds, *([device.barrier()] if self.again else [])]
 
     def filled(self) -> list[Stmt]:
         """The fills, under the first fetch."""
         if not self.fills:
             return []
-        return [device.priority(0), *filled_here(self.fills)]
+        rest = [fill for fill in self.fills if not self._is_gathered(fill)]
+        return [device.priority(0), *filled_here(rest)]
+
+    def _is_gathered(self, fill: BufferStore) -> bool:
+        """Whether an index that is read ahead of the loop is made of what is filled."""
+        read = (load for bind in self.traffic.gathered for load in loads_of(bind.value))
+        return any(load.source.same_as(fill.buffer) for load in read)
 
 
 def _statements(pieces: Sequence[Piece]) -> list[Stmt]:
