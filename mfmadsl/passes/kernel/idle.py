@@ -9,11 +9,11 @@ would load and multiply for nothing. What holds of each of its stores is asked o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, TensorLoad
+from tvm.ir import Call
 from tvm.sym import Analyzer
 from tvm.tirx import (
     AllocBuffer,
@@ -87,7 +87,7 @@ def _asked_ahead(
     and as many before it as leave that bound as it is."""
     loop = parts[place]
     assert isinstance(loop, For)
-    found = _Guarded(function, threads, uniform_registers(function, loop, threads), analyzer)
+    found = _Guarded(threads, uniform_registers(function, loop, threads), analyzer)
     for part in parts[place:]:
         found.visit(part, ())
     if (bound := found.bound) is None:
@@ -116,18 +116,11 @@ def _changes(statement: Stmt, bound: Expr) -> bool:
 class _Guarded:
     """What all stores to memory of some statements have as a bound, or that there is none."""
 
-    function: PrimFunc
     threads: Sequence[Var]
     registers: Sequence[Buffer]
     analyzer: Analyzer
-    written: list[Buffer] = field(default_factory=list)
     bounds: dict[str, tuple[Expr, Expr, int]] | None = None
     fails: bool = False
-
-    def __post_init__(self) -> None:
-        stores: list[BufferStore] = []
-        tvm_ffi.structural_walk(self.function.body, (BufferStore, stores.append))
-        self.written = [store.buffer for store in stores if scope_of(store.buffer) != "local"]
 
     @property
     def bound(self) -> Expr | None:
@@ -187,13 +180,9 @@ class _Guarded:
         """Whether an expression is the same for all threads of a workgroup."""
         if any(among(variable, self.threads) for variable in variables_of(expression)):
             return False
-        return all(map(self._keeps, loads_of(expression)))
-
-    def _keeps(self, load: TensorLoad) -> bool:
-        """Whether what is read is the same for all threads, and stays so."""
-        if scope_of(load.source) == "local":
-            return any(map(load.source.same_as, self.registers))
-        return scope_of(load.source) == "global" and not any(map(load.source.same_as, self.written))
+        # Memory is not asked ahead: there may be none where another condition does not hold.
+        sources = [load.source for load in loads_of(expression)]
+        return all(any(map(source.same_as, self.registers)) for source in sources)
 
 
 def _is_barrier(statement: Stmt) -> bool:
