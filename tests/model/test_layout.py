@@ -143,3 +143,14 @@ def test_a_layout_that_is_not_linear_answers_the_same_questions() -> None:
     assert other.run_along_row() == 1
     with pytest.raises(ValueError, match="other shapes"):
         layout.compose(Layout(16, 12, 64, 3, layout.slots))
+
+
+def test_layouts_of_other_numbers_of_blocks_are_not_composed() -> None:
+    one = Layout(12, 16, 64, 3, tuple((index % 64, index // 64) for index in range(192)))
+    two = replace(
+        one, elements_per_lane=6, blocks=2,
+        slots=tuple((index % 64, index // 64) for index in range(384)),
+    )  # fmt: skip
+    for ours, theirs in ((one, two), (two, one)):
+        with pytest.raises(ValueError, match="other shapes"):
+            ours.compose(theirs)
