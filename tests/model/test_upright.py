@@ -85,3 +85,13 @@ def test_what_is_no_sum_of_digits_stays() -> None:
     changed = replace(PLAIN, c=reordered(PLAIN.c, lambda x: int(lanes[x]), int))
     assert upright(changed) is changed
     assert numbered_up(changed.c.layout) is changed.c.layout
+
+
+@pytest.mark.parametrize(
+    "name", ["mfma_scale_f32_16x16x128_f8f6f4_fp8_fp8", "smfmac_f32_16x16x32_f16"]
+)
+def test_scales_and_an_index_keep_the_names_that_they_count_by(name: str) -> None:
+    plain = find(name)
+    changed = replace(plain, a=down(plain.a), c=down(plain.c))
+    assert not counts_up(changed.c.layout)
+    assert upright(changed) is changed
