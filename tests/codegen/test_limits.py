@@ -59,6 +59,13 @@ intrinsic example {
             .replace("gfx90a=32 gfx942", "gfx950"),
             "has no scales, but `a` is float4_e2m1fn",
         ),
+        (
+            EXAMPLE.replace("float16", "float6_e2m3fn")
+            .replace('16x16x16f16"', '16x16x64.f6" unknown')
+            .replace("k=16", "k=64").replace("pack=4", "pack=16")
+            .replace("gfx90a=32 gfx942", "gfx950"),
+            "has no scales, but `a` is float6_e2m3fn",
+        ),
     ],
 )  # fmt: skip
 def test_what_has_no_module(text: str, message: str) -> None:
