@@ -108,6 +108,21 @@ def test_a_value_is_exchanged_if_it_is_the_expected_one() -> None:
     assert vector(waves, 6).tolist() == list(range(64))
 
 
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("inc", {4: 5, 5: 0, 6: 0}), ("dec", {0: 5, 1: 0, 5: 4, 6: 5})],
+)
+def test_counters_begin_again_at_their_limits(name: str, left: dict[int, int]) -> None:
+    waves = wave()
+    for old, new in left.items():
+        put(waves, {"v2": 0 * LANE, "v4": 0 * LANE + 5, "v5": 0 * LANE + old})
+        put(waves, {"exec": np.array(1, np.uint64)})
+        run(waves, "ds_write_b32 v2, v5")
+        run(waves, f"ds_{name}_u32 v2, v4")
+        run(waves, "ds_read_b32 v6, v2")
+        assert vector(waves, 6)[0] == new
+
+
 def test_lds_atomics() -> None:
     waves = wave()
     put(waves, {"v2": 0 * LANE, "v4": LANE, "v5": LANE.astype(np.float32)})
