@@ -141,6 +141,9 @@ def test_what_is_written_shares_memory_with_nothing_else() -> None:
         emulate(COPYING, [shared[:64], shared[36:]], *LAUNCH)
     with pytest.raises(EmulationError, match="p1, whose array is passed as argument p0 too"):
         emulate(COPYING, [shared, shared], *LAUNCH)
+    backwards = COPYING.replace("v1, s[4:5]", "v1, s[6:7]").replace("v2, s[6:7]", "v2, s[4:5]")
+    with pytest.raises(EmulationError, match="p0, whose array is passed as argument p1 too"):
+        emulate(backwards, [shared, shared], *LAUNCH)
     once = np.lib.stride_tricks.as_strided(np.zeros(1, np.uint32), (64,), (0,))
     with pytest.raises(EmulationError, match="p1, whose array has several elements at one address"):
         emulate(COPYING, [WORDS, once], *LAUNCH)
