@@ -8,6 +8,7 @@ import pytest
 from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.sanitizer import Findings, sanitize
+from mfmadsl.error import ArgumentError
 from tests.emulator.waves import kernel
 
 # Four waves write their words of LDS, and each then reads those of the next wave.
@@ -126,6 +127,16 @@ def test_of_a_register_only_the_half_that_is_stored_counts(store: str, accused: 
         assert run(code).faults == ()
 
 
+@pytest.mark.parametrize(("load", "left"), [("d16", "d16_hi"), ("d16_hi", "d16")])
+def test_a_load_of_half_a_register_leaves_the_other_as_it_was(load: str, left: str) -> None:
+    half = f"	global_load_short_{load} v9, v1, s[4:5]\n	s_waitcnt vmcnt(0)\n"
+    other = half.replace(f"_{load} ", f"_{left} ")
+    stored = "	global_store_dword v1, v9"
+    code = EXCHANGE.replace("	global_store_dword v1, v3", half + stored)
+    assert fault(code).message == "stores v9, which nobody wrote"
+    assert run(code.replace(stored, other + stored)).faults == ()
+
+
 @pytest.mark.parametrize(("arch", "registers"), [("gfx908", 3), ("gfx90a", 1), ("gfx942", 1)])
 @pytest.mark.parametrize("register", range(4))
 def test_a_wave_starts_with_the_coordinates_of_its_threads(
@@ -162,6 +173,12 @@ def test_memory_that_nobody_wrote() -> None:
     assert run(load).faults == ()
     found = fault(load, unwritten=[0])
     assert found.message.startswith("reads offset 0 of `p0`, which has 1024 bytes, which nobody")
+
+
+@pytest.mark.parametrize("position", [-1, 1])
+def test_what_is_unwritten_is_one_of_the_arguments(position: int) -> None:
+    with pytest.raises(ArgumentError, match=f"unwritten: there is no argument {position} of 1"):
+        run(EXCHANGE, unwritten=[position])
 
 
 def test_scratch_memory_keeps_what_is_undefined() -> None:
