@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from mfmadsl.device.gpu import Gpu, Options
-from mfmadsl.device.launch import Function, run_launch
+from mfmadsl.device.launch import Function, launch_of, run_launch
 from mfmadsl.device.memory import SharedMemory
 from mfmadsl.device.protocol import RESERVED_BYTES, Start
 from mfmadsl.device.session import Session
@@ -108,3 +108,11 @@ def test_the_time_of_a_launch_is_looked_up_by_its_values_and_not_its_pointers(
     assert alone is not None
     assert alone > 2 * crowded  # no two of those have room for their LDS on a compute unit
     assert len(session._seconds) == 4
+
+
+def test_what_a_launch_adds_to_the_lds_comes_behind_the_kernels_own() -> None:
+    own = "		.amdhsa_group_segment_fixed_size 512\n	.end_amdhsa_kernel"
+    text = TEXT.replace("OFFSET", "0").replace("	.end_amdhsa_kernel", own)
+    function = Function(1, text, parse_assembly(text, "counts"))
+    for added in (0, 256, 1024):
+        assert launch_of(function, replace(start(0, 1), lds_bytes=added)).lds_bytes == 512 + added
