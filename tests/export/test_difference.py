@@ -201,3 +201,20 @@ def test_an_intrinsic_of_another_shape_is_refused() -> None:
 def test_a_project_that_is_not_known_is_refused() -> None:
     with pytest.raises(ArgumentError, match="compared with triton, iree, ck, or an intrinsic"):
         diff_layouts(find(HALF), "hipblas")
+
+
+def test_rows_with_orders_of_their_own_are_different() -> None:
+    def turned(layout: Layout, x: int) -> Layout:
+        """The layout with k in the opposite order in row `x` alone."""
+        slots = tuple(
+            layout.slot(row, layout.columns - 1 - k if row == x else k)
+            for row in range(layout.rows)
+            for k in range(layout.columns)
+        )
+        return replace(layout, slots=slots)
+
+    intrinsic = find(DENSE[0])
+    theirs = {"a": turned(intrinsic.a.layout, 3), "b": intrinsic.b.layout}
+    found, _ = compare_layouts(intrinsic, theirs, "theirs").operands
+    assert (found.verdict, found.reason) == (DIFFERENT, "")
+    assert found.element == (0, 3, 0)
