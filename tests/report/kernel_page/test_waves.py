@@ -35,6 +35,15 @@ def test_two_turns_of_the_loop_are_seen() -> None:
     assert all(96 <= left < end <= right + 1 for left, end, *_ in bars)
 
 
+def test_a_loop_of_two_turns_is_seen_with_what_is_around_it() -> None:
+    short = LOOP.replace("s_mov_b32 s6, 6", "s_mov_b32 s6, 2")
+    found = profile(short, [np.zeros(64, np.uint32)], (1,), (64,))
+    assert found.loop is not None
+    tips = [tip for *_, tip in drawn(found)[1]]
+    for told in ("s_mov_b32 s6, 2", "ds_read_b32", "global_store_dword"):
+        assert any(told in tip for tip in tips), told
+
+
 def test_a_long_kernel_is_cut_where_the_axis_says() -> None:
     text = kernel("	v_add_u32_e32 v3, v0, v0\n" * 4000)
     found = profile(text, [np.zeros(1, np.uint32)], (1,), (256,))
