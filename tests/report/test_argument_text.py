@@ -52,3 +52,9 @@ def test_a_file_that_ends_before_its_array(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:4000])
     with pytest.raises(KernelFileError, match=r"cut\.npy: is shorter than its header says"):
         values_of([str(path)])
+
+
+@pytest.mark.parametrize("extents", ["1000000000000000000", "0,1000000000000000000"])
+def test_an_extent_of_many_digits_is_too_much(extents: str) -> None:
+    with pytest.raises(KernelFileError, match="has more than 1 GiB"):
+        values_of([f"int8[{extents}]"])
