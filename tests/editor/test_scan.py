@@ -119,6 +119,9 @@ def test_the_word_at_a_place_has_its_end_but_no_comment_has() -> None:
         assert word.text == found
     assert word_at("use layouts // note", 16) is None
     assert word_at("a  b", 2) is None
+    beside = word_at("use// note", 3)
+    assert beside is not None
+    assert beside.text == "use"
 
 
 def test_a_string_that_is_not_closed_ends_with_its_line() -> None:
