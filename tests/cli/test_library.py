@@ -38,6 +38,13 @@ def test_check_shows_every_mistake_of_every_file(tmp_path: Path) -> None:
     assert result.output.endswith("3 mistakes\n")
 
 
+def test_mistakes_that_are_not_looked_for_are_not_counted(tmp_path: Path) -> None:
+    faulty = (f"layout l{i}(x, k) {{ lane = z register = k }}\n" for i in range(150))
+    result = run("check", spec(tmp_path, "".join(faulty)))
+    assert result.exit_code == 1
+    assert result.output.endswith("\n100 mistakes and more\n")
+
+
 def test_one_mistake_is_one(tmp_path: Path) -> None:
     result = run("check", spec(tmp_path, spoiled("gfx942", "gfx924")))
     assert result.output.endswith("\n1 mistake\n")
