@@ -299,6 +299,19 @@ def test_an_instruction_of_a_file_uses_what_is_included(tmp_path: Path) -> None:
     assert "there is no `own.mfma`" in run("show", name, *options[:2]).output
 
 
+def test_of_several_instructions_of_one_call_the_chips_own_is_taken(tmp_path: Path) -> None:
+    both = spoiled("  alias   v_mfma_f32_16x16x16f16\n", "")
+    older, newer = (
+        both.replace("mfma_f32_16x16x16_f16", name).replace("gfx90a=32 gfx942=16", cycles)
+        for name, cycles in (("older", "gfx90a=32"), ("newer", "gfx942=16"))
+    )
+    path = spec(tmp_path, older + newer.removeprefix("use layouts\n"))
+    named = ["--spec", path, "--intrinsic", "llvm.amdgcn.mfma.f32.16x16x16f16"]
+    for chip in ("gfx90a", "gfx942"):
+        result = run("gemm", *named, "--arch", chip, *SMALL[3:], "--emulate")
+        assert (result.exit_code, "agrees with NumPy" in result.output) == (0, True), result.output
+
+
 def test_an_instruction_of_a_file_that_the_chip_lacks(tmp_path: Path) -> None:
     options = ["--spec", spec(tmp_path), "--intrinsic", "mfma_f32_16x16x16_f16"]
     result = run("gemm", "--arch", "gfx950", *SMALL[3:], *options)
