@@ -94,6 +94,7 @@ def test_codes_of_mistakes_are_completed() -> None:
 def test_steps_are_completed_after_those_that_are_there() -> None:
     assert names("gemm", "--epilogue", "") == sorted(STEPS)
     assert names("gemm", "--epilogue", "bias,re") == ["bias,relu", "bias,residual"]
+    assert names("gemm", "--epilogue", "bias,gelu,re") == ["bias,gelu,relu", "bias,gelu,residual"]
     # What stands before is read, and costs no TVM either.
     assert names("gemm", "--epilogue", "bias", "--emi") == ["--emit"]
 
