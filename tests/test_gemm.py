@@ -145,6 +145,15 @@ def test_blocks_need_a_batch(scope: str | None, reason: str) -> None:
         gemm.schedule()
 
 
+@pytest.mark.parametrize(
+    ("form", "dtype"), [("scaled", "float8_e4m3fn"), ("blocks", "float8_e5m2")]
+)
+def test_a_scaled_b_has_rows_along_k(form: str, dtype: str) -> None:
+    gemm = Gemm(None, "gfx950", 32, 32, 128, dtypes=(dtype, None, None), form=form)
+    with pytest.raises(ScheduleError, match="a scaled B lies as N x K"):
+        gemm.build()
+
+
 def test_a_chip_without_the_instruction() -> None:
     gemm = Gemm(library()["mfma_i32_16x16x16_i8"], "gfx942", 32, 32, 32)
     with pytest.raises(ScheduleError, match="gfx942 has no mfma_i32_16x16x16_i8: it is an"):
