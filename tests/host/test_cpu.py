@@ -137,6 +137,17 @@ def test_a_system_that_gives_no_tile_registers_takes_amx_with_them(
     assert on(Machine("sapphirerapids", SPR, tiles=False)).features == SPR[:-3]
 
 
+def test_what_is_not_told_of_where_others_are_is_not_there(
+    on: Callable[[Machine], Cpu], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {
+        f: had for f, had in Machine("sapphirerapids", SPR).features().items() if "amx" not in f
+    }
+    machine = Machine("sapphirerapids", SPR)
+    monkeypatch.setattr(machine, "features", lambda: told)
+    assert on(machine).features == SPR[:-3]
+
+
 def test_where_nobody_says_what_there_is_the_name_is_believed(
     on: Callable[[Machine], Cpu],
 ) -> None:
