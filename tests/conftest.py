@@ -60,6 +60,10 @@ SHARES = {
     "backend/gpu/test_instruction.py": 0.15,
     "backend/gpu/test_lean.py": 0.2,
     "cli/test_gemm.py": 0.5,
+    "cli/test_gemm.py::test_what_a_sparse_operand_has_not_is_told": 1,
+    "cli/test_gemm.py::test_what_cannot_be_is_told": 1,
+    "cli/test_gemm.py::test_what_scaled_operands_have_not_is_told": 1,
+    "cli/test_gemm.py::test_what_scales_of_blocks_have_not_is_told": 1,
     "cli/test_names.py": 0.5,
     "codegen/test_microkernel.py": 0.15,
     "codegen/test_runtime.py": 0.5,
@@ -128,7 +132,9 @@ SHARES = {
     "schedule/product/test_epilogue.py": 0.4,
     "schedule/product/test_factored.py": 0.4,
     "schedule/product/test_launch_symbols.py": 0.2,
+    "schedule/product/test_launch_symbols.py::test_rows_that_are_no_multiple_are_refused": 0.5,
     "schedule/product/test_normalise.py": 0.15,
+    "schedule/product/test_normalise.py::test_what_is_no_product": 1,
     "schedule/test_load.py": 0.05,
     "test_docs.py::test_the_commands_of_a_page_print_what_it_shows": 0.34,
     "test_gemm.py": 0.06,
@@ -137,7 +143,13 @@ SHARES = {
     "triton/test_emulation.py": 0.08,
 }
 """Which share of the cases of each test of a file, or of one test, `make test` draws, at least one;
-`make test-all` has all of them. They build and run whole kernels."""
+`make test-all` has all of them. They build and run whole kernels.
+
+What is refused is refused before, in no time: of a test of a file that says so, all are drawn.
+"""
+
+REFUSALS = ("_is_refused", "_are_refused")
+"""How the names of such tests end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -150,7 +162,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped = {item for item in items if item.get_closest_marker("thorough")}
     for (name, test), own in cases.items():
         generator = random.Random(f"{os.environ['MFMADSL_SEED']} {name} {test}")
-        share = SHARES.get(f"{name}::{test}", SHARES.get(name, 1))
+        share = SHARES.get(name, 1) if not test.endswith(REFUSALS) else 1
+        share = SHARES.get(f"{name}::{test}", share)
         kept = math.ceil(share * len(own))
         dropped |= set(generator.sample(own, len(own) - kept))
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])

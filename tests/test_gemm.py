@@ -148,7 +148,7 @@ def test_blocks_need_a_batch(scope: str | None, reason: str) -> None:
 @pytest.mark.parametrize(
     ("form", "dtype"), [("scaled", "float8_e4m3fn"), ("blocks", "float8_e5m2")]
 )
-def test_a_scaled_b_has_rows_along_k(form: str, dtype: str) -> None:
+def test_a_scaled_b_without_rows_along_k_is_refused(form: str, dtype: str) -> None:
     gemm = Gemm(None, "gfx950", 32, 32, 128, dtypes=(dtype, None, None), form=form)
     with pytest.raises(ScheduleError, match="a scaled B lies as N x K"):
         gemm.build()
