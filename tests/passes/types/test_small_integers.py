@@ -52,7 +52,7 @@ def test_bytes(arch: str, width: int, dtype: str) -> None:
     assert_same(found, x.astype(np.float16))
 
 
-NUMBERS = [8.0, -8.0, 0.0, 895.0, 896.0, -895.0, 1024.0, 2000.0, 0.5, 65504.0, float("inf")]
+NUMBERS = [8.0, -8.0, 0.0, 895.0, 896.0, -895.0, 1001.0, 1024.0, 2000.0, 0.5, 65504.0, float("inf")]
 
 
 @pytest.mark.parametrize("number", NUMBERS)
