@@ -186,6 +186,22 @@ for k in range(12):
     np.testing.assert_array_equal(c, np.concatenate([a[at * 3], [0, 0]]))
 
 
+def test_a_copy_of_a_place_that_is_read_stays() -> None:
+    """What tells the place may be another number when the copy is used."""
+    found = function({"at": 1, "A": 40, "C": 12}, """
+own = T.alloc_buffer((12,), "float32")
+for k in range(12):
+    own[k] = T.if_then_else(k < 12, A[at[0] * 3 + k], T.float32(0))
+at[0] = 7
+for k in range(12):
+    C[k] = own[k]
+""")  # fmt: skip
+    assert body_of(read_through_copies(found)) == body_of(found)
+    at, a, c = computed(found)
+    assert at[0] == 7
+    np.testing.assert_array_equal(c, a[3:15])
+
+
 @pytest.mark.parametrize(
     "use", ["T.address_of(own[3])", 'own.access_ptr("r")', "own.data"]
 )  # fmt: skip
