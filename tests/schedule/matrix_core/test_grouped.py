@@ -145,6 +145,25 @@ def test_what_follows_is_computed_as_rows_are_stored(arch: str) -> None:
     np.testing.assert_array_equal(result, product)
 
 
+def test_what_follows_at_other_places_is_refused() -> None:
+    workload = mfmadsl.grouped_matmul(48, 48, 64, 2, "float16", "float32")
+    a, ends, b = (
+        te.placeholder(list(each.shape), name=each.name, dtype=each.dtype)
+        for each in workload.params[:3]
+    )
+    group, r = group_of_rows(ends, 48), te.reduce_axis((0, 64), name="k")
+    c = te.compute(
+        (48, 48),
+        lambda i, j: te.sum(
+            a[i, r].astype("float32") * b[group[i], j, r].astype("float32"), axis=[r]
+        ),
+        name="C",
+    )
+    d = te.compute((48, 48), lambda i, j: c[i, j] + c[j, i], name="D")
+    with pytest.raises(ScheduleError, match="it may read the element of its place"):
+        mfmadsl.gemm_schedule(te.create_prim_func([a, ends, b, d]), arch="gfx942")
+
+
 @pytest.mark.parametrize(
     "ends", [[90, 10, 50, 30], [-5, -1, 1000, 20], [2**31 - 1, -(2**31), 0, 0]]
 )
