@@ -235,9 +235,12 @@ def test_a_factor_that_is_a_result_or_a_sum() -> None:
         normalised(te.create_prim_func([a, b, twice, c]))
 
 
-def with_strides(*strides: int) -> PrimFunc:
-    """A product whose A says by itself how far its rows and columns are apart."""
-    a = tirx.decl_buffer((M, K), "float16", "A", strides=list(strides))
+def with_strides(*strides: int, offset: int = 0) -> PrimFunc:
+    """A product whose A says by itself how far its rows and columns are apart, and where the first
+    one begins."""
+    a = tirx.decl_buffer(
+        (M, K), "float16", "A", strides=list(strides), elem_offset=tirx.const(offset, "int32")
+    )
     plain = matrices()
     body = tvm_ffi.structural_map(
         plain.body, (tirx.Var, lambda v: a if v.same_as(plain.params[0]) else v)
@@ -249,6 +252,11 @@ def with_strides(*strides: int) -> PrimFunc:
 def test_arguments_that_are_parts_or_lie_otherwise(strides: tuple[int, int]) -> None:
     with pytest.raises(ScheduleError, match="argument `A` has strides or an offset of its own"):
         normalised(with_strides(*strides))
+
+
+def test_an_argument_that_begins_in_the_middle_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="argument `A` has strides or an offset of its own"):
+        normalised(with_strides(K, 1, offset=K))
 
 
 def test_strides_that_are_those_of_the_shape() -> None:
