@@ -1,6 +1,6 @@
 """The order of a main loop's statements: prologue, iterations, epilogue.
 
-docs/gemm.md, "The main loop", explains the pipeline. With one tile of each operand in the LDS:
+docs/gemm-kernel.md, "The main loop", explains the pipeline. With one tile an operand in the LDS:
 
     register steps 0 .. S-2 of iteration t    read fragments s + 1
     register step S-1                         barrier: all waves have read iteration t
