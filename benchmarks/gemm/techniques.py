@@ -3,8 +3,8 @@
     python -m benchmarks.gemm.techniques
 
 prints the tables of docs/gemm-kernel.md. `bound / cycles` is llvm-mca's, of the main loop of one
-wave, and knows no bank conflicts and no other waves; `matrix cores busy` is our profiler's, of one compute
-unit, and knows both (docs/emulator.md).
+wave, and knows no bank conflicts and no other waves; `matrix cores busy` is our profiler's, of one
+compute unit, and knows both (docs/emulator.md).
 """
 
 from __future__ import annotations
