@@ -13,6 +13,7 @@ class Choice(click.Choice[str]):
     """One of some words; of another it is said which was meant."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The choice that the text names. Raises BadParameter with the nearest one."""
         try:
             return str(super().convert(value, param, ctx))
         except click.BadParameter as error:

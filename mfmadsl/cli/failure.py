@@ -36,6 +36,7 @@ class Commands(click.Group):
     """
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises SystemExit, with the code that tells what went wrong."""
         try:
             return super().invoke(ctx)
         except MfmadslError as error:
@@ -52,6 +53,7 @@ class Commands(click.Group):
             sys.exit(_told(error))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line, and end the process with its exit code. Raises SystemExit."""
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # names of files may be no text

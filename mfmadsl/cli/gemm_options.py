@@ -58,6 +58,7 @@ class Dtype(Choice):
     """A type by its name or by a short one; fp8 and bf8 stay, for the chip says which they are."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The type's full name, or fp8 or bf8. Raises BadParameter if there is no such type."""
         name = str(value).lower()
         if name in _OCTETS and self.choices == DTYPES:
             return name
@@ -137,6 +138,7 @@ class Steps(click.ParamType[tuple[str, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
+        """The names of steps with commas between them. Raises BadParameter if there is no such."""
         if isinstance(value, tuple):  # the default
             return value
         names = tuple(part.strip() for part in str(value).split(","))

@@ -34,6 +34,7 @@ class Extents(click.ParamType[tuple[int, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
+        """The numbers with commas between them. Raises BadParameter if they are no extents."""
         try:
             extents = tuple(int(part) for part in str(value).split(","))
         except ValueError:
@@ -44,6 +45,7 @@ class Extents(click.ParamType[tuple[int, ...]]):
 
 
 def launch_options(command: Command) -> Command:
+    """The options that say which kernel runs, how, and on what; `read_launch` takes most."""
     options = [
         click.argument("kernel", type=click.Path(path_type=Path)),
         click.option("--symbol", help="Which kernel, where the file holds several."),
@@ -105,6 +107,7 @@ def read_launch(
 
 
 def budget_of(budget: int | None) -> dict[str, Any]:
+    """The argument `budget` of an emulation, if an option sets it."""
     return {} if budget is None else {"budget": budget}
 
 

@@ -143,6 +143,7 @@ class OutputPath(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path of a file to write. Raises BadParameter if it can name none."""
         try:
             check_output(str(value))
         except OutputError as error:

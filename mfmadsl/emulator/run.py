@@ -59,29 +59,40 @@ class KernelLike(Protocol):
     """A kernel that knows its launch."""
 
     @property
-    def assembly(self) -> str: ...
+    def assembly(self) -> str:
+        """The text in LLVM's syntax."""
+
     @property
-    def symbol(self) -> str: ...
+    def symbol(self) -> str:
+        """The name of the kernel in the text."""
+
     @property
-    def grid(self) -> tuple[int, int, int]: ...
+    def grid(self) -> tuple[int, int, int]:
+        """Workgroups of the launch along (x, y, z)."""
+
     @property
-    def block(self) -> tuple[int, int, int]: ...
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a workgroup along (x, y, z)."""
+
     @property
-    def lds_bytes(self) -> int: ...
+    def lds_bytes(self) -> int:
+        """Bytes of LDS of a workgroup."""
 
 
 class Started(KernelLike, Protocol):
     """A kernel with what it takes."""
 
     @property
-    def args(self) -> Sequence[Any]: ...
+    def args(self) -> Sequence[Any]:
+        """The kernel's arguments in order."""
 
 
 @runtime_checkable
 class Launches(Protocol):
     """A kernel whose launches depend on its arguments, or are several, such as `build` returns."""
 
-    def launches(self, args: Sequence[Any]) -> Sequence[Started]: ...
+    def launches(self, args: Sequence[Any]) -> Sequence[Started]:
+        """What to launch for these arguments, one after the other."""
 
 
 Runnable: TypeAlias = KernelLike | Launches | str

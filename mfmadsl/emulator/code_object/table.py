@@ -44,6 +44,7 @@ class ModifierField:
 
     @property
     def pieces(self) -> Pieces:
+        """The (first bit, number of bits) of each of its pieces, from the lowest on."""
         if self.kind in ("number", "signed"):
             first, width = self.bits
             return ((first, width),)

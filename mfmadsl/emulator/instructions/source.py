@@ -50,6 +50,7 @@ class LanePattern:
         return writes if self.zero_fill else writes & self._readable(waves)
 
     def move(self, waves: Waves, bits: Array) -> Array:
+        """(count, 64): the bits of the lane that each lane reads from, 0 if there is none."""
         moved = np.broadcast_to(bits, (waves.count, LANES))[:, self.source]
         return np.where(self._readable(waves), moved, moved.dtype.type(0))
 
@@ -129,6 +130,7 @@ class SourceOperand:
     lanes: LanePattern | None = None
 
     def read(self, waves: Waves) -> Array:
+        """The number of each lane: (count, 64), or what broadcasts to it."""
         if not self.width and self.lanes is None:
             return waves.read_vector(self.operand, self.kind)
         operand = self.operand

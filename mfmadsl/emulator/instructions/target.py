@@ -25,6 +25,7 @@ class Target:
     lanes: LanePattern | None = None
 
     def write(self, waves: Waves, value: Array) -> None:
+        """Write the result, (count, 64), in the lanes that EXEC and DPP let write."""
         only = None if self.lanes is None else self.lanes.written(waves)
         waves.write_vector(self.register, self.placed(waves, value), only)
 

@@ -85,6 +85,7 @@ class ByteStore:
         return self._halves[offsets >> 1].astype(np.uint32)
 
     def store_narrow(self, offsets: Addresses, values: Words, width: int) -> None:
+        """Write the low byte, or the low two, of each value at its offset."""
         if width == 1:
             self._bytes[offsets] = values.astype(np.uint8)
         elif _off(offsets, 2).any():
@@ -147,11 +148,13 @@ class GlobalMemory(ByteStore):
         return memory
 
     def store_words(self, offsets: Addresses, values: Words) -> None:
+        """Like that of `ByteStore`. Raises EmulationError if a segment is protected."""
         if self._protected:
             self._check_writes(offsets)
         super().store_words(offsets, values)
 
     def store_narrow(self, offsets: Addresses, values: Words, width: int) -> None:
+        """Like that of `ByteStore`. Raises EmulationError if a segment is protected."""
         if self._protected:
             self._check_writes(offsets)
         super().store_narrow(offsets, values, width)

@@ -53,6 +53,7 @@ class Recorder:
         self._chip = chip
 
     def starts(self, waves: Waves, scalars: int) -> Recording:
+        """Begin a trace for each of these waves, and record into it."""
         traces = [Trace(int(group)) for group in waves.position.groups[waves.workgroup]]
         self.traces += traces
         return Recording(self._chip, traces, self.traffic, self.operations)
@@ -78,6 +79,7 @@ class Recording:
             trace.costs.append(0)
 
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
+        """Record the instruction as a step of each wave, at no cost as yet."""
         self._operations[waves.pc - 1] = operation
         self._step(waves)
 
@@ -85,6 +87,7 @@ class Recording:
         """What it has done is known from what it was about to do."""
 
     def passes(self, waves: Waves, instruction: Instruction) -> None:
+        """Record the instruction as a step of each wave."""
         self._step(waves)
 
     def barrier(self, groups: Sequence[Waves]) -> None:
@@ -140,17 +143,20 @@ class Recording:
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
+        """Add the cost of a load: cycles of the LDS, or bytes of cache lines."""
         self._access(waves, store, offsets, width.size, mask, reads=True)
 
     def stores(
         self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
+        """Add the cost of a store or an atomic: cycles of the LDS, or bytes of cache lines."""
         self._access(waves, store, offsets, width.size, mask, reads=False)
 
     updates = stores
 
     def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
+        """Add the bytes of cache lines that are read on their way to LDS."""
         self._global(waves, offsets, width.size, mask, loads=True)
 
     def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
@@ -166,6 +172,7 @@ class Recording:
         """A load through the scalar cache costs its latency only."""
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
+        """No fault is kept: the first one ends the profile."""
         return False
 
 

@@ -43,18 +43,21 @@ class Checks:
         self._races = Races(waves, self._in_flight, piece)
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
+        """Whether `collect` keeps the fault, so that the emulation goes on."""
         return self._collect(waves, fault)
 
     def _chosen(self, waves: Waves) -> Selected:
         return slice(None) if waves.count == self._total else waves.index
 
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
+        """Find registers that are used before they arrive, and undefined bits that are read."""
         chosen = self._chosen(waves)
         self._current = instruction
         self._in_flight.used(waves, chosen, operation)
         self._undefined.check_reads(waves, chosen, operation)
 
     def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
+        """Note which registers are in flight, and which bits of them are undefined."""
         chosen = self._chosen(waves)
         self._in_flight.issue(chosen, operation)
         self._undefined.written(waves, chosen, operation)
@@ -63,11 +66,13 @@ class Checks:
         self._loaded.clear()
 
     def passes(self, waves: Waves, instruction: Instruction) -> None:
+        """Of an `s_waitcnt`, note what has arrived."""
         if instruction.name == "s_waitcnt":
             counts = wait_counts(instruction.modifiers["argument"])
             self._in_flight.wait(self._chosen(waves), counts)
 
     def barrier(self, groups: Sequence[Waves]) -> None:
+        """Find waves that have ended, and let accesses to LDS be ordered by the barrier."""
         waiting = np.concatenate([group.index for group in groups])
         per_group = groups[0].position.waves_per_group
         arrived = np.bincount(waiting // per_group)
@@ -94,6 +99,7 @@ class Checks:
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
+        """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccess(writes=False))
         bits = self._undefined.load(waves, store, offsets, width, mask)
@@ -104,6 +110,7 @@ class Checks:
         self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
+        """Find races, and undefined bits in what is stored; scratch memory keeps them."""
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccess(writes=True))
         chosen = self._chosen(waves)
@@ -113,15 +120,18 @@ class Checks:
         self, waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
+        """Find races and undefined memory; what is written is defined."""
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccess(writes=True, atomic=True))
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 
     def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
+        """Find global memory that is undefined on its way to LDS."""
         self._undefined.load(waves, waves.memory, offsets, width, mask)
 
     def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
+        """Find races; `vmcnt` waits for the bytes, which are defined."""
         self._access(waves, offsets, size, mask, LdsAccess(writes=True, through="vmcnt"))
         self._undefined.overwrite(waves.lds, offsets, size)
 
@@ -129,6 +139,7 @@ class Checks:
         """Zeros are as good as any value: the register is written."""
 
     def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
+        """Tell the fault: chips may differ in what the lane gets."""
         waves.fault("disputed-bounds", message, wave, lane)
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:

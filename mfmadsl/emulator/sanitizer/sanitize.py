@@ -118,6 +118,7 @@ class Sanitizer:
         self._piece = min([4, *(size for size in sizes if size)])
 
     def starts(self, waves: Waves, scalars: int) -> Checks:
+        """The checks for waves that start together."""
         if self._unwritten and self._memory is None:  # the first workgroups of the launch
             _, _, *arguments = waves.memory.segments
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))

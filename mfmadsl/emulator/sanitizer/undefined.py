@@ -74,6 +74,7 @@ class Undefined:
             self._memory[id(waves.memory)] = memory
 
     def of(self, bank: str, index: int, chosen: Selected) -> Shadow:
+        """The undefined bits of a register: (waves,) of a scalar, (waves, 64) of a vector."""
         shadow = self._shadows.get((bank, index))
         if shadow is not None:
             return shadow[chosen]
