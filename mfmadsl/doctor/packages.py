@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mfmadsl.doctor.child import ask
 from mfmadsl.doctor.finding import Finding
-from mfmadsl.doctor.requirement import Requirement, installed, requirements
+from mfmadsl.doctor.requirement import PackageRequirement, installed, requirements
 from mfmadsl.environment.tvm_versions import TVM_REMEDY, ToolchainError, require_supported_tvm
 
 MODULES = {
@@ -56,7 +56,7 @@ def dependencies() -> Iterator[Finding]:
     fails = _failures([MODULES[name] for name in there])
     for name, module in MODULES.items():
         found = installed(name)
-        requirement = asked.get(name, Requirement(name))
+        requirement = asked.get(name, PackageRequirement(name))
         remedy = f"pip install '{name}{requirement.bounds}'"
         if name.startswith("apache-tvm"):
             remedy = TVM_REMEDY
@@ -96,9 +96,9 @@ def extras() -> Iterator[Finding]:
             yield Finding(title, "ok", False, f"for {purpose}")
 
 
-def _brought(extra: str, known: tuple[Requirement, ...]) -> list[Requirement]:
+def _brought(extra: str, known: tuple[PackageRequirement, ...]) -> list[PackageRequirement]:
     """What an extra asks for, and the extras of mfmadsl that it names."""
-    found: list[Requirement] = []
+    found: list[PackageRequirement] = []
     for each in known:
         if each.extra == extra and each.name == "mfmadsl":
             found += [r for inner in each.extras for r in _brought(inner, known)]

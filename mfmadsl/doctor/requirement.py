@@ -12,7 +12,7 @@ _EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
 @dataclass(frozen=True)
-class Requirement:
+class PackageRequirement:
     """A distribution, bounds of its version such as `>=0.27,<0.28`, the extra that asks for it, and
     which extras of it are meant."""
 
@@ -33,7 +33,7 @@ class Requirement:
         return "" if fits else f"{found} is installed, {self.bounds} is needed"
 
 
-def requirements() -> tuple[Requirement, ...] | None:
+def requirements() -> tuple[PackageRequirement, ...] | None:
     """Those of the installed mfmadsl; None where it is not installed, but run from its folder."""
     try:
         lines = requires("mfmadsl") or []
@@ -50,14 +50,14 @@ def installed(name: str) -> str | None:
         return None
 
 
-def _read(line: str) -> Requirement | None:
+def _read(line: str) -> PackageRequirement | None:
     form = _FORM.fullmatch(line.strip())
     if form is None:
         return None
     name, extras, bounds, marker = form.groups()
     extra = _EXTRA.search(marker or "")
     within = tuple(each.strip() for each in (extras or "").split(",") if each.strip())
-    return Requirement(name.lower(), bounds.strip(), extra[1] if extra else None, within)
+    return PackageRequirement(name.lower(), bounds.strip(), extra[1] if extra else None, within)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
