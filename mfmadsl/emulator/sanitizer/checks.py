@@ -14,7 +14,7 @@ from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
-from mfmadsl.emulator.sanitizer.race import LdsAccess, Races
+from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import Register
@@ -91,7 +91,7 @@ class Checks:
         self._races.barrier(waiting)
 
     def _access(
-        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccess
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccessKind
     ) -> None:
         self._races.access(waves, offsets, size, mask, access, self._current)
 
@@ -101,7 +101,7 @@ class Checks:
     ) -> None:  # fmt: skip
         """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, LdsAccess(writes=False))
+            self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=False))
         bits = self._undefined.load(waves, store, offsets, width, mask)
         if bits is not None:
             self._loaded.append((target, bits, mask))
@@ -112,7 +112,7 @@ class Checks:
     ) -> None:  # fmt: skip
         """Find races, and undefined bits in what is stored; scratch memory keeps them."""
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, LdsAccess(writes=True))
+            self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True))
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
 
@@ -122,7 +122,7 @@ class Checks:
     ) -> None:  # fmt: skip
         """Find races and undefined memory; what is written is defined."""
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, LdsAccess(writes=True, atomic=True))
+            self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True, atomic=True))
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 
@@ -132,7 +132,7 @@ class Checks:
 
     def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
         """Find races; `vmcnt` waits for the bytes, which are defined."""
-        self._access(waves, offsets, size, mask, LdsAccess(writes=True, through="vmcnt"))
+        self._access(waves, offsets, size, mask, LdsAccessKind(writes=True, through="vmcnt"))
         self._undefined.overwrite(waves.lds, offsets, size)
 
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:

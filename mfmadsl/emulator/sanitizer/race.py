@@ -28,7 +28,7 @@ _REMEMBERED = 4096  # instructions on the LDS, of which a fault can name one
 
 
 @dataclass(frozen=True)
-class LdsAccess:
+class LdsAccessKind:
     """What lanes do to LDS. `through` is the counter that waits for it."""
 
     writes: bool
@@ -77,7 +77,7 @@ class Races:
                 kept.setdefault(counter, np.zeros_like(now))[passing] = now[passing]
 
     def access(
-        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccess,
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccessKind,
         instruction: Instruction,
     ) -> None:  # fmt: skip
         """Lanes access LDS: tell a fault where that meets another wave's access."""
@@ -108,7 +108,7 @@ class Races:
         self._atomic, self._read = self._atomic.repeat(times), self._read.repeat(times, axis=1)
 
     def _check_write(
-        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: LdsAccess
+        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: LdsAccessKind
     ) -> None:
         """Tell a fault unless the last write is over."""
         ticket, writer = self._written[pieces], self._writer[pieces]
@@ -130,7 +130,7 @@ class Races:
                        int(abs(ticket[at])), counter)  # fmt: skip
 
     def _check_reads(
-        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: LdsAccess
+        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: LdsAccessKind
     ) -> None:
         """Tell a fault unless all reads of other waves are over, and one's own before a load
         straight to LDS."""
