@@ -22,7 +22,7 @@ from mfmadsl.model import architecture, product_of
 from mfmadsl.schedule.matrix_core.tiling.choice import candidates
 from mfmadsl.schedule.matrix_core.tiling.cost import GemmOnChip, estimate
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
-from mfmadsl.schedule.matrix_core.tiling.reads import Read
+from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.matrix_core.tiling.resources import Loads
 
 Key = tuple[int, int, int, int]  # rows, columns and depth of a tile, rows of the instruction
@@ -45,7 +45,9 @@ def ours(arch: str, m: int, n: int, k: int) -> dict[Key, tuple[float, str]]:
     chip, product = architecture(arch), product_of(arch)
     loads, found = Loads(chip.wide_loads_to_lds), dict[Key, tuple[float, str]]()
     for intrinsic in candidates("float16", "float16", arch):
-        gemm = GemmOnChip(m, n, k, 1, (Read(0, 2), Read(1, 2)), 2, intrinsic, chip, product, loads)
+        gemm = GemmOnChip(
+            m, n, k, 1, (MemoryRead(0, 2), MemoryRead(1, 2)), 2, intrinsic, chip, product, loads
+        )
         for tiling in offered(intrinsic, chip, (2, 2), k, loads):
             steps = ceil(k / tiling.k_step)
             seconds = min(

@@ -30,7 +30,7 @@ from mfmadsl.schedule.matrix_core.tiling.legal import (
     check_whole_tiles,
 )
 from mfmadsl.schedule.matrix_core.tiling.limits import check_lds, check_threads
-from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
+from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import (
     Loads,
     is_direct,
@@ -56,7 +56,7 @@ class _Demand:
 
     extents: tuple[int, int, int, int]
     group: int
-    reads: tuple[Read, ...]
+    reads: tuple[MemoryRead, ...]
     loads: Loads
     result: Memory
 
@@ -218,12 +218,12 @@ def registers(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> int:
     return prod(tiles) * own + fragments + 3 * tiles[held] * own + fetched + _OTHER_REGISTERS
 
 
-def _reads(product: BlockScaledProduct, memories: tuple[Memory, Memory]) -> Iterator[Read]:
+def _reads(product: BlockScaledProduct, memories: tuple[Memory, Memory]) -> Iterator[MemoryRead]:
     """What is read of A and B, and of their scales."""
     for side, memory in enumerate(memories):
-        yield Read(side, 1, 1 if memory.axis in ("i", "j") else None)
+        yield MemoryRead(side, 1, 1 if memory.axis in ("i", "j") else None)
         if product.scales[side] is not None:
-            yield Read(side, _SCALE / product.group, _together(product, side))
+            yield MemoryRead(side, _SCALE / product.group, _together(product, side))
 
 
 def _stored_bytes(

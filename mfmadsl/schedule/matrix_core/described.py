@@ -28,7 +28,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     throughput,
 )
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
-from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
+from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads, registers
 from mfmadsl.schedule.product.address_space import check_addresses
 from mfmadsl.schedule.product.dataflow import (
@@ -188,12 +188,12 @@ def _instructions(
     return [chosen]
 
 
-def _traffic(product: DescribedProduct) -> Iterator[Read]:
+def _traffic(product: DescribedProduct) -> Iterator[MemoryRead]:
     """What is read of A and B, and of their scales or index."""
     for name, (side, columns) in product.form.columns.items():
         of_k, width = float(columns), _columns_together(product, name)
         together = None if width is None else width / of_k
-        yield Read(side, of_k * _bytes_of(product.reads[name]), together)
+        yield MemoryRead(side, of_k * _bytes_of(product.reads[name]), together)
 
 
 def _columns_together(product: DescribedProduct, name: str) -> int | None:

@@ -28,7 +28,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
 )
 from mfmadsl.schedule.matrix_core.tiling.cost import estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_instruction, check_tiling
-from mfmadsl.schedule.matrix_core.tiling.reads import Read
+from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.product.dataflow import check_bound
 from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.grouped_tiles import tiled_groups, with_tables
@@ -121,7 +121,7 @@ def grouped_tilings(
     groups, m, n, k = product.extents
     sizes = _sizes(product)
     widest = max(sizes)
-    reads = Read(0, widest, None), Read(1, widest, None)
+    reads = MemoryRead(0, widest, None), MemoryRead(1, widest, None)
     loads = loads_of(product.memories, sizes, chip)
 
     def of_groups(rows: int, count: int) -> ProductShape:

@@ -21,7 +21,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
 )
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
-from mfmadsl.schedule.matrix_core.tiling.reads import Read
+from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
 from mfmadsl.schedule.matrix_core.tiling.tuned import key_of, tuned_tilings
 from mfmadsl.schedule.product.memory import Memory, number
@@ -128,11 +128,11 @@ def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> 
     return ProductShape(m, n, k, s, reads, product.element_bytes[2], loads)
 
 
-def _read(product: Product, side: int) -> Read:
+def _read(product: Product, side: int) -> MemoryRead:
     together = 1 if product.memory[side].axis == "ij"[side] else None
     prologue = product.prologues[side]
     made = ((), 0) if prologue is None else (prologue.stored, prologue.work)
-    return Read(side, _k_bytes(product)[side], together, *made)
+    return MemoryRead(side, _k_bytes(product)[side], together, *made)
 
 
 def _tuned(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> Tiling | None:

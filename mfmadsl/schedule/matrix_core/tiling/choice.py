@@ -15,7 +15,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_fits, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
-from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
+from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
@@ -38,7 +38,7 @@ class ProductShape:
     n: int | None
     k: int | None
     batches: int | None
-    reads: tuple[Read, ...]
+    reads: tuple[MemoryRead, ...]
     result_bytes: int
     loads: Loads
 

@@ -23,7 +23,7 @@ from mfmadsl.model import (
 )
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.schedule.matrix_core.tiling import resources
-from mfmadsl.schedule.matrix_core.tiling.reads import Read, k_bytes_of
+from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
@@ -51,7 +51,7 @@ class GemmOnChip:
     n: int
     k: int
     batches: int
-    reads: tuple[Read, ...]
+    reads: tuple[MemoryRead, ...]
     result_bytes: int
     intrinsic: Intrinsic
     chip: Architecture

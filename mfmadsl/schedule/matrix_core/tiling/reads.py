@@ -9,7 +9,7 @@ from mfmadsl.schedule.matrix_core.tiling.resources import KBytes
 
 
 @dataclass(frozen=True)
-class Read:
+class MemoryRead:
     """An operand, or what belongs to one: for rows of C (`side` 0) or its columns (1).
 
     Each k of a row has `k_bytes`. Of a row `together` neighbouring k lie together, and next to them
@@ -36,7 +36,7 @@ class Read:
         return times * sum(max(line, whole * each) for each in self.sources)
 
 
-def k_bytes_of(reads: Sequence[Read]) -> KBytes:
+def k_bytes_of(reads: Sequence[MemoryRead]) -> KBytes:
     """The bytes of one k of both sides."""
     a, b = (sum(each.k_bytes for each in reads if each.side == side) for side in (0, 1))
     return a, b
