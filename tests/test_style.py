@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,15 @@ def test_a_package_hands_on_names_and_nothing_else() -> None:
         if path.parent.name != "mfmadsl":
             own = r"^\s*(def (?!__getattr__)|class )"  # names may be handed on when they are asked
             assert not re.search(own, path.read_text(), re.MULTILINE), path
+
+
+def test_no_public_class_is_called_like_that_of_another_module() -> None:
+    """Generated modules take their runtime along, which has classes of its own."""
+    found = defaultdict(set)
+    for path in (ROOT / "mfmadsl").rglob("*.py"):
+        if "_mfma_runtime" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].add(path)
+    assert len(found) > 100
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
