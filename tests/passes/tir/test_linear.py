@@ -12,7 +12,7 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 
 from mfmadsl.passes.tir.expression import constant, numbers
-from mfmadsl.passes.tir.linear import counts_down, largest, linear_in
+from mfmadsl.passes.tir.linear import common_factor, counts_down, largest, linear, linear_in
 
 X, Y = tirx.Var("x", "int32"), tirx.Var("y", "int32")
 SIDES = [tirx.LT, tirx.LE, tirx.GT, tirx.GE]
@@ -58,6 +58,22 @@ def test_a_condition_on_both_sides_bounds_what_is_between() -> None:
     n = tirx.Var("n", "int32")
     assert largest(X - n, [n > X], known()) == -1
     assert largest(-X, [tirx.LE(tirx.const(1), X)], known()) == -1
+
+
+@pytest.mark.parametrize(
+    ("whole", "factor"),
+    [
+        (X * 6 + Y * 3 + 1, 3),
+        (X * 6 + Y * 2, None),  # three times, and twice
+        (X * 2 + Y * 3, None),
+        (X * 6, None),  # not at all
+        (X * 3 + Y, None),
+        (X * -2 - Y, None),
+    ],
+    ids=str,
+)
+def test_all_terms_are_taken_equally_often(whole: Any, factor: int | None) -> None:
+    assert common_factor(linear(whole), linear(X * 2 + Y)) == factor
 
 
 @given(FORM)
