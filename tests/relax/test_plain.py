@@ -45,3 +45,17 @@ def test_by_tvms_last_rule_it_would_be_added_twice() -> None:
 
 def test_other_sums_are_left_to_other_rules() -> None:
     assert plain_schedule(biased(5, 2)) is None
+
+
+@pytest.mark.parametrize("summed", [(1, 2), (2, 1)])
+def test_a_sum_along_two_axes_has_one_element_if_both_have_one(summed: tuple[int, int]) -> None:
+    assert plain_schedule(summed_twice(*summed)) is None
+    assert plain_schedule(summed_twice(1, 1)) is not None
+
+
+def summed_twice(first: int, second: int) -> Any:
+    """The sum of each matrix of five."""
+    a = te.placeholder((5, first, second), "float32", name="a")
+    k, r = te.reduce_axis((0, first), name="k"), te.reduce_axis((0, second), name="r")
+    total = te.compute((5,), lambda i: te.sum(a[i, k, r], axis=[k, r]), name="total")
+    return te.create_prim_func([a, total])
