@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mfmadsl.language import find, library
 from mfmadsl.model import Intrinsic, Modifiers
 from mfmadsl.report.picture.operand import element_grids, register_grids
+from tests.emulator.instructions.matrix.test_described import invented
 from tests.report.tables import COVERED
 
 PLACE = re.compile(r"(\d+):(\d+)(?:\[(\d+):(\d+)\])?")
@@ -110,6 +111,13 @@ def test_a_group_of_a_sparse_operand_is_a_range() -> None:
     (grid,) = register_grids(find("smfmac_f32_16x16x32_f16").a)
     assert grid.cells[0][0].label == "0,0-3"
     assert grid.columns[0] == "0[0:31]"
+
+
+def test_elements_of_a_row_with_others_between_them_are_no_range() -> None:
+    """CDNA3 ISA, section 7.1.3: blgp=1 has all lanes read B from the lower half."""
+    (grid,) = register_grids(invented(16, 64).b, Modifiers(blgp=1))
+    assert grid.cells[3][2].tip.endswith(": B[2, 3], B[2, 35]")
+    assert grid.cells[3][2].label == "2,3 +1"
 
 
 def test_scales_count_groups_of_k() -> None:
