@@ -131,6 +131,18 @@ def test_among_blocks_of_ones_own() -> None:
         assert check(RandomWorkload(0, workload, {"m": rows}, (), True), scheduled, "gfx942")
 
 
+def test_what_is_a_result_of_its_own_is_computed_once() -> None:
+    """Though the product alone reads it: no case has a copy of it."""
+    m: Any = te.var("m")
+    a, b, c = product((m, 48, 64), TYPES, (False, True))
+    bias = te.placeholder((48,), "float16", "bias")
+    wide = te.compute((48,), lambda j: bias[j].astype("float32"), "wide")
+    d = te.compute(c.shape, lambda i, j: c[i, j] + wide[j], "D")
+    sch = Schedule(mfmadsl.with_cases(te.create_prim_func([a, b, bias, wide, d]), 2))
+    blocks = [str(sch.get(each).name_hint) for each in sch.get_child_blocks(sch.get_sblock("root"))]
+    assert blocks == ["wide", "C_case_1", "C_case_2"]
+
+
 @pytest.mark.parametrize(
     ("cases", "reason"),
     [
