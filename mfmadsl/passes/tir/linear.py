@@ -10,7 +10,7 @@ from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 from tvm.tirx import Expr
 
-from mfmadsl.passes.tir.expression import constant, widened
+from mfmadsl.passes.tir.expression import constant, multiplied_out, total, widened
 
 
 @dataclass(frozen=True)
@@ -107,24 +107,38 @@ def largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) ->
     if known.max_value < 1 << 62:
         least = int(known.max_value)
     for index, condition in enumerate(conditions):
-        sides = bounded(condition)
-        if sides is None:
-            continue
-        part, limit = sides[0], constant(sides[1])
-        if limit is None:
-            part, limit = analyzer.simplify(sides[0] - sides[1]), 0
-        if _is_wide(expression):
-            part = widened(part)
-        times = common_factor(linear(expression), linear(part))
-        if times is None:
-            continue
-        rest = analyzer.simplify(expression - part * times)
         others = [*conditions[:index], *conditions[index + 1 :]]
-        more = largest(rest, others, analyzer)
-        if more is not None:
-            found = (limit - 1) * times + more
-            least = found if least is None else min(least, found)
+        for part, limit in _bounds(condition, analyzer):
+            part = widened(part) if _is_wide(expression) else part
+            times = common_factor(linear(expression), linear(part))
+            if times is None:
+                continue
+            rest = analyzer.simplify(expression - part * times)
+            more = largest(rest, others, analyzer)
+            if more is not None:
+                found = (limit - 1) * times + more
+                least = found if least is None else min(least, found)
     return least
+
+
+def _bounds(condition: Expr, analyzer: Analyzer) -> list[tuple[Expr, int]]:
+    """(expression, limit) of a condition that says expression < limit, in each way to say so.
+
+    `a + b // c < limit` is `a * c + b < limit * c`.
+    """
+    sides = bounded(condition)
+    if sides is None:
+        return []
+    part, limit = sides[0], constant(sides[1])
+    if limit is None:
+        part, limit = analyzer.simplify(sides[0] - sides[1]), 0
+    found = [(part, limit)]
+    terms = multiplied_out(part)
+    for index, term in enumerate(terms):
+        if isinstance(term, tirx.FloorDiv) and (by := constant(term.b)) is not None and by > 0:
+            others = [other * by for other in (*terms[:index], *terms[index + 1 :])]
+            found.append((total([*others, term.a], str(part.ty.dtype)), limit * by))
+    return found
 
 
 def counts_down(expression: Expr, analyzer: Analyzer) -> bool:

@@ -32,10 +32,14 @@ def form(a: int, b: int, c: int) -> Any:
     return X * a + Y * b + c
 
 
-@given(FORM, st.lists(st.tuples(st.sampled_from(SIDES), FORM, FORM), max_size=2))
+def divided(a: int, b: int, c: int, by: int) -> Any:
+    return X * a + tirx.floordiv(Y * b + c, by)
+
+
+@given(FORM, st.lists(st.tuples(st.sampled_from(SIDES), FORM, st.integers(1, 4), FORM), max_size=2))
 def test_nothing_is_larger(expression: Any, conditions: Any) -> None:
     analyzer, of = known(), form(*expression)
-    holding = [side(form(*left), form(*right)) for side, left, right in conditions]
+    holding = [side(divided(*left, by), form(*right)) for side, left, by, right in conditions]
     most = largest(of, holding, analyzer)
     for x, y in product(range(7), range(5)):
         values = {"x": x, "y": y}
@@ -58,6 +62,14 @@ def test_a_condition_on_both_sides_bounds_what_is_between() -> None:
     n = tirx.Var("n", "int32")
     assert largest(X - n, [n > X], known()) == -1
     assert largest(-X, [tirx.LE(tirx.const(1), X)], known()) == -1
+
+
+def test_a_bound_of_a_quotient_bounds_what_is_divided() -> None:
+    analyzer = known()
+    condition = X * 2 + tirx.floordiv(Y, 4) < 5
+    assert largest(X * 8 + Y, [condition], analyzer) == 19
+    assert largest(X * 24 + Y * 3 + 1, [condition], analyzer) == 58
+    assert largest(X * 8 + Y * 2, [], analyzer) == largest(X * 8 + Y * 2, [condition], analyzer)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ class Address:
 
     `span` is from the first byte that a lane may reach in an iteration to the end of the last one,
     and `reach` what all iterations add together; both are of extents that are known at the launch,
-    perhaps.
+    perhaps. `is_whole` says that LLVM must take no constant out of `own`: what is left may be
+    negative.
     """
 
     origin: Expr
@@ -51,7 +52,7 @@ class Address:
     step: Expr
     span: Expr
     reach: Expr
-    counts_down: bool
+    is_whole: bool
     ahead: int = 0
     last: Expr | None = None
     every: int = 1
@@ -117,7 +118,7 @@ def address_of(
         step=widened(step) * size,
         span=span,
         reach=loop.analyzer.simplify(widened(loop.count) * widened(step) * size),
-        counts_down=counts_down(own, loop.analyzer),
+        is_whole=_has_negative_parts(own, loop),
         ahead=ahead * size,
         last=last,
         every=every,
@@ -143,6 +144,12 @@ def _steps(place: Expr, variable: tirx.Var) -> tuple[int, tuple[Expr, Expr] | No
     if parts is None or any(variable in variables_of(part) for part in parts):
         return 1, None
     return every, parts
+
+
+def _has_negative_parts(own: Expr, loop: Loop) -> bool:
+    """Whether something in a sum may be negative; a quotient that was read is lowered to one that
+    is, and a constant that makes up for it."""
+    return counts_down(own, loop.analyzer) or any(v in loop.gathered for v in variables_of(own))
 
 
 def _apart(own: Expr, loop: Loop) -> tuple[Expr, int]:

@@ -232,7 +232,7 @@ def fetch_of(
     exchanged = _with_gathered(exchanged or {}, run, loop, let)
     edges = edges_of(run, loop, exact, exchanged)
     address = address_of(run, loop, exchanged, loop.lean and edges.are_last)
-    offset = device.kept(address.own) if address.counts_down else address.own
+    offset = device.kept(address.own) if address.is_whole else address.own
     shift, tail = None, None
     is_shifted = _is_shifted(run, address)
     if is_shifted:  # the last word is found by its offset: it has to have one

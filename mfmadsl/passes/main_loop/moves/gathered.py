@@ -23,10 +23,12 @@ from mfmadsl.passes.tir.expression import (
     OfTwo,
     bits_of,
     choice_of,
+    conjuncts_of,
     constant,
     depends,
     loads_of,
     scope_of,
+    substitute,
     variables_of,
 )
 from mfmadsl.passes.tir.linear import largest, linear_in
@@ -86,7 +88,8 @@ def gathered_ahead(
 ) -> tuple[list[Copy], Gathered]:
     """The copies of a loop, with a variable for each index that is read and stays the same.
 
-    Where the loop's own condition guards such a read, it has to lie in its buffer without that.
+    Where the loop's own condition guards such a read, it has to lie in its buffer without that, or
+    the first iteration reads it anyway.
     What the function writes is not read ahead, but for registers that are the same in all threads.
     All others stay as they are.
     """
@@ -94,7 +97,7 @@ def gathered_ahead(
         return list(copies), Gathered()
     function, threads = kernel.function, kernel.threads.variables.values()
     registers = uniform_registers(function, loop, threads)
-    reader = _Reader(loop.loop_var, analyzer, _written(function), registers)
+    reader = _Reader(loop, analyzer, _written(function), registers)
     named = [_named(each, reader) for each in copies]
     return named, Gathered({found.variable: found.value for found in reader.found})
 
@@ -134,7 +137,7 @@ class _Found:
 class _Reader:
     """What has been read so far, and what may be."""
 
-    iteration: Var
+    loop: For
     analyzer: Analyzer
     written: Sequence[Buffer]
     registers: Sequence[Buffer]
@@ -150,9 +153,11 @@ class _Reader:
             return index
         value = index
         if context and not self._exists(index):
-            if any(depends(c, self.iteration) or loads_of(c) for c in context):
+            conditions = [part for each in context for part in conjuncts_of(each)]
+            asked = [each for each in conditions if not self._holds_at_first(each)]
+            if any(self._changes(each) or loads_of(each) for each in asked):
                 return index
-            for condition in reversed(context):
+            for condition in reversed(asked):
                 value = tirx.if_then_else(condition, value, tirx.const(0, str(index.ty.dtype)))
         for known in self.found:
             if known.is_asked == is_asked and self._are_same(known.value, value):
@@ -167,9 +172,20 @@ class _Reader:
         dtype = str(index.ty.dtype)
         if not dtype.startswith(("int", "uint")) or "x" in dtype or bits_of(dtype) % 8:
             return False
-        return not depends(index, self.iteration) and all(
+        return not self._changes(index) and all(
             self._keeps(load.source) for load in loads_of(index)
         )
+
+    def _changes(self, expression: Expr) -> bool:
+        """Whether it may be another in each iteration."""
+        return depends(expression, self.loop.loop_var)
+
+    def _holds_at_first(self, condition: Expr) -> bool:
+        """Whether it holds in the first iteration, which there is, and perhaps not in others."""
+        if not self._changes(condition) or not self.analyzer.can_prove(self.loop.extent > 0):
+            return False
+        at_first = substitute(condition, {self.loop.loop_var: self.loop.min})
+        return self.analyzer.can_prove(at_first)
 
     def _keeps(self, buffer: Buffer) -> bool:
         """Whether a buffer keeps what it has throughout the loop."""

@@ -16,7 +16,7 @@ from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.moves.element import MemorySource, element
 from mfmadsl.passes.main_loop.moves.fetch import fetch_of
 from mfmadsl.passes.main_loop.moves.gathered import Gathered, gathered_ahead
-from mfmadsl.passes.tir.expression import depends, loads_of, substitute
+from mfmadsl.passes.tir.expression import depends, loads_of, substitute, variables_of
 
 K, LANE = (tirx.Var(name, "int32") for name in ("k", "lane"))
 ROW, ROWS = 96, 21
@@ -105,7 +105,18 @@ def test_a_read_that_a_condition_guards_is_guarded() -> None:
 
 def test_a_read_that_the_loop_guards_has_to_exist() -> None:
     assert ahead(copy(INDEX[LANE] * ROW, K * 32 + LANE < 70))[1].values
-    assert not ahead(copy(INDEX[LANE * 3] * ROW, K * 32 + LANE < 70))[1].values
+    assert not ahead(copy(INDEX[LANE * 3] * ROW, K * 32 + LANE < 20))[1].values
+
+
+def test_a_read_of_the_first_iteration_may_be_guarded_in_later_ones() -> None:
+    """What K ends in the middle of a step does not ask which row a lane reads."""
+    inside = LANE * 3 < 64
+    of_step = K * 32 + LANE < 70
+    for condition in (tirx.And(inside, of_step), tirx.And(of_step, inside)):
+        (value,) = ahead(copy(INDEX[LANE * 3] * ROW, condition))[1].values.values()
+        assert "lane < 22" in str(value)
+        assert "k" not in {v.name for v in variables_of(value)}
+    assert not ahead(copy(INDEX[LANE * 3] * ROW, tirx.And(inside, K * 32 + LANE < 31)))[1].values
 
 
 def test_a_guard_is_a_condition() -> None:

@@ -180,6 +180,32 @@ def test_indices_of_indices(arch: str) -> None:
     np.testing.assert_array_equal(result, left[p[q]].astype(float) @ right.T.astype(float))
 
 
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize(("m", "k", "by"), [(16, 128, 3), (48, 640, 5), (200, 96, 6), (100, 1000, 1)])
+def test_rows_of_the_tokens_of_slots(arch: str, m: int, k: int, by: int) -> None:
+    """A token has `by` slots. LLVM takes the quotient for another, and a constant to mend it."""
+    n, tokens = 40, -(-m // by)
+    x = te.placeholder((n, k), name="x", dtype="bfloat16")
+    w = te.placeholder((tokens, k), name="w", dtype="bfloat16")
+    slots = te.placeholder((m,), name="slots", dtype="int32")
+    r = te.reduce_axis((0, k), name="k")
+
+    def product(one: Any, other: Any) -> Any:
+        return te.sum(one.astype("float32") * other.astype("float32"), axis=[r])
+
+    left = te.compute((m, n), lambda i, j: product(w[slots[i] // by, r], x[j, r]), name="C")
+    right = te.compute((n, m), lambda i, j: product(x[i, r], w[slots[j] // by, r]), name="C")
+    generator = np.random.default_rng(m)
+    a, b = (generator.integers(-3, 4, (rows, k)).astype(ml_dtypes.bfloat16) for rows in (n, tokens))
+    slot = generator.permutation(m).astype("int32")
+    expected = b[slot // by].astype(float) @ a.T.astype(float)
+    for output, whole in ((left, expected), (right, expected.T)):
+        result = np.full(whole.shape, np.nan, np.float32)
+        kernel = built(te.create_prim_func([x, w, slots, output]), arch)
+        mfmadsl.sanitize(kernel, [a, b, slot, result])
+        np.testing.assert_array_equal(result, whole)
+
+
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("first", [-33, -1, 0, 5, 40])
 def test_rows_from_one_on_that_may_lie_before_the_first(arch: str, first: int) -> None:
