@@ -108,8 +108,8 @@ def largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) ->
         least = int(known.max_value)
     for index, condition in enumerate(conditions):
         others = [*conditions[:index], *conditions[index + 1 :]]
-        for part, limit in _bounds(condition, analyzer):
-            part = widened(part) if _is_wide(expression) else part
+        for narrow, limit in _bounds(condition, analyzer):
+            part = widened(narrow) if _is_wide(expression) else narrow
             times = common_factor(linear(expression), linear(part))
             if times is None:
                 continue

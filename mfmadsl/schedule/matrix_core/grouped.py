@@ -160,12 +160,17 @@ def _instructions(
         check_type("intrinsic", asked, (Intrinsic, str), "an Intrinsic or its name")
         chosen = find(asked) if isinstance(asked, str) else asked
         found = [each for each in candidates(a, b, chip.name) if each.is_called(chosen.name)]
-        if not found:
+        if chosen.blocks > 1:
             raise ScheduleError(
-                f"{chosen.name} does not multiply {a} by {b} on {chip.name}: "
-                f"{', '.join(each.name for each in candidates(a, b, chip.name)) or 'nothing'} does"
+                f"{chosen.name} multiplies {chosen.blocks} blocks: a product of groups takes an "
+                "instruction of one"
             )
-    usable = [each for each in found if each.blocks == 1 and each.c.type.dtype == sums]
+        if not found:
+            others = ", ".join(each.name for each in candidates(a, b, chip.name)) or "none"
+            raise ScheduleError(
+                f"{chosen.name} does not multiply {a} by {b} on {chip.name}; these do: {others}"
+            )
+    usable = [each for each in found if each.c.type.dtype == sums]
     if not usable:
         raise ScheduleError(
             f"workload: the product sums in {sums}, {chosen.name} in {chosen.c.type.dtype}"

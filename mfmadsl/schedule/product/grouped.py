@@ -85,6 +85,7 @@ def grouped_product(function: PrimFunc) -> GroupedProduct | None:
         for nest in every:
             if is_sum(nest) and nest is not table and _chooses(nest, table):
                 return _found(function, nest, table)
+    _refuse_other_tables([nest for nest in every if is_sum(nest)])
     return None
 
 
@@ -107,6 +108,18 @@ def _chooses(nest: Nest, table: Nest) -> bool:
     """Whether an index of what a block reads is what the table says of a row."""
     group = table.store.buffer
     return any(load.source.same_as(group) for load in loads(nest.block.body))
+
+
+def _refuse_other_tables(sums: list[Nest]) -> None:
+    """Raises ScheduleError if one sum is an index of what another reads."""
+    for table in sums:
+        for nest in sums:
+            if nest is not table and _chooses(nest, table):
+                raise table.refusal(
+                    f"sums the index of what `{nest.name}` reads, but not as a product of groups"
+                    " does, for a known number of rows: sum(if_then_else(ends[e] <= i, 1, 0)) over"
+                    " all ends, of int32, but the last; `grouped_matmul` writes it"
+                )
 
 
 def _found(function: PrimFunc, nest: Nest, table: Nest) -> GroupedProduct:
@@ -162,7 +175,7 @@ def _after(
     if more or not isinstance(after.block.body, tirx.BufferStore) or not fills(after):
         raise after.refusal(
             "follows a product of groups: one element-wise block may, which writes each element of"
-            " a parameter"
+            " a parameter; where there are more, write them as one"
         )
     if not any(after.store.buffer.same_as(parameter) for parameter in function.params):
         raise after.refusal("follows a product of groups, and does not write a parameter")

@@ -27,7 +27,7 @@ def grouped_matmul(
     that is not known.
     """
     m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
-    if check_extent("groups", groups) < 2:
+    if groups in (0, 1) or check_extent("groups", groups) < 2:
         raise ArgumentError("groups: is at least 2; `matmul` writes a product of one")
     b_dtype = in_dtype if b_dtype is None else b_dtype
     for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):

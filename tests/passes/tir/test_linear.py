@@ -32,14 +32,15 @@ def form(a: int, b: int, c: int) -> Any:
     return X * a + Y * b + c
 
 
-def divided(a: int, b: int, c: int, by: int) -> Any:
+def divided(parts: tuple[int, int, int], by: int) -> Any:
+    a, b, c = parts
     return X * a + tirx.floordiv(Y * b + c, by)
 
 
 @given(FORM, st.lists(st.tuples(st.sampled_from(SIDES), FORM, st.integers(1, 4), FORM), max_size=2))
 def test_nothing_is_larger(expression: Any, conditions: Any) -> None:
     analyzer, of = known(), form(*expression)
-    holding = [side(divided(*left, by), form(*right)) for side, left, by, right in conditions]
+    holding = [side(divided(left, by), form(*right)) for side, left, by, right in conditions]
     most = largest(of, holding, analyzer)
     for x, y in product(range(7), range(5)):
         values = {"x": x, "y": y}

@@ -201,6 +201,44 @@ def test_one_group_is_no_grouped_product() -> None:
         mfmadsl.grouped_matmul(32, 32, 32, 1, "float16", "float32")
 
 
+def test_instructions_of_many_blocks() -> None:
+    workload = mfmadsl.grouped_matmul(32, 32, 32, 2, "float16", "float32")
+    with pytest.raises(ScheduleError, match=r"multiplies 4 blocks: .* takes an instruction of one"):
+        mfmadsl.gemm_schedule(workload, arch="gfx942", intrinsic="v_mfma_f32_16x16x4_4b_f16")
+
+
+def test_two_types_that_no_instruction_multiplies() -> None:
+    workload = mfmadsl.grouped_matmul(32, 32, 32, 2, "float16", "float32", "float8_e4m3fnuz")
+    with pytest.raises(ScheduleError, match="may convert one to the type of the other"):
+        mfmadsl.gemm_schedule(workload, arch="gfx942")
+
+
+@pytest.mark.parametrize(
+    ("rows", "count", "index"), [(64, 4, "int32"), (64, 3, "int64"), ("m", 3, "int32")]
+)
+def test_groups_that_are_counted_otherwise(rows: Any, count: int, index: str) -> None:
+    """Over all ends, in wide integers, and of as many rows as a launch brings."""
+    m, n, k, groups = te.var("m") if rows == "m" else rows, 32, 64, 4
+    a = te.placeholder((m, k), name="A", dtype="float16")
+    ends = te.placeholder((groups,), name="ENDS", dtype=index)
+    b = te.placeholder((groups, n, k), name="B", dtype="float16")
+    e, r = te.reduce_axis((0, count), name="e"), te.reduce_axis((0, k), name="k")
+
+    def counted(i: Any) -> Any:
+        return te.sum(tirx.if_then_else(ends[e] <= i, 1, 0), axis=[e])
+
+    group = te.compute((m,), counted, name="group")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(
+            a[i, r].astype("float32") * b[group[i], j, r].astype("float32"), axis=[r]
+        ),
+        name="C",
+    )
+    with pytest.raises(ScheduleError, match="`group` sums the index of what `C` reads"):
+        mfmadsl.gemm_schedule(te.create_prim_func([a, ends, b, c]), arch="gfx942")
+
+
 def test_other_sums_than_the_instructions() -> None:
     workload = mfmadsl.grouped_matmul(32, 32, 32, 2, "float16", "float16")
     with pytest.raises(ScheduleError, match="the product sums in float16"):

@@ -80,7 +80,7 @@ def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) ->
     found = candidates(a_type, b_type, arch)
     if not found:
         between = " and ".join(dict.fromkeys((a_type, b_type)))
-        hint = _other_types((a_type, b_type), arch)
+        hint = _other_types(a_type, b_type, arch)
         raise ScheduleError(
             f"{arch} has no matrix instruction for {between} that a GEMM can be made of{hint}; "
             f"see `mfmadsl list --arch {arch}`"
@@ -91,15 +91,18 @@ def choose_instruction(a_type: str, b_type: str, arch: str, rows: int | None) ->
     return found[0]
 
 
-def _other_types(asked: tuple[str, str], arch: str) -> str:
-    """Which eight-bit floats a chip has, where one was asked for that only others have."""
-    if not any(dtype.startswith("float8_e") for dtype in asked):
-        return ""
+def _other_types(a_type: str, b_type: str, arch: str) -> str:
+    """What a chip has instead: its own eight-bit floats, or one type for both operands."""
+    asked = [dtype for dtype in (a_type, b_type) if dtype.startswith("float8_e")]
     types = {i.a.type.name for i in library().values() if arch in i.chips}
     own = sorted(name for name in types if name.startswith("float8_e"))
-    if not own:
+    if asked and not own:
         return ": it has no eight-bit floats"
-    return "" if set(asked) <= set(own) else f": its eight-bit floats are {' and '.join(own)}"
+    if not set(asked) <= set(own):
+        return f": its eight-bit floats are {' and '.join(own)}"
+    if a_type == b_type or not {a_type, b_type} <= types:
+        return ""
+    return ": a block before the product may convert one to the type of the other"
 
 
 def equally_fast(intrinsic: Intrinsic, arch: str) -> list[Intrinsic]:

@@ -181,7 +181,9 @@ def test_indices_of_indices(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
-@pytest.mark.parametrize(("m", "k", "by"), [(16, 128, 3), (48, 640, 5), (200, 96, 6), (100, 1000, 1)])
+@pytest.mark.parametrize(
+    ("m", "k", "by"), [(16, 128, 3), (48, 640, 5), (200, 96, 6), (100, 1000, 1)]
+)
 def test_rows_of_the_tokens_of_slots(arch: str, m: int, k: int, by: int) -> None:
     """A token has `by` slots. LLVM takes the quotient for another, and a constant to mend it."""
     n, tokens = 40, -(-m // by)
