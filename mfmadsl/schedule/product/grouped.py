@@ -107,7 +107,8 @@ def _is_table(nest: Nest) -> bool:
 def _chooses(nest: Nest, table: Nest) -> bool:
     """Whether an index of what a block reads is what the table says of a row."""
     group = table.store.buffer
-    return any(load.source.same_as(group) for load in loads(nest.block.body))
+    indices = (index for load in loads(nest.block.body) for index in load.indices)
+    return any(load.source.same_as(group) for index in indices for load in loads(index))
 
 
 def _refuse_other_tables(sums: list[Nest]) -> None:

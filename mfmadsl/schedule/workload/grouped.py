@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm import te
 from tvm.tirx import Expr, PrimFunc
 
-from mfmadsl.argument import check_choice, check_extent
+from mfmadsl.argument import check_choice, check_extent, check_integer
 from mfmadsl.error import ArgumentError
 from mfmadsl.schedule.product.grouped import group_of_rows
 from mfmadsl.schedule.workload.dense import TYPES
@@ -27,8 +27,9 @@ def grouped_matmul(
     that is not known.
     """
     m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
-    if groups in (0, 1) or check_extent("groups", groups) < 2:
+    if check_integer("groups", groups) < 2:
         raise ArgumentError("groups: is at least 2; `matmul` writes a product of one")
+    groups = check_extent("groups", groups)
     b_dtype = in_dtype if b_dtype is None else b_dtype
     for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
         check_choice(name, dtype, TYPES)
