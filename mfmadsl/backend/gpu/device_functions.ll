@@ -103,6 +103,14 @@ define i32 @mfmadsl.select(i1 %condition, i32 %value, i32 %other) alwaysinline {
   ret i32 %chosen
 }
 
+; Both halves of a word: the bits of a mask, and those of a number besides. Left to itself LLVM takes
+; each half apart.
+
+define i32 @mfmadsl.masked(i32 %word, i32 %mask, i32 %bits) alwaysinline {
+  %both = call i32 asm "v_and_or_b32 $0, $1, $2, $3", "=v,v,v,s"(i32 %word, i32 %mask, i32 %bits) memory(none) nounwind
+  ret i32 %both
+}
+
 ; A value that is made of nothing, as far as the optimizer knows.
 
 define i32 @mfmadsl.kept(i32 %value) alwaysinline {

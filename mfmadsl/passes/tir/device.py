@@ -46,6 +46,11 @@ def select(condition: Expr, value: Expr, other: Expr) -> Expr:
     return device("int32", "select", condition, value, other)
 
 
+def masked(word: Expr, mask: int, bits: int) -> Expr:
+    """`word & mask | bits` in one instruction, which LLVM does not take apart."""
+    return call("int32", "masked", word, i32(mask), i32(bits))
+
+
 def kept(value: Expr) -> Expr:
     """A lane's value that LLVM takes no constant out of.
 

@@ -2,19 +2,25 @@
 
 The float16 with the bits 0x6400 | u is 1024 + u for u below 1024. One instruction takes 1024 from
 two of them, and what is subtracted next besides, where conversions take two instructions for each,
-by way of float32. All of it is exact.
+by way of float32. Where a zero point is such a number, too, nothing has to be taken from either.
+All of it is exact.
 """
 
 from __future__ import annotations
 
-from tvm import tirx
-from tvm.tirx import Expr, PrimFunc
+import tvm_ffi
+from tvm import ir, tirx
+from tvm.ir import Call
+from tvm.sym import Analyzer
+from tvm.tirx import Expr, For, PrimFunc
 
+from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 
 _BASE, _BITS = 1024, 0x6400  # a float16 whose last bit is 1, and its bits
 _SIGN = 0x80  # of int8
+_NEGATIVE = 0x8000  # the sign of a float16
 _HALF = 16  # bits
 
 
@@ -22,11 +28,19 @@ def small_integers(function: PrimFunc) -> PrimFunc:
     """The function with its conversions of int8 and of integers below 1024 to float16 made of
     bits."""
     made: list[tirx.Sub] = []
+    analyzer = Analyzer()
+
+    def known(loop: For) -> None:
+        analyzer.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent))
+
+    tvm_ffi.structural_walk(function.body, (For, known))
 
     def converted(expression: Expr) -> tirx.Sub | None:
         return next((each for each in made if each.same_as(expression)), None)
 
     def computes(expression: Computing) -> bool:
+        if isinstance(expression, tirx.Sub) and not isinstance(expression.b, tirx.FloatImm):
+            return converted(expression.a) is not None and converted(expression.b) is not None
         if isinstance(expression, tirx.Add | tirx.Sub):
             if not isinstance(expression.b, tirx.FloatImm):
                 return False
@@ -35,19 +49,39 @@ def small_integers(function: PrimFunc) -> PrimFunc:
 
     def computed(expression: Computing) -> Expr:
         if isinstance(expression, tirx.Cast):
-            made.append(_of_bits(expression.value))
+            made.append(_of_bits(expression.value, analyzer))
             return made[-1]
         assert isinstance(expression, tirx.Add | tirx.Sub)
+        if not isinstance(expression.b, tirx.FloatImm):
+            return _difference(expression, converted(expression.a), converted(expression.b))
         sign = 1 if isinstance(expression, tirx.Sub) else -1
         assert isinstance(expression.b, tirx.FloatImm)
         number, before = sign * float(expression.b.value), converted(expression.a)
         if before is None or not number.is_integer() or abs(number) >= _BASE - _SIGN:
             return expression
-        assert isinstance(before.b, tirx.FloatImm)
-        less = float(before.b.value) + number
+        less = _too_much(before) + number
         return tirx.Sub(before.a, tirx.const(less, "float16"))
 
     return rewrite(function, computes, computed)
+
+
+def _difference(whole: Expr, first: tirx.Sub | None, second: tirx.Sub | None) -> Expr:
+    """The difference of two small integers, of which both have the same number too much.
+
+    It is a sum with a negative number: LLVM has an instruction for two sums, and none for two
+    differences.
+    """
+    if first is None or second is None or _too_much(first) != _too_much(second):
+        return whole
+    assert isinstance(second.a, Call)
+    (bits,) = second.a.args
+    return first.a + tirx.reinterpret("float16", bits | tirx.const(_NEGATIVE, "uint16"))
+
+
+def _too_much(made: tirx.Sub) -> float:
+    """What is subtracted from the number that has the bits."""
+    assert isinstance(made.b, tirx.FloatImm)
+    return float(made.b.value)
 
 
 def _is_small(cast: Expr) -> bool:
@@ -59,30 +93,43 @@ def _is_small(cast: Expr) -> bool:
 
 
 def _is_field(value: Expr) -> bool:
-    """Whether it has ten bits at most, whatever it is made of.
+    """Whether it has ten bits at most, whatever it is made of."""
+    most = _most(value)
+    return most is not None and most < _BASE
+
+
+def _most(value: Expr) -> int | None:
+    """The most that an integer of few bits may be, which is not negative; None of any other.
 
     TVM's bounds of an expression are no help: they take sums and casts that wrap around for ones
     that do not.
     """
     dtype = dtype_of(value)
     if dtype == "uint8":
-        return True
+        return (1 << bits_of(dtype)) - 1
     if not dtype.startswith(("int", "uint")) or bits_of(dtype) < _HALF:
-        return False
+        return None
     if isinstance(value, tirx.BitwiseAnd):
         mask = constant(value.b)
-        return mask is not None and 0 <= mask < _BASE
+        return mask if mask is not None and 0 <= mask < _BASE else None
     if isinstance(value, tirx.RShift) and dtype.startswith("uint"):
         shift = constant(value.b)
-        return shift is not None and bits_of(dtype) - 10 <= shift < bits_of(dtype)
-    return isinstance(value, tirx.Cast) and _is_field(value.value)
+        if shift is None or not bits_of(dtype) - 10 <= shift < bits_of(dtype):
+            return None
+        return (1 << bits_of(dtype) - shift) - 1
+    if isinstance(value, tirx.Add) and (number := constant(value.b)) is not None:
+        most = _most(value.a)
+        if most is None or number < 0 or most + number >= _BASE:
+            return None
+        return most + number
+    return _most(value.value) if isinstance(value, tirx.Cast) else None
 
 
-def _of_bits(value: Expr) -> tirx.Sub:
+def _of_bits(value: Expr, analyzer: Analyzer) -> tirx.Sub:
     """The float16 that a small integer is."""
     half = tirx.const(_BITS, "uint16")
     base = _BASE
-    if (field := _field(value)) is not None:
+    if (field := _field(value, analyzer)) is not None:
         bits = field
     elif dtype_of(value) == "int8":
         moved = tirx.bitwise_xor(tirx.reinterpret("uint8", value), tirx.const(_SIGN, "uint8"))
@@ -92,20 +139,25 @@ def _of_bits(value: Expr) -> tirx.Sub:
     return tirx.Sub(tirx.reinterpret("float16", bits), tirx.const(float(base), "float16"))
 
 
-def _field(value: Expr) -> Expr | None:
+def _field(value: Expr, analyzer: Analyzer) -> Expr | None:
     """The bits of a float16 of a field of a word, `word >> shift & mask`, and of what lies 16 bits
     away at once: both of them are the same expression but for which half is taken."""
     if not isinstance(value, tirx.BitwiseAnd):
         return None
-    mask = constant(value.b)
-    if mask is None or dtype_of(value) != "uint32":
+    mask, dtype = constant(value.b), dtype_of(value)
+    if mask is None or dtype not in ("uint32", "int32"):
         return None
-    word, shift = value.a, tirx.const(0, "uint32")
+    word, shift = value.a, tirx.const(0, dtype)
     if isinstance(value.a, tirx.RShift):
         word, shift = value.a.a, value.a.b
-    both = tirx.const(mask | mask << _HALF, "uint32")
-    halves = tirx.const(_BITS | _BITS << _HALF, "uint32")
+    if dtype == "int32":  # a shift repeats the sign, which the mask has to leave out
+        bound = analyzer.const_int_bound(shift)
+        if bound.min_value < 0 or bound.max_value + mask.bit_length() > bits_of(dtype):
+            return None
+        word = tirx.Cast("uint32", word)
     length = tirx.const(_HALF, str(shift.ty.dtype))
     within = tirx.floormod(shift, length)
-    pair = tirx.bitwise_or(tirx.bitwise_and(tirx.shift_right(word, within), both), halves)
-    return tirx.Cast("uint16", tirx.shift_right(pair, shift - within))
+    down, above = (tirx.Cast("uint32", each) for each in (within, shift - within))
+    moved = tirx.Cast("int32", tirx.shift_right(word, down))
+    pair = device.masked(moved, mask | mask << _HALF, _BITS | _BITS << _HALF)
+    return tirx.Cast("uint16", tirx.shift_right(tirx.Cast("uint32", pair), above))

@@ -44,6 +44,43 @@ def test_a_field_at_a_place_that_is_computed() -> None:
 
 
 @pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("bits", [1, 4, 10])
+@pytest.mark.parametrize("shift", [0, 4, 16, 22, 28])
+def test_fields_of_words_with_a_sign(arch: str, bits: int, shift: int) -> None:
+    """A shift repeats the sign: where the mask takes some of that, it is no field."""
+    words = WORDS.view(np.int32)
+    wanted = (words >> shift & (1 << bits) - 1).astype(np.float16)
+    assert_same(computed(field(shift, bits, "int32"), words, out="float16", arch=arch), wanted)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+@pytest.mark.parametrize("more", [0, 1, 1008, 1009])
+def test_zero_points(arch: str, dtype: str, more: int) -> None:
+    """A small integer less another one, which is exact; or one that is not that small."""
+
+    def stage(x: Any) -> Any:
+        nibbles = (x >> tirx.const(down, dtype) & tirx.const(15, dtype) for down in (4, 20))
+        weight, zero = nibbles
+        return weight.astype("float16") - (zero + tirx.const(more, dtype)).astype("float16")
+
+    low, high = ((WORDS >> down & 15).astype(np.float16) for down in (4, 20))
+    wanted = low - (high + np.float16(more))
+    assert_same(computed(stage, WORDS.view(dtype), out="float16", arch=arch), wanted)
+
+
+def test_two_numbers_that_have_other_amounts_too_much() -> None:
+    """A byte with a sign has another one than one without."""
+    signed = EVERY_BYTE.view(np.int8)
+
+    def stage(x: Any, y: Any) -> Any:
+        return x.astype("float16") - y.astype("float16")
+
+    wanted = signed.astype(np.float16) - EVERY_BYTE.astype(np.float16)
+    assert_same(computed(stage, signed, EVERY_BYTE, out="float16"), wanted)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 def test_bytes(arch: str, width: int, dtype: str) -> None:
