@@ -51,6 +51,7 @@ from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.cases import marked_cases
 from mfmadsl.passes.kernel.factor import with_factors
+from mfmadsl.passes.main_loop.register_use import RegisterUse
 from mfmadsl.passes.tir.annotation import REMARK
 from mfmadsl.prim_func import prim_func
 from mfmadsl.runtime import without_devices
@@ -183,11 +184,15 @@ def _best(
     version: int,
 ) -> Emitted:  # fmt: skip
     """The machine code of a kernel; how many registers it takes LLVM alone can tell."""
-    found = _emitted(ir, launch, chip)
-    if not _spilled_to_memory(found):
-        return found
-    lean = _emitted(*_lowered(name, kernel, chip, version, lean=True), chip)
-    return min(found, lean, key=_spilled_to_memory)
+    found, tried = _emitted(ir, launch, chip), ir
+    for register_use in (RegisterUse.ONE_AHEAD, RegisterUse.LEAN):
+        if not _spilled_to_memory(found):
+            break
+        other, launch = _lowered(name, kernel, chip, version, register_use)
+        if other != tried:
+            found = min(found, _emitted(other, launch, chip), key=_spilled_to_memory)
+            tried = other
+    return found
 
 
 def _spilled_to_memory(kernel: Emitted) -> int:
@@ -196,10 +201,11 @@ def _spilled_to_memory(kernel: Emitted) -> int:
 
 
 def _lowered(
-    name: GlobalVar, kernel: PrimFunc, chip: Architecture, version: int, lean: bool = False
-) -> tuple[str, LoweredKernel]:
+    name: GlobalVar, kernel: PrimFunc, chip: Architecture, version: int,
+    register_use: RegisterUse = RegisterUse.TWO_AHEAD,
+) -> tuple[str, LoweredKernel]:  # fmt: skip
     """A kernel as LLVM IR, and its launch."""
-    device, launch = device_module(name, kernel, chip, lean)
+    device, launch = device_module(name, kernel, chip, register_use)
     _check_limits(launch, chip)
     ir = _generate(device, chip)
     if loses_address_space(ir):

@@ -24,6 +24,7 @@ from mfmadsl.passes import LoweringError
 from mfmadsl.passes.grid import grid_of, regrid
 from mfmadsl.passes.kernel.idle import without_idle_work
 from mfmadsl.passes.main_loop.pipeline import pipeline
+from mfmadsl.passes.main_loop.register_use import RegisterUse
 from mfmadsl.passes.tir.annotation import check_annotations
 from mfmadsl.passes.tir.expression import name_of, scope_of
 from mfmadsl.runtime import without_devices
@@ -141,14 +142,15 @@ def parameter_names(function: PrimFunc) -> list[str]:
 
 
 def device_module(
-    name: GlobalVar, kernel: PrimFunc, chip: Architecture, lean: bool = False
-) -> tuple[tvm.IRModule, LoweredKernel]:
-    """A kernel of `split`, ready for code generation, and its launch; `lean` is for one that has
-    too few registers."""
+    name: GlobalVar, kernel: PrimFunc, chip: Architecture,
+    register_use: RegisterUse = RegisterUse.TWO_AHEAD,
+) -> tuple[tvm.IRModule, LoweredKernel]:  # fmt: skip
+    """A kernel of `split`, ready for code generation, and its launch."""
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
     instructions, reads = described_instructions(chip.name), described_reads(chip.name)
-    pipelined = pipeline(without_idle_work(module[name]), chip, instructions, reads, lean)
+    function = without_idle_work(module[name])
+    pipelined = pipeline(function, chip, instructions, reads, register_use)
     kernel = regrid(pipelined.function, grid) if grid else pipelined.function
     module = tvm.IRModule({name: kernel})
     # Before divisions become shifts.

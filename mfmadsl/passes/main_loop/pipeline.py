@@ -28,6 +28,7 @@ from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.moves.traffic import traffic_of
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
 from mfmadsl.passes.main_loop.order.iterations import Iterations
+from mfmadsl.passes.main_loop.register_use import RegisterUse
 from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
 from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.error import NotUnderstoodError
@@ -52,20 +53,22 @@ class Pipelined:
 
 def pipeline(
     function: PrimFunc, chip: Architecture, instructions: MatrixInstructions,
-    reads: Sequence[Read] = (), lean: bool = False,
+    reads: Sequence[Read] = (), register_use: RegisterUse = RegisterUse.TWO_AHEAD,
 ) -> Pipelined:  # fmt: skip
     """Rewrite the annotated loops of a device function.
 
     `instructions` and `reads` are what is described of the chip: its matrix instructions, and its
-    reads of the LDS in which lanes exchange elements. A `lean` kernel computes anew what others
-    keep in registers: that takes a few instructions more.
+    reads of the LDS in which lanes exchange elements. What is not kept in registers takes a few
+    instructions more.
     """
     remarks: list[str] = []
     fast: list[For] = []
     spans: dict[str, tuple[str, Expr]] = {}
     threads, analyzer = _threads(function)
-    kernel = EnclosingKernel(function, threads, analyzer, chip, instructions, tuple(reads), lean)
-    anew = {v: threads.extents[tag] for tag, v in threads.variables.items() if lean}
+    kernel = EnclosingKernel(
+        function, threads, analyzer, chip, instructions, tuple(reads), register_use
+    )
+    anew = {v: threads.extents[tag] for tag, v in threads.variables.items() if kernel.lean}
 
     def rewrite(statement: Stmt, again: bool, fills: Sequence[BufferStore] = ()) -> Stmt:
         if isinstance(statement, For):

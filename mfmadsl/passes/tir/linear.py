@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import tvm_ffi
 from tvm import tirx
@@ -139,6 +140,35 @@ def _bounds(condition: Expr, analyzer: Analyzer) -> list[tuple[Expr, int]]:
             others = [other * by for other in (*terms[:index], *terms[index + 1 :])]
             found.append((total([*others, term.a], str(part.ty.dtype)), limit * by))
     return found
+
+
+def without_remainders(expression: Expr, analyzer: Analyzer) -> Expr:
+    """The expression without what its quotients round off: `(k * 64 + lane) // 128` is `k // 2` for
+    a lane below 64."""
+
+    def simpler(quotient: tirx.FloorDiv) -> Expr:
+        by = constant(quotient.b)
+        if by is None or by <= 1:
+            return quotient
+        terms = multiplied_out(quotient.a)
+        for factor in sorted({gcd(_times(term), by) for term in terms}, reverse=True):
+            rest = total([term for term in terms if _times(term) % factor], str(quotient.ty.dtype))
+            bound = analyzer.const_int_bound(rest)
+            if bound.min_value >= 0 and bound.max_value < factor and factor > 1:
+                whole = total([t for t in terms if not _times(t) % factor], str(quotient.ty.dtype))
+                parts = analyzer.simplify(tirx.floordiv(whole, factor))
+                return tirx.floordiv(parts, by // factor)
+        return quotient
+
+    return tvm_ffi.structural_map(expression, (tirx.FloorDiv, simpler))
+
+
+def _times(term: Expr) -> int:
+    """By which number a term is multiplied."""
+    if (number := constant(term)) is not None:
+        return number
+    factor = constant(term.b) if isinstance(term, tirx.Mul) else None
+    return 1 if factor is None else factor
 
 
 def counts_down(expression: Expr, analyzer: Analyzer) -> bool:

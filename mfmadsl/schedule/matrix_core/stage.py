@@ -96,7 +96,8 @@ def copy_to_lds(
             rows = sch.fuse(several, lane, turn)
         # TVM tells how long a tile is, of which a part stands behind a matrix, for numbers only.
         known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
-        inner = _turning(sch, rows, k, counts, size, threads, blocks, known)
+        piece = _piece(memory, size, "ij"[read.side])
+        inner = _turning(sch, rows, k, counts, size, piece, threads, blocks, known)
     else:
         inner = chunks_along_k(sch, rows, k, counts, size, threads, straight, blocks)
     if blocks > 1:
@@ -140,22 +141,30 @@ def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
     )
 
 
+def _piece(memory: Memory, size: int, rows: str) -> tuple[int, int]:
+    """(k, rows) that a thread turns around: whole places, where several are made of one."""
+    of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
+    if (packed := memory.packed_along("k")) > 1:
+        of_k, of_rows = min(packed, max(1, CHUNK // size)), max(1, _GROUP // memory.size)
+    return of_k, max(of_rows, memory.packed_along(rows))
+
+
 def _turning(
-    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    blocks: int, known: bool,
+    sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int,
+    piece: tuple[int, int], threads: int, blocks: int, known: bool,
 ) -> list[LoopRV]:  # fmt: skip
-    """[units, what a thread copies of each]: a few k of a few rows, of which the matrix has a
-    `known` number or not.
+    """[units, what a thread copies of each]: a piece of a few k of a few rows, of which the matrix
+    has a `known` number or not.
 
     Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
     conflicts, and fetch whole cache lines. Of groups of rows that are no power of two they take a
     part that is one: so bits of a lane's number tell where it writes.
     """
-    of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
+    of_k, of_rows = piece
     pieces = blocks * prod(counts) // of_k
     while of_rows > 1 and (counts[0] % of_rows or leaves_idle(pieces, of_rows, threads)):
         of_rows //= 2
-    halves = min(max(1, CHUNK // _PIECE), counts[1] // of_k)
+    halves = min(max(1, CHUNK // (of_k * size)), counts[1] // of_k)
     k_chunk, half, k_inside = sch.split(k, [None, halves, of_k])
     group, rows_inside = sch.split(rows, [None, of_rows])
     groups, chunks = counts[0] // of_rows, counts[1] // (of_k * halves)

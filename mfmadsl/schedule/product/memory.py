@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import tvm
 from tvm import tirx
 from tvm.ir import TensorLoad
@@ -14,6 +16,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
+from mfmadsl.passes.tir.expression import NotNumbersError, numbers
 from mfmadsl.schedule.product.dataflow import written_for_cpu
 from mfmadsl.schedule.product.nest import is_number, loads, nests, substitute
 
@@ -29,7 +32,8 @@ class Memory:
     fewer than the axis has where several loops make it up that do not lie one after the other.
     `distance` is from one such line to the next, in elements: 0 if there is but one. None is what
     is not the same everywhere, or not known. An element has `size` bytes, or 0 where it lies
-    nowhere. `computed` says that an element is made of what lies there.
+    nowhere. `computed` says that an element is made of what lies there, and `packed` how many
+    neighbours along each axis are made of one place, such as the eight k of a word of nibbles.
     """
 
     axis: str | None
@@ -37,7 +41,14 @@ class Memory:
     run: Extent
     size: int
     computed: bool = False
+    packed: Mapping[str, int] = field(default_factory=dict)
 
+    def packed_along(self, axis: str) -> int:
+        """How many neighbours along an axis are made of one place."""
+        return self.packed.get(axis, 1)
+
+
+_PACKED = (16, 8, 4, 2)  # elements of a place, the most first
 
 UNKNOWN = Memory(None, None, 1, 0)
 
@@ -46,15 +57,44 @@ def memory(use: TensorLoad | BufferStore, axes: Mapping[str, Sequence[IterVar]])
     """How the elements that a load or store goes to lie, along each of two axes of a product."""
     buffer = use.source if isinstance(use, TensorLoad) else use.buffer
     size = max(1, int(tvm.DataType(str(buffer.dtype)).bits) // 8)
-    offset = offset_of(buffer, use.indices)
+    offset, packed = _unpacked(offset_of(buffer, use.indices), axes)
     variables = {axis.var for several in axes.values() for axis in several}
     steps = {kind: _step(offset, several, variables) for kind, several in axes.items()}
     for kind, (step, run) in reversed(steps.items()):
         if step == 1 and run != 1:
             (other,) = (found for name, found in steps.items() if name != kind)
             whole = prod_of(axis.dom.extent for axis in axes[kind])
-            return Memory(kind, other[0], run if run != whole else whole, size)
+            return Memory(kind, other[0], run if run != whole else whole, size, packed=packed)
     return replace(UNKNOWN, size=size)
+
+
+def _unpacked(offset: Expr, axes: Mapping[str, Sequence[IterVar]]) -> tuple[Expr, dict[str, int]]:
+    """A place with each axis counted in places, and how many neighbours share one, if several do.
+
+    The axis is that of the last loop of a kind.
+    """
+    packed: dict[str, int] = {}
+    for kind, several in axes.items():
+        if not several:
+            continue
+        variable = several[-1].var
+        number = _sharing(offset, variable)
+        if number > 1:
+            offset = Analyzer().simplify(substitute(offset, {variable: variable * number}))
+            packed[kind] = number
+    return offset, packed
+
+
+def _sharing(offset: Expr, variable: Var) -> int:
+    """How many neighbours along a loop share each place."""
+    values: dict[str, npt.ArrayLike] = {v.name: 1 for v in undefined_vars(offset)}
+    values[variable.name] = np.arange(2 * max(_PACKED))
+    try:
+        places = np.broadcast_to(numbers(offset, values), 2 * max(_PACKED))
+    except NotNumbersError:
+        return 1
+    starts = np.flatnonzero(np.diff(places)) + 1
+    return next((n for n in _PACKED if np.array_equal(starts, np.arange(n, len(places), n))), 1)
 
 
 def _step(
@@ -96,8 +136,8 @@ def offset_of(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
 def argument_load(function: PrimFunc, load: TensorLoad) -> TensorLoad | None:
     """The element of an argument that a load comes from, through blocks that compute it.
 
-    Where such a block reads several, the one that depends on most axes is meant. What a kernel of a
-    CPU has written before lies as an argument does.
+    Where such a block reads several, the one that depends on most axes is meant, and of several the
+    largest. What a kernel of a CPU has written before lies as an argument does.
     """
     if any(load.source.same_as(parameter) for parameter in function.params):
         return load
@@ -128,8 +168,9 @@ def computed_load(function: PrimFunc, load: TensorLoad) -> tuple[Expr, dict[Var,
     return None
 
 
-def _freedom(load: TensorLoad) -> int:
-    return len({v for index in load.indices for v in undefined_vars(index)})
+def _freedom(load: TensorLoad) -> tuple[int, int]:
+    extents = [number(plain(extent)) or 0 for extent in load.source.shape]
+    return len({v for index in load.indices for v in undefined_vars(index)}), prod(extents)
 
 
 def final_store(function: PrimFunc, store: BufferStore) -> BufferStore | None:

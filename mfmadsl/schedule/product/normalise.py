@@ -91,8 +91,11 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
     check_written_once(function)
     check_producers(function, nest)
     lies = _memory(function, product)
-    factors, along = (product.first, product.second), product.axes("k")
-    a, b = (prologue_of(function, factor, along) for factor in factors)
+    along = product.axes("k")
+    a, b = (
+        prologue_of(function, factor, product.axes(kind), along)
+        for factor, kind in ((product.first, "i"), (product.second, "j"))
+    )
     with _refusal(nest):
         return _normalised(sch, block, product, lies, (a, b))
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
-from tvm.sym import Analyzer
-from tvm.tirx import Expr, IterVar, PrimFunc
+from tvm.tirx import Expr, IterVar, PrimFunc, Var
+from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.passes.tir.expression import NotNumbersError, bits_of, numbers
 from mfmadsl.schedule.product.memory import computed_load, offset_of
 from mfmadsl.schedule.product.nest import loads, substitute
 
-_FAR = 1 << 12  # places along K, over which the bytes of one are an average
+_FAR = 1 << 12  # places along an axis, over which those of one are an average
+_SYMBOL = 1 << 14  # for an extent that is known at the launch only
 _BITWISE = tirx.BitwiseAnd, tirx.BitwiseOr, tirx.BitwiseXor, tirx.LShift, tirx.RShift
 _ARITHMETIC = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min,
@@ -24,30 +27,54 @@ _ARITHMETIC = (
 
 
 @dataclass(frozen=True)
-class Prologue:
-    """What an element of an operand takes: `stored` has the bytes that each array it is made of has
-    for one k of a row, and `work` is about how many instructions it takes to compute."""
+class StoredArray:
+    """What elements are made of: of places of so many bytes each k takes `per_k` and each row
+    `per_row`, and those `along_rows` or along K lie together."""
 
-    stored: tuple[float, ...]
+    place_bytes: float
+    per_k: float
+    per_row: float
+    along_rows: bool
+
+    @property
+    def k_bytes(self) -> float:
+        """The bytes of one k of a row."""
+        return self.place_bytes * self.per_k * self.per_row
+
+    def line_bytes(self, rows: float, depth: int, line: int) -> float:
+        """The bytes of the lines of memory in which so many k of so many rows lie."""
+        lines, together = depth * self.per_k, rows * self.per_row
+        if not self.along_rows:
+            lines, together = together, lines
+        return max(1.0, lines) * max(line, together * self.place_bytes)
+
+
+@dataclass(frozen=True)
+class Prologue:
+    """What an element of an operand takes: the arrays it is made of, and about how many
+    instructions it takes to compute (`work`)."""
+
+    stored: tuple[StoredArray, ...]
     work: float
 
 
 def prologue_of(
-    function: PrimFunc, factor: TensorLoad, along: Sequence[IterVar]
+    function: PrimFunc, factor: TensorLoad, rows: Sequence[IterVar], along: Sequence[IterVar]
 ) -> Prologue | None:
     """What an operand is made of, whose element is loaded so; None if an argument has it as it is.
 
-    Arrays that do not change along K are left out.
+    `rows` and `along` are the axes of its rows and of K. Arrays that do not change along K are left
+    out.
     """
     value = _computed(function, factor)
     if isinstance(value, TensorLoad):
         return None
-    arrays: dict[int, float] = {}
+    arrays: dict[int, StoredArray] = {}
     for load in loads(value):
-        each = bits_of(load.source.dtype) / 8 * _places_per_k(load, along)
-        key = load.source.__chandle__()
-        arrays[key] = max(arrays.get(key, 0.0), each)
-    return Prologue(tuple(each for each in arrays.values() if each), _operations(value))
+        each, key = _stored(load, rows, along), load.source.__chandle__()
+        if each is not None and (key not in arrays or each.k_bytes > arrays[key].k_bytes):
+            arrays[key] = each
+    return Prologue(tuple(arrays.values()), _operations(value))
 
 
 def _computed(function: PrimFunc, load: TensorLoad) -> Expr:
@@ -60,17 +87,29 @@ def _computed(function: PrimFunc, load: TensorLoad) -> Expr:
     return tvm_ffi.structural_map(value, (TensorLoad, lambda inner: _computed(function, inner)))
 
 
-def _places_per_k(load: TensorLoad, along: Sequence[IterVar]) -> float:
-    """How many places of an array there are for each k; one where that is read from memory."""
-    if any(loads(index) for index in load.indices):
-        return 1.0
+def _stored(
+    load: TensorLoad, rows: Sequence[IterVar], along: Sequence[IterVar]
+) -> StoredArray | None:
+    """The array of a load; None if it does not change along K. A place that is read from memory is
+    another for each k."""
+    size = bits_of(load.source.dtype) / 8
+    try:
+        of_rows, of_k = (_places(load, axes[-1].var) for axes in (rows, along))
+    except NotNumbersError:
+        return StoredArray(size, 1.0, 1.0, along_rows=False)
+    (count_of_rows, row_step), (count_of_k, k_step) = of_rows, of_k
+    if count_of_k == 1:
+        return None
+    return StoredArray(size, count_of_k / _FAR, count_of_rows / _FAR, 0 < row_step < k_step)
+
+
+def _places(load: TensorLoad, axis: Var) -> tuple[int, float]:
+    """How many places of an array there are along an axis, and how far one is from the next."""
     offset = offset_of(load.source, load.indices)
-    start, end = (
-        substitute(offset, {axis.var: tirx.const(k, str(axis.var.ty.dtype)) for axis in along[-1:]})
-        for k in (0, _FAR)
-    )
-    distance = constant(Analyzer().simplify(end - start))
-    return 1.0 if distance is None else min(1.0, abs(distance) / _FAR)
+    values: dict[str, npt.ArrayLike] = {v.name: _SYMBOL for v in undefined_vars(offset)}
+    values[axis.name] = np.arange(_FAR)
+    found = np.unique(np.broadcast_to(numbers(offset, values), _FAR))
+    return len(found), float(found[-1] - found[0]) / max(1, len(found) - 1)
 
 
 def _operations(value: Expr) -> float:

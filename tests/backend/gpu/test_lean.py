@@ -12,14 +12,15 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.backend.gpu.lower import device_module
+from mfmadsl.passes.main_loop.register_use import RegisterUse
 from tests.schedule.matrix_core.gemm.workloads import Workload
 from tests.schedule.random_workloads import RandomWorkload, check
 
 _THREAD_ANEW = 'asm sideeffect "", "=v,0"(i32 range('
 
 
-def _lean(lower: Any, name: Any, kernel: Any, chip: Any, _: bool) -> Any:
-    return lower(name, kernel, chip, lean=True)
+def _lean(lower: Any, name: Any, kernel: Any, chip: Any, _: RegisterUse) -> Any:
+    return lower(name, kernel, chip, RegisterUse.LEAN)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.schedule.product.normalise import normalise, product_block
-from mfmadsl.schedule.product.prologue import Prologue
+from mfmadsl.schedule.product.prologue import Prologue, StoredArray
 
 N, K = 64, 512
 
@@ -51,20 +51,62 @@ def test_four_bits_with_a_scale_of_each_group() -> None:
         workload(arrays, lambda q, s, j, k: nibble(q, j, k).astype("float16") * s[j, k // 128])
     )
     assert found is not None
-    assert sorted(found.stored) == [2 / 128, 4 / 8]
+    assert found.stored == (
+        StoredArray(4.0, 1 / 8, 1.0, along_rows=False),
+        StoredArray(2.0, 1 / 128, 1.0, along_rows=False),
+    )
+    assert [each.k_bytes for each in found.stored] == [4 / 8, 2 / 128]
+
+
+def half(word: Any, at: Any) -> Any:
+    """The float16 of a nibble of a word."""
+    down = (at % 8 * 4).astype("uint32")
+    return (word >> down & tirx.const(15, "uint32")).astype("float16")
+
+
+def gptq(q: Any, z: Any, j: Any, k: Any) -> Any:
+    """Eight k of a row lie in a word, and the zero points of eight rows."""
+    return half(q[k // 8, j], k) - half(z[k // 128, j // 8], j)
+
+
+def awq(q: Any, z: Any, j: Any, k: Any) -> Any:
+    """Eight rows of a k lie in a word."""
+    return half(q[k, j // 8], j) - half(z[k // 128, j // 8], j)
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "words", "lines"),
+    [
+        (gptq, (K // 8, N), StoredArray(4.0, 1 / 8, 1.0, along_rows=True), 8),
+        (awq, (K, N // 8), StoredArray(4.0, 1.0, 1 / 8, along_rows=True), 64),
+    ],
+)
+def test_words_whose_rows_lie_together(
+    value: Callable[..., Any], shape: tuple[int, int], words: StoredArray, lines: int
+) -> None:
+    found = of_b(workload({"Q": (shape, "uint32"), "Z": ((K // 128, N // 8), "uint32")}, value))
+    zeros = StoredArray(4.0, 1 / 128, 1 / 8, along_rows=True)
+    assert found is not None
+    assert found.stored == (words, zeros)
+    # Of 32 rows and 64 of K; of zero points that is a part of a line.
+    assert words.line_bytes(32, 64, 128) == lines * 128
+    assert zeros.line_bytes(32, 64, 128) == 128
 
 
 def test_what_does_not_change_along_k_is_left_out() -> None:
     arrays = {"Q": ((N, K), "int8"), "S": ((N,), "float16")}
     found = of_b(workload(arrays, lambda q, s, j, k: q[j, k].astype("float16") * s[j]))
-    assert found == Prologue((1.0,), 1.5)
+    assert found == Prologue((StoredArray(1.0, 1.0, 1.0, along_rows=False),), 1.5)
 
 
 def test_a_place_that_is_read_counts_as_one_for_each_k() -> None:
     arrays = {"Q": ((N, K), "float16"), "P": ((K,), "int32")}
     found = of_b(workload(arrays, lambda q, p, j, k: q[j, p[k]] * tirx.const(2, "float16")))
     assert found is not None
-    assert sorted(found.stored) == [2.0, 4.0]
+    indices, elements = found.stored
+    assert (indices.place_bytes, indices.per_k) == (4.0, 1.0)
+    assert indices.per_row < 0.01  # all rows have them in common
+    assert elements == StoredArray(2.0, 1.0, 1.0, along_rows=False)
 
 
 def test_an_argument_has_none() -> None:

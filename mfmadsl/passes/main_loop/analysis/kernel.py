@@ -10,6 +10,7 @@ from tvm.tirx import PrimFunc, Var
 
 from mfmadsl.model import Architecture, Read
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
+from mfmadsl.passes.main_loop.register_use import RegisterUse
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class EnclosingKernel:
     """What a loop stands in: the function, its threads, what is known of them, and the chip.
 
     `instructions` and `reads` are what is described of the chip: its matrix instructions, and its
-    reads of the LDS in which lanes exchange elements. `lean` says that registers are scarce.
+    reads of the LDS in which lanes exchange elements. `register_use` says how scarce registers are.
     """
 
     function: PrimFunc
@@ -39,7 +40,12 @@ class EnclosingKernel:
     chip: Architecture
     instructions: MatrixInstructions
     reads: tuple[Read, ...] = ()
-    lean: bool = False
+    register_use: RegisterUse = RegisterUse.TWO_AHEAD
+
+    @property
+    def lean(self) -> bool:
+        """Whether addresses are computed anew where they are used."""
+        return self.register_use is RegisterUse.LEAN
 
     @property
     def lane(self) -> Var | None:

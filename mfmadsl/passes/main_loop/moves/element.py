@@ -25,6 +25,7 @@ from mfmadsl.passes.tir.expression import (
     name_of,
     scope_of,
 )
+from mfmadsl.passes.tir.linear import without_remainders
 
 Item = TypeVar("Item")
 
@@ -134,21 +135,23 @@ def _unwrapped(value: Expr) -> tuple[Expr, tuple[Expr, ...]]:
     return chosen, tuple(c for c in conditions if not loads_of(c))
 
 
-def with_common_places(elements: Sequence[Element]) -> list[Element]:
+def with_common_places(elements: Sequence[Element], analyzer: Analyzer) -> list[Element]:
     """The elements, those that are computed with places of memory that are the same written alike.
 
     Such as a scale that several of them share: what is fetched is told apart by how it is written.
+    `analyzer` knows the ranges of threads and of the loop.
     """
-    analyzer = Analyzer()
+    plain = Analyzer()
     known: dict[int, list[Expr]] = {}
 
     def common(load: TensorLoad) -> Expr:
-        (place,), others = load.indices, known.setdefault(load.source.__chandle__(), [])
+        place = without_remainders(load.indices[0], analyzer)
+        others = known.setdefault(load.source.__chandle__(), [])
         for other in others:
-            if constant(analyzer.simplify(other - place)) == 0:
+            if constant(plain.simplify(other - place)) == 0:
                 return tirx.BufferLoad(load.source, [other])
         others.append(place)
-        return load
+        return tirx.BufferLoad(load.source, [place])
 
     return [
         each if each.is_plain else replace(each, value=with_sources(each.value, common))

@@ -150,6 +150,11 @@ class Fetch:
         buffer = self.run[0].buffer
         return buffer.data, origin, bytes_of(buffer), offset, step
 
+    def another_registers(self) -> tirx.Buffer:
+        """Registers like its own."""
+        own = self.registers
+        return tirx.decl_buffer(own.shape, own.dtype, f"{own.name}_odd", scope="local")
+
     def allocation(self) -> AllocBuffer:
         """The statement that allocates its registers."""
         return AllocBuffer(self.registers)

@@ -84,7 +84,7 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     check_buffers(parsed, kernel.function)
     copies, gathered = gathered_ahead(parsed.copies, loop, kernel, analyzer)
     narrow = replace(parsed, copies=tuple(copies))
-    some = with_common_places([element(s) for s in narrow.copies])
+    some = with_common_places([element(s) for s in narrow.copies], analyzer)
     gathered = gathered.within(some, analyzer)
     gathered.bind(analyzer)
     check_places(narrow, some)

@@ -35,7 +35,7 @@ from tvm.tirx import (
 
 from mfmadsl.passes.main_loop.order.direct_iterations import direct_iterations
 from mfmadsl.passes.main_loop.order.instruction_order import Piece
-from mfmadsl.passes.main_loop.order.parts import Parts, Tiles
+from mfmadsl.passes.main_loop.order.parts import Parts, Tiles, in_other_registers
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import constant
 
@@ -155,6 +155,8 @@ class Iterations(Parts):
         return [*self._inner(k, {}), device.wait_for_lds(self.chip), *self.computing(last, k)]
 
     def _one_tile(self) -> list[Stmt]:
+        if self.has_few_loads:
+            return self._far_ahead()
         out = self._start()
         if constant(self.last) != 0:
             t = Var("iteration", self.dtype)
@@ -163,10 +165,45 @@ class Iterations(Parts):
             )
         return [*out, *self._finish(self.iteration(self.last) if self.last_first else self.last)]
 
-    def _iteration(self, t: Expr) -> list[Stmt]:
+    def _far_ahead(self) -> list[Stmt]:
+        """One tile, and the loads of two iterations in flight, in registers of their own.
+
+        What an odd iteration puts was loaded into one set of them, and into the other what an even
+        one does.
+        """
+        odd = {f.registers.__chandle__(): f.another_registers() for f in self.traffic.fetches}
+        last = constant(self.last)
+        assert last is not None
+
+        def ahead(t: int) -> list[Stmt]:
+            return self.fetched(self.iteration(self.number(min(t, last))), t == 0)
+
+        zero = self.iteration(self.number(0))
+        out = [
+            *(AllocBuffer(each) for each in odd.values()),
+            *self.entry(), *ahead(0), *self.filled(),
+            device.keep_order(), *in_other_registers(ahead(1), odd),
+            device.keep_order(), *self.stored(zero, True),
+            device.keep_order(), *ahead(2), device.barrier(),
+            *(s for p in self.reads_of(0, zero, {}) for s in p.statements),
+        ]  # fmt: skip
+        pair = Var("pair", self.dtype)
+        body = [
+            *in_other_registers(self._iteration(pair * 2, 3), odd),
+            *self._iteration(pair * 2 + 1, 3),
+        ]
+        out.append(For(pair, self.number(0), self.number(last // 2), ForKind.SERIAL, SeqStmt(body)))
+        if last % 2:
+            out += in_other_registers(self._iteration(self.number(last - 1), 3), odd)
+        return [*out, *self._finish(self.iteration(self.last) if self.last_first else self.last)]
+
+    def _iteration(self, t: Expr, ahead: int = 2) -> list[Stmt]:
+        """An iteration that puts the next one's tile, and loads that of the one so far `ahead`."""
         following = self.iteration(t + 1)
         products = self.computing(len(self.traffic.steps) - 1, t)
-        moves = self.moves(following, self.iteration(tirx.min(t + 2, self.last)), {})
+        in_flight = (ahead - 2) * sum(fetch.loads for fetch in self.traffic.fetches)
+        loaded = self.iteration(tirx.min(t + ahead, self.last))
+        moves = self.moves(following, loaded, {}, in_flight)
         reads = self.reads_of(0, following, {})
         cut = self.pace.split(products, reads)
         return [

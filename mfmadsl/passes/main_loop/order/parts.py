@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,8 +23,12 @@ from mfmadsl.passes.main_loop.order.instruction_order import (
     pace_of,
     spread,
 )
+from mfmadsl.passes.main_loop.register_use import RegisterUse
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import Node, constant, loads_of, substitute
+
+_MANY = 4  # iterations, for which it is worth it to have more in flight
+_FEW_WORDS = 40  # registers of a thread's loads of an iteration
 
 Tiles = dict[int, Buffer]
 """For each tile by its handle, the one that stands for it in a stage."""
@@ -131,11 +135,20 @@ class Parts:
             [f for f in put.fetches if last[id(f)] == n] for n, put in enumerate(self.traffic.puts)
         ]
 
-    def moves(self, k: Expr, ahead: Expr, tiles: Tiles) -> list[Piece]:
+    @cached_property
+    def has_few_loads(self) -> bool:
+        """Whether registers are left for the loads of another iteration, of many."""
+        if self.traffic.kernel.register_use is not RegisterUse.TWO_AHEAD:
+            return False
+        count = constant(self.loop.extent)
+        words = sum(constant(f.registers.shape[0]) or 0 for f in self.traffic.fetches)
+        return count is not None and count >= _MANY and words <= _FEW_WORDS
+
+    def moves(self, k: Expr, ahead: Expr, tiles: Tiles, in_flight: int = 0) -> list[Piece]:
         """Every put of iteration k, and every fetch of a later one, once what it brought is put.
 
         The first half of the puts waits for what it needs, and the second half for the rest: the
-        memory is never waited for as a whole.
+        memory is never waited for as a whole. So many loads `in_flight` are of another iteration.
         """
         puts = self.traffic.puts
         order = [f for fetches in self.done for f in fetches]
@@ -147,7 +160,7 @@ class Parts:
             if number in (0, half):
                 needed = {id(f) for p in puts[: half if number < half else None] for f in p.fetches}
                 newest = max((n for n, f in enumerate(order) if id(f) in needed), default=-1)
-                younger = sum(f.loads for f in order[newest + 1 :]) + started
+                younger = sum(f.loads for f in order[newest + 1 :]) + started + in_flight
                 statements.insert(0, device.wait_for_memory(self.chip, younger))
             found.append(Piece(tuple(statements), put.cost))
             for fetch in self.done[number]:
@@ -206,6 +219,23 @@ class Parts:
         """Whether an index that is read ahead of the loop is made of what is filled."""
         read = (load for bind in self.traffic.gathered for load in loads_of(bind.value))
         return any(load.source.same_as(fill.buffer) for load in read)
+
+
+def in_other_registers(statements: Sequence[Stmt], registers: Mapping[int, Buffer]) -> list[Stmt]:
+    """Statements that load into others in place of the registers with these handles."""
+
+    def loaded(node: TensorLoad) -> Expr:
+        other = registers.get(node.source.__chandle__())
+        return node if other is None else tirx.BufferLoad(other, list(node.indices))
+
+    def stored(node: BufferStore) -> BufferStore:
+        other = registers.get(node.buffer.__chandle__())
+        return node if other is None else BufferStore(other, node.value, list(node.indices))
+
+    return [
+        tvm_ffi.structural_map(each, [(TensorLoad, loaded), (BufferStore, stored)])
+        for each in statements
+    ]
 
 
 def _statements(pieces: Sequence[Piece]) -> list[Stmt]:

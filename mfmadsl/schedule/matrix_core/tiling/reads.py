@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes
+from mfmadsl.schedule.product.prologue import StoredArray
 
 
 @dataclass(frozen=True)
@@ -14,26 +15,28 @@ class MemoryRead:
 
     Each k of a row has `k_bytes`. Of a row `together` neighbouring k lie together, and next to them
     those of the next row; None if all of a row do. Where an element is computed on its way,
-    `stored` has the bytes of each array that it is made of, and `work` the instructions.
+    `stored` has the arrays that it is made of, and `work` the instructions.
     """
 
     side: int
     k_bytes: float
     together: float | None = None
-    stored: tuple[float, ...] = ()
+    stored: tuple[StoredArray, ...] = ()
     work: float = 0
 
     @property
     def sources(self) -> tuple[float, ...]:
         """The bytes of one k of a row in memory, of each array."""
-        return self.stored or (self.k_bytes,)
+        return tuple(each.k_bytes for each in self.stored) or (self.k_bytes,)
 
     def line_bytes(self, rows: float, depth: int, line: int) -> float:
         """The bytes of the lines of memory in which so many k of so many rows lie."""
+        if self.stored:
+            return sum(each.line_bytes(rows, depth, line) for each in self.stored)
         if self.together is None:
-            return rows * sum(max(line, depth * each) for each in self.sources)
+            return rows * max(line, depth * self.k_bytes)
         whole, times = rows * self.together, depth / self.together
-        return times * sum(max(line, whole * each) for each in self.sources)
+        return times * max(line, whole * self.k_bytes)
 
 
 def k_bytes_of(reads: Sequence[MemoryRead]) -> KBytes:

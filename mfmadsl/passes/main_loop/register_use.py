@@ -1,0 +1,19 @@
+"""How freely a kernel takes registers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class RegisterUse(IntEnum):
+    """What is kept in registers. Only LLVM knows how many a kernel takes: one that spills is built
+    again with the next of these."""
+
+    TWO_AHEAD = 0
+    """The loads of two iterations, where those of one are few."""
+
+    ONE_AHEAD = 1
+    """The loads of one iteration."""
+
+    LEAN = 2
+    """Addresses are computed anew where they are used, too."""
