@@ -51,7 +51,7 @@ from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.cases import marked_cases
 from mfmadsl.passes.kernel.factor import with_factors
-from mfmadsl.passes.main_loop.register_use import RegisterUse
+from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 from mfmadsl.passes.tir.annotation import REMARK
 from mfmadsl.prim_func import prim_func
 from mfmadsl.runtime import without_devices

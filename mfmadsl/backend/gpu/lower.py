@@ -23,8 +23,8 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.grid import grid_of, regrid
 from mfmadsl.passes.kernel.idle import without_idle_work
+from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 from mfmadsl.passes.main_loop.pipeline import pipeline
-from mfmadsl.passes.main_loop.register_use import RegisterUse
 from mfmadsl.passes.tir.annotation import check_annotations
 from mfmadsl.passes.tir.expression import name_of, scope_of
 from mfmadsl.runtime import without_devices

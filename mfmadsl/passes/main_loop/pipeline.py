@@ -25,10 +25,10 @@ from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Read
 from mfmadsl.passes.kernel.thread_index import renewed
 from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, Threads
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
+from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 from mfmadsl.passes.main_loop.moves.traffic import traffic_of
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
 from mfmadsl.passes.main_loop.order.iterations import Iterations
-from mfmadsl.passes.main_loop.register_use import RegisterUse
 from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
 from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.error import NotUnderstoodError

@@ -178,5 +178,6 @@ def loads_of(
         whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
         direct = direct and memory.axis is not None and not shifted[-1] and not memory.computed
         direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
-        turned.append(along_rows and not (reads_turned(chip, size) and blocks == 1))
+        by_reads = reads_turned(chip, size) and blocks == 1
+        turned.append(along_rows and memory.packed_along("k") == 1 and not by_reads)
     return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]))

@@ -128,9 +128,12 @@ def _is_masked(value: Expr) -> bool:
 
 
 def lies_turned(memory: Memory, tiling: Tiling, chip: Architecture, size: int, rows: int) -> bool:
-    """Whether a tile of so many rows lies in the LDS as in memory, [k, rows]: reads turn it."""
-    across = memory.axis in ("i", "j") and tiling.transposing_reads
-    return across and reads_turned(chip, size, rows)
+    """Whether a tile of so many rows lies in the LDS as in memory, [k, rows]: reads turn it.
+
+    Where several k are made of one place, a thread has them of a row and puts them as a row.
+    """
+    across = memory.axis in ("i", "j") and memory.packed_along("k") == 1
+    return across and tiling.transposing_reads and reads_turned(chip, size, rows)
 
 
 def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:

@@ -12,7 +12,7 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.backend.gpu.lower import device_module
-from mfmadsl.passes.main_loop.register_use import RegisterUse
+from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 from tests.schedule.matrix_core.gemm.workloads import Workload
 from tests.schedule.random_workloads import RandomWorkload, check
 

@@ -10,7 +10,7 @@ from tvm.tirx import PrimFunc, Var
 
 from mfmadsl.model import Architecture, Read
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
-from mfmadsl.passes.main_loop.register_use import RegisterUse
+from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 
 
 @dataclass(frozen=True)

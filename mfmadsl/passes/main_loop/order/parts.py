@@ -12,6 +12,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 
 from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Overlap
+from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS, RegisterUse
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
 from mfmadsl.passes.main_loop.moves.traffic import Traffic
 from mfmadsl.passes.main_loop.order.fill import filled_here
@@ -23,12 +24,8 @@ from mfmadsl.passes.main_loop.order.instruction_order import (
     pace_of,
     spread,
 )
-from mfmadsl.passes.main_loop.register_use import RegisterUse
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import Node, constant, loads_of, substitute
-
-_MANY = 4  # iterations, for which it is worth it to have more in flight
-_FEW_WORDS = 40  # registers of a thread's loads of an iteration
 
 Tiles = dict[int, Buffer]
 """For each tile by its handle, the one that stands for it in a stage."""
@@ -142,7 +139,7 @@ class Parts:
             return False
         count = constant(self.loop.extent)
         words = sum(constant(f.registers.shape[0]) or 0 for f in self.traffic.fetches)
-        return count is not None and count >= _MANY and words <= _FEW_WORDS
+        return count is not None and count >= MANY_ITERATIONS and words <= FEW_WORDS
 
     def moves(self, k: Expr, ahead: Expr, tiles: Tiles, in_flight: int = 0) -> list[Piece]:
         """Every put of iteration k, and every fetch of a later one, once what it brought is put.

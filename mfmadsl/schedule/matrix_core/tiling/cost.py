@@ -22,6 +22,8 @@ from mfmadsl.model import (
     Tiling,
 )
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
+from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS
+from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
@@ -30,6 +32,7 @@ _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each oth
 _START = 500  # cycles from a workgroup's start to its first load
 _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
+_FURTHER = 0.6  # steps more where the loads of two are in flight, as kernels behave
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FIRST_STEPS = 1  # that are asked for before the first is needed
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
@@ -243,9 +246,20 @@ class _Terms:
         """Steps between asking for a tile and needing it."""
         tiling, gemm = self.tiling, self.gemm
         if not resources.is_direct(tiling, gemm.loads):
-            return _AHEAD
+            two = self.steps >= MANY_ITERATIONS and self._loaded_words() <= FEW_WORDS
+            return _AHEAD + (_FURTHER if two else 0.0)
         return tiling.stages - (
             _HALF if resources.takes_halves(tiling, gemm.intrinsic, gemm.loads) else _WHOLE
+        )
+
+    def _loaded_words(self) -> float:
+        """Registers of a thread's loads of a step: one at least for each array."""
+        tiling = self.tiling
+        threads = tiling.wave_count * self.gemm.chip.wave_size
+        return sum(
+            max(1.0, tiling.block[read.side] * tiling.k_step * source / threads / WORD)
+            for read in self.gemm.reads
+            for source in read.sources
         )
 
     @property

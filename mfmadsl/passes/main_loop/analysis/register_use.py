@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+MANY_ITERATIONS = 4
+"""For so many it is worth it to have the loads of two in flight."""
+
+FEW_WORDS = 40
+"""A thread has room for so many words twice."""
+
 
 class RegisterUse(IntEnum):
     """What is kept in registers. Only LLVM knows how many a kernel takes: one that spills is built
