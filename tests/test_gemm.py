@@ -200,7 +200,7 @@ def test_each_part_of_k_is_rounded_once_more(split_k: int, k_waves: int) -> None
 
 def test_waves_along_k_are_chosen_to_go_with_the_tile() -> None:
     """Who changes one gets one wave along K, if none are asked for."""
-    shape = None, "gfx942", 16, 4096, 4096
+    shape = find("mfma_f32_16x16x16_f16"), "gfx942", 16, 4096, 4096
     chosen = Gemm(*shape)
     assert chosen.build().block[1] > 1
     wider = {"block": (16, 64), "waves": (1, 4), "k_step": 128}

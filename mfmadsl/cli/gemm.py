@@ -13,7 +13,14 @@ import click
 from mfmadsl.cli.choice import Choice
 from mfmadsl.cli.completion import instruction_names, steps, tiling_fields
 from mfmadsl.cli.failure import fail
-from mfmadsl.cli.gemm_options import Steps, gemm_of, product_options, tiling_changes
+from mfmadsl.cli.gemm_options import (
+    EXTENT,
+    WEIGHTS,
+    Steps,
+    gemm_of,
+    product_options,
+    tiling_changes,
+)
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, SEARCH, SPEC, find, product_asked
 from mfmadsl.cli.write import write_report
@@ -56,6 +63,17 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     "--sparse",
     is_flag=True,
     help="A stores two of each four elements along K, and an index of their places.",
+)
+@click.option(
+    "--weights",
+    type=Choice(WEIGHTS),
+    help="B is stored in a few bits, in this format, and becomes the type of A.",
+)
+@click.option(
+    "--group",
+    type=EXTENT,
+    metavar="K",
+    help="So many k of --weights have a scale in common; 128 of gptq and awq, 32 of q4f16, if not.",
 )
 @click.option(
     "--epilogue",
@@ -112,6 +130,8 @@ def gemm(
     scaled: bool,
     blocks: bool,
     sparse: bool,
+    weights: str | None,
+    group: int | None,
     epilogue: tuple[str, ...],
     name: str | None,
     spec: Path | None,
@@ -139,14 +159,20 @@ def gemm(
     if trust_spec and (spec is None or not emulated):
         raise click.UsageError("--trust-spec needs --spec and --emulate: who is trusted, in what?")
     forms = {"scaled": scaled, "blocks": blocks, "sparse": sparse}
-    if len(asked := [form for form, is_asked in forms.items() if is_asked]) > 1:
-        raise click.UsageError("--scales, --block-scales and --sparse: no product has two of them")
+    asked = [form for form, is_asked in forms.items() if is_asked]
+    if len(asked) + (weights is not None) > 1:
+        raise click.UsageError(
+            "--scales, --block-scales, --sparse and --weights: no product has two of them"
+        )
+    if group is not None and weights is None:
+        raise click.UsageError("--group needs --weights: whose scales are they?")
     changes = tiling_changes(tilings)
     intrinsic = None if name is None else find(name, spec, arch, search)
     (form,) = asked or ["plain"]
     problem = gemm_of(
-        arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes, form=form
-    )
+        arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes, form=form,
+        weights=weights, group=group,
+    )  # fmt: skip
     schedule, kernel = _built(problem)
     comparison = _checked(problem, kernel, trust_spec) if emulated else None
     bench = _run(problem, kernel, _REPEAT if benched else 0) if ran or benched else None

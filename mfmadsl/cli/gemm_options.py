@@ -36,6 +36,9 @@ _SHORT = {
 _OCTETS = ("fp8", "bf8")  # each chip has types of its own that are called so
 SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 
+WEIGHTS = ("q4f16", "gptq", "awq", "mxfp4", "int8")
+"""The formats of weights (`quantised_matmul`), which are told before TVM is imported."""
+
 _DEFAULTS = {
     each.name: each.default
     for each in fields(Tiling)
@@ -111,6 +114,8 @@ def gemm_of(
     epilogue: tuple[str, ...] = (),
     tiling: Mapping[str, Any] = MappingProxyType({}),
     form: str = "plain",
+    weights: str | None = None,
+    group: int | None = None,
 ) -> Gemm:
     """The GEMM that `product_options` describe."""
     from mfmadsl.gemm import Gemm  # it imports TVM
@@ -118,7 +123,7 @@ def gemm_of(
     dtypes = (_of_chip(in_dtype, arch), _of_chip(b_dtype, arch), out_dtype)
     layouts = trans_b, None, trans_a
     return Gemm(
-        intrinsic, arch, m, n, k, *layouts, dtypes, batch, epilogue, tiling, form
+        intrinsic, arch, m, n, k, *layouts, dtypes, batch, epilogue, tiling, form, weights, group
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from mfmadsl.emulator.machine.argument import check_size
 from mfmadsl.epilogue import STEPS
 from mfmadsl.gemm import blocks
 from mfmadsl.gemm.problem import BLOCKS, SCALED, SPARSE, Problem
+from mfmadsl.gemm.quantised import random_weights
 from mfmadsl.gemm.scaled import packed, random_scales
 from mfmadsl.gemm.sparse import stored
 from mfmadsl.model import ELEMENT_TYPES
@@ -56,6 +57,9 @@ def operands_of(problem: Problem, compared: bool = True) -> tuple[npt.NDArray[An
             b,
             blocks.random_scales(generator, b),
         ]
+    elif problem.weight_format is not None:
+        extents = problem.n, problem.k, problem.weight_group
+        given = [a, *random_weights(generator, problem.weight_format, *extents, a_type)]
     elif problem.form == SPARSE:
         given = [*stored(generator, a), b]
     return (*given, *others, np.full(c_shape, 99, dtype=numpy_type(c_type)))

@@ -23,6 +23,13 @@ from mfmadsl.schedule.product.block_scaled import FLOATS
 from mfmadsl.schedule.product.described import described_types
 from mfmadsl.schedule.workload.dense import TYPES, product
 from mfmadsl.schedule.workload.followed import followed
+from mfmadsl.schedule.workload.quantised import (
+    ACTIVATIONS,
+    FORMATS,
+    WeightFormat,
+    group_of,
+    quantised_matmul,
+)
 
 PLAIN, SCALED, BLOCKS, SPARSE = FORMS = ("plain", "scaled", "blocks", "sparse")
 """What A and B are: all that is multiplied, or what scales or an index belong to."""
@@ -50,6 +57,9 @@ class Problem:
     "blocks", that A and B are floats of eight bits, of which blocks of 128 have a scale in float32
     (`block_scaled_matmul`); "sparse", that A stores two of each four elements along k
     (`sparse_matmul`). An instruction that has no other form says it, too.
+
+    `weights` says that B is stored in a few bits, in a format of `quantised_matmul`, with a scale
+    for each `group` of K, the format's own if that is None.
     """
 
     intrinsic: Intrinsic | None
@@ -65,6 +75,8 @@ class Problem:
     epilogue: tuple[str, ...] = ()
     tiling: Mapping[str, Any] = field(default_factory=dict)
     form: str = PLAIN
+    weights: str | None = None
+    group: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ArgumentError for what is no intrinsic, chip, extent, type, step or field."""
@@ -82,6 +94,10 @@ class Problem:
             object.__setattr__(self, "form", _only_form(self.intrinsic))
         if self.shared_scope is not None:
             check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
+        if self.weights is not None:
+            check_choice("weights", self.weights, FORMATS)
+        elif self.group is not None:
+            raise ArgumentError("group: belongs to `weights`, which are not given")
         check_list("dtypes", self.dtypes, "the types of A, B and C, or None")
         if len(self.dtypes) != 3:
             raise ArgumentError(f"dtypes: are three, of A, B and C, not {len(self.dtypes)}")
@@ -120,12 +136,16 @@ class Problem:
         types = [known.get(dtype, dtype) for dtype in self.types]
         if self.form != PLAIN:
             types.insert(0, self.form)
+        if self.weights is not None:
+            types[1] = self.weights if self.group is None else f"{self.weights}{self.group}"
         extents = "x".join(str(e) for e in (self.batch, self.m, self.n, self.k) if e is not None)
         return "_".join(["gemm", layouts, *types, extents, *self.epilogue])
 
     def check_types(self) -> None:
         """Raise ScheduleError for steps or a type of C that the sums cannot have, and for what
         scaled or sparse operands have not."""
+        if self.weights is not None:
+            self._check_weights()
         if self.form != PLAIN:
             self._check_form()
         elif few := [each for each in self.types if _bits(each) < 8]:
@@ -169,6 +189,33 @@ class Problem:
                 f"{self.arch} multiplies no {self.form} {self.types[0]} by {self.types[1]}"
             )
 
+    @property
+    def weight_format(self) -> WeightFormat | None:
+        """How B is stored, if that is in a few bits."""
+        return None if self.weights is None else FORMATS[self.weights]
+
+    @property
+    def weight_group(self) -> int:
+        """How many k of B have a scale in common. Raises ArgumentError for what is no such group,
+        and for extents of no whole groups."""
+        assert self.weight_format is not None
+        return group_of(self.weight_format, self.n, self.k, self.group)
+
+    def _check_weights(self) -> None:
+        beyond = {
+            "transposed A": self.a_transposed, "simple kernel": self.shared_scope,
+            "batch": self.batch, "other form": self.form != PLAIN,
+        }  # fmt: skip
+        if asked := [name for name, value in beyond.items() if value]:
+            raise ScheduleError(f"a product of quantised weights has no {' and no '.join(asked)}")
+        a, b, _ = self.types
+        if a not in ACTIVATIONS or a != b:
+            raise ScheduleError(
+                f"quantised weights become the type of A, {' or '.join(ACTIVATIONS)}, not "
+                + (a if a == b else f"{b} where A is {a}")
+            )
+        _ = self.weight_group
+
     def _check_blocks(self) -> None:
         for dtype in self.types[:2]:
             if dtype not in FLOATS:
@@ -190,6 +237,13 @@ class Problem:
             if follows:
                 described = followed(described, lambda c: fused(c, self.epilogue, c_type))
             return described.with_attr("global_symbol", self.name)
+        if self.weights is not None:
+            quantised = quantised_matmul(
+                self.m, self.n, self.k, self.weights, a_type, self.sum_type, self.group
+            )
+            if follows:
+                quantised = followed(quantised, lambda c: fused(c, self.epilogue, c_type))
+            return quantised.with_attr("global_symbol", self.name)
         a, b, c = product(
             (self.m, self.n, self.k), (a_type, b_type, self.sum_type),
             (self.a_transposed, self.b_transposed), self.batch, "product" if follows else "C",

@@ -14,6 +14,7 @@ from mfmadsl.emulator.instructions.matrix.arithmetic import arithmetic
 from mfmadsl.epilogue import model
 from mfmadsl.gemm import blocks
 from mfmadsl.gemm.problem import BLOCKS, SCALED, SPARSE, Problem
+from mfmadsl.gemm.quantised import weights_of
 from mfmadsl.gemm.scaled import scaled_values
 from mfmadsl.model import ELEMENT_TYPES, architecture
 from mfmadsl.sparsity import decompress
@@ -84,6 +85,12 @@ class Tolerance:
         elif problem.form == BLOCKS:
             a_scales, b, b_scales, *operands = b, *operands
             a, b = blocks.scaled_values(a, a_scales, 1), blocks.scaled_values(b, b_scales)
+        elif problem.weight_format is not None:
+            stored, group, dtype = problem.weight_format, problem.weight_group, problem.types[0]
+            count = len(stored.arrays(problem.n, problem.k, group, dtype)) - 1
+            arrays, operands = [b, *operands[:count]], operands[count:]
+            rows = weights_of(stored, arrays, group, dtype)
+            b = rows if problem.b_transposed else rows.T
         elif problem.form == SPARSE:
             a, b = decompress(a, b), operands.pop(0)
         left = self._read(a.swapaxes(-1, -2) if problem.a_transposed else a)

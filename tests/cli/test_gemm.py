@@ -134,6 +134,54 @@ def test_scales_of_blocks_agree_with_numpy(options: list[object], said: str) -> 
     check_agrees([*BLOCKS, *options], said)
 
 
+WEIGHTS = ("gemm", "--arch", "gfx942", "-m", 7, "-n", 48, "-k", 256, "--weights")
+
+
+@pytest.mark.parametrize(
+    ("options", "signature"),
+    [
+        (["gptq", "--group", 64, "--in-dtype", "bf16"],
+         "QWEIGHT: int32[32, 48], QZEROS: int32[4, 6], SCALES: bfloat16[4, 48], C: float32[7, 48]"),
+        (["awq", "--epilogue", "bias,gelu", "--out-dtype", "f16"],
+         "SCALES: float16[2, 48], bias: float32[48], C: float16[7, 48]"),
+        (["q4f16"], "Q: uint32[48, 32], SCALES: float16[48, 8]"),
+        (["mxfp4", "--trans-b"], "Q: uint8[48, 128], SCALES: uint8[48, 8]"),
+        (["int8"], "Q: int8[48, 256], SCALES: float16[48]"),
+    ],
+)  # fmt: skip
+def test_weights_of_few_bits_agree_with_numpy(options: list[object], signature: str) -> None:
+    check_agrees([*WEIGHTS, *options], signature)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["gguf"], 2, "'gguf' is not one of"),
+        (["gptq", "--group", 96], 1, "k: 256 is no multiple of 96"),
+        (["gptq", "--scales"], 2, "no product has two of them"),
+        (["gptq", "--trans-a"], 1, "quantised weights has no transposed A"),
+        (["gptq", "--batch", 2], 1, "quantised weights has no batch"),
+        (
+            ["gptq", "--in-dtype", "f32"],
+            1,
+            "become the type of A, float16 or bfloat16, not float32",
+        ),
+        (["gptq", "--b-dtype", "bf16"], 1, "not bfloat16 where A is float16"),
+        (["mxfp4", "--group", 64], 1, "the scales of mxfp4 are for 32 of K, not for 64"),
+    ],
+)
+def test_what_quantised_weights_have_not_is_told(
+    options: list[object], code: int, message: str
+) -> None:
+    result = run(*WEIGHTS, *options)
+    assert (result.exit_code, message in result.output) == (code, True), result.output
+
+
+def test_a_group_is_that_of_weights() -> None:
+    result = run("gemm", "--arch", "gfx942", "-m", 16, "-n", 16, "-k", 64, "--group", 32)
+    assert (result.exit_code, "--group needs --weights" in result.output) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [

@@ -1,0 +1,154 @@
+"""Weights as GPTQ, AWQ, MLC-LLM and OCP store them: what is multiplied is what was packed.
+
+The packers are those of AutoGPTQ and AutoAWQ, written as loops over one nibble after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import mfmadsl
+from mfmadsl.cli.gemm_options import WEIGHTS
+from mfmadsl.gemm.quantised import random_weights, weights_of
+from mfmadsl.model.numpy_type import numpy_type
+from mfmadsl.schedule.workload.quantised import FORMATS
+
+Array = npt.NDArray[Any]
+M, N, K, GROUP = 20, 48, 256, 64
+CHIPS = ["gfx908", "gfx90a", "gfx942", "gfx950"]
+TYPES = ["float16", "bfloat16"]
+AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
+
+
+def gptq_words(numbers: Array) -> Array:
+    """Rows packed one below the other, as AutoGPTQ packs the transposed weights [k, n]."""
+    words = np.zeros((numbers.shape[0] // 8, numbers.shape[1]), np.uint32)
+    for row in range(numbers.shape[0]):
+        words[row // 8] |= numbers[row].astype(np.uint32) << np.uint32(4 * (row % 8))
+    return words.view(np.int32)
+
+
+def columns(numbers: Array, order: list[int]) -> Array:
+    """Columns packed side by side in an order, as AutoAWQ packs [k, n], and AutoGPTQ zeros."""
+    words = np.zeros((numbers.shape[0], numbers.shape[1] // 8), np.uint32)
+    for word in range(words.shape[1]):
+        for place in range(8):
+            column = numbers[:, word * 8 + order[place]].astype(np.uint32)
+            words[:, word] |= column << np.uint32(4 * place)
+    return words.view(np.int32)
+
+
+def product(format_name: str, arch: str, dtype: str, arrays: list[Array], weights: Array) -> None:
+    """Multiply, and compare with the weights [n, k] in float64."""
+    group = GROUP if format_name in ("gptq", "awq") else None
+    workload = mfmadsl.quantised_matmul(M, N, K, format_name, dtype, group=group)
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch), arch=arch)
+    assert not kernel.remarks
+    a = np.random.default_rng(3).integers(-8, 9, (M, K)).astype(numpy_type(dtype))
+    c = np.full((M, N), np.nan, np.float32)
+    mfmadsl.sanitize(kernel, [a, *arrays, c])
+    left, right = a.astype(np.float64), weights.astype(np.float64)
+    bound = 2 * K * 2.0**-24 * (np.abs(left) @ np.abs(right).T)
+    assert (np.abs(c - left @ right.T) <= bound).all()
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("format_name", ["gptq", "awq"])
+def test_four_bits_with_zero_points(format_name: str, dtype: str, arch: str) -> None:
+    generator = np.random.default_rng(1)
+    numbers = generator.integers(0, 16, (K, N))
+    zeros = generator.integers(0, 16, (K // GROUP, N))
+    scales = generator.uniform(0.01, 0.1, (K // GROUP, N)).astype(numpy_type(dtype))
+    more = 1 if format_name == "gptq" else 0  # AutoGPTQ stores one less
+    centred = (numbers - (zeros + more).repeat(GROUP, axis=0)).astype(scales.dtype)
+    packed = (
+        [gptq_words(numbers), columns(zeros, list(range(8)))]
+        if format_name == "gptq"
+        else [columns(numbers, AWQ_ORDER), columns(zeros, AWQ_ORDER)]
+    )
+    product(format_name, arch, dtype, [*packed, scales], (centred * scales.repeat(GROUP, axis=0)).T)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_four_bits_of_mlc(dtype: str, arch: str) -> None:
+    generator = np.random.default_rng(2)
+    numbers = generator.integers(0, 16, (N, K))
+    scales = generator.uniform(0.01, 0.1, (N, K // 32)).astype(numpy_type(dtype))
+    words = gptq_words(numbers.T).view(np.uint32).T
+    weights = (numbers.astype(scales.dtype) - scales.dtype.type(7)) * scales.repeat(32, axis=1)
+    product("q4f16", arch, dtype, [np.ascontiguousarray(words), scales], weights)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_elements_of_mxfp4_with_every_scale_that_keeps_them(dtype: str, arch: str) -> None:
+    """By ml_dtypes' types; a scale beyond the type of A is rounded, as its docstring says."""
+    generator = np.random.default_rng(4)
+    elements = generator.integers(0, 16, (N, K), np.uint8)
+    exponents = generator.integers(127 - 13, 127 + 13, (N, K // 32), np.uint8)  # no denormal halves
+    values = elements.view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    powers = exponents.view(ml_dtypes.float8_e8m0fnu).astype(np.float32).repeat(32, axis=1)
+    weights = (values * powers).astype(numpy_type(dtype))
+    packed = elements[:, ::2] | elements[:, 1::2] << 4
+    product("mxfp4", arch, dtype, [packed, exponents], weights)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_bytes_with_a_scale_for_each_row(dtype: str, arch: str) -> None:
+    generator = np.random.default_rng(5)
+    numbers = generator.integers(-128, 128, (N, K)).astype(np.int8)
+    scales = generator.uniform(0.01, 0.1, N).astype(numpy_type(dtype))
+    product("int8", arch, dtype, [numbers, scales], numbers.astype(scales.dtype) * scales[:, None])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("m", [1, 300])
+def test_other_shapes_and_tilings(m: int, format_name: str, dtype: str) -> None:
+    """With an end of K within a step; the weights are those of the check of `mfmadsl gemm`."""
+    n, k, stored = 136, 1152, FORMATS[format_name]
+    group = stored.group or k
+    arrays = random_weights(np.random.default_rng(0), stored, n, k, group, dtype)
+    a = np.random.default_rng(1).integers(-4, 5, (m, k)).astype(numpy_type(dtype))
+    workload = mfmadsl.quantised_matmul(m, n, k, format_name, dtype)
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch="gfx942"), arch="gfx942")
+    assert not kernel.remarks
+    c = np.full((m, n), np.nan, np.float32)
+    mfmadsl.emulate(kernel, [a, *arrays, c])
+    left, right = a.astype(float), weights_of(stored, arrays, group, dtype).astype(float)
+    bound = 2 * k * 2.0**-24 * (np.abs(left) @ np.abs(right).T)
+    assert (np.abs(c - left @ right.T) <= bound).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weights": "gguf"}, r"weights: .*gguf.*awq"),
+        ({"in_dtype": "float32"}, r"in_dtype: .*float32.*float16"),
+        ({"k": 100}, "k: 100 is no multiple of 8, the elements of a word of gptq"),
+        ({"k": 200}, "k: 200 is no multiple of 128, the elements of a group of gptq"),
+        ({"n": 20}, "n: 20 is no multiple of 8, the elements of a word of gptq"),
+        ({"group": 0}, "group: is a number from 1"),
+        (
+            {"weights": "mxfp4", "group": 64},
+            "group: the scales of mxfp4 are for 32 of K, not for 64",
+        ),
+        ({"weights": "int8", "group": 64}, "group: the scales of int8 are for a row, not for 64"),
+    ],
+)
+def test_what_is_no_such_product(change: dict[str, Any], message: str) -> None:
+    arguments = {"m": 16, "n": 64, "k": 256, "weights": "gptq", **change}
+    with pytest.raises(mfmadsl.ArgumentError, match=message):
+        mfmadsl.quantised_matmul(**arguments)
+
+
+def test_the_command_line_names_all_formats() -> None:
+    assert tuple(FORMATS) == WEIGHTS
