@@ -2,23 +2,20 @@
 
     python -m benchmarks.gemm.weights
 
-Weights are N x K, four bits of them in words of 32 with a scale in float16 for each 128 along K, or
-int8 with a scale for each row. `bound` is the time in which memory brings all bytes at 81 % of its
-peak. It takes about two minutes.
+`bound` is the time in which memory brings all bytes at 81 % of its peak.
+A cell has microseconds, and how often the bound they are. It takes about four minutes.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 import numpy as np
-from tvm import te, tirx
 from tvm.tirx import PrimFunc
 
 import mfmadsl
 from benchmarks.gemm.sparse import time_of
 from mfmadsl.model import product_of
+from mfmadsl.model.numpy_type import numpy_type
 
 CHIPS = "gfx942", "gfx950"
 SHAPES = (
@@ -28,73 +25,49 @@ SHAPES = (
     (16, 4096, 14336),
     (4096, 4096, 4096),
 )
-GROUP = 128
+WEIGHTS = (
+    ("q4f16", "float16", 128),
+    ("gptq", "float16", None),
+    ("gptq", "bfloat16", None),
+    ("awq", "float16", None),
+    ("mxfp4", "float16", None),
+    ("int8", "float16", None),
+)
 
 
-def four_bits(m: int, n: int, k: int) -> PrimFunc:
-    """C = A x W^T of q4f16: a nibble less 8, times the scale of its group."""
-    q = te.placeholder((n, k // 8), "uint32", "Q")
-    s = te.placeholder((n, k // GROUP), "float16", "S")
-
-    def weight(j: Any, r: Any) -> Any:
-        nibble = q[j, r // 8] >> (r % 8 * 4).astype("uint32") & tirx.const(15, "uint32")
-        return (nibble.astype("float16") - tirx.const(8, "float16")) * s[j, r // GROUP]
-
-    return _product((m, n, k), [q, s], weight)
-
-
-def eight_bits(m: int, n: int, k: int) -> PrimFunc:
-    """C = A x W^T of int8, times the scale of the row."""
-    q = te.placeholder((n, k), "int8", "Q")
-    s = te.placeholder((n,), "float16", "S")
-    return _product((m, n, k), [q, s], lambda j, r: q[j, r].astype("float16") * s[j])
-
-
-def halves(m: int, n: int, k: int) -> PrimFunc:
-    """C = A x W^T of float16."""
-    return mfmadsl.matmul(m, n, k, "float16", "float32", b_transposed=True)
-
-
-def _product(shape: tuple[int, int, int], stored: list[Any], weight: Any) -> PrimFunc:
-    m, n, k = shape
-    a = te.placeholder((m, k), "float16", "A")
-    w = te.compute((n, k), weight, "W")
-    r = te.reduce_axis((0, k), "k")
-    c = te.compute(
-        (m, n),
-        lambda i, j: te.sum(a[i, r].astype("float32") * w[j, r].astype("float32"), axis=[r]),
-        "C",
-    )
-    return te.create_prim_func([a, *stored, c])
-
-
-WEIGHTS = {"float16": halves, "int8": eight_bits, "four bits": four_bits}
-
-
-def row(arch: str, shape: tuple[int, int, int], kind: str) -> str:
-    """One line of the table."""
-    workload = WEIGHTS[kind](*shape)
-    arrays = [np.ones([int(e) for e in p.shape], str(p.dtype)) for p in workload.params]
-    found = time_of(workload, arrays, arch)
-    moved = sum(each.nbytes for each in arrays)
+def bound_of(workload: PrimFunc, arch: str) -> float:
+    """The seconds in which memory brings all arguments."""
     product = product_of(arch)
-    bound = moved / (product.memory_share * product.memory_bandwidth * 1e9)
-    cells = [
-        product.name, " x ".join(map(str, shape)), kind, f"{found.seconds * 1e6:.1f}",
-        found.limit, f"{bound * 1e6:.1f}", f"{found.seconds / bound:.2f}",
-    ]  # fmt: skip
+    moved = sum(array.nbytes for array in arrays_of(workload))
+    return moved / (product.memory_share * product.memory_bandwidth * 1e9)
+
+
+def arrays_of(workload: PrimFunc) -> list[np.ndarray]:
+    """Arguments; a kernel takes as long for any numbers."""
+    return [np.ones([int(e) for e in p.shape], numpy_type(str(p.dtype))) for p in workload.params]
+
+
+def row(arch: str, shape: tuple[int, int, int]) -> str:
+    """One line of the table: each cell has the time, in us, and how often the bound that is."""
+    halves = mfmadsl.matmul(*shape, "float16", "float32", b_transposed=True)
+    whole = time_of(halves, arrays_of(halves), arch).seconds
+    cells = [product_of(arch).name, " x ".join(map(str, shape)), f"{whole * 1e6:.1f}"]
+    for weights, dtype, group in WEIGHTS:
+        workload = mfmadsl.quantised_matmul(*shape, weights, dtype, group=group)
+        seconds = time_of(workload, arrays_of(workload), arch).seconds
+        cells.append(f"{seconds * 1e6:.1f} ({seconds / bound_of(workload, arch):.2f})")
     return f"| {' | '.join(cells)} |"
 
 
 @click.command()
 def main() -> None:
     """Print the table."""
-    print("| modelled | M x N x K | weights | us | limit | bound, us | times the bound |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    names = [name if dtype == "float16" else f"{name}, bf16" for name, dtype, _ in WEIGHTS]
+    print(f"| modelled | M x N x K | f16 | {' | '.join(names)} |")
+    print("| --- " * (3 + len(names)) + "|")
     for arch in CHIPS:
         for shape in SHAPES:
-            for kind in WEIGHTS:
-                print(row(arch, shape, kind), flush=True)
+            print(row(arch, shape), flush=True)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,18 @@ define i32 @mfmadsl.soft.bits.bfloat16(float %value) alwaysinline {
 
 ; The bits without the sign of a number's size in a type of `%fraction` bits of fraction, at most `%most`.
 
+; The same of a number whose lower half is zero if it is NaN: rounded up, it stays the same NaN.
+
+define i32 @mfmadsl.soft.bits.bfloat16.of_product(float %value) alwaysinline {
+  %bits = bitcast float %value to i32
+  %moved = lshr i32 %bits, 16
+  %odd = and i32 %moved, 1
+  %half = add i32 %odd, 32767
+  %up = add i32 %bits, %half
+  %upper = lshr i32 %up, 16
+  ret i32 %upper
+}
+
 define i32 @mfmadsl.soft.size(float %x, i32 %fraction, i32 %bias, i32 %most) alwaysinline {
   %size = call float @llvm.fabs.f32(float %x)
   %whole = bitcast float %size to i32

@@ -94,11 +94,11 @@ def _is_small(cast: Expr) -> bool:
 
 def _is_field(value: Expr) -> bool:
     """Whether it has ten bits at most, whatever it is made of."""
-    most = _most(value)
+    most = most_of(value)
     return most is not None and most < _BASE
 
 
-def _most(value: Expr) -> int | None:
+def most_of(value: Expr) -> int | None:
     """The most that an integer of few bits may be, which is not negative; None of any other.
 
     TVM's bounds of an expression are no help: they take sums and casts that wrap around for ones
@@ -118,11 +118,11 @@ def _most(value: Expr) -> int | None:
             return None
         return (1 << bits_of(dtype) - shift) - 1
     if isinstance(value, tirx.Add) and (number := constant(value.b)) is not None:
-        most = _most(value.a)
+        most = most_of(value.a)
         if most is None or number < 0 or most + number >= _BASE:
             return None
         return most + number
-    return _most(value.value) if isinstance(value, tirx.Cast) else None
+    return most_of(value.value) if isinstance(value, tirx.Cast) else None
 
 
 def _of_bits(value: Expr, analyzer: Analyzer) -> tirx.Sub:
