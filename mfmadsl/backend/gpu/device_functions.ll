@@ -103,11 +103,14 @@ define i32 @mfmadsl.select(i1 %condition, i32 %value, i32 %other) alwaysinline {
   ret i32 %chosen
 }
 
-; Both halves of a word: the bits of a mask, and those of a number besides. Left to itself LLVM takes
-; each half apart.
+; Both halves of a word: the bits of a mask, and those of a number besides. Of numbers that it knows LLVM would take each half
+; apart.
 
 define i32 @mfmadsl.masked(i32 %word, i32 %mask, i32 %bits) alwaysinline {
-  %both = call i32 asm "v_and_or_b32 $0, $1, $2, $3", "=v,v,v,s"(i32 %word, i32 %mask, i32 %bits) memory(none) nounwind
+  %some.mask = call i32 asm "", "=v,0"(i32 %mask) memory(none) nounwind
+  %some.bits = call i32 asm "", "=s,0"(i32 %bits) memory(none) nounwind
+  %masked = and i32 %word, %some.mask
+  %both = or i32 %masked, %some.bits
   ret i32 %both
 }
 

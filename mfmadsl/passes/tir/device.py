@@ -47,7 +47,7 @@ def select(condition: Expr, value: Expr, other: Expr) -> Expr:
 
 
 def masked(word: Expr, mask: int, bits: int) -> Expr:
-    """`word & mask | bits` in one instruction, which LLVM does not take apart."""
+    """`word & mask | bits` in one instruction: LLVM does not take the halves of the word apart."""
     return call("int32", "masked", word, i32(mask), i32(bits))
 
 

@@ -39,6 +39,8 @@ from mfmadsl.passes.main_loop.order.parts import Parts, Tiles, in_other_register
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import constant
 
+_NEXT = 2  # iterations from one to that whose tile it loads: it puts the next one's
+
 
 @dataclass(frozen=True)
 class Iterations(Parts):
@@ -189,19 +191,19 @@ class Iterations(Parts):
         ]  # fmt: skip
         pair = Var("pair", self.dtype)
         body = [
-            *in_other_registers(self._iteration(pair * 2, 3), odd),
-            *self._iteration(pair * 2 + 1, 3),
+            *in_other_registers(self._iteration(pair * 2, _NEXT + 1), odd),
+            *self._iteration(pair * 2 + 1, _NEXT + 1),
         ]
         out.append(For(pair, self.number(0), self.number(last // 2), ForKind.SERIAL, SeqStmt(body)))
         if last % 2:
-            out += in_other_registers(self._iteration(self.number(last - 1), 3), odd)
+            out += in_other_registers(self._iteration(self.number(last - 1), _NEXT + 1), odd)
         return [*out, *self._finish(self.iteration(self.last) if self.last_first else self.last)]
 
-    def _iteration(self, t: Expr, ahead: int = 2) -> list[Stmt]:
+    def _iteration(self, t: Expr, ahead: int = _NEXT) -> list[Stmt]:
         """An iteration that puts the next one's tile, and loads that of the one so far `ahead`."""
         following = self.iteration(t + 1)
         products = self.computing(len(self.traffic.steps) - 1, t)
-        in_flight = (ahead - 2) * sum(fetch.loads for fetch in self.traffic.fetches)
+        in_flight = (ahead - _NEXT) * sum(fetch.loads for fetch in self.traffic.fetches)
         loaded = self.iteration(tirx.min(t + ahead, self.last))
         moves = self.moves(following, loaded, {}, in_flight)
         reads = self.reads_of(0, following, {})
@@ -210,6 +212,7 @@ class Iterations(Parts):
             *self._inner(t, {}),
             device.wait_for_lds(self.chip),
             device.barrier(),
+            *([device.keep_order()] if ahead == _NEXT and not self.copies_only else []),
             *self.spread(products[:cut], moves, self.pace.put_slack),
             device.barrier(),
             *self.spread(products[cut:], reads),

@@ -141,6 +141,11 @@ class Parts:
         words = sum(constant(f.registers.shape[0]) or 0 for f in self.traffic.fetches)
         return count is not None and count >= MANY_ITERATIONS and words <= FEW_WORDS
 
+    @cached_property
+    def copies_only(self) -> bool:
+        """Whether nothing is computed on its way: LLVM would do so, and wait, before a barrier."""
+        return all(put.is_plain for put in self.traffic.puts)
+
     def moves(self, k: Expr, ahead: Expr, tiles: Tiles, in_flight: int = 0) -> list[Piece]:
         """Every put of iteration k, and every fetch of a later one, once what it brought is put.
 

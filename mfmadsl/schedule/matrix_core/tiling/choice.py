@@ -164,10 +164,11 @@ def estimated(
     more than one of them.
     """
     found: list[tuple[Estimate, Tiling]] = []
+    least = min(each.m for each in intrinsics), min(each.n for each in intrinsics)
     for intrinsic in intrinsics:
         gemm = gemm_on(shape, intrinsic, chip)
         for tiling in offered(intrinsic, chip, shape.k_bytes, gemm.k, shape.loads):
-            if not _fits(tiling.block, (gemm.m, gemm.n), (intrinsic.m, intrinsic.n)):
+            if not _fits(tiling.block, (gemm.m, gemm.n), least):
                 continue
             for variant in _variants(tiling, gemm, shape.k is not None):
                 found.append((estimate(gemm, variant), variant))

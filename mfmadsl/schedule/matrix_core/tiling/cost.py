@@ -247,7 +247,8 @@ class _Terms:
         tiling, gemm = self.tiling, self.gemm
         if not resources.is_direct(tiling, gemm.loads):
             two = self.steps >= MANY_ITERATIONS and self._loaded_words() <= FEW_WORDS
-            return _AHEAD + (_FURTHER if two else 0.0)
+            # What may go straight into the LDS should: it takes no registers.
+            return _AHEAD + (_FURTHER if two and not gemm.loads.direct else 0.0)
         return tiling.stages - (
             _HALF if resources.takes_halves(tiling, gemm.intrinsic, gemm.loads) else _WHOLE
         )

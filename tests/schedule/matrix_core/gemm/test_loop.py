@@ -14,7 +14,7 @@ import mfmadsl
 from mfmadsl.emulator.profiler.main_loop import loop_instructions
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model.chips import ARCHITECTURES
-from mfmadsl.schedule import gemm_schedule, gemm_tiling
+from mfmadsl.schedule import Tiling, gemm_schedule, gemm_tiling
 from tests.schedule.matrix_core.gemm.case import CHIPS, ORDERS, TYPES, Case
 from tests.schedule.matrix_core.gemm.workloads import Workload
 
@@ -174,7 +174,8 @@ def test_where_words_come_in_two_loads_twice_as_many_are_left_under_way() -> Non
     """Rows of an odd length begin anywhere: their words are moved into place."""
 
     def least(k: int) -> int:
-        schedule = gemm_schedule(Workload(1024, 1024, k).function())
+        tiling = Tiling((64, 64), 64, (2, 2), "mfma_f32_16x16x16_f16", 2)
+        schedule = gemm_schedule(Workload(1024, 1024, k).function(), tiling=tiling)
         turn = loop_instructions(mfmadsl.build(schedule, "gfx942").assembly)
         counts = [re.search(r"vmcnt\((\d+)\)", i.text) for i in turn if i.name == "s_waitcnt"]
         return min(int(count[1]) for count in counts if count)

@@ -49,6 +49,7 @@ def product(format_name: str, arch: str, dtype: str, arrays: list[Array], weight
     workload = mfmadsl.quantised_matmul(M, N, K, format_name, dtype, group=group)
     kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch), arch=arch)
     assert not kernel.remarks
+    assert kernel.code_object  # LLVM has no assembler here: what it emits may be no text of ours
     a = np.random.default_rng(3).integers(-8, 9, (M, K)).astype(numpy_type(dtype))
     c = np.full((M, N), np.nan, np.float32)
     mfmadsl.sanitize(kernel, [a, *arrays, c])
