@@ -174,7 +174,7 @@ def test_where_words_come_in_two_loads_twice_as_many_are_left_under_way() -> Non
     """Rows of an odd length begin anywhere: their words are moved into place."""
 
     def least(k: int) -> int:
-        tiling = Tiling((64, 64), 64, (2, 2), "mfma_f32_16x16x16_f16", 2)
+        tiling = Tiling((128, 128), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
         schedule = gemm_schedule(Workload(1024, 1024, k).function(), tiling=tiling)
         turn = loop_instructions(mfmadsl.build(schedule, "gfx942").assembly)
         counts = [re.search(r"vmcnt\((\d+)\)", i.text) for i in turn if i.name == "s_waitcnt"]
