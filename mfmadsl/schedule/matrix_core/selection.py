@@ -131,8 +131,10 @@ def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> 
 def _read(product: Product, side: int) -> MemoryRead:
     together = 1 if product.memory[side].axis == "ij"[side] else None
     prologue = product.prologues[side]
-    made = ((), 0) if prologue is None else (prologue.stored, prologue.work)
-    return MemoryRead(side, _k_bytes(product)[side], together, *made)
+    stored, work = ((), 0.0) if prologue is None else (prologue.stored, prologue.work)
+    distance, size = product.memory[side].distance, product.element_bytes[side]
+    alignment = distance * size if isinstance(distance, int) and distance else None
+    return MemoryRead(side, _k_bytes(product)[side], together, stored, work, alignment)
 
 
 def _tuned(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> Tiling | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes
 from mfmadsl.schedule.product.prologue import StoredArray
@@ -15,7 +16,8 @@ class MemoryRead:
 
     Each k of a row has `k_bytes`. Of a row `together` neighbouring k lie together, and next to them
     those of the next row; None if all of a row do. Where an element is computed on its way,
-    `stored` has the arrays that it is made of, and `work` the instructions.
+    `stored` has the arrays that it is made of, and `work` the instructions. What lies together
+    begins at multiples of `alignment` bytes, which is None where that is not known.
     """
 
     side: int
@@ -23,6 +25,7 @@ class MemoryRead:
     together: float | None = None
     stored: tuple[StoredArray, ...] = ()
     work: float = 0
+    alignment: int | None = None
 
     @property
     def sources(self) -> tuple[float, ...]:
@@ -34,9 +37,15 @@ class MemoryRead:
         if self.stored:
             return sum(each.line_bytes(rows, depth, line) for each in self.stored)
         if self.together is None:
-            return rows * max(line, depth * self.k_bytes)
+            return rows * self._of_one(depth * self.k_bytes, line)
         whole, times = rows * self.together, depth / self.together
-        return times * max(line, whole * self.k_bytes)
+        return times * self._of_one(whole * self.k_bytes, line)
+
+    def _of_one(self, length: float, line: int) -> float:
+        """The bytes of the lines in which so many bytes lie together, on the average: where they
+        do not begin with a line, they end in one more."""
+        more = 0 if self.alignment is None else line - gcd(self.alignment, line)
+        return max(line, length + more)
 
 
 def k_bytes_of(reads: Sequence[MemoryRead]) -> KBytes:
