@@ -8,8 +8,9 @@ docs/gemm-kernel.md, "The main loop", explains the pipeline. With one tile an op
                                               barrier: iteration t + 1 is there
                                               read fragments 0 of iteration t + 1
 
-Two tiles need one barrier, and the LDS is filled throughout the iteration. Loads straight into the
-LDS have an order of their own (`direct_iterations`).
+Where registers are left, iteration t + 3 is fetched, into a second set of registers in every other
+iteration. Two tiles need one barrier, and the LDS is filled throughout the iteration. Loads
+straight into the LDS have an order of their own (`direct_iterations`).
 
 A last iteration with edges comes first, so that the loop has none. In a loop that is no sum the
 order of iterations matters, so each takes care of edges.
