@@ -12,7 +12,14 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 
 from mfmadsl.passes.tir.expression import constant, numbers
-from mfmadsl.passes.tir.linear import common_factor, counts_down, largest, linear, linear_in
+from mfmadsl.passes.tir.linear import (
+    common_factor,
+    counts_down,
+    largest,
+    linear,
+    linear_in,
+    without_remainders,
+)
 
 X, Y = tirx.Var("x", "int32"), tirx.Var("y", "int32")
 SIDES = [tirx.LT, tirx.LE, tirx.GT, tirx.GE]
@@ -134,3 +141,23 @@ def test_a_place_is_linear_through_casts(place: Any) -> None:
 def test_what_is_not_linear_is_not_in_64_bits_either(place: Any) -> None:
     assert linear_in(place, X) is None
     assert linear_in(tirx.Cast("int64", place), X) is None
+
+
+@given(st.integers(1, 16), st.integers(0, 20), st.integers(0, 20), st.integers(1, 24), BOUND)
+def test_without_remainders_a_quotient_is_the_same(
+    a: int, b: int, c: int, by: int, constant_term: int
+) -> None:
+    of = tirx.floordiv(X * a * by + X * b + Y * c + constant_term, by) * 3 + Y
+    found = without_remainders(of, known())
+    for x, y in product(range(7), range(5)):
+        values = {"x": x, "y": y}
+        assert numbers(found, values) == numbers(of, values)
+
+
+def test_what_a_quotient_rounds_off_is_left_out() -> None:
+    analyzer = known()
+    of = tirx.floordiv(X * 64 + Y * 8 + 1, 128)
+    assert str(without_remainders(of, analyzer)) == str(tirx.floordiv(X, 2))
+    assert str(without_remainders(tirx.floordiv(X * 64 + Y * 8 + 1, 64), analyzer)) == str(X)
+    kept = tirx.floordiv(X * 64 + Y * 17, 128)  # y adds 68 at most
+    assert str(without_remainders(kept, analyzer)) == str(kept)

@@ -93,6 +93,19 @@ def test_words_whose_rows_lie_together(
     assert zeros.line_bytes(32, 64, 128) == 128
 
 
+@pytest.mark.parametrize(
+    ("value", "shape", "axis", "packed"),
+    [(gptq, (K // 8, N), "j", {"k": 8}), (awq, (K, N // 8), "j", {"j": 8})],
+)
+def test_neighbours_that_are_made_of_one_word(
+    value: Callable[..., Any], shape: tuple[int, int], axis: str, packed: dict[str, int]
+) -> None:
+    given = {"Q": (shape, "uint32"), "Z": ((K // 128, N // 8), "uint32")}
+    sch = Schedule(tvm.IRModule({"main": workload(given, value)}))
+    memory = normalise(sch, product_block(sch)).memory[1]
+    assert (memory.axis, memory.packed, memory.computed) == (axis, packed, True)
+
+
 def test_what_does_not_change_along_k_is_left_out() -> None:
     arrays = {"Q": ((N, K), "int8"), "S": ((N,), "float16")}
     found = of_b(workload(arrays, lambda q, s, j, k: q[j, k].astype("float16") * s[j]))
