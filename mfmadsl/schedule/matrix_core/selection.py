@@ -175,6 +175,7 @@ def loads_of(
     for memory, size in zip(memories, sizes, strict=True):
         distance = memory.distance
         odd = not isinstance(distance, int) or distance * size % 4 != 0
+        odd = odd and not memory.packed  # whole words
         shifted.append(odd and memory.axis is not None and size < 4)
         along_rows = memory.axis in ("i", "j")
         whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
