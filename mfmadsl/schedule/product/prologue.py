@@ -27,7 +27,7 @@ _ARITHMETIC = (
 
 
 @dataclass(frozen=True)
-class StoredArray:
+class SourceArray:
     """What elements are made of: of places of so many bytes each k takes `per_k` and each row
     `per_row`, and those `along_rows` or along K lie together."""
 
@@ -54,7 +54,7 @@ class Prologue:
     """What an element of an operand takes: the arrays it is made of, and about how many
     instructions it takes to compute (`work`)."""
 
-    stored: tuple[StoredArray, ...]
+    stored: tuple[SourceArray, ...]
     work: float
 
 
@@ -69,7 +69,7 @@ def prologue_of(
     value = _computed(function, factor)
     if isinstance(value, TensorLoad):
         return None
-    arrays: dict[int, StoredArray] = {}
+    arrays: dict[int, SourceArray] = {}
     for load in loads(value):
         each, key = _stored(load, rows, along), load.source.__chandle__()
         if each is not None and (key not in arrays or each.k_bytes > arrays[key].k_bytes):
@@ -89,18 +89,18 @@ def _computed(function: PrimFunc, load: TensorLoad) -> Expr:
 
 def _stored(
     load: TensorLoad, rows: Sequence[IterVar], along: Sequence[IterVar]
-) -> StoredArray | None:
+) -> SourceArray | None:
     """The array of a load; None if it does not change along K. A place that is read from memory is
     another for each k."""
     size = bits_of(load.source.dtype) / 8
     try:
         of_rows, of_k = (_places(load, axes[-1].var) for axes in (rows, along))
     except NotNumbersError:
-        return StoredArray(size, 1.0, 1.0, along_rows=False)
+        return SourceArray(size, 1.0, 1.0, along_rows=False)
     (count_of_rows, row_step), (count_of_k, k_step) = of_rows, of_k
     if count_of_k == 1:
         return None
-    return StoredArray(size, count_of_k / _FAR, count_of_rows / _FAR, 0 < row_step < k_step)
+    return SourceArray(size, count_of_k / _FAR, count_of_rows / _FAR, 0 < row_step < k_step)
 
 
 def _places(load: TensorLoad, axis: Var) -> tuple[int, float]:

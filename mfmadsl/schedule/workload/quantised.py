@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tvm import te, tirx
 from tvm.tirx import Expr, PrimFunc
@@ -103,11 +103,9 @@ def group_of(stored: WeightFormat, n: int, k: int, group: int | None) -> int:
     return found
 
 
-def _nibble(word: Any, place: Expr) -> Expr:
-    """A field of four bits of a word, which is an element of an array."""
-    dtype = str(word.dtype)
-    field: Expr = word >> (place * 4).astype(dtype) & tirx.const(15, dtype)
-    return field
+def _nibble(word: Expr, place: Expr, dtype: str) -> Expr:
+    """A field of four bits of a word of some type."""
+    return word >> (place * 4).astype(dtype) & tirx.const(15, dtype)
 
 
 def _q4f16_arrays(n: int, k: int, group: int, dtype: str) -> list[te.Tensor]:
@@ -119,7 +117,7 @@ def _q4f16_arrays(n: int, k: int, group: int, dtype: str) -> list[te.Tensor]:
 
 def _q4f16(arrays: Arrays, j: Expr, r: Expr, group: int, dtype: str) -> Expr:
     q, scales = arrays
-    number = _nibble(q[j, r // NIBBLES], r % NIBBLES).astype(dtype)
+    number = _nibble(q[j, r // NIBBLES], r % NIBBLES, "uint32").astype(dtype)
     return (number - tirx.const(7, dtype)) * scales[j, r // group]
 
 
@@ -133,8 +131,8 @@ def _gptq_arrays(n: int, k: int, group: int, dtype: str) -> list[te.Tensor]:
 
 def _gptq(arrays: Arrays, j: Expr, r: Expr, group: int, dtype: str) -> Expr:
     q, zeros, scales = arrays
-    number = _nibble(q[r // NIBBLES, j], r % NIBBLES)
-    zero = _nibble(zeros[r // group, j // NIBBLES], j % NIBBLES) + 1
+    number = _nibble(q[r // NIBBLES, j], r % NIBBLES, "int32")
+    zero = _nibble(zeros[r // group, j // NIBBLES], j % NIBBLES, "int32") + 1
     return (number.astype(dtype) - zero.astype(dtype)) * scales[r // group, j]
 
 
@@ -147,7 +145,7 @@ def _awq(arrays: Arrays, j: Expr, r: Expr, group: int, dtype: str) -> Expr:
     q, zeros, scales = arrays
     place = j % 2 * 4 + j % NIBBLES // 2  # even columns lie below odd ones
     number, zero = (
-        _nibble(each[row, j // NIBBLES], place).astype(dtype)
+        _nibble(each[row, j // NIBBLES], place, "int32").astype(dtype)
         for each, row in ((q, r), (zeros, r // group))
     )
     return (number - zero) * scales[r // group, j]

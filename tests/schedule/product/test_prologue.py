@@ -13,7 +13,7 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.schedule.product.normalise import normalise, product_block
-from mfmadsl.schedule.product.prologue import Prologue, StoredArray
+from mfmadsl.schedule.product.prologue import Prologue, SourceArray
 
 N, K = 64, 512
 
@@ -52,8 +52,8 @@ def test_four_bits_with_a_scale_of_each_group() -> None:
     )
     assert found is not None
     assert found.stored == (
-        StoredArray(4.0, 1 / 8, 1.0, along_rows=False),
-        StoredArray(2.0, 1 / 128, 1.0, along_rows=False),
+        SourceArray(4.0, 1 / 8, 1.0, along_rows=False),
+        SourceArray(2.0, 1 / 128, 1.0, along_rows=False),
     )
     assert [each.k_bytes for each in found.stored] == [4 / 8, 2 / 128]
 
@@ -77,15 +77,15 @@ def awq(q: Any, z: Any, j: Any, k: Any) -> Any:
 @pytest.mark.parametrize(
     ("value", "shape", "words", "lines"),
     [
-        (gptq, (K // 8, N), StoredArray(4.0, 1 / 8, 1.0, along_rows=True), 8),
-        (awq, (K, N // 8), StoredArray(4.0, 1.0, 1 / 8, along_rows=True), 64),
+        (gptq, (K // 8, N), SourceArray(4.0, 1 / 8, 1.0, along_rows=True), 8),
+        (awq, (K, N // 8), SourceArray(4.0, 1.0, 1 / 8, along_rows=True), 64),
     ],
 )
 def test_words_whose_rows_lie_together(
-    value: Callable[..., Any], shape: tuple[int, int], words: StoredArray, lines: int
+    value: Callable[..., Any], shape: tuple[int, int], words: SourceArray, lines: int
 ) -> None:
     found = of_b(workload({"Q": (shape, "uint32"), "Z": ((K // 128, N // 8), "uint32")}, value))
-    zeros = StoredArray(4.0, 1 / 128, 1 / 8, along_rows=True)
+    zeros = SourceArray(4.0, 1 / 128, 1 / 8, along_rows=True)
     assert found is not None
     assert found.stored == (words, zeros)
     # Of 32 rows and 64 of K; of zero points that is a part of a line.
@@ -109,7 +109,7 @@ def test_neighbours_that_are_made_of_one_word(
 def test_what_does_not_change_along_k_is_left_out() -> None:
     arrays = {"Q": ((N, K), "int8"), "S": ((N,), "float16")}
     found = of_b(workload(arrays, lambda q, s, j, k: q[j, k].astype("float16") * s[j]))
-    assert found == Prologue((StoredArray(1.0, 1.0, 1.0, along_rows=False),), 1.5)
+    assert found == Prologue((SourceArray(1.0, 1.0, 1.0, along_rows=False),), 1.5)
 
 
 def test_a_place_that_is_read_counts_as_one_for_each_k() -> None:
@@ -119,7 +119,7 @@ def test_a_place_that_is_read_counts_as_one_for_each_k() -> None:
     indices, elements = found.stored
     assert (indices.place_bytes, indices.per_k) == (4.0, 1.0)
     assert indices.per_row < 0.01  # all rows have them in common
-    assert elements == StoredArray(2.0, 1.0, 1.0, along_rows=False)
+    assert elements == SourceArray(2.0, 1.0, 1.0, along_rows=False)
 
 
 def test_an_argument_has_none() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes
-from mfmadsl.schedule.product.prologue import StoredArray
+from mfmadsl.schedule.product.prologue import SourceArray
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class MemoryRead:
     side: int
     k_bytes: float
     together: float | None = None
-    stored: tuple[StoredArray, ...] = ()
+    stored: tuple[SourceArray, ...] = ()
     work: float = 0
     alignment: int | None = None
 

@@ -66,15 +66,15 @@ def test_the_last_part_of_a_word_is_where_it_is_and_not_further_ahead() -> None:
 @pytest.mark.parametrize(("m", "n"), [(1, 150_000_000), (150_000_000, 1)])
 def test_places_of_a_tile_beyond_the_edge_are_many(m: int, n: int) -> None:
     """The 16 rows of a tile have more than 2^31 places in a C of a row of 150 million."""
-    kernel = Gemm(None, "gfx942", m, n, 8, True).build()
-    memory = FarMemory(kernel)
+    gemm = Gemm(None, "gfx942", m, n, 8, True)
+    memory = FarMemory(gemm.build())
     rows = memory.run([-1])
     a, b, c = memory.arrays
     a[rows] = np.arange(1, 9)
     b[...] = 1
     memory.run([-1])
     written = c[rows][c[rows] != 0]
-    np.testing.assert_array_equal(written, np.full(128, 36))
+    np.testing.assert_array_equal(written, np.full(max(gemm.tiled().block), 36))
 
 
 def test_rows_of_a_transposed_matrix_lie_far_apart() -> None:
