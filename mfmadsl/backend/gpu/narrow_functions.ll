@@ -18,8 +18,6 @@ define i32 @mfmadsl.soft.bits.bfloat16(float %value) alwaysinline {
   ret i32 %bits
 }
 
-; The bits without the sign of a number's size in a type of `%fraction` bits of fraction, at most `%most`.
-
 ; The same of a number whose lower half is zero if it is NaN: rounded up, it stays the same NaN.
 
 define i32 @mfmadsl.soft.bits.bfloat16.of_product(float %value) alwaysinline {
@@ -31,6 +29,8 @@ define i32 @mfmadsl.soft.bits.bfloat16.of_product(float %value) alwaysinline {
   %upper = lshr i32 %up, 16
   ret i32 %upper
 }
+
+; The bits without the sign of a number's size in a type of `%fraction` bits of fraction, at most `%most`.
 
 define i32 @mfmadsl.soft.size(float %x, i32 %fraction, i32 %bias, i32 %most) alwaysinline {
   %size = call float @llvm.fabs.f32(float %x)

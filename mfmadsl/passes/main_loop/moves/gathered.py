@@ -89,9 +89,8 @@ def gathered_ahead(
     """The copies of a loop, with a variable for each index that is read and stays the same.
 
     Where the loop's own condition guards such a read, it has to lie in its buffer without that, or
-    the first iteration reads it anyway.
-    What the function writes is not read ahead, but for registers that are the same in all threads.
-    All others stay as they are.
+    the first iteration reads it anyway. What the function writes is not read ahead, but for
+    registers that are the same in all threads. All others stay as they are.
     """
     if not any(map(_gathers, copies)):
         return list(copies), Gathered()
