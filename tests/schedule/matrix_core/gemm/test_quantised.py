@@ -145,7 +145,7 @@ def test_other_shapes_and_tilings(m: int, format_name: str, dtype: str) -> None:
         ({"weights": "int8", "group": 64}, "group: the scales of int8 are for a row, not for 64"),
     ],
 )
-def test_what_is_no_such_product(change: dict[str, Any], message: str) -> None:
+def test_what_is_no_such_product_is_refused(change: dict[str, Any], message: str) -> None:
     arguments = {"m": 16, "n": 64, "k": 256, "weights": "gptq", **change}
     with pytest.raises(mfmadsl.ArgumentError, match=message):
         mfmadsl.quantised_matmul(**arguments)
