@@ -91,10 +91,10 @@ def _range(cast: tirx.Cast) -> tuple[int, int] | None:
 
 
 def _number(expression: Expr) -> _Exact | None:
-    """A constant, if it is an integer."""
-    if not isinstance(expression, tirx.FloatImm) or not float(expression.value).is_integer():
+    """A constant, if it is one of the integers that are exact."""
+    number = float(expression.value) if isinstance(expression, tirx.FloatImm) else 0.5
+    if not number.is_integer() or abs(number) > _LARGEST:
         return None
-    number = float(expression.value)
     return _Exact(expression, tirx.const(number, "float32"), number, number)
 
 
