@@ -1,8 +1,9 @@
-"""Sums of integers that are taken in parts: what one part adds up to may not fit, all of them do.
+"""Arithmetic of integers that may wrap around: in uint32, and in sums that are taken in parts.
 
-Matrix and dot-product instructions wrap around, so that a part may be 2^32 off, and the sum of the
-parts is right again. TVM tells LLVM that an addition of int32 or uint32 never wraps, which makes
-the sum undefined; of the sum in 64 bits, cut to 32, LLVM makes one addition that may.
+What one part of a sum adds up to may not fit, where all of them do. Matrix and dot-product
+instructions wrap around, so that a part may be 2^32 off, and the sum of the parts is right again.
+TVM tells LLVM that int32 and uint32 never wrap, which makes such a result undefined; of one in 64
+bits, cut to 32, LLVM makes an instruction that may.
 """
 
 from __future__ import annotations
@@ -14,13 +15,22 @@ from tvm.tirx import BufferStore, Expr, PrimFunc
 
 from mfmadsl.passes.tir.rewrite import dtype_of, of_lanes
 
+_ARITHMETIC = tirx.Add, tirx.Sub, tirx.Mul
 _WIDE = {"int32": "int64", "uint32": "uint64"}
 
 
 def wrapping_sums(function: PrimFunc) -> PrimFunc:
     """The function with what is added to an element of a buffer, and stored there again, added so
-    that it may wrap around."""
-    return function.with_body(tvm_ffi.structural_map(function.body, (BufferStore, _wrapping)))
+    that it may wrap around, and so all that is computed in uint32."""
+    body = tvm_ffi.structural_map(function.body, (BufferStore, _wrapping))
+    return function.with_body(tvm_ffi.structural_map(body, [(_ARITHMETIC, _unsigned)]))
+
+
+def _unsigned(value: tirx.Add | tirx.Sub | tirx.Mul) -> Expr:
+    if dtype_of(value) != "uint32":
+        return value
+    wide, narrow = of_lanes("uint64", value), of_lanes("uint32", value)
+    return tirx.Cast(narrow, type(value)(tirx.Cast(wide, value.a), tirx.Cast(wide, value.b)))
 
 
 def _wrapping(store: BufferStore) -> BufferStore:

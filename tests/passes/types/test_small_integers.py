@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -179,3 +180,18 @@ def test_others_are_converted() -> None:
     large = np.resize(np.arange(-(2**15), 2**15, dtype=np.int32), 2**16)
     found = computed(lambda x: x.astype("float16"), large, out="float16")
     assert_same(found, large.astype(np.float16))
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul])
+def test_what_wraps_around_in_uint32(arch: str, operation: Callable[[Any, Any], Any]) -> None:
+    """As a number without a sign does, whatever it becomes next."""
+    seven, mask = np.uint32(7), np.uint32(0xF000000F)
+
+    def stage(x: Any) -> Any:
+        return operation(tirx.const(7, "uint32"), x & tirx.const(int(mask), "uint32")).astype(
+            "float32"
+        )
+
+    wanted = operation(seven, WORDS & mask).astype(np.float32)
+    assert_same(computed(stage, WORDS, out="float32", arch=arch), wanted)
