@@ -184,6 +184,39 @@ define <2 x i32> @mfmadsl.read.transposed.8(ptr addrspace(3) %base, i32 %offset)
   ret <2 x i32> %words
 }
 
+; A value of another lane of a group of two, of four, and so on: that of the same place in the other half, if all lanes of
+; a half have the same. All lanes of the group are active.
+
+define i32 @mfmadsl.other.half.of.2(i32 %value) convergent alwaysinline {
+  ; quad_perm:[1,0,3,2]
+  %other = call i32 @llvm.amdgcn.update.dpp.i32(i32 poison, i32 %value, i32 177, i32 15, i32 15, i1 true)
+  ret i32 %other
+}
+
+define i32 @mfmadsl.other.half.of.4(i32 %value) convergent alwaysinline {
+  ; quad_perm:[2,3,0,1]
+  %other = call i32 @llvm.amdgcn.update.dpp.i32(i32 poison, i32 %value, i32 78, i32 15, i32 15, i1 true)
+  ret i32 %other
+}
+
+define i32 @mfmadsl.other.half.of.8(i32 %value) convergent alwaysinline {
+  ; row_half_mirror
+  %other = call i32 @llvm.amdgcn.update.dpp.i32(i32 poison, i32 %value, i32 321, i32 15, i32 15, i1 true)
+  ret i32 %other
+}
+
+define i32 @mfmadsl.other.half.of.16(i32 %value) convergent alwaysinline {
+  ; row_mirror
+  %other = call i32 @llvm.amdgcn.update.dpp.i32(i32 poison, i32 %value, i32 320, i32 15, i32 15, i1 true)
+  ret i32 %other
+}
+
+define i32 @mfmadsl.other.half.of.32(i32 %value) convergent alwaysinline {
+  ; swizzle(BITMASK_PERM, lane ^ 16)
+  %other = call i32 @llvm.amdgcn.ds.swizzle(i32 %value, i32 16415)
+  ret i32 %other
+}
+
 ; A float rounded to a narrow type, as bits, and back. The same eight-bit instructions mean fnuz on gfx942, OCP on gfx950.
 
 define i32 @mfmadsl.bits.bfloat16(float %value) alwaysinline {
@@ -251,6 +284,8 @@ declare <2 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v2i32(ptr addrspace(8), i32, 
 declare void @llvm.amdgcn.raw.ptr.buffer.store.v2i32(<2 x i32>, ptr addrspace(8), i32, i32, i32 immarg)
 declare <4 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v4i32(ptr addrspace(8), i32, i32, i32 immarg)
 declare void @llvm.amdgcn.raw.ptr.buffer.store.v4i32(<4 x i32>, ptr addrspace(8), i32, i32, i32 immarg)
+declare i32 @llvm.amdgcn.update.dpp.i32(i32, i32, i32 immarg, i32 immarg, i32 immarg, i1 immarg)
+declare i32 @llvm.amdgcn.ds.swizzle(i32, i32 immarg)
 declare i32 @llvm.amdgcn.cvt.pk.fp8.f32(float, float, i32, i1 immarg)
 declare float @llvm.amdgcn.cvt.f32.fp8(i32, i32 immarg)
 declare i32 @llvm.amdgcn.cvt.pk.bf8.f32(float, float, i32, i1 immarg)

@@ -109,6 +109,17 @@ define i32 @mfmadsl.soft.bits.float8_e5m2(float %x) alwaysinline {
   ret i32 %bits
 }
 
+; Four bits, of a number that is at most 6 and no NaN.
+
+define i32 @mfmadsl.soft.bits.float4_e2m1fn(float %x) alwaysinline {
+  %size = call i32 @mfmadsl.soft.size(float %x, i32 1, i32 1, i32 7)
+  %whole = bitcast float %x to i32
+  %moved = lshr i32 %whole, 28
+  %sign = and i32 %moved, 8
+  %bits = or i32 %size, %sign
+  ret i32 %bits
+}
+
 define i32 @mfmadsl.soft.bits.float8_e4m3fnuz(float %x) alwaysinline {
   %size = call i32 @mfmadsl.soft.size(float %x, i32 3, i32 8, i32 128)
   %bits = call i32 @mfmadsl.soft.unsigned.zero(float %x, i32 %size)

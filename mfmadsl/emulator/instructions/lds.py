@@ -8,6 +8,7 @@ import numpy as np
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.atomic import Update, find_update, update_memory
+from mfmadsl.emulator.instructions.swizzle import swizzle_pattern, swizzled_lanes
 from mfmadsl.emulator.machine.bits import Array, Mask, codes_of, words_of_codes
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import OperandRead, Operation, reads_of
@@ -145,17 +146,11 @@ def _permute(instruction: Instruction, backward: bool) -> Operation:
 
 
 def _swizzle(instruction: Instruction) -> Operation | None:
-    """ds_swizzle_b32: a fixed pattern in groups of 32 lanes, or of four."""
+    """ds_swizzle_b32: lanes read others by a fixed pattern."""
     if set(instruction.modifiers) - {"offset"}:
         return None
     target, source = (check_registers(o, 1, "v") for o in instruction.taking(2))
-    lane = np.arange(LANES)
-    pattern = instruction.number("offset")
-    if pattern >> 15:
-        chosen = lane // 4 * 4 + (pattern >> 2 * (lane % 4) & 3)
-    else:
-        kept, merged, flipped = pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31
-        chosen = lane // 32 * 32 + ((lane % 32 & kept | merged) ^ flipped)
+    chosen = swizzled_lanes(swizzle_pattern(instruction.modifiers.get("offset", "0")))
 
     def moved(waves: Waves, data: Waves) -> Array:
         values = np.broadcast_to(data.read_vector(source, "u32"), (waves.count, LANES))

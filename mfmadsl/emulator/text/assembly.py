@@ -26,7 +26,7 @@ _ARGUMENTS = {  # of instructions whose operand is no register and no constant l
     **dict.fromkeys(("s_nop", "s_sleep", "s_setprio"), _NUMBER),
 }
 _HARDWARE_REGISTER = re.compile(r"hwreg\([^)]*\)")
-_MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|[^\s,]+)")
+_MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|\w+\([^)]*\)|[^\s,]+)")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     fastest_first,
     throughput,
 )
+from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads, registers
@@ -39,6 +40,7 @@ from mfmadsl.schedule.product.dataflow import (
     check_written_once,
 )
 from mfmadsl.schedule.product.described import DescribedProduct, described_intrinsics
+from mfmadsl.schedule.product.group_output import group_columns
 from mfmadsl.schedule.product.memory import (
     Memory,
     argument_load,
@@ -128,6 +130,7 @@ def described_tiling(
     steps = -(-product.extents[3] // tiling.k_step)
     k_bytes = k_bytes_of(tuple(_traffic(product)))
     check_tiling(tiling, chosen, chip, k_bytes, steps, _loads(product, chip))
+    _together(product, chip).check(tiling, chosen)
     return tiling
 
 
@@ -138,7 +141,8 @@ def described_tilings(
     instructions = _instructions(product, intrinsic, chip)
     s, m, n, k = product.extents
     reads = tuple(_traffic(product))
-    shape = ProductShape(m, n, k, s, reads, _RESULT_BYTES, _loads(product, chip))
+    together = _together(product, chip)
+    shape = ProductShape(m, n, k, s, reads, _RESULT_BYTES, _loads(product, chip), together)
     found = [
         # Across tiles LLVM keeps more registers than there are.
         (estimate, replace(tiling, persistent=False))
@@ -216,6 +220,13 @@ def _loads(product: DescribedProduct, chip: Architecture) -> Loads:
     turned = not product.form.b_transposed and not reads_turned(chip, _bytes_of(product.reads["B"]))
     shifted = rows["A"] % WORD != 0, rows["B"] % WORD != 0
     return Loads(chip.wide_loads_to_lds and whole and not turned, shifted, (False, turned))
+
+
+def _together(product: DescribedProduct, chip: Architecture) -> ColumnsTogether:
+    """The columns that a wave has to store together."""
+    by_k = not product.form.b_transposed
+    turned = by_k and reads_turned(chip, _bytes_of(product.reads["B"]))
+    return columns_together(group_columns(product.function), product.extents[2], turned)
 
 
 def _is_offered(

@@ -28,6 +28,7 @@ from mfmadsl.schedule.matrix_core.described import (
     described_schedule,
     described_tilings,
 )
+from mfmadsl.schedule.matrix_core.group_output import with_group_output
 from mfmadsl.schedule.matrix_core.grouped import grouped_schedule, grouped_tilings
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
@@ -37,6 +38,7 @@ from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.cases import CaseBlocks
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
+from mfmadsl.schedule.product.group_output import group_output
 from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.nest import function_of, nest_of
 from mfmadsl.schedule.product.normalise import Product, normalise
@@ -75,7 +77,12 @@ def gemm_schedule(
 
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
-    product = _understood(workload, arch)
+    function = prim_func("workload", workload, ScheduleError)
+    if (output := group_output(function)) is not None:
+        plain = gemm_schedule(output.workload, intrinsic, arch, tiling)
+        whole = with_group_output(function_of(plain), output)
+        return s_tir.Schedule(tvm.IRModule({"main": whole}))
+    product = understood(function, architecture(arch))
     if isinstance(product, DescribedProduct):
         return described_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
     if isinstance(product, BlockScaledProduct):
@@ -225,7 +232,9 @@ def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> K
 
 
 def _understood(workload: PrimFunc | tvm.IRModule, arch: str) -> Understood:
-    return understood(prim_func("workload", workload, ScheduleError), architecture(arch))
+    function = prim_func("workload", workload, ScheduleError)
+    output = group_output(function)
+    return understood(function if output is None else output.workload, architecture(arch))
 
 
 def _normalised(function: PrimFunc) -> Product:

@@ -19,6 +19,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     estimated,
     gemm_on,
 )
+from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
@@ -125,7 +126,15 @@ def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> 
     s, m, n, k = (number(extent) for extent in product.extents)
     reads = tuple(_read(product, side) for side in (0, 1))
     loads = loads_of(product.memory[:2], product.element_bytes[:2], chip, alike[0].blocks)
-    return ProductShape(m, n, k, s, reads, product.element_bytes[2], loads)
+    together = _together(product, chip)
+    return ProductShape(m, n, k, s, reads, product.element_bytes[2], loads, together)
+
+
+def _together(product: Product, chip: Architecture) -> ColumnsTogether:
+    """The columns that a wave has to store together."""
+    memory, size = product.memory[1], product.element_bytes[1]
+    turned = memory.axis == "j" and memory.packed_along("k") == 1 and reads_turned(chip, size)
+    return columns_together(product.columns_together, product.extents[2], turned)
 
 
 def _read(product: Product, side: int) -> MemoryRead:
@@ -159,6 +168,7 @@ def _check(product: Product, intrinsic: Intrinsic, tiling: Tiling, chip: Archite
     k = number(product.extents[3])
     steps = None if k is None else -(-k // tiling.k_step)
     check_tiling(tiling, intrinsic, chip, _k_bytes(product), steps)
+    _together(product, chip).check(tiling, intrinsic)
 
 
 def _k_bytes(product: Product) -> KBytes:

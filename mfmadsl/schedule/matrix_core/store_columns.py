@@ -72,7 +72,9 @@ def columns_of(
     wanted = max(line_bytes // (width * c.size), _WORD // c.size, 1)
     count = gcd(tiles, wanted, extent, c.run)
     # TVM does not see that places of a single group are those of its columns in turn.
-    return Columns(width, count if extent > width * count else 1)
+    while count > 1 and extent <= width * count:
+        count //= 2
+    return Columns(width, count)
 
 
 def lies_across(tile: ModuleType) -> bool:

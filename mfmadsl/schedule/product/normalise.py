@@ -16,6 +16,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.dataflow import check_compact, check_producers, check_written_once
+from mfmadsl.schedule.product.group_output import group_columns
 from mfmadsl.schedule.product.memory import (
     UNKNOWN,
     Extent,
@@ -40,7 +41,7 @@ class Product:
     C[s, i, j]; an operand that is the same for each s has one of it. `a` and `b` write A and B, and
     are inlined into what reads them; `c` takes C to where the workload has it. `batches` says how
     many A and B there are, `prologues` what they are made of if they are computed, and `names` what
-    the workload calls A, B and C.
+    the workload calls A, B and C. One wave has to store so many `columns_together`.
     """
 
     block: SBlockRV
@@ -53,6 +54,7 @@ class Product:
     memory: tuple[Memory, Memory, Memory]
     prologues: tuple[Prologue | None, Prologue | None]
     names: tuple[str, str, str]
+    columns_together: int = 1
 
     @property
     def element_bytes(self) -> tuple[int, int, int]:
@@ -97,7 +99,8 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
         for factor, kind in ((product.first, "i"), (product.second, "j"))
     )
     with _refusal(nest):
-        return _normalised(sch, block, product, lies, (a, b))
+        found = _normalised(sch, block, product, lies, (a, b))
+    return replace(found, columns_together=group_columns(function))
 
 
 def _check_form(product: SumOfProducts) -> None:

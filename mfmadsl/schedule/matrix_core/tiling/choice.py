@@ -12,6 +12,7 @@ from math import ceil
 from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_fits, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
@@ -31,7 +32,8 @@ _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 class ProductShape:
     """What of a product the time of a tiling depends on.
 
-    Extents are None where they are known at run time only; an element of C has `result_bytes`.
+    Extents are None where they are known at run time only; an element of C has `result_bytes`, and
+    a wave stores some of its columns `together`.
     """
 
     m: int | None
@@ -41,6 +43,7 @@ class ProductShape:
     reads: tuple[MemoryRead, ...]
     result_bytes: int
     loads: Loads
+    together: ColumnsTogether = ColumnsTogether()
 
     @property
     def k_bytes(self) -> KBytes:
@@ -171,6 +174,8 @@ def estimated(
             if not _fits(tiling.block, (gemm.m, gemm.n), least):
                 continue
             for variant in _variants(tiling, gemm, shape.k is not None):
+                if not shape.together.are_kept_by(variant, intrinsic):
+                    continue
                 found.append((estimate(gemm, variant), variant))
     return found
 

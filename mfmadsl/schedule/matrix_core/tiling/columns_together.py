@@ -1,0 +1,42 @@
+"""Columns of C that one wave has to store: those of a group that shares a scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mfmadsl.model import Intrinsic, Tiling
+from mfmadsl.schedule.error import ScheduleError
+
+
+@dataclass(frozen=True)
+class ColumnsTogether:
+    """So many neighbours, from a multiple of `count` on. Tiles take columns `in_turn`, if they may,
+    such that lanes side by side hold them though an instruction has fewer columns."""
+
+    count: int = 1
+    in_turn: bool = True
+
+    def are_kept_by(self, tiling: Tiling, intrinsic: Intrinsic) -> bool:
+        """Whether lanes side by side of one wave store them."""
+        if self.count == 1 or tiling.split_k > 1:  # whoever adds parts up has rows one by one
+            return True
+        if tiling.k_waves > 1:
+            return tiling.block[1] % self.count == 0
+        wide = intrinsic.n >= self.count or self.in_turn
+        return wide and tiling.wave_tile[1] % self.count == 0
+
+    def check(self, tiling: Tiling, intrinsic: Intrinsic) -> None:
+        """Raise ScheduleError for a tiling that does not keep them."""
+        if not self.are_kept_by(tiling, intrinsic):
+            raise ScheduleError(
+                f"tiling: {self.count} neighbouring columns of C make a result, and lie in several"
+                f" waves of {tiling.wave_tile[0]} x {tiling.wave_tile[1]}: take a wave tile of a"
+                f" multiple of {self.count} columns, and an instruction of as many where B lies as"
+                " K x N"
+            )
+
+
+def columns_together(count: int, columns: object, turned: bool) -> ColumnsTogether:
+    """The columns of a product with so many that a wave stores together; `turned` says that LDS
+    reads transpose B, so that tiles cannot take columns in turn. Of a single group they cannot."""
+    return ColumnsTogether(count, not turned and columns != count)

@@ -1,0 +1,305 @@
+"""Results for which neighbouring columns of a product are compared: those of an MX format.
+
+    largest[i, g] = max(largest[i, g], f(exact[i, g * 32 + r]))
+    scale[i, g] = h(largest[i, g])
+    C[i, j] = e(exact[i, j], scale[i, j // 32])
+
+No schedule of element-wise blocks has them. So the product is scheduled with a stand-in for C,
+which stores `exact`, and these blocks take the place of that store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.s_tir import SBlockRealize
+from tvm.sym import Analyzer
+from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Stmt, Var
+
+from mfmadsl.passes.tir.block import in_sequence, statements, with_parts
+from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.product.added_nest import element_wise
+from mfmadsl.schedule.product.dataflow import check_element_wise, fills, holds
+from mfmadsl.schedule.product.described import axes_of
+from mfmadsl.schedule.product.nest import (
+    Nest,
+    check_plain,
+    is_sum,
+    line,
+    loads,
+    nests,
+    same,
+    substitute,
+)
+
+COLUMNS_TOGETHER = "mfmadsl.columns_together"
+"""The attribute of a function of which a wave has to store so many neighbouring columns."""
+
+_WIDEST = 32  # columns of a group: those of a wave's neighbouring lanes
+_STAND_IN = "uint8"
+
+Choice: TypeAlias = type[tirx.Max] | type[tirx.Min]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A result: its `value` at the places `at`, each of one element, or of a whole group."""
+
+    buffer: Buffer
+    at: tuple[Var, ...]
+    value: Expr
+    of_group: bool
+
+
+@dataclass(frozen=True)
+class GroupOutput:
+    """What is made of groups of `width` neighbouring columns of a product.
+
+    `workload` is the product without it, which stores the elements in `stand_in`, a parameter in
+    the place of that of the first result. A group's value is `first` or the `choice` of that and
+    what is `compared` of its elements. `element` and `group` stand in these expressions, and in
+    those of the outputs, for what is known by then.
+    """
+
+    function: PrimFunc
+    workload: PrimFunc
+    stand_in: Buffer
+    width: int
+    choice: Choice
+    first: Expr
+    compared: Expr
+    element: Var
+    group: Var
+    outputs: tuple[Output, ...]
+
+
+def group_output(function: PrimFunc) -> GroupOutput | None:
+    """The results of groups of columns that a function has, None where it has none.
+
+    Raises ScheduleError, with the name of the block, for results that only look like it.
+    """
+    every = [each for each in nests(function) if isinstance(each.block.body, BufferStore)]
+    of_product = _of_product(every)
+    found = [nest for nest in every if _compares(nest) and _reads(nest, of_product)]
+    if not found:
+        return None
+    if len(found) > 1:
+        raise found[1].refusal("compares columns of a product, as another block does")
+    return _GroupNests(function, every, found[0], of_product).output()
+
+
+def group_columns(function: PrimFunc) -> int:
+    """How many neighbouring columns of its product a wave has to store."""
+    return int(function.attrs.get(COLUMNS_TOGETHER, 1)) if function.attrs else 1
+
+
+def _compares(nest: Nest) -> bool:
+    """Whether a block looks for the largest or smallest of several elements."""
+    return is_sum(nest) and _choice(nest.store) is not None
+
+
+def _choice(store: BufferStore) -> tuple[Choice, Expr] | None:
+    """What is chosen of a buffer's element and what other expression."""
+    value = store.value
+    if not isinstance(value, tirx.Max | tirx.Min):
+        return None
+    own = tirx.BufferLoad(store.buffer, list(store.indices))
+    for this, other in ((value.a, value.b), (value.b, value.a)):
+        if same(this, own):
+            return type(value), other
+    return None
+
+
+def _of_product(every: Sequence[Nest]) -> list[Buffer]:
+    """The sums of a function, and what is made of them."""
+    found: list[Buffer] = []
+    for nest in every:
+        if (is_sum(nest) and not _compares(nest)) or _reads(nest, found):
+            found.append(nest.store.buffer)
+    return found
+
+
+def _reads(nest: Nest, several: Iterable[Buffer]) -> bool:
+    return any(holds(several, load.source) for load in loads(nest.block.body))
+
+
+@dataclass(frozen=True)
+class _GroupNests:
+    """The blocks of a function, of which `reduction` compares columns of a product."""
+
+    function: PrimFunc
+    every: Sequence[Nest]
+    reduction: Nest
+    of_product: Sequence[Buffer]
+
+    def output(self) -> GroupOutput:
+        """What they make."""
+        found = _choice(self.reduction.store)
+        assert found is not None
+        choice, compared = found
+        exact, after = self._base(compared)
+        check_plain(self.reduction)
+        width = self._width()
+        for nest in after:
+            check_element_wise(nest)
+            if not fills(nest):
+                raise nest.refusal("makes a result of groups, but leaves gaps in it or turns it")
+        element = tirx.Var("element", str(exact.dtype))
+        group = tirx.Var("group", str(self.reduction.store.buffer.dtype))
+        values = _Values(self.reduction, exact, after, width, element, group)
+        init = self.reduction.block.init
+        if not isinstance(init, BufferStore) or loads(init.value):
+            raise self.reduction.refusal("compares columns with no constant to start from")
+        outputs = tuple(
+            values.output(nest) for nest in after if holds(self.function.params, nest.store.buffer)
+        )
+        whole = [each for each in outputs if not each.of_group]
+        if not whole:
+            raise self.reduction.refusal("compares columns, and no result has an element for each")
+        stand_in = tirx.decl_buffer(exact.shape, _STAND_IN, whole[0].buffer.name)
+        workload = self._workload(exact, after, whole[0].buffer, stand_in, width)
+        return GroupOutput(
+            self.function, workload, stand_in, width, choice, init.value,
+            values.compared(compared), element, group, outputs,
+        )  # fmt: skip
+
+    def _base(self, compared: Expr) -> tuple[Buffer, list[Nest]]:
+        """The elements that all results are made of, and the blocks that make them."""
+        sources = [x.source for x in loads(compared) if holds(self.of_product, x.source)]
+        while sources:
+            exact = sources[0]
+            after = self._after(exact)
+            own = [exact, self.reduction.store.buffer, *(nest.store.buffer for nest in after)]
+            others = (
+                load.source
+                for nest in (self.reduction, *after)
+                for load in loads(nest.block.body)
+                if holds(self.of_product, load.source) and not holds(own, load.source)
+            )
+            results = (b for b in self.of_product if holds(self.function.params, b))
+            if next(others, None) is None and all(holds(own[1:], result) for result in results):
+                return exact, after
+            (writer,) = (n for n in self.every if n.store.buffer.same_as(exact))
+            if is_sum(writer):
+                break
+            sources = [x.source for x in loads(writer.block.body) if holds(self.of_product, x.source)]
+        raise self.reduction.refusal(
+            "compares columns of a product, of which other results are made than of what it reads"
+        )
+
+    def _after(self, exact: Buffer) -> list[Nest]:
+        """The blocks that use elements, or what is made of them, besides the reduction."""
+        made = [exact]
+        for nest in self.every:
+            if _reads(nest, made) and not holds(made, nest.store.buffer):
+                made.append(nest.store.buffer)
+        return [
+            nest
+            for nest in self.every
+            if holds(made[1:], nest.store.buffer) and nest is not self.reduction
+        ]
+
+    def _width(self) -> int:
+        """The columns of a group."""
+        axes = [a for a in self.reduction.block.iter_vars if a.iter_type == IterVar.CommReduce]
+        width = constant(axes[0].dom.extent)
+        if len(axes) > 1 or width is None or width & (width - 1) or not 2 <= width <= _WIDEST:
+            raise self.reduction.refusal(
+                f"compares other columns of a product than 2, 4, 8, 16 or {_WIDEST} neighbours"
+            )
+        return width
+
+    def _workload(
+        self, exact: Buffer, after: Sequence[Nest], result: Buffer, stand_in: Buffer, width: int
+    ) -> PrimFunc:
+        """The function that stores the elements in the stand-in, and no results."""
+        left_out = [self.reduction, *after]
+        kept: list[Stmt] = [
+            each
+            for each in statements(self.function)
+            if not any(each.same_as(nest.statement) for nest in left_out)
+        ]
+        axes = list(axes_of(exact.shape))
+        places = [axis.var for axis in axes]
+        value = tirx.Cast(_STAND_IN, tirx.BufferLoad(exact, places))
+        name = next(n.name for n in after if n.store.buffer.same_as(result))
+        kept.append(element_wise(name, axes, stand_in, places, value))
+        made = [nest.store.buffer for nest in left_out]
+        root = self.function.body.block
+        allocated = [each for each in root.alloc_buffers if not holds(made, each)]
+        parameters = [stand_in if p.same_as(result) else p for p in self.function.params]
+        body = with_parts(root, body=in_sequence(kept), allocated=allocated)
+        plain = PrimFunc(
+            parameters, SBlockRealize([], True, body), self.function.ret_type,
+            attrs=self.function.attrs,
+        )  # fmt: skip
+        return plain.with_attr(COLUMNS_TOGETHER, width)
+
+
+@dataclass(frozen=True)
+class _Values:
+    """What blocks compute, as expressions of an element and of its group's value."""
+
+    reduction: Nest
+    exact: Buffer
+    after: Sequence[Nest]
+    width: int
+    element: Var
+    group: Var
+
+    def compared(self, value: Expr) -> Expr:
+        """What the reduction compares: of the element at column `group * width + r` alone."""
+        *lead, group, inner = (axis.var for axis in self._own_axes())
+        return self._of(self.reduction, value, (*lead, group * self.width + inner), None)
+
+    def output(self, nest: Nest) -> Output:
+        """The result that a block writes."""
+        store = nest.store
+        extent, groups = (each.shape[-1] for each in (store.buffer, self.reduction.store.buffer))
+        of_group = same(extent, groups)
+        at = tuple(store.indices)
+        column = at[-1]
+        group = column if of_group else tirx.floordiv(column, self.width)
+        value = self._of(nest, store.value, None if of_group else at, (*at[:-1], group))
+        return Output(store.buffer, at, value, of_group)
+
+    def _own_axes(self) -> list[IterVar]:
+        axes = list(self.reduction.block.iter_vars)
+        return sorted(axes, key=lambda axis: axis.iter_type == IterVar.CommReduce)
+
+    def _of(
+        self, nest: Nest, value: Expr, at: Sequence[Expr] | None, of_group: Sequence[Expr] | None
+    ) -> Expr:
+        """A value of an element at a place, and of a group at one, if there are such."""
+
+        def load(found: TensorLoad) -> Expr:
+            if found.source.same_as(self.exact):
+                return self._at(nest, found, at, self.element)
+            if found.source.same_as(self.reduction.store.buffer):
+                return self._at(nest, found, of_group, self.group)
+            for other in self.after:
+                if found.source.same_as(other.store.buffer):
+                    own = zip(other.store.indices, found.indices, strict=True)
+                    places = {v: index for v, index in own if isinstance(v, tirx.Var)}
+                    return self._of(nest, substitute(other.store.value, places), at, of_group)
+            return found
+
+        return tvm_ffi.structural_map(value, (TensorLoad, load))
+
+    def _at(
+        self, nest: Nest, load: TensorLoad, places: Sequence[Expr] | None, known: Var
+    ) -> Expr:
+        """What is known of a place. Raises ScheduleError where another one is read."""
+        pairs = zip(load.indices, places or (), strict=False)
+        analyzer = Analyzer()
+        if places is None or not all(analyzer.can_prove_equal(*pair) for pair in pairs):
+            raise nest.refusal(
+                f"reads `{line(load)}`, and only an element's own place and group are known"
+            )
+        return known
