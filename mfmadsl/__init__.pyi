@@ -51,6 +51,7 @@ from .schedule import grouped_matmul as grouped_matmul
 from .schedule import load_intrinsic as load_intrinsic
 from .schedule import matmul as matmul
 from .schedule import mfma_schedule as mfma_schedule
+from .schedule import mx_output as mx_output
 from .schedule import quantised_matmul as quantised_matmul
 from .schedule import scaled_matmul as scaled_matmul
 from .schedule import schedule_gemm as schedule_gemm

@@ -15,7 +15,9 @@ from mfmadsl.cli.completion import instruction_names, steps, tiling_fields
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import (
     EXTENT,
+    OUTPUTS,
     WEIGHTS,
+    Dtype,
     Steps,
     gemm_of,
     product_options,
@@ -76,6 +78,11 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     help="So many k of --weights have a scale in common; 128 of gptq and awq, 32 of q4f16, if not.",
 )
 @click.option(
+    "--mx-output",
+    type=Dtype(OUTPUTS),
+    help="C is in an MX format, with scales of 32 along N: fp8, bf8 or fp4 elements.",
+)
+@click.option(
     "--epilogue",
     type=Steps(),
     shell_complete=steps,
@@ -132,6 +139,7 @@ def gemm(
     sparse: bool,
     weights: str | None,
     group: int | None,
+    mx_output: str | None,
     epilogue: tuple[str, ...],
     name: str | None,
     spec: Path | None,
@@ -171,7 +179,7 @@ def gemm(
     (form,) = asked or ["plain"]
     problem = gemm_of(
         arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes, form=form,
-        weights=weights, group=group,
+        weights=weights, group=group, mx_output=mx_output,
     )  # fmt: skip
     schedule, kernel = _built(problem)
     comparison = _checked(problem, kernel, trust_spec) if emulated else None

@@ -36,6 +36,9 @@ _SHORT = {
 _OCTETS = ("fp8", "bf8")  # each chip has types of its own that are called so
 SUM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 
+OUTPUTS = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
+"""The elements of a C in an MX format (`mx_output`)."""
+
 WEIGHTS = ("q4f16", "gptq", "awq", "mxfp4", "int8")
 """The formats of weights (`quantised_matmul`), which are told before TVM is imported."""
 
@@ -65,7 +68,8 @@ class Dtype(Choice):
         name = str(value).lower()
         if name in _OCTETS and self.choices == DTYPES:
             return name
-        return super().convert(_SHORT.get(name, value), param, ctx)
+        own = {ELEMENT_TYPES[each].short: each for each in self.choices if each in ELEMENT_TYPES}
+        return super().convert(_SHORT.get(name, own.get(name, value)), param, ctx)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -116,6 +120,7 @@ def gemm_of(
     form: str = "plain",
     weights: str | None = None,
     group: int | None = None,
+    mx_output: str | None = None,
 ) -> Gemm:
     """The GEMM that `product_options` describe."""
     from mfmadsl.gemm import Gemm  # it imports TVM
@@ -123,7 +128,8 @@ def gemm_of(
     dtypes = (_of_chip(in_dtype, arch), _of_chip(b_dtype, arch), out_dtype)
     layouts = trans_b, None, trans_a
     return Gemm(
-        intrinsic, arch, m, n, k, *layouts, dtypes, batch, epilogue, tiling, form, weights, group
+        intrinsic, arch, m, n, k, *layouts, dtypes, batch, epilogue, tiling, form, weights, group,
+        mx_output,
     )  # fmt: skip
 
 

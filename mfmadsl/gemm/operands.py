@@ -13,7 +13,7 @@ from mfmadsl.epilogue import STEPS
 from mfmadsl.gemm import blocks
 from mfmadsl.gemm.problem import BLOCKS, SCALED, SPARSE, Problem
 from mfmadsl.gemm.quantised import random_weights
-from mfmadsl.gemm.scaled import packed, random_scales
+from mfmadsl.gemm.scaled import GROUP, packed, random_scales
 from mfmadsl.gemm.sparse import stored
 from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.model.numpy_type import numpy_type
@@ -62,7 +62,18 @@ def operands_of(problem: Problem, compared: bool = True) -> tuple[npt.NDArray[An
         given = [a, *random_weights(generator, problem.weight_format, *extents, a_type)]
     elif problem.form == SPARSE:
         given = [*stored(generator, a), b]
-    return (*given, *others, np.full(c_shape, 99, dtype=numpy_type(c_type)))
+    return (*given, *others, *_results(problem, c_shape))
+
+
+def _results(problem: Problem, shape: tuple[int, ...]) -> list[npt.NDArray[Any]]:
+    """C, and the scales of one in an MX format."""
+    if problem.mx_output is None:
+        return [np.full(shape, 99, numpy_type(problem.types[2]))]
+    *rows, columns = shape
+    of_groups = np.full((*rows, columns // GROUP), 99, np.uint8)
+    if (bits := ELEMENT_TYPES[problem.mx_output].bits) < 8:
+        return [np.full((*rows, columns * bits // 8), 99, np.uint8), of_groups]
+    return [np.full(shape, 99, np.uint8).view(numpy_type(problem.mx_output)), of_groups]
 
 
 def _random(

@@ -23,6 +23,8 @@ from mfmadsl.schedule.product.block_scaled import FLOATS
 from mfmadsl.schedule.product.described import described_types
 from mfmadsl.schedule.workload.dense import TYPES, product
 from mfmadsl.schedule.workload.followed import followed
+from mfmadsl.schedule.workload.mx_output import GROUP, mx_output
+from mfmadsl.schedule.workload.mx_output import TYPES as OUTPUT_TYPES
 from mfmadsl.schedule.workload.quantised import (
     ACTIVATIONS,
     FORMATS,
@@ -60,6 +62,8 @@ class Problem:
 
     `weights` says that B is stored in a few bits, in a format of `quantised_matmul`, with a scale
     for each `group` of K, the format's own if that is None.
+
+    `mx_output` is the type of the elements of a C in an MX format (`schedule.mx_output`).
     """
 
     intrinsic: Intrinsic | None
@@ -77,6 +81,7 @@ class Problem:
     form: str = PLAIN
     weights: str | None = None
     group: int | None = None
+    mx_output: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ArgumentError for what is no intrinsic, chip, extent, type, step or field."""
@@ -104,6 +109,8 @@ class Problem:
         for dtype in self.dtypes:
             if dtype is not None:
                 check_choice("dtypes", dtype, TYPES)
+        if self.mx_output is not None:
+            check_choice("mx_output", self.mx_output, OUTPUT_TYPES)
         check_list("epilogue", self.epilogue, "a list of steps")
         for step in self.epilogue:
             check_choice("epilogue", step, STEPS)
@@ -138,6 +145,8 @@ class Problem:
             types.insert(0, self.form)
         if self.weights is not None:
             types[1] = self.weights if self.group is None else f"{self.weights}{self.group}"
+        if self.mx_output is not None:
+            types[-1] = f"mx{known[self.mx_output]}"
         extents = "x".join(str(e) for e in (self.batch, self.m, self.n, self.k) if e is not None)
         return "_".join(["gemm", layouts, *types, extents, *self.epilogue])
 
@@ -155,11 +164,21 @@ class Problem:
             )
         check_steps(self.epilogue, self.sum_type)
         c = self.types[2]
+        if self.mx_output is not None:
+            self._check_output()
         if c != self.sum_type and not {c, self.sum_type} <= {"float16", "bfloat16", "float32"}:
             raise ScheduleError(
                 f"C is {c}, but sums of {self.types[0]} are {self.sum_type}: only those in float32 "
                 "are rounded, to float16 or bfloat16"
             )
+
+    def _check_output(self) -> None:
+        if self.types[2] != "float32" or self.shared_scope is not None:
+            raise ScheduleError(
+                "an output in an MX format is made of sums in float32, by no simple kernel"
+            )
+        if self.n % GROUP:
+            raise ScheduleError(f"n: {self.n} is no multiple of {GROUP}, which share a scale of C")
 
     def _check_form(self) -> None:
         beyond = {"transposed A": self.a_transposed, "simple kernel": self.shared_scope}
@@ -224,6 +243,12 @@ class Problem:
 
     def workload(self) -> PrimFunc:
         """What is to be computed, as `gemm_schedule` takes it."""
+        plain = self._with_plain_output()
+        workload = plain if self.mx_output is None else mx_output(plain, self.mx_output)
+        return workload.with_attr("global_symbol", self.name)
+
+    def _with_plain_output(self) -> PrimFunc:
+        """The product with C in its own type."""
         a_type, b_type, c_type = self.types
         follows = bool(self.epilogue) or c_type != self.sum_type
         if self.form != PLAIN:
@@ -236,14 +261,14 @@ class Problem:
                 described = sparse_matmul(*extents, a_type, b_type, self.b_transposed, self.batch)
             if follows:
                 described = followed(described, lambda c: fused(c, self.epilogue, c_type))
-            return described.with_attr("global_symbol", self.name)
+            return described
         if self.weights is not None:
             quantised = quantised_matmul(
                 self.m, self.n, self.k, self.weights, a_type, self.sum_type, self.group
             )
             if follows:
                 quantised = followed(quantised, lambda c: fused(c, self.epilogue, c_type))
-            return quantised.with_attr("global_symbol", self.name)
+            return quantised
         a, b, c = product(
             (self.m, self.n, self.k), (a_type, b_type, self.sum_type),
             (self.a_transposed, self.b_transposed), self.batch, "product" if follows else "C",
@@ -251,7 +276,7 @@ class Problem:
         operands: list[Any] = []
         if follows:
             operands, c = fused(c, self.epilogue, c_type)
-        return te.create_prim_func([a, b, *operands, c]).with_attr("global_symbol", self.name)
+        return te.create_prim_func([a, b, *operands, c])
 
 
 def _only_form(intrinsic: Intrinsic) -> str:

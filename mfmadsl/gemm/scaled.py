@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes  # what is known of types that NumPy lacks
 import numpy as np
 import numpy.typing as npt
 
@@ -40,3 +41,21 @@ def random_scales(
 ) -> npt.NDArray[np.uint8]:
     """Scales about 1, of rows or of batches of them."""
     return generator.integers(_ONE - 4, _ONE + 5, (*rows, k // GROUP), np.uint8)
+
+
+def quantisation_error(
+    values: npt.NDArray[np.float64], tolerances: npt.NDArray[np.float64], dtype: str
+) -> npt.NDArray[np.float64]:
+    """How far elements in an MX format may be from values that are known up to tolerances.
+
+    The largest power of two of a group becomes the type's (OCP Microscaling Formats v1.0, 6.3), so
+    that larger numbers may be beyond the type's largest one.
+    """
+    most = np.abs(values) + tolerances
+    groups = most.reshape(*values.shape[:-1], -1, GROUP).max(axis=-1)
+    number = ml_dtypes.finfo(numpy_type(dtype))
+    largest, least = float(number.max), float(number.smallest_subnormal)
+    power = np.floor(np.log2(np.maximum(groups, np.finfo(np.float32).tiny)))
+    scale = np.repeat(2.0 ** (power - np.floor(np.log2(largest))), GROUP, axis=-1)
+    rounded = np.maximum(most * 2.0 ** -(number.nmant + 1), scale * least / 2)
+    return np.maximum(rounded, most - scale * largest)

@@ -15,7 +15,7 @@ from mfmadsl.epilogue import model
 from mfmadsl.gemm import blocks
 from mfmadsl.gemm.problem import BLOCKS, SCALED, SPARSE, Problem
 from mfmadsl.gemm.quantised import weights_of
-from mfmadsl.gemm.scaled import scaled_values
+from mfmadsl.gemm.scaled import quantisation_error, scaled_values
 from mfmadsl.model import ELEMENT_TYPES, architecture
 from mfmadsl.sparsity import decompress
 
@@ -46,6 +46,7 @@ class Tolerance:
         after = [
             *problem.epilogue,
             *([problem.types[2]] if problem.types[2] != problem.sum_type else []),
+            *([f"MX {problem.mx_output}"] if problem.mx_output is not None else []),
         ]
         return f"{factors} * sum |a||b|" + (f", and {', '.join(after)}" if after else "")
 
@@ -78,6 +79,9 @@ class Tolerance:
         """
         problem = self.problem
         *operands, c = others
+        if problem.mx_output is not None:
+            *operands, elements = operands
+            c = scaled_values(elements.view(np.uint8), c, problem.mx_output)
         if problem.form == SCALED:
             a_scales, b_scales, *operands = operands
             a = scaled_values(a, a_scales, problem.types[0])
@@ -106,6 +110,8 @@ class Tolerance:
         if problem.types[2] != problem.sum_type:
             tolerances = tolerances + (np.abs(values) + tolerances) * _ROUNDINGS[problem.types[2]]
             tolerances = tolerances + 2.0**-24  # of the smallest halves
+        if problem.mx_output is not None:
+            tolerances = tolerances + quantisation_error(values, tolerances, problem.mx_output)
         return compared(c, values, tolerances)
 
     def _read(self, matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -24,6 +24,7 @@ from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
 from mfmadsl.schedule.workload.block_scaled import block_scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.dense import matmul  # noqa: E402
 from mfmadsl.schedule.workload.grouped import grouped_matmul  # noqa: E402
+from mfmadsl.schedule.workload.mx_output import mx_output  # noqa: E402
 from mfmadsl.schedule.workload.quantised import quantised_matmul  # noqa: E402
 from mfmadsl.schedule.workload.scaled import scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.sparse import sparse_matmul  # noqa: E402
@@ -43,6 +44,7 @@ __all__ = [
     "makes_gemm",
     "matmul",
     "mfma_schedule",
+    "mx_output",
     "prepared",
     "quantised_matmul",
     "scaled_matmul",

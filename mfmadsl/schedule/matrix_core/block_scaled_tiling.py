@@ -23,6 +23,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     parts_worth_a_look,
     throughput,
 )
+from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import (
     check_parts,
@@ -37,6 +38,7 @@ from mfmadsl.schedule.matrix_core.tiling.resources import (
     natural_k_pack,
 )
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
+from mfmadsl.schedule.product.group_output import group_columns
 from mfmadsl.schedule.product.memory import Memory
 from mfmadsl.schedule.product.nest import loads
 
@@ -59,13 +61,18 @@ class _Demand:
     reads: tuple[MemoryRead, ...]
     loads: Loads
     result: Memory
+    together: ColumnsTogether
 
 
 def _demand(product: BlockScaledProduct, chip: Architecture) -> _Demand:
     memories = product.memories
     reads = tuple(_reads(product, memories))
     loads = loads_of(memories, (1, 1), chip)
-    return _Demand(product.extents, product.group, reads, loads, product.result)
+    in_turn = memories[1].axis == "k"  # where tiles take columns in turn
+    together = columns_together(
+        group_columns(product.function), product.extents[2], turned=not in_turn
+    )
+    return _Demand(product.extents, product.group, reads, loads, product.result, together)
 
 
 def block_scaled_tiling(
@@ -82,7 +89,9 @@ def block_scaled_tiling(
     tiling, chosen = of_one_instruction(
         tiling, asked, lambda each: _instructions(product, each, chip)
     )
-    _check(tiling, chosen, chip, _demand(product, chip))
+    demand = _demand(product, chip)
+    _check(tiling, chosen, chip, demand)
+    demand.together.check(tiling, chosen)
     return tiling
 
 
@@ -163,7 +172,9 @@ def _offered(demand: _Demand, instruction: Intrinsic, chip: Architecture) -> Ite
             continue  # LLVM was seen to spill registers
         if registers(tiling, instruction, demand.loads) <= _VECTOR_REGISTERS:
             for parts in parts_worth_a_look(tiling, demand.extents, chip):
-                yield replace(tiling, split_k=parts)
+                variant = replace(tiling, split_k=parts)
+                if demand.together.are_kept_by(variant, instruction):
+                    yield variant
 
 
 def _check(tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, demand: _Demand) -> None:

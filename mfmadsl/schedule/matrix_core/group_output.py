@@ -15,7 +15,7 @@ from tvm.ir import Range
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.sym import Analyzer
-from tvm.tirx import Buffer, BufferStore, Expr, For, PrimFunc, Stmt, Var
+from tvm.tirx import Buffer, BufferRegion, BufferStore, Expr, For, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.expression import (
     among,
@@ -48,6 +48,7 @@ def with_group_output(function: PrimFunc, output: GroupOutput) -> PrimFunc:
     results = {each.buffer: _as_stored(each.buffer) for each in output.outputs}
     lowering = _Lowering(output, function.params[place], own, results, _loops(function.body))
     body = _with_innermost(function.body, lowering.stored)
+    body = tvm_ffi.structural_map(body, (SBlock, lowering.around))
     parameters = [results.get(old, new) for old, new in own.items()]
     return PrimFunc(parameters, body, function.ret_type, attrs=function.attrs)
 
@@ -130,21 +131,38 @@ class _Lowering:
             return self._grouped(statement.body, statement.loop_var, count)
         return again([statement], self._grouped(statement.body, None, 1))
 
+    def around(self, block: SBlock) -> SBlock:
+        """A block around it, which says to write the results."""
+        left = [each for each in block.writes if not each.source.same_as(self.stand_in)]
+        if len(left) == len(block.writes):
+            return block
+        made = [
+            BufferRegion(each, [Range(0, extent) for extent in each.shape])
+            for each in self.results.values()
+        ]
+        return SBlock(
+            block.iter_vars, block.reads, [*left, *made], block.name_hint, block.body, block.init,
+            block.alloc_buffers, block.match_buffers, block.annotations,
+        )  # fmt: skip
+
     def _is_store(self, statement: Stmt) -> bool:
         if not isinstance(statement, SBlockRealize):
             return False
-        store = statement.block.body
+        store = _conditional(statement.block.body)[1]
         return isinstance(store, BufferStore) and store.buffer.same_as(self.stand_in)
 
     def _grouped(self, realize: SBlockRealize, inner: Var | None, count: int) -> Stmt:
         """The block with results instead, of `count` neighbours along a loop `inner`."""
-        block, store = realize.block, realize.block.body
+        block = realize.block
+        inside, store = _conditional(block.body)
         first = {} if inner is None else {inner: tirx.const(0, "int32")}
         values = [substitute(value, first) for value in realize.iter_values]
         condition = substitute(realize.predicate, first)
         axes = [axis.var for axis in block.iter_vars]
         bound = dict(zip(axes, values, strict=True))
-        self._check_lanes([substitute(index, bound) for index in store.indices], condition, count)
+        places = [substitute(index, bound) for index in store.indices]
+        conditions = [condition, *([] if inside is None else [substitute(inside, bound)])]
+        self._check_lanes(places, conditions, count)
         steps = [
             0 if inner is None else step_of(value, inner) or 0 for value in realize.iter_values
         ]
@@ -157,6 +175,8 @@ class _Lowering:
         ]
         body = Body(self.output, self.own, self.results, elements, list(store.indices))
         made = body.statement
+        if inside is not None:
+            made = tirx.IfThenElse(inside, made, None)
         allocated = body.registers
         known = {each: each for each in (*allocated, *_stored(made), *buffers([made]))}
         bare = SBlock(block.iter_vars, [], [], block.name_hint, made, None, allocated)
@@ -171,12 +191,15 @@ class _Lowering:
             return 1
         axes = (axis.var for axis in realize.block.iter_vars)
         bound = dict(zip(axes, realize.iter_values, strict=True))
-        *rows, column = (substitute(i, bound) for i in realize.block.body.indices)
+        store = _conditional(realize.block.body)[1]
+        *rows, column = (substitute(i, bound) for i in store.indices)
         first = substitute(column, {loop.loop_var: tirx.const(0, "int32")})
         beside = self.analyzer.can_prove_equal(column - first, loop.loop_var)
         return count if beside and not any(depends(row, loop.loop_var) for row in rows) else 1
 
-    def _check_lanes(self, places: Sequence[Expr], condition: Expr, count: int) -> None:
+    def _check_lanes(
+        self, places: Sequence[Expr], conditions: Sequence[Expr], count: int
+    ) -> None:
         """Refuse elements at places of which lanes side by side do not hold the rest of a group, or
         some of these lanes do not run."""
         lanes = [each.loop_var for each in self.loops if _is_of_lanes(each)]
@@ -187,9 +210,16 @@ class _Lowering:
         *rows, column = places
         if not group.goes_over(column) or not all(group.shares(row) for row in rows):
             raise self.refusal("lie in several waves")
-        for each in conjuncts_of(condition):
+        for each in (part for whole in conditions for part in conjuncts_of(whole)):
             if not is_number(each, 1) and not group.runs_whole(each):
                 raise self.refusal(f"are stored under the condition `{line(each)}`")
+
+
+def _conditional(body: Stmt) -> tuple[Expr | None, Stmt]:
+    """The condition under which a block does something, if there is one, and what it does."""
+    if isinstance(body, tirx.IfThenElse) and body.else_case is None:
+        return body.condition, body.then_case
+    return None, body
 
 
 class _LaneGroup:

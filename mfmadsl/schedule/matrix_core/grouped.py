@@ -18,6 +18,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.instruction import counting_up, of_one_instruction
 from mfmadsl.schedule.matrix_core.selection import loads_of
+from mfmadsl.schedule.matrix_core.stage import reads_turned
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     ProductShape,
     candidates,
@@ -26,10 +27,12 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     estimated,
     gemm_on,
 )
+from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
 from mfmadsl.schedule.matrix_core.tiling.cost import estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_instruction, check_tiling
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.product.dataflow import check_bound
+from mfmadsl.schedule.product.group_output import group_columns
 from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.grouped_tiles import tiled_groups, with_tables
 from mfmadsl.schedule.product.memory import Memory
@@ -110,7 +113,14 @@ def grouped_tiling(
         )
     widest = max(_sizes(product))
     check_tiling(tiling, chosen, chip, (widest, widest), -(-product.extents[3] // tiling.k_step))
+    _together(product, chip).check(tiling, chosen)
     return tiling
+
+
+def _together(product: GroupedProduct, chip: Architecture) -> ColumnsTogether:
+    """The columns that a wave has to store together."""
+    turned = product.memories[1].axis == "j" and reads_turned(chip, _sizes(product)[1])
+    return columns_together(group_columns(product.function), product.extents[2], turned)
 
 
 def grouped_tilings(
@@ -123,9 +133,10 @@ def grouped_tilings(
     widest = max(sizes)
     reads = MemoryRead(0, widest, None), MemoryRead(1, widest, None)
     loads = loads_of(product.memories, sizes, chip)
+    together = _together(product, chip)
 
     def of_groups(rows: int, count: int) -> ProductShape:
-        return ProductShape(max(1, rows), n, k, max(1, count), reads, 4, loads)
+        return ProductShape(max(1, rows), n, k, max(1, count), reads, 4, loads, together)
 
     named = {each.name: each for each in instructions}
     even = of_groups(-(-m // groups), groups)

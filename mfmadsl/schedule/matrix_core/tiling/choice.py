@@ -167,7 +167,8 @@ def estimated(
     more than one of them.
     """
     found: list[tuple[Estimate, Tiling]] = []
-    least = min(each.m for each in intrinsics), min(each.n for each in intrinsics)
+    usable = [each for each in intrinsics if shape.together.are_held_by(each)] or intrinsics
+    least = min(each.m for each in usable), min(each.n for each in usable)
     for intrinsic in intrinsics:
         gemm = gemm_on(shape, intrinsic, chip)
         for tiling in offered(intrinsic, chip, shape.k_bytes, gemm.k, shape.loads):

@@ -16,14 +16,17 @@ class ColumnsTogether:
     count: int = 1
     in_turn: bool = True
 
+    def are_held_by(self, intrinsic: Intrinsic) -> bool:
+        """Whether tiles of an instruction, in turn if they may be, have them in one wave."""
+        return intrinsic.n >= self.count or self.in_turn
+
     def are_kept_by(self, tiling: Tiling, intrinsic: Intrinsic) -> bool:
         """Whether lanes side by side of one wave store them."""
         if self.count == 1 or tiling.split_k > 1:  # whoever adds parts up has rows one by one
             return True
         if tiling.k_waves > 1:
             return tiling.block[1] % self.count == 0
-        wide = intrinsic.n >= self.count or self.in_turn
-        return wide and tiling.wave_tile[1] % self.count == 0
+        return self.are_held_by(intrinsic) and tiling.wave_tile[1] % self.count == 0
 
     def check(self, tiling: Tiling, intrinsic: Intrinsic) -> None:
         """Raise ScheduleError for a tiling that does not keep them."""
