@@ -56,7 +56,10 @@ class Body:
     @property
     def registers(self) -> list[Buffer]:
         """What the statements keep in registers."""
-        return [self.elements, self.value, self.byte]
+        shares_bytes = len(self.values) == 1 and any(
+            bits_of(each.buffer.dtype) < 8 for each in self.output.outputs
+        )
+        return [self.elements, self.value, *([self.byte] if shares_bytes else [])]
 
     @property
     def statement(self) -> Stmt:

@@ -30,6 +30,7 @@ from mfmadsl.passes.tir.expression import (
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.group_body import Body
 from mfmadsl.schedule.product.added_nest import again
+from mfmadsl.schedule.product.dataflow import holds
 from mfmadsl.schedule.product.group_output import GroupOutput
 from mfmadsl.schedule.product.nest import buffers, is_number, line
 
@@ -180,7 +181,10 @@ class _Lowering:
         allocated = body.registers
         known = {each: each for each in (*allocated, *_stored(made), *buffers([made]))}
         bare = SBlock(block.iter_vars, [], [], block.name_hint, made, None, allocated)
-        reads, writes = get_sblock_access_region(bare, known)[:2]
+        reads, writes = (
+            [each for each in regions if not holds(allocated, each.source)]
+            for regions in get_sblock_access_region(bare, known)[:2]
+        )
         whole = SBlock(block.iter_vars, reads, writes, block.name_hint, made, None, allocated)
         return SBlockRealize(values, condition, whole)
 
@@ -256,4 +260,24 @@ class _LaneGroup:
 
     def _steps_by(self, value: Expr, step: int) -> bool:
         here, first = (substitute(value, at) for at in (self._any, self._first))
-        return self._analyzer.can_prove_equal(here - first, self._inside * step)
+        return self._analyzer.can_prove_equal(self._parted(here) - first, self._inside * step)
+
+    def _parted(self, value: Expr) -> Expr:
+        """A value with what lanes add taken out of remainders and quotients by whole groups.
+
+        TVM does so for some numbers only.
+        """
+        steps = self._inside * self._count
+
+        def parted(found: tirx.FloorMod | tirx.FloorDiv) -> Expr:
+            by = constant(found.b)
+            first = substitute(found.a, {self._inside: tirx.const(0, "int32")})
+            begins = self._analyzer.simplify(tirx.floormod(first, self._width))
+            adds = self._analyzer.can_prove_equal(found.a - first, steps)
+            if by is None or by % self._width or not is_number(begins, 0) or not adds:
+                return found
+            if isinstance(found, tirx.FloorMod):
+                return tirx.floormod(first, found.b) + steps
+            return tirx.floordiv(first, found.b)
+
+        return tvm_ffi.structural_map(value, ((tirx.FloorMod, tirx.FloorDiv), parted))

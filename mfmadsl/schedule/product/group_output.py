@@ -156,9 +156,9 @@ class _GroupNests:
         init = self.reduction.block.init
         if not isinstance(init, BufferStore) or loads(init.value):
             raise self.reduction.refusal("compares columns with no constant to start from")
-        outputs = tuple(
-            values.output(nest) for nest in after if holds(self.function.params, nest.store.buffer)
-        )
+        makers = [nest for nest in (self.reduction, *after)
+                  if holds(self.function.params, nest.store.buffer)]
+        outputs = tuple(values.output(nest) for nest in makers)
         whole = [each for each in outputs if not each.of_group]
         if not whole:
             raise self.reduction.refusal("compares columns, and no result has an element for each")
@@ -261,6 +261,8 @@ class _Values:
     def output(self, nest: Nest) -> Output:
         """The result that a block writes."""
         store = nest.store
+        if nest is self.reduction:
+            return Output(store.buffer, tuple(store.indices), self.group, of_group=True)
         extent, groups = (each.shape[-1] for each in (store.buffer, self.reduction.store.buffer))
         of_group = same(extent, groups)
         at = tuple(store.indices)
@@ -278,28 +280,34 @@ class _Values:
     ) -> Expr:
         """A value of an element at a place, and of a group at one, if there are such."""
 
+        value = self._through(value)
+        analyzer = Analyzer()
+        for axis in nest.block.iter_vars:
+            analyzer.bind(axis.var, axis.dom)
+        known = ((self.exact, at, self.element), (self.reduction.store.buffer, of_group, self.group))
+        for buffer, places, _ in known:
+            for load in loads(value):
+                pairs = list(zip(load.indices, places or (), strict=False))
+                there = bool(pairs) and all(analyzer.can_prove_equal(*pair) for pair in pairs)
+                if load.source.same_as(buffer) and not there:
+                    raise nest.refusal(
+                        f"reads `{line(load)}`, and only an element's own place and group are known"
+                    )
+
+        def load_of(found: TensorLoad) -> Expr:
+            return next((own for b, _, own in known if found.source.same_as(b)), found)
+
+        return tvm_ffi.structural_map(value, (TensorLoad, load_of))
+
+    def _through(self, value: Expr) -> Expr:
+        """A value with what other blocks compute in the place of reading it."""
+
         def load(found: TensorLoad) -> Expr:
-            if found.source.same_as(self.exact):
-                return self._at(nest, found, at, self.element)
-            if found.source.same_as(self.reduction.store.buffer):
-                return self._at(nest, found, of_group, self.group)
             for other in self.after:
                 if found.source.same_as(other.store.buffer):
                     own = zip(other.store.indices, found.indices, strict=True)
                     places = {v: index for v, index in own if isinstance(v, tirx.Var)}
-                    return self._of(nest, substitute(other.store.value, places), at, of_group)
+                    return self._through(substitute(other.store.value, places))
             return found
 
         return tvm_ffi.structural_map(value, (TensorLoad, load))
-
-    def _at(
-        self, nest: Nest, load: TensorLoad, places: Sequence[Expr] | None, known: Var
-    ) -> Expr:
-        """What is known of a place. Raises ScheduleError where another one is read."""
-        pairs = zip(load.indices, places or (), strict=False)
-        analyzer = Analyzer()
-        if places is None or not all(analyzer.can_prove_equal(*pair) for pair in pairs):
-            raise nest.refusal(
-                f"reads `{line(load)}`, and only an element's own place and group are known"
-            )
-        return known
