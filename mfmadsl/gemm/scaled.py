@@ -58,4 +58,4 @@ def quantisation_error(
     power = np.floor(np.log2(np.maximum(groups, np.finfo(np.float32).tiny)))
     scale = np.repeat(2.0 ** (power - np.floor(np.log2(largest))), GROUP, axis=-1)
     rounded = np.maximum(most * 2.0 ** -(number.nmant + 1), scale * least / 2)
-    return np.maximum(rounded, most - scale * largest)
+    return np.asarray(np.maximum(rounded, most - scale * largest))

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.machine.wave import LANES
-from mfmadsl.emulator.text.operand import OperandError, parse_integer
+from mfmadsl.emulator.text.operand import parse_integer
 
 _MACRO = re.compile(r"swizzle\((\w+),([^)]*)\)")
 _QUADS, _ROTATE, _FFT = 0x8000, 0xC000, 0xE000  # patterns from which on lanes are chosen otherwise

@@ -1,7 +1,7 @@
 """What a lane does for the results of a group of columns: compares its elements, then stores.
 
-The group is compared in the registers of each lane, then across its lanes, by halves. Then each lane
-stores what is made of its own elements, and the first one what is made of the group.
+The group is compared in the registers of each lane, then across its lanes, by halves. Then each
+lane stores what is made of its own elements, and the first one what is made of the group.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Body:
         if result.of_group:
             group = tirx.floordiv(column, self.output.width)
             value = self._value(result, (*rows, group), None)
-            return tirx.IfThenElse(number == 0, BufferStore(to, value, [*rows, group]), None)
+            return _if_first(number, BufferStore(to, value, [*rows, group]))
         values = [
             self._value(result, (*rows, column + n), self._element(n))
             for n in range(len(self.values))
@@ -125,21 +125,27 @@ class Body:
         known = tirx.BufferLoad(self.byte, [0])
         both = BufferStore(self.byte, known | _other_half(known, _NIBBLES) << 4, [0])
         store = BufferStore(to, known.astype("uint8"), [*rows, byte])
-        first = tirx.floormod(number, _NIBBLES) == 0
-        return in_sequence([own, both, tirx.IfThenElse(first, store, None)])
+        return in_sequence([own, both, _if_first(tirx.floormod(number, _NIBBLES), store)])
 
     def _value(self, result: Output, place: Sequence[Expr], element: Expr | None) -> Expr:
         """A result at a place, of an element or of none."""
         known: dict[Var, Expr] = {self.output.group: self._group}
         if element is not None:
             known[self.output.element] = element
-        at = (pair for pair in zip(result.at, place, strict=True) if isinstance(pair[0], Var))
-        value = substitute(result.value, {**known, **dict(at)})
+        for axis, index in zip(result.at, place, strict=True):
+            if isinstance(axis, Var):
+                known[axis] = index
+        value = substitute(result.value, known)
 
         def load(found: TensorLoad) -> Expr:
             return tirx.BufferLoad(self.own.get(found.source, found.source), list(found.indices))
 
         return tvm_ffi.structural_map(value, (TensorLoad, load))
+
+
+def _if_first(number: Expr, statement: Stmt) -> Stmt:
+    """A statement of the lane of number 0."""
+    return tirx.IfThenElse(tirx.EQ(number, tirx.const(0, "int32")), statement, None)
 
 
 def _other_half(value: Expr, lanes: int) -> Expr:

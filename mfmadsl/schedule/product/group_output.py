@@ -23,7 +23,6 @@ from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts
 from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.added_nest import element_wise
 from mfmadsl.schedule.product.dataflow import check_element_wise, fills, holds
 from mfmadsl.schedule.product.described import axes_of
@@ -52,7 +51,7 @@ class Output:
     """A result: its `value` at the places `at`, each of one element, or of a whole group."""
 
     buffer: Buffer
-    at: tuple[Var, ...]
+    at: tuple[Expr, ...]
     value: Expr
     of_group: bool
 
@@ -156,8 +155,11 @@ class _GroupNests:
         init = self.reduction.block.init
         if not isinstance(init, BufferStore) or loads(init.value):
             raise self.reduction.refusal("compares columns with no constant to start from")
-        makers = [nest for nest in (self.reduction, *after)
-                  if holds(self.function.params, nest.store.buffer)]
+        makers = [
+            nest
+            for nest in (self.reduction, *after)
+            if holds(self.function.params, nest.store.buffer)
+        ]
         outputs = tuple(values.output(nest) for nest in makers)
         whole = [each for each in outputs if not each.of_group]
         if not whole:
@@ -188,7 +190,9 @@ class _GroupNests:
             (writer,) = (n for n in self.every if n.store.buffer.same_as(exact))
             if is_sum(writer):
                 break
-            sources = [x.source for x in loads(writer.block.body) if holds(self.of_product, x.source)]
+            sources = [
+                x.source for x in loads(writer.block.body) if holds(self.of_product, x.source)
+            ]
         raise self.reduction.refusal(
             "compares columns of a product, of which other results are made than of what it reads"
         )
@@ -231,6 +235,7 @@ class _GroupNests:
         name = next(n.name for n in after if n.store.buffer.same_as(result))
         kept.append(element_wise(name, axes, stand_in, places, value))
         made = [nest.store.buffer for nest in left_out]
+        assert isinstance(self.function.body, SBlockRealize)
         root = self.function.body.block
         allocated = [each for each in root.alloc_buffers if not holds(made, each)]
         parameters = [stand_in if p.same_as(result) else p for p in self.function.params]
@@ -284,7 +289,10 @@ class _Values:
         analyzer = Analyzer()
         for axis in nest.block.iter_vars:
             analyzer.bind(axis.var, axis.dom)
-        known = ((self.exact, at, self.element), (self.reduction.store.buffer, of_group, self.group))
+        known = (
+            (self.exact, at, self.element),
+            (self.reduction.store.buffer, of_group, self.group),
+        )
         for buffer, places, _ in known:
             for load in loads(value):
                 pairs = list(zip(load.indices, places or (), strict=False))

@@ -20,7 +20,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.added_nest import block_of, element_wise, looped, unique
 from mfmadsl.schedule.product.dataflow import accesses, holds
 from mfmadsl.schedule.product.described import axes_of
-from mfmadsl.schedule.product.nest import block_names, is_sum, nests
+from mfmadsl.schedule.product.nest import block_names
 
 TYPES = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 """Elements of an MX output."""
@@ -54,7 +54,7 @@ def mx_output(workload: PrimFunc, element_type: str) -> PrimFunc:
     taken = block_names(function)
     name = str(exact.name)
     *lead, columns = exact.shape
-    of_groups = [*lead, constant(columns) // GROUP]
+    of_groups = [*lead, tirx.floordiv(columns, GROUP)]
     largest = tirx.decl_buffer(of_groups, "int32", f"{name}_largest")
     scales = tirx.decl_buffer(of_groups, "uint8", f"SCALE_{name}")
     elements = tirx.decl_buffer(exact.shape, short.get(element_type, element_type), name)
@@ -63,6 +63,7 @@ def mx_output(workload: PrimFunc, element_type: str) -> PrimFunc:
         _scales_of(largest, scales, str(elements.dtype), unique(str(scales.name), taken)),
         _elements_of(exact, scales, elements, unique(f"{name}_elements", taken)),
     ]
+    assert isinstance(function.body, SBlockRealize)
     root = function.body.block
     root = with_parts(
         root, body=in_sequence([*statements(function), *added]),
@@ -125,8 +126,8 @@ def _scales_of(largest: Buffer, scales: Buffer, dtype: str, name: str) -> Stmt:
     places = [each.var for each in axes]
     exponent = tirx.BufferLoad(largest, places) >> _FRACTION_BITS
     of_largest = frexp(float(ml_dtypes.finfo(numpy_type(dtype)).max))[1] - 1
-    scale = tirx.max(exponent - of_largest, 0)
-    scale = tirx.Select(exponent == _NAN, tirx.const(_NAN, "int32"), scale)
+    nan = tirx.const(_NAN, "int32")
+    scale = tirx.Select(tirx.EQ(exponent, nan), nan, tirx.max(exponent - of_largest, 0))
     return element_wise(name, axes, scales, places, scale.astype("uint8"))
 
 

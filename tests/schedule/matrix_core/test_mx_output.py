@@ -242,9 +242,7 @@ def test_scaled_operands(kind: str, bits: int, batch: int | None) -> None:
         each = elements.view("uint8")[..., None] >> np.arange(bits, dtype="uint8") & 1
         octets = np.packbits(each.reshape(*lead, rows, -1), axis=-1, bitorder="little")
         given.append((octets, scales))
-        values.append(
-            elements.astype("float64") * np.repeat(2.0 ** (scales - 127.0), 32, axis=-1)
-        )
+        values.append(elements.astype("float64") * np.repeat(2.0 ** (scales - 127.0), 32, axis=-1))
     (a, scale_a), (b, scale_b) = given
     exact = values[0] @ values[1].swapaxes(-1, -2)
     check(built(mfmadsl.mx_output(plain, "fp4"), "gfx950"), "fp4", [a, b, scale_a, scale_b], exact)
@@ -269,9 +267,7 @@ def as_written(n: int = 128, width: int = 32, spoiled: str = "") -> PrimFunc:
         lambda i, g: te.max(size[i, (g + shift) % (n // width) * width + c], axis=[c]),
         "top",
     )
-    ratio = te.compute(
-        (m, n), lambda i, j: z[i, j] / (top[i, j // width] + 1.0) * bias[j], "ratio"
-    )
+    ratio = te.compute((m, n), lambda i, j: z[i, j] / (top[i, j // width] + 1.0) * bias[j], "ratio")
     results = [ratio, top]
     if spoiled == "none":
         results = [top]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from tvm import te
 from tvm.tirx import Expr, PrimFunc
 
 import mfmadsl
+from mfmadsl.backend import Kernel
 
 
 def product(
@@ -31,9 +33,19 @@ def product(
     return te.create_prim_func([a, b, added, d])
 
 
-def run(function: PrimFunc, m: int, n: int, k: int, bias: int | None = None) -> Any:
-    """(what the kernel gives, A x B^T, the bias), under the sanitizer."""
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch="gfx942"), "gfx942")
+@cache
+def built(function: PrimFunc) -> Kernel:
+    """One kernel for all extents: those that are for some are `test_cases`'."""
+    tiling = mfmadsl.gemm_tiling(function, arch="gfx942")
+    return mfmadsl.build(mfmadsl.gemm_schedule(function, arch="gfx942", tiling=tiling), "gfx942")
+
+
+def run(
+    function: PrimFunc, m: int, n: int, k: int, bias: int | None = None,
+    kernel: Kernel | None = None,
+) -> Any:  # fmt: skip
+    """(what a kernel of it gives, A x B^T, the bias), under the sanitizer."""
+    kernel = kernel or built(function)
     generator = np.random.default_rng(m + n + k)
     a, b = (generator.integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (n, k)))
     added = [] if bias is None else [generator.integers(-9, 9, (bias, n)).astype(np.float32)]

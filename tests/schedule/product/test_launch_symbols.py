@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tvm.tirx import Expr, PrimFunc
 import mfmadsl
 from mfmadsl import ArgumentError
 from mfmadsl.schedule import prepared
-from tests.schedule.product.multiples import product, run
+from tests.schedule.product.multiples import built, product, run
 
 
 @pytest.mark.parametrize("times", [2, 3, 4, 8, 16, 24, 64])
@@ -22,7 +23,7 @@ def test_rows_of_a_multiple(times: int, dtype: str) -> None:
     s = te.var("s", dtype)
     function = product(times * s, 48, 96)
     for value in (1, 5):
-        found, wanted = run(function, times * value, 48, 96)
+        found, wanted = run(function, times * value, 48, 96, kernel=kernel_of(function))
         assert (found == wanted).all()
 
 
@@ -53,7 +54,9 @@ def test_a_symbol_that_is_a_parameter_stays_one() -> None:
         mfmadsl.build(sch, "gfx942")
 
 
+@cache
 def kernel_of(function: PrimFunc) -> mfmadsl.Kernel:
+    """Kernels for all extents, of which a launch takes one."""
     return mfmadsl.build(mfmadsl.gemm_schedule(function, arch="gfx942"), "gfx942")
 
 
@@ -61,7 +64,7 @@ def launched(function: PrimFunc, m: int, n: int, k: int, *bias: int) -> None:
     """What a launch checks, for such extents."""
     a, b = np.zeros((m, k), np.float16), np.zeros((n, k), np.float16)
     added = [np.zeros((rows, n), np.float32) for rows in bias]
-    kernel_of(function).launches([a, b, *added, np.zeros((m, n), np.float32)])
+    built(function).launches([a, b, *added, np.zeros((m, n), np.float32)])
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["", "prepared before"])
@@ -140,7 +143,7 @@ def test_a_sum_over_a_part_of_the_columns(part: int, whole: int, told: bool) -> 
         name="C",
     )
     d = te.compute((33, 48), lambda i, j: c[i, j] + bias[i % n], name="D")
-    kernel = kernel_of(te.create_prim_func([a, b, bias, d] if told else [a, b, c]))
+    kernel = built(te.create_prim_func([a, b, bias, d] if told else [a, b, c]))
     for value in (3, 40):
         generator = np.random.default_rng(value)
         x, y = (generator.integers(-3, 4, (rows, whole * value)) for rows in (33, 48))
@@ -169,7 +172,7 @@ BESIDE: dict[str, tuple[Expr, Callable[[int, int], int]]] = {
 @pytest.mark.parametrize("form", BESIDE)
 def test_an_expression_beside_its_symbols(form: str) -> None:
     extent, value = BESIDE[form]
-    kernel = kernel_of(biased(extent))
+    kernel = built(biased(extent))
     for of_n, of_m in ((7, 3), (13, 40)):
         rows = value(of_n, of_m)
         generator = np.random.default_rng(rows)
@@ -212,7 +215,7 @@ def test_an_expression_that_tiles_are_not_seen_to_cover_is_refused(extent: Expr)
 
 
 def test_an_extent_that_cannot_be_computed_is_refused_at_the_launch() -> None:
-    kernel = kernel_of(biased(n // (m - 3)))
+    kernel = built(biased(n // (m - 3)))
     for of_m, rows in ((3, 5), (4, 6)):
         taken = [np.zeros(s, "float32") for s in ((5,), (of_m,), (rows, 48))]
         halves = [np.zeros((rows, 96), np.float16), np.zeros((48, 96), np.float16)]
@@ -221,7 +224,7 @@ def test_an_extent_that_cannot_be_computed_is_refused_at_the_launch() -> None:
 
 
 def test_an_extent_of_0_is_refused_at_the_launch() -> None:
-    kernel = kernel_of(biased(n // 2))
+    kernel = built(biased(n // 2))
     taken = [np.zeros(s, "float32") for s in ((1,), (1,), (0, 48))]
     halves = [np.zeros((0, 96), np.float16), np.zeros((48, 96), np.float16)]
     with pytest.raises(ArgumentError, match="argument A: n // 2 is 0, so nothing is to do"):

@@ -202,6 +202,7 @@ class AllocBuffer(Stmt):
 class BufferRegion(tvm_ffi.Object):
     source: Buffer
     region: Sequence[Range]
+    def __init__(self, source: Buffer, region: Sequence[Range]) -> None: ...
 
 class PrimFunc(tvm_ffi.Object):
     params: Sequence[Buffer]  # or variables, which have no shape

@@ -12,7 +12,7 @@ from math import ceil
 from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether
+from mfmadsl.schedule.matrix_core.tiling.columns_together import ANY_COLUMNS, ColumnsTogether
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_fits, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
@@ -43,7 +43,7 @@ class ProductShape:
     reads: tuple[MemoryRead, ...]
     result_bytes: int
     loads: Loads
-    together: ColumnsTogether = ColumnsTogether()
+    together: ColumnsTogether = ANY_COLUMNS
 
     @property
     def k_bytes(self) -> KBytes:

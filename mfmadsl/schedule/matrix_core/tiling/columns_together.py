@@ -39,6 +39,10 @@ class ColumnsTogether:
             )
 
 
+ANY_COLUMNS = ColumnsTogether()
+"""Those of a product whose columns may be stored by any wave."""
+
+
 def columns_together(count: int, columns: object, turned: bool) -> ColumnsTogether:
     """The columns of a product with so many that a wave stores together; `turned` says that LDS
     reads transpose B, so that tiles cannot take columns in turn. Of a single group they cannot."""
