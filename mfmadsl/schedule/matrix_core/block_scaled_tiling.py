@@ -142,7 +142,9 @@ def _instructions(
             f"{chip.name} has no matrix instruction for {spoken} that takes {product.group} of k"
         )
     fastest = max(throughput(each, chip.name) for each in found)
-    return [min((each for each in found if throughput(each, chip.name) == fastest), key=_size)]
+    found = [each for each in found if throughput(each, chip.name) == fastest]
+    together = _demand(product, chip).together
+    return [min([each for each in found if together.are_held_by(each)] or found, key=_size)]
 
 
 def _size(intrinsic: Intrinsic) -> int:

@@ -6,6 +6,7 @@ leaves no room for a tolerance.
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,10 @@ import mfmadsl
 from mfmadsl import ScheduleError
 from mfmadsl.backend import Kernel
 from mfmadsl.error import ArgumentError, SlowLoopWarning
+from mfmadsl.gemm.tolerance import Tolerance
 from mfmadsl.model.numpy_type import numpy_type
+from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
+from tests.cases import FIRST
 
 Array = npt.NDArray[Any]
 TYPES = {"fp8": "float8_e4m3fn", "bf8": "float8_e5m2", "fp4": "float4_e2m1fn"}
@@ -357,3 +361,46 @@ def test_workloads_that_cannot_be_quantised_are_refused() -> None:
         mfmadsl.mx_output(mfmadsl.matmul(32, 40, 64, "float16", "float32", True), "fp8")
     with pytest.raises(ScheduleError, match="made of one result"):
         mfmadsl.mx_output(mfmadsl.mx_output(matmul, "fp8"), "fp8")
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "halves": {"dtypes": ("float16", None, None)},
+    "bfloats": {"dtypes": ("bfloat16", None, None)},
+    "floats": {"dtypes": ("float32", None, None)},
+    "scaled": {"form": "scaled", "dtypes": ("float4_e2m1fn", "float8_e5m2", None)},
+    "blocks": {"form": "blocks"},
+    "sparse": {"form": "sparse", "dtypes": ("bfloat16", None, None)},
+    "gptq": {"weights": "gptq", "group": 32},
+    "mxfp4": {"weights": "mxfp4"},
+}
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + 120))
+def test_a_random_product(seed: int) -> None:
+    """Any form, tiling and epilogue, under the sanitizer: as close to float64 as the type is."""
+    rng = np.random.default_rng(seed)
+    arch, form = rng.choice(["gfx942", "gfx950"]), str(rng.choice(list(FORMS)))
+    options = dict(FORMS[form])
+    if form == "blocks":
+        options["dtypes"] = (f"float8_e4m3fn{'uz' if arch == 'gfx942' else ''}", None, None)
+    gemm = mfmadsl.Gemm(
+        None, str(arch), int(rng.integers(1, 140)), 32 * int(rng.integers(1, 8)),
+        32 * int(rng.integers(1, 12)),
+        b_transposed=form not in ("halves", "floats", "sparse") or bool(rng.random() < 0.5),
+        batch=2 if "weights" not in options and rng.random() < 0.2 else None,
+        epilogue=("bias", "relu") if rng.random() < 0.3 else (),
+        mx_output=str(rng.choice(list(TYPES.values()))), **options,
+    )  # fmt: skip
+    workload = gemm.workload()
+    offered = gemm_tilings(workload, arch=str(arch))
+    tiling = offered[int(len(offered) * rng.random() ** 2)]
+    said = f"{gemm.name} on {arch}: {tiling}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowLoopWarning)
+        schedule = mfmadsl.gemm_schedule(workload, arch=str(arch), tiling=tiling)
+        kernel = mfmadsl.build(schedule, str(arch))
+    arrays = gemm.operands()
+    mfmadsl.sanitize(kernel, list(arrays))
+    parts = tiling.split_k * tiling.k_waves
+    found = Tolerance(gemm, parts).compare(*arrays)
+    assert found.agrees, f"{said}: {found}"
