@@ -545,3 +545,34 @@ def test_a_loop_that_stays_slow_is_remarked(monkeypatch: pytest.MonkeyPatch) -> 
     described = run(*SMALL, "--emit", "json")
     assert json.loads(described.stdout)["remarks"] == [remark]
     assert remark in described.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "signature"),
+    [
+        (["--in-dtype", "fp4", "--scales", "--mx-output", "fp4"],
+         "SCALE_B: uint8[64, 3], C: uint8[33, 32], SCALE_C: uint8[33, 2]"),
+        (["--epilogue", "bias,gelu", "--mx-output", "bf8", "--arch", "gfx90a"],
+         "bias: float32[64], C: float8_e5m2[33, 64], SCALE_C: uint8[33, 2]"),
+        (["--weights", "mxfp4", "--mx-output", "float8_e4m3fn"],
+         "C: float8_e4m3fn[33, 64], SCALE_C"),
+    ],
+)  # fmt: skip
+def test_outputs_in_mx_formats_agree_with_numpy(options: list[object], signature: str) -> None:
+    shape = ("--arch", "mi355x", "-m", 33, "-n", 64, "-k", 96, "--trans-b")
+    check_agrees(["gemm", *shape, *options], signature)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-n", 40], "n: 40 is no multiple of 32, which share a scale of C"),
+        (["-n", 64, "--out-dtype", "float16"], "is made of sums in float32"),
+        (["-n", 64, "--in-dtype", "int8"], "is made of sums in float32"),
+    ],
+)
+def test_what_outputs_in_mx_formats_have_not_is_told(options: list[object], message: str) -> None:
+    result = run(
+        "gemm", "--arch", "gfx942", "-m", 33, "-k", 96, "--trans-b", "--mx-output", "fp8", *options
+    )
+    assert (result.exit_code, message in result.output) == (1, True), result.output

@@ -174,6 +174,7 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "sparse_matmul": lambda: {"m": 32, "n": 32, "k": 32, "a_type": "float16", "b_type": None,
                               "b_transposed": False, "batch": None, "index_order": "rows"},
     "quantised_matmul": lambda: {"m": 16, "n": 32, "k": 128, "weights": "gptq"},
+    "mx_output": lambda: {"workload": floats(), "element_type": "fp8"},
     "grouped_matmul": lambda: {"m": 32, "n": 32, "k": 32, "groups": 4, "in_dtype": "float16",
                                "out_dtype": "float32", "b_dtype": None, "tokens": None},
     "gemm_tiling": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942"},

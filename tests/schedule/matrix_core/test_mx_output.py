@@ -21,10 +21,12 @@ from tvm.tirx import PrimFunc
 import mfmadsl
 from mfmadsl import ScheduleError
 from mfmadsl.backend import Kernel
+from mfmadsl.cli.gemm_options import OUTPUTS
 from mfmadsl.error import ArgumentError, SlowLoopWarning
 from mfmadsl.gemm.tolerance import Tolerance
 from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
+from mfmadsl.schedule.workload import mx_output
 from tests.cases import FIRST
 
 Array = npt.NDArray[Any]
@@ -93,6 +95,10 @@ def built(workload: PrimFunc, arch: str, **changes: Any) -> Kernel:
     assert not kernel.remarks
     assert kernel.code_object
     return kernel
+
+
+def test_the_command_line_has_the_same_types() -> None:
+    assert OUTPUTS == mx_output.TYPES == tuple(TYPES.values())
 
 
 @pytest.mark.parametrize("arch", CHIPS)
