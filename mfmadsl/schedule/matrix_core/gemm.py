@@ -15,8 +15,6 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.model import DEFAULT_ARCH, Intrinsic, Tiling, architecture, unscaled
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.block_scaled import block_scaled_schedule
-from mfmadsl.schedule.matrix_core.block_scaled_tiling import block_scaled_tilings
 from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.cases import (
     annotate_case,
@@ -24,22 +22,20 @@ from mfmadsl.schedule.matrix_core.cases import (
     only_tiling,
     with_case_blocks,
 )
-from mfmadsl.schedule.matrix_core.described import (
-    described_schedule,
-    described_tilings,
-)
 from mfmadsl.schedule.matrix_core.group_output import with_group_output
-from mfmadsl.schedule.matrix_core.grouped import grouped_schedule, grouped_tilings
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
+from mfmadsl.schedule.matrix_core.special import (
+    special_name,
+    special_schedule,
+    special_tilings,
+)
 from mfmadsl.schedule.matrix_core.tiling.cases import Case
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
-from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.cases import CaseBlocks
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
-from mfmadsl.schedule.product.described import DescribedProduct, described_product
+from mfmadsl.schedule.product.described import described_product
 from mfmadsl.schedule.product.group_output import group_output
-from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.nest import function_of, nest_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
@@ -73,7 +69,8 @@ def gemm_schedule(
 
     The workloads of `scaled_matmul` and `sparse_matmul` take scaled and sparse instructions; that
     of `block_scaled_matmul` takes those of its elements, whose sums are scaled in registers, and
-    that of `grouped_matmul` has a matrix for each group of rows. Its trace does not replay.
+    that of `grouped_matmul` has a matrix for each group of rows. `mx_output` adds results of groups
+    of columns. The traces of the last two do not replay.
 
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
@@ -83,12 +80,8 @@ def gemm_schedule(
         whole = with_group_output(function_of(plain), output)
         return s_tir.Schedule(tvm.IRModule({"main": whole}))
     product = understood(function, architecture(arch))
-    if isinstance(product, DescribedProduct):
-        return described_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
-    if isinstance(product, BlockScaledProduct):
-        return block_scaled_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
-    if isinstance(product, GroupedProduct):
-        return grouped_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
+    if not isinstance(product, PrimFunc):
+        return special_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
     function = prepared(product)
     nest = product_nest(function)
     chip = architecture(arch)
@@ -163,12 +156,8 @@ def gemm_tiling(
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
     product = _understood(workload, arch)
-    if isinstance(product, DescribedProduct):
-        return described_tilings(product, intrinsic, architecture(arch))[0]
-    if isinstance(product, BlockScaledProduct):
-        return block_scaled_tilings(product, intrinsic, architecture(arch))[0]
-    if isinstance(product, GroupedProduct):
-        return grouped_tilings(product, intrinsic, architecture(arch))[0]
+    if not isinstance(product, PrimFunc):
+        return special_tilings(product, intrinsic, architecture(arch))[0]
     return selected(_normalised(product), intrinsic, None, architecture(arch))[1]
 
 
@@ -208,12 +197,8 @@ def gemm_tilings(
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
     product = _understood(workload, arch)
-    if isinstance(product, DescribedProduct):
-        return described_tilings(product, intrinsic, architecture(arch))
-    if isinstance(product, BlockScaledProduct):
-        return block_scaled_tilings(product, intrinsic, architecture(arch))
-    if isinstance(product, GroupedProduct):
-        return grouped_tilings(product, intrinsic, architecture(arch))
+    if not isinstance(product, PrimFunc):
+        return special_tilings(product, intrinsic, architecture(arch))
     return ranked(_normalised(product), intrinsic, architecture(arch))
 
 
@@ -221,10 +206,7 @@ def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> K
     """What a tuned tiling is kept by: the chip, and all of a product that its kernel depends on."""
     product = _understood(workload, arch)
     if not isinstance(product, PrimFunc):
-        kind = {BlockScaledProduct: "scaled", GroupedProduct: "grouped"}.get(type(product), "")
-        if isinstance(product, DescribedProduct):
-            kind = product.form.kind
-        raise ScheduleError(f"workload: no tilings of {kind} products are kept")
+        raise ScheduleError(f"workload: no tilings of {special_name(product)} products are kept")
     key = key_of(_normalised(product), architecture(arch))
     if key is None:
         raise ScheduleError("workload: N or K is a symbol: tune it for a number that it will be")

@@ -25,7 +25,8 @@ from mfmadsl.schedule.product.scaled_sum import SCALE
 _OCTET = "uint8"  # of scales, of an index, and of packed elements
 
 
-Understood: TypeAlias = DescribedProduct | BlockScaledProduct | GroupedProduct | PrimFunc
+SpecialProduct: TypeAlias = DescribedProduct | BlockScaledProduct | GroupedProduct
+Understood: TypeAlias = SpecialProduct | PrimFunc
 
 
 def understood(function: PrimFunc, chip: Architecture) -> Understood:
