@@ -24,8 +24,18 @@ _NIBBLES = 2  # elements of four bits in a byte
 
 
 @dataclass(frozen=True)
+class Row:
+    """Some neighbouring `values` of a row, the first at `place`, and the conditions under which
+    these are in the matrix."""
+
+    place: Sequence[Expr]
+    values: Sequence[Expr]
+    conditions: Sequence[Expr]
+
+
+@dataclass(frozen=True)
 class Body:
-    """The statements of a lane that has some neighbouring `values` of a row, the first at `place`.
+    """The statements of a lane that has as many values of each of some rows.
 
     The parameters that expressions read are `own` ones, and results are stored in `results`.
     """
@@ -33,103 +43,131 @@ class Body:
     output: GroupOutput
     own: Mapping[Buffer, Buffer]
     results: Mapping[Buffer, Buffer]
-    values: Sequence[Expr]
-    place: Sequence[Expr]
+    rows: Sequence[Row]
+
+    @property
+    def count(self) -> int:
+        """The values of a row."""
+        return len(self.rows[0].values)
 
     @cached_property
     def elements(self) -> Buffer:
         """The lane's elements."""
         dtype = str(self.output.element.ty.dtype)
-        return tirx.decl_buffer([len(self.values)], dtype, "element", scope="local")
+        return tirx.decl_buffer([len(self.rows), self.count], dtype, "element", scope="local")
 
     @cached_property
-    def value(self) -> Buffer:
-        """What is known of the group."""
+    def groups(self) -> Buffer:
+        """What is known of the group of each row."""
         dtype = str(self.output.group.ty.dtype)
-        return tirx.decl_buffer([1], dtype, "group", scope="local")
+        return tirx.decl_buffer([len(self.rows)], dtype, "group", scope="local")
 
     @cached_property
-    def byte(self) -> Buffer:
-        """The byte that a lane makes of its element and of another's."""
-        return tirx.decl_buffer([1], "int32", "byte", scope="local")
+    def octets(self) -> Buffer:
+        """The byte that a lane makes of its element of a row and of another lane's."""
+        return tirx.decl_buffer([len(self.rows)], "int32", "byte", scope="local")
 
     @property
     def registers(self) -> list[Buffer]:
         """What the statements keep in registers."""
-        shares_bytes = len(self.values) == 1 and any(
+        shares = self.count == 1 and any(
             bits_of(each.buffer.dtype) < 8 for each in self.output.outputs
         )
-        return [self.elements, self.value, *([self.byte] if shares_bytes else [])]
+        return [self.elements, self.groups, *([self.octets] if shares else [])]
 
     @property
     def statement(self) -> Stmt:
-        """All of them."""
-        stores = [self._stored(each) for each in self.output.outputs]
-        return in_sequence([*self._compared(), *stores])
+        """All of them. What lanes exchange is exchanged while all of them run."""
+        stores = [self._row(n) for n in range(len(self.rows))]
+        return in_sequence(
+            [
+                *self._compared(),
+                *(s for first, _ in stores for s in first),
+                *(last for _, last in stores),
+            ]
+        )
 
     def _compared(self) -> Iterator[Stmt]:
-        """The group's value: of the lane's elements, then of twice as many lanes each time."""
-        choice = self.output.choice
-        for n, value in enumerate(self.values):
-            yield BufferStore(self.elements, value, [n])
-        known = self.output.first
-        for n in range(len(self.values)):
-            compared = substitute(self.output.compared, {self.output.element: self._element(n)})
-            known = choice(known, compared)
-        yield BufferStore(self.value, known, [0])
+        """The groups' values: of the lane's elements, then of twice as many lanes each time.
+
+        All rows take each step together: none waits for what another lane has of the one before.
+        """
+        choice, rows = self.output.choice, range(len(self.rows))
+        for row in rows:
+            for n, value in enumerate(self.rows[row].values):
+                yield BufferStore(self.elements, value, [row, n])
+        for row in rows:
+            known = self.output.first
+            for n in range(self.count):
+                element = {self.output.element: self._element(row, n)}
+                known = choice(known, substitute(self.output.compared, element))
+            yield BufferStore(self.groups, known, [row])
         lanes = 1
-        while lanes * len(self.values) < self.output.width:
+        while lanes * self.count < self.output.width:
             lanes *= 2
-            yield BufferStore(self.value, choice(self._group, _other_half(self._group, lanes)), [0])
+            for row in rows:
+                group = self._group(row)
+                yield BufferStore(self.groups, choice(group, _other_half(group, lanes)), [row])
 
-    def _element(self, n: int) -> Expr:
-        return tirx.BufferLoad(self.elements, [n])
+    def _element(self, row: int, n: int) -> Expr:
+        return tirx.BufferLoad(self.elements, [row, n])
 
-    @property
-    def _group(self) -> Expr:
-        return tirx.BufferLoad(self.value, [0])
+    def _group(self, row: int) -> Expr:
+        return tirx.BufferLoad(self.groups, [row])
 
-    def _stored(self, result: Output) -> Stmt:
-        """A result, by each lane or the first one of the group."""
+    def _row(self, row: int) -> tuple[list[Stmt], Stmt]:
+        """(what lanes exchange, the stores) of the results of a row."""
+        exchanged: list[Stmt] = []
+        stores: list[Stmt] = []
+        for each in self.output.outputs:
+            before, store = self._stored(each, row)
+            exchanged += before
+            stores.append(store)
+        made = in_sequence(stores)
+        if conditions := self.rows[row].conditions:
+            made = tirx.IfThenElse(tirx.all(*conditions), made, None)
+        return exchanged, made
+
+    def _stored(self, result: Output, row: int) -> tuple[list[Stmt], Stmt]:
+        """A result, by each lane or the first one of the group; before it, what lanes exchange."""
         to = self.results[result.buffer]
-        *rows, column = self.place
-        number = tirx.floordiv(tirx.floormod(column, self.output.width), len(self.values))
+        *rows, column = self.rows[row].place
+        number = tirx.floordiv(tirx.floormod(column, self.output.width), self.count)
         if result.of_group:
             group = tirx.floordiv(column, self.output.width)
-            value = self._value(result, (*rows, group), None)
-            return _if_first(number, BufferStore(to, value, [*rows, group]))
+            value = self._value(result, row, (*rows, group), None)
+            return [], _if_first(number, BufferStore(to, value, [*rows, group]))
         values = [
-            self._value(result, (*rows, column + n), self._element(n))
-            for n in range(len(self.values))
+            self._value(result, row, (*rows, column + n), self._element(row, n))
+            for n in range(self.count)
         ]
         if bits_of(result.buffer.dtype) >= 8:
-            return in_sequence(
-                [BufferStore(to, value, [*rows, column + n]) for n, value in enumerate(values)]
-            )
-        return self._nibbles(to, [_code(value) for value in values], number)
+            stores = [BufferStore(to, value, [*rows, column + n]) for n, value in enumerate(values)]
+            return [], in_sequence(stores)
+        return self._nibbles(to, row, [_code(value) for value in values], number)
 
-    def _nibbles(self, to: Buffer, codes: Sequence[Expr], number: Expr) -> Stmt:
+    def _nibbles(
+        self, to: Buffer, row: int, codes: Sequence[Expr], number: Expr
+    ) -> tuple[list[Stmt], Stmt]:
         """Bytes of two elements, by each lane or the first one of two."""
-        *rows, column = self.place
-        byte = tirx.floordiv(column, _NIBBLES)
-        if len(codes) > 1:
+        *rows, column = self.rows[row].place
+        place = tirx.floordiv(column, _NIBBLES)
+        if self.count > 1:
             pairs = zip(codes[::2], codes[1::2], strict=True)
-            return in_sequence(
-                [
-                    BufferStore(to, (low | high << 4).astype("uint8"), [*rows, byte + n])
-                    for n, (low, high) in enumerate(pairs)
-                ]
-            )
-        # While all lanes run: those that do not would give nothing to the others.
-        own = BufferStore(self.byte, codes[0], [0])
-        known = tirx.BufferLoad(self.byte, [0])
-        both = BufferStore(self.byte, known | _other_half(known, _NIBBLES) << 4, [0])
-        store = BufferStore(to, known.astype("uint8"), [*rows, byte])
-        return in_sequence([own, both, _if_first(tirx.floormod(number, _NIBBLES), store)])
+            stores = [
+                BufferStore(to, (low | high << 4).astype("uint8"), [*rows, place + n])
+                for n, (low, high) in enumerate(pairs)
+            ]
+            return [], in_sequence(stores)
+        known = tirx.BufferLoad(self.octets, [row])
+        own = BufferStore(self.octets, codes[0], [row])
+        both = BufferStore(self.octets, known | _other_half(known, _NIBBLES) << 4, [row])
+        store = BufferStore(to, known.astype("uint8"), [*rows, place])
+        return [own, both], _if_first(tirx.floormod(number, _NIBBLES), store)
 
-    def _value(self, result: Output, place: Sequence[Expr], element: Expr | None) -> Expr:
+    def _value(self, result: Output, row: int, place: Sequence[Expr], element: Expr | None) -> Expr:
         """A result at a place, of an element or of none."""
-        known: dict[Var, Expr] = {self.output.group: self._group}
+        known: dict[Var, Expr] = {self.output.group: self._group(row)}
         if element is not None:
             known[self.output.element] = element
         for axis, index in zip(result.at, place, strict=True):

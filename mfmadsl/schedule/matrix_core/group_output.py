@@ -15,7 +15,7 @@ from tvm.ir import Range
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.sym import Analyzer
-from tvm.tirx import Buffer, BufferRegion, BufferStore, Expr, For, PrimFunc, Stmt, Var
+from tvm.tirx import Buffer, BufferRegion, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.expression import (
     among,
@@ -23,19 +23,22 @@ from mfmadsl.passes.tir.expression import (
     conjuncts_of,
     constant,
     depends,
-    step_of,
+    i32,
+    scope_of,
     substitute,
     variables_of,
 )
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.group_body import Body
+from mfmadsl.schedule.matrix_core.group_body import Body, Row
 from mfmadsl.schedule.matrix_core.group_lanes import LaneGroup
 from mfmadsl.schedule.product.added_nest import again
 from mfmadsl.schedule.product.dataflow import holds
 from mfmadsl.schedule.product.group_output import GroupOutput
-from mfmadsl.schedule.product.nest import buffers, is_number, line
+from mfmadsl.schedule.product.nest import buffers, is_number, line, loads
 
 _OCTET = "uint8"
+_ZERO = i32(0)
+_ROWS = 16  # that a lane compares at once, so that none waits for another
 
 
 def with_group_output(function: PrimFunc, output: GroupOutput) -> PrimFunc:
@@ -58,7 +61,7 @@ def _with_innermost(body: Stmt, changed: Callable[[For | tirx.SeqStmt], Stmt | N
     """A statement with others in the place of some of the loops and sequences in it."""
     several: list[For | tirx.SeqStmt] = []
     tvm_ffi.structural_walk(body, ((For, tirx.SeqStmt), several.append))
-    # What is raised within one of TVM's maps loses its type.
+    # What is raised within one of TVM's maps loses its type. Outer loops come first.
     found = {each.__chandle__(): made for each in several if (made := changed(each)) is not None}
     return tvm_ffi.structural_map(
         body, ((For, tirx.SeqStmt), lambda each: found.get(each.__chandle__(), each))
@@ -99,15 +102,33 @@ class _StandInStore:
     condition: Expr | None
 
     @property
-    def axes(self) -> list[Var]:
-        """The block's variables."""
-        return [axis.var for axis in self.realize.block.iter_vars]
+    def conditions(self) -> list[Expr]:
+        """All conditions under which it does."""
+        whole = [self.realize.predicate, *([] if self.condition is None else [self.condition])]
+        return [self.of_loops(part) for each in whole for part in conjuncts_of(each)]
 
-    def at(self, values: Sequence[Expr]) -> tuple[list[Expr], list[Expr]]:
-        """(the place, the conditions within the block) where its axes have such values."""
-        bound = dict(zip(self.axes, values, strict=True))
-        inside = [] if self.condition is None else [substitute(self.condition, bound)]
-        return [substitute(index, bound) for index in self.store.indices], inside
+    @property
+    def place(self) -> list[Expr]:
+        """Where it stores."""
+        return [self.of_loops(index) for index in self.store.indices]
+
+    @property
+    def value(self) -> Expr:
+        """What it would store in its own type."""
+        assert isinstance(self.store.value, tirx.Cast)
+        return self.of_loops(self.store.value.value)
+
+    def of_loops(self, expression: Expr) -> Expr:
+        """An expression of the loops instead of the block's axes."""
+        axes = (axis.var for axis in self.realize.block.iter_vars)
+        return substitute(expression, dict(zip(axes, self.realize.iter_values, strict=True)))
+
+    def reads_memory_by(self, loop: For) -> bool:
+        """Whether it reads an argument at a place that depends on a loop."""
+        return any(
+            scope_of(load.source) == "global" and depends(load, loop.loop_var)
+            for load in loads(self.value)
+        )
 
 
 @dataclass(frozen=True)
@@ -125,7 +146,7 @@ class _Lowering:
         """What is known of the loops."""
         analyzer = Analyzer()
         for each in self.loops:
-            analyzer.bind(each.loop_var, Range.from_min_extent(each.min, each.extent))
+            analyzer.bind(each.loop_var, _range(each))
         return analyzer
 
     def refusal(self, what: str) -> ScheduleError:
@@ -137,21 +158,25 @@ class _Lowering:
         )
 
     def stored(self, statement: For | tirx.SeqStmt) -> Stmt | None:
-        """What takes the place of a loop or sequence around the block that stores the stand-in."""
+        """What takes the place of loops or a sequence around the block that stores the stand-in."""
         if isinstance(statement, tirx.SeqStmt):
             several = [(each, self._found(each)) for each in statement.seq]
             if not any(found for _, found in several):
                 return None
             return tirx.SeqStmt(
-                [self._grouped(found, None, 1) if found else each for each, found in several]
+                [self._grouped(found, None, None) if found else each for each, found in several]
             )
-        found = self._found(statement.body)
-        if found is None:
+        inner = statement.body
+        if (found := self._found(inner)) is not None:
+            if self._goes_over_columns(statement, found):
+                return self._grouped(found, statement, None)
+            if self._goes_over_rows(statement, found):
+                return self._grouped(found, None, statement)
+            return again([statement], self._grouped(found, None, None))
+        if not isinstance(inner, For) or (found := self._found(inner.body)) is None:
             return None
-        count = self._neighbours(statement, found)
-        if count > 1:
-            return self._grouped(found, statement.loop_var, count)
-        return again([statement], self._grouped(found, None, 1))
+        both = self._goes_over_columns(inner, found) and self._goes_over_rows(statement, found)
+        return self._grouped(found, inner, statement) if both else None
 
     def around(self, block: SBlock) -> SBlock:
         """A block around it, which says to write the results."""
@@ -179,52 +204,60 @@ class _Lowering:
             return None
         return _StandInStore(statement, body, condition)
 
-    def _neighbours(self, loop: For, found: _StandInStore) -> int:
-        """How many neighbouring columns a loop goes over, of nothing else; 1 where it does not."""
+    def _goes_over_columns(self, loop: For, found: _StandInStore) -> bool:
+        """Whether a loop goes over neighbouring columns, a power of two, and nothing else."""
         count = constant(loop.extent)
-        if loop.thread_binding is not None or count is None or count & (count - 1):
-            return 1
-        (*rows, column), _ = found.at(found.realize.iter_values)
-        first = substitute(column, {loop.loop_var: tirx.const(0, "int32")})
+        if loop.thread_binding is not None or count is None or count < 2 or count & (count - 1):
+            return False
+        *rows, column = found.place
+        first = substitute(column, {loop.loop_var: _ZERO})
         beside = self.analyzer.can_prove_equal(column - first, loop.loop_var)
-        return count if beside and not any(depends(row, loop.loop_var) for row in rows) else 1
+        return beside and not any(depends(row, loop.loop_var) for row in rows)
 
-    def _grouped(self, found: _StandInStore, inner: Var | None, count: int) -> Stmt:
-        """The block with results instead, of `count` neighbours along a loop `inner`."""
-        realize, block = found.realize, found.realize.block
-        first = {} if inner is None else {inner: tirx.const(0, "int32")}
-        values = [substitute(value, first) for value in realize.iter_values]
-        condition = substitute(realize.predicate, first)
-        places, inside = found.at(values)
-        self._check_lanes(places, [condition, *inside], count)
-        elements = [self._element(found, inner, n) for n in range(count)]
-        body = Body(self.output, self.own, self.results, elements, list(found.store.indices))
-        made = body.statement
-        if found.condition is not None:
-            made = tirx.IfThenElse(found.condition, made, None)
-        registers = body.registers
-        known = {each: each for each in (*registers, *_stored(made), *buffers([made]))}
-        bare = SBlock(block.iter_vars, [], [], block.name_hint, made, None, registers)
-        reads, writes = (
-            [each for each in regions if not holds(registers, each.source)]
-            for regions in get_sblock_access_region(bare, known)[:2]
+    def _goes_over_rows(self, loop: For, found: _StandInStore) -> bool:
+        """Whether a loop goes over a few rows that a lane may compare before it stores any."""
+        count = constant(loop.extent)
+        if loop.thread_binding is not None or count is None or not 2 <= count <= _ROWS:
+            return False
+        ends = any(depends(each, loop.loop_var) for each in found.conditions)
+        # Past the last row there is no memory to be read.
+        return not depends(found.place[-1], loop.loop_var) and not (
+            ends and found.reads_memory_by(loop)
         )
-        whole = SBlock(block.iter_vars, reads, writes, block.name_hint, made, None, registers)
-        return SBlockRealize(values, condition, whole)
 
-    def _element(self, found: _StandInStore, inner: Var | None, number: int) -> Expr:
-        """What the block stores at a number of its inner loop, of axes that are there at 0."""
-        assert isinstance(found.store.value, tirx.Cast)
-        value = found.store.value.value
-        if inner is None:
-            return value
-        moved: dict[Var, Expr] = {}
-        for axis, place in zip(found.axes, found.realize.iter_values, strict=True):
-            step = step_of(place, inner)
-            if step is None:
-                raise self.refusal(f"are stored by a loop that `{line(place)}` does not follow")
-            moved[axis] = axis + step * number
-        return substitute(value, moved)
+    def _grouped(self, found: _StandInStore, columns: For | None, rows: For | None) -> Stmt:
+        """A block with results instead, of neighbours along one loop and of rows along another."""
+        first = {} if columns is None else {columns.loop_var: _ZERO}
+        conditions = [substitute(each, first) for each in found.conditions]
+        count = _count(columns)
+        self._check_lanes([substitute(each, first) for each in found.place], conditions, count)
+        merged = [each.loop_var for each in (columns, rows) if each is not None]
+        read = [*found.place, found.value, *conditions]
+        used = [v for each in read for v in variables_of(each) if not among(v, merged)]
+        around = [each for each in self.loops if among(each.loop_var, used)]
+        axes = [
+            IterVar(_range(each), Var(f"v_{each.loop_var.name}", each.loop_var.ty), IterVar.DataPar)
+            for each in around
+        ]
+        at: dict[Var, Expr] = {
+            each.loop_var: axis.var for each, axis in zip(around, axes, strict=True)
+        }
+        shared = [each for each in conditions if rows is None or not depends(each, rows.loop_var)]
+        own = [each for each in conditions if rows is not None and depends(each, rows.loop_var)]
+        lines = []
+        for row in range(_count(rows)):
+            here = at if rows is None else {**at, rows.loop_var: i32(row)}
+            start = {**here, **first}
+            values = [
+                substitute(found.value, {**here, **({columns.loop_var: i32(n)} if columns else {})})
+                for n in range(count)
+            ]
+            place = [substitute(each, start) for each in found.place]
+            lines.append(Row(place, values, [substitute(each, start) for each in own]))
+        name, bound = str(found.realize.block.name_hint), [each.loop_var for each in around]
+        condition = tirx.all(*shared) if shared else tirx.const(True, "bool")
+        block = _block(name, axes, Body(self.output, self.own, self.results, lines))
+        return SBlockRealize(bound, condition, block)
 
     def _check_lanes(self, places: Sequence[Expr], conditions: Sequence[Expr], count: int) -> None:
         """Refuse elements at places of which lanes side by side do not hold the rest of a group, or
@@ -237,6 +270,26 @@ class _Lowering:
         *rows, column = places
         if not group.goes_over(column) or not all(group.shares(row) for row in rows):
             raise self.refusal("lie in several waves")
-        for each in (part for whole in conditions for part in conjuncts_of(whole)):
+        for each in conditions:
             if not is_number(each, 1) and not group.runs_whole(each):
                 raise self.refusal(f"are stored under the condition `{line(each)}`")
+
+
+def _block(name: str, axes: list[IterVar], body: Body) -> SBlock:
+    """A block of what a lane does."""
+    made, registers = body.statement, body.registers
+    known = {each: each for each in (*registers, *_stored(made), *buffers([made]))}
+    bare = SBlock(axes, [], [], name, made, None, registers)
+    reads, writes = (
+        [each for each in regions if not holds(registers, each.source)]
+        for regions in get_sblock_access_region(bare, known)[:2]
+    )
+    return SBlock(axes, reads, writes, name, made, None, registers)
+
+
+def _range(loop: For) -> Range:
+    return Range.from_min_extent(loop.min, loop.extent)
+
+
+def _count(loop: For | None) -> int:
+    return 1 if loop is None else constant(loop.extent) or 1
