@@ -197,4 +197,4 @@ def _other_half(value: Expr, lanes: int) -> Expr:
 def _code(value: Expr) -> Expr:
     """The four bits of an element."""
     assert isinstance(value, tirx.Cast)
-    return device("int32", f"soft.bits.{value.ty.dtype}", value.value)
+    return device("int32", f"soft.bits.{value.ty.dtype}", value.value.astype("float32"))

@@ -20,9 +20,10 @@ from tvm.ir import TensorLoad
 from tvm.s_tir import SBlockRealize
 from tvm.sym import Analyzer
 from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Stmt, Var
+from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts
-from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.product.added_nest import element_wise
 from mfmadsl.schedule.product.dataflow import check_element_wise, fills, holds
 from mfmadsl.schedule.product.described import axes_of
@@ -42,6 +43,7 @@ COLUMNS_TOGETHER = "mfmadsl.columns_together"
 
 _WIDEST = 32  # columns of a group: those of a wave's neighbouring lanes
 _STAND_IN = "uint8"
+_NIBBLE = "float4_e2m1fn"  # two of which are a byte
 
 Choice: TypeAlias = type[tirx.Max] | type[tirx.Min]
 
@@ -144,7 +146,7 @@ class _GroupNests:
         choice, compared = found
         exact, after = self._base(compared)
         check_plain(self.reduction)
-        width = self._width()
+        width = self._width(exact)
         for nest in after:
             check_element_wise(nest)
             if not fills(nest):
@@ -209,13 +211,22 @@ class _GroupNests:
             if holds(made[1:], nest.store.buffer) and nest is not self.reduction
         ]
 
-    def _width(self) -> int:
-        """The columns of a group."""
+    def _width(self, exact: Buffer) -> int:
+        """The columns of a group. Each column is in one, and a row's groups are in order."""
         axes = [a for a in self.reduction.block.iter_vars if a.iter_type == IterVar.CommReduce]
         width = constant(axes[0].dom.extent)
         if len(axes) > 1 or width is None or width & (width - 1) or not 2 <= width <= _WIDEST:
             raise self.reduction.refusal(
                 f"compares other columns of a product than 2, 4, 8, 16 or {_WIDEST} neighbours"
+            )
+        groups = self.reduction.store.buffer
+        if not fills(self.reduction) or not same(list(groups.shape[:-1]), list(exact.shape[:-1])):
+            raise self.reduction.refusal("does not have the groups of a row one after the other")
+        columns, count = (constant(each.shape[-1]) for each in (exact, groups))
+        if columns is None or count is None or columns != count * width:
+            raise self.reduction.refusal(
+                f"makes {groups.shape[-1]} groups of {width} of rows of {exact.shape[-1]} columns:"
+                " each column has to be in one"
             )
         return width
 
@@ -261,19 +272,34 @@ class _Values:
     def compared(self, value: Expr) -> Expr:
         """What the reduction compares: of the element at column `group * width + r` alone."""
         *lead, group, inner = (axis.var for axis in self._own_axes())
-        return self._of(self.reduction, value, (*lead, group * self.width + inner), None)
+        value = self._of(self.reduction, value, (*lead, group * self.width + inner), None)
+        if loads(value) or any(not v.same_as(self.element) for v in undefined_vars(value)):
+            raise self.reduction.refusal(
+                "compares what is made of more than an element: compute that in a block before it"
+            )
+        return value
 
     def output(self, nest: Nest) -> Output:
         """The result that a block writes."""
         store = nest.store
         if nest is self.reduction:
             return Output(store.buffer, tuple(store.indices), self.group, of_group=True)
-        extent, groups = (each.shape[-1] for each in (store.buffer, self.reduction.store.buffer))
-        of_group = same(extent, groups)
+        shapes = [list(each.shape) for each in (self.exact, self.reduction.store.buffer)]
+        of_group = same(list(store.buffer.shape), shapes[1])
+        if not of_group and not same(list(store.buffer.shape), shapes[0]):
+            raise nest.refusal("makes a result that has neither the shape of C nor one of groups")
         at = tuple(store.indices)
         column = at[-1]
         group = column if of_group else tirx.floordiv(column, self.width)
         value = self._of(nest, store.value, None if of_group else at, (*at[:-1], group))
+        dtype = str(store.buffer.dtype)
+        if bits_of(dtype) < 8 and (
+            dtype != _NIBBLE or of_group or not isinstance(value, tirx.Cast)
+        ):
+            raise nest.refusal(
+                f"makes a result of {dtype}: of fewer than eight bits there are casts to {_NIBBLE},"
+                " for each column"
+            )
         return Output(store.buffer, at, value, of_group)
 
     def _own_axes(self) -> list[IterVar]:
@@ -284,7 +310,6 @@ class _Values:
         self, nest: Nest, value: Expr, at: Sequence[Expr] | None, of_group: Sequence[Expr] | None
     ) -> Expr:
         """A value of an element at a place, and of a group at one, if there are such."""
-
         value = self._through(value)
         analyzer = Analyzer()
         for axis in nest.block.iter_vars:
@@ -295,9 +320,11 @@ class _Values:
         )
         for buffer, places, _ in known:
             for load in loads(value):
-                pairs = list(zip(load.indices, places or (), strict=False))
-                there = bool(pairs) and all(analyzer.can_prove_equal(*pair) for pair in pairs)
-                if load.source.same_as(buffer) and not there:
+                if not load.source.same_as(buffer):
+                    continue
+                pairs = zip(load.indices, places or (), strict=False)
+                there = len(load.indices) == len(places or ())
+                if not there or not all(analyzer.can_prove_equal(*pair) for pair in pairs):
                     raise nest.refusal(
                         f"reads `{line(load)}`, and only an element's own place and group are known"
                     )

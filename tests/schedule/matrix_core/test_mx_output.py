@@ -271,14 +271,31 @@ def as_written(n: int = 128, width: int = 32, spoiled: str = "") -> PrimFunc:
     )
     z = te.compute((m, n), lambda i, j: y[i, j] + bias[j], "z")
     size = te.compute((m, n), lambda i, j: tirx.abs(z[i, j]), "size")
+    weighed = bias if spoiled == "weights" else None
+    groups = n // width - (1 if spoiled == "rest" else 0)
     shift = 1 if spoiled == "place" else 0
     top = te.compute(
-        (m, n // width),
-        lambda i, g: te.max(size[i, (g + shift) % (n // width) * width + c], axis=[c]),
+        (m, groups),
+        lambda i, g: te.max(
+            size[i, (g + shift) % (n // width) * width + c]
+            * (1.0 if weighed is None else weighed[g * width + c]),
+            axis=[c],
+        ),
         "top",
     )
+    if spoiled == "turned":
+        c = te.reduce_axis((0, width), "c")
+        top = te.compute((n // width, m), lambda g, i: te.max(z[i, g * width + c], axis=[c]), "top")
+        whole = te.compute((m, n), lambda i, j: z[i, j] - top[j // width, i], "ratio")
+        return te.create_prim_func([x, w, bias, whole, top])
     ratio = te.compute((m, n), lambda i, j: z[i, j] / (top[i, j // width] + 1.0) * bias[j], "ratio")
     results = [ratio, top]
+    if spoiled == "part":
+        results[0] = te.compute((m, n), lambda i, j: z[i, j] * top[i, j // width], "ratio")
+        results.append(te.compute((m, 64), lambda i, j: top[i, j // width] * 2.0, "part"))
+    if spoiled == "nibbles":
+        few = te.compute((m, n), lambda i, j: z[i, j].astype("float6_e2m3fn"), "few")
+        results.append(few)
     if spoiled == "none":
         results = [top]
     if spoiled == "sum":
@@ -319,6 +336,11 @@ def test_other_groups_of_columns(arch: str, width: int) -> None:
         ("sum", "compares columns of a product, of which other results are made"),
         ("other group", r"block `ratio` reads `top"),
         ("second", "compares columns of a product, as another block does"),
+        ("weights", "compares what is made of more than an element: compute that in a block"),
+        ("rest", "makes 3 groups of 32 of rows of 128 columns: each column has to be in one"),
+        ("turned", "block `top` does not have the groups of a row one after the other"),
+        ("part", "block `part` makes a result that has neither the shape of C nor one of groups"),
+        ("nibbles", "block `few` makes a result of float6_e2m3fn"),
     ],
 )
 def test_what_only_looks_like_it_is_refused(spoiled: str, message: str) -> None:
