@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 import tvm_ffi
 from tvm import tirx
@@ -20,11 +21,12 @@ from mfmadsl.passes.tir.device import device
 from mfmadsl.passes.tir.expression import bits_of, substitute
 from mfmadsl.schedule.product.group_output import GroupOutput, Output
 
+_WORD = 32  # bits that lanes exchange at once
 _NIBBLES = 2  # elements of four bits in a byte
 
 
 @dataclass(frozen=True)
-class Row:
+class RowPart:
     """Some neighbouring `values` of a row, the first at `place`, and the conditions under which
     these are in the matrix."""
 
@@ -43,7 +45,7 @@ class Body:
     output: GroupOutput
     own: Mapping[Buffer, Buffer]
     results: Mapping[Buffer, Buffer]
-    rows: Sequence[Row]
+    rows: Sequence[RowPart]
 
     @property
     def count(self) -> int:
@@ -172,7 +174,7 @@ class Body:
             known[self.output.element] = element
         for axis, index in zip(result.at, place, strict=True):
             if isinstance(axis, Var):
-                known[axis] = index
+                known[axis] = index if index.ty == axis.ty else index.astype(str(axis.ty.dtype))
         value = substitute(result.value, known)
 
         def load(found: TensorLoad) -> Expr:
@@ -183,15 +185,20 @@ class Body:
 
 def _if_first(number: Expr, statement: Stmt) -> Stmt:
     """A statement of the lane of number 0."""
-    return tirx.IfThenElse(tirx.EQ(number, tirx.const(0, "int32")), statement, None)
+    return tirx.IfThenElse(tirx.EQ(number, tirx.IntImm(str(number.ty.dtype), 0)), statement, None)
 
 
 def _other_half(value: Expr, lanes: int) -> Expr:
     """The value of the other half of so many lanes, each of which has one value."""
     dtype = str(value.ty.dtype)
-    word = value if dtype == "int32" else tirx.reinterpret("int32", value)
-    other = device("int32", f"other.half.of.{lanes}", word)
-    return other if dtype == "int32" else tirx.reinterpret(dtype, other)
+    bits = bits_of(dtype)
+    own = tirx.reinterpret(f"uint{bits}", value)
+    parts = []
+    for first in range(0, bits, _WORD):
+        word = tirx.reinterpret("int32", (own >> first if first else own).astype("uint32"))
+        other = tirx.reinterpret("uint32", device("int32", f"other.half.of.{lanes}", word))
+        parts.append(other.astype(f"uint{bits}") << first if first else other.astype(f"uint{bits}"))
+    return tirx.reinterpret(dtype, reduce(or_, parts))
 
 
 def _code(value: Expr) -> Expr:

@@ -23,13 +23,12 @@ from mfmadsl.passes.tir.expression import (
     conjuncts_of,
     constant,
     depends,
-    i32,
     scope_of,
     substitute,
     variables_of,
 )
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.group_body import Body, Row
+from mfmadsl.schedule.matrix_core.group_body import Body, RowPart
 from mfmadsl.schedule.matrix_core.group_lanes import LaneGroup
 from mfmadsl.schedule.product.added_nest import again
 from mfmadsl.schedule.product.dataflow import holds
@@ -37,7 +36,6 @@ from mfmadsl.schedule.product.group_output import GroupOutput
 from mfmadsl.schedule.product.nest import buffers, is_number, line, loads
 
 _OCTET = "uint8"
-_ZERO = i32(0)
 _ROWS = 16  # that a lane compares at once, so that none waits for another
 
 
@@ -210,7 +208,7 @@ class _Lowering:
         if loop.thread_binding is not None or count is None or count < 2 or count & (count - 1):
             return False
         *rows, column = found.place
-        first = substitute(column, {loop.loop_var: _ZERO})
+        first = substitute(column, _turn(loop, 0))
         beside = self.analyzer.can_prove_equal(column - first, loop.loop_var)
         return beside and not any(depends(row, loop.loop_var) for row in rows)
 
@@ -227,7 +225,7 @@ class _Lowering:
 
     def _grouped(self, found: _StandInStore, columns: For | None, rows: For | None) -> Stmt:
         """A block with results instead, of neighbours along one loop and of rows along another."""
-        first = {} if columns is None else {columns.loop_var: _ZERO}
+        first = _turn(columns, 0)
         conditions = [substitute(each, first) for each in found.conditions]
         count = _count(columns)
         self._check_lanes([substitute(each, first) for each in found.place], conditions, count)
@@ -246,14 +244,11 @@ class _Lowering:
         own = [each for each in conditions if rows is not None and depends(each, rows.loop_var)]
         lines = []
         for row in range(_count(rows)):
-            here = at if rows is None else {**at, rows.loop_var: i32(row)}
+            here = {**at, **_turn(rows, row)}
             start = {**here, **first}
-            values = [
-                substitute(found.value, {**here, **({columns.loop_var: i32(n)} if columns else {})})
-                for n in range(count)
-            ]
+            values = [substitute(found.value, {**here, **_turn(columns, n)}) for n in range(count)]
             place = [substitute(each, start) for each in found.place]
-            lines.append(Row(place, values, [substitute(each, start) for each in own]))
+            lines.append(RowPart(place, values, [substitute(each, start) for each in own]))
         name, bound = str(found.realize.block.name_hint), [each.loop_var for each in around]
         condition = tirx.all(*shared) if shared else tirx.const(True, "bool")
         block = _block(name, axes, Body(self.output, self.own, self.results, lines))
@@ -289,6 +284,11 @@ def _block(name: str, axes: list[IterVar], body: Body) -> SBlock:
 
 def _range(loop: For) -> Range:
     return Range.from_min_extent(loop.min, loop.extent)
+
+
+def _turn(loop: For | None, number: int) -> dict[Var, Expr]:
+    """The variable of a loop, if there is one, in one of its turns."""
+    return {} if loop is None else {loop.loop_var: loop.min + number}
 
 
 def _count(loop: For | None) -> int:

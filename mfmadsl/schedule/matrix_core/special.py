@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from tvm.s_tir import Schedule
 
@@ -19,18 +20,32 @@ from mfmadsl.schedule.product.understood import SpecialProduct
 
 
 class _Kind(NamedTuple):
-    """How a kind of product is scheduled, which tilings it may have, and what it is called."""
+    """What the operands of a product are called, how it is scheduled, and which tilings it has."""
 
-    schedule: Callable[[Any, Intrinsic | str | None, Tiling | None, Architecture], Schedule]
-    tilings: Callable[[Any, Intrinsic | str | None, Architecture], list[Tiling]]
-    name: Callable[[Any], str]
+    name: str
+    schedule: Callable[[Intrinsic | str | None, Tiling | None, Architecture], Schedule]
+    tilings: Callable[[Intrinsic | str | None, Architecture], list[Tiling]]
 
 
-_KINDS: dict[type[SpecialProduct], _Kind] = {
-    DescribedProduct: _Kind(described_schedule, described_tilings, lambda p: p.form.kind),
-    BlockScaledProduct: _Kind(block_scaled_schedule, block_scaled_tilings, lambda _: "scaled"),
-    GroupedProduct: _Kind(grouped_schedule, grouped_tilings, lambda _: "grouped"),
-}
+def _kind(product: SpecialProduct) -> _Kind:
+    """How a product is scheduled."""
+    match product:
+        case DescribedProduct():
+            return _Kind(
+                product.form.kind,
+                partial(described_schedule, product),
+                partial(described_tilings, product),
+            )
+        case BlockScaledProduct():
+            return _Kind(
+                "scaled",
+                partial(block_scaled_schedule, product),
+                partial(block_scaled_tilings, product),
+            )
+        case GroupedProduct():
+            return _Kind(
+                "grouped", partial(grouped_schedule, product), partial(grouped_tilings, product)
+            )
 
 
 def special_schedule(
@@ -38,16 +53,16 @@ def special_schedule(
     chip: Architecture,
 ) -> Schedule:  # fmt: skip
     """What `gemm_schedule` gives for it. Raises ScheduleError as that does."""
-    return _KINDS[type(product)].schedule(product, intrinsic, tiling, chip)
+    return _kind(product).schedule(intrinsic, tiling, chip)
 
 
 def special_tilings(
     product: SpecialProduct, intrinsic: Intrinsic | str | None, chip: Architecture
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
-    return _KINDS[type(product)].tilings(product, intrinsic, chip)
+    return _kind(product).tilings(intrinsic, chip)
 
 
 def special_name(product: SpecialProduct) -> str:
     """What is said of its operands, such as `scaled`."""
-    return _KINDS[type(product)].name(product)
+    return _kind(product).name

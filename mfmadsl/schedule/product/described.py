@@ -235,5 +235,6 @@ def in_batches(workload: PrimFunc, count: int) -> PrimFunc:
 def axes_of(shape: Sequence[Expr | int]) -> Iterator[IterVar]:
     """An axis for each extent, from zero."""
     for name, extent in zip("ijl"[: len(shape)], shape, strict=True):
-        domain = Range.from_min_extent(tirx.IntImm("int32", 0), extent)
-        yield IterVar(domain, tirx.Var(name, "int32"), IterVar.DataPar)
+        dtype = "int32" if isinstance(extent, int) else str(extent.ty.dtype)
+        domain = Range.from_min_extent(tirx.IntImm(dtype, 0), extent)
+        yield IterVar(domain, tirx.Var(name, dtype), IterVar.DataPar)

@@ -42,6 +42,10 @@ COLUMNS_TOGETHER = "mfmadsl.columns_together"
 """The attribute of a function of which a wave has to store so many neighbouring columns."""
 
 _WIDEST = 32  # columns of a group: those of a wave's neighbouring lanes
+_COMPARED = frozenset(
+    ["bfloat16", *(f"float{n}" for n in (16, 32, 64))]
+    + [f"{kind}{n}" for kind in ("int", "uint") for n in (8, 16, 32, 64)]
+)
 _STAND_IN = "uint8"
 _NIBBLE = "float4_e2m1fn"  # two of which are a byte
 
@@ -154,9 +158,7 @@ class _GroupNests:
         element = tirx.Var("element", str(exact.dtype))
         group = tirx.Var("group", str(self.reduction.store.buffer.dtype))
         values = _Values(self.reduction, exact, after, width, element, group)
-        init = self.reduction.block.init
-        if not isinstance(init, BufferStore) or loads(init.value):
-            raise self.reduction.refusal("compares columns with no constant to start from")
+        first = self._first()
         makers = [
             nest
             for nest in (self.reduction, *after)
@@ -169,9 +171,26 @@ class _GroupNests:
         stand_in = tirx.decl_buffer(exact.shape, _STAND_IN, whole[0].buffer.name)
         workload = self._workload(exact, after, whole[0].buffer, stand_in, width)
         return GroupOutput(
-            self.function, workload, stand_in, width, choice, init.value,
+            self.function, workload, stand_in, width, choice, first,
             values.compared(compared), element, group, outputs,
         )  # fmt: skip
+
+    def _first(self) -> Expr:
+        """What a group's value is before the first column."""
+        store, init = self.reduction.store, self.reduction.block.init
+        if (
+            not isinstance(init, BufferStore)
+            or not init.buffer.same_as(store.buffer)
+            or not same(list(init.indices), list(store.indices))
+            or loads(init.value)
+            or undefined_vars(init.value)
+        ):
+            raise self.reduction.refusal("compares columns with no constant to start from")
+        if (dtype := str(store.buffer.dtype)) not in _COMPARED:
+            raise self.reduction.refusal(
+                f"compares columns as {dtype}, which no instruction does: compare them as float32"
+            )
+        return init.value
 
     def _base(self, compared: Expr) -> tuple[Buffer, list[Nest]]:
         """The elements that all results are made of, and the blocks that make them."""
@@ -277,6 +296,7 @@ class _Values:
             raise self.reduction.refusal(
                 "compares what is made of more than an element: compute that in a block before it"
             )
+        _check_stored_only(self.reduction, value)
         return value
 
     def output(self, nest: Nest) -> Output:
@@ -300,6 +320,8 @@ class _Values:
                 f"makes a result of {dtype}: of fewer than eight bits there are casts to {_NIBBLE},"
                 " for each column"
             )
+        stored = value.value if isinstance(value, tirx.Cast) and dtype == _NIBBLE else value
+        _check_stored_only(nest, stored)
         return Output(store.buffer, at, value, of_group)
 
     def _own_axes(self) -> list[IterVar]:
@@ -346,3 +368,14 @@ class _Values:
             return found
 
         return tvm_ffi.structural_map(value, (TensorLoad, load))
+
+
+def _check_stored_only(nest: Nest, value: Expr) -> None:
+    """Refuse a value that is made of numbers of fewer than eight bits."""
+    types: list[str] = []
+    tvm_ffi.structural_walk(
+        value, ((tirx.Cast, Var), lambda each: types.append(str(each.ty.dtype)))
+    )
+    for dtype in types:
+        if dtype.startswith("float") and bits_of(dtype) < 8:
+            raise nest.refusal(f"reads numbers of {dtype}, which kernels store and do not read")

@@ -104,9 +104,11 @@ def _result(function: PrimFunc) -> Buffer:
 def _largest_of(exact: Buffer, largest: Buffer, name: str) -> Stmt:
     """The bits of the largest magnitude of each group; as integers NaN is above all numbers."""
     places = list(axes_of(largest.shape))
-    inner = IterVar(Range(0, GROUP), tirx.Var("r", "int32"), IterVar.CommReduce)
+    kind = str(places[-1].var.ty.dtype)
+    domain = Range.from_min_extent(tirx.IntImm(kind, 0), tirx.IntImm(kind, GROUP))
+    inner = IterVar(domain, tirx.Var("r", kind), IterVar.CommReduce)
     axes = [
-        IterVar(each.dom, tirx.Var(f"v_{each.var.name}", "int32"), each.iter_type)
+        IterVar(each.dom, tirx.Var(f"v_{each.var.name}", each.var.ty), each.iter_type)
         for each in (*places, inner)
     ]
     *own, r = (each.var for each in axes)

@@ -15,7 +15,9 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+import tvm_ffi
 from tvm import te, tirx
+from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
 import mfmadsl
@@ -31,6 +33,10 @@ from tests.cases import FIRST
 
 Array = npt.NDArray[Any]
 TYPES = {"fp8": "float8_e4m3fn", "bf8": "float8_e5m2", "fp4": "float4_e2m1fn"}
+COMPARED = [
+    "bfloat16", *(f"float{n}" for n in (16, 32, 64)),
+    *(f"{kind}{n}" for kind in ("int", "uint") for n in (8, 16, 32, 64)),
+]  # fmt: skip
 CHIPS = ["gfx908", "gfx90a", "gfx942", "gfx950"]
 
 
@@ -296,6 +302,11 @@ def as_written(n: int = 128, width: int = 32, spoiled: str = "") -> PrimFunc:
     if spoiled == "nibbles":
         few = te.compute((m, n), lambda i, j: z[i, j].astype("float6_e2m3fn"), "few")
         results.append(few)
+    if spoiled == "read":
+        few = te.compute((m, n), lambda i, j: z[i, j].astype("float4_e2m1fn"), "few")
+        results[0] = te.compute(
+            (m, n), lambda i, j: few[i, j].astype("float32") * top[i, j // width], "ratio"
+        )
     if spoiled == "none":
         results = [top]
     if spoiled == "sum":
@@ -341,11 +352,101 @@ def test_other_groups_of_columns(arch: str, width: int) -> None:
         ("turned", "block `top` does not have the groups of a row one after the other"),
         ("part", "block `part` makes a result that has neither the shape of C nor one of groups"),
         ("nibbles", "block `few` makes a result of float6_e2m3fn"),
+        ("read", "block `ratio` reads numbers of float4_e2m1fn, which kernels store"),
     ],
 )
 def test_what_only_looks_like_it_is_refused(spoiled: str, message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         mfmadsl.gemm_schedule(as_written(spoiled=spoiled), arch="gfx942")
+
+
+@pytest.mark.parametrize("spoiled", ["axis", "load", "elsewhere", "other buffer"])
+def test_groups_that_start_from_no_constant_are_refused(spoiled: str) -> None:
+    function = as_written()
+
+    def changed(block: SBlock) -> SBlock:
+        if block.name_hint != "top":
+            return block
+        store, (axis, *_) = block.init, (each.var for each in block.iter_vars)
+        to, value, indices = store.buffer, store.value, list(store.indices)
+        match spoiled:
+            case "axis":
+                value = axis.astype("float32")
+            case "load":
+                value = tirx.BufferLoad(function.params[2], [axis])
+            case "elsewhere":
+                indices[1] = indices[1] + 1
+            case "other buffer":
+                to = function.params[3]
+        init = tirx.BufferStore(to, value, indices)
+        return SBlock(
+            block.iter_vars, block.reads, block.writes, "top", block.body, init,
+            block.alloc_buffers, block.match_buffers, block.annotations,
+        )  # fmt: skip
+
+    body = tvm_ffi.structural_map(function.body, (SBlock, changed))
+    with pytest.raises(ScheduleError, match="`top` compares columns with no constant to start"):
+        mfmadsl.gemm_schedule(function.with_body(body), arch="gfx942")
+
+
+def compared_as(dtype: str) -> PrimFunc:
+    """What columns are above the largest of their groups, which are compared in a type."""
+    m, n, k = 70, 128, 64
+    r, c = te.reduce_axis((0, k), "r"), te.reduce_axis((0, 32), "c")
+    x, w = te.placeholder((m, k), "float32", "x"), te.placeholder((n, k), "float32", "w")
+    y = te.compute((m, n), lambda i, j: te.sum(x[i, r] * w[j, r], axis=[r]), "y")
+    z = te.compute((m, n), lambda i, j: y[i, j].astype(dtype), "z")
+    top = te.compute((m, n // 32), lambda i, g: te.max(z[i, g * 32 + c], axis=[c]), "top")
+    above = te.compute((m, n), lambda i, j: z[i, j] - top[i, j // 32], "above")
+    return te.create_prim_func([x, w, above, top])
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("dtype", COMPARED)
+def test_groups_are_compared_in_each_type(arch: str, dtype: str) -> None:
+    """Lanes exchange words of 32 bits: parts of one, and two of them, are put together again."""
+    m, n, k = 70, 128, 64
+    rng = np.random.default_rng(3)
+    a, b = np.zeros((m, k), "float32"), rng.permutation(n * k).reshape(n, k).astype("float32")
+    a[np.arange(m), np.arange(m) % k] = 1  # so that each row is a column of B
+    b %= 120
+    if not dtype.startswith("uint"):
+        b -= 60
+    if dtype == "int64":
+        a[::2] *= np.float32(2.0**40)  # what the low words alone do not tell
+    exact = (a.astype("float64") @ b.T.astype("float64")).astype(numpy_type(dtype))
+    largest = exact.reshape(m, -1, 32).max(-1)
+    above, top = np.zeros_like(exact), np.zeros_like(largest)
+    mfmadsl.sanitize(built(compared_as(dtype), arch), [a, b, above, top])
+    np.testing.assert_array_equal(top, largest)
+    np.testing.assert_array_equal(above, exact - np.repeat(largest, 32, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_groups_that_are_compared_in_eight_bits_are_refused(dtype: str) -> None:
+    with pytest.raises(ScheduleError, match=f"compares columns as {dtype}"):
+        mfmadsl.gemm_schedule(compared_as(dtype), arch="gfx950")
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_extents_of_64_bits(arch: str, symbolic: bool) -> None:
+    m, n, k = 70, 128, 64
+    rows, columns, inner = (tirx.IntImm("int64", each) for each in (m, n, k))
+    if symbolic:
+        rows = te.var("m", "int64")
+    r = te.reduce_axis((0, inner), "r")
+    x, w = te.placeholder((rows, inner), "float16", "x"), te.placeholder((n, k), "float16", "w")
+    y = te.compute(
+        (rows, columns),
+        lambda i, j: te.sum(x[i, r].astype("float32") * w[j, r].astype("float32"), axis=[r]),
+        "y",
+    )
+    z = te.compute((rows, columns), lambda i, j: y[i, j] + i.astype("float32"), "z")
+    workload = mfmadsl.mx_output(te.create_prim_func([x, w, z]), "fp4")
+    a, b = factors(m, n, k)
+    given = [a.astype("float16"), b.astype("float16")]
+    check(built(workload, arch), "fp4", given, a @ b.T + np.arange(m)[:, None])
 
 
 @pytest.mark.parametrize("width", [3, 64, 128])
