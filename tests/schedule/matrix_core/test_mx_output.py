@@ -367,7 +367,8 @@ def test_groups_that_start_from_no_constant_are_refused(spoiled: str) -> None:
     def changed(block: SBlock) -> SBlock:
         if block.name_hint != "top":
             return block
-        store, (axis, *_) = block.init, (each.var for each in block.iter_vars)
+        store, axis = block.init, block.iter_vars[0].var
+        assert isinstance(store, tirx.BufferStore)
         to, value, indices = store.buffer, store.value, list(store.indices)
         match spoiled:
             case "axis":
@@ -432,9 +433,8 @@ def test_groups_that_are_compared_in_eight_bits_are_refused(dtype: str) -> None:
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_extents_of_64_bits(arch: str, symbolic: bool) -> None:
     m, n, k = 70, 128, 64
-    rows, columns, inner = (tirx.IntImm("int64", each) for each in (m, n, k))
-    if symbolic:
-        rows = te.var("m", "int64")
+    columns, inner = (tirx.IntImm("int64", each) for each in (n, k))
+    rows = te.var("m", "int64") if symbolic else tirx.IntImm("int64", m)
     r = te.reduce_axis((0, inner), "r")
     x, w = te.placeholder((rows, inner), "float16", "x"), te.placeholder((n, k), "float16", "w")
     y = te.compute(
