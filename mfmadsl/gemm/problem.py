@@ -173,10 +173,10 @@ class Problem:
             )
 
     def _check_output(self) -> None:
-        if self.types[2] != "float32" or self.shared_scope is not None:
-            raise ScheduleError(
-                "an output in an MX format is made of sums in float32, by no simple kernel"
-            )
+        if self.shared_scope is not None:
+            raise ScheduleError("a simple kernel has no output in an MX format")
+        if (c := self.types[2]) != "float32":
+            raise ScheduleError(f"an output in an MX format is made of float32, and C is {c}")
         if self.n % GROUP:
             raise ScheduleError(f"n: {self.n} is no multiple of {GROUP}, which share a scale of C")
 

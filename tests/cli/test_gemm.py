@@ -567,8 +567,8 @@ def test_outputs_in_mx_formats_agree_with_numpy(options: list[object], signature
     ("options", "message"),
     [
         (["-n", 40], "n: 40 is no multiple of 32, which share a scale of C"),
-        (["-n", 64, "--out-dtype", "float16"], "is made of sums in float32"),
-        (["-n", 64, "--in-dtype", "int8"], "is made of sums in float32"),
+        (["-n", 64, "--out-dtype", "float16"], "is made of float32, and C is float16"),
+        (["-n", 64, "--in-dtype", "int8"], "is made of float32, and C is int32"),
     ],
 )
 def test_what_outputs_in_mx_formats_have_not_is_told(options: list[object], message: str) -> None:
