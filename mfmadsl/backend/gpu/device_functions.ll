@@ -270,6 +270,28 @@ define float @mfmadsl.value.float8_e5m2(i32 %bits) alwaysinline {
   ret float %value
 }
 
+; An element of four bits (E2M1) of a word, `shift` bits up: one instruction makes it and its neighbour in the byte (gfx950).
+
+define half @mfmadsl.element.float4_e2m1fn.float16(i32 %word, i32 %shift) alwaysinline {
+  %start = and i32 %shift, 24
+  %octet = lshr i32 %word, %start
+  %pair = call <2 x half> @llvm.amdgcn.cvt.scalef32.pk.f16.fp4(i32 %octet, float 1.0, i32 0)
+  %nibble = lshr i32 %shift, 2
+  %which = and i32 %nibble, 1
+  %value = extractelement <2 x half> %pair, i32 %which
+  ret half %value
+}
+
+define float @mfmadsl.element.float4_e2m1fn.float32(i32 %word, i32 %shift) alwaysinline {
+  %start = and i32 %shift, 24
+  %octet = lshr i32 %word, %start
+  %pair = call <2 x float> @llvm.amdgcn.cvt.scalef32.pk.f32.fp4(i32 %octet, float 1.0, i32 0)
+  %nibble = lshr i32 %shift, 2
+  %which = and i32 %nibble, 1
+  %value = extractelement <2 x float> %pair, i32 %which
+  ret float %value
+}
+
 declare void @llvm.amdgcn.s.barrier()
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
@@ -290,6 +312,8 @@ declare i32 @llvm.amdgcn.cvt.pk.fp8.f32(float, float, i32, i1 immarg)
 declare float @llvm.amdgcn.cvt.f32.fp8(i32, i32 immarg)
 declare i32 @llvm.amdgcn.cvt.pk.bf8.f32(float, float, i32, i1 immarg)
 declare float @llvm.amdgcn.cvt.f32.bf8(i32, i32 immarg)
+declare <2 x half> @llvm.amdgcn.cvt.scalef32.pk.f16.fp4(i32, float, i32 immarg)
+declare <2 x float> @llvm.amdgcn.cvt.scalef32.pk.f32.fp4(i32, float, i32 immarg)
 declare <4 x i16> @llvm.amdgcn.ds.read.tr16.b64.v4i16(ptr addrspace(3))
 declare <2 x i32> @llvm.amdgcn.ds.read.tr8.b64.v2i32(ptr addrspace(3))
 declare void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8), ptr addrspace(3), i32 immarg, i32, i32, i32 immarg, i32 immarg)

@@ -3,6 +3,37 @@
 
 target triple = "amdgcn-amd-amdhsa"
 
+; Two elements of four bits (E2M1) of a byte: three bits of each are the lowest of a half's exponent and the highest of its
+; fraction. A product puts both in their places: no bits of it meet.
+
+define <2 x half> @mfmadsl.soft.pair.float4_e2m1fn(i32 %word, i32 %shift) alwaysinline {
+  %start = and i32 %shift, 24
+  %moved = lshr i32 %word, %start
+  %octet = and i32 %moved, 255
+  %sizes = call i32 @llvm.amdgcn.mul.u24(i32 %octet, i32 2097664) ; 1 << 9 | 1 << 21
+  %size = and i32 %sizes, 234884608 ; 0x0E000E00
+  %signs = shl i32 %sizes, 3
+  %sign = and i32 %signs, -2147450880 ; 0x80008000
+  %bits = or disjoint i32 %sign, %size
+  %small = bitcast i32 %bits to <2 x half>
+  %pair = fmul <2 x half> %small, splat (half 0xH7400) ; 2^14, for another bias
+  ret <2 x half> %pair
+}
+
+define half @mfmadsl.soft.element.float4_e2m1fn.float16(i32 %word, i32 %shift) alwaysinline {
+  %pair = call <2 x half> @mfmadsl.soft.pair.float4_e2m1fn(i32 %word, i32 %shift)
+  %nibble = lshr i32 %shift, 2
+  %which = and i32 %nibble, 1
+  %value = extractelement <2 x half> %pair, i32 %which
+  ret half %value
+}
+
+define float @mfmadsl.soft.element.float4_e2m1fn.float32(i32 %word, i32 %shift) alwaysinline {
+  %half = call half @mfmadsl.soft.element.float4_e2m1fn.float16(i32 %word, i32 %shift)
+  %value = fpext half %half to float
+  ret float %value
+}
+
 ; A bfloat16 is the upper half of a float. Where LLVM knows of a value that it is no NaN, as after a maximum with a number, it leaves
 ; out what looks for one, which it does not where it rounds by itself.
 
@@ -213,3 +244,4 @@ declare float @llvm.fabs.f32(float)
 declare float @llvm.copysign.f32(float, float)
 declare i32 @llvm.umin.i32(i32, i32)
 declare i32 @llvm.umax.i32(i32, i32)
+declare i32 @llvm.amdgcn.mul.u24(i32, i32)

@@ -31,6 +31,7 @@ from mfmadsl.passes.kernel.wide_index import wide_indices
 from mfmadsl.passes.main_loop.analysis.cycles import hand_on_cycles
 from mfmadsl.passes.main_loop.analysis.parsed import scalar_loops
 from mfmadsl.passes.types.small_bfloats import small_bfloats
+from mfmadsl.passes.types.small_floats import small_floats
 from mfmadsl.passes.types.small_integers import small_integers
 from mfmadsl.passes.types.sums import wrapping_sums
 
@@ -61,6 +62,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         of_functions(registers),
         t.FlattenBuffer(),
         of_functions(scalar_loops),
+        of_functions(lambda function: small_floats(function, chip)),
         of_functions(small_integers),
         of_functions(lambda function: small_bfloats(function, chip)),
         of_functions(lambda function: narrow_types(function, chip)),

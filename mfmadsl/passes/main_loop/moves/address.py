@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import tvm_ffi
 from tvm import tirx
@@ -35,7 +35,7 @@ SPAN_LIMIT = 1 << 31
 @dataclass(frozen=True)
 class Address:
     """A place in bytes: `origin` is the same for all lanes, `own` a lane's, and iterations add
-    `step`, each `every` of them once.
+    `step`, each `every` of them once; `phase` iterations were before the first.
 
     A scalar offset has no sign. Where iterations go down, `origin` is that of the last one, whose
     number is `last`, and `step` leads from it to the others. `ahead` is a constant, apart from
@@ -56,6 +56,7 @@ class Address:
     ahead: int = 0
     last: Expr | None = None
     every: int = 1
+    phase: Expr = field(default_factory=lambda: i32(0))
 
     def at(self, k: Expr, as_scalar: bool = False) -> tuple[Expr, Expr]:
         """(origin, scalar offset) of iteration `k`: a scalar on demand, or if it fits 31 bits.
@@ -63,7 +64,8 @@ class Address:
         All iterations and a lane's own offset have to fit together: the descriptor counts no more.
         """
         k = k if self.last is None else self.last - k
-        k = k if self.every == 1 else k // self.every
+        if self.every > 1:
+            k = (k + self.phase) // self.every - self.phase // self.every
         if constant(self.step) == 0:
             return self.origin, i32(0)
         reach, span = constant(self.reach), constant(self.span)
@@ -83,10 +85,10 @@ def address_of(
     """
     first, size = run[0], run[0].size
     named = f"`{first.buffer.name}[{first.place}]`"
-    every, parts = _steps(first.place, loop.variable)
-    if parts is None:
+    steps = _steps(first.place, loop)
+    if steps is None:
         raise NotUnderstoodError(f"{named} is not linear in the loop")
-    step, rest = parts
+    step, rest = steps.step, steps.rest
     terms = multiplied_out(rest)
     uniform = [t for t in terms if loop.is_uniform(t) and variables_of(t)]
     own = total(
@@ -108,8 +110,8 @@ def address_of(
     if goes_down and constant(step) is None:
         raise NotUnderstoodError(f"{named} may go down in the loop, by a step that is not known")
     last = loop.count - 1 if goes_down else None
-    if last is not None and every > 1:
-        raise NotUnderstoodError(f"{named} goes down each {every} iterations")
+    if last is not None and steps.every > 1:
+        raise NotUnderstoodError(f"{named} goes down each {steps.every} iterations")
     if last is not None:
         origin, step = origin + widened(last) * widened(step), -step
     return Address(
@@ -121,29 +123,57 @@ def address_of(
         is_whole=_has_negative_parts(own, loop),
         ahead=ahead * size,
         last=last,
-        every=every,
+        every=steps.every,
+        phase=steps.phase,
     )
 
 
-def _steps(place: Expr, variable: tirx.Var) -> tuple[int, tuple[Expr, Expr] | None]:
-    """(after how many iterations a place moves, the step and the rest of it), None if it is not
-    linear in the number of such steps."""
+@dataclass(frozen=True)
+class _Steps:
+    """A place that is `step` times a number of steps, and `rest` before the first of them.
+
+    There is a step each `every` iterations, where `phase` of them were before the first.
+    """
+
+    step: Expr
+    rest: Expr
+    every: int = 1
+    phase: Expr = field(default_factory=lambda: i32(0))
+
+
+def _steps(place: Expr, loop: Loop) -> _Steps | None:
+    """How a place moves in a loop; None if it is not linear in the number of such steps."""
+    variable = loop.variable
     if (parts := linear_in(place, variable)) is not None:
-        return 1, parts
+        return _Steps(*parts)
     found: list[tirx.FloorDiv] = []
     tvm_ffi.structural_walk(place, (tirx.FloorDiv, found.append))
-    divisors = {constant(each.b) for each in found if each.a.same_as(variable)}
-    if len(divisors) != 1 or (every := divisors.pop()) is None:
-        return 1, None
+    counting = [each for each in found if variable in variables_of(each)]
+    if not all(tvm_ffi.structural_equal(each, counting[0]) for each in counting):
+        return None
+    every = constant(counting[0].b) if counting else None
+    phase = _phase(counting[0].a, loop) if counting else None
+    if every is None or phase is None:
+        return None
     number = tirx.Var(variable.name, variable.ty)
 
     def numbered(each: tirx.FloorDiv) -> Expr:
-        return number if each.a.same_as(variable) else each
+        return number if variable in variables_of(each) else each
 
     parts = linear_in(tvm_ffi.structural_map(place, (tirx.FloorDiv, numbered)), number)
     if parts is None or any(variable in variables_of(part) for part in parts):
-        return 1, None
-    return every, parts
+        return None
+    step, rest = parts
+    return _Steps(step, rest + step * (phase // every), every, phase)
+
+
+def _phase(iteration: Expr, loop: Loop) -> Expr | None:
+    """What is added to an iteration's number, the same for all threads; None if it is no such
+    sum."""
+    parts = linear_in(iteration, loop.variable)
+    if parts is None or constant(parts[0]) != 1 or not loop.is_uniform(parts[1]):
+        return None
+    return narrowed(parts[1])
 
 
 def _has_negative_parts(own: Expr, loop: Loop) -> bool:
