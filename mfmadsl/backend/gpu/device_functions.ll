@@ -114,6 +114,22 @@ define i32 @mfmadsl.masked(i32 %word, i32 %mask, i32 %bits) alwaysinline {
   ret i32 %both
 }
 
+; The number of a field of a byte of a word, `shift` bits up, by a conversion of that byte; `masks` has the mask in each byte.
+; Of a mask that it knows LLVM would take each field apart, and of numbers that were integers it would subtract those.
+
+define float @mfmadsl.field(i32 %word, i32 %shift, i32 %masks) alwaysinline {
+  %within = and i32 %shift, 7
+  %moved = lshr i32 %word, %within
+  %some.masks = call i32 asm "", "=s,0"(i32 %masks) memory(none) nounwind
+  %fields = and i32 %moved, %some.masks
+  %start = and i32 %shift, 24
+  %down = lshr i32 %fields, %start
+  %octet = and i32 %down, 255
+  %number = uitofp i32 %octet to float
+  %value = call float asm "", "=v,0"(float %number) memory(none) nounwind
+  ret float %value
+}
+
 ; A value that is made of nothing, as far as the optimizer knows.
 
 define i32 @mfmadsl.kept(i32 %value) alwaysinline {
@@ -223,6 +239,12 @@ define i32 @mfmadsl.bits.bfloat16(float %value) alwaysinline {
   %rounded = fptrunc float %value to bfloat
   %short = bitcast bfloat %rounded to i16
   %bits = zext i16 %short to i32
+  ret i32 %bits
+}
+
+define i32 @mfmadsl.pair.bits.bfloat16(<2 x float> %both) alwaysinline {
+  %rounded = fptrunc <2 x float> %both to <2 x bfloat>
+  %bits = bitcast <2 x bfloat> %rounded to i32
   ret i32 %bits
 }
 

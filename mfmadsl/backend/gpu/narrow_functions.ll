@@ -61,6 +61,45 @@ define i32 @mfmadsl.soft.bits.bfloat16.of_product(float %value) alwaysinline {
   ret i32 %upper
 }
 
+; The same of what a bfloat16 is.
+
+define i32 @mfmadsl.soft.bits.bfloat16.of_exact(float %value) alwaysinline {
+  %bits = bitcast float %value to i32
+  %upper = lshr i32 %bits, 16
+  ret i32 %upper
+}
+
+; Two of each, in the halves of a word.
+
+define i32 @mfmadsl.pair.soft.bits.bfloat16.of_exact(<2 x float> %both) alwaysinline {
+  %bits = bitcast <2 x float> %both to <2 x i32>
+  %first = extractelement <2 x i32> %bits, i32 0
+  %second = extractelement <2 x i32> %bits, i32 1
+  %upper = call i32 @llvm.amdgcn.perm(i32 %second, i32 %first, i32 117834498) ; 0x07060302
+  ret i32 %upper
+}
+
+define i32 @mfmadsl.pair.soft.bits.bfloat16(<2 x float> %both) alwaysinline {
+  %low = extractelement <2 x float> %both, i32 0
+  %high = extractelement <2 x float> %both, i32 1
+  %first = call i32 @mfmadsl.soft.bits.bfloat16(float %low)
+  %second = call i32 @mfmadsl.soft.bits.bfloat16(float %high)
+  %bits = call i32 @llvm.amdgcn.perm(i32 %second, i32 %first, i32 84148480) ; 0x05040100
+  ret i32 %bits
+}
+
+define i32 @mfmadsl.pair.soft.bits.bfloat16.of_product(<2 x float> %both) alwaysinline {
+  %bits = bitcast <2 x float> %both to <2 x i32>
+  %moved = lshr <2 x i32> %bits, splat (i32 16)
+  %odd = and <2 x i32> %moved, splat (i32 1)
+  %half = add <2 x i32> %odd, splat (i32 32767)
+  %up = add <2 x i32> %bits, %half
+  %first = extractelement <2 x i32> %up, i32 0
+  %second = extractelement <2 x i32> %up, i32 1
+  %upper = call i32 @llvm.amdgcn.perm(i32 %second, i32 %first, i32 117834498) ; 0x07060302
+  ret i32 %upper
+}
+
 ; The bits without the sign of a number's size in a type of `%fraction` bits of fraction, at most `%most`.
 
 define i32 @mfmadsl.soft.size(float %x, i32 %fraction, i32 %bias, i32 %most) alwaysinline {
@@ -245,3 +284,4 @@ declare float @llvm.copysign.f32(float, float)
 declare i32 @llvm.umin.i32(i32, i32)
 declare i32 @llvm.umax.i32(i32, i32)
 declare i32 @llvm.amdgcn.mul.u24(i32, i32)
+declare i32 @llvm.amdgcn.perm(i32, i32, i32)

@@ -23,9 +23,9 @@ from mfmadsl.passes.tir.device import called, device
 from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 
-ELEMENT = "float4_e2m1fn"
-CONVERSION = "element.float4_e2m1fn"
-"""The device function of an element, by the byte that it and its neighbour lie in."""
+_TYPE = "float4_e2m1fn"
+ELEMENT = f"element.{_TYPE}"
+"""The device functions of an element of a word are called so, and by what they make of it."""
 
 _BITS = 4
 _CODES = np.arange(1 << _BITS)
@@ -85,13 +85,7 @@ def small_floats(function: PrimFunc, chip: Architecture) -> PrimFunc:
     def computes(expression: Computing) -> bool:
         if isinstance(expression, tirx.Mul):
             return isinstance(expression.b, tirx.FloatImm) and before(expression.a) is not None
-        return (
-            isinstance(expression, Call)
-            and called(expression) == "reinterpret"
-            and dtype_of(expression) in _TYPES
-            and lanes_of(expression) == 1
-            and _scaled_field(expression, analyzer) is not None
-        )
+        return is_made_of_bits(expression, analyzer)
 
     def times(element: Expr, factor: float, dtype: str) -> Expr:
         node = element if factor == 1 else element * tirx.const(factor, dtype)
@@ -115,12 +109,23 @@ def small_floats(function: PrimFunc, chip: Architecture) -> PrimFunc:
     return rewrite(function, computes, computed)
 
 
+def is_made_of_bits(expression: Expr, analyzer: Analyzer) -> bool:
+    """Whether an expression is an element of E2M1 that is put together of bits."""
+    return (
+        isinstance(expression, Call)
+        and called(expression) == "reinterpret"
+        and dtype_of(expression) in _TYPES
+        and lanes_of(expression) == 1
+        and _scaled_field(expression, analyzer) is not None
+    )
+
+
 def _element(field: _Field, dtype: str, chip: Architecture) -> Expr:
     """The number of a field. bfloat16 has all of them, which are made in float32."""
-    soft = "" if chip.name in ELEMENT_TYPES[ELEMENT].chips else "soft."
+    soft = "" if chip.name in ELEMENT_TYPES[_TYPE].chips else "soft."
     to = "float32" if dtype == "bfloat16" else dtype
     arguments = field.word.astype("int32"), field.shift.astype("int32")
-    value = device(to, f"{soft}{CONVERSION}.{to}", *arguments)
+    value = device(to, f"{soft}{ELEMENT}.{to}", *arguments)
     return value if to == dtype else value.astype(dtype)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +10,18 @@ import numpy.typing as npt
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
+from tvm.sym import Analyzer
 from tvm.tirx import Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.tir.expression import NotNumbersError, bits_of, numbers
+from mfmadsl.passes.types.small_floats import is_made_of_bits
 from mfmadsl.schedule.product.memory import computed_load, offset_of
 from mfmadsl.schedule.product.nest import loads, substitute
 
 _FAR = 1 << 12  # places along an axis, over which those of one are an average
+_VECTOR = 1 / 8  # of the elements that are stored together, which share what is the same
+_ELEMENT = 1.5  # instructions of an element of E2M1
 _SYMBOL = 1 << 14  # for an extent that is known at the launch only
 _BITWISE = tirx.BitwiseAnd, tirx.BitwiseOr, tirx.BitwiseXor, tirx.LShift, tirx.RShift
 _ARITHMETIC = (
@@ -70,11 +74,15 @@ def prologue_of(
     if isinstance(value, TensorLoad):
         return None
     arrays: dict[int, SourceArray] = {}
+    rates: dict[str, float] = {}
     for load in loads(value):
         each, key = _stored(load, rows, along), load.source.__chandle__()
+        rates[str(load)] = 0.0 if each is None else each.per_k
         if each is not None and (key not in arrays or each.k_bytes > arrays[key].k_bytes):
             arrays[key] = each
-    return Prologue(tuple(arrays.values()), _operations(value))
+    return Prologue(
+        tuple(arrays.values()), _operations(value, lambda load: rates[str(load)], along[-1].var)
+    )
 
 
 def _computed(function: PrimFunc, load: TensorLoad) -> Expr:
@@ -112,24 +120,44 @@ def _places(load: TensorLoad, axis: Var) -> tuple[int, float]:
     return len(found), float(found[-1] - found[0]) / max(1, len(found) - 1)
 
 
-def _operations(value: Expr) -> float:
-    """About how many instructions an expression takes, but for what says where an element lies.
+def _operations(value: Expr, rate: Callable[[TensorLoad], float], along: Var) -> float:
+    """About how many instructions an element takes, but for what says where it lies.
 
-    Halves are computed in pairs, and so are fields of a word (`small_integers`).
+    Halves are computed in pairs, and so are fields of a word (`small_integers`, `small_floats`).
+    What is made of loads at some `rate`, places along K, is computed as often, such as a scale
+    of a group; a field of a word is another for each element `along` K.
     """
+    analyzer = Analyzer()
 
-    def moved(node: tirx.RShift | tirx.LShift) -> Expr:
-        return type(node)(node.a, tirx.const(1, str(node.b.ty.dtype)))
+    def counted(node: Expr) -> tuple[float, float]:
+        """Instructions, and how often the last of them is needed."""
+        if isinstance(node, TensorLoad):
+            return 0.0, max(_VECTOR, rate(node))
+        if not isinstance(node, _ARITHMETIC):
+            return 0.0, 0.0
+        inner = [counted(each) for each in _operands(node)]
+        often = max((each for _, each in inner), default=0.0)
+        if isinstance(node, tirx.RShift | tirx.LShift) and along in undefined_vars(node.b):
+            often = 1.0
+        if is_made_of_bits(node, analyzer):
+            return _ELEMENT * often, often
+        before = sum(instructions for instructions, _ in inner)
+        return before + often * (0.5 if _goes_in_pairs(node) else 1), often
 
-    def loaded(load: TensorLoad) -> Expr:
-        return tirx.Var("element", load.ty)
+    return counted(value)[0]
 
-    plain = tvm_ffi.structural_map(
-        value, [(TensorLoad, loaded), ((tirx.RShift, tirx.LShift), moved)]
-    )
-    found: list[Expr] = []
-    tvm_ffi.structural_walk(plain, (_ARITHMETIC, found.append))
-    return sum(0.5 if _goes_in_pairs(each) else 1 for each in found)
+
+def _operands(operation: Expr) -> list[Expr]:
+    """What an operation is of, but for by how much it shifts."""
+    if isinstance(operation, tirx.Cast):
+        return [operation.value]
+    if isinstance(operation, tirx.RShift | tirx.LShift):
+        return [operation.a]
+    if isinstance(operation, tirx.Select):
+        return [operation.condition, operation.true_value, operation.false_value]
+    if isinstance(operation, Call):
+        return list(operation.args)
+    return [operation.a, operation.b]
 
 
 def _goes_in_pairs(operation: Expr) -> bool:

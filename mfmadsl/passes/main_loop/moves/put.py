@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
+from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, Bind, Buffer, BufferStore, Expr, IfThenElse, Stmt, Var
 
@@ -30,6 +31,14 @@ from mfmadsl.passes.tir.expression import (
     ramp,
     substitute,
 )
+
+_IN_PAIRS = (
+    "bits.bfloat16", "soft.bits.bfloat16", "soft.bits.bfloat16.of_product",
+    "soft.bits.bfloat16.of_exact",
+)  # fmt: skip
+"""Device functions of a float, which give bits of a half: there are others, of two at once."""
+
+_PACKED = tirx.Add, tirx.Sub, tirx.Mul  # one instruction computes two of them
 
 Home = dict[tuple[int, int, str], tuple[Fetch, int]]
 """Where each element of memory is: (tile, buffer, place) to the fetch and its number there."""
@@ -173,23 +182,59 @@ class Put:
 
     def _computed(self, k: Expr, is_last: bool) -> tuple[list[Stmt], Expr]:
         """Elements that are made of what was fetched, 0 where they lie past an edge."""
-        dtype, lanes = str(self.buffer.dtype), len(self.run)
-        made = tirx.decl_buffer((lanes,), dtype, "made", scope="local")
-        before: list[Stmt] = [AllocBuffer(made)]
+        dtype = str(self.buffer.dtype)
+        before: list[Stmt] = []
+        values: list[Expr] = []
 
         def fetched(load: TensorLoad) -> Expr:
             fetch, number = self._origin(load)
             return fetch.element(number, k, is_last)
 
-        for number, each in enumerate(self.run):
+        for each in self.run:
             value = with_sources(each.value, fetched)
             value = substitute(value, {self.variable: k})
             for condition in each.conditions:
                 wanted = Var("wanted", "bool")
                 before.append(Bind(wanted, substitute(condition, {self.variable: k})))
                 value = tirx.Select(wanted, value, tirx.const(0, dtype))
-            before.append(BufferStore(made, value, [i32(number)]))
-        return before, tirx.BufferLoad(made, [ramp(0, lanes)])
+            values.append(value)
+        if pairs := _pairs(values):
+            values, dtype = pairs, "int32"
+        made = tirx.decl_buffer((len(values),), dtype, "made", scope="local")
+        before.append(AllocBuffer(made))
+        before += [BufferStore(made, value, [i32(at)]) for at, value in enumerate(values)]
+        return before, tirx.BufferLoad(made, [ramp(0, len(values))])
+
+
+def _pairs(values: Sequence[Expr]) -> list[Expr]:
+    """The words of rounded floats, two of which are rounded at once; nothing of other values."""
+    rounded = [call for value in values for call in [_rounding(value)] if call is not None]
+    if len(rounded) < len(values) or len(values) % 2:
+        return []
+    return [
+        device.device(
+            "int32", f"pair.{device.device_function(low)}", _both(low.args[1], high.args[1])
+        )
+        for low, high in zip(rounded[::2], rounded[1::2], strict=True)
+    ]
+
+
+def _both(low: Expr, high: Expr) -> Expr:
+    """Two floats as a vector, so that one instruction computes both where the chip has it."""
+    if tvm_ffi.structural_equal(low, high):
+        return tirx.Broadcast(low, 2)
+    if isinstance(low, _PACKED) and type(low) is type(high):
+        return type(low)(_both(low.a, high.a), _both(low.b, high.b))
+    return tirx.Shuffle([low, high], [0, 1])
+
+
+def _rounding(value: Expr) -> Call | None:
+    """The call whose lower half a value is, of a function that there is for two."""
+    if not isinstance(value, tirx.Cast) or str(value.ty.dtype) != "uint16":
+        return None
+    call = value.value
+    known = isinstance(call, Call) and device.device_function(call) in _IN_PAIRS
+    return call if known else None
 
 
 def _as_fetched(each: Element, origin: tuple[Fetch, int]) -> bool:

@@ -114,7 +114,8 @@ class _Terms:
         self.resident = min(self.most, 1 if tiling.persistent else resident(gemm, tiling))
         # On the average, and of a workgroup at no edge.
         self.lines = self._lines((gemm.m / self.rows, gemm.n / self.columns))
-        self.step_bytes = sum(self.lines) * blocks
+        self.missing = self._missing()
+        self.step_bytes = sum(self.lines) * blocks * self.missing
         whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
         self.whole_bytes = sum(self._lines(whole)) * blocks
         element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
@@ -151,6 +152,16 @@ class _Terms:
         depth, line = min(self.tiling.k_step, self.gemm.k), self.gemm.chip.line_bytes
         return tuple(each.line_bytes(rows[each.side], depth, line) for each in self.gemm.reads)
 
+    def _missing(self) -> float:
+        """The share of the lines that the vector L1 cache has not: where all workgroups have the
+        same rows of A, or columns of B, those of a compute unit ask for them once."""
+        alone = self.rows == 1, self.columns == 1
+        asked = (
+            lines / self.resident if alone[read.side] else lines
+            for read, lines in zip(self.gemm.reads, self.lines, strict=True)
+        )
+        return sum(asked) / sum(self.lines)
+
     def _bytes_of(self, rows: Sequence[float]) -> float:
         """Bytes of one k of so many rows of A and columns of B."""
         return sum(own * size for own, size in zip(rows, self.gemm.k_bytes, strict=True))
@@ -174,7 +185,7 @@ class _Terms:
         of_chip = all_layers * min(
             dies_of_layer * self._distinct(high, wide), self._distinct(rows, columns)
         )
-        asked = at_once * sum(self.lines)
+        asked = at_once * sum(self.lines) * self.missing
         return Sharing(min(1.0, of_die / asked), min(1.0, of_chip / (asked * dies)))
 
     def _distinct(self, rows: int, columns: int) -> float:
@@ -195,7 +206,7 @@ class _Terms:
         moved = (read + self._bytes_of(tiling.block)) * tiling.k_step * gemm.intrinsic.blocks
         lds = moved / chip.lds_bytes_per_cycle
         l1 = self.whole_bytes / chip.l1_bytes_per_cycle
-        beyond = self.whole_bytes * self.path.read
+        beyond = self.whole_bytes * self.missing * self.path.read
         of_all = self._on_simds(max(matrix, work), groups)
         shared = max(of_all, groups * lds, groups * l1, groups * beyond)
         coming = self.path.latency + max(l1, beyond)
