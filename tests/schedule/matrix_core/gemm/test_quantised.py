@@ -5,6 +5,7 @@ The packers are those of AutoGPTQ and AutoAWQ, written as loops over one nibble 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -16,6 +17,7 @@ import mfmadsl
 from mfmadsl.cli.gemm_options import WEIGHTS
 from mfmadsl.gemm.quantised import random_weights, weights_of
 from mfmadsl.model.numpy_type import numpy_type
+from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
 from mfmadsl.schedule.workload.quantised import FORMATS
 
 Array = npt.NDArray[Any]
@@ -153,3 +155,25 @@ def test_what_is_no_such_product_is_refused(change: dict[str, Any], message: str
 
 def test_the_command_line_names_all_formats() -> None:
     assert tuple(FORMATS) == WEIGHTS
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("format_name", ["gptq", "awq"])
+def test_groups_of_several_steps_where_k_is_split(format_name: str, parts: int, arch: str) -> None:
+    """14 steps for groups of two: each of three workgroups takes five, and starts within a group."""
+    k, group = 896, 128
+    workload = mfmadsl.quantised_matmul(M, N, k, format_name, group=group)
+    tiling = replace(gemm_tilings(workload, arch=arch)[0], block=(16, 32),
+                     waves=(1, 2), k_step=64, split_k=parts, k_waves=1, stages=1)  # fmt: skip
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch, tiling=tiling), arch=arch)
+    assert not kernel.remarks
+    generator = np.random.default_rng(4)
+    stored = FORMATS[format_name]
+    arrays = random_weights(generator, stored, N, k, group, "float16")
+    a = generator.integers(-8, 9, (M, k)).astype(np.float16)
+    c = np.full((M, N), np.nan, np.float32)
+    mfmadsl.sanitize(kernel, [a, *arrays, c])
+    left, right = (x.astype(np.float64) for x in (a, weights_of(stored, arrays, group, "float16")))
+    bound = 2 * k * 2.0**-24 * (np.abs(left) @ np.abs(right).T)
+    assert (np.abs(c - left @ right.T) <= bound).all()
