@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 
 import tvm
 from tvm import s_tir
@@ -39,6 +40,9 @@ from mfmadsl.schedule.product.memory import Memory
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
 from mfmadsl.tvm_refusal import tvm_refusal
+
+_MOST_SUMS = 128 * 256
+"""Of a tile whose B is computed on its way, which takes registers that larger ones have not."""
 
 
 def grouped_schedule(
@@ -131,7 +135,11 @@ def grouped_tilings(
     groups, m, n, k = product.extents
     sizes = _sizes(product)
     widest = max(sizes)
-    reads = MemoryRead(0, widest, None), MemoryRead(1, widest, None)
+    reads = tuple(
+        MemoryRead(side, widest, None) if each is None
+        else MemoryRead(side, widest, None, each.stored, each.work)
+        for side, each in enumerate((None, product.prologue))
+    )  # fmt: skip
     loads = loads_of(product.memories, sizes, chip)
     together = _together(product, chip)
 
@@ -153,6 +161,7 @@ def grouped_tilings(
         replace(tiling, persistent=False): None
         for tiling in offered
         if tiling.split_k == 1 and tiling.k_waves == 1
+        if product.prologue is None or prod(tiling.block) <= _MOST_SUMS
     }
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")

@@ -21,6 +21,7 @@ from mfmadsl.schedule.product.dataflow import fills
 from mfmadsl.schedule.product.described import plain_block
 from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory
 from mfmadsl.schedule.product.nest import Nest, is_sum, line, loads, nests, same
+from mfmadsl.schedule.product.prologue import Prologue, prologue_of
 from mfmadsl.schedule.product.sum_of_products import sum_of_products, uses
 
 
@@ -61,6 +62,16 @@ class GroupedProduct:
             UNKNOWN if a is None else memory(a, {"i": [i], "k": [k]}),
             UNKNOWN if b is None else memory(b, {"j": [j], "k": [k]}),
         )
+
+    @property
+    def prologue(self) -> Prologue | None:
+        """What an element of B is computed of, such as the weights of experts; None of a matrix in
+        memory."""
+        _, j, k = self.axes
+        first, *rest = self.elements[1].indices
+        matrix = tirx.Var("group", str(first.ty.dtype))
+        load = tirx.BufferLoad(self.elements[1].source, [matrix, *rest])
+        return prologue_of(self.function, load, [j], [k])
 
 
 def group_of_rows(ends: te.Tensor, rows: int) -> te.Tensor:

@@ -168,7 +168,7 @@ def _rows_of_b(found: GroupedProduct, to: Buffer, tables: Tables, name: str) -> 
     _, j, k = (axis.var for axis in found.axes)
     axes = list(axes_of(to.shape))
     tile, column, depth = places = [axis.var for axis in axes]
-    own = tirx.BufferLoad(tables.group, [tile])
+    own = tirx.max(tirx.BufferLoad(tables.group, [tile]), 0)  # what is counted passes do not know
     load = found.elements[1]
     moved = [substitute(index, {j: column, k: depth}) for index in load.indices[1:]]
     element = tirx.BufferLoad(load.source, [own, *moved])

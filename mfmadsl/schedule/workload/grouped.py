@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from tvm import te
 from tvm.tirx import Expr, PrimFunc
 
@@ -27,23 +30,49 @@ def grouped_matmul(
     that is not known.
     """
     m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
-    if check_integer("groups", groups) < 2:
-        raise ArgumentError("groups: is at least 2; `matmul` writes a product of one")
-    groups = check_extent("groups", groups)
     b_dtype = in_dtype if b_dtype is None else b_dtype
     for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
         check_choice(name, dtype, TYPES)
-    given = m if tokens is None else check_extent("tokens", tokens)
-    a = te.placeholder((given, k), name="A", dtype=in_dtype)
-    rows = te.placeholder((m,), name="ROWS", dtype="int32")
-    ends = te.placeholder((groups,), name="ENDS", dtype="int32")
+    rows = rows_of_groups(m, k, groups, tokens, in_dtype, "groups")
     b = te.placeholder((groups, n, k), name="B", dtype=b_dtype)
-    group, r = group_of_rows(ends, m), te.reduce_axis((0, k), name="k")
+    r = te.reduce_axis((0, k), name="k")
 
     def element(i: Expr, j: Expr) -> Expr:
-        left = a[i if tokens is None else rows[i], r]
-        right = b[group[i], j, r]
+        left, right = rows.element(i, r), b[rows.group[i], j, r]
         return te.sum(left.astype(out_dtype) * right.astype(out_dtype), axis=[r])
 
     c = te.compute((m, n), element, name="C")
-    return te.create_prim_func([a, *([] if tokens is None else [rows]), ends, b, c])
+    return te.create_prim_func([*rows.parameters, b, c])
+
+
+@dataclass(frozen=True)
+class RowsOfGroups:
+    """Rows that are sorted by group: the `parameters` that say which they are, the element of a row
+    of A, and the `group` of each row."""
+
+    parameters: list[te.Tensor]
+    element: Callable[[Expr, Expr], Expr]
+    group: te.Tensor
+
+
+def rows_of_groups(
+    m: int, k: int, groups: int, tokens: int | None, dtype: str, name: str
+) -> RowsOfGroups:
+    """A, perhaps ROWS, and ENDS of m rows in groups, which are called `name`.
+
+    Raises ArgumentError for fewer than two groups, and for an extent that is no positive number.
+    """
+    if check_integer(name, groups) < 2:
+        raise ArgumentError(f"{name}: is at least 2; without, a product has one matrix")
+    groups = check_extent(name, groups)
+    given = m if tokens is None else check_extent("tokens", tokens)
+    a = te.placeholder((given, k), name="A", dtype=dtype)
+    rows = te.placeholder((m,), name="ROWS", dtype="int32")
+    ends = te.placeholder((groups,), name="ENDS", dtype="int32")
+
+    def element(i: Expr, r: Expr) -> Expr:
+        of_row: Expr = a[i if tokens is None else rows[i], r]
+        return of_row
+
+    parameters = [a, *([] if tokens is None else [rows]), ends]
+    return RowsOfGroups(parameters, element, group_of_rows(ends, m))

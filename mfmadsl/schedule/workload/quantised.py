@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from tvm import te, tirx
 from tvm.tirx import Expr, PrimFunc
@@ -12,6 +12,7 @@ from tvm.tirx import Expr, PrimFunc
 from mfmadsl.argument import check_choice, check_extent
 from mfmadsl.error import ArgumentError
 from mfmadsl.schedule.workload.dense import TYPES
+from mfmadsl.schedule.workload.grouped import rows_of_groups
 
 ACTIVATIONS = ("float16", "bfloat16")
 """The types of A, in which weights are computed, too."""
@@ -20,7 +21,15 @@ NIBBLES = 8
 """Elements of four bits in a word."""
 
 _SUMS = "float32"
-Arrays: TypeAlias = Sequence[te.Tensor]
+
+
+class _Array(Protocol):
+    """What has an element at indices."""
+
+    def __getitem__(self, indices: Expr | tuple[Expr, ...]) -> Expr: ...
+
+
+Arrays: TypeAlias = Sequence[_Array]
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class WeightFormat:
 
 def quantised_matmul(
     m: int, n: int, k: int, weights: str, in_dtype: str = "float16", out_dtype: str = "float32",
-    group: int | None = None,
+    group: int | None = None, experts: int | None = None, tokens: int | None = None,
 ) -> PrimFunc:  # fmt: skip
     """C[m, n] = A[m, k] x W[n, k]^T of weights of four or eight bits, which become `in_dtype`.
 
@@ -63,8 +72,15 @@ def quantised_matmul(
     - "int8": Q, int8 [n, k]; SCALES, [n]. A weight is q * scale.
 
     Words fill from the lowest bit up. Scales without a type here have `in_dtype`, in which weights
-    are rounded. Raises ArgumentError for an extent that is no positive number or is not made of
-    whole words and groups, and for a format or a type that is not known.
+    are rounded.
+
+    With `experts` there are weights for each of so many, in arrays with the expert before their
+    other axes, and rows are sorted by expert as `grouped_matmul` sorts them by group: ENDS, and
+    ROWS if there are `tokens`, are parameters after A.
+
+    Raises ArgumentError for an extent that is no positive number or is not made of whole words and
+    groups, for fewer than two experts, for tokens without them, and for a format or a type that is
+    not known.
     """
     m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
     check_choice("weights", weights, FORMATS)
@@ -72,15 +88,45 @@ def quantised_matmul(
     check_choice("out_dtype", out_dtype, TYPES)
     stored = FORMATS[weights]
     group = group_of(stored, n, k, group)
-    a = te.placeholder((m, k), in_dtype, "A")
     arrays = stored.arrays(n, k, group, in_dtype)
-    w = te.compute((n, k), lambda j, r: stored.weight(arrays, j, r, group, in_dtype), "W")
     r = te.reduce_axis((0, k), "k")
+    if experts is None:
+        if tokens is not None:
+            raise ArgumentError("tokens: are of a product with experts; pass how many as `experts`")
+        a = te.placeholder((m, k), in_dtype, "A")
+        w = te.compute((n, k), lambda j, r: stored.weight(arrays, j, r, group, in_dtype), "W")
 
-    def element(i: Expr, j: Expr) -> Expr:
-        return te.sum(a[i, r].astype(out_dtype) * w[j, r].astype(out_dtype), axis=[r])
+        def element(i: Expr, j: Expr) -> Expr:
+            return te.sum(a[i, r].astype(out_dtype) * w[j, r].astype(out_dtype), axis=[r])
 
-    return te.create_prim_func([a, *arrays, te.compute((m, n), element, "C")])
+        return te.create_prim_func([a, *arrays, te.compute((m, n), element, "C")])
+    sorted_rows = rows_of_groups(m, k, experts, tokens, in_dtype, "experts")
+    of_all = [te.placeholder((experts, *x.shape), x.dtype, x.op.name) for x in arrays]
+
+    def weight(e: Expr, j: Expr, r: Expr) -> Expr:
+        return stored.weight([_OfExpert(x, e) for x in of_all], j, r, group, in_dtype)
+
+    w = te.compute((experts, n, k), weight, "W")
+
+    def sum_of_expert(i: Expr, j: Expr) -> Expr:
+        left, right = sorted_rows.element(i, r), w[sorted_rows.group[i], j, r]
+        return te.sum(left.astype(out_dtype) * right.astype(out_dtype), axis=[r])
+
+    c = te.compute((m, n), sum_of_expert, "C")
+    return te.create_prim_func([*sorted_rows.parameters, *of_all, c])
+
+
+@dataclass(frozen=True)
+class _OfExpert:
+    """An array of all experts, as that of one."""
+
+    whole: te.Tensor
+    expert: Expr
+
+    def __getitem__(self, indices: Expr | tuple[Expr, ...]) -> Expr:
+        rest = indices if isinstance(indices, tuple) else (indices,)
+        element: Expr = self.whole[(self.expert, *rest)]
+        return element
 
 
 def group_of(stored: WeightFormat, n: int, k: int, group: int | None) -> int:

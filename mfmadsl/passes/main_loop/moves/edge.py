@@ -82,7 +82,7 @@ def edges_of(
         masks=masks,
         starts_inside=_starts_inside(first, asked, loop),
         passes_end=not is_whole(run)
-        and any(str(c) in loose and not _among(c, shared) for c in first.conditions),
+        and any(str(c) in loose and not _among(c, shared) for s in run for c in s.conditions),
         always=any(not loop.holds_before_last(c) for c in checked),
     )
 

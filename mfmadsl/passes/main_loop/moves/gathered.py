@@ -283,6 +283,9 @@ def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tup
     if a place does not tell."""
     ends: list[tuple[int, int]] = []
     for each in elements:
+        conditions = (*each.conditions, *each.guards)
+        if any(constant(condition) == 0 for condition in conditions):
+            continue  # past the end of a K that is shorter than a tile, for one
         for load in loads_of(each.value):
             place, length = load.indices[0], constant(load.source.shape[0])
             if not depends(place, variable):
@@ -292,7 +295,7 @@ def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tup
             if parts is None or times is None or times <= 0:
                 return None
             low = int(analyzer.const_int_bound(parts[1]).min_value)
-            high = largest(parts[1], (*each.conditions, *each.guards), analyzer)
+            high = largest(parts[1], conditions, analyzer)
             if high is None:
                 return None
             most = _LARGEST
