@@ -31,6 +31,7 @@ WEIGHTS = (
     ("gptq", "bfloat16", None),
     ("awq", "float16", None),
     ("mxfp4", "float16", None),
+    ("mxfp4", "bfloat16", None),
     ("int8", "float16", None),
 )
 

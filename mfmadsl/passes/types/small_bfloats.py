@@ -3,8 +3,8 @@ change nothing.
 
 An integer of up to 256 is a bfloat16, and so is a difference of two of them that is no larger, or a
 half of one. All of it is computed in float32, as other bfloat16 is, but only what is multiplied
-next is rounded, and not by a power of two. Fields of a word, such as weights of four bits, become float32 by way of bytes: one instruction
-takes a byte from wherever in a word it is.
+next is rounded, and not by a power of two. Fields of a word, such as weights of four bits, become
+float32 by way of bytes: one instruction takes a byte from wherever in a word it is.
 """
 
 from __future__ import annotations
@@ -110,9 +110,12 @@ def _converted(value: Expr, analyzer: Analyzer) -> Expr:
     whole = value.astype("float32")
     if not isinstance(value, tirx.BitwiseAnd) or dtype_of(value) not in ("int32", "uint32"):
         return whole
-    mask, word, shift = constant(value.b), value.a, tirx.const(0, "int32")
+    mask = constant(value.b)
+    word: Expr = value.a
+    shift: Expr = tirx.const(0, "int32")
     if isinstance(word, tirx.RShift):
-        word, shift = word.a, word.b
+        shift = word.b
+        word = word.a
     if mask is None or mask & mask + 1 or not 0 < mask < 1 << _OCTET:
         return whole
     bound, steps = analyzer.const_int_bound(shift), analyzer.modular_set(shift)

@@ -7,6 +7,7 @@ replaced, two elements of a byte at once: by one instruction, or with few for bo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -37,7 +38,7 @@ _NUMPY = {
     tirx.BitwiseAnd: np.bitwise_and, tirx.BitwiseOr: np.bitwise_or,
     tirx.BitwiseXor: np.bitwise_xor, tirx.LShift: np.left_shift, tirx.RShift: np.right_shift,
 }  # fmt: skip
-_BITWISE = tuple(_NUMPY)
+_Bitwise: TypeAlias = tirx.BitwiseAnd | tirx.BitwiseOr | tirx.BitwiseXor | tirx.LShift | tirx.RShift
 
 
 @dataclass(frozen=True)
@@ -153,13 +154,13 @@ def _table(expression: Expr, analyzer: Analyzer) -> _Table | None:
         return _Table(None, np.asarray(number).astype(dtype))
     if isinstance(expression, tirx.Cast):
         inner = _table(expression.value, analyzer)
-        return inner and _Table(inner.field, inner.values.astype(dtype))
-    if not isinstance(expression, _BITWISE):
+        return None if inner is None else _Table(inner.field, inner.values.astype(dtype))
+    if not isinstance(expression, _Bitwise):
         return None
     first, second = (_table(side, analyzer) for side in (expression.a, expression.b))
     if first is None or second is None:
         field = _field(expression, analyzer)
-        return field and _Table(field, _CODES.astype(dtype))
+        return None if field is None else _Table(field, _CODES.astype(dtype))
     fields = [side.field for side in (first, second) if side.field is not None]
     if len(fields) > 1 and not fields[0].same_as(fields[1]):
         return None
@@ -178,13 +179,15 @@ def _field(expression: Expr, analyzer: Analyzer) -> _Field | None:
     """The field of four bits that an expression takes from a word, where it is a half of a byte."""
     if not isinstance(expression, tirx.BitwiseAnd) or constant(expression.b) != (1 << _BITS) - 1:
         return None
-    word, shift = expression.a, tirx.const(0, "int32")
+    word: Expr = expression.a
+    shift: Expr = tirx.const(0, "int32")
     if isinstance(word, tirx.RShift):
-        word, shift = word.a, word.b
+        shift = word.b
+        word = word.a
     bits = bits_of(dtype_of(expression))
     while isinstance(shift, tirx.Cast) and dtype_of(shift.value) in ("int32", "int64"):
         shift = shift.value
     bound, steps = analyzer.const_int_bound(shift), analyzer.modular_set(shift)
-    inside = 0 <= bound.min_value and bound.max_value <= bits - _BITS
+    inside = bound.min_value >= 0 and bound.max_value <= bits - _BITS
     whole = steps.coeff % _BITS == 0 and steps.base % _BITS == 0
     return _Field(word, shift) if inside and whole else None

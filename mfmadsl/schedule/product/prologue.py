@@ -14,7 +14,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.passes.tir.expression import NotNumbersError, bits_of, numbers
+from mfmadsl.passes.tir.expression import NotNumbersError, OfTwo, bits_of, numbers
 from mfmadsl.passes.types.small_floats import is_made_of_bits
 from mfmadsl.schedule.product.memory import computed_load, offset_of
 from mfmadsl.schedule.product.nest import loads, substitute
@@ -157,7 +157,7 @@ def _operands(operation: Expr) -> list[Expr]:
         return [operation.condition, operation.true_value, operation.false_value]
     if isinstance(operation, Call):
         return list(operation.args)
-    return [operation.a, operation.b]
+    return [operation.a, operation.b] if isinstance(operation, OfTwo) else []
 
 
 def _goes_in_pairs(operation: Expr) -> bool:

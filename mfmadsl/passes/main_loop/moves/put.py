@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import tvm_ffi
 from tvm import tirx
@@ -38,7 +39,8 @@ _IN_PAIRS = (
 )  # fmt: skip
 """Device functions of a float, which give bits of a half: there are others, of two at once."""
 
-_PACKED = tirx.Add, tirx.Sub, tirx.Mul  # one instruction computes two of them
+_Packed: TypeAlias = tirx.Add | tirx.Sub | tirx.Mul
+"""What one instruction computes two of."""
 
 Home = dict[tuple[int, int, str], tuple[Fetch, int]]
 """Where each element of memory is: (tile, buffer, place) to the fetch and its number there."""
@@ -223,9 +225,10 @@ def _both(low: Expr, high: Expr) -> Expr:
     """Two floats as a vector, so that one instruction computes both where the chip has it."""
     if tvm_ffi.structural_equal(low, high):
         return tirx.Broadcast(low, 2)
-    if isinstance(low, _PACKED) and type(low) is type(high):
+    if isinstance(low, _Packed) and isinstance(high, _Packed) and type(low) is type(high):
         return type(low)(_both(low.a, high.a), _both(low.b, high.b))
-    return tirx.Shuffle([low, high], [0, 1])
+    vector: Expr = tirx.Shuffle([low, high], [0, 1])
+    return vector
 
 
 def _rounding(value: Expr) -> Call | None:
@@ -233,8 +236,7 @@ def _rounding(value: Expr) -> Call | None:
     if not isinstance(value, tirx.Cast) or str(value.ty.dtype) != "uint16":
         return None
     call = value.value
-    known = isinstance(call, Call) and device.device_function(call) in _IN_PAIRS
-    return call if known else None
+    return call if isinstance(call, Call) and device.device_function(call) in _IN_PAIRS else None
 
 
 def _as_fetched(each: Element, origin: tuple[Fetch, int]) -> bool:

@@ -161,7 +161,7 @@ def test_the_command_line_names_all_formats() -> None:
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("format_name", ["gptq", "awq"])
 def test_groups_of_several_steps_where_k_is_split(format_name: str, parts: int, arch: str) -> None:
-    """14 steps for groups of two: each of three workgroups takes five, and starts within a group."""
+    """14 steps for groups of two: of three workgroups the second starts within a group."""
     k, group = 896, 128
     workload = mfmadsl.quantised_matmul(M, N, k, format_name, group=group)
     tiling = replace(gemm_tilings(workload, arch=arch)[0], block=(16, 32),
