@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import tvm_ffi
 from tvm import ir
 from tvm.sym import Analyzer
-from tvm.tirx import AttrStmt, For
+from tvm.tirx import AttrStmt, For, PrimFunc
+
+
+def analyzer_of(function: PrimFunc) -> Analyzer:
+    """An analyzer that knows what all loops of a function run over."""
+    analyzer = Analyzer()
+    tvm_ffi.structural_walk(function.body, (For, partial(bind_loop, analyzer)))
+    return analyzer
 
 
 def bind_loop(analyzer: Analyzer, loop: For) -> None:

@@ -280,3 +280,13 @@ def elements_of(index: Expr) -> range:
     if number is None:
         raise NotUnderstoodError(f"registers have no address, but `{index}` is one")
     return range(number, number + 1)
+
+
+def field_of(value: Expr) -> tuple[Expr, Expr, int] | None:
+    """(word, shift, mask) of `word >> shift & mask`, which takes a field of a word; None of any
+    other expression."""
+    if not isinstance(value, tirx.BitwiseAnd) or (mask := constant(value.b)) is None:
+        return None
+    if isinstance(value.a, tirx.RShift):
+        return value.a.a, value.a.b, mask
+    return value.a, tirx.const(0, str(value.ty.dtype)), mask

@@ -12,15 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-import tvm_ffi
-from tvm import ir, tirx
+from tvm import tirx
 from tvm.ir import Call
 from tvm.sym import Analyzer
-from tvm.tirx import Expr, For, PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.model import Architecture
+from mfmadsl.passes.tir.bounds import analyzer_of
 from mfmadsl.passes.tir.device import device, device_function
-from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.passes.tir.expression import bits_of, field_of
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 from mfmadsl.passes.types.small_floats import ELEMENT
 from mfmadsl.passes.types.small_integers import most_of
@@ -48,12 +48,7 @@ class _Exact:
 def small_bfloats(function: PrimFunc, chip: Architecture) -> PrimFunc:
     """The function with small integers in bfloat16 computed in float32 up to a product."""
     made: list[_Exact] = []
-    analyzer = Analyzer()
-
-    def bind(loop: For) -> None:
-        analyzer.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent))
-
-    tvm_ffi.structural_walk(function.body, (For, bind))
+    analyzer = analyzer_of(function)
 
     def known(expression: Expr) -> _Exact | None:
         return next((each for each in made if each.node.same_as(expression)), None)
@@ -108,15 +103,11 @@ def small_bfloats(function: PrimFunc, chip: Architecture) -> PrimFunc:
 def _converted(value: Expr, analyzer: Analyzer) -> Expr:
     """The float32 of a small integer: of a field that lies in a byte of a word, by that byte."""
     whole = value.astype("float32")
-    if not isinstance(value, tirx.BitwiseAnd) or dtype_of(value) not in ("int32", "uint32"):
+    found = field_of(value)
+    if found is None or dtype_of(value) not in ("int32", "uint32"):
         return whole
-    mask = constant(value.b)
-    word: Expr = value.a
-    shift: Expr = tirx.const(0, "int32")
-    if isinstance(word, tirx.RShift):
-        shift = word.b
-        word = word.a
-    if mask is None or mask & mask + 1 or not 0 < mask < 1 << _OCTET:
+    word, shift, mask = found
+    if mask & mask + 1 or not 0 < mask < 1 << _OCTET:
         return whole
     bound, steps = analyzer.const_int_bound(shift), analyzer.modular_set(shift)
     step = gcd(int(steps.coeff), _OCTET)

@@ -13,15 +13,16 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import tvm_ffi
-from tvm import ir, tirx
+from tvm import tirx
 from tvm.ir import Call
 from tvm.sym import Analyzer
-from tvm.tirx import Expr, For, PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.model import ELEMENT_TYPES, Architecture
 from mfmadsl.model.numpy_type import numpy_type
+from mfmadsl.passes.tir.bounds import analyzer_of
 from mfmadsl.passes.tir.device import called, device
-from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.passes.tir.expression import bits_of, constant, field_of
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 
 _TYPE = "float4_e2m1fn"
@@ -73,12 +74,7 @@ class _Element:
 def small_floats(function: PrimFunc, chip: Architecture) -> PrimFunc:
     """The function with elements of E2M1 that are put together of bits made by instructions."""
     made: list[_Element] = []
-    analyzer = Analyzer()
-
-    def known(loop: For) -> None:
-        analyzer.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent))
-
-    tvm_ffi.structural_walk(function.body, (For, known))
+    analyzer = analyzer_of(function)
 
     def before(expression: Expr) -> _Element | None:
         return next((each for each in made if each.node.same_as(expression)), None)
@@ -177,13 +173,10 @@ def _moves(shift: _Table, dtype: str) -> bool:
 
 def _field(expression: Expr, analyzer: Analyzer) -> _Field | None:
     """The field of four bits that an expression takes from a word, where it is a half of a byte."""
-    if not isinstance(expression, tirx.BitwiseAnd) or constant(expression.b) != (1 << _BITS) - 1:
+    found = field_of(expression)
+    if found is None or found[2] != (1 << _BITS) - 1:
         return None
-    word: Expr = expression.a
-    shift: Expr = tirx.const(0, "int32")
-    if isinstance(word, tirx.RShift):
-        shift = word.b
-        word = word.a
+    word, shift, _ = found
     bits = bits_of(dtype_of(expression))
     while isinstance(shift, tirx.Cast) and dtype_of(shift.value) in ("int32", "int64"):
         shift = shift.value

@@ -8,14 +8,14 @@ All of it is exact.
 
 from __future__ import annotations
 
-import tvm_ffi
-from tvm import ir, tirx
+from tvm import tirx
 from tvm.ir import Call
 from tvm.sym import Analyzer
-from tvm.tirx import Expr, For, PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.passes.tir import device
-from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.passes.tir.bounds import analyzer_of
+from mfmadsl.passes.tir.expression import bits_of, constant, field_of
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 
 _BASE, _BITS = 1024, 0x6400  # a float16 whose last bit is 1, and its bits
@@ -28,12 +28,7 @@ def small_integers(function: PrimFunc) -> PrimFunc:
     """The function with its conversions of int8 and of integers below 1024 to float16 made of
     bits."""
     made: list[tirx.Sub] = []
-    analyzer = Analyzer()
-
-    def known(loop: For) -> None:
-        analyzer.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent))
-
-    tvm_ffi.structural_walk(function.body, (For, known))
+    analyzer = analyzer_of(function)
 
     def converted(expression: Expr) -> tirx.Sub | None:
         return next((each for each in made if each.same_as(expression)), None)
@@ -142,14 +137,10 @@ def _of_bits(value: Expr, analyzer: Analyzer) -> tirx.Sub:
 def _field(value: Expr, analyzer: Analyzer) -> Expr | None:
     """The bits of a float16 of a field of a word, `word >> shift & mask`, and of what lies 16 bits
     away at once: both of them are the same expression but for which half is taken."""
-    if not isinstance(value, tirx.BitwiseAnd):
+    found, dtype = field_of(value), dtype_of(value)
+    if found is None or dtype not in ("uint32", "int32"):
         return None
-    mask, dtype = constant(value.b), dtype_of(value)
-    if mask is None or dtype not in ("uint32", "int32"):
-        return None
-    word, shift = value.a, tirx.const(0, dtype)
-    if isinstance(value.a, tirx.RShift):
-        word, shift = value.a.a, value.a.b
+    word, shift, mask = found
     if dtype == "int32":  # a shift repeats the sign, which the mask has to leave out
         bound = analyzer.const_int_bound(shift)
         if bound.min_value < 0 or bound.max_value + mask.bit_length() > bits_of(dtype):
