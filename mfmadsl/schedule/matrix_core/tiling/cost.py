@@ -34,6 +34,7 @@ _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
 _FURTHER = 0.6  # steps more where the loads of two are in flight, as kernels behave
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
+_FOUND = 0.5  # of common lines that others have asked for: of the rest they ask at once
 _FIRST_STEPS = 1  # that are asked for before the first is needed
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
 _TURNING: dict[float, float] = {
@@ -154,13 +155,19 @@ class _Terms:
 
     def _missing(self) -> float:
         """The share of the lines that the vector L1 cache has not: where all workgroups have the
-        same rows of A, or columns of B, those of a compute unit ask for them once."""
-        alone = self.rows == 1, self.columns == 1
-        asked = (
-            lines / self.resident if alone[read.side] else lines
-            for read, lines in zip(self.gemm.reads, self.lines, strict=True)
-        )
-        return sum(asked) / sum(self.lines)
+        same rows of A, or columns of B, those of a compute unit find lines that others asked for,
+        if a step of all of them fits."""
+        is_common = self.rows == 1, self.columns == 1
+        common = own = 0.0
+        for read, lines in zip(self.gemm.reads, self.lines, strict=True):
+            if is_common[read.side]:
+                common += lines
+            else:
+                own += lines
+        if common + self.resident * own > self.gemm.chip.l1_bytes:
+            return 1.0
+        found = _FOUND * common * (1 - 1 / self.resident)
+        return 1 - found / (common + own)
 
     def _bytes_of(self, rows: Sequence[float]) -> float:
         """Bytes of one k of so many rows of A and columns of B."""
