@@ -94,9 +94,8 @@ define i32 @mfmadsl.pair.soft.bits.bfloat16.of_product(<2 x float> %both) always
   %odd = and <2 x i32> %moved, splat (i32 1)
   %half = add <2 x i32> %odd, splat (i32 32767)
   %up = add <2 x i32> %bits, %half
-  %first = extractelement <2 x i32> %up, i32 0
-  %second = extractelement <2 x i32> %up, i32 1
-  %upper = call i32 @llvm.amdgcn.perm(i32 %second, i32 %first, i32 117834498) ; 0x07060302
+  %rounded = bitcast <2 x i32> %up to <2 x float>
+  %upper = call i32 @mfmadsl.pair.soft.bits.bfloat16.of_exact(<2 x float> %rounded)
   ret i32 %upper
 }
 

@@ -133,12 +133,12 @@ def grouped_tilings(
     """The legal tilings that are worth a look, that which should be the fastest first."""
     instructions = _instructions(product, intrinsic, chip)
     groups, m, n, k = product.extents
-    sizes = _sizes(product)
+    sizes, prologue = _sizes(product), product.prologue
     widest = max(sizes)
     reads = tuple(
         MemoryRead(side, widest, None) if each is None
         else MemoryRead(side, widest, None, each.stored, each.work)
-        for side, each in enumerate((None, product.prologue))
+        for side, each in enumerate((None, prologue))
     )  # fmt: skip
     loads = loads_of(product.memories, sizes, chip)
     together = _together(product, chip)
@@ -161,7 +161,7 @@ def grouped_tilings(
         replace(tiling, persistent=False): None
         for tiling in offered
         if tiling.split_k == 1 and tiling.k_waves == 1
-        if product.prologue is None or prod(tiling.block) <= _MOST_SUMS
+        if prologue is None or prod(tiling.block) <= _MOST_SUMS
     }
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
