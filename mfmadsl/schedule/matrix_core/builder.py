@@ -151,12 +151,16 @@ class Builder:
         i0, i1, i2 = sch.split(i, [None, tiling.waves[0], tiling.wave_tile[0] // tile.M])
         j0, j1, j2 = sch.split(j, [None, tiling.waves[1], tiling.wave_tile[1] // tile.N])
         sch.reorder(i0, j0, *shares, i1, j1, k0, k1, i2, j2)
-        sch.bind(sch.fuse(*lead) if len(lead) > 1 else lead[0], "blockIdx.z")
-        sch.bind(i0, "blockIdx.y")
-        sch.bind(j0, "blockIdx.x")
+        self._bind_grid(sch.fuse(*lead) if len(lead) > 1 else lead[0], i0, j0)
         wave = sch.fuse(*shares, i1, j1)
         sch.bind(wave, "threadIdx.y")
         return outer, (j0, wave, k0, k1)
+
+    def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
+        """Share the tiles of C among workgroups: neighbours along blockIdx.y share columns."""
+        self.sch.bind(layer, "blockIdx.z")
+        self.sch.bind(row, "blockIdx.y")
+        self.sch.bind(column, "blockIdx.x")
 
     def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
         """What the passes are told."""

@@ -10,7 +10,7 @@ from math import prod
 import tvm
 from tvm import s_tir
 from tvm.s_tir import Schedule
-from tvm.s_tir.schedule import SBlockRV
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
@@ -75,6 +75,10 @@ class _Builder(Builder):
     """The primitives of a product of tiles, of which the block `rows` stores the rows."""
 
     rows: str
+
+    def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
+        """Each layer is a tile of rows, and most neighbours are of one group."""
+        super()._bind_grid(row, layer, column)
 
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         sch = self.sch

@@ -24,7 +24,7 @@ from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.nest import Nest, block_names, buffers, nests, substitute
 from mfmadsl.schedule.product.whole_tiles import inside, whole_extents
 
-_GRID = "blockIdx.z"
+_GRID = "blockIdx.y"
 
 
 @dataclass(frozen=True)
