@@ -67,7 +67,8 @@ class _Products(PyExprMutator):
         """Whether it is a call, with arrays alone, of a PrimFunc of that kind."""
         if not isinstance(call, relax.Call) or call.op != _CALL or len(call.args) != 2:
             return False
-        return kind(self.module[call.args[0]])
+        called = self.module.functions.get(call.args[0])  # none for one made here
+        return called is not None and kind(called)
 
     def _together(self, call: relax.Call, producers: Mapping[Expr, relax.Call]) -> relax.Call:
         """A call of one function that does what producers and product do; the call as it is, where
