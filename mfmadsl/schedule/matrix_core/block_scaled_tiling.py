@@ -38,7 +38,7 @@ from mfmadsl.schedule.matrix_core.tiling.resources import (
     natural_k_pack,
 )
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
-from mfmadsl.schedule.product.group_output import group_columns
+from mfmadsl.schedule.product.column_groups import group_columns
 from mfmadsl.schedule.product.memory import Memory
 from mfmadsl.schedule.product.nest import loads
 

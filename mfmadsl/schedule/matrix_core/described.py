@@ -32,6 +32,7 @@ from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads, registers
 from mfmadsl.schedule.product.address_space import check_addresses
+from mfmadsl.schedule.product.column_groups import group_columns
 from mfmadsl.schedule.product.dataflow import (
     check_bound,
     check_compact,
@@ -40,7 +41,6 @@ from mfmadsl.schedule.product.dataflow import (
     check_written_once,
 )
 from mfmadsl.schedule.product.described import DescribedProduct, described_intrinsics
-from mfmadsl.schedule.product.group_output import group_columns
 from mfmadsl.schedule.product.memory import (
     Memory,
     argument_load,

@@ -1,11 +1,13 @@
-"""What a lane does for the results of a group of columns: compares its elements, then stores.
+"""What a lane does for the results of a group of columns: learns of the others, then stores.
 
-The group is compared in the registers of each lane, then across its lanes, by halves. Then each
-lane stores what is made of its own elements, and the first one what is made of the group.
+A group is compared in the registers of each lane, then across its lanes, by halves; lanes of a pair
+exchange its elements. Then each lane stores what is made of its own elements, and the first one
+what is made of the group.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -19,7 +21,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, Stmt, Var
 from mfmadsl.passes.tir.block import in_sequence
 from mfmadsl.passes.tir.device import device
 from mfmadsl.passes.tir.expression import bits_of, substitute
-from mfmadsl.schedule.product.group_output import GroupOutput, Output
+from mfmadsl.schedule.product.column_groups import Comparison, GroupOutput, Output, Pair
 
 _WORD = 32  # bits that lanes exchange at once
 _NIBBLES = 2  # elements of four bits in a byte
@@ -36,7 +38,7 @@ class RowPart:
 
 
 @dataclass(frozen=True)
-class Body:
+class Body(ABC):
     """The statements of a lane that has as many values of each of some rows.
 
     The parameters that expressions read are `own` ones, and results are stored in `results`.
@@ -55,14 +57,8 @@ class Body:
     @cached_property
     def elements(self) -> Buffer:
         """The lane's elements."""
-        dtype = str(self.output.element.ty.dtype)
-        return tirx.decl_buffer([len(self.rows), self.count], dtype, "element", scope="local")
-
-    @cached_property
-    def groups(self) -> Buffer:
-        """What is known of the group of each row."""
-        dtype = str(self.output.group.ty.dtype)
-        return tirx.decl_buffer([len(self.rows)], dtype, "group", scope="local")
+        shape = [len(self.rows), self.count]
+        return tirx.decl_buffer(shape, self.output.dtype, "element", scope="local")
 
     @cached_property
     def octets(self) -> Buffer:
@@ -75,7 +71,7 @@ class Body:
         shares = self.count == 1 and any(
             bits_of(each.buffer.dtype) < 8 for each in self.output.outputs
         )
-        return [self.elements, self.groups, *([self.octets] if shares else [])]
+        return [self.elements, *self._known(), *([self.octets] if shares else [])]
 
     @property
     def statement(self) -> Stmt:
@@ -83,39 +79,37 @@ class Body:
         stores = [self._row(n) for n in range(len(self.rows))]
         return in_sequence(
             [
-                *self._compared(),
+                *self._held(),
+                *self._learnt(),
                 *(s for first, _ in stores for s in first),
                 *(last for _, last in stores),
             ]
         )
 
-    def _compared(self) -> Iterator[Stmt]:
-        """The groups' values: of the lane's elements, then of twice as many lanes each time.
-
-        All rows take each step together: none waits for what another lane has of the one before.
-        """
-        choice, rows = self.output.choice, range(len(self.rows))
-        for row in rows:
-            for n, value in enumerate(self.rows[row].values):
+    def _held(self) -> Iterator[Stmt]:
+        for row, part in enumerate(self.rows):
+            for n, value in enumerate(part.values):
                 yield BufferStore(self.elements, value, [row, n])
-        for row in rows:
-            known = self.output.first
-            for n in range(self.count):
-                element = {self.output.element: self._element(row, n)}
-                known = choice(known, substitute(self.output.compared, element))
-            yield BufferStore(self.groups, known, [row])
-        lanes = 1
-        while lanes * self.count < self.output.width:
-            lanes *= 2
-            for row in rows:
-                group = self._group(row)
-                yield BufferStore(self.groups, choice(group, _other_half(group, lanes)), [row])
+
+    @abstractmethod
+    def _known(self) -> Sequence[Buffer]:
+        """The registers in which the lane keeps what it learns of the group."""
+
+    @abstractmethod
+    def _learnt(self) -> Iterator[Stmt]:
+        """What the lane does to know of the group what it needs."""
+
+    @abstractmethod
+    def _of_group(self, result: Output, row: int) -> Expr:
+        """The value of a result that the group has one of."""
+
+    @abstractmethod
+    def _of_element(self, result: Output, row: int, n: int, number: Expr) -> Expr:
+        """The value of a result that each element has, of one of the lane's; the lane has this
+        number in its group."""
 
     def _element(self, row: int, n: int) -> Expr:
         return tirx.BufferLoad(self.elements, [row, n])
-
-    def _group(self, row: int) -> Expr:
-        return tirx.BufferLoad(self.groups, [row])
 
     def _row(self, row: int) -> tuple[list[Stmt], Stmt]:
         """(what lanes exchange, the stores) of the results of a row."""
@@ -137,12 +131,9 @@ class Body:
         number = tirx.floordiv(tirx.floormod(column, self.output.width), self.count)
         if result.of_group:
             group = tirx.floordiv(column, self.output.width)
-            value = self._value(result, row, (*rows, group), None)
+            value = self._of_group(result, row)
             return [], _if_first(number, BufferStore(to, value, [*rows, group]))
-        values = [
-            self._value(result, row, (*rows, column + n), self._element(row, n))
-            for n in range(self.count)
-        ]
+        values = [self._of_element(result, row, n, number) for n in range(self.count)]
         if bits_of(result.buffer.dtype) >= 8:
             stores = [BufferStore(to, value, [*rows, column + n]) for n, value in enumerate(values)]
             return [], in_sequence(stores)
@@ -167,25 +158,137 @@ class Body:
         store = BufferStore(to, known.astype("uint8"), [*rows, place])
         return [own, both], _if_first(tirx.floormod(number, _NIBBLES), store)
 
-    def _value(self, result: Output, row: int, place: Sequence[Expr], element: Expr | None) -> Expr:
-        """A result at a place, of an element or of none."""
-        known: dict[Var, Expr] = {self.output.group: self._group(row)}
-        if element is not None:
-            known[self.output.element] = element
+    def _put(
+        self, value: Expr, result: Output, place: Sequence[Expr], known: Mapping[Var, Expr]
+    ) -> Expr:
+        """A value of a result at a place, of what is known."""
+        known = dict(known)
         for axis, index in zip(result.at, place, strict=True):
             if isinstance(axis, Var):
                 known[axis] = index if index.ty == axis.ty else index.astype(str(axis.ty.dtype))
-        value = substitute(result.value, known)
 
         def load(found: TensorLoad) -> Expr:
             return tirx.BufferLoad(self.own.get(found.source, found.source), list(found.indices))
 
-        return tvm_ffi.structural_map(value, (TensorLoad, load))
+        return tvm_ffi.structural_map(substitute(value, known), (TensorLoad, load))
+
+
+class _ComparingBody(Body):
+    """A group's elements are compared."""
+
+    @property
+    def comparison(self) -> Comparison:
+        """How they are."""
+        assert isinstance(self.output.knows, Comparison)
+        return self.output.knows
+
+    @cached_property
+    def groups(self) -> Buffer:
+        """What is known of the group of each row."""
+        dtype = str(self.comparison.group.ty.dtype)
+        return tirx.decl_buffer([len(self.rows)], dtype, "group", scope="local")
+
+    def _known(self) -> Sequence[Buffer]:
+        return [self.groups]
+
+    def _learnt(self) -> Iterator[Stmt]:
+        """The groups' values: of the lane's elements, then of twice as many lanes each time.
+
+        All rows take each step together: none waits for what another lane has of the one before.
+        """
+        rows, choice = range(len(self.rows)), self.comparison.choice
+        for row in rows:
+            known = self.comparison.first
+            for n in range(self.count):
+                element = {self.comparison.element: self._element(row, n)}
+                known = choice(known, substitute(self.comparison.compared, element))
+            yield BufferStore(self.groups, known, [row])
+        lanes = 1
+        while lanes * self.count < self.output.width:
+            lanes *= 2
+            for row in rows:
+                group = self._group(row)
+                yield BufferStore(self.groups, choice(group, _other_half(group, lanes)), [row])
+
+    def _group(self, row: int) -> Expr:
+        return tirx.BufferLoad(self.groups, [row])
+
+    def _of_group(self, result: Output, row: int) -> Expr:
+        *rows, column = self.rows[row].place
+        place = [*rows, tirx.floordiv(column, self.output.width)]
+        known = {self.comparison.group: self._group(row)}
+        return self._put(result.values[0], result, place, known)
+
+    def _of_element(self, result: Output, row: int, n: int, number: Expr) -> Expr:
+        *rows, column = self.rows[row].place
+        known = {
+            self.comparison.group: self._group(row),
+            self.comparison.element: self._element(row, n),
+        }
+        return self._put(result.values[0], result, [*rows, column + n], known)
+
+
+class _PairBody(Body):
+    """Two elements are known to both."""
+
+    @cached_property
+    def others(self) -> Buffer:
+        """Of lanes with one element each, the other one's."""
+        return tirx.decl_buffer([len(self.rows)], self.output.dtype, "other", scope="local")
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether another lane has the other element."""
+        return self.count == 1
+
+    def _known(self) -> Sequence[Buffer]:
+        return [self.others] if self._is_shared else []
+
+    def _learnt(self) -> Iterator[Stmt]:
+        if self._is_shared:
+            for row in range(len(self.rows)):
+                other = _other_half(self._element(row, 0), self.output.width)
+                yield BufferStore(self.others, other, [row])
+
+    def _of_group(self, result: Output, row: int) -> Expr:
+        other = tirx.BufferLoad(self.others, [row]) if self._is_shared else self._element(row, 1)
+        return self._of_both(result, row, 0, (self._element(row, 0), other))
+
+    def _of_element(self, result: Output, row: int, n: int, number: Expr) -> Expr:
+        if not self._is_shared:
+            return self._of_both(result, row, n, (self._element(row, 0), self._element(row, 1)))
+        own, other = self._element(row, 0), tirx.BufferLoad(self.others, [row])
+        even, odd = (
+            self._of_both(result, row, n, both)
+            for n, both in enumerate(((own, other), (other, own)))
+        )
+        return tirx.Select(_is_first(number), even, odd)
+
+    def _of_both(self, result: Output, row: int, n: int, both: tuple[Expr, Expr]) -> Expr:
+        """The value of the n-th element, or of the pair itself, of the two elements."""
+        assert isinstance(self.output.knows, Pair)
+        *rows, column = self.rows[row].place
+        known = dict(zip(self.output.knows.elements, both, strict=True))
+        pair = tirx.floordiv(column, self.output.width)
+        return self._put(result.values[n], result, [*rows, pair], known)
+
+
+def body_of(
+    output: GroupOutput, own: Mapping[Buffer, Buffer], results: Mapping[Buffer, Buffer],
+    rows: Sequence[RowPart],
+) -> Body:  # fmt: skip
+    """What a lane does for an output."""
+    kind = _ComparingBody if isinstance(output.knows, Comparison) else _PairBody
+    return kind(output, own, results, rows)
 
 
 def _if_first(number: Expr, statement: Stmt) -> Stmt:
     """A statement of the lane of number 0."""
-    return tirx.IfThenElse(tirx.EQ(number, tirx.IntImm(str(number.ty.dtype), 0)), statement, None)
+    return tirx.IfThenElse(_is_first(number), statement, None)
+
+
+def _is_first(number: Expr) -> Expr:
+    return tirx.EQ(number, tirx.IntImm(str(number.ty.dtype), 0))
 
 
 def _other_half(value: Expr, lanes: int) -> Expr:

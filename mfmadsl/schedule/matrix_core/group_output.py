@@ -28,11 +28,11 @@ from mfmadsl.passes.tir.expression import (
     variables_of,
 )
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.group_body import Body, RowPart
+from mfmadsl.schedule.matrix_core.group_body import Body, RowPart, body_of
 from mfmadsl.schedule.matrix_core.group_lanes import LaneGroup
 from mfmadsl.schedule.product.added_nest import again
+from mfmadsl.schedule.product.column_groups import GroupOutput
 from mfmadsl.schedule.product.dataflow import holds
-from mfmadsl.schedule.product.group_output import GroupOutput
 from mfmadsl.schedule.product.nest import buffers, is_number, line, loads
 
 _OCTET = "uint8"
@@ -228,7 +228,8 @@ class _Lowering:
         first = _turn(columns, 0)
         conditions = [substitute(each, first) for each in found.conditions]
         count = _count(columns)
-        self._check_lanes([substitute(each, first) for each in found.place], conditions, count)
+        held = min(count, self.output.width)
+        self._check_lanes([substitute(each, first) for each in found.place], conditions, held)
         merged = [each.loop_var for each in (columns, rows) if each is not None]
         read = [*found.place, found.value, *conditions]
         used = [v for each in read for v in variables_of(each) if not among(v, merged)]
@@ -247,11 +248,13 @@ class _Lowering:
             here = {**at, **_turn(rows, row)}
             start = {**here, **first}
             values = [substitute(found.value, {**here, **_turn(columns, n)}) for n in range(count)]
-            place = [substitute(each, start) for each in found.place]
-            lines.append(RowPart(place, values, [substitute(each, start) for each in own]))
+            *rest, column = [substitute(each, start) for each in found.place]
+            under = [substitute(each, start) for each in own]
+            for n in range(0, count, held):
+                lines.append(RowPart([*rest, column + n], values[n : n + held], under))
         name, bound = str(found.realize.block.name_hint), [each.loop_var for each in around]
         condition = tirx.all(*shared) if shared else tirx.const(True, "bool")
-        block = _block(name, axes, Body(self.output, self.own, self.results, lines))
+        block = _block(name, axes, body_of(self.output, self.own, self.results, lines))
         return SBlockRealize(bound, condition, block)
 
     def _check_lanes(self, places: Sequence[Expr], conditions: Sequence[Expr], count: int) -> None:
@@ -259,7 +262,7 @@ class _Lowering:
         some of these lanes do not run."""
         lanes = [each.loop_var for each in self.loops if _is_of_lanes(each)]
         found = [v for place in places for v in variables_of(place) if among(v, lanes)]
-        if not found or count > self.output.width:
+        if not found:
             raise self.refusal("are stored by no lane")
         group = LaneGroup(self.analyzer, found[0], self.output.width, count)
         *rows, column = places

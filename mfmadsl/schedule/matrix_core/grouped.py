@@ -32,8 +32,8 @@ from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether
 from mfmadsl.schedule.matrix_core.tiling.cost import estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_instruction, check_tiling
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
+from mfmadsl.schedule.product.column_groups import group_columns
 from mfmadsl.schedule.product.dataflow import check_bound
-from mfmadsl.schedule.product.group_output import group_columns
 from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.grouped_tiles import tiled_groups, with_tables
 from mfmadsl.schedule.product.memory import Memory

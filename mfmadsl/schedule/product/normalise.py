@@ -15,8 +15,8 @@ from tvm.tirx import Buffer, BufferRegion, Expr, PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.product.column_groups import group_columns
 from mfmadsl.schedule.product.dataflow import check_compact, check_producers, check_written_once
-from mfmadsl.schedule.product.group_output import group_columns
 from mfmadsl.schedule.product.memory import (
     UNKNOWN,
     Extent,
