@@ -44,6 +44,7 @@ from .schedule import Case as Case
 from .schedule import ScheduleError as ScheduleError
 from .schedule import Tiling as Tiling
 from .schedule import block_scaled_matmul as block_scaled_matmul
+from .schedule import gated as gated
 from .schedule import gemm_cases as gemm_cases
 from .schedule import gemm_schedule as gemm_schedule
 from .schedule import gemm_tiling as gemm_tiling

@@ -133,6 +133,7 @@ SHARES = {
     "schedule/matrix_core/test_grouped.py": 0.6,
     "schedule/matrix_core/test_invented.py": 0.5,
     "schedule/matrix_core/test_mx_output.py": 0.2,
+    "schedule/matrix_core/test_pairs.py": 0.2,
     "schedule/matrix_core/test_pack.py": 0.2,
     "schedule/matrix_core/test_tiles.py": 0.1,
     "schedule/matrix_core/test_upstream.py": 0.5,

@@ -23,6 +23,7 @@ from mfmadsl.schedule.matrix_core.tiling.legal import makes_gemm  # noqa: E402
 from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
 from mfmadsl.schedule.workload.block_scaled import block_scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.dense import matmul  # noqa: E402
+from mfmadsl.schedule.workload.gated import gated  # noqa: E402
 from mfmadsl.schedule.workload.grouped import grouped_matmul  # noqa: E402
 from mfmadsl.schedule.workload.mx_output import mx_output  # noqa: E402
 from mfmadsl.schedule.workload.quantised import quantised_matmul  # noqa: E402
@@ -36,6 +37,7 @@ __all__ = [
     "Tiling",
     "block_scaled_matmul",
     "default_factors",
+    "gated",
     "gemm_cases",
     "gemm_schedule",
     "gemm_tiling",

@@ -175,6 +175,7 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
                               "b_transposed": False, "batch": None, "index_order": "rows"},
     "quantised_matmul": lambda: {"m": 16, "n": 32, "k": 128, "weights": "gptq", "group": 64,
                                  "experts": 4, "tokens": 8},
+    "gated": lambda: {"workload": floats(), "activation": "silu", "out_dtype": "float16"},
     "mx_output": lambda: {"workload": floats(), "element_type": "fp8"},
     "grouped_matmul": lambda: {"m": 32, "n": 32, "k": 32, "groups": 4, "in_dtype": "float16",
                                "out_dtype": "float32", "b_dtype": None, "tokens": None},

@@ -23,6 +23,7 @@ from mfmadsl.schedule.product.column_groups import (
     GroupOutput,
     Output,
     Pair,
+    group_columns,
     made_of,
     through,
     with_stand_in,
@@ -35,6 +36,8 @@ _WIDTH = 2
 
 def paired_output(function: PrimFunc) -> GroupOutput | None:
     """The results of pairs of columns that a function has, None where it has others."""
+    if group_columns(function) > 1:  # what is compared stays whole
+        return None
     every = [each for each in nests(function) if isinstance(each.block.body, BufferStore)]
     for nest in every:
         if is_sum(nest) and (found := _PairNests(function, every, nest.store.buffer).output()):

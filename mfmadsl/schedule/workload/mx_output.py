@@ -14,13 +14,12 @@ from mfmadsl.argument import check_choice
 from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts
-from mfmadsl.passes.tir.expression import constant
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.added_nest import block_of, element_wise, looped, unique
-from mfmadsl.schedule.product.dataflow import accesses, holds
 from mfmadsl.schedule.product.described import axes_of
 from mfmadsl.schedule.product.nest import block_names
+from mfmadsl.schedule.workload.result import float32_result
 
 TYPES = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 """Elements of an MX output."""
@@ -50,7 +49,7 @@ def mx_output(workload: PrimFunc, element_type: str) -> PrimFunc:
     short = {ELEMENT_TYPES[each].short: each for each in TYPES}
     check_choice("element_type", element_type, (*short, *TYPES))
     function = prim_func("workload", workload, ScheduleError)
-    exact = _result(function)
+    exact = float32_result(function, "an MX output", GROUP, "the elements that share a scale")
     taken = block_names(function)
     name = str(exact.name)
     *lead, columns = exact.shape
@@ -74,31 +73,6 @@ def mx_output(workload: PrimFunc, element_type: str) -> PrimFunc:
         [*parameters, scales], SBlockRealize([], True, root), function.ret_type,
         attrs=function.attrs,
     )  # fmt: skip
-
-
-def _result(function: PrimFunc) -> Buffer:
-    """The one parameter that a function writes, which it can quantise."""
-    written = [
-        parameter
-        for parameter in function.params
-        if any(holds(access.writes, parameter) for access in accesses(function))
-    ]
-    if len(written) != 1:
-        said = " and ".join(f"`{each.name}`" for each in written) or "nothing"
-        raise ScheduleError(f"workload: it writes {said}: an MX output is made of one result")
-    (result,) = written
-    if str(result.dtype) != "float32":
-        raise ScheduleError(
-            f"workload: its result `{result.name}` is {result.dtype}: an MX output is made of"
-            " float32"
-        )
-    columns = constant(result.shape[-1])
-    if columns is None or columns % GROUP:
-        raise ScheduleError(
-            f"workload: rows of its result `{result.name}` have {result.shape[-1]} elements, which"
-            f" is no multiple of {GROUP}, the elements that share a scale"
-        )
-    return result
 
 
 def _largest_of(exact: Buffer, largest: Buffer, name: str) -> Stmt:
