@@ -38,29 +38,13 @@ class EpilogueStep:
     integers: bool = True
 
 
-def _relu(x: TensorSlice) -> Expr:
-    from tvm import te
+def _activation(name: str) -> Callable[[TensorSlice, TensorSlice], Expr]:
+    def expression(x: TensorSlice, _: TensorSlice) -> Expr:
+        from mfmadsl.schedule.workload.activation import ACTIVATIONS
 
-    return te.max(x, _constant(0, x))
+        return ACTIVATIONS[name](x)
 
-
-def _silu(x: TensorSlice) -> Expr:
-    from tvm import tirx
-
-    return x * tirx.sigmoid(x)
-
-
-def _gelu(x: TensorSlice) -> Expr:
-    from tvm import tirx
-
-    half, one, root = (_constant(value, x) for value in (0.5, 1, sqrt(0.5)))
-    return x * half * (tirx.erf(x * root) + one)
-
-
-def _constant(value: float, like: TensorSlice) -> Expr:
-    from tvm import tirx
-
-    return tirx.const(value, like.dtype)
+    return expression
 
 
 def _gelu_model(x: Values) -> Values:
@@ -71,13 +55,13 @@ STEPS = {
     "bias": EpilogueStep("vector", lambda x, y: x + y, lambda x, y: x + y),
     "scale": EpilogueStep("vector", lambda x, y: x * y, lambda x, y: x * y, None, integers=False),
     "residual": EpilogueStep("matrix", lambda x, y: x + y, lambda x, y: x + y),
-    "relu": EpilogueStep("", lambda x, _: _relu(x), lambda x, _: np.maximum(x, 0)),
+    "relu": EpilogueStep("", _activation("relu"), lambda x, _: np.maximum(x, 0)),
     "gelu": EpilogueStep(
-        "", lambda x, _: _gelu(x), lambda x, _: _gelu_model(x), 1.13, integers=False
+        "", _activation("gelu"), lambda x, _: _gelu_model(x), 1.13, integers=False
     ),
     "silu": EpilogueStep(
         "",
-        lambda x, _: _silu(x),
+        _activation("silu"),
         lambda x, _: x / (1 + np.exp(-x)),
         1.1,
         integers=False,

@@ -21,7 +21,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, Stmt, Var
 from mfmadsl.passes.tir.block import in_sequence
 from mfmadsl.passes.tir.device import device
 from mfmadsl.passes.tir.expression import bits_of, substitute
-from mfmadsl.schedule.product.column_groups import Comparison, GroupOutput, Output, Pair
+from mfmadsl.schedule.product.column_groups import ComparedGroup, GroupOutput, Output, Pair
 
 _WORD = 32  # bits that lanes exchange at once
 _NIBBLES = 2  # elements of four bits in a byte
@@ -177,9 +177,9 @@ class _ComparingBody(Body):
     """A group's elements are compared."""
 
     @property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparedGroup:
         """How they are."""
-        assert isinstance(self.output.knows, Comparison)
+        assert isinstance(self.output.knows, ComparedGroup)
         return self.output.knows
 
     @cached_property
@@ -278,7 +278,7 @@ def body_of(
     rows: Sequence[RowPart],
 ) -> Body:  # fmt: skip
     """What a lane does for an output."""
-    kind = _ComparingBody if isinstance(output.knows, Comparison) else _PairBody
+    kind = _ComparingBody if isinstance(output.knows, ComparedGroup) else _PairBody
     return kind(output, own, results, rows)
 
 

@@ -20,11 +20,14 @@ from tvm.tirx.analysis import undefined_vars
 from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.product.column_groups import (
     Choice,
-    Comparison,
+    ComparedGroup,
     GroupOutput,
     Output,
+    made_beside,
     made_of,
     reads_any,
+    reads_parameters,
+    storing,
     through,
     with_stand_in,
 )
@@ -35,7 +38,6 @@ from mfmadsl.schedule.product.nest import (
     is_sum,
     line,
     loads,
-    nests,
     same,
 )
 
@@ -52,7 +54,7 @@ def compared_output(function: PrimFunc) -> GroupOutput | None:
 
     Raises ScheduleError, with the name of the block, for results that only look like it.
     """
-    every = [each for each in nests(function) if isinstance(each.block.body, BufferStore)]
+    every = storing(function)
     of_product = _of_product(every)
     found = [nest for nest in every if _compares(nest) and reads_any(nest, of_product)]
     if not found:
@@ -111,20 +113,24 @@ class _GroupNests:
                 raise nest.refusal("makes a result of groups, but leaves gaps in it or turns it")
         element = tirx.Var("element", str(exact.dtype))
         group = tirx.Var("group", str(self.reduction.store.buffer.dtype))
-        values = _Values(self.reduction, exact, after, width, element, group)
+        makers = [*after, *made_beside(self.every, exact)]
+        values = _Values(self.reduction, exact, makers, width, element, group)
         first = self._first()
-        makers = [
-            nest
+        outputs = tuple(
+            values.output(nest)
             for nest in (self.reduction, *after)
             if holds(self.function.params, nest.store.buffer)
-        ]
-        outputs = tuple(values.output(nest) for nest in makers)
+        )
+        if not reads_parameters(self.function, (v for each in outputs for v in each.values)):
+            raise self.reduction.refusal(
+                "compares columns, and a result is made of them and of what other blocks sum"
+            )
         whole = [each for each in outputs if not each.of_group]
         if not whole:
             raise self.reduction.refusal("compares columns, and no result has an element for each")
         left_out = [self.reduction, *after]
         workload, stand_in = with_stand_in(self.function, exact, left_out, whole[0].buffer, width)
-        comparison = Comparison(choice, first, values.compared(compared), element, group)
+        comparison = ComparedGroup(choice, first, values.compared(compared), element, group)
         return GroupOutput(
             self.function, workload, stand_in, width, str(exact.dtype), comparison, outputs
         )
@@ -198,7 +204,7 @@ class _Values:
 
     reduction: Nest
     exact: Buffer
-    after: Sequence[Nest]
+    makers: Sequence[Nest]
     width: int
     element: Var
     group: Var
@@ -247,7 +253,7 @@ class _Values:
         self, nest: Nest, value: Expr, at: Sequence[Expr] | None, of_group: Sequence[Expr] | None
     ) -> Expr:
         """A value of an element at a place, and of a group at one, if there are such."""
-        value = through(value, self.after)
+        value = through(value, self.makers)
         analyzer = Analyzer()
         for axis in nest.block.iter_vars:
             analyzer.bind(axis.var, axis.dom)

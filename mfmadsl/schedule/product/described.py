@@ -234,7 +234,8 @@ def in_batches(workload: PrimFunc, count: int) -> PrimFunc:
 
 def axes_of(shape: Sequence[Expr | int]) -> Iterator[IterVar]:
     """An axis for each extent, from zero."""
-    for name, extent in zip("ijl"[: len(shape)], shape, strict=True):
+    names = "ijl" if len(shape) <= 3 else [f"i{n}" for n in range(len(shape))]
+    for name, extent in zip(names, shape, strict=False):
         dtype = "int32" if isinstance(extent, int) else str(extent.ty.dtype)
         domain = Range.from_min_extent(tirx.IntImm(dtype, 0), extent)
         yield IterVar(domain, tirx.Var(name, dtype), IterVar.DataPar)

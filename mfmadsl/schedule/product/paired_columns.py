@@ -15,21 +15,24 @@ from dataclasses import dataclass
 import tvm_ffi
 from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc, Var
+from tvm.tirx import Buffer, Expr, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import bits_of, constant
-from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.column_groups import (
     GroupOutput,
     Output,
     Pair,
     group_columns,
+    is_whole,
+    made_beside,
     made_of,
+    reads_parameters,
+    storing,
     through,
     with_stand_in,
 )
-from mfmadsl.schedule.product.dataflow import check_element_wise, fills, holds
-from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, loads, nests, same, substitute
+from mfmadsl.schedule.product.dataflow import holds
+from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, loads, same, substitute
 
 _WIDTH = 2
 
@@ -38,7 +41,7 @@ def paired_output(function: PrimFunc) -> GroupOutput | None:
     """The results of pairs of columns that a function has, None where it has others."""
     if group_columns(function) > 1:  # what is compared stays whole
         return None
-    every = [each for each in nests(function) if isinstance(each.block.body, BufferStore)]
+    every = storing(function)
     for nest in every:
         if is_sum(nest) and (found := _PairNests(function, every, nest.store.buffer).output()):
             return found
@@ -56,46 +59,40 @@ class _PairNests:
     def output(self) -> GroupOutput | None:
         """What they make; None where that is not all made of pairs, or of elements alone."""
         after = made_of(self.every, self.sums)
-        if not after or holds(self.function.params, self.sums) or not all(map(_is_whole, after)):
+        if not after or holds(self.function.params, self.sums) or not all(map(is_whole, after)):
             return None
-        if not any(self._reads_beside(nest) for nest in after):
+        made = [self.sums, *(nest.store.buffer for nest in after)]
+        if not any(_reads_beside(nest, made) for nest in after):
             return None
         columns = constant(self.sums.shape[-1])
         if columns is None or columns % _WIDTH:
             return None
         dtype = str(self.sums.dtype)
-        values = _PairValues(
-            self.sums, after, (Var("even", dtype), Var("odd", dtype)), columns // _WIDTH
-        )
-        made = [values.output(n) for n in after if holds(self.function.params, n.store.buffer)]
-        outputs = tuple(each for each in made if each is not None)
-        if not outputs or len(outputs) < len(made):
+        makers = [*after, *made_beside(self.every, self.sums)]
+        elements = (Var("even", dtype), Var("odd", dtype))
+        values = _PairValues(self.sums, makers, elements, columns // _WIDTH)
+        results = [n for n in after if holds(self.function.params, n.store.buffer)]
+        outputs = tuple(each for n in results if (each := values.output(n)) is not None)
+        if not outputs or len(outputs) < len(results):
+            return None
+        if not reads_parameters(self.function, (v for each in outputs for v in each.values)):
             return None
         workload, stand_in = with_stand_in(
             self.function, self.sums, after, outputs[0].buffer, _WIDTH
         )
         return GroupOutput(
-            self.function, workload, stand_in, _WIDTH, dtype, Pair(values.elements), outputs
-        )
-
-    def _reads_beside(self, nest: Nest) -> bool:
-        """Whether a block reads what is made of sums at another place than that it stores to."""
-        own = list(nest.store.indices)
-        made = [self.sums, *(each.store.buffer for each in self.every)]
-        return any(
-            holds(made, load.source) and not same(list(load.indices), own)
-            for load in loads(nest.store.value)
-            if len(load.indices) == len(own)
+            self.function, workload, stand_in, _WIDTH, dtype, Pair(elements), outputs
         )
 
 
-def _is_whole(nest: Nest) -> bool:
-    """Whether a block computes each element of its buffer by itself."""
-    try:
-        check_element_wise(nest)
-    except ScheduleError:
-        return False
-    return fills(nest)
+def _reads_beside(nest: Nest, made: Sequence[Buffer]) -> bool:
+    """Whether a block reads one of these buffers at another place than that it stores to."""
+    own = list(nest.store.indices)
+    return any(
+        holds(made, load.source) and not same(list(load.indices), own)
+        for load in loads(nest.store.value)
+        if len(load.indices) == len(own)
+    )
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ class _PairValues:
     """What blocks compute, as expressions of the two `elements` of one of `count` pairs."""
 
     sums: Buffer
-    after: Sequence[Nest]
+    makers: Sequence[Nest]
     elements: tuple[Var, Var]
     count: int
 
@@ -125,7 +122,7 @@ class _PairValues:
         for axis in nest.block.iter_vars:
             analyzer.bind(axis.var, axis.dom)
         analyzer.bind(pair, Range(0, self.count))
-        whole = through(store.value, self.after)
+        whole = through(store.value, self.makers)
         places = [pair] if of_group else [pair * _WIDTH + n for n in range(_WIDTH)]
         values = []
         for place in places:

@@ -8,16 +8,13 @@ from tvm import te
 from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.argument import check_choice
-from mfmadsl.epilogue import STEPS
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.nest import nests
+from mfmadsl.schedule.workload.activation import ACTIVATIONS
 from mfmadsl.schedule.workload.dense import TYPES
 from mfmadsl.schedule.workload.followed import followed
 from mfmadsl.schedule.workload.result import float32_result
-
-ACTIVATIONS = ("silu", "gelu", "relu")
-"""What the gate is put through."""
 
 
 def gated(workload: PrimFunc, activation: str = "silu", out_dtype: str = "float32") -> PrimFunc:
@@ -48,7 +45,7 @@ def gated(workload: PrimFunc, activation: str = "silu", out_dtype: str = "float3
         def element(*place: Expr) -> Expr:
             *at, pair = place
             gate, up = product[(*at, pair * 2)], product[(*at, pair * 2 + 1)]
-            return (STEPS[activation].expression(gate, gate) * up).astype(out_dtype)
+            return (ACTIVATIONS[activation](gate) * up).astype(out_dtype)
 
         name = str(result.name)
         return [], te.compute([*rows, columns // 2], element, name=name)

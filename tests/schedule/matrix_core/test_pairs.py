@@ -24,7 +24,7 @@ from mfmadsl import ScheduleError
 from mfmadsl.backend import Kernel
 from mfmadsl.error import ArgumentError
 from mfmadsl.schedule.product.group_output import group_output
-from mfmadsl.schedule.workload.gated import ACTIVATIONS
+from mfmadsl.schedule.workload.activation import ACTIVATIONS
 
 Array = npt.NDArray[Any]
 Pairs = Callable[[te.Tensor, Any, Any], Any]
@@ -195,6 +195,51 @@ def test_several_results_of_pairs_and_of_elements() -> None:
     np.testing.assert_array_equal(found[0], (exact[:, ::2] + exact[:, 1::2]).astype("float32"))
     other = exact.reshape(m, n // 2, 2)[:, :, ::-1].reshape(m, n)
     np.testing.assert_array_equal(found[1], (other * add).astype("float32"))
+
+
+@pytest.mark.parametrize("used", ["behind the product alone", "before it, too"])
+def test_what_other_blocks_compute_is_read_as_well(used: str) -> None:
+    m, n, k = 40, 64, 64
+    r = te.reduce_axis((0, k), "r")
+    x, w = te.placeholder((m, k), "float16", "x"), te.placeholder((n, k), "float16", "w")
+    scale = te.placeholder((n,), "float32", "scale")
+    twice = te.compute((n,), lambda j: scale[j] * 2.0, "twice")
+    weights = w
+    if used == "before it, too":
+        weights = te.compute((n, k), lambda j, r: w[j, r] * twice[j].astype("float16"), "weights")
+    sums = te.compute(
+        (m, n),
+        lambda i, j: te.sum(x[i, r].astype("float32") * weights[j, r].astype("float32"), axis=[r]),
+        "sums",
+    )
+    made = te.compute(
+        (m, n // 2),
+        lambda i, g: sums[i, 2 * g] * twice[2 * g] + sums[i, 2 * g + 1] * twice[2 * g + 1],
+        "made",
+    )
+    workload = te.create_prim_func([x, w, scale, made])
+    assert group_output(workload) is not None
+    a, b = factors(m, n, k)
+    factor = 2.0 ** (np.arange(n) % 5 - 2)
+    sums_of = (a @ b.T) * (2 * factor) ** (1 if used == "behind the product alone" else 2)
+    arguments = [a.astype("float16"), b.astype("float16"), factor.astype("float32")]
+    check(built(workload, "gfx942"), arguments, sums_of[:, ::2] + sums_of[:, 1::2])
+
+
+def test_sums_of_other_blocks_are_read_by_a_kernel_of_its_own() -> None:
+    m, n, k = 40, 64, 64
+    r, s = te.reduce_axis((0, k), "r"), te.reduce_axis((0, k), "s")
+    x, w = te.placeholder((m, k), "float16", "x"), te.placeholder((n, k), "float16", "w")
+    sums = te.compute(
+        (m, n),
+        lambda i, j: te.sum(x[i, r].astype("float32") * w[j, r].astype("float32"), axis=[r]),
+        "sums",
+    )
+    of_rows = te.compute((m,), lambda i: te.sum(x[i, s].astype("float32"), axis=[s]), "of_rows")
+    made = te.compute(
+        (m, n // 2), lambda i, g: sums[i, 2 * g] * of_rows[i] + sums[i, 2 * g + 1], "made"
+    )
+    assert group_output(te.create_prim_func([x, w, made])) is None
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
