@@ -106,6 +106,40 @@ def test_products_of_layers_that_are_alike_are_one_function() -> None:
     assert sum("matmul" in name for name in found) == 1
 
 
+def test_a_quantised_product_feeds_another_one() -> None:
+    def quantised(name: str, n: int, k: int) -> tuple[relax.Var, relax.Var]:
+        return tensor(f"w{name}", (n, k), "int8"), tensor(f"s{name}", (n,), "float16")
+
+    def weights(words: te.Tensor, scale: te.Tensor) -> te.Tensor:
+        return te.compute(
+            words.shape, lambda j, k: words[j, k].astype("float16") * scale[j], "weights"
+        )
+
+    builder = relax.BlockBuilder()
+    x, first, second = tensor("x", (4, K), "float16"), quantised("1", N, K), quantised("2", K, N)
+    with builder.function("main", [x, *first, *second]):
+        with builder.dataflow():
+            y: Any = x
+            for layer in (first, second):
+                weight = builder.emit_te(weights, *layer, primfunc_name_hint="dequantise")
+                y = builder.emit(relax.op.matmul(y, relax.op.permute_dims(weight)))
+            result = builder.emit_output(y)
+        builder.emit_func_output(result)
+    with TARGET:
+        lowered, report = scheduled(fused(builder.get(), TARGET), TARGET)
+    assert [line.is_ours for line in report.functions] == [True, True]
+    run = machine(lowered, kernels_of(lowered, "gfx942"))["main"]
+    generator = np.random.default_rng(5)
+    given = [generator.integers(-1, 2, (4, K)).astype("float16")]
+    exact = given[0].astype("float64")
+    for n, k in ((N, K), (K, N)):
+        words, scale = generator.integers(-2, 3, (n, k)), 2.0 ** -(np.arange(n) % 4)
+        given += [words.astype("int8"), scale.astype("float16")]
+        exact = exact @ (words * scale[:, None]).T
+    found = run(*map(tvm.runtime.tensor, given)).numpy()
+    assert np.allclose(found, exact, rtol=2**-8, atol=2**-4)
+
+
 def test_where_the_product_would_not_be_ours_they_stay_apart() -> None:
     target = tvm.target.Target({"kind": "rocm", "mcpu": "gfx1100"}, host="llvm")
     with target:
