@@ -20,6 +20,7 @@ from mfmadsl.relax.pairs import fuse_pairs
 from mfmadsl.relax.plain import plain_schedule
 from mfmadsl.relax.prologue import fuse_dequantised
 from mfmadsl.relax.report import Report, Scheduled
+from mfmadsl.relax.rows import row_schedule
 from mfmadsl.relax.rule import scheduled_product
 from mfmadsl.schedule.product.index_type import has_narrow_extents, in_64_bits
 
@@ -132,6 +133,8 @@ def scheduled(module: tvm.IRModule, target: Target) -> tuple[tvm.IRModule, Repor
         schedule, line = scheduled_product(name, function, target)
         if schedule is None and (schedule := plain_schedule(function)) is not None:
             line = Scheduled(name, "plain", reason=line.reason)
+        if schedule is None and (schedule := row_schedule(function)) is not None:
+            line = Scheduled(name, "rows", reason=line.reason)
         for rule in rules:
             if schedule is not None:
                 break

@@ -20,6 +20,7 @@ from tvm import s_tir, tirx
 from mfmadsl.backend.function_pass import Pass, of_functions
 from mfmadsl.model import Architecture
 from mfmadsl.passes import expand_functions, move_bits, narrow_types, prefer_numbers
+from mfmadsl.passes.kernel.ahead import load_ahead
 from mfmadsl.passes.kernel.cases import one_case
 from mfmadsl.passes.kernel.extent_symbols import use_extents, without_uses
 from mfmadsl.passes.kernel.host import check_host
@@ -67,6 +68,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         of_functions(lambda function: small_bfloats(function, chip)),
         of_functions(lambda function: narrow_types(function, chip)),
         of_functions(expand_functions),
+        of_functions(load_ahead),
         t.NarrowDataType(32),
         of_functions(wrapping_sums),
         s.LoopPartition(),

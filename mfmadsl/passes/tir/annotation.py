@@ -23,6 +23,10 @@ EDGES = "mfmadsl.edges"
 hold anything, because nobody looks at what becomes of them. The edge is the outermost condition of
 the copy into the tile, without what says where K ends."""
 
+AHEAD = "mfmadsl.ahead"
+"""The annotation of an unrolled loop that says 1 if its loads are to come before all else in it.
+Its elements are up to an edge, without gaps, and at least one of them is before it."""
+
 GROUP, DIES, WORKGROUPS = (f"mfmadsl.grid.{name}" for name in ("group", "dies", "workgroups"))
 """Annotations of the grid: rows of tiles in a block of them, dies, and workgroups at most."""
 
@@ -35,7 +39,8 @@ REMARK = "mfmadsl.remark"
 
 _MOST = (1 << 31) - 1
 _NUMBERS = {
-    PIPELINE: (1, 4), SWIZZLE: (0, 1), GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
+    PIPELINE: (1, 4), SWIZZLE: (0, 1), AHEAD: (0, 1),
+    GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
 }  # fmt: skip
 
 

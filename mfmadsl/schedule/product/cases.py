@@ -15,7 +15,7 @@ from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Expr, PrimFunc, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.passes.kernel.cases import EXTENT, PRODUCT, REST
+from mfmadsl.passes.kernel.cases import EXTENT, PRODUCT, REST, UP_TO
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.passes.tir.expression import among
 from mfmadsl.schedule.product.added_nest import unique
@@ -75,6 +75,22 @@ def with_copies(
         elif _is_among(statement, outside):
             body.append(statement)
     return with_root(function, with_parts(root, body=in_sequence(body), allocated=left)), cases
+
+
+def of_cases(functions: Sequence[PrimFunc], extent: Expr, limits: Sequence[int]) -> PrimFunc:
+    """One function of several that compute the same of the same parameters: each but the last is
+    for extents up to its limit."""
+    found: list[Stmt] = []
+    for number, function in enumerate(functions):
+        assert isinstance(function.body, SBlockRealize)
+        name = f"case_{number + 1}"
+        upper = {UP_TO: [limits[number]]} if number < len(limits) else {REST: 1}
+        case = with_parts(
+            _copied(function.body.block), name=name,
+            annotations={EXTENT: extent, PRODUCT: "case", **upper},
+        )  # fmt: skip
+        found.append(SBlockRealize([], True, case))
+    return with_root(functions[0], SBlock([], [], [], "root", in_sequence(found)))
 
 
 def _fused(function: PrimFunc, nest: Nest) -> list[Stmt]:
