@@ -16,6 +16,7 @@ from mfmadsl.relax.attention import part_attention
 from mfmadsl.relax.build import SCHEDULED
 from mfmadsl.relax.integer import multiply_bytes
 from mfmadsl.relax.lowering import CODE_OBJECT_VERSION, PIPELINE
+from mfmadsl.relax.norms import fuse_norms
 from mfmadsl.relax.pairs import fuse_pairs
 from mfmadsl.relax.plain import plain_schedule
 from mfmadsl.relax.prologue import fuse_dequantised
@@ -75,7 +76,7 @@ def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     ]
     parted = multiply_bytes(part_attention(_with_wide_extents(module)))
     whole = tvm.transform.Sequential(passes)(parted)
-    return fuse_pairs(fuse_dequantised(whole, target), target)
+    return fuse_norms(fuse_pairs(fuse_dequantised(whole, target), target), target)
 
 
 def _with_wide_extents(module: tvm.IRModule) -> tvm.IRModule:

@@ -100,10 +100,10 @@ def _lines(sizes: Sizes, known: int, ended: Ended) -> list[Line]:
     cached = known * sizes.key_heads * sizes.head * 2
     memory = {"scores": cached, "attended": cached}
     for name, (n, k) in sizes.products.items():
-        memory[f"fused_{name}_NT"] = n * k // 2 + n * k // 16
+        memory[f"{name}_NT"] = n * k // 2 + n * k // 16
     found = []
     for launched in ended.launches:
-        start = next((each for each in memory if launched.symbol.startswith(each)), "")
+        start = next((each for each in memory if each in launched.symbol), "")
         size = memory.pop(start, 0)
         assert launched.modelled is not None
         found.append(Line(launched.symbol, launched.modelled, size))

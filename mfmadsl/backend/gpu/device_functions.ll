@@ -185,6 +185,13 @@ define i32 @mfmadsl.meet() alwaysinline {
   ret i32 0
 }
 
+; What the lanes of this wave have written to the LDS is there: the LDS does in order what a wave asks for.
+
+define i32 @mfmadsl.settle() alwaysinline {
+  fence syncscope("wavefront") acq_rel
+  ret i32 0
+}
+
 ; For blocks of 16 lanes: each has eight bytes of rows of 16 elements at its address, and gets its column (gfx950).
 
 define <2 x i32> @mfmadsl.read.transposed.16(ptr addrspace(3) %base, i32 %offset) alwaysinline {

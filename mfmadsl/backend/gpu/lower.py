@@ -24,6 +24,7 @@ from mfmadsl.passes import LoweringError
 from mfmadsl.passes.grid import grid_of, regrid
 from mfmadsl.passes.kernel.idle import without_idle_work
 from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
+from mfmadsl.passes.main_loop.lds.sharing import share_lds
 from mfmadsl.passes.main_loop.pipeline import pipeline
 from mfmadsl.passes.tir.annotation import check_annotations
 from mfmadsl.passes.tir.expression import name_of, scope_of
@@ -152,7 +153,7 @@ def device_module(
     function = without_idle_work(module[name])
     pipelined = pipeline(function, chip, instructions, reads, register_use)
     kernel = regrid(pipelined.function, grid) if grid else pipelined.function
-    module = tvm.IRModule({name: kernel})
+    module = tvm.IRModule({name: share_lds(kernel, chip)})
     # Before divisions become shifts.
     launch = replace(
         _launch(name.name_hint, module[name]),

@@ -85,6 +85,11 @@ def meeting() -> Evaluate:
     return Evaluate(call("int32", "meet"))
 
 
+def settled() -> Evaluate:
+    """What lanes of this wave have written to the LDS is there for the others."""
+    return Evaluate(call("int32", "settle"))
+
+
 def keep_order() -> Evaluate:
     """LLVM's scheduler moves nothing across this."""
     return _effect("llvm.amdgcn.sched.barrier", i32(0))

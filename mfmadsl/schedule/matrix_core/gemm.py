@@ -24,6 +24,7 @@ from mfmadsl.schedule.matrix_core.cases import (
 )
 from mfmadsl.schedule.matrix_core.group_output import with_group_output
 from mfmadsl.schedule.matrix_core.instruction import counting_up
+from mfmadsl.schedule.matrix_core.row_statistics import with_row_statistics
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.special import (
     special_name,
@@ -39,6 +40,7 @@ from mfmadsl.schedule.product.group_output import group_output
 from mfmadsl.schedule.product.nest import function_of, nest_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
+from mfmadsl.schedule.product.row_statistics import row_statistics
 from mfmadsl.schedule.product.sum_of_products import product_nest
 from mfmadsl.schedule.product.understood import Understood, understood
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -79,6 +81,9 @@ def gemm_schedule(
         plain = gemm_schedule(output.workload, intrinsic, arch, tiling)
         whole = with_group_output(function_of(plain), output)
         return s_tir.Schedule(tvm.IRModule({"main": whole}))
+    if (statistics := row_statistics(function)) is not None:
+        plain = gemm_schedule(statistics.workload, intrinsic, arch, tiling)
+        return with_row_statistics(function_of(plain), statistics)
     product = understood(function, architecture(arch))
     if not isinstance(product, PrimFunc):
         return special_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
@@ -215,8 +220,11 @@ def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> K
 
 def _understood(workload: PrimFunc | tvm.IRModule, arch: str) -> Understood:
     function = prim_func("workload", workload, ScheduleError)
-    output = group_output(function)
-    return understood(function if output is None else output.workload, architecture(arch))
+    if (output := group_output(function)) is not None:
+        function = output.workload
+    if (statistics := row_statistics(function)) is not None:
+        function = statistics.workload
+    return understood(function, architecture(arch))
 
 
 def _normalised(function: PrimFunc) -> Product:

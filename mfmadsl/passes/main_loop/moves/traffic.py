@@ -9,7 +9,7 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import Bind, BufferStore, Expr, For
+from tvm.tirx import BufferStore, Expr, For, Stmt
 
 from mfmadsl.passes.main_loop.analysis.halves import in_halves, sum_words, words
 from mfmadsl.passes.main_loop.analysis.joined import joined
@@ -35,7 +35,10 @@ from mfmadsl.passes.main_loop.moves.landing import Landing, landing
 from mfmadsl.passes.main_loop.moves.pieces import reads_of_pieces
 from mfmadsl.passes.main_loop.moves.put import Home, Put
 from mfmadsl.passes.main_loop.moves.room import copied_by_all, reading_from, tiles_with_room
+from mfmadsl.passes.main_loop.moves.row_values import values_ahead
+from mfmadsl.passes.main_loop.moves.short_tile import with_short_tiles
 from mfmadsl.passes.main_loop.moves.swizzles import swizzles_of
+from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.annotation import EDGES, SWIZZLE
 from mfmadsl.passes.tir.bounds import bind_loop
 from mfmadsl.passes.tir.expression import constant
@@ -49,7 +52,7 @@ class Traffic:
 
     `steps` are the reads and the computing of each register step. `direct` has a load straight into
     the LDS for each put, where all of them can be, and `landing` when those may start. `gathered`
-    are the indices that are read ahead of the loop.
+    are the statements that read indices, and what rows are scaled with, ahead of the loop.
     """
 
     kernel: EnclosingKernel
@@ -60,7 +63,7 @@ class Traffic:
     steps: tuple[RegisterStep, ...]
     direct: tuple[DirectLoad, ...] | None
     landing: Landing | None
-    gathered: tuple[Bind, ...] = ()
+    gathered: tuple[Stmt, ...] = ()
 
     @property
     def spans(self) -> list[tuple[str, Expr]]:
@@ -82,20 +85,22 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     bind_loop(analyzer, loop)
     parsed = main_loop(kernel, loop, analyzer)
     check_buffers(parsed, kernel.function)
-    copies, gathered = gathered_ahead(parsed.copies, loop, kernel, analyzer)
+    copies, values = values_ahead(parsed.copies, loop)
+    copies, gathered = gathered_ahead(copies, loop, kernel, analyzer)
     narrow = replace(parsed, copies=tuple(copies))
     some = with_common_places([element(s) for s in narrow.copies], analyzer)
     gathered = gathered.within(some, analyzer)
     gathered.bind(analyzer)
     check_places(narrow, some)
     counts, chip = kernel.threads.counts, kernel.chip
+    # In a single iteration nothing tells the end of K from other edges.
+    named = str(annotations.get(EDGES, "")).split() if constant(loop.extent) != 1 else []
+    some, narrow = with_short_tiles(some, narrow, named, counts, analyzer)
     rooms = tiles_with_room(some, narrow, kernel.function, counts, stages, chip)
     elements = [copied_by_all(each, rooms) for each in some]
     main = reading_from(narrow, rooms)
+    loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named}
     facts = _facts(kernel, loop, analyzer, gathered)
-    # In a single iteration nothing tells the end of K from other edges.
-    named = str(annotations.get(EDGES, "")) if constant(loop.extent) != 1 else ""
-    loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named.split()}
     swizzles = swizzles_of(kernel, main, elements) if int(annotations.get(SWIZZLE, 1)) else {}
     places = Places(swizzles, counts, kernel.lean)
     fetches, home = _fetches(elements, facts, loose)
@@ -111,7 +116,8 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     )
     land = _landing(kernel, puts, steps, halves, stages) if direct else None
     found = None if direct is None else tuple(direct)
-    reads = tuple(gathered.statements(counts))
+    meeting = [device.wait_for_lds(chip), device.barrier()] if values else []
+    reads = (*meeting, *values, *gathered.statements(counts))
     return Traffic(kernel, main, places, tuple(fetches), tuple(puts), placed, found, land, reads)
 
 

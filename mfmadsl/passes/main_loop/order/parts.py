@@ -219,7 +219,7 @@ class Parts:
 
     def _is_gathered(self, fill: BufferStore) -> bool:
         """Whether an index that is read ahead of the loop is made of what is filled."""
-        read = (load for bind in self.traffic.gathered for load in loads_of(bind.value))
+        read = (load for each in self.traffic.gathered for load in loads_of(each))
         return any(load.source.same_as(fill.buffer) for load in read)
 
 

@@ -96,8 +96,21 @@ def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     registers = resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads)
     waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
     held = chip.simds * waves // tiling.wave_count
-    lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic)
+    copied = copied_rows(gemm, tiling)
+    lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, copied)
     return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
+
+
+def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
+    """Rows of A and columns of B that have a place in the LDS: of a single tile those past the edge
+    only as far as threads copy them together with others, if their number is a power of two."""
+    chunks = tiling.wave_count * gemm.chip.wave_size * resources.CHUNK / tiling.k_step
+    found = []
+    for size, extent, each in zip(tiling.block, (gemm.m, gemm.n), gemm.k_bytes, strict=True):
+        together = max(1, int(chunks / each))
+        rows = ceil(extent / together) * together
+        found.append(rows if rows < size and not rows & (rows - 1) else size)
+    return found[0], found[1]
 
 
 class _Terms:
@@ -120,6 +133,7 @@ class _Terms:
         whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
         self.whole_bytes = sum(self._lines(whole)) * blocks
         element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
+        self.copied = copied_rows(gemm, tiling)
         self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * element
         sharing = self._sharing()
         sides = gemm.m, gemm.n
@@ -210,7 +224,7 @@ class _Terms:
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
         matrix, work = self._matrix(), self._work()
         read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
-        moved = (read + self._bytes_of(tiling.block)) * tiling.k_step * gemm.intrinsic.blocks
+        moved = (read + self._bytes_of(self.copied)) * tiling.k_step * gemm.intrinsic.blocks
         lds = moved / chip.lds_bytes_per_cycle
         l1 = self.whole_bytes / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * self.path.read
@@ -234,7 +248,7 @@ class _Terms:
     def _work(self) -> float:
         """Cycles in which one SIMD computes the elements of a step that are not loaded as such."""
         tiling = self.tiling
-        each = sum(tiling.block[read.side] * read.work for read in self.gemm.reads)
+        each = sum(self.copied[read.side] * read.work for read in self.gemm.reads)
         return each * tiling.k_step * self.gemm.intrinsic.blocks / _SIMD_LANES
 
     def _turned_bytes(self) -> float:
@@ -276,7 +290,7 @@ class _Terms:
         tiling = self.tiling
         threads = tiling.wave_count * self.gemm.chip.wave_size
         return sum(
-            max(1.0, tiling.block[read.side] * tiling.k_step * source / threads / WORD)
+            max(1.0, self.copied[read.side] * tiling.k_step * source / threads / WORD)
             for read in self.gemm.reads
             for source in read.sources
         )

@@ -18,8 +18,9 @@ from mfmadsl.schedule.matrix_core.tiling.resources import (
 )
 
 _ROW_BYTES = (2048, 1024, 512, 256, 128)  # cache lines of K a step: a few, or one
-_LONG_SHARE = 0.6  # of the LDS that a tile of more than one may take
+_LONG_SHARE = 1.0  # of the LDS that a tile of more than one may take
 _LONG_ROWS = 64  # of A and B together, up to which a tile may have more than two
+_LONG_IN_REGISTERS = 80  # where what is loaded is turned or computed before it is in the LDS
 _BLOCKS = (256, 128, 64, 32, 16, 8, 4)
 _UNEVEN = {
     ((256, 224), 1): (8, 1), ((224, 256), 1): (1, 8), ((256, 192), 1): (4, 2),
@@ -58,7 +59,9 @@ def _steps(
     """The legal tilings of a block, with one cache line of K a step or more."""
     k_pack, widest = natural_k_pack(intrinsic), max(k_bytes)
     least = 2 * k_pack * intrinsic.k * widest
-    for wanted in _ROW_BYTES if sum(block) <= _LONG_ROWS else _ROW_BYTES[-2:]:
+    by_registers = any(loads.turned) or (chip.wide_loads_to_lds and not loads.direct)
+    most = _LONG_IN_REGISTERS if by_registers else _LONG_ROWS
+    for wanted in _ROW_BYTES if sum(block) <= most else _ROW_BYTES[-2:]:
         row_bytes = max(wanted, least)
         while row_bytes > least and row_bytes // 2 >= k * widest:
             row_bytes //= 2

@@ -32,16 +32,27 @@ KBytes: TypeAlias = tuple[float, float]
 """The bytes of one k of a row of A and of a column of B, with the scales or the index of it."""
 
 
-def k_step_bytes(tiling: Tiling, k_bytes: KBytes) -> float:
-    """The bytes of a step along K of a workgroup's rows of A and columns of B."""
-    return tiling.k_step * sum(r * each for r, each in zip(tiling.block, k_bytes, strict=True))
+def k_step_bytes(tiling: Tiling, k_bytes: KBytes, copied: tuple[int, int] | None = None) -> float:
+    """The bytes of a step along K of a workgroup's rows of A and columns of B, of which so many
+    are `copied`, or all."""
+    rows = tiling.block if copied is None else copied
+    return tiling.k_step * sum(r * each for r, each in zip(rows, k_bytes, strict=True))
 
 
-def lds_bytes(tiling: Tiling, k_bytes: KBytes, intrinsic: Intrinsic) -> int:
-    """What the tiles of A and B take at least, and the sums that waves share."""
-    tiles = int(intrinsic.blocks * tiling.stages * k_step_bytes(tiling, k_bytes))
-    shared = tiling.k_waves if tiling.k_waves > 1 else 0
-    return tiles + shared * prod(tiling.block) * intrinsic.c.type.bits // 8
+def lds_bytes(
+    tiling: Tiling, k_bytes: KBytes, intrinsic: Intrinsic, copied: tuple[int, int] | None = None
+) -> int:
+    """What the tiles of A and B take at least, and the sums that waves share.
+
+    Sums that fit lie where a tile was, unless the workgroup comes back to it for another tile of C.
+    """
+    tiles = int(intrinsic.blocks * tiling.stages * k_step_bytes(tiling, k_bytes, copied))
+    if tiling.k_waves == 1:
+        return tiles
+    sums = tiling.k_waves * prod(tiling.block) * intrinsic.c.type.bits // 8
+    sides = zip(copied or tiling.block, k_bytes, strict=True)
+    largest = intrinsic.blocks * tiling.k_step * max(rows * each for rows, each in sides)
+    return tiles if sums <= largest and not tiling.persistent else tiles + sums
 
 
 def _tiles(tiling: Tiling, intrinsic: Intrinsic) -> tuple[int, int]:

@@ -242,7 +242,7 @@ def test_rows_from_one_on_that_may_lie_before_the_first(arch: str, first: int) -
 
 
 def test_an_index_that_changes_with_k_is_left_to_the_slow_loop() -> None:
-    m, n, k, page = 40, 40, 1024, 16
+    m, n, k, page = 40, 40, 4096, 16
     x = te.placeholder((k // page, m, page), name="x", dtype="float16")
     b = te.placeholder((n, k), name="b", dtype="float16")
     pages = te.placeholder((k // page,), name="pages", dtype="int32")

@@ -135,7 +135,7 @@ def test_an_epilogue() -> None:
         ({"block": (16, 48), "waves": (1, 1), "k_waves": 8, "k_step": 512},
          "k_waves=8 makes 512 threads, which 16 x 48 sums are no whole number for each of"),
         ({"block": (32, 64), "waves": (2, 4)}, "2 x 4 x 4 waves of 64 lanes are 2048 threads"),
-        ({"block": (64, 32)}, "and the sums of 4 waves along K take 81920 bytes of LDS"),
+        ({"block": (128, 32)}, "and the sums of 4 waves along K take 81920 bytes of LDS"),
     ],
     ids=str,
 )  # fmt: skip
@@ -209,3 +209,11 @@ def test_tiles_with_fewer_chunks_than_threads_go_straight_into_the_lds(m: int) -
     tiling = Tiling((16, 64), 64, (1, 4), "mfma_f32_16x16x32_f16", 1, stages=4)
     kernel = run(Workload(m, 128, 640), tiling, "gfx950")
     assert "ds_write" not in kernel.assembly
+
+
+def test_sums_lie_where_a_tile_was() -> None:
+    """Unless a workgroup comes back to it for another tile of C."""
+    tiles = (32 + 32) * 256 * 2
+    assert run(Workload(30, 70, 600), SMALL).lds_bytes == tiles
+    persistent = run(Workload(32 * 20, 32 * 16, 600), replace(SMALL, persistent=True))
+    assert persistent.lds_bytes == tiles + 4 * 32 * 32 * 4

@@ -1,0 +1,177 @@
+"""Buffers in the LDS of which one is done with before the other begins, in one place.
+
+The sums of waves that share K come after the main loop, when nobody reads its tiles any more. So
+they lie where a tile was, behind a barrier that all waves come to after their last reads:
+
+    tile = alloc; loop over tile; sums = alloc; ...  ->  loop over tile; barrier; ... in the tile
+
+What is added up before the loop lies there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import prod
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad
+from tvm.tirx import (
+    AllocBuffer,
+    AttrStmt,
+    Buffer,
+    BufferStore,
+    Evaluate,
+    Expr,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+)
+
+from mfmadsl.model import Architecture
+from mfmadsl.passes.tir import device
+from mfmadsl.passes.tir.annotation import word
+from mfmadsl.passes.tir.expression import (
+    bits_of,
+    constant,
+    depends,
+    loads_of,
+    name_of,
+    of_length,
+    ramp,
+    scope_of,
+    variables_of,
+)
+from mfmadsl.passes.tir.rewrite import lanes_of
+
+_VOLATILE = "tirx.volatile"
+
+
+def share_lds(function: PrimFunc, chip: Architecture) -> PrimFunc:
+    """The device function, flattened, with such buffers in one place, if it is large enough.
+
+    The place is the one of another type, whose elements are taken together; what is in a loop that
+    comes back to the first buffer stays as it is.
+    """
+    return function.with_body(_shared(function.body, chip))
+
+
+def _shared(statement: Stmt, chip: Architecture) -> Stmt:
+    if isinstance(statement, AttrStmt):
+        body = _shared(statement.body, chip)
+        return AttrStmt(statement.node, statement.attr_key, statement.value, body)
+    if isinstance(statement, IfThenElse) and statement.else_case is None:
+        return IfThenElse(statement.condition, _shared(statement.then_case, chip), None)
+    if not isinstance(statement, SeqStmt):
+        return statement
+    parts = list(statement.seq)
+    while (pair := _pair(parts)) is not None:
+        parts = pair.together(parts, chip)
+    if len(parts) == len(statement.seq):
+        parts[-1] = _shared(parts[-1], chip)
+    return SeqStmt(parts)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two buffers, of which one is put into the other, and that which is used first."""
+
+    small: Buffer
+    large: Buffer
+    first: Buffer
+
+    def together(self, parts: list[Stmt], chip: Architecture) -> list[Stmt]:
+        """The statements, with what they do with the small buffer done in the other."""
+        allocation = next(part for part in parts if _allocates(part, self.large))
+        both = self.small, self.large
+        rest = [part for part in parts if not any(_allocates(part, each) for each in both)]
+        last = max(n for n, part in enumerate(rest) if depends(part, self.first))
+        changes = (TensorLoad, self._load), (BufferStore, self._store), (Evaluate, _in_wave)
+        done = [
+            tvm_ffi.structural_map(part, changes) if depends(part, self.small) else part
+            for part in rest
+        ]
+        meeting = [device.wait_for_lds(chip), device.barrier()]
+        return [allocation, *done[: last + 1], *meeting, *done[last + 1 :]]
+
+    def _load(self, load: TensorLoad) -> Expr:
+        if not load.source.same_as(self.small):
+            return load
+        place = tirx.BufferLoad(self.large, [self._place(load.indices[0])])
+        return tirx.reinterpret(load.ty.dtype, place)
+
+    def _store(self, store: BufferStore) -> BufferStore:
+        if not store.buffer.same_as(self.small):
+            return store
+        lanes = lanes_of(store.value) * self._ratio
+        value = tirx.reinterpret(of_length(str(self.large.dtype), lanes), store.value)
+        return BufferStore(self.large, value, [self._place(store.indices[0])])
+
+    def _place(self, index: Expr) -> Expr:
+        first, lanes = index, 1
+        if isinstance(index, tirx.Ramp):
+            first, lanes = index.base, int(index.lanes)
+        return ramp(first * self._ratio, lanes * self._ratio)
+
+    @property
+    def _ratio(self) -> int:
+        """Elements of the large buffer in the place of one of the small."""
+        return bits_of(self.small.dtype) // bits_of(self.large.dtype)
+
+
+def _pair(parts: Sequence[Stmt]) -> _Pair | None:
+    """The first two buffers of a sequence that can share a place: all uses of one are before all
+    those of the other, and an element of the smaller is one or several of the larger."""
+    allocated = [part for part in parts if isinstance(part, AllocBuffer)]
+    shared = [each.buffer for each in allocated if scope_of(each.buffer) == "shared"]
+    volatile = [each.buffer for each in allocated if _VOLATILE in (each.annotations or {})]
+    uses = [
+        [n for n, part in enumerate(parts) if depends(part, b) and not _allocates(part, b)]
+        for b in shared
+    ]
+    found = [each for each in zip(shared, uses, strict=True) if each[1]]
+    for (small, own), (large, others) in permutations(found, 2):
+        whole = bits_of(small.dtype) % bits_of(large.dtype) == 0
+        in_turn = own[-1] < others[0] or others[-1] < own[0]
+        fits = whole and _bytes(small) <= _bytes(large)
+        if any(large.same_as(each) for each in volatile):
+            continue  # it would be so for what does not need it
+        if fits and in_turn and all(_is_plain(parts[n], small) for n in own):
+            return _Pair(small, large, small if own[-1] < others[0] else large)
+    return None
+
+
+def _in_wave(statement: Evaluate) -> Evaluate:
+    """The barrier of a wave, which is none where a buffer is volatile, as one for all buffers."""
+    call = statement.value
+    if not isinstance(call, Call) or name_of(call) != "tvm_storage_sync":
+        return statement
+    (scope,) = call.args
+    return device.settled() if word(scope) == "warp" else statement
+
+
+def _allocates(statement: Stmt, buffer: Buffer) -> bool:
+    return isinstance(statement, AllocBuffer) and statement.buffer.same_as(buffer)
+
+
+def _is_plain(statement: Stmt, buffer: Buffer) -> bool:
+    """Whether all that is done with a buffer is to read and write elements that lie together."""
+    stores: list[BufferStore] = []
+    tvm_ffi.structural_walk(statement, (BufferStore, stores.append))
+    indices = [store.indices[0] for store in stores if store.buffer.same_as(buffer)]
+    indices += [load.indices[0] for load in loads_of(statement) if load.source.same_as(buffer)]
+    uses = sum(variable.same_as(buffer) for variable in variables_of(statement))
+    return len(indices) == uses and all(_lie_together(index) for index in indices)
+
+
+def _lie_together(index: Expr) -> bool:
+    return not isinstance(index, tirx.Broadcast) and (
+        not isinstance(index, tirx.Ramp) or constant(index.stride) == 1
+    )
+
+
+def _bytes(buffer: Buffer) -> int:
+    return prod(constant(extent) or 0 for extent in buffer.shape) * bits_of(buffer.dtype) // 8
