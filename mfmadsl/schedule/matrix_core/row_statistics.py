@@ -19,12 +19,16 @@ def with_row_statistics(scheduled: PrimFunc, statistics: RowStatistics) -> Sched
     """The scheduled workload of statistics, in which each workgroup computes them first.
 
     All threads of a workgroup share a row, and find the results in the LDS. Raises ScheduleError
-    where several kernels ask for them.
+    where several kernels ask for them, and where the product is of parameters of other types.
     """
     assert isinstance(scheduled.body, SBlockRealize)
     root, count = scheduled.body.block, len(statistics.buffers)
     own = list(scheduled.params)[-count:]
-    assert all(a.same_as(b) for a, b in zip(own, statistics.buffers, strict=True))
+    parameters = zip(scheduled.params, statistics.workload.params, strict=True)
+    if not all(one.same_as(other) for one, other in parameters):
+        raise statistics.nests[0].refusal(
+            "is a sum of what the kernel takes as another type: compute it in a function of its own"
+        )
     body = in_sequence([*(nest.statement for nest in statistics.nests), *statements(scheduled)])
     whole = with_parts(root, body=body, allocated=[*root.alloc_buffers, *own])
     function = PrimFunc(
@@ -40,20 +44,22 @@ def with_row_statistics(scheduled: PrimFunc, statistics: RowStatistics) -> Sched
 
 def _in_workgroup(sch: Schedule, block: SBlockRV) -> None:
     """Compute a statistic at the start of the workgroups that ask for it."""
-    consumers = sch.get_consumers(block)
-    around = [loop for loop in sch.get_loops(consumers[0]) if _tag(sch, loop)]
-    grids = [loop for loop in around if _tag(sch, loop).startswith("blockIdx")]
-    if not grids:
+    around = [
+        [loop for loop in sch.get_loops(consumer) if _tag(sch, loop)]
+        for consumer in sch.get_consumers(block)
+    ]
+    grids = [[each for each in loops if _tag(sch, each).startswith("blockIdx")] for loops in around]
+    alike = {sch.get(each[-1]).__chandle__() if each else None for each in grids}
+    if len(alike) != 1 or None in alike:
         raise ScheduleError(
-            f"block `{sch.get(block).name_hint}` is asked for by what is no kernel of the product"
+            f"block `{sch.get(block).name_hint}` is asked for by other kernels than one of the"
+            " product: compute it in a function of its own"
         )
-    waves, lanes = (
-        next(int(sch.get(loop).extent) for loop in around if _tag(sch, loop) == f"threadIdx.{axis}")
-        for axis in "yx"
-    )
+    tags = {_tag(sch, loop): int(sch.get(loop).extent) for loop in around[0]}
+    waves, lanes = tags["threadIdx.y"], tags["threadIdx.x"]
     for place in range(len(sch.get(block).writes)):
         sch.set_scope(block, place, "shared")
-    sch.compute_at(block, grids[-1])
+    sch.compute_at(block, grids[0][-1])
     *_, along = sch.get_loops(block)
     size = max(bits_of(region.source.dtype) for region in sch.get(block).reads) // 8
     step, wave, lane, element = sch.split(along, [None, waves, lanes, max(1, CHUNK // size)])

@@ -44,7 +44,7 @@ def row_statistics(function: PrimFunc) -> RowStatistics | None:
     """The statistics that a function computes before its product, None where it computes none.
 
     These are all sums, maxima and the like that the last sum is made of, each along one axis, of up
-    to `MOST_ROWS` rows.
+    to `MOST_ROWS` rows. Integers are no statistics, but where rows lie.
     """
     if not isinstance(function.body, SBlockRealize):
         return None
@@ -57,9 +57,9 @@ def row_statistics(function: PrimFunc) -> RowStatistics | None:
     changed = function_of(sch)
     found = tuple(nest for nest in nests(changed) if nest.name in names[:-1])
     written = [region.source for nest in found for region in nest.block.writes]
-    if any(holds(function.params, each) or not _is_small(each) for each in written):
+    if any(holds(function.params, each) for each in written):
         return None
-    if not all(_is_along_last(nest) for nest in found):
+    if not all(map(_is_small, written)) or not all(map(_is_along_last, found)):
         return None
     assert isinstance(changed.body, SBlockRealize)
     root = changed.body.block
@@ -89,7 +89,8 @@ def _all_lead_to(function: PrimFunc, names: Sequence[str]) -> bool:
 
 def _is_small(buffer: Buffer) -> bool:
     extents = [constant(extent) for extent in buffer.shape]
-    return None not in extents and prod(each or 0 for each in extents) <= MOST_ROWS
+    is_real = "float" in str(buffer.dtype)
+    return is_real and None not in extents and prod(each or 0 for each in extents) <= MOST_ROWS
 
 
 def _is_along_last(nest: Nest) -> bool:

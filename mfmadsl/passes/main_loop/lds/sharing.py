@@ -29,6 +29,7 @@ from tvm.tirx import (
     PrimFunc,
     SeqStmt,
     Stmt,
+    Var,
 )
 
 from mfmadsl.model import Architecture
@@ -56,23 +57,32 @@ def share_lds(function: PrimFunc, chip: Architecture) -> PrimFunc:
     The place is the one of another type, whose elements are taken together; what is in a loop that
     comes back to the first buffer stays as it is.
     """
-    return function.with_body(_shared(function.body, chip))
+    return function.with_body(_shared(function.body, chip, []))
 
 
-def _shared(statement: Stmt, chip: Architecture) -> Stmt:
+def _shared(statement: Stmt, chip: Architecture, threads: list[Var]) -> Stmt:
     if isinstance(statement, AttrStmt):
-        body = _shared(statement.body, chip)
+        if statement.attr_key == "thread_extent":
+            tag = str(statement.node.thread_tag)
+            threads = [*threads, statement.node.var] if tag.startswith("threadIdx") else threads
+        body = _shared(statement.body, chip, threads)
         return AttrStmt(statement.node, statement.attr_key, statement.value, body)
-    if isinstance(statement, IfThenElse) and statement.else_case is None:
-        return IfThenElse(statement.condition, _shared(statement.then_case, chip), None)
+    if isinstance(statement, IfThenElse) and _is_of_all(statement, threads):
+        return IfThenElse(statement.condition, _shared(statement.then_case, chip, threads), None)
     if not isinstance(statement, SeqStmt):
         return statement
     parts = list(statement.seq)
     while (pair := _pair(parts)) is not None:
         parts = pair.together(parts, chip)
     if len(parts) == len(statement.seq):
-        parts[-1] = _shared(parts[-1], chip)
+        parts[-1] = _shared(parts[-1], chip, threads)
     return SeqStmt(parts)
+
+
+def _is_of_all(branch: IfThenElse, threads: Sequence[Var]) -> bool:
+    """Whether all threads of a workgroup take a branch, or none, so that it may have a barrier."""
+    differs = any(depends(branch.condition, each) for each in threads)
+    return branch.else_case is None and not differs and not loads_of(branch.condition)
 
 
 @dataclass(frozen=True)

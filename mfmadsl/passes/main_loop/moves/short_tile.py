@@ -15,7 +15,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr
+from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, Var
 
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop
 from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep
@@ -23,6 +23,7 @@ from mfmadsl.passes.main_loop.moves.element import Element
 from mfmadsl.passes.tir.expression import (
     NotNumbersError,
     constant,
+    depends,
     loads_of,
     multiple_of,
     numbers,
@@ -45,7 +46,7 @@ def with_short_tiles(
     kept: list[Element] = []
     for handle, tile in tiles.items():
         those = [each for each in elements if each.buffer.__chandle__() == handle]
-        within = [each for each in those if not _is_past_edge(each, analyzer)]
+        within = [each for each in those if not _is_past_edge(each, main.loop.loop_var, analyzer)]
         length = _length(within, threads) if tile.name in edges else None
         if length is None or len(within) == len(those) or not _reads_rows(main, tile, length):
             kept += those
@@ -55,9 +56,10 @@ def with_short_tiles(
     return kept, _reading_from(main, short) if short else main
 
 
-def _is_past_edge(element: Element, analyzer: Analyzer) -> bool:
-    """Whether no thread copies it from within the matrix."""
-    return any(analyzer.can_prove(tirx.Not(condition)) for condition in element.edges)
+def _is_past_edge(element: Element, k: Var, analyzer: Analyzer) -> bool:
+    """Whether no thread copies it from within the matrix; past the end of K there are zeros."""
+    edges = [condition for condition in element.edges if not depends(condition, k)]
+    return any(analyzer.can_prove(tirx.Not(condition)) for condition in edges)
 
 
 def _length(elements: Sequence[Element], threads: Mapping[str, int]) -> int | None:

@@ -5,7 +5,7 @@ The rules are those of the docstrings below; docs/gemm.md has them with examples
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -20,9 +20,13 @@ from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
+_LONG_ROW = 1024  # bytes of a step along K
+_READS = 1.25  # of the bytes that are read, up to which others are about as many
+_SPLIT = 1.06  # of the time with K in parts, up to which it stays whole
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
 _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
 _ABOUT = 1.03  # of a time, up to which another one is about the same
+_SAME = 1.01  # of a time, up to which the formula cannot tell
 _MOST_WAVES = 8  # of a workgroup whose waves share K
 _SHARING = 4  # workgroups for each compute unit, up to which waves may share K
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
@@ -136,15 +140,29 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
     """The tiling that should take the least time.
 
     Of tilings that are about as fast as the fastest, since power limits them all, those that are
-    about as fast without; of these those that read the least, and of these the one with most waves
-    along K.
+    about as fast without; of these those that read about the least, with most waves along K, and
+    of these the fastest. Workgroups share K where that is clearly faster: the estimate favours it.
     """
-    least = _ABOUT * min(each.seconds for each, _ in found)
-    found = [(each, tiling) for each, tiling in found if each.seconds <= least]
-    least = _ABOUT * min(each.unlimited for each, _ in found)
-    found = [(each, tiling) for each, tiling in found if each.unlimited <= least]
+    whole = [pair for pair in found if pair[1].split_k == 1]
+    if whole and min(e.seconds for e, _ in whole) <= _SPLIT * min(e.seconds for e, _ in found):
+        found = whole
+    found = _least(found, lambda pair: pair[0].seconds, _ABOUT)
+    found = _least(found, lambda pair: pair[0].unlimited, _ABOUT)
+    found = _least(found, lambda pair: pair[0].read, _READS)
     # The formula does not know what more waves hide, but what it costs to add up their sums.
-    return min(found, key=lambda pair: (pair[0].read, -pair[1].k_waves, pair[0].unlimited))[1]
+    most = max(tiling.k_waves for _, tiling in found)
+    found = [pair for pair in found if pair[1].k_waves == most]
+    found = _least(found, lambda pair: pair[0].unlimited, _SAME)
+    return min(found, key=lambda pair: (pair[0].read, pair[0].unlimited))[1]
+
+
+def _least(
+    found: Sequence[tuple[Estimate, Tiling]], of: Callable[[tuple[Estimate, Tiling]], float],
+    share: float,
+) -> list[tuple[Estimate, Tiling]]:  # fmt: skip
+    """Those of which something is at most so many times the least that it is of any."""
+    most = share * min(map(of, found))
+    return [pair for pair in found if of(pair) <= most]
 
 
 def fastest_first(found: Sequence[tuple[Estimate, Tiling]]) -> list[Tiling]:
@@ -172,7 +190,7 @@ def estimated(
     for intrinsic in intrinsics:
         gemm = gemm_on(shape, intrinsic, chip)
         for tiling in offered(intrinsic, chip, shape.k_bytes, gemm.k, shape.loads):
-            if not _fits(tiling.block, (gemm.m, gemm.n), least):
+            if not _fits(tiling.block, (gemm.m, gemm.n), least) or _is_too_long(tiling, gemm):
                 continue
             for variant in _variants(tiling, gemm, shape.k is not None):
                 if not shape.together.are_kept_by(variant, intrinsic):
@@ -194,6 +212,14 @@ def _fits(block: tuple[int, int], extents: tuple[int, int], least: tuple[int, in
     """Whether no side of a tile is twice as long as it has to be."""
     sides = zip(block, extents, least, strict=True)
     return all(size < 2 * extent or size <= one for size, extent, one in sides)
+
+
+def _is_too_long(tiling: Tiling, gemm: GemmOnChip) -> bool:
+    """Whether a step has very long rows where several workgroups of a compute unit, each with
+    shorter ones, hide what they wait for."""
+    tiles = _tiles(tiling, (ceil(gemm.batches / gemm.intrinsic.blocks), gemm.m, gemm.n, gemm.k))
+    is_long = tiling.k_step * max(gemm.k_bytes) > _LONG_ROW and tiling.k_step < gemm.k
+    return is_long and tiles > gemm.chip.compute_units
 
 
 def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]:

@@ -94,6 +94,7 @@ def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
     chip = gemm.chip
     registers = resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads)
+    registers += _made_words(gemm, tiling)
     waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
     held = chip.simds * waves // tiling.wave_count
     copied = copied_rows(gemm, tiling)
@@ -111,6 +112,14 @@ def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
         rows = ceil(extent / together) * together
         found.append(rows if rows < size and not rows & (rows - 1) else size)
     return found[0], found[1]
+
+
+def _made_words(gemm: GemmOnChip, tiling: Tiling) -> int:
+    """Registers of a thread for what it makes of a step's loads, which LLVM does well ahead."""
+    rows, threads = copied_rows(gemm, tiling), tiling.wave_count * gemm.chip.wave_size
+    made = {read.side for read in gemm.reads if read.work}
+    row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in made)
+    return int(row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD)
 
 
 class _Terms:

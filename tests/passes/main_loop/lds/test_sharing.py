@@ -144,9 +144,13 @@ def test_registers_and_unused_buffers_stay() -> None:
     assert not is_shared([tile, sums, unused], take(tile), put(sums))
 
 
-def test_behind_a_bound_of_all_threads_it_is_the_same() -> None:
+@pytest.mark.parametrize("of_all", [True, False])
+def test_behind_a_bound_of_all_threads_it_is_the_same(of_all: bool) -> None:
+    """Of some threads others would not come to the barrier."""
     tile, sums = shared("tile", 256, "float16"), shared("sums", 64, "float32")
     row = tirx.Var("row", "int32")
     inner = SeqStmt([AllocBuffer(tile), AllocBuffer(sums), take(tile), put(sums)])
-    changed = share_lds(PrimFunc([OUT, row, LANE], IfThenElse(row < 3, inner, None)), CHIP)
-    assert "sums" not in str(changed.body)
+    bound = IfThenElse((row if of_all else LANE) < 3, inner, None)
+    thread = IterVar(ir.Range(0, 64), LANE, IterVar.ThreadIndex, "threadIdx.x")
+    whole = AttrStmt(thread, "thread_extent", tirx.const(64), bound)
+    assert ("sums" not in str(share_lds(PrimFunc([OUT, row], whole), CHIP).body)) is of_all
