@@ -8,14 +8,12 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 
 from mfmadsl.error import MfmadslError
-from mfmadsl.model import architecture
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.relax.report import OURS, Report, Scheduled
 from mfmadsl.schedule import ScheduleError, gemm_cases, gemm_schedule
+from mfmadsl.schedule.matrix_core.gemm import understood_workload
 from mfmadsl.schedule.product.nest import is_number, nests
-from mfmadsl.schedule.product.row_statistics import row_statistics
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
-from mfmadsl.schedule.product.understood import understood
 
 
 class MatrixCore(ScheduleRule):
@@ -56,9 +54,7 @@ def scheduled_product(
         return None, Scheduled(name, "", reason=f"it is for {target.kind.name}, and not for rocm")
     arch = str(target.attrs.get("mcpu", ""))
     try:
-        statistics = row_statistics(function)
-        own = function if statistics is None else statistics.workload
-        product = understood(own, architecture(arch))
+        product = understood_workload(function, arch)
         if isinstance(product, PrimFunc):
             _check_matrices(product)
         _check_elements(function)

@@ -24,7 +24,7 @@ from mfmadsl.schedule.matrix_core.cases import (
 )
 from mfmadsl.schedule.matrix_core.group_output import with_group_output
 from mfmadsl.schedule.matrix_core.instruction import counting_up
-from mfmadsl.schedule.matrix_core.row_statistics import with_row_statistics
+from mfmadsl.schedule.matrix_core.row_statistics import leaves_room, with_row_statistics
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.special import (
     special_name,
@@ -40,7 +40,7 @@ from mfmadsl.schedule.product.group_output import group_output
 from mfmadsl.schedule.product.nest import function_of, nest_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
-from mfmadsl.schedule.product.row_statistics import row_statistics
+from mfmadsl.schedule.product.row_statistics import RowStatistics, row_statistics
 from mfmadsl.schedule.product.sum_of_products import product_nest
 from mfmadsl.schedule.product.understood import Understood, understood
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -82,7 +82,8 @@ def gemm_schedule(
         whole = with_group_output(function_of(plain), output)
         return s_tir.Schedule(tvm.IRModule({"main": whole}))
     if (statistics := row_statistics(function)) is not None:
-        plain = gemm_schedule(statistics.workload, intrinsic, arch, tiling)
+        taken = gemm_tiling(function, intrinsic, arch) if tiling is None else tiling
+        plain = gemm_schedule(statistics.workload, intrinsic, arch, taken)
         return with_row_statistics(function_of(plain), statistics)
     product = understood(function, architecture(arch))
     if not isinstance(product, PrimFunc):
@@ -160,10 +161,19 @@ def gemm_tiling(
     It is the one that `mfmadsl tune` found the fastest, where MFMADSL_TUNED names its folder and
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
-    product = _understood(workload, arch)
+    product, chip = understood_workload(workload, arch), architecture(arch)
     if not isinstance(product, PrimFunc):
-        return special_tilings(product, intrinsic, architecture(arch))[0]
-    return selected(_normalised(product), intrinsic, None, architecture(arch))[1]
+        return special_tilings(product, intrinsic, chip)[0]
+    chosen = selected(_normalised(product), intrinsic, None, chip)[1]
+    statistics = _statistics_of(workload)
+    if statistics is None or leaves_room(chosen, statistics, chip):
+        return chosen
+    others = ranked(_normalised(product), intrinsic, chip)
+    if not (found := [each for each in others if leaves_room(each, statistics, chip)]):
+        raise statistics.nests[0].refusal(
+            "is a sum for which no tiling leaves room in the LDS: give it a function of its own"
+        )
+    return found[0]
 
 
 def gemm_cases(
@@ -176,8 +186,8 @@ def gemm_cases(
     Where M, N or K alone is symbolic there are up to eight, and more where tuned tilings are among
     them; else it is that of `gemm_tiling`, for all.
     """
-    product = _understood(workload, arch)
-    if not isinstance(product, PrimFunc):
+    product = understood_workload(workload, arch)
+    if not isinstance(product, PrimFunc) or _statistics_of(workload) is not None:
         return [Case(gemm_tiling(workload, intrinsic, arch))]
     function = prepared(product)
     return cases_for(function, product_nest(function), intrinsic, None, architecture(arch))
@@ -189,7 +199,7 @@ def is_tuned(
     arch: str = DEFAULT_ARCH,
 ) -> bool:
     """Whether the tiling of `gemm_tiling` is one that `mfmadsl tune` found."""
-    product = _understood(workload, arch)
+    product = understood_workload(workload, arch)
     if not isinstance(product, PrimFunc):
         return False
     return tuned(_normalised(product), intrinsic, architecture(arch)) is not None
@@ -201,7 +211,7 @@ def gemm_tilings(
     arch: str = DEFAULT_ARCH,
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
-    product = _understood(workload, arch)
+    product = understood_workload(workload, arch)
     if not isinstance(product, PrimFunc):
         return special_tilings(product, intrinsic, architecture(arch))
     return ranked(_normalised(product), intrinsic, architecture(arch))
@@ -209,7 +219,7 @@ def gemm_tilings(
 
 def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> Key:
     """What a tuned tiling is kept by: the chip, and all of a product that its kernel depends on."""
-    product = _understood(workload, arch)
+    product = understood_workload(workload, arch)
     if not isinstance(product, PrimFunc):
         raise ScheduleError(f"workload: no tilings of {special_name(product)} products are kept")
     key = key_of(_normalised(product), architecture(arch))
@@ -218,13 +228,25 @@ def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> K
     return key
 
 
-def _understood(workload: PrimFunc | tvm.IRModule, arch: str) -> Understood:
-    function = prim_func("workload", workload, ScheduleError)
-    if (output := group_output(function)) is not None:
-        function = output.workload
+def understood_workload(workload: PrimFunc | tvm.IRModule, arch: str) -> Understood:
+    """The product of a workload, without results of groups of columns and statistics of rows.
+
+    Raises ScheduleError as `understood` does.
+    """
+    function = _without_group_output(workload)
     if (statistics := row_statistics(function)) is not None:
         function = statistics.workload
     return understood(function, architecture(arch))
+
+
+def _without_group_output(workload: PrimFunc | tvm.IRModule) -> PrimFunc:
+    function = prim_func("workload", workload, ScheduleError)
+    output = group_output(function)
+    return function if output is None else output.workload
+
+
+def _statistics_of(workload: PrimFunc | tvm.IRModule) -> RowStatistics | None:
+    return row_statistics(_without_group_output(workload))
 
 
 def _normalised(function: PrimFunc) -> Product:

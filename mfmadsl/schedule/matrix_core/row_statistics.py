@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import tvm
 from tvm.s_tir import SBlockRealize, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import PrimFunc
 
+from mfmadsl.model import Architecture, Tiling
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
-from mfmadsl.schedule.product.row_statistics import RowStatistics
+from mfmadsl.schedule.product.row_statistics import MOST_ROWS, RowStatistics
+from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 from mfmadsl.tvm_refusal import tvm_refusal
+
+
+def leaves_room(tiling: Tiling, statistics: RowStatistics, chip: Architecture) -> bool:
+    """Whether the LDS holds what a workgroup adds up statistics in, beside the tiles.
+
+    In many kernels that lies where a tile will be, but not in all.
+    """
+    product = sum_of_products(product_nest(statistics.workload))
+    size = max(bits_of(factor.source.dtype) for factor in (product.first, product.second)) // 8
+    tiles = tiling.stages * tiling.k_step * sum(tiling.block) * size
+    if tiling.k_waves > 1:
+        sums = tiling.k_waves * prod(tiling.block) * bits_of(product.sum_type) // 8
+        in_tile = not tiling.persistent and sums <= tiling.k_step * min(tiling.block) * size
+        tiles += 0 if in_tile else sums
+    threads = tiling.wave_count * chip.wave_size
+    own = sum((threads + MOST_ROWS) * bits_of(each.dtype) // 8 for each in statistics.buffers)
+    return tiles + own <= chip.lds_bytes
 
 
 def with_row_statistics(scheduled: PrimFunc, statistics: RowStatistics) -> Schedule:
@@ -55,8 +76,8 @@ def _in_workgroup(sch: Schedule, block: SBlockRV) -> None:
             f"block `{sch.get(block).name_hint}` is asked for by other kernels than one of the"
             " product: compute it in a function of its own"
         )
-    tags = {_tag(sch, loop): int(sch.get(loop).extent) for loop in around[0]}
-    waves, lanes = tags["threadIdx.y"], tags["threadIdx.x"]
+    tags = {_tag(sch, loop): sch.get(loop).extent for loop in around[0]}
+    waves, lanes = int(tags["threadIdx.y"]), int(tags["threadIdx.x"])
     for place in range(len(sch.get(block).writes)):
         sch.set_scope(block, place, "shared")
     sch.compute_at(block, grids[0][-1])

@@ -94,6 +94,7 @@ def _is_small(buffer: Buffer) -> bool:
 
 
 def _is_along_last(nest: Nest) -> bool:
-    """Whether a block reduces along its last axis alone."""
-    reduced = [axis.iter_type == IterVar.CommReduce for axis in nest.block.iter_vars]
-    return reduced[-1] and sum(reduced) == 1
+    """Whether a block reduces along its last axis alone, of several elements."""
+    axes = nest.block.iter_vars
+    reduced = [axis.iter_type == IterVar.CommReduce for axis in axes]
+    return reduced[-1] and sum(reduced) == 1 and constant(axes[-1].dom.extent) != 1

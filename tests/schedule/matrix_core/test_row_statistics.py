@@ -180,16 +180,27 @@ def test_sums_of_anything_else_are_refused() -> None:
         assert "one block must be a reduction" in refused(function)
 
 
-def test_several_kernels_of_one_product_are_refused() -> None:
-    with pytest.raises(ScheduleError):
-        gemm_schedule(product(rms, 1, te.var("n"), 512))
-
-
-def test_of_one_kernel_n_may_be_unknown() -> None:
+@pytest.mark.parametrize("tiling", [None, SMALL])
+def test_n_may_be_unknown(tiling: Tiling | None) -> None:
+    """There is one kernel for all."""
     function = product(rms, 1, te.var("n"), 512)
-    kernel = mfmadsl.build(gemm_schedule(function, tiling=SMALL), "gfx942")
+    kernel = mfmadsl.build(gemm_schedule(function, tiling=tiling), "gfx942")
     for n in (1, 32, 70):
         check(rms, kernel, 1, n, 512)
+
+
+@pytest.mark.parametrize("arch", ["gfx908", "gfx942", "gfx950"])
+@pytest.mark.parametrize("made", [rms, layer])
+@pytest.mark.parametrize(("m", "k"), [(2, 600), (4, 768), (3, 1000), (1, 1000)])
+def test_the_tiling_that_is_chosen_leaves_room_for_them(
+    made: Any, arch: str, m: int, k: int
+) -> None:
+    """Where K is one step, its tiles may take all of the LDS."""
+    check(made, mfmadsl.build(gemm_schedule(product(made, m, 96, k), arch=arch), arch), m, 96, k)
+
+
+def test_rows_of_one_element_are_refused() -> None:
+    assert "one block must be a reduction" in refused(product(rms, 2, 1, 1))
 
 
 def test_a_statistic_of_columns_is_not_taken_for_one_of_rows() -> None:

@@ -10,13 +10,24 @@ Whatever else stands in it, or depends on what it must not, makes it no such loo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import tirx
+from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt
+from tvm.tirx import (
+    AllocBuffer,
+    Buffer,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    Stmt,
+)
 
 from mfmadsl.passes.main_loop.analysis.cycles import stated_instructions
 from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel
@@ -53,6 +64,27 @@ class MainLoop:
             for step in self.steps
             for statement in step.computing
         )
+
+    def with_tiles(
+        self, tiles: Mapping[int, Buffer],
+        place: Callable[[Expr, Buffer], Expr] = lambda index, _: index,
+    ) -> MainLoop:  # fmt: skip
+        """The loop with these tiles in place of those with their handles; what was read at an index
+        lies at its `place` in the other one."""
+
+        def load(node: TensorLoad) -> Expr:
+            tile = tiles.get(node.source.__chandle__())
+            if tile is None:
+                return node
+            return tirx.BufferLoad(tile, [place(index, tile) for index in node.indices])
+
+        def read(store: BufferStore) -> BufferStore:
+            value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
+            return BufferStore(store.buffer, value, list(store.indices))
+
+        allocated = (tiles.get(a.buffer.__chandle__(), a.buffer) for a in self.allocations)
+        steps = (RegisterStep(tuple(map(read, s.reads)), s.computing) for s in self.steps)
+        return replace(self, allocations=tuple(map(AllocBuffer, allocated)), steps=tuple(steps))
 
 
 def scalar_loops(function: PrimFunc) -> PrimFunc:

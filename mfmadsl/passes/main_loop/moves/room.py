@@ -15,12 +15,10 @@ from math import prod
 import numpy as np
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
-from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, PrimFunc
+from tvm.tirx import AllocBuffer, Buffer, Expr, PrimFunc
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop
-from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep
 from mfmadsl.passes.main_loop.moves.element import Element
 from mfmadsl.passes.tir.expression import (
     NotNumbersError,
@@ -145,28 +143,3 @@ def copied_by_all(element: Element, rooms: Mapping[int, Room]) -> Element:
     place = _behind(element).place if room.behind else element.place
     inner = (*element.inner, *element.guards)
     return replace(element, buffer=room.buffer, place=place, inner=inner, guards=())
-
-
-def reading_from(main: MainLoop, rooms: Mapping[int, Room]) -> MainLoop:
-    """The loop with other tiles in place of some."""
-    if not rooms:
-        return main
-    tiles = {handle: room.buffer for handle, room in rooms.items()}
-
-    def load(node: TensorLoad) -> Expr:
-        tile = tiles.get(node.source.__chandle__())
-        return node if tile is None else tirx.BufferLoad(tile, list(node.indices))
-
-    def read(store: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
-        return BufferStore(store.buffer, value, list(store.indices))
-
-    return replace(
-        main,
-        allocations=tuple(
-            AllocBuffer(tiles.get(a.buffer.__chandle__(), a.buffer)) for a in main.allocations
-        ),
-        steps=tuple(
-            RegisterStep(tuple(map(read, step.reads)), step.computing) for step in main.steps
-        ),
-    )

@@ -11,14 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, Var
+from tvm.tirx import Buffer, Expr, Var
 
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop
-from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep
 from mfmadsl.passes.main_loop.moves.element import Element
 from mfmadsl.passes.tir.expression import (
     NotNumbersError,
@@ -53,7 +50,7 @@ def with_short_tiles(
             continue
         short[handle] = tirx.decl_buffer((length,), tile.dtype, tile.name, scope="shared")
         kept += [replace(each, buffer=short[handle]) for each in within]
-    return kept, _reading_from(main, short) if short else main
+    return kept, main.with_tiles(short, _within)
 
 
 def _is_past_edge(element: Element, k: Var, analyzer: Analyzer) -> bool:
@@ -101,29 +98,8 @@ def _is_within(index: Expr, length: int) -> bool:
     )
 
 
-def _reading_from(main: MainLoop, short: Mapping[int, Buffer]) -> MainLoop:
-    """The loop with these tiles in place of others, of which each row is one of theirs."""
-
-    def load(node: TensorLoad) -> Expr:
-        tile = short.get(node.source.__chandle__())
-        return node if tile is None else tirx.BufferLoad(tile, [_within(node.indices[0], tile)])
-
-    def read(store: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
-        return BufferStore(store.buffer, value, list(store.indices))
-
-    return replace(
-        main,
-        allocations=tuple(
-            AllocBuffer(short.get(a.buffer.__chandle__(), a.buffer)) for a in main.allocations
-        ),
-        steps=tuple(
-            RegisterStep(tuple(map(read, step.reads)), step.computing) for step in main.steps
-        ),
-    )
-
-
 def _within(index: Expr, tile: Buffer) -> Expr:
+    """Where a short tile has the row that is read for the one at an index."""
     if isinstance(index, tirx.Ramp):
         return tirx.Ramp(_within(index.base, tile), index.stride, index.lanes)
     return tirx.BitwiseAnd(index, tirx.const(int(tile.shape[0]) - 1, index.ty.dtype))

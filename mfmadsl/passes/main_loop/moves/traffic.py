@@ -34,7 +34,7 @@ from mfmadsl.passes.main_loop.moves.gathered import Gathered, gathered_ahead
 from mfmadsl.passes.main_loop.moves.landing import Landing, landing
 from mfmadsl.passes.main_loop.moves.pieces import reads_of_pieces
 from mfmadsl.passes.main_loop.moves.put import Home, Put
-from mfmadsl.passes.main_loop.moves.room import copied_by_all, reading_from, tiles_with_room
+from mfmadsl.passes.main_loop.moves.room import copied_by_all, tiles_with_room
 from mfmadsl.passes.main_loop.moves.row_values import values_ahead
 from mfmadsl.passes.main_loop.moves.short_tile import with_short_tiles
 from mfmadsl.passes.main_loop.moves.swizzles import swizzles_of
@@ -98,7 +98,7 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     some, narrow = with_short_tiles(some, narrow, named, counts, analyzer)
     rooms = tiles_with_room(some, narrow, kernel.function, counts, stages, chip)
     elements = [copied_by_all(each, rooms) for each in some]
-    main = reading_from(narrow, rooms)
+    main = narrow.with_tiles({handle: room.buffer for handle, room in rooms.items()})
     loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named}
     facts = _facts(kernel, loop, analyzer, gathered)
     swizzles = swizzles_of(kernel, main, elements) if int(annotations.get(SWIZZLE, 1)) else {}

@@ -79,7 +79,7 @@ def test_split_k_adds_up_the_same_every_time(split: int, k: int) -> None:
 
 
 def test_split_k_is_chosen_where_the_chip_would_idle() -> None:
-    assert gemm_tiling(Workload(16, 64, 8192).function()).split_k > 4
+    assert gemm_tiling(Workload(16, 64, 32768).function()).split_k > 4
     assert gemm_tiling(Workload(4096, 4096, 4096).function()).split_k == 1
 
 
