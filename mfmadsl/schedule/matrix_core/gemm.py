@@ -72,7 +72,8 @@ def gemm_schedule(
     The workloads of `scaled_matmul` and `sparse_matmul` take scaled and sparse instructions; that
     of `block_scaled_matmul` takes those of its elements, whose sums are scaled in registers, and
     that of `grouped_matmul` has a matrix for each group of rows. `mx_output` adds results of groups
-    of columns. The traces of the last two do not replay.
+    of columns. Sums of up to four rows that a factor is made of, as in an RMSNorm, are added up by
+    each workgroup ahead of its main loop. The traces of the last three do not replay.
 
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
