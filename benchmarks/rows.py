@@ -36,9 +36,11 @@ def rms_norm(x: Any, weight: Any) -> Any:
     return relax.op.nn.rms_norm(x, weight, axes=-1)
 
 
-def function_of(made: Callable[..., Any], shapes: list[Any], target: tvm.target.Target) -> PrimFunc:
-    """The function that an operation of float16 arrays becomes."""
-    given = [relax.Var(f"x{n}", relax.TensorType(s, "float16")) for n, s in enumerate(shapes)]
+def function_of(
+    made: Callable[..., Any], shapes: list[Any], dtype: str, target: tvm.target.Target
+) -> PrimFunc:
+    """The one function that an operation of Relax becomes."""
+    given = [relax.Var(f"x{n}", relax.TensorType(each, dtype)) for n, each in enumerate(shapes)]
     builder = relax.BlockBuilder()
     with builder.function("main", given):
         with builder.dataflow():
@@ -70,7 +72,7 @@ def main() -> int:
         for shape in SHAPES:
             length = shape[1] if is_known else tirx.Var("length", "int64")
             shapes = [(shape[0], length), *[(length,)] * (made is rms_norm)]
-            function = function_of(made, shapes, target)
+            function = function_of(made, shapes, "float16", target)
             ours = row_schedule(function)
             rules = (gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
             with target:

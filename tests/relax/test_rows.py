@@ -14,8 +14,9 @@ from tvm import relax, te, tirx
 from tvm.tirx import PrimFunc
 
 import mfmadsl
+from benchmarks import rows as benchmark
+from benchmarks.rows import rms_norm, softmax
 from mfmadsl.passes.tir.annotation import AHEAD
-from mfmadsl.relax.pipeline import fused
 from mfmadsl.relax.rows import row_schedule
 
 TARGET = mfmadsl.target("gfx942")
@@ -25,20 +26,12 @@ BORDERS = (256, 1024, 4096, 16384)
 ERRORS = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 
 
-def softmax(x: Any) -> Any:
-    return relax.op.nn.softmax(x)
-
-
 def log_softmax(x: Any) -> Any:
     return relax.op.nn.log_softmax(x)
 
 
 def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
     return relax.op.nn.layer_norm(x, weight, bias, axes=-1)
-
-
-def rms_norm(x: Any, weight: Any) -> Any:
-    return relax.op.nn.rms_norm(x, weight, axes=-1)
 
 
 WEIGHTS = {softmax: 0, log_softmax: 0, layer_norm: 2, rms_norm: 1}
@@ -58,18 +51,7 @@ def expected(made: Any, x: Any, *weights: Any) -> Any:
 
 
 def function_of(made: Any, shape: Any, dtype: str) -> PrimFunc:
-    """The one function that an operation of Relax becomes."""
-    shapes = [shape, *[shape[-1:]] * WEIGHTS[made]]
-    given = [relax.Var(f"x{n}", relax.TensorType(each, dtype)) for n, each in enumerate(shapes)]
-    builder = relax.BlockBuilder()
-    with builder.function("main", given):
-        with builder.dataflow():
-            result = builder.emit_output(made(*given))
-        builder.emit_func_output(result)
-    with TARGET:
-        functions = dict(fused(builder.get(), TARGET).functions_items())
-    (found,) = [each for each in functions.values() if isinstance(each, PrimFunc)]
-    return found
+    return benchmark.function_of(made, [shape, *[shape[-1:]] * WEIGHTS[made]], dtype, TARGET)
 
 
 def kernel_of(made: Any, shape: Any, dtype: str, arch: str = "gfx942") -> mfmadsl.Kernel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from math import copysign
+from math import copysign, prod
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -203,6 +203,11 @@ def of_length(dtype: str, lanes: int) -> str:
 def bits_of(dtype: object) -> int:
     """The bits of one element of a type."""
     return int(tvm.DataType(str(dtype)).bits)
+
+
+def known_bytes(buffer: Buffer) -> int:
+    """The bytes of a buffer of known extents, and none of another one."""
+    return prod(constant(extent) or 0 for extent in buffer.shape) * bits_of(buffer.dtype) // 8
 
 
 def is_zero(expression: Expr) -> bool:

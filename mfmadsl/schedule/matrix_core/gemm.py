@@ -12,7 +12,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_extent, check_type
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import DEFAULT_ARCH, Intrinsic, Tiling, architecture, unscaled
+from mfmadsl.model import DEFAULT_ARCH, Architecture, Intrinsic, Tiling, architecture, unscaled
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder
@@ -83,8 +83,11 @@ def gemm_schedule(
         whole = with_group_output(function_of(plain), output)
         return s_tir.Schedule(tvm.IRModule({"main": whole}))
     if (statistics := row_statistics(function)) is not None:
-        taken = gemm_tiling(function, intrinsic, arch) if tiling is None else tiling
-        plain = gemm_schedule(statistics.workload, intrinsic, arch, taken)
+        own = statistics.workload
+        if tiling is None:
+            product = understood(own, architecture(arch))
+            tiling = _tiling_of(product, statistics, intrinsic, architecture(arch))
+        plain = gemm_schedule(own, intrinsic, arch, tiling)
         return with_row_statistics(function_of(plain), statistics)
     product = understood(function, architecture(arch))
     if not isinstance(product, PrimFunc):
@@ -162,14 +165,22 @@ def gemm_tiling(
     It is the one that `mfmadsl tune` found the fastest, where MFMADSL_TUNED names its folder and
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
-    product, chip = understood_workload(workload, arch), architecture(arch)
+    function, statistics = _parted(workload)
+    chip = architecture(arch)
+    return _tiling_of(understood(function, chip), statistics, intrinsic, chip)
+
+
+def _tiling_of(
+    product: Understood, statistics: RowStatistics | None, intrinsic: Intrinsic | str | None,
+    chip: Architecture,
+) -> Tiling:  # fmt: skip
     if not isinstance(product, PrimFunc):
         return special_tilings(product, intrinsic, chip)[0]
-    chosen = selected(_normalised(product), intrinsic, None, chip)[1]
-    statistics = _statistics_of(workload)
+    normalised = _normalised(product)
+    chosen = selected(normalised, intrinsic, None, chip)[1]
     if statistics is None or leaves_room(chosen, statistics, chip):
         return chosen
-    others = ranked(_normalised(product), intrinsic, chip)
+    others = ranked(normalised, intrinsic, chip)
     if not (found := [each for each in others if leaves_room(each, statistics, chip)]):
         raise statistics.nests[0].refusal(
             "is a sum for which no tiling leaves room in the LDS: give it a function of its own"
@@ -187,11 +198,13 @@ def gemm_cases(
     Where M, N or K alone is symbolic there are up to eight, and more where tuned tilings are among
     them; else it is that of `gemm_tiling`, for all.
     """
-    product = understood_workload(workload, arch)
-    if not isinstance(product, PrimFunc) or _statistics_of(workload) is not None:
-        return [Case(gemm_tiling(workload, intrinsic, arch))]
+    function, statistics = _parted(workload)
+    chip = architecture(arch)
+    product = understood(function, chip)
+    if not isinstance(product, PrimFunc) or statistics is not None:
+        return [Case(_tiling_of(product, statistics, intrinsic, chip))]
     function = prepared(product)
-    return cases_for(function, product_nest(function), intrinsic, None, architecture(arch))
+    return cases_for(function, product_nest(function), intrinsic, None, chip)
 
 
 def is_tuned(
@@ -234,20 +247,16 @@ def understood_workload(workload: PrimFunc | tvm.IRModule, arch: str) -> Underst
 
     Raises ScheduleError as `understood` does.
     """
-    function = _without_group_output(workload)
-    if (statistics := row_statistics(function)) is not None:
-        function = statistics.workload
-    return understood(function, architecture(arch))
+    return understood(_parted(workload)[0], architecture(arch))
 
 
-def _without_group_output(workload: PrimFunc | tvm.IRModule) -> PrimFunc:
+def _parted(workload: PrimFunc | tvm.IRModule) -> tuple[PrimFunc, RowStatistics | None]:
+    """The function of a workload without both, and the statistics."""
     function = prim_func("workload", workload, ScheduleError)
-    output = group_output(function)
-    return function if output is None else output.workload
-
-
-def _statistics_of(workload: PrimFunc | tvm.IRModule) -> RowStatistics | None:
-    return row_statistics(_without_group_output(workload))
+    if (output := group_output(function)) is not None:
+        function = output.workload
+    statistics = row_statistics(function)
+    return function if statistics is None else statistics.workload, statistics
 
 
 def _normalised(function: PrimFunc) -> Product:

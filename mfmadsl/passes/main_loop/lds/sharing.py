@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from math import prod
 
 import tvm_ffi
 from tvm import tirx
@@ -39,6 +38,7 @@ from mfmadsl.passes.tir.expression import (
     bits_of,
     constant,
     depends,
+    known_bytes,
     loads_of,
     name_of,
     of_length,
@@ -146,7 +146,7 @@ def _pair(parts: Sequence[Stmt]) -> _Pair | None:
     for (small, own), (large, others) in permutations(found, 2):
         whole = bits_of(small.dtype) % bits_of(large.dtype) == 0
         in_turn = own[-1] < others[0] or others[-1] < own[0]
-        fits = whole and _bytes(small) <= _bytes(large)
+        fits = whole and known_bytes(small) <= known_bytes(large)
         if any(large.same_as(each) for each in volatile):
             continue  # it would be so for what does not need it
         if fits and in_turn and all(_is_plain(parts[n], small) for n in own):
@@ -181,7 +181,3 @@ def _lie_together(index: Expr) -> bool:
     return not isinstance(index, tirx.Broadcast) and (
         not isinstance(index, tirx.Ramp) or constant(index.stride) == 1
     )
-
-
-def _bytes(buffer: Buffer) -> int:
-    return prod(constant(extent) or 0 for extent in buffer.shape) * bits_of(buffer.dtype) // 8

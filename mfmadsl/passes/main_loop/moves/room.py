@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 import tvm_ffi
@@ -22,8 +21,8 @@ from mfmadsl.passes.main_loop.analysis.parsed import MainLoop
 from mfmadsl.passes.main_loop.moves.element import Element
 from mfmadsl.passes.tir.expression import (
     NotNumbersError,
-    bits_of,
     constant,
+    known_bytes,
     numbers,
     scope_of,
 )
@@ -130,9 +129,7 @@ def _shared(function: PrimFunc) -> list[Buffer]:
 
 
 def _bytes(buffers: Iterable[Buffer]) -> int:
-    return sum(
-        prod(constant(extent) or 0 for extent in b.shape) * bits_of(b.dtype) // 8 for b in buffers
-    )
+    return sum(map(known_bytes, buffers))
 
 
 def copied_by_all(element: Element, rooms: Mapping[int, Room]) -> Element:

@@ -13,12 +13,10 @@ from mfmadsl.schedule.matrix_core.tiling.legal import check_fits
 from mfmadsl.schedule.matrix_core.tiling.resources import (
     KBytes,
     Loads,
-    lds_bytes,
     natural_k_pack,
 )
 
 _ROW_BYTES = (2048, 1024, 512, 256, 128)  # cache lines of K a step: a few, or one
-_LONG_SHARE = 1.0  # of the LDS that a tile of more than one may take
 _LONG_ROWS = 64  # of A and B together, up to which a tile may have more than two
 _LONG_IN_REGISTERS = 80  # where what is loaded is turned or computed before it is in the LDS
 _BLOCKS = (256, 128, 64, 32, 16, 8, 4)
@@ -67,8 +65,7 @@ def _steps(
             row_bytes //= 2
         k_step = 1 << round(log2(row_bytes / widest))
         tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
-        share = lds_bytes(tiling, k_bytes, intrinsic) / chip.lds_bytes
-        if wanted > _ROW_BYTES[-1] and (share > _LONG_SHARE or (stages == 1 and loads.direct)):
+        if wanted > _ROW_BYTES[-1] and stages == 1 and loads.direct:
             continue
         try:
             check_fits(tiling, intrinsic, chip, k_bytes, 1, loads)
