@@ -240,6 +240,16 @@ define i32 @mfmadsl.other.half.of.32(i32 %value) convergent alwaysinline {
   ret i32 %other
 }
 
+define i32 @mfmadsl.other.half.of.64(i32 %value) convergent alwaysinline {
+  ; lane ^ 32, by its place in bytes
+  %low = call i32 @llvm.amdgcn.mbcnt.lo(i32 -1, i32 0)
+  %lane = call i32 @llvm.amdgcn.mbcnt.hi(i32 -1, i32 %low)
+  %across = xor i32 %lane, 32
+  %place = shl i32 %across, 2
+  %other = call i32 @llvm.amdgcn.ds.bpermute(i32 %place, i32 %value)
+  ret i32 %other
+}
+
 ; A float rounded to a narrow type, as bits, and back. The same eight-bit instructions mean fnuz on gfx942, OCP on gfx950.
 
 define i32 @mfmadsl.bits.bfloat16(float %value) alwaysinline {
@@ -337,6 +347,9 @@ declare <4 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v4i32(ptr addrspace(8), i32, 
 declare void @llvm.amdgcn.raw.ptr.buffer.store.v4i32(<4 x i32>, ptr addrspace(8), i32, i32, i32 immarg)
 declare i32 @llvm.amdgcn.update.dpp.i32(i32, i32, i32 immarg, i32 immarg, i32 immarg, i1 immarg)
 declare i32 @llvm.amdgcn.ds.swizzle(i32, i32 immarg)
+declare i32 @llvm.amdgcn.ds.bpermute(i32, i32)
+declare i32 @llvm.amdgcn.mbcnt.lo(i32, i32)
+declare i32 @llvm.amdgcn.mbcnt.hi(i32, i32)
 declare i32 @llvm.amdgcn.cvt.pk.fp8.f32(float, float, i32, i1 immarg)
 declare float @llvm.amdgcn.cvt.f32.fp8(i32, i32 immarg)
 declare i32 @llvm.amdgcn.cvt.pk.bf8.f32(float, float, i32, i1 immarg)

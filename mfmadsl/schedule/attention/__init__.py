@@ -1,0 +1,1 @@
+"""Two products with a softmax between them as one kernel."""
