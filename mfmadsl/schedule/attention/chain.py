@@ -1,8 +1,8 @@
 """Two products in registers: where the first leaves its sums is where the second takes a factor.
 
 The first product is S[key, query], the second one O[column, query] += V[column, key] x P[key,
-query]. A lane keeps its elements of S as those of P. Which key an element of P is, the layout of the
-second instruction's B says; so the keys go into the rows of S in the order that makes it so.
+query]. A lane keeps its elements of S as those of P. Which key an element of P is, the layout of
+the second instruction's B says; so the keys go into the rows of S in the order that makes it so.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
 
+from tvm import tirx
 from tvm.tirx import Expr
 
-from mfmadsl.model import Intrinsic
+from mfmadsl.model import Intrinsic, Operand
 from mfmadsl.model.closed_form import ClosedForm, closed_form
 from mfmadsl.model.pack import Packed, packed
 from mfmadsl.schedule.error import ScheduleError
@@ -109,5 +110,14 @@ class Chain:
 
 def at(form: ClosedForm, **variables: Expr) -> Expr:
     """A closed form of expressions."""
-    found: Expr = form.value(**variables)  # type: ignore[arg-type]
+    found: Expr = tirx.const(form.constant, "int32")
+    for digit in form.digits:
+        whole = tirx.floordiv(variables[digit.variable], digit.divisor)
+        found = found + tirx.floormod(whole, digit.modulus) * digit.scale
     return found
+
+
+def slot(operand: Operand, row: Expr, column: Expr) -> tuple[Expr, Expr]:
+    """(lane, register) of an element of an operand's tile."""
+    lane, register = operand.layout.forward("row", "column")
+    return at(lane, row=row, column=column), at(register, row=row, column=column)

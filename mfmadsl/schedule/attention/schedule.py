@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tvm
 from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
-from mfmadsl.model import DEFAULT_ARCH, Architecture, Tiling, architecture
+from mfmadsl.model import DEFAULT_ARCH, Tiling, architecture
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.prim_func import prim_func
-from mfmadsl.schedule.attention.chain import Chain
-from mfmadsl.schedule.attention.described import attention_of
-from mfmadsl.schedule.attention.online import Online
+from mfmadsl.schedule.attention.online import online
+from mfmadsl.schedule.attention.reader import attention_of
 from mfmadsl.schedule.attention.score import score_of
 from mfmadsl.schedule.attention.tiling import AttentionTiling, checked, default_tiling
+from mfmadsl.schedule.attention.wave import Cut
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.load import load_intrinsic
+from mfmadsl.schedule.matrix_core.stage import turned_pieces
 from mfmadsl.schedule.matrix_core.tile_loops import bind_copy, chunks_along_k
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -26,46 +29,49 @@ def attention_schedule(
     arch: str = DEFAULT_ARCH,
     tiling: AttentionTiling | None = None,
 ) -> Schedule:
-    """A schedule of attention in one kernel, ready for `mfmadsl.build`.
-    """
+    """A schedule of attention in one kernel, ready for `mfmadsl.build`."""
     function = prim_func("workload", workload, ScheduleError)
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
         found = attention_of(function)
         taken = default_tiling(found, chip) if tiling is None else tiling
-        chain = checked(taken, found, chip)
-        online = Online(found, taken, chain, chip, score_of(found.score)).function()
-        sch = Schedule(tvm.IRModule({"main": online}))
-        _scheduled(sch, chain, taken, chip, bits_of(found.dtype) // 8)
+        cut = Cut(found, taken, checked(taken, found, chip), chip, score_of(found))
+        written = online(cut)
+        sch = Schedule(tvm.IRModule({"main": written.function}))
+        _tensorize(sch, cut, written.suffixes)
+        for suffix in written.suffixes:
+            _copy(sch, cut, suffix)
     return sch
 
 
-def _scheduled(
-    sch: Schedule, chain: Chain, tiling: AttentionTiling, chip: Architecture, size: int
-) -> None:
-    first = load_intrinsic(chain.intrinsic, chain.first_pack)
-    second = load_intrinsic(chain.intrinsic, chain.second_pack)
-    threads = tiling.waves * chip.wave_size
-    of_waves = Tiling((0, 0), 0, (tiling.waves, 1), "", 1)
-    k_tile = sch.get_sblock("K_tile")
-    step, *loops = sch.get_loops(k_tile)
-    counts = [int(sch.get(loop).extent) for loop in loops]
-    bind_copy(sch, chunks_along_k(sch, *loops, counts, size, threads, False), of_waves, chip)
-    v_tile = sch.get_sblock("V_tile")
-    _turned(sch, v_tile, tiling, chip, size)
-    for name, intrinsic, loops_of in (
-        ("S_first_zero", first.FILL, 2), ("S_zero", first.FILL, 2),
-        ("S_first", first.COMPUTE, 3), ("S", first.COMPUTE, 3), ("O", second.COMPUTE, 3),
-        ("K_load", first.LOAD_A_SHARED, 2), ("V_load", second.LOAD_A_SHARED, 2),
-    ):  # fmt: skip
-        sch.tensorize(sch.get_loops(sch.get_sblock(name))[-loops_of], intrinsic)
+def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:
+    """Have instructions do the products, and the reads of their operands from the LDS."""
+    first = load_intrinsic(cut.chain.intrinsic, cut.chain.first_pack)
+    second = load_intrinsic(cut.chain.intrinsic, cut.chain.second_pack)
+    blocks = [("S_first_zero", first.FILL, 2), ("S_first", first.COMPUTE, 3)]
+    for suffix in suffixes:
+        blocks += [
+            (f"{name}{suffix}", intrinsic, loops)
+            for name, intrinsic, loops in (
+                ("S_zero", first.FILL, 2), ("S", first.COMPUTE, 3), ("O", second.COMPUTE, 3),
+                ("K_load", first.LOAD_A_SHARED, 2), ("V_load", second.LOAD_A_SHARED, 2),
+            )
+        ]  # fmt: skip
+    for name, intrinsic, loops in blocks:
+        sch.tensorize(sch.get_loops(sch.get_sblock(name))[-loops], intrinsic)
+
+
+def _copy(sch: Schedule, cut: Cut, suffix: str) -> None:
+    """Deal the copies of a loop over keys out to the threads of a workgroup."""
+    threads, size = cut.tiling.waves * cut.chip.wave_size, bits_of(cut.found.dtype) // 8
+    waves = Tiling((0, 0), 0, (cut.tiling.waves, 1), "", 1)
+    names = [f"{read.name}_copy{suffix}" for read in cut.score.reads if read.of_keys]
+    for name in (f"K_copy{suffix}", f"V_copy{suffix}", *names):
+        step, rows, columns = sch.get_loops(sch.get_sblock(name))
+        counts = [int(sch.get(loop).extent) for loop in (rows, columns)]
+        if name.startswith("V_copy"):
+            units = turned_pieces(sch, rows, columns, counts, size, (4, 8), threads, 1, True)
+        else:
+            units = chunks_along_k(sch, rows, columns, counts, size, threads, False)
+        bind_copy(sch, units, waves, cut.chip)
     sch.annotate(step, PIPELINE, 1)
-
-
-def _turned(sch, block, tiling, chip, size):
-    from mfmadsl.schedule.matrix_core.stage import _turning
-    *_, columns, rows = sch.get_loops(block)
-    counts = [int(sch.get(loop).extent) for loop in (columns, rows)]
-    threads = tiling.waves * chip.wave_size
-    inner = _turning(sch, columns, rows, counts, size, (4, 8), threads, 1, True)
-    bind_copy(sch, inner, Tiling((0, 0), 0, (tiling.waves, 1), "", 1), chip)

@@ -97,7 +97,7 @@ def copy_to_lds(
         # TVM tells how long a tile is, of which a part stands behind a matrix, for numbers only.
         known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
         piece = _piece(memory, size, "ij"[read.side])
-        inner = _turning(sch, rows, k, counts, size, piece, threads, blocks, known)
+        inner = turned_pieces(sch, rows, k, counts, size, piece, threads, blocks, known)
     else:
         inner = chunks_along_k(sch, rows, k, counts, size, threads, straight, blocks)
     if blocks > 1:
@@ -152,7 +152,7 @@ def _piece(memory: Memory, size: int, rows: str) -> tuple[int, int]:
     return of_k, max(of_rows, memory.packed_along(rows))
 
 
-def _turning(
+def turned_pieces(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int,
     piece: tuple[int, int], threads: int, blocks: int, known: bool,
 ) -> list[LoopRV]:  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import TypeAlias
 
 from tvm import te, tirx
 from tvm.tirx import Expr, PrimFunc, Var
@@ -11,6 +12,7 @@ from mfmadsl.argument import check_choice, check_extent, check_flag, check_type
 from mfmadsl.error import ArgumentError
 
 TYPES = ("bfloat16", "float16")
+Place: TypeAlias = int | Expr
 LAYOUTS = ("bhsd", "bshd")
 """Batch, head, place in the sequence, and depth, in the order in which they lie."""
 
@@ -68,7 +70,7 @@ def attention(
     factor = depth**-0.5 if scale is None else _positive("scale", scale)
     limit = None if cap is None else _positive("cap", cap)
 
-    def place(b: Expr, h: Expr, s: Expr, d: Expr) -> tuple[Expr, ...]:
+    def place(b: Place, h: Place, s: Place, d: Place) -> tuple[Place, ...]:
         return (b, h, s, d) if layout == "bhsd" else (b, s, h, d)
 
     def operand(name: str, count: int, length: int | Var, columns: int) -> te.Tensor:
@@ -86,31 +88,19 @@ def attention(
 
     s = te.compute(scores, product, name="S")
 
-    def scored(b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
-        score = s[b, h, i, j] * tirx.const(factor, "float32")
+    def scored(*at: Expr) -> Expr:
+        score = s[at] * tirx.const(factor, "float32")
         if limit is not None:
             score = tirx.tanh(score * tirx.const(1 / limit, "float32"))
             score = score * tirx.const(limit, "float32")
         if bias:
-            score = score + added[b, h, i, j]
-        own = i + (keys - queries)
-        seen = [j <= own] if causal or window is not None else []
-        if window is not None:
-            seen.append(j > own - window)
-        for condition in seen:
-            score = tirx.Select(condition, score, tirx.const(-inf, "float32"))
-        return score
+            score = score + added[at]
+        own = at[2] + (keys - queries)
+        return _masked(score, own, at[3], causal or window is not None, window)
 
     x = te.compute(scores, scored, name="X")
     rows = scores[:3]
-    j = te.reduce_axis((0, keys), name="j")
-    largest = te.compute(rows, lambda b, h, i: te.max(x[b, h, i, j], axis=[j]), name="row_max")
-    e = te.compute(
-        scores, lambda b, h, i, j: tirx.exp(x[b, h, i, j] - largest[b, h, i]), name="E"
-    )
-    j = te.reduce_axis((0, keys), name="j")
-    total = te.compute(rows, lambda b, h, i: te.sum(e[b, h, i, j], axis=[j]), name="row_sum")
-    p = te.compute(scores, lambda *at: e[at].astype(dtype), name="P")
+    p, largest, total = _softmax(x, dtype)
     j = te.reduce_axis((0, keys), name="j")
 
     def attended(b: Expr, h: Expr, i: Expr, c: Expr) -> Expr:
@@ -127,12 +117,31 @@ def attention(
         return value.astype(out_dtype)
 
     o = te.compute(place(batch, heads, queries, width), result, name="O")
-    logarithm = te.compute(
-        rows, lambda *at: largest[at] + tirx.log(total[at]), name="L"
-    )
+    logarithm = te.compute(rows, lambda *at: largest[at] + tirx.log(total[at]), name="L")
     return te.create_prim_func(
         [q, k, v, *([added] if bias else []), o, *([logarithm] if log_sum else [])]
     )
+
+
+def _masked(score: Expr, own: Expr, key: Expr, causal: bool, window: int | None) -> Expr:
+    """The score that a query at its own place has with a key, -inf where it does not see it."""
+    seen = [key <= own] if causal else []
+    if window is not None:
+        seen.append(key > own - window)
+    for condition in seen:
+        score = tirx.Select(condition, score, tirx.const(-inf, "float32"))
+    return score
+
+
+def _softmax(x: te.Tensor, dtype: str) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """(exponentials of the last axis, rounded; the largest of a row; their sum as they are)."""
+    *rows, keys = x.shape
+    j = te.reduce_axis((0, keys), name="j")
+    largest = te.compute(rows, lambda *at: te.max(x[(*at, j)], axis=[j]), name="row_max")
+    e = te.compute(x.shape, lambda *at: tirx.exp(x[at] - largest[at[:-1]]), name="E")
+    j = te.reduce_axis((0, keys), name="j")
+    total = te.compute(rows, lambda *at: te.sum(e[(*at, j)], axis=[j]), name="row_sum")
+    return te.compute(x.shape, lambda *at: e[at].astype(dtype), name="P"), largest, total
 
 
 def _length(name: str, value: int | Var) -> int | Var:

@@ -1,0 +1,115 @@
+"""What moves in an attention's kernel: copies into the LDS, and from there into registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tvm.script.ir_builder import tirx as script
+from tvm.tirx import Buffer, Expr
+
+from mfmadsl.model import Operand
+from mfmadsl.schedule.attention import elements
+from mfmadsl.schedule.attention.chain import at, slot
+from mfmadsl.schedule.attention.loops import block, loops
+from mfmadsl.schedule.attention.wave import Cut, Place, Registers, Tiles
+
+Start: TypeAlias = Callable[[Expr], Expr]
+"""The first key of a step, by its number."""
+
+
+def load_queries(cut: Cut, place: Place, held: Registers) -> None:
+    """Q, which stays in registers, and what scores read of it alone, from memory."""
+    operand, sizes = cut.chain.first.b, cut.sizes
+    _, k, column = operand.layout.inverse("lane", "register")
+    with cut.lanes() as lane:
+        for t, n, r in loops(sizes.depth, sizes.queries, operand.layout.elements_per_lane):
+            row = place.row + n * cut.chain.intrinsic.n + at(column, lane=lane, register=r)
+            depth = t * cut.chain.first.k + at(k, lane=lane, register=r)
+            script.buffer_store(held.q, elements.query(cut, place, row, depth), [t, n, lane, r])
+        for (n,) in loops(sizes.queries):
+            for read in cut.score.reads:
+                if not read.of_keys:
+                    element = elements.read(cut, place, read.load, cut.row(place, n, lane), None)
+                    script.buffer_store(held.reads[read.name], element, [n, lane, 0])
+
+
+def load_keys(cut: Cut, place: Place, held: Registers, x: Expr, start: Expr) -> None:
+    """A row of tiles of K from memory, of the step that begins with a key."""
+    operand, first = cut.chain.first.a, cut.chain.first
+    _, row, k = operand.layout.inverse("lane", "register")
+    with cut.lanes() as lane:
+        for t, r in loops(cut.sizes.depth, operand.layout.elements_per_lane):
+            of_tile = x * cut.chain.intrinsic.m + at(row, lane=lane, register=r)
+            depth = t * first.k + at(k, lane=lane, register=r)
+            element = elements.key(cut, place, start + cut.key_of(of_tile), depth)
+            script.buffer_store(held.k, element, [x, t, lane, r])
+
+
+def load_reads(cut: Cut, place: Place, held: Registers, start: Expr) -> None:
+    """What scores of a step read for each key, from memory."""
+    for read in cut.score.reads:
+        if read.of_keys:
+            with cut.lanes() as lane:
+                for x, n, r in loops(cut.sizes.keys, cut.sizes.queries, cut.sums):
+                    row, key = cut.row(place, n, lane), start + _key(cut, x, lane, r)
+                    element = elements.read(cut, place, read.load, row, key)
+                    script.buffer_store(held.reads[read.name], element, [x, n, lane, r])
+
+
+def _key(cut: Cut, x: Expr, lane: Expr, register: Expr) -> Expr:
+    """The key, from the first of a step on, of an element of S."""
+    row = at(cut.chain.row, lane=lane, register=register)
+    return cut.key_of(x * cut.chain.intrinsic.m + row)
+
+
+def copy_tiles(
+    cut: Cut, place: Place, tiles: Tiles, steps: tuple[Expr, Expr], key: Start, suffix: str
+) -> None:
+    """Copy V of a step into the LDS, and of the following one K and what scores read.
+
+    The rows of K are in the order in which the second product takes P. V is turned around, since
+    that product sums over keys. `steps` are how many there are, and the number of this one.
+    """
+    outer = [steps]
+
+    def shape(buffer: Buffer) -> list[int]:
+        return [int(extent) for extent in buffer.shape]
+
+    with block(f"K_copy{suffix}", outer, shape(tiles.k)) as ((step,), (row, depth)):
+        number = key(step + 1) + cut.key_of(row)
+        script.buffer_store(tiles.k, elements.key(cut, place, number, depth), [row, depth])
+    with block(f"V_copy{suffix}", outer, shape(tiles.v)) as ((step,), (column, row)):
+        element = elements.value(cut, place, key(step) + row, column)
+        script.buffer_store(tiles.v, element, [column, row])
+    for read in cut.score.reads:
+        if read.of_keys:
+            tile, name = tiles.reads[read.name], f"{read.name}_copy{suffix}"
+            with block(name, outer, shape(tile)) as ((step,), (row, column)):
+                query, number = place.group_row + row, key(step + 1) + column
+                element = elements.read(cut, place, read.load, query, number)
+                script.buffer_store(tile, element, [row, column])
+
+
+def load_tile(
+    name: str, held: Buffer, tile: Sequence[Expr], memory: Buffer, operand: Operand
+) -> None:
+    """A fragment of a tile in the LDS."""
+    rows, columns = operand.layout.rows, operand.layout.columns
+    outer = list(zip(held.shape[:2], tile, strict=True))
+    with block(name, outer, [rows, columns]) as ((x, t), (i, k)):
+        element = memory[x * rows + i, t * columns + k]
+        script.buffer_store(held, element, [x, t, *slot(operand, i, k)])
+
+
+def load_read_tiles(cut: Cut, place: Place, held: Registers, tiles: Tiles) -> None:
+    """What scores of the following step read for each key, from the LDS."""
+    for read in cut.score.reads:
+        if read.of_keys:
+            tile = tiles.reads[read.name]
+            with cut.lanes() as lane:
+                for x, n, r in loops(cut.sizes.keys, cut.sizes.queries, cut.sums):
+                    own = n * cut.chain.intrinsic.n + at(cut.chain.query, lane=lane)
+                    row = place.own_row + own if read.of_queries else 0
+                    element = tile[row, _key(cut, x, lane, r)]
+                    script.buffer_store(held.reads[read.name], element, [x, n, lane, r])

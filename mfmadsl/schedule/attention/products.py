@@ -1,0 +1,79 @@
+"""The two products of an attention's step: the scores of the next one, and what V adds."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tvm import tirx
+from tvm.script.ir_builder import tirx as script
+from tvm.tirx import Buffer, Expr
+
+from mfmadsl.model.pack import Packed
+from mfmadsl.schedule.attention.chain import slot
+from mfmadsl.schedule.attention.loops import block, loops
+from mfmadsl.schedule.attention.moves import load_keys, load_reads, load_tile
+from mfmadsl.schedule.attention.wave import Cut, Place, Registers, Tiles
+
+_DEPTH_AT_ONCE = 4  # fragments of K that a register step loads
+_STEPS_AT_ONCE = 2  # and of V, of each tile of columns
+
+
+def first_scores(cut: Cut, place: Place, held: Registers, start: Expr) -> None:
+    """S of the first step, of keys that come from memory as they are needed."""
+    sizes, first = cut.sizes, cut.chain.first
+    load_reads(cut, place, held, start)
+    for (x,) in loops(sizes.keys):
+        load_keys(cut, place, held, x, start)
+        for (n,) in loops(sizes.queries):
+            _zero("S_first_zero", cut, held.s, (x, n))
+        for t, n in loops(sizes.depth, sizes.queries):
+            _multiply("S_first", (held.k, held.q, held.s), (x, n, t), first)
+
+
+def next_scores(cut: Cut, held: Registers, tiles: Tiles, suffix: str) -> None:
+    """S of the following step, of the keys in the LDS."""
+    sizes, first, once = cut.sizes, cut.chain.first, gcd(cut.sizes.depth, _DEPTH_AT_ONCE)
+    for (x,) in loops(sizes.keys):
+        for (n,) in loops(sizes.queries):
+            _zero(f"S_zero{suffix}", cut, held.s, (x, n))
+        for (group,) in loops(sizes.depth // once):
+            for (inside,) in loops(once):
+                tile = [x, group * once + inside]
+                load_tile(f"K_load{suffix}", held.k, tile, tiles.k, first.a)
+            for inside, n in loops(once, sizes.queries):
+                place = x, n, group * once + inside
+                _multiply(f"S{suffix}", (held.k, held.q, held.s), place, first)
+
+
+def attend(cut: Cut, held: Registers, tiles: Tiles, suffix: str) -> None:
+    """Add the product of V and P to O."""
+    sizes, second, once = cut.sizes, cut.chain.second, gcd(cut.sizes.steps, _STEPS_AT_ONCE)
+    for (group,) in loops(sizes.steps // once):
+        for x, inside in loops(sizes.columns, once):
+            tile = [x, group * once + inside]
+            load_tile(f"V_load{suffix}", held.v, tile, tiles.v, second.a)
+        for inside, x, n in loops(once, sizes.columns, sizes.queries):
+            place = x, n, group * once + inside
+            _multiply(f"O{suffix}", (held.v, held.p, held.o), place, second)
+
+
+def _zero(name: str, cut: Cut, sums: Buffer, tile: tuple[Expr, Expr]) -> None:
+    operand = cut.chain.intrinsic.c
+    outer = list(zip(sums.shape[:2], tile, strict=True))
+    with block(name, outer, [operand.layout.rows, operand.layout.columns]) as ((x, n), (i, j)):
+        script.buffer_store(sums, tirx.const(0, "float32"), [x, n, *slot(operand, i, j)])
+
+
+def _multiply(
+    name: str, buffers: tuple[Buffer, Buffer, Buffer], place: tuple[Expr, Expr, Expr], pack: Packed
+) -> None:
+    """c[x, n] += a[x, t] x b[t, n], of tiles."""
+    a, b, c = buffers
+    extents = [a.shape[0], b.shape[1], a.shape[1]]
+    shape = [pack.intrinsic.m, pack.intrinsic.n, pack.k]
+    outer = list(zip(extents, place, strict=True))
+    with block(name, outer, shape, summed=True) as ((x, n, t), (i, j, k)):
+        left = a[(x, t, *slot(pack.a, i, k))].astype("float32")
+        right = b[(t, n, *slot(pack.b, k, j))].astype("float32")
+        own = (x, n, *slot(pack.intrinsic.c, i, j))
+        script.buffer_store(c, c[own] + left * right, list(own))

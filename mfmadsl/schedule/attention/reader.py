@@ -1,0 +1,309 @@
+"""Reading an attention off the blocks of a function, from its results back to its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad
+from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
+
+from mfmadsl.passes.tir.expression import calls_of, constant, depends, name_of
+from mfmadsl.schedule.attention.definition import Definitions, Reduction
+from mfmadsl.schedule.attention.described import Attention, Axes, Result, Softmax
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.product.dataflow import check_element_wise
+from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, line, nests, same, substitute
+from mfmadsl.schedule.product.sum_of_products import uncast
+
+
+def is_attention(function: PrimFunc) -> bool:
+    """Whether a function has an exponential between two sums of products."""
+    sums = [nest for nest in nests(function) if is_sum(nest)]
+    products = [nest for nest in sums if _multiplies(nest)]
+    largest = [nest for nest in sums if isinstance(_value(nest), tirx.Max)]
+    return len(products) == 2 and len(largest) == 1
+
+
+def attention_of(function: PrimFunc) -> Attention:
+    """The attention that a function computes. Raises ScheduleError, with the block and the reason,
+    for one that computes anything else."""
+    return _Reader(Definitions(function)).attention()
+
+
+def _value(nest: Nest) -> Expr | None:
+    body = nest.block.body
+    return body.value if isinstance(body, BufferStore) else None
+
+
+def _multiplies(nest: Nest) -> bool:
+    value = _value(nest)
+    return isinstance(value, tirx.Add) and any(
+        isinstance(uncast(side), tirx.Mul) for side in (value.a, value.b)
+    )
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """What the second product multiplies V with: `exponential` of `score`, of which each row has
+    the largest at `largest`; all at places of the second product's axes."""
+
+    second: Reduction
+    exponential: Expr
+    score: Expr
+    largest: TensorLoad
+    normalised: TensorLoad | None
+
+
+class _Reader:
+    """Reads a function from its results back to what they are made of."""
+
+    def __init__(self, known: Definitions) -> None:
+        self._known = known
+
+    def attention(self) -> Attention:
+        """The attention; ScheduleError where it is none."""
+        weights, v = self._second()
+        second, key = weights.second, weights.second.over
+        product, first = self._first(weights)
+        q, k = self._operands(first, product, key)
+        axes = _axes(second, (q, k, v), first.over)
+        names = ("product", "largest", "total", "attended")
+        values = Softmax(*(tirx.Var(name, "float32") for name in names))
+        self._check_largest(weights)
+        total = self._total(weights)
+        results = tuple(
+            self._result(nest, weights, total, values) for nest in self._known.results()
+        )
+        if not any(result.of_columns for result in results):
+            raise second.nest.refusal("is a product with V that no result is made of")
+        score = _replaced(weights.score, [(product, values.product)])
+        if self._known.reductions(score):
+            raise first.nest.refusal("is a score that others are made of, too")
+        return Attention(self._known.function, axes, values, q, k, v, score, results)
+
+    def _second(self) -> tuple[_Weights, TensorLoad]:
+        """The weights and the values of the second product."""
+        for nest in self._known.nests:
+            if not is_sum(nest) or not _multiplies(nest):
+                continue
+            second = self._known.reduction(tirx.BufferLoad(nest.store.buffer, nest.store.indices))
+            product = uncast(second.term)
+            if not isinstance(product, tirx.Mul):
+                continue
+            for weight, value in ((product.a, product.b), (product.b, product.a)):
+                element = uncast(value)
+                if _exponentials(weight) and self._is_element(element):
+                    return self._weights(second, weight, element), element
+        raise ScheduleError("workload: no block multiplies exponentials with an argument")
+
+    def _weights(self, second: Reduction, weight: Expr, v: TensorLoad) -> _Weights:
+        dtype, inner = str(v.ty.dtype), uncast(weight)
+        casts = _cast_types(weight)
+        if dtype not in casts:
+            raise second.nest.refusal(
+                f"multiplies {dtype} with weights that are not rounded to it: cast them"
+            )
+        normalised = None
+        if isinstance(inner, tirx.Div):
+            by = inner.b
+            inner = uncast(inner.a)
+            if not isinstance(by, TensorLoad) or self._known.of(by.source) is None:
+                raise second.nest.refusal(f"divides its weights by `{line(by)}`, not by their sum")
+            normalised = by
+        argument: Expr | None = None
+        if isinstance(inner, Call) and name_of(inner) == "exp":
+            (argument,) = inner.args
+        if not isinstance(argument, tirx.Sub) or not isinstance(argument.b, TensorLoad):
+            raise second.nest.refusal(
+                f"has weights `{line(inner)}`, not the exponential of a score less the largest"
+            )
+        if self._known.of(argument.b.source) is None:
+            raise second.nest.refusal("subtracts an argument from its scores, not the largest")
+        return _Weights(second, inner, argument.a, argument.b, normalised)
+
+    def _first(self, weights: _Weights) -> tuple[TensorLoad, Reduction]:
+        """The product that the scores are made of, as they read it."""
+        read = self._known.reductions(weights.score)
+        if not read or any(not same(load, read[0]) for load in read):
+            raise weights.second.nest.refusal(
+                "has scores that are made of several sums, or of none"
+            )
+        return read[0], self._known.reduction(read[0])
+
+    def _operands(
+        self, first: Reduction, product: TensorLoad, key: IterVar
+    ) -> tuple[TensorLoad, TensorLoad]:
+        """The elements of a query and of a key."""
+        term = uncast(first.term_at(product, first.over.var))
+        sides = [uncast(term.a), uncast(term.b)] if isinstance(term, tirx.Mul) else []
+        found: list[TensorLoad] = [side for side in sides if self._is_element(side)]
+        of_key = [depends(side, key.var) for side in found]
+        if sorted(of_key) != [False, True] or first.is_maximum:
+            raise first.nest.refusal("is no product of queries and keys as they are in arguments")
+        return (found[0], found[1]) if of_key[1] else (found[1], found[0])
+
+    def _is_element(self, value: Expr) -> TypeGuard[TensorLoad]:
+        return isinstance(value, TensorLoad) and self._known.of(value.source) is None
+
+    def _check_largest(self, weights: _Weights) -> None:
+        largest, key = self._known.reduction(weights.largest), weights.second.over
+        score = largest.term_at(weights.largest, key.var)
+        if not largest.is_maximum or not _over_all(largest, key) or not same(score, weights.score):
+            raise largest.nest.refusal(
+                "is not the largest of the scores that it is subtracted from"
+            )
+
+    def _total(self, weights: _Weights) -> Reduction:
+        """The sum of exponentials, the only sum beside the two products."""
+        found = [
+            nest for nest in self._known.nests
+            if is_sum(nest) and not _multiplies(nest) and isinstance(_value(nest), tirx.Add)
+        ]  # fmt: skip
+        if len(found) != 1 or sum(map(is_sum, self._known.nests)) != 4:
+            raise ScheduleError(
+                "workload: attention has two products, a maximum and a sum of exponentials, each"
+                " in one block"
+            )
+        store = found[0].store
+        total = self._known.reduction(tirx.BufferLoad(store.buffer, list(store.indices)))
+        if weights.normalised is not None:
+            self._check_total(total, weights, weights.normalised)
+        return total
+
+    def _check_total(self, total: Reduction, weights: _Weights, load: TensorLoad) -> None:
+        key = weights.second.over
+        if not (
+            load.source.same_as(total.buffer)
+            and _over_all(total, key)
+            and same(uncast(total.term_at(load, key.var)), weights.exponential)
+        ):
+            raise total.nest.refusal("is not the sum of the exponentials that V is multiplied with")
+
+    def _result(self, nest: Nest, weights: _Weights, total: Reduction, values: Softmax) -> Result:
+        """A result, at places of the second product's axes."""
+        second = weights.second
+        own = tirx.BufferLoad(nest.store.buffer, list(nest.store.indices))
+        value = own if nest is second.nest else self._known.written_out(nest.store.value)
+        read = self._known.reductions(value)
+        if nest is not second.nest:
+            check_element_wise(nest)
+        places = self._places(nest, read, weights, total)
+        store = BufferStore(nest.store.buffer, value, list(nest.store.indices))
+        store = substitute(store, places)
+        attended: Expr = values.attended
+        if weights.normalised is not None:
+            zero = tirx.const(0, "float32")
+            attended = tirx.Select(values.total > zero, values.attended / values.total, zero)
+        of_columns, instead = False, []
+        for load in self._known.reductions(store.value):
+            if load.source.same_as(second.buffer):
+                if not all(map(same, load.indices, second.nest.store.indices)):
+                    raise nest.refusal("reads the product with V at other places than its own")
+                of_columns = True
+                instead.append((load, attended))
+            elif load.source.same_as(total.buffer):
+                self._check_total(total, weights, load)
+                instead.append((load, values.total))
+            elif same(load, weights.largest):
+                instead.append((load, values.largest))
+            else:
+                raise nest.refusal(f"is a result made of `{line(load)}`, which the kernel has not")
+        value = _replaced(store.value, instead)
+        return Result(BufferStore(store.buffer, value, list(store.indices)), of_columns)
+
+    def _places(
+        self, nest: Nest, read: Sequence[TensorLoad], weights: _Weights, total: Reduction
+    ) -> dict[Var, Expr]:
+        """The second product's axes in place of those of a result."""
+        second = weights.second
+        known = {second.buffer: list(second.nest.store.indices)}
+        known[weights.largest.source] = list(weights.largest.indices)
+        inside = [
+            load for load in self._known.reductions(total.term)
+            if load.source.same_as(weights.largest.source)
+        ]  # fmt: skip
+        if inside:
+            there = dict(zip(inside[0].indices, weights.largest.indices, strict=True))
+            own = total.nest.store.indices
+            if all(any(index.same_as(each) for each in there) for index in own):
+                known[total.buffer] = [
+                    next(to for each, to in there.items() if index.same_as(each)) for index in own
+                ]
+        places: dict[Var, Expr] = {}
+        for load in read:
+            for buffer, axes in known.items():
+                if not load.source.same_as(buffer):
+                    continue
+                for index, axis in zip(load.indices, axes, strict=True):
+                    if isinstance(index, Var) and not any(index.same_as(v) for v in places):
+                        places[index] = axis
+        missing = [v for v in nest.variables if not any(v.same_as(each) for each in places)]
+        extents = {axis.var: axis.dom.extent for axis in nest.block.iter_vars}
+        for variable in missing:
+            if not is_number(extents[variable], 1) and nest is not second.nest:
+                raise nest.refusal(
+                    f"has a result for each `{variable.name}`, which is no axis of it"
+                )
+            if nest is not second.nest:
+                places[variable] = tirx.const(0, str(variable.ty.dtype))
+        return places
+
+
+def _axes(
+    second: Reduction, operands: tuple[TensorLoad, TensorLoad, TensorLoad], depth: IterVar
+) -> Axes:
+    """Which axes of the second product are what."""
+    q, k, v = operands
+    places = [each for each in second.nest.block.iter_vars if each.iter_type == IterVar.DataPar]
+    several = [axis for axis in places if not is_number(axis.dom.extent, 1)]
+    columns = [a for a in several if depends(v, a.var) and not depends(q, a.var)
+               and not depends(k, a.var)]  # fmt: skip
+    if len(columns) > 1:
+        raise second.nest.refusal("has columns along several axes")
+    rows = [a for a in several if not depends(k, a.var) and not depends(v, a.var)]
+    row = max(rows, key=_length) if rows else _unit("row")
+    column = columns[0] if columns else _unit("column")
+    batch = tuple(a for a in places if a is not row and a is not column)
+    return Axes(batch, row, second.over, depth, column)
+
+
+def _length(axis: IterVar) -> float:
+    """The extent; what is known at the launch only counts as more than any."""
+    extent = constant(axis.dom.extent)
+    return float("inf") if extent is None else extent
+
+
+def _unit(name: str) -> IterVar:
+    return IterVar(tvm.ir.Range(0, 1), tirx.Var(name, "int32"), IterVar.DataPar)
+
+
+def _over_all(reduction: Reduction, key: IterVar) -> bool:
+    return same(reduction.over.dom.extent, key.dom.extent)
+
+
+def _exponentials(value: Expr) -> list[Call]:
+    return [call for call in calls_of(value) if name_of(call) == "exp"]
+
+
+def _cast_types(value: Expr) -> list[str]:
+    """The types that a value is cast to, the last first."""
+    found = []
+    while isinstance(value, tirx.Cast):
+        found.append(str(value.ty.dtype))
+        value = value.value
+    return found
+
+
+def _replaced(value: Expr, instead: Iterable[tuple[TensorLoad, Expr]]) -> Expr:
+    """A value with others in place of some loads."""
+    pairs = list(instead)
+
+    def load(found: TensorLoad) -> Expr:
+        return next((other for each, other in pairs if same(found, each)), found)
+
+    return tvm_ffi.structural_map(value, (TensorLoad, load))

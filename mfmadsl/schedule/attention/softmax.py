@@ -1,0 +1,150 @@
+"""The softmax of an attention's step, in the lanes that have the scores.
+
+A lane has scores of one query, and so have a few others; only the largest is exchanged among them
+in each step. The sum of exponentials stays apart in each lane up to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.script.ir_builder import tirx as script
+from tvm.tirx import Buffer, Expr
+
+from mfmadsl.passes.tir.device import device, intrinsic
+from mfmadsl.passes.tir.expression import substitute
+from mfmadsl.schedule.attention.chain import at
+from mfmadsl.schedule.attention.elements import divides
+from mfmadsl.schedule.attention.loops import loops
+from mfmadsl.schedule.attention.score import unmasked
+from mfmadsl.schedule.attention.wave import CHAINS, Cut, Place, Registers
+from mfmadsl.schedule.product.nest import same
+
+
+def clear(cut: Cut, held: Registers) -> None:
+    """No score yet, and no sum."""
+    sizes, zero = cut.sizes, tirx.const(0, "float32")
+    with cut.lanes() as lane:
+        for c, n, r in loops(sizes.columns, sizes.queries, cut.sums):
+            script.buffer_store(held.o, zero, [c, n, lane, r])
+        for (n,) in loops(sizes.queries):
+            script.buffer_store(held.total, zero, [n, lane, 0])
+            lowest = tirx.const(cut.score.lowest, "float32")
+            script.buffer_store(held.largest, lowest, [n, lane, 0])
+
+
+def rescale(cut: Cut, held: Registers) -> None:
+    """Bring the sums so far in proportion to what the largest score is now."""
+    sizes = cut.sizes
+    with cut.lanes() as lane:
+        for (n,) in loops(sizes.queries):
+            less = held.total[n, lane, 0] * held.rescale[n, lane, 0]
+            script.buffer_store(held.total, less + held.partial[n, lane, 0], [n, lane, 0])
+        for c, n, r in loops(sizes.columns, sizes.queries, cut.sums):
+            less = held.o[c, n, lane, r] * held.rescale[n, lane, 0]
+            script.buffer_store(held.o, less, [c, n, lane, r])
+
+
+def softmax(cut: Cut, place: Place, held: Registers, start: Expr, masked: bool) -> None:
+    """The exponentials of S, whose first key is `start`, as P; their sum, and the largest score."""
+    sizes, factor = cut.sizes, tirx.const(cut.score.exponent, "float32")
+    factors = cut.chain.second.b.layout.elements_per_lane
+    with cut.lanes() as lane:
+        if masked or not cut.score.is_plain:
+            for x, n, r in loops(sizes.keys, sizes.queries, cut.sums):
+                score = _score(cut, place, held, start, (x, n, lane, r), masked)
+                script.buffer_store(held.s, score, [x, n, lane, r])
+        for (n,) in loops(sizes.queries):
+            _reduce(cut, held, n, lane, tirx.max)
+            exchange(cut, held.partial, n, lane, tirx.max)
+            script.buffer_store(held.before, held.largest[n, lane, 0], [n, lane, 0])
+            new = tirx.max(held.largest[n, lane, 0], held.partial[n, lane, 0])
+            script.buffer_store(held.largest, new, [n, lane, 0])
+            less = (held.before[n, lane, 0] - held.largest[n, lane, 0]) * factor
+            script.buffer_store(held.rescale, _exp2(less), [n, lane, 0])
+            least = held.largest[n, lane, 0] * tirx.const(-cut.score.exponent, "float32")
+            script.buffer_store(held.least, least, [n, lane, 0])
+            for x, r in loops(sizes.keys, cut.sums):
+                power = _fma(held.s[x, n, lane, r], factor, held.least[n, lane, 0])
+                script.buffer_store(held.s, _exp2(power), [x, n, lane, r])
+            _reduce(cut, held, n, lane, lambda a, b: a + b)
+            for (y,) in loops(sizes.keys * cut.sums):
+                power = held.s[_element(y, n, lane, cut.sums)]
+                own = _element(y, n, lane, factors)
+                script.buffer_store(held.p, power.astype(cut.found.dtype), list(own))
+
+
+def _score(
+    cut: Cut, place: Place, held: Registers, start: Expr, element: tuple[Expr, Expr, Expr, Expr],
+    masked: bool,
+) -> Expr:  # fmt: skip
+    """What the workload makes of an element of S, in which keys behind the last one are masked."""
+    axes, (x, n, lane, r) = cut.found.axes, element
+    row = at(cut.chain.row, lane=lane, register=r)
+    key = start + cut.key_of(x * cut.chain.intrinsic.m + row)
+    value = cut.score.value
+    if not masked:
+        value = unmasked(value, axes.key.var, axes.row.var)
+
+    def held_read(load: TensorLoad) -> Expr:
+        for read in cut.score.reads:
+            if same(load, read.load):
+                register = held.reads[read.name]
+                return register[x, n, lane, r] if read.of_keys else register[n, lane, 0]
+        return load
+
+    value = tvm_ffi.structural_map(value, (TensorLoad, held_read))
+    places = {
+        cut.score.product: held.s[x, n, lane, r], axes.key.var: key,
+        axes.row.var: cut.row(place, n, lane), **place.batch,
+    }  # fmt: skip
+    value = substitute(value, places)
+    if masked and not divides(cut.tiling.keys, axes.key.dom.extent):
+        value = tirx.Select(key < axes.key.dom.extent, value, tirx.const(-inf, "float32"))
+    return value
+
+
+def _reduce(
+    cut: Cut, held: Registers, n: Expr, lane: Expr, both: Callable[[Expr, Expr], Expr]
+) -> None:
+    """Reduce a lane's scores of a query to one, in several chains."""
+    for (y,) in loops(CHAINS):
+        script.buffer_store(held.partial, held.s[_element(y, n, lane, cut.sums)], [n, lane, y])
+    for (y,) in loops(cut.sizes.keys * cut.sums - CHAINS):
+        chain = tirx.floormod(y, CHAINS)
+        more = held.s[_element(y + CHAINS, n, lane, cut.sums)]
+        script.buffer_store(
+            held.partial, both(held.partial[n, lane, chain], more), [n, lane, chain]
+        )
+    for (y,) in loops(CHAINS - 1):
+        joined = both(held.partial[n, lane, 0], held.partial[n, lane, y + 1])
+        script.buffer_store(held.partial, joined, [n, lane, 0])
+
+
+def exchange(
+    cut: Cut, buffer: Buffer, n: Expr, lane: Expr, both: Callable[[Expr, Expr], Expr]
+) -> None:
+    """Reduce over the lanes that have a query: each of them gets the result."""
+    for distance in cut.chain.distances:
+        bits = tirx.reinterpret("int32", buffer[n, lane, 0])
+        other = device("int32", f"other.half.of.{2 * distance}", bits)
+        joined = both(buffer[n, lane, 0], tirx.reinterpret("float32", other))
+        script.buffer_store(buffer, joined, [n, lane, 0])
+
+
+def _element(y: Expr, n: Expr, lane: Expr, each: int) -> tuple[Expr, Expr, Expr, Expr]:
+    """The place of a lane's element y, of so many in each tile."""
+    return tirx.floordiv(y, each), n, lane, tirx.floormod(y, each)
+
+
+def _exp2(value: Expr) -> Expr:
+    """2 to a power in one instruction: what is less than the least normal number is zero."""
+    return intrinsic("float32", "llvm.amdgcn.exp2.f32", value)
+
+
+def _fma(a: Expr, b: Expr, c: Expr) -> Expr:
+    return intrinsic("float32", "llvm.fma.f32", a, b, c)

@@ -1,0 +1,68 @@
+"""Which keys a workgroup walks over, and in which steps some of its queries do not see some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tvm import tirx
+from tvm.sym import Analyzer
+from tvm.tirx import Expr
+
+from mfmadsl.passes.tir.expression import constant, substitute
+from mfmadsl.schedule.attention.elements import divides
+from mfmadsl.schedule.attention.score import seen_keys
+from mfmadsl.schedule.attention.wave import Cut, Place
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Steps one after the other, of which the next one's scores have masks, or all of them none."""
+
+    first: Expr
+    count: Expr
+    masked: bool
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The first key, and the steps from there on."""
+
+    start: Expr
+    phases: tuple[Phase, ...]
+
+
+def steps_of(cut: Cut, place: Place) -> Steps:
+    """The steps of a workgroup: keys that none of its queries sees are left out.
+
+    Masks that move with a query's place cut a corner off the first and off the last tiles.
+    """
+    axes, keys, simplify = cut.found.axes, cut.tiling.keys, Analyzer().simplify
+    zero, extent = tirx.const(0, "int32"), axes.key.dom.extent
+    seen = seen_keys(cut.score.value, axes.key.var, axes.row.var)
+    rows = (
+        place.group_row,
+        tirx.min(place.group_row + (cut.tiling.block - 1), axes.row.dom.extent - 1),
+    )
+    first, last = ({**place.batch, axes.row.var: row} for row in rows)
+    end = whole_end = extent
+    start = begin = zero
+    if seen.end is not None:
+        end = tirx.min(end, substitute(seen.end, last))
+        whole_end = tirx.min(whole_end, substitute(seen.end, first))
+    if seen.first is not None:
+        start = tirx.floordiv(tirx.max(substitute(seen.first, first), 0), keys) * keys
+    count = simplify(tirx.floordiv(tirx.max(end - start, 0) + (keys - 1), keys))
+    if cut.score.is_plain and divides(keys, extent):
+        return Steps(start, (Phase(zero, count, False),))
+    # A step makes the scores of the following one.
+    if seen.first is not None:
+        whole = tirx.max(substitute(seen.first, last), 0) - start
+        begin = tirx.max(tirx.min(tirx.floordiv(whole + (keys - 1), keys) - 1, count), 0)
+    until = tirx.floordiv(tirx.max(whole_end - start, 0), keys) - 1
+    until = simplify(tirx.max(tirx.min(until, count), begin))
+    phases = (
+        Phase(zero, simplify(begin), True),
+        Phase(simplify(begin), simplify(until - begin), False),
+        Phase(until, simplify(count - until), True),
+    )
+    return Steps(simplify(start), tuple(each for each in phases if constant(each.count) != 0))

@@ -1,0 +1,184 @@
+"""What a wave of an attention's kernel has: its place, its registers, its tiles in the LDS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+from tvm import tirx
+from tvm.script.ir_builder import tirx as script
+from tvm.tirx import Buffer, Expr, Var
+
+from mfmadsl.model import Architecture
+from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.attention.chain import Chain, at
+from mfmadsl.schedule.attention.described import Attention
+from mfmadsl.schedule.attention.loops import bound, named
+from mfmadsl.schedule.attention.score import Read, Score
+from mfmadsl.schedule.attention.tiling import AttentionTiling
+
+CHAINS = 4
+"""Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many tiles there are of a wave's queries, a step's keys, the depth, the second product's
+    sum over a step, and the columns of V."""
+
+    queries: int
+    keys: int
+    depth: int
+    steps: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An attention that is cut by a tiling."""
+
+    found: Attention
+    tiling: AttentionTiling
+    chain: Chain
+    chip: Architecture
+    score: Score
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """The tiles of a wave."""
+        intrinsic, tiling = self.chain.intrinsic, self.tiling
+        depth = constant(self.found.axes.depth.dom.extent)
+        columns = constant(self.found.axes.column.dom.extent)
+        assert depth is not None
+        assert columns is not None
+        return Sizes(
+            tiling.rows // intrinsic.n,
+            tiling.keys // intrinsic.m,
+            ceil(depth / self.chain.first.k),
+            tiling.keys // self.chain.second.k,
+            ceil(columns / intrinsic.m),
+        )
+
+    @property
+    def sums(self) -> int:
+        """Elements of a tile of sums that a lane has."""
+        return self.chain.intrinsic.c.layout.elements_per_lane
+
+    @contextmanager
+    def lanes(self) -> Iterator[Expr]:
+        """A loop over the lanes of a wave."""
+        with bound(self.chip.wave_size, "threadIdx.x", "lane") as lane:
+            yield lane
+
+    def key_of(self, row: Expr) -> Expr:
+        """The key, from the first of a step on, that is in a row of S."""
+        period = self.chain.period
+        if all(key == n for n, key in enumerate(self.chain.keys)):
+            return row
+        own = at(self.chain.key_of_row, row=tirx.floormod(row, period))
+        return tirx.floordiv(row, period) * period + own
+
+    def row(self, place: Place, n: Expr, lane: Expr) -> Expr:
+        """The query of a lane's sums in one of its wave's tiles."""
+        return place.row + n * self.chain.intrinsic.n + at(self.chain.query, lane=lane)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A wave of a workgroup: the batch that it is in, the first query of both, and the place of its
+    own in the workgroup."""
+
+    batch: Mapping[Var, Expr]
+    group_row: Expr
+    row: Expr
+    own_row: Expr
+
+
+@dataclass(frozen=True)
+class Registers:
+    """The buffers of a wave: operands, sums, and of each query the largest score, what it was one
+    step before, its exponent, by what older sums became less, and sums of exponentials.
+
+    `reads` are what scores read of other arguments, by the names of the reads.
+    """
+
+    q: Buffer
+    k: Buffer
+    v: Buffer
+    s: Buffer
+    p: Buffer
+    o: Buffer
+    largest: Buffer
+    before: Buffer
+    least: Buffer
+    rescale: Buffer
+    total: Buffer
+    partial: Buffer
+    reads: Mapping[str, Buffer]
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """What a step has in the LDS: of K, of V, and of what scores read of other arguments."""
+
+    k: Buffer
+    v: Buffer
+    reads: Mapping[str, Buffer]
+
+
+def registers(cut: Cut) -> Registers:
+    """The registers of a kernel."""
+    sizes, dtype, chain = cut.sizes, cut.found.dtype, cut.chain
+    first, second = chain.first, chain.second
+
+    def held(name: str, shape: Sequence[int], each: int, kind: str = dtype) -> Buffer:
+        whole = (*shape, cut.chip.wave_size, each)
+        buffer: Buffer = script.sblock_alloc_buffer(whole, kind, scope="warp")
+        return named(name, buffer)
+
+    def of_query(name: str, each: int = 1) -> Buffer:
+        return held(name, (sizes.queries,), each, "float32")
+
+    def of_read(read: Read) -> Buffer:
+        if not read.of_keys:
+            return held(f"{read.name}_held", (sizes.queries,), 1, read.dtype)
+        return held(f"{read.name}_held", (sizes.keys, sizes.queries), cut.sums, read.dtype)
+
+    return Registers(
+        held("Q_held", (sizes.depth, sizes.queries), first.b.layout.elements_per_lane),
+        held("K_held", (sizes.keys, sizes.depth), first.a.layout.elements_per_lane),
+        held("V_held", (sizes.columns, sizes.steps), second.a.layout.elements_per_lane),
+        held("S", (sizes.keys, sizes.queries), cut.sums, "float32"),
+        held("P", (sizes.steps, sizes.queries), second.b.layout.elements_per_lane),
+        held("O_held", (sizes.columns, sizes.queries), cut.sums, "float32"),
+        of_query("largest"),
+        of_query("before"),
+        of_query("least"),
+        of_query("rescale"),
+        of_query("total"),
+        of_query("partial", CHAINS),
+        {read.name: of_read(read) for read in cut.score.reads},
+    )
+
+
+def tiles(cut: Cut, suffix: str) -> Tiles:
+    """The tiles of one loop over keys, which it has for itself."""
+    sizes, chain, keys = cut.sizes, cut.chain, cut.tiling.keys
+
+    def shared(name: str, rows: int, columns: int, dtype: str = cut.found.dtype) -> Buffer:
+        buffer: Buffer = script.sblock_alloc_buffer((rows, columns), dtype, scope="shared")
+        return named(f"{name}{suffix}", buffer)
+
+    return Tiles(
+        shared("K_tile", keys, sizes.depth * chain.first.k),
+        shared("V_tile", sizes.columns * chain.intrinsic.m, keys),
+        {
+            read.name: shared(
+                f"{read.name}_tile", cut.tiling.block if read.of_queries else 1, keys, read.dtype
+            )
+            for read in cut.score.reads if read.of_keys
+        },
+    )  # fmt: skip
