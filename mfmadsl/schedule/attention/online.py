@@ -17,15 +17,16 @@ from math import prod
 from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
-from tvm.tirx import Expr, PrimFunc, Var
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.schedule.attention.loops import bound, named
 from mfmadsl.schedule.attention.moves import copy_tiles, load_queries, load_read_tiles
+from mfmadsl.schedule.attention.parts import Parts, join_parts, parts_of, store_part
 from mfmadsl.schedule.attention.products import attend, first_scores, next_scores
 from mfmadsl.schedule.attention.results import store_results
 from mfmadsl.schedule.attention.softmax import clear, rescale, softmax
 from mfmadsl.schedule.attention.steps import Phase, steps_of
-from mfmadsl.schedule.attention.wave import Cut, Place, Registers, registers, tiles
+from mfmadsl.schedule.attention.wave import Cut, Place, Registers, batch_places, registers, tiles
 
 
 @dataclass(frozen=True)
@@ -49,48 +50,49 @@ def online(cut: Cut) -> Online:
 
 
 def _kernel(cut: Cut) -> tuple[str, ...]:
-    axes, block = cut.found.axes, cut.tiling.block
-    groups = tirx.floordiv(axes.row.dom.extent + (block - 1), block)
-    batches = prod((axis.dom.extent for axis in axes.batch), start=tirx.const(1, "int32"))
-    extents = ("batch", batches, "blockIdx.y"), ("group", groups, "blockIdx.x"), (
-        "wave", cut.tiling.waves, "threadIdx.y"
-    )  # fmt: skip
-    (batch, group, wave) = extents
+    rows, tiling = cut.found.axes.row.dom.extent, cut.tiling
+    groups = tirx.floordiv(rows + (tiling.block - 1), tiling.block)
+    batches = prod((axis.dom.extent for axis in cut.found.axes.batch), start=tirx.const(1, "int32"))
+    parts = parts_of(cut, batches) if tiling.splits > 1 else None
+    extents = tiling.splits, batches, groups, tiling.waves
     with (
-        bound(batch[1], batch[2], batch[0]) as b,
-        bound(group[1], group[2], group[0]) as g,
-        bound(wave[1], wave[2], wave[0]) as w,
+        bound(tiling.splits, "blockIdx.z", "split") as part,
+        bound(batches, "blockIdx.y", "batch") as batch,
+        bound(groups, "blockIdx.x", "group") as group,
+        bound(tiling.waves, "threadIdx.y", "wave") as wave,
         script.sblock("attention"),
     ):
-        number, own_group, own_wave = (
-            named(f"own_{name}", script.axis.spatial(extent, loop))
-            for (name, extent, _), loop in zip(extents, (b, g, w), strict=True)
-        )
-        first, own = own_group * block, own_wave * cut.tiling.rows
-        place = Place(_batch(cut, number), first, first + own, own)
-        return _walk(cut, place, registers(cut))
+        loops = zip(extents, (part, batch, group, wave), strict=True)
+        split, number, own_group, own_wave = [script.axis.spatial(*each) for each in loops]
+        for name, axis in zip(
+            ("own_split", "own_batch", "own_group", "own_wave"),
+            (split, number, own_group, own_wave), strict=True,
+        ):  # fmt: skip
+            named(name, axis)
+        first, own = own_group * tiling.block, own_wave * tiling.rows
+        place = Place(batch_places(cut, number), split, first, first + own, own)
+        suffixes = _walk(cut, place, registers(cut), parts, number)
+    if parts is not None:
+        join_parts(cut, parts, batches)
+    return suffixes
 
 
-def _batch(cut: Cut, number: Expr) -> dict[Var, Expr]:
-    """The batch axes, of one number for all of them."""
-    found: dict[Var, Expr] = {}
-    for axis in reversed(cut.found.axes.batch):
-        found[axis.var] = tirx.floormod(number, axis.dom.extent)
-        number = tirx.floordiv(number, axis.dom.extent)
-    return found
-
-
-def _walk(cut: Cut, place: Place, held: Registers) -> tuple[str, ...]:
+def _walk(
+    cut: Cut, place: Place, held: Registers, parts: Parts | None, batch: Expr
+) -> tuple[str, ...]:
     steps = steps_of(cut, place)
     load_queries(cut, place, held)
     clear(cut, held)
     first_scores(cut, place, held, steps.start)
     softmax(cut, place, held, steps.start, True)
     suffixes = []
-    for number, phase in enumerate(steps.phases):
-        suffixes.append(f"_{number}" if number else "")
+    for place_of, phase in enumerate(steps.phases):
+        suffixes.append(f"_{place_of}" if place_of else "")
         _loop(cut, place, held, steps.start, phase, suffixes[-1])
-    store_results(cut, place, held)
+    if parts is None:
+        store_results(cut, place, held)
+    else:
+        store_part(cut, place, held, parts, batch)
     return tuple(suffixes)
 
 

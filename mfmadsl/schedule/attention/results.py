@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import tvm_ffi
 from tvm import tirx
 from tvm.script.ir_builder import tirx as script
 from tvm.sym import Analyzer
-from tvm.tirx import BufferStore, Expr
+from tvm.tirx import BufferStore, Expr, Var
 
 from mfmadsl.passes.tir.expression import substitute
 from mfmadsl.schedule.attention.chain import at
@@ -16,47 +19,78 @@ from mfmadsl.schedule.attention.softmax import exchange
 from mfmadsl.schedule.attention.wave import Cut, Place, Registers
 from mfmadsl.schedule.product.nest import is_number, same
 
-_INVERSE = tirx.Var("inverse", "float32")
-"""One over the sum of exponentials; 0 for a sum of 0."""
+_INVERSE = tirx.Var("inverse", "float32")  # of the sum of exponentials
 
 
 def store_results(cut: Cut, place: Place, held: Registers) -> None:
     """Store all results. Those of a query alone come from one of the lanes that have it."""
-    zero, one = tirx.const(0, "float32"), tirx.const(1, "float32")
     with cut.lanes() as lane:
         for (n,) in loops(cut.sizes.queries):
             exchange(cut, held.total, n, lane, lambda a, b: a + b)
-            total = held.total[n, lane, 0]
-            inverse = tirx.Select(zero < total, one / total, zero)
-            script.buffer_store(held.partial, inverse, [n, lane, 0])
+            script.buffer_store(held.partial, inverse_of(held.total[n, lane, 0]), [n, lane, 0])
         for result in cut.found.results:
             tiles, each = (cut.sizes.columns, cut.sums) if result.of_columns else (1, 1)
             for c, n, r in loops(tiles, cut.sizes.queries, each):
-                _store(cut, place, held, result, (c, n, lane, r))
+                # The last step has made scores of one that there is not.
+                known = Sums(
+                    held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32"),
+                    held.total[n, lane, 0], held.partial[n, lane, 0], held.o[c, n, lane, r],
+                )  # fmt: skip
+                row, column = cut.row(place, n, lane), column_of(cut, c, lane, r)
+                store = made_of(cut, result, known, {**place.batch, cut.found.axes.row.var: row},
+                                column)  # fmt: skip
+                if result.of_columns:
+                    bounds = in_columns(cut, row, column)
+                else:
+                    bounds = [row < cut.found.axes.row.dom.extent, is_first(cut, lane)]
+                with script.If(Analyzer().simplify(tirx.all(*bounds))), script.Then():
+                    script.buffer_store(store.buffer, store.value, list(store.indices))
 
 
-def _store(
-    cut: Cut, place: Place, held: Registers, result: Result, element: tuple[Expr, Expr, Expr, Expr]
-) -> None:
-    axes, values, (c, n, lane, r) = cut.found.axes, cut.found.values, element
-    row = cut.row(place, n, lane)
-    column = c * cut.chain.intrinsic.m + at(cut.chain.row, lane=lane, register=r)
-    # The last step has made scores of one that there is not.
-    largest = held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32")
+@dataclass(frozen=True)
+class Sums:
+    """What is known of a query: the largest score, the sum of exponentials, one over that (0 for a
+    sum of 0), and a column of the product with V."""
+
+    largest: Expr
+    total: Expr
+    inverse: Expr
+    attended: Expr
+
+
+def made_of(
+    cut: Cut, result: Result, sums: Sums, places: Mapping[Var, Expr], column: Expr
+) -> BufferStore:
+    """A result as it is stored."""
+    values = cut.found.values
     known = {
-        values.total: held.total[n, lane, 0], values.largest: largest,
-        values.attended: held.o[c, n, lane, r], _INVERSE: held.partial[n, lane, 0],
-        axes.row.var: row, axes.column.var: column, **place.batch,
+        values.largest: sums.largest, values.total: sums.total, _INVERSE: sums.inverse,
+        values.attended: sums.attended, cut.found.axes.column.var: column, **places,
     }  # fmt: skip
-    store = substitute(_by_inverse(result.store, values), known)
-    inside = [row < axes.row.dom.extent]
-    if result.of_columns:
-        inside.append(column < axes.column.dom.extent)
-    else:
-        first = tirx.bitwise_and(lane, sum(cut.chain.distances))
-        inside.append(tirx.EQ(first, tirx.const(0, "int32")))
-    with script.If(Analyzer().simplify(tirx.all(*inside))), script.Then():
-        script.buffer_store(store.buffer, store.value, list(store.indices))
+    return substitute(_by_inverse(result.store, values), known)
+
+
+def inverse_of(total: Expr) -> Expr:
+    """One over a sum of exponentials; 0 for a sum of 0."""
+    zero, one = tirx.const(0, "float32"), tirx.const(1, "float32")
+    return tirx.Select(zero < total, one / total, zero)
+
+
+def column_of(cut: Cut, c: Expr, lane: Expr, register: Expr) -> Expr:
+    """The column of V of an element of O."""
+    return c * cut.chain.intrinsic.m + at(cut.chain.row, lane=lane, register=register)
+
+
+def in_columns(cut: Cut, row: Expr, column: Expr) -> list[Expr]:
+    """The conditions under which an element of O is one of the result."""
+    axes = cut.found.axes
+    return [row < axes.row.dom.extent, column < axes.column.dom.extent]
+
+
+def is_first(cut: Cut, lane: Expr) -> Expr:
+    """Whether a lane is the first of those that have its query."""
+    others = tirx.bitwise_and(lane, sum(cut.chain.distances))
+    return tirx.EQ(others, tirx.const(0, "int32"))
 
 
 def _by_inverse(store: BufferStore, values: Softmax) -> BufferStore:

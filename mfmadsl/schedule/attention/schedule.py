@@ -15,6 +15,7 @@ from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.attention.online import online
 from mfmadsl.schedule.attention.reader import attention_of
 from mfmadsl.schedule.attention.score import score_of
+from mfmadsl.schedule.attention.shared_keys import with_shared_keys
 from mfmadsl.schedule.attention.tiling import AttentionTiling, checked, default_tiling
 from mfmadsl.schedule.attention.wave import Cut
 from mfmadsl.schedule.error import ScheduleError
@@ -33,7 +34,7 @@ def attention_schedule(
     function = prim_func("workload", workload, ScheduleError)
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
-        found = attention_of(function)
+        found = with_shared_keys(attention_of(function))
         taken = default_tiling(found, chip) if tiling is None else tiling
         cut = Cut(found, taken, checked(taken, found, chip), chip, score_of(found))
         written = online(cut)

@@ -65,12 +65,12 @@ def softmax(cut: Cut, place: Place, held: Registers, start: Expr, masked: bool) 
             new = tirx.max(held.largest[n, lane, 0], held.partial[n, lane, 0])
             script.buffer_store(held.largest, new, [n, lane, 0])
             less = (held.before[n, lane, 0] - held.largest[n, lane, 0]) * factor
-            script.buffer_store(held.rescale, _exp2(less), [n, lane, 0])
+            script.buffer_store(held.rescale, exp2(less), [n, lane, 0])
             least = held.largest[n, lane, 0] * tirx.const(-cut.score.exponent, "float32")
             script.buffer_store(held.least, least, [n, lane, 0])
             for x, r in loops(sizes.keys, cut.sums):
                 power = _fma(held.s[x, n, lane, r], factor, held.least[n, lane, 0])
-                script.buffer_store(held.s, _exp2(power), [x, n, lane, r])
+                script.buffer_store(held.s, exp2(power), [x, n, lane, r])
             _reduce(cut, held, n, lane, lambda a, b: a + b)
             for (y,) in loops(sizes.keys * cut.sums):
                 power = held.s[_element(y, n, lane, cut.sums)]
@@ -141,7 +141,7 @@ def _element(y: Expr, n: Expr, lane: Expr, each: int) -> tuple[Expr, Expr, Expr,
     return tirx.floordiv(y, each), n, lane, tirx.floormod(y, each)
 
 
-def _exp2(value: Expr) -> Expr:
+def exp2(value: Expr) -> Expr:
     """2 to a power in one instruction: what is less than the least normal number is zero."""
     return intrinsic("float32", "llvm.amdgcn.exp2.f32", value)
 

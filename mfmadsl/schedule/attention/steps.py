@@ -52,6 +52,11 @@ def steps_of(cut: Cut, place: Place) -> Steps:
     if seen.first is not None:
         start = tirx.floordiv(tirx.max(substitute(seen.first, first), 0), keys) * keys
     count = simplify(tirx.floordiv(tirx.max(end - start, 0) + (keys - 1), keys))
+    if cut.tiling.splits > 1:
+        each = tirx.floordiv(count + (cut.tiling.splits - 1), cut.tiling.splits)
+        own = place.split * each
+        start = start + own * keys
+        count = simplify(tirx.max(tirx.min(count - own, each), 0))
     if cut.score.is_plain and divides(keys, extent):
         return Steps(start, (Phase(zero, count, False),))
     # A step makes the scores of the following one.

@@ -23,7 +23,8 @@ class AttentionTiling:
     A workgroup has so many `waves`, each with so many queries, `rows`, and walks over K and V in
     steps of so many `keys`, which it holds in the LDS. `instruction` names the matrix instruction
     of both products; one read of the LDS feeds `k_pack` of the first, and `value_pack` of the
-    second.
+    second. With `splits`, so many workgroups share the keys of a workgroup's queries, and a second
+    kernel joins what they found.
     """
 
     instruction: str
@@ -32,6 +33,7 @@ class AttentionTiling:
     keys: int
     k_pack: int
     value_pack: int
+    splits: int = 1
 
     @property
     def block(self) -> int:
@@ -60,7 +62,7 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
     Raises ScheduleError for a tiling that is not legal for the attention on the chip.
     """
     check_type("tiling", tiling, AttentionTiling, "an AttentionTiling")
-    for name in ("waves", "rows", "keys", "k_pack", "value_pack"):
+    for name in ("waves", "rows", "keys", "k_pack", "value_pack", "splits"):
         check_extent(f"tiling.{name}", getattr(tiling, name))
     check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
     instruction = find(tiling.instruction)

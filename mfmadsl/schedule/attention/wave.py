@@ -88,10 +88,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class Place:
-    """A wave of a workgroup: the batch that it is in, the first query of both, and the place of its
-    own in the workgroup."""
+    """A wave of a workgroup: the batch that it is in, the part of the keys that it takes, the first
+    query of both, and the place of its own in the workgroup."""
 
     batch: Mapping[Var, Expr]
+    split: Expr
     group_row: Expr
     row: Expr
     own_row: Expr
@@ -127,6 +128,15 @@ class Tiles:
     k: Buffer
     v: Buffer
     reads: Mapping[str, Buffer]
+
+
+def batch_places(cut: Cut, number: Expr) -> dict[Var, Expr]:
+    """The batch axes, of one number for all of them."""
+    found: dict[Var, Expr] = {}
+    for axis in reversed(cut.found.axes.batch):
+        found[axis.var] = tirx.floormod(number, axis.dom.extent)
+        number = tirx.floordiv(number, axis.dom.extent)
+    return found
 
 
 def registers(cut: Cut) -> Registers:
