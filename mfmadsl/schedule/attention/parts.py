@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import e, log2
 
 from tvm import tirx
 from tvm.script.ir_builder import tirx as script
+from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr
 
+from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.attention.loops import bound, loops, named
 from mfmadsl.schedule.attention.results import (
     Sums,
@@ -21,7 +24,7 @@ from mfmadsl.schedule.attention.results import (
 from mfmadsl.schedule.attention.softmax import exchange, exp2
 from mfmadsl.schedule.attention.wave import Cut, Place, Registers, batch_places
 
-_THREADS = 256
+_WAVES = 8  # of a workgroup that joins parts
 
 
 @dataclass(frozen=True)
@@ -67,53 +70,106 @@ def store_part(cut: Cut, place: Place, held: Registers, parts: Parts, batch: Exp
 
 
 def join_parts(cut: Cut, parts: Parts, batches: Expr) -> None:
-    """A kernel that stores the results, of which each thread makes a column of a query."""
-    axes = cut.found.axes
-    columns = axes.column.dom.extent
-    elements = batches * axes.row.dom.extent * columns
-    groups = tirx.floordiv(elements + (_THREADS - 1), _THREADS)
+    """A kernel that stores the results.
+
+    A workgroup joins the parts of a query: each wave some of them, then all what the waves found.
+    """
+    queries = batches * cut.found.axes.row.dom.extent
+    waves, lanes = min(_WAVES, cut.tiling.splits), cut.chip.wave_size
     with (
-        bound(groups, "blockIdx.x", "group") as group,
-        bound(_THREADS, "threadIdx.x", "thread") as thread,
+        bound(queries, "blockIdx.x", "query") as query,
+        bound(waves, "threadIdx.y", "wave") as wave,
+        bound(lanes, "threadIdx.x", "lane") as lane,
         script.sblock("join"),
     ):
-        own_group = named("own_group", script.axis.spatial(groups, group))
-        own_thread = named("own_thread", script.axis.spatial(_THREADS, thread))
-        element = own_group * _THREADS + own_thread
-        with script.If(element < elements), script.Then():
-            _join(cut, parts, element)
+        extents, threads = (queries, waves, lanes), (query, wave, lane)
+        own, own_wave, own_lane = [
+            script.axis.spatial(*each) for each in zip(extents, threads, strict=True)
+        ]
+        for name, axis in (("own_query", own), ("own_wave", own_wave), ("own_lane", own_lane)):
+            named(name, axis)
+        _join(cut, parts, waves, own, own_wave, own_lane)
 
 
-def _join(cut: Cut, parts: Parts, element: Expr) -> None:
-    axes, splits = cut.found.axes, cut.tiling.splits
-    column = tirx.floormod(element, axes.column.dom.extent)
-    query = tirx.floordiv(element, axes.column.dom.extent)
+def _join(cut: Cut, parts: Parts, waves: int, query: Expr, wave: Expr, lane: Expr) -> None:
+    axes, lanes, splits = cut.found.axes, cut.chip.wave_size, cut.tiling.splits
+    columns = constant(axes.column.dom.extent)
+    assert columns is not None
+    each = -(-columns // lanes)
     row = tirx.floormod(query, axes.row.dom.extent)
     batch = tirx.floordiv(query, axes.row.dom.extent)
-    largest, total, attended = (
-        named(name, script.sblock_alloc_buffer((1,), "float32", scope="local"))
-        for name in ("largest_of_all", "total_of_all", "attended_of_all")
-    )
-    zero = tirx.const(0, "float32")
-    script.buffer_store(largest, parts.largest[batch, 0, row], [0])
-    for (n,) in loops(splits - 1):
-        other = parts.largest[batch, n + 1, row]
-        script.buffer_store(largest, tirx.max(largest[0], other), [0])
-    script.buffer_store(total, zero, [0])
-    script.buffer_store(attended, zero, [0])
-    for (n,) in loops(splits):
-        less = parts.largest[batch, n, row] - largest[0]
-        share = exp2(less * tirx.const(log2(e), "float32"))
-        more = parts.total[batch, n, row] * share
-        script.buffer_store(total, total[0] + more, [0])
-        more = parts.attended[batch, n, row, column] * share
-        script.buffer_store(attended, attended[0] + more, [0])
-    sums = Sums(largest[0], total[0], inverse_of(total[0]), attended[0])
+    held = _allocated("", "local", 1, each)
+    shared = _allocated("_of_waves", "shared", waves, each * lanes)
+
+    def element(n: Expr, c: Expr) -> Found:
+        part = n * waves + wave
+        place = [batch, tirx.min(part, splits - 1), row]
+        column = tirx.min(lane * each + c, columns - 1)
+        share = tirx.const(1, "float32")
+        if splits % waves:
+            share = tirx.Select(part < splits, share, tirx.const(0, "float32"))
+        return Found(
+            parts.largest[tuple(place)], parts.total[tuple(place)],
+            parts.attended[(*place, column)], share,
+        )  # fmt: skip
+
+    def of_wave(n: Expr, c: Expr) -> Found:
+        column = lane * each + c
+        one = tirx.const(1, "float32")
+        return Found(shared.largest[n, 0], shared.total[n, 0], shared.attended[n, column], one)
+
+    _add_up(held, each, -(-splits // waves), element)
+    zero = tirx.const(0, "int32")
+    for (c,) in loops(each):
+        script.buffer_store(shared.attended, held.attended[0, c], [wave, lane * each + c])
+    script.buffer_store(shared.largest, held.largest[0, 0], [wave, zero])
+    script.buffer_store(shared.total, held.total[0, 0], [wave, zero])
+    _add_up(held, each, waves, of_wave)
     places = {**batch_places(cut, batch), axes.row.var: row}
-    for result in cut.found.results:
-        store = made_of(cut, result, sums, places, column)
-        if result.of_columns:
-            script.buffer_store(store.buffer, store.value, list(store.indices))
-        else:
-            with script.If(tirx.EQ(column, tirx.const(0, "int32"))), script.Then():
-                script.buffer_store(store.buffer, store.value, list(store.indices))
+    with script.If(tirx.EQ(wave, zero)), script.Then():
+        for result in cut.found.results:
+            for (c,) in loops(each if result.of_columns else 1):
+                total, column = held.total[0, 0], lane * each + c
+                known = Sums(held.largest[0, 0], total, inverse_of(total), held.attended[0, c])
+                store = made_of(cut, result, known, places, column)
+                bound_of = column < columns if result.of_columns else tirx.EQ(lane, zero)
+                with script.If(Analyzer().simplify(bound_of)), script.Then():
+                    script.buffer_store(store.buffer, store.value, list(store.indices))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a part has of a query and a column, and whether it counts, 1 or 0."""
+
+    largest: Expr
+    total: Expr
+    attended: Expr
+    counts: Expr
+
+
+def _allocated(suffix: str, scope: str, count: int, columns: int) -> Parts:
+    def buffer(name: str, width: int) -> Buffer:
+        made: Buffer = script.sblock_alloc_buffer((count, width), "float32", scope=scope)
+        return named(f"{name}{suffix}", made)
+
+    return Parts(buffer("largest", 1), buffer("total", 1), buffer("attended", columns))
+
+
+def _add_up(held: Parts, columns: int, count: int, part: Callable[[Expr, Expr], Found]) -> None:
+    """Add up so many parts, each in proportion to the largest score of all."""
+    zero = tirx.const(0, "int32")
+    script.buffer_store(held.largest, part(zero, zero).largest, [0, 0])
+    for n in range(1, count):
+        other = part(tirx.const(n, "int32"), zero).largest
+        script.buffer_store(held.largest, tirx.max(held.largest[0, 0], other), [0, 0])
+    for n in range(count):
+        for c in range(columns):
+            found = part(tirx.const(n, "int32"), tirx.const(c, "int32"))
+            less = (found.largest - held.largest[0, 0]) * tirx.const(log2(e), "float32")
+            share = exp2(less) * found.counts
+            for buffer, value in ((held.total, found.total), (held.attended, found.attended)):
+                if buffer is held.total and c:
+                    continue
+                more = value * share
+                own = [0, c if buffer is held.attended else 0]
+                script.buffer_store(buffer, more + buffer[tuple(own)] if n else more, own)
