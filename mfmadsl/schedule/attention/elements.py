@@ -11,9 +11,10 @@ from tvm.tirx import Expr, IterVar
 
 from mfmadsl.passes.tir.expression import constant, depends, substitute
 from mfmadsl.schedule.attention.wave import Cut, Place
+from mfmadsl.schedule.product.nest import is_number
 
-Bound: TypeAlias = tuple[Expr, IterVar, int | None]
-"""A place, its axis, and how many of it a tile has; None where tiles may begin beyond its end."""
+Bound: TypeAlias = tuple[Expr, IterVar, int]
+"""A place, its axis, and how many of it a tile has."""
 
 
 def query(cut: Cut, place: Place, row: Expr, depth: Expr) -> Expr:
@@ -24,12 +25,12 @@ def query(cut: Cut, place: Place, row: Expr, depth: Expr) -> Expr:
     return inside(substitute(cut.found.q, places), bounds)
 
 
-def key(cut: Cut, place: Place, number: Expr, depth: Expr) -> Expr:
-    """An element of K; the step after the last one asks for keys behind the last."""
+def key(cut: Cut, place: Place, number: Expr, depth: Expr, is_there: Expr) -> Expr:
+    """An element of K, if there is such a step."""
     axes = cut.found.axes
     places = {axes.key.var: number, axes.depth.var: depth, **place.batch}
-    bounds = [(number, axes.key, None), (depth, axes.depth, cut.chain.first.k)]
-    return inside(substitute(cut.found.k, places), bounds)
+    bounds = [(number, axes.key, cut.tiling.keys), (depth, axes.depth, cut.chain.first.k)]
+    return inside(substitute(cut.found.k, places), bounds, is_there)
 
 
 def value(cut: Cut, place: Place, number: Expr, column: Expr) -> Expr:
@@ -40,7 +41,9 @@ def value(cut: Cut, place: Place, number: Expr, column: Expr) -> Expr:
     return inside(substitute(cut.found.v, places), bounds)
 
 
-def read(cut: Cut, place: Place, load: TensorLoad, row: Expr, number: Expr | None) -> Expr:
+def read(
+    cut: Cut, place: Place, load: TensorLoad, row: Expr, number: Expr | None, is_there: Expr
+) -> Expr:
     """An element that a score reads, for a query and, unless it is the same for all, a key."""
     axes = cut.found.axes
     bounds: list[Bound] = []
@@ -49,17 +52,19 @@ def read(cut: Cut, place: Place, load: TensorLoad, row: Expr, number: Expr | Non
         bounds.append((row, axes.row, cut.tiling.block))
     if number is not None:
         places[axes.key.var] = number
-        bounds.append((number, axes.key, None))
-    return inside(substitute(load, places), bounds)
+        bounds.append((number, axes.key, cut.tiling.keys))
+    return inside(substitute(load, places), bounds, is_there)
 
 
-def inside(element: Expr, bounds: Sequence[Bound]) -> Expr:
-    """The element, or zero where a place is beyond the end of its axis."""
+def inside(element: Expr, bounds: Sequence[Bound], is_there: Expr | None = None) -> Expr:
+    """The element, or zero where a place is beyond the end of its axis, or not there."""
     conditions = [
         place < axis.dom.extent
         for place, axis, tile in bounds
-        if tile is None or not divides(tile, axis.dom.extent)
+        if not divides(tile, axis.dom.extent)
     ]
+    if is_there is not None and not is_number(is_there, 1):
+        conditions.append(is_there)
     if not conditions:
         return element
     return tirx.if_then_else(tirx.all(*conditions), element, tirx.const(0, str(element.ty.dtype)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
+from tvm import tirx
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr
 
@@ -12,15 +12,13 @@ from mfmadsl.model import Operand
 from mfmadsl.schedule.attention import elements
 from mfmadsl.schedule.attention.chain import at, slot
 from mfmadsl.schedule.attention.loops import block, loops
+from mfmadsl.schedule.attention.steps import Phase, Steps
 from mfmadsl.schedule.attention.wave import Cut, Place, Registers, Tiles
-
-Start: TypeAlias = Callable[[Expr], Expr]
-"""The first key of a step, by its number."""
 
 
 def load_queries(cut: Cut, place: Place, held: Registers) -> None:
     """Q, which stays in registers, and what scores read of it alone, from memory."""
-    operand, sizes = cut.chain.first.b, cut.sizes
+    operand, sizes, always = cut.chain.first.b, cut.sizes, tirx.const(1, "bool")
     _, k, column = operand.layout.inverse("lane", "register")
     with cut.lanes() as lane:
         for t, n, r in loops(sizes.depth, sizes.queries, operand.layout.elements_per_lane):
@@ -30,30 +28,32 @@ def load_queries(cut: Cut, place: Place, held: Registers) -> None:
         for (n,) in loops(sizes.queries):
             for read in cut.score.reads:
                 if not read.of_keys:
-                    element = elements.read(cut, place, read.load, cut.row(place, n, lane), None)
+                    row = cut.row(place, n, lane)
+                    element = elements.read(cut, place, read.load, row, None, always)
                     script.buffer_store(held.reads[read.name], element, [n, lane, 0])
 
 
-def load_keys(cut: Cut, place: Place, held: Registers, x: Expr, start: Expr) -> None:
-    """A row of tiles of K from memory, of the step that begins with a key."""
+def load_keys(cut: Cut, place: Place, held: Registers, x: Expr, steps: Steps) -> None:
+    """A row of tiles of K of the first step, from memory."""
     operand, first = cut.chain.first.a, cut.chain.first
     _, row, k = operand.layout.inverse("lane", "register")
     with cut.lanes() as lane:
         for t, r in loops(cut.sizes.depth, operand.layout.elements_per_lane):
             of_tile = x * cut.chain.intrinsic.m + at(row, lane=lane, register=r)
             depth = t * first.k + at(k, lane=lane, register=r)
-            element = elements.key(cut, place, start + cut.key_of(of_tile), depth)
+            key = steps.start + cut.key_of(of_tile)
+            element = elements.key(cut, place, key, depth, steps.some)
             script.buffer_store(held.k, element, [x, t, lane, r])
 
 
-def load_reads(cut: Cut, place: Place, held: Registers, start: Expr) -> None:
-    """What scores of a step read for each key, from memory."""
+def load_reads(cut: Cut, place: Place, held: Registers, steps: Steps) -> None:
+    """What scores of the first step read for each key, from memory."""
     for read in cut.score.reads:
         if read.of_keys:
             with cut.lanes() as lane:
                 for x, n, r in loops(cut.sizes.keys, cut.sizes.queries, cut.sums):
-                    row, key = cut.row(place, n, lane), start + _key(cut, x, lane, r)
-                    element = elements.read(cut, place, read.load, row, key)
+                    row, key = cut.row(place, n, lane), steps.start + _key(cut, x, lane, r)
+                    element = elements.read(cut, place, read.load, row, key, steps.some)
                     script.buffer_store(held.reads[read.name], element, [x, n, lane, r])
 
 
@@ -64,30 +64,33 @@ def _key(cut: Cut, x: Expr, lane: Expr, register: Expr) -> Expr:
 
 
 def copy_tiles(
-    cut: Cut, place: Place, tiles: Tiles, steps: tuple[Expr, Expr], key: Start, suffix: str
+    cut: Cut, place: Place, tiles: Tiles, steps: Steps, phase: Phase, step: Expr, suffix: str
 ) -> None:
     """Copy V of a step into the LDS, and of the following one K and what scores read.
 
     The rows of K are in the order in which the second product takes P. V is turned around, since
-    that product sums over keys. `steps` are how many there are, and the number of this one.
+    that product sums over keys.
     """
-    outer = [steps]
+    outer = [(phase.count, step)]
 
     def shape(buffer: Buffer) -> list[int]:
         return [int(extent) for extent in buffer.shape]
 
-    with block(f"K_copy{suffix}", outer, shape(tiles.k)) as ((step,), (row, depth)):
-        number = key(step + 1) + cut.key_of(row)
-        script.buffer_store(tiles.k, elements.key(cut, place, number, depth), [row, depth])
-    with block(f"V_copy{suffix}", outer, shape(tiles.v)) as ((step,), (column, row)):
-        element = elements.value(cut, place, key(step) + row, column)
+    with block(f"K_copy{suffix}", outer, shape(tiles.k)) as ((own,), (row, depth)):
+        number = steps.key(phase.first + own + 1, cut) + cut.key_of(row)
+        element = elements.key(cut, place, number, depth, steps.has(phase.first + own + 1))
+        script.buffer_store(tiles.k, element, [row, depth])
+    with block(f"V_copy{suffix}", outer, shape(tiles.v)) as ((own,), (column, row)):
+        element = elements.value(cut, place, steps.key(phase.first + own, cut) + row, column)
         script.buffer_store(tiles.v, element, [column, row])
     for read in cut.score.reads:
         if read.of_keys:
             tile, name = tiles.reads[read.name], f"{read.name}_copy{suffix}"
-            with block(name, outer, shape(tile)) as ((step,), (row, column)):
-                query, number = place.group_row + row, key(step + 1) + column
-                element = elements.read(cut, place, read.load, query, number)
+            with block(name, outer, shape(tile)) as ((own,), (row, column)):
+                following = phase.first + own + 1
+                query, number = place.group_row + row, steps.key(following, cut) + column
+                is_there = steps.has(following)
+                element = elements.read(cut, place, read.load, query, number, is_there)
                 script.buffer_store(tile, element, [row, column])
 
 

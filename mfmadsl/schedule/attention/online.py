@@ -25,7 +25,7 @@ from mfmadsl.schedule.attention.parts import Parts, join_parts, parts_of, store_
 from mfmadsl.schedule.attention.products import attend, first_scores, next_scores
 from mfmadsl.schedule.attention.results import store_results
 from mfmadsl.schedule.attention.softmax import clear, rescale, softmax
-from mfmadsl.schedule.attention.steps import Phase, steps_of
+from mfmadsl.schedule.attention.steps import Phase, Steps, steps_of
 from mfmadsl.schedule.attention.wave import Cut, Place, Registers, batch_places, registers, tiles
 
 
@@ -83,12 +83,12 @@ def _walk(
     steps = steps_of(cut, place)
     load_queries(cut, place, held)
     clear(cut, held)
-    first_scores(cut, place, held, steps.start)
+    first_scores(cut, place, held, steps)
     softmax(cut, place, held, steps.start, True)
     suffixes = []
     for place_of, phase in enumerate(steps.phases):
         suffixes.append(f"_{place_of}" if place_of else "")
-        _loop(cut, place, held, steps.start, phase, suffixes[-1])
+        _loop(cut, place, held, steps, phase, suffixes[-1])
     if parts is None:
         store_results(cut, place, held)
     else:
@@ -96,16 +96,13 @@ def _walk(
     return tuple(suffixes)
 
 
-def _loop(cut: Cut, place: Place, held: Registers, start: Expr, phase: Phase, suffix: str) -> None:
-    def key(step: Expr) -> Expr:
-        return start + (phase.first + step) * cut.tiling.keys
-
+def _loop(cut: Cut, place: Place, held: Registers, steps: Steps, phase: Phase, suffix: str) -> None:
     own = tiles(cut, suffix)
     with script.serial(0, phase.count) as step:
         named("step", step)
-        copy_tiles(cut, place, own, (phase.count, step), key, suffix)
+        copy_tiles(cut, place, own, steps, phase, step, suffix)
         rescale(cut, held)
         next_scores(cut, held, own, suffix)
         load_read_tiles(cut, place, held, own)
         attend(cut, held, own, suffix)
-        softmax(cut, place, held, key(step + 1), phase.masked)
+        softmax(cut, place, held, steps.key(phase.first + step + 1, cut), phase.masked)

@@ -12,18 +12,19 @@ from mfmadsl.model.pack import Packed
 from mfmadsl.schedule.attention.chain import slot
 from mfmadsl.schedule.attention.loops import block, loops
 from mfmadsl.schedule.attention.moves import load_keys, load_reads, load_tile
+from mfmadsl.schedule.attention.steps import Steps
 from mfmadsl.schedule.attention.wave import Cut, Place, Registers, Tiles
 
 _DEPTH_AT_ONCE = 4  # fragments of K that a register step loads
 _STEPS_AT_ONCE = 2  # and of V, of each tile of columns
 
 
-def first_scores(cut: Cut, place: Place, held: Registers, start: Expr) -> None:
+def first_scores(cut: Cut, place: Place, held: Registers, steps: Steps) -> None:
     """S of the first step, of keys that come from memory as they are needed."""
     sizes, first = cut.sizes, cut.chain.first
-    load_reads(cut, place, held, start)
+    load_reads(cut, place, held, steps)
     for (x,) in loops(sizes.keys):
-        load_keys(cut, place, held, x, start)
+        load_keys(cut, place, held, x, steps)
         for (n,) in loops(sizes.queries):
             _zero("S_first_zero", cut, held.s, (x, n))
         for t, n in loops(sizes.depth, sizes.queries):

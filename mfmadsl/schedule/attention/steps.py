@@ -25,10 +25,24 @@ class Phase:
 
 @dataclass(frozen=True)
 class Steps:
-    """The first key, and the steps from there on."""
+    """The first key, how many steps there are, and these in phases."""
 
     start: Expr
+    count: Expr
     phases: tuple[Phase, ...]
+
+    @property
+    def some(self) -> Expr:
+        """Whether there are any."""
+        return self.has(tirx.const(0, "int32"))
+
+    def has(self, number: Expr) -> Expr:
+        """Whether there is a step of a number."""
+        return Analyzer().simplify(number < self.count)
+
+    def key(self, number: Expr, cut: Cut) -> Expr:
+        """The first key of a step."""
+        return self.start + number * cut.tiling.keys
 
 
 def steps_of(cut: Cut, place: Place) -> Steps:
@@ -58,7 +72,7 @@ def steps_of(cut: Cut, place: Place) -> Steps:
         start = start + own * keys
         count = simplify(tirx.max(tirx.min(count - own, each), 0))
     if cut.score.is_plain and divides(keys, extent):
-        return Steps(start, (Phase(zero, count, False),))
+        return Steps(simplify(start), count, (Phase(zero, count, False),))
     # A step makes the scores of the following one.
     if seen.first is not None:
         whole = tirx.max(substitute(seen.first, last), 0) - start
@@ -70,4 +84,5 @@ def steps_of(cut: Cut, place: Place) -> Steps:
         Phase(simplify(begin), simplify(until - begin), False),
         Phase(until, simplify(count - until), True),
     )
-    return Steps(simplify(start), tuple(each for each in phases if constant(each.count) != 0))
+    left = tuple(each for each in phases if constant(each.count) != 0)
+    return Steps(simplify(start), count, left)
