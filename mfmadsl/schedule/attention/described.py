@@ -8,10 +8,26 @@ whatever it computes of the second product, the sums of exponentials and the lar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
+import tvm_ffi
+from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
+from tvm.tirx import BufferStore, Expr, PrimFunc, Var
+
+from mfmadsl.passes.tir.expression import constant, substitute
+
+Node = TypeVar("Node", bound=tvm_ffi.Object)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A variable of the function, which may have 64 bits, and how far it counts, in 32 bits."""
+
+    var: Var
+    extent: Expr
 
 
 @dataclass(frozen=True)
@@ -19,11 +35,11 @@ class Axes:
     """The axes of an attention: of batches and heads, of queries, of keys, of what the first
     product sums over, and of V's columns."""
 
-    batch: tuple[IterVar, ...]
-    row: IterVar
-    key: IterVar
-    depth: IterVar
-    column: IterVar
+    batch: tuple[Axis, ...]
+    row: Axis
+    key: Axis
+    depth: Axis
+    column: Axis
 
 
 @dataclass(frozen=True)
@@ -63,3 +79,19 @@ class Attention:
     def dtype(self) -> str:
         """The type of the elements that are multiplied."""
         return str(self.q.ty.dtype)
+
+
+def at_places(node: Node, places: Mapping[Var, Expr]) -> Node:
+    """What stands at places of axes, which are counted in 32 bits."""
+    return substitute(node, {
+        axis: place if place.ty == axis.ty else tirx.Cast(str(axis.ty.dtype), place)
+        for axis, place in places.items()
+    })  # fmt: skip
+
+
+def narrow(extent: Expr) -> Expr:
+    """An extent in 32 bits."""
+    number = constant(extent)
+    if number is not None:
+        return tirx.const(number, "int32")
+    return extent if str(extent.ty.dtype) == "int32" else tirx.Cast("int32", extent)

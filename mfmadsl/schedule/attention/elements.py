@@ -7,13 +7,14 @@ from typing import TypeAlias
 
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import Expr, IterVar
+from tvm.tirx import Expr
 
-from mfmadsl.passes.tir.expression import constant, depends, substitute
+from mfmadsl.passes.tir.expression import constant, depends
+from mfmadsl.schedule.attention.described import Axis, at_places
 from mfmadsl.schedule.attention.wave import Cut, Place
 from mfmadsl.schedule.product.nest import is_number
 
-Bound: TypeAlias = tuple[Expr, IterVar, int]
+Bound: TypeAlias = tuple[Expr, Axis, int]
 """A place, its axis, and how many of it a tile has."""
 
 
@@ -22,7 +23,7 @@ def query(cut: Cut, place: Place, row: Expr, depth: Expr) -> Expr:
     axes = cut.found.axes
     places = {axes.row.var: row, axes.depth.var: depth, **place.batch}
     bounds = [(row, axes.row, cut.tiling.block), (depth, axes.depth, cut.chain.first.k)]
-    return inside(substitute(cut.found.q, places), bounds)
+    return inside(at_places(cut.found.q, places), bounds)
 
 
 def key(cut: Cut, place: Place, number: Expr, depth: Expr, is_there: Expr) -> Expr:
@@ -30,7 +31,7 @@ def key(cut: Cut, place: Place, number: Expr, depth: Expr, is_there: Expr) -> Ex
     axes = cut.found.axes
     places = {axes.key.var: number, axes.depth.var: depth, **place.batch}
     bounds = [(number, axes.key, cut.tiling.keys), (depth, axes.depth, cut.chain.first.k)]
-    return inside(substitute(cut.found.k, places), bounds, is_there)
+    return inside(at_places(cut.found.k, places), bounds, is_there)
 
 
 def value(cut: Cut, place: Place, number: Expr, column: Expr) -> Expr:
@@ -38,7 +39,7 @@ def value(cut: Cut, place: Place, number: Expr, column: Expr) -> Expr:
     axes = cut.found.axes
     places = {axes.key.var: number, axes.column.var: column, **place.batch}
     bounds = [(number, axes.key, cut.tiling.keys), (column, axes.column, cut.chain.intrinsic.m)]
-    return inside(substitute(cut.found.v, places), bounds)
+    return inside(at_places(cut.found.v, places), bounds)
 
 
 def read(
@@ -53,15 +54,13 @@ def read(
     if number is not None:
         places[axes.key.var] = number
         bounds.append((number, axes.key, cut.tiling.keys))
-    return inside(substitute(load, places), bounds, is_there)
+    return inside(at_places(load, places), bounds, is_there)
 
 
 def inside(element: Expr, bounds: Sequence[Bound], is_there: Expr | None = None) -> Expr:
     """The element, or zero where a place is beyond the end of its axis, or not there."""
     conditions = [
-        place < axis.dom.extent
-        for place, axis, tile in bounds
-        if not divides(tile, axis.dom.extent)
+        place < axis.extent for place, axis, tile in bounds if not divides(tile, axis.extent)
     ]
     if is_there is not None and not is_number(is_there, 1):
         conditions.append(is_there)

@@ -50,9 +50,9 @@ def online(cut: Cut) -> Online:
 
 
 def _kernel(cut: Cut) -> tuple[str, ...]:
-    rows, tiling = cut.found.axes.row.dom.extent, cut.tiling
+    rows, tiling = cut.found.axes.row.extent, cut.tiling
     groups = tirx.floordiv(rows + (tiling.block - 1), tiling.block)
-    batches = prod((axis.dom.extent for axis in cut.found.axes.batch), start=tirx.const(1, "int32"))
+    batches = prod((axis.extent for axis in cut.found.axes.batch), start=tirx.const(1, "int32"))
     parts = parts_of(cut, batches) if tiling.splits > 1 else None
     extents = tiling.splits, batches, groups, tiling.waves
     with (

@@ -39,7 +39,7 @@ class Parts:
 def parts_of(cut: Cut, batches: Expr) -> Parts:
     """Memory for the parts."""
     axes = cut.found.axes
-    shape = [batches, cut.tiling.splits, axes.row.dom.extent]
+    shape = [batches, cut.tiling.splits, axes.row.extent]
 
     def allocated(name: str, *more: Expr) -> Buffer:
         buffer: Buffer = script.sblock_alloc_buffer((*shape, *more), "float32")
@@ -47,13 +47,13 @@ def parts_of(cut: Cut, batches: Expr) -> Parts:
 
     return Parts(
         allocated("part_largest"), allocated("part_total"),
-        allocated("part_attended", axes.column.dom.extent),
+        allocated("part_attended", axes.column.extent),
     )  # fmt: skip
 
 
 def store_part(cut: Cut, place: Place, held: Registers, parts: Parts, batch: Expr) -> None:
     """Store what a workgroup has found of its part of the keys."""
-    rows = cut.found.axes.row.dom.extent
+    rows = cut.found.axes.row.extent
     with cut.lanes() as lane:
         for (n,) in loops(cut.sizes.queries):
             exchange(cut, held.total, n, lane, lambda a, b: a + b)
@@ -74,7 +74,7 @@ def join_parts(cut: Cut, parts: Parts, batches: Expr) -> None:
 
     A workgroup joins the parts of a query: each wave some of them, then all what the waves found.
     """
-    queries = batches * cut.found.axes.row.dom.extent
+    queries = batches * cut.found.axes.row.extent
     waves, lanes = min(_WAVES, cut.tiling.splits), cut.chip.wave_size
     with (
         bound(queries, "blockIdx.x", "query") as query,
@@ -93,11 +93,11 @@ def join_parts(cut: Cut, parts: Parts, batches: Expr) -> None:
 
 def _join(cut: Cut, parts: Parts, waves: int, query: Expr, wave: Expr, lane: Expr) -> None:
     axes, lanes, splits = cut.found.axes, cut.chip.wave_size, cut.tiling.splits
-    columns = constant(axes.column.dom.extent)
+    columns = constant(axes.column.extent)
     assert columns is not None
     each = -(-columns // lanes)
-    row = tirx.floormod(query, axes.row.dom.extent)
-    batch = tirx.floordiv(query, axes.row.dom.extent)
+    row = tirx.floormod(query, axes.row.extent)
+    batch = tirx.floordiv(query, axes.row.extent)
     held = _allocated("", "local", 1, each)
     shared = _allocated("_of_waves", "shared", waves, each * lanes)
 

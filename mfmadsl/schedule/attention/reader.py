@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
@@ -14,7 +13,7 @@ from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import calls_of, constant, depends, name_of
 from mfmadsl.schedule.attention.definition import Definitions, Reduction
-from mfmadsl.schedule.attention.described import Attention, Axes, Result, Softmax
+from mfmadsl.schedule.attention.described import Attention, Axes, Axis, Result, Softmax, narrow
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.dataflow import check_element_wise
 from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, line, nests, same, substitute
@@ -259,8 +258,9 @@ def _axes(
 ) -> Axes:
     """Which axes of the second product are what."""
     q, k, v = operands
-    places = [each for each in second.nest.block.iter_vars if each.iter_type == IterVar.DataPar]
-    several = [axis for axis in places if not is_number(axis.dom.extent, 1)]
+    axes = second.nest.block.iter_vars
+    places = [_axis(each) for each in axes if each.iter_type == IterVar.DataPar]
+    several = [axis for axis in places if constant(axis.extent) != 1]
     columns = [a for a in several if depends(v, a.var) and not depends(q, a.var)
                and not depends(k, a.var)]  # fmt: skip
     if len(columns) > 1:
@@ -269,17 +269,21 @@ def _axes(
     row = max(rows, key=_length) if rows else _unit("row")
     column = columns[0] if columns else _unit("column")
     batch = tuple(a for a in places if a is not row and a is not column)
-    return Axes(batch, row, second.over, depth, column)
+    return Axes(batch, row, _axis(second.over), _axis(depth), column)
 
 
-def _length(axis: IterVar) -> float:
+def _axis(axis: IterVar) -> Axis:
+    return Axis(axis.var, narrow(axis.dom.extent))
+
+
+def _length(axis: Axis) -> float:
     """The extent; what is known at the launch only counts as more than any."""
-    extent = constant(axis.dom.extent)
+    extent = constant(axis.extent)
     return float("inf") if extent is None else extent
 
 
-def _unit(name: str) -> IterVar:
-    return IterVar(tvm.ir.Range(0, 1), tirx.Var(name, "int32"), IterVar.DataPar)
+def _unit(name: str) -> Axis:
+    return Axis(tirx.Var(name, "int32"), tirx.const(1, "int32"))
 
 
 def _over_all(reduction: Reduction, key: IterVar) -> bool:

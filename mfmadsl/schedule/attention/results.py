@@ -11,9 +11,8 @@ from tvm.script.ir_builder import tirx as script
 from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, Expr, Var
 
-from mfmadsl.passes.tir.expression import substitute
 from mfmadsl.schedule.attention.chain import at
-from mfmadsl.schedule.attention.described import Result, Softmax
+from mfmadsl.schedule.attention.described import Result, Softmax, at_places
 from mfmadsl.schedule.attention.loops import loops
 from mfmadsl.schedule.attention.softmax import exchange
 from mfmadsl.schedule.attention.wave import Cut, Place, Registers
@@ -42,7 +41,7 @@ def store_results(cut: Cut, place: Place, held: Registers) -> None:
                 if result.of_columns:
                     bounds = in_columns(cut, row, column)
                 else:
-                    bounds = [row < cut.found.axes.row.dom.extent, is_first(cut, lane)]
+                    bounds = [row < cut.found.axes.row.extent, is_first(cut, lane)]
                 with script.If(Analyzer().simplify(tirx.all(*bounds))), script.Then():
                     script.buffer_store(store.buffer, store.value, list(store.indices))
 
@@ -67,7 +66,7 @@ def made_of(
         values.largest: sums.largest, values.total: sums.total, _INVERSE: sums.inverse,
         values.attended: sums.attended, cut.found.axes.column.var: column, **places,
     }  # fmt: skip
-    return substitute(_by_inverse(result.store, values), known)
+    return at_places(_by_inverse(result.store, values), known)
 
 
 def inverse_of(total: Expr) -> Expr:
@@ -84,7 +83,7 @@ def column_of(cut: Cut, c: Expr, lane: Expr, register: Expr) -> Expr:
 def in_columns(cut: Cut, row: Expr, column: Expr) -> list[Expr]:
     """The conditions under which an element of O is one of the result."""
     axes = cut.found.axes
-    return [row < axes.row.dom.extent, column < axes.column.dom.extent]
+    return [row < axes.row.extent, column < axes.column.extent]
 
 
 def is_first(cut: Cut, lane: Expr) -> Expr:

@@ -22,6 +22,7 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.matrix_core.stage import turned_pieces
 from mfmadsl.schedule.matrix_core.tile_loops import bind_copy, chunks_along_k
+from mfmadsl.schedule.product.index_type import in_32_bits
 from mfmadsl.tvm_refusal import tvm_refusal
 
 
@@ -34,7 +35,7 @@ def attention_schedule(
     function = prim_func("workload", workload, ScheduleError)
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
-        found = with_shared_keys(attention_of(function))
+        found = with_shared_keys(attention_of(in_32_bits(function)))
         taken = default_tiling(found, chip) if tiling is None else tiling
         cut = Cut(found, taken, checked(taken, found, chip), chip, score_of(found))
         written = online(cut)

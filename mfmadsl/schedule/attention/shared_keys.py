@@ -12,10 +12,10 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import BufferStore, Expr, IterVar, Var
+from tvm.tirx import BufferStore, Expr, Var
 
-from mfmadsl.passes.tir.expression import constant, depends, substitute
-from mfmadsl.schedule.attention.described import Attention, Axes, Result
+from mfmadsl.passes.tir.expression import constant, depends
+from mfmadsl.schedule.attention.described import Attention, Axes, Axis, Result, at_places
 
 MOST_QUERIES = 16
 """Of a head: more of them have rows enough."""
@@ -23,7 +23,7 @@ MOST_QUERIES = 16
 
 def with_shared_keys(found: Attention) -> Attention:
     """The attention with the heads that share keys among its rows, if it has few queries."""
-    queries = constant(found.axes.row.dom.extent)
+    queries = constant(found.axes.row.extent)
     if queries is None or queries > MOST_QUERIES:
         return found
     for head in reversed(found.axes.batch):
@@ -33,9 +33,9 @@ def with_shared_keys(found: Attention) -> Attention:
     return found
 
 
-def _sharing(found: Attention, head: IterVar) -> int:
+def _sharing(found: Attention, head: Axis) -> int:
     """How many neighbours along a batch axis have the same keys and values."""
-    heads = constant(head.dom.extent)
+    heads = constant(head.extent)
     if heads is None:
         return 1
     operands = found.k, found.v
@@ -55,13 +55,13 @@ def _sharing(found: Attention, head: IterVar) -> int:
     analyzer = Analyzer()
     analyzer.bind(inside, tvm.ir.Range(0, divisors[0]))
     moved = {head.var: group * divisors[0] + inside}
-    places = [index for each in operands for index in substitute(each, moved).indices]
+    places = [index for each in operands for index in at_places(each, moved).indices]
     return 1 if any(depends(analyzer.simplify(p), inside) for p in places) else divisors[0]
 
 
-def _as_rows(found: Attention, head: IterVar, group: int, queries: int) -> Attention:
+def _as_rows(found: Attention, head: Axis, group: int, queries: int) -> Attention:
     axes = found.axes
-    heads = constant(head.dom.extent)
+    heads = constant(head.extent)
     assert heads is not None
     kept = _axis("head", heads // group)
     row = _axis("row", group * queries)
@@ -73,20 +73,20 @@ def _as_rows(found: Attention, head: IterVar, group: int, queries: int) -> Atten
     own = Axes(batch, row, axes.key, axes.depth, axes.column)
     analyzer = Analyzer()
     for each in (*batch, row, axes.key, axes.depth, axes.column):
-        analyzer.bind(each.var, each.dom)
+        analyzer.bind(each.var, _range(each))
 
     def at(element: TensorLoad) -> TensorLoad:
-        indices = [analyzer.simplify(index) for index in substitute(element, moved).indices]
+        indices = [analyzer.simplify(index) for index in at_places(element, moved).indices]
         return tirx.BufferLoad(element.source, indices)
 
     def stored(result: Result) -> Result:
-        store = substitute(result.store, moved)
+        store = at_places(result.store, moved)
         indices = [analyzer.simplify(index) for index in store.indices]
         return replace(result, store=BufferStore(store.buffer, store.value, indices))
 
     return replace(
         found, axes=own, q=at(found.q), k=at(found.k), v=at(found.v),
-        score=_seen_by_all(analyzer, substitute(found.score, moved)),
+        score=_seen_by_all(analyzer, at_places(found.score, moved)),
         results=tuple(map(stored, found.results)),
     )  # fmt: skip
 
@@ -100,5 +100,10 @@ def _seen_by_all(analyzer: Analyzer, score: Expr) -> Expr:
     return tvm_ffi.structural_map(score, (tirx.Select, chosen))
 
 
-def _axis(name: str, extent: int) -> IterVar:
-    return IterVar(tvm.ir.Range(0, extent), tirx.Var(name, "int32"), IterVar.DataPar)
+def _range(axis: Axis) -> tvm.ir.Range:
+    dtype = str(axis.var.ty.dtype)
+    return tvm.ir.Range(tirx.const(0, dtype), axis.extent.astype(dtype))
+
+
+def _axis(name: str, extent: int) -> Axis:
+    return Axis(tirx.Var(name, "int32"), tirx.const(extent, "int32"))

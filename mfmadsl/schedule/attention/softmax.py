@@ -16,8 +16,8 @@ from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.tir.device import device, intrinsic
-from mfmadsl.passes.tir.expression import substitute
 from mfmadsl.schedule.attention.chain import at
+from mfmadsl.schedule.attention.described import at_places
 from mfmadsl.schedule.attention.elements import divides
 from mfmadsl.schedule.attention.loops import loops
 from mfmadsl.schedule.attention.score import unmasked
@@ -102,9 +102,9 @@ def _score(
         cut.score.product: held.s[x, n, lane, r], axes.key.var: key,
         axes.row.var: cut.row(place, n, lane), **place.batch,
     }  # fmt: skip
-    value = substitute(value, places)
-    if masked and not divides(cut.tiling.keys, axes.key.dom.extent):
-        value = tirx.Select(key < axes.key.dom.extent, value, tirx.const(-inf, "float32"))
+    value = at_places(value, places)
+    if masked and not divides(cut.tiling.keys, axes.key.extent):
+        value = tirx.Select(key < axes.key.extent, value, tirx.const(-inf, "float32"))
     return value
 
 

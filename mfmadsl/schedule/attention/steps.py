@@ -8,7 +8,8 @@ from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
-from mfmadsl.passes.tir.expression import constant, substitute
+from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.attention.described import at_places, narrow
 from mfmadsl.schedule.attention.elements import divides
 from mfmadsl.schedule.attention.score import seen_keys
 from mfmadsl.schedule.attention.wave import Cut, Place
@@ -51,20 +52,20 @@ def steps_of(cut: Cut, place: Place) -> Steps:
     Masks that move with a query's place cut a corner off the first and off the last tiles.
     """
     axes, keys, simplify = cut.found.axes, cut.tiling.keys, Analyzer().simplify
-    zero, extent = tirx.const(0, "int32"), axes.key.dom.extent
+    zero, extent = tirx.const(0, "int32"), axes.key.extent
     seen = seen_keys(cut.score.value, axes.key.var, axes.row.var)
     rows = (
         place.group_row,
-        tirx.min(place.group_row + (cut.tiling.block - 1), axes.row.dom.extent - 1),
+        tirx.min(place.group_row + (cut.tiling.block - 1), axes.row.extent - 1),
     )
     first, last = ({**place.batch, axes.row.var: row} for row in rows)
     end = whole_end = extent
     start = begin = zero
     if seen.end is not None:
-        end = tirx.min(end, substitute(seen.end, last))
-        whole_end = tirx.min(whole_end, substitute(seen.end, first))
+        end = tirx.min(end, narrow(at_places(seen.end, last)))
+        whole_end = tirx.min(whole_end, narrow(at_places(seen.end, first)))
     if seen.first is not None:
-        start = tirx.floordiv(tirx.max(substitute(seen.first, first), 0), keys) * keys
+        start = tirx.floordiv(tirx.max(narrow(at_places(seen.first, first)), 0), keys) * keys
     count = simplify(tirx.floordiv(tirx.max(end - start, 0) + (keys - 1), keys))
     if cut.tiling.splits > 1:
         each = tirx.floordiv(count + (cut.tiling.splits - 1), cut.tiling.splits)
@@ -75,7 +76,7 @@ def steps_of(cut: Cut, place: Place) -> Steps:
         return Steps(simplify(start), count, (Phase(zero, count, False),))
     # A step makes the scores of the following one.
     if seen.first is not None:
-        whole = tirx.max(substitute(seen.first, last), 0) - start
+        whole = tirx.max(narrow(at_places(seen.first, last)), 0) - start
         begin = tirx.max(tirx.min(tirx.floordiv(whole + (keys - 1), keys) - 1, count), 0)
     until = tirx.floordiv(tirx.max(whole_end - start, 0), keys) - 1
     until = simplify(tirx.max(tirx.min(until, count), begin))

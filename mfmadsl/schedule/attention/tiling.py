@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, replace
+from math import ceil, prod
 
 from mfmadsl.argument import check_extent, check_type, described
 from mfmadsl.language import find
@@ -11,6 +11,7 @@ from mfmadsl.model import Architecture, Intrinsic
 from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.attention.chain import Chain
 from mfmadsl.schedule.attention.described import Attention
+from mfmadsl.schedule.attention.score import score_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
@@ -41,19 +42,75 @@ class AttentionTiling:
         return self.waves * self.rows
 
 
+_WIDE = 256  # columns and depth that a wave's registers hold of 32 queries
+_FEW = 16  # queries for which the smaller instruction has rows enough
+_WAVES, _KEYS, _KEYS_OF_FEW = 4, (64, 32, 16), (32, 16)
+_PARTS = 4  # of the keys, for each compute unit
+_LEAST_STEPS = 4  # of a part, so that its start is worth it
+_MOST_PARTS = 128
+
+
 def default_tiling(found: Attention, chip: Architecture) -> AttentionTiling:
     """The tiling that should be fast.
 
-    Raises ScheduleError where the chip has no instruction for the types.
+    Raises ScheduleError where the chip has no instruction for the types, and where depth or columns
+    are no numbers.
     """
-    rows = constant(found.axes.row.dom.extent)
-    instruction = choose_instruction(found.dtype, found.dtype, chip.name, rows)
+    depth, columns = known_sizes(found)
+    rows = constant(found.axes.row.extent)
+    few = rows is not None and rows <= _FEW
+    small = few or max(depth, columns) > _WIDE
+    instruction = choose_instruction(found.dtype, found.dtype, chip.name, _FEW if small else None)
     pack = max(1, CHUNK * 8 // bits_of(found.dtype) // instruction.a.layout.elements_per_lane)
-    depth = constant(found.axes.depth.dom.extent) or 1
     while pack > 1 and ceil(depth / instruction.k) % pack:
         pack //= 2
-    waves = 4 if rows is None else max(1, min(4, ceil(rows / instruction.n)))
-    return AttentionTiling(instruction.name, waves, instruction.n, 64, pack, 1)
+    waves = _WAVES if rows is None else max(1, min(_WAVES, ceil(rows / instruction.n)))
+    offered = [
+        AttentionTiling(instruction.name, waves, instruction.n, keys, pack, 1)
+        for keys in (_KEYS_OF_FEW if few else _KEYS)
+        if keys % Chain(instruction, pack, 1).period == 0
+    ]
+    fitting = [each for each in offered if 2 * lds_bytes(each, found) <= chip.lds_bytes]
+    chosen = (fitting or offered[-1:])[0]
+    return replace(chosen, splits=_splits(chosen, found, chip))
+
+
+def _splits(tiling: AttentionTiling, found: Attention, chip: Architecture) -> int:
+    """Into how many parts keys are cut, so that all compute units have work."""
+    groups = prod(constant(axis.extent) or chip.compute_units for axis in found.axes.batch)
+    rows, keys = (constant(axis.extent) for axis in (found.axes.row, found.axes.key))
+    if rows is None:
+        return 1
+    groups *= ceil(rows / tiling.block)
+    if groups >= chip.compute_units:
+        return 1
+    wanted = ceil(_PARTS * chip.compute_units / (groups * tiling.waves))
+    steps = _MOST_PARTS if keys is None else ceil(keys / tiling.keys) // _LEAST_STEPS
+    return max(1, min(wanted, steps, _MOST_PARTS))
+
+
+def known_sizes(found: Attention) -> tuple[int, int]:
+    """(depth, columns of V). Raises ScheduleError where one is a symbol."""
+    sizes = []
+    for name, axis in (("depth", found.axes.depth), ("columns of V", found.axes.column)):
+        number = constant(axis.extent)
+        if number is None:
+            raise ScheduleError(f"workload: the {name} is `{axis.extent}`, but has to be known")
+        sizes.append(number)
+    return sizes[0], sizes[1]
+
+
+def lds_bytes(tiling: AttentionTiling, found: Attention) -> int:
+    """The bytes of a workgroup's tiles."""
+    instruction, (depth, columns) = find(tiling.instruction), known_sizes(found)
+    chain = Chain(instruction, tiling.k_pack, tiling.value_pack)
+    rows = ceil(depth / chain.first.k) * chain.first.k
+    rows += ceil(columns / instruction.m) * instruction.m
+    of_reads = 0
+    for read in score_of(found).reads:
+        if read.of_keys:
+            of_reads += (tiling.block if read.of_queries else 1) * max(8, bits_of(read.dtype)) // 8
+    return tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads)
 
 
 def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Chain:
@@ -78,9 +135,18 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
             f"tiling.keys: {tiling.keys} is no multiple of {chain.period}, after which the tiles of"
             " both products begin anew"
         )
+    known_sizes(found)
     threads = tiling.waves * chip.wave_size
     if threads > chip.max_threads:
-        raise ScheduleError(f"tiling.waves: {tiling.waves} are more than a workgroup has")
+        raise ScheduleError(
+            f"tiling.waves: {tiling.waves} have {threads} threads, but a workgroup on {chip.name}"
+            f" has at most {chip.max_threads}"
+        )
+    if (needed := lds_bytes(tiling, found)) > chip.lds_bytes:
+        raise ScheduleError(
+            f"tiling.keys: tiles of {tiling.keys} keys take {needed} bytes of the LDS, of which"
+            f" {chip.name} has {chip.lds_bytes}"
+        )
     return chain
 
 

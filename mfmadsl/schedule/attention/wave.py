@@ -50,8 +50,8 @@ class Cut:
     def sizes(self) -> Sizes:
         """The tiles of a wave."""
         intrinsic, tiling = self.chain.intrinsic, self.tiling
-        depth = constant(self.found.axes.depth.dom.extent)
-        columns = constant(self.found.axes.column.dom.extent)
+        depth = constant(self.found.axes.depth.extent)
+        columns = constant(self.found.axes.column.extent)
         assert depth is not None
         assert columns is not None
         return Sizes(
@@ -134,8 +134,8 @@ def batch_places(cut: Cut, number: Expr) -> dict[Var, Expr]:
     """The batch axes, of one number for all of them."""
     found: dict[Var, Expr] = {}
     for axis in reversed(cut.found.axes.batch):
-        found[axis.var] = tirx.floormod(number, axis.dom.extent)
-        number = tirx.floordiv(number, axis.dom.extent)
+        found[axis.var] = tirx.floormod(number, axis.extent)
+        number = tirx.floordiv(number, axis.extent)
     return found
 
 
