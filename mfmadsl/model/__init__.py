@@ -2,6 +2,7 @@
 
 from mfmadsl.model.accelerator import Accelerator, TileBuffer
 from mfmadsl.model.architecture import Architecture
+from mfmadsl.model.attention_tiling import AttentionTiling
 from mfmadsl.model.bit_matrix import BitMatrix, bit_matrix
 from mfmadsl.model.chip_name import (
     CHIP_NAMES,
@@ -72,6 +73,7 @@ __all__ = [
     "TILE_ROWS",
     "Accelerator",
     "Architecture",
+    "AttentionTiling",
     "BitMatrix",
     "ClosedForm",
     "Cpu",

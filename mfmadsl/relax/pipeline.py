@@ -74,7 +74,7 @@ def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
         transform.FuseOps(),
         transform.FuseTIR(),
     ]
-    parted = multiply_bytes(part_attention(_with_wide_extents(module)))
+    parted = multiply_bytes(part_attention(_with_wide_extents(module), target))
     whole = tvm.transform.Sequential(passes)(parted)
     return fuse_norms(fuse_pairs(fuse_dequantised(whole, target), target), target)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mfmadsl.columns import columns
-from mfmadsl.report.tiling import tiling_line
-from mfmadsl.schedule import Tiling
+from mfmadsl.model import AttentionTiling, Tiling
+from mfmadsl.report.tiling import attention_line, tiling_line
 
 OURS = "mfmadsl"
 
@@ -20,7 +20,7 @@ class Scheduled:
 
     function: str
     rule: str
-    tiling: Tiling | None = None
+    tiling: Tiling | AttentionTiling | None = None
     reason: str = ""
     kernels: int = 1
 
@@ -50,5 +50,7 @@ class Report:
 def _why(scheduled: Scheduled) -> str:
     if scheduled.tiling is None:
         return scheduled.reason
+    if isinstance(scheduled.tiling, AttentionTiling):
+        return attention_line(scheduled.tiling)
     line = tiling_line(scheduled.tiling)
     return line if scheduled.kernels == 1 else f"{line}, the last of {scheduled.kernels} kernels"

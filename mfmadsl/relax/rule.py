@@ -11,6 +11,8 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.relax.report import OURS, Report, Scheduled
 from mfmadsl.schedule import ScheduleError, gemm_cases, gemm_schedule
+from mfmadsl.schedule.attention.reader import is_attention
+from mfmadsl.schedule.attention.schedule import attention_schedule, attention_tiling
 from mfmadsl.schedule.matrix_core.gemm import understood_workload
 from mfmadsl.schedule.product.nest import is_number, nests
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
@@ -49,11 +51,16 @@ def name_of(function: PrimFunc) -> str:
 def scheduled_product(
     name: str, function: PrimFunc, target: Target
 ) -> tuple[Schedule | None, Scheduled]:
-    """The schedule of a product of matrices, and the line of the report; None if it is none."""
+    """The schedule of a product of matrices, or of an attention, and the line of the report; None
+    if it is neither."""
     if target.kind.name != "rocm":
         return None, Scheduled(name, "", reason=f"it is for {target.kind.name}, and not for rocm")
     arch = str(target.attrs.get("mcpu", ""))
     try:
+        if is_attention(function):
+            tiling = attention_tiling(function, arch)
+            schedule = attention_schedule(function, arch, tiling)
+            return schedule, Scheduled(name, OURS, tiling)
         product = understood_workload(function, arch)
         if isinstance(product, PrimFunc):
             _check_matrices(product)

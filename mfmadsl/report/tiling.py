@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mfmadsl.schedule import Tiling
+    from mfmadsl.model import AttentionTiling, Tiling
 
 
 def tiling_line(tiling: Tiling) -> str:
@@ -20,3 +20,15 @@ def tiling_line(tiling: Tiling) -> str:
 def tiling_json(tiling: Tiling, source: str) -> dict[str, Any]:
     """Every field, and where it is from: "formula", "tuned" or "given"."""
     return {**asdict(tiling), "source": source}
+
+
+def attention_line(tiling: AttentionTiling) -> str:
+    """How an attention is cut, in one line."""
+    parts = [
+        f"{tiling.waves} wave{'s' if tiling.waves > 1 else ''} of {tiling.rows} queries",
+        f"steps of {tiling.keys} keys",
+        tiling.instruction,
+    ]
+    if tiling.splits > 1:
+        parts.append(f"keys in {tiling.splits} parts")
+    return ", ".join(parts)

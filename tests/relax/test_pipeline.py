@@ -10,6 +10,7 @@ from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import op, spec
 
 import mfmadsl
+from mfmadsl.model import Tiling
 from mfmadsl.relax import Pipeline
 from mfmadsl.relax.pipeline import fused, scheduled
 from tests.relax.emulated import kernels_of, machine
@@ -52,7 +53,7 @@ def test_the_report_says_who_took_what_and_why_not_we() -> None:
     by_name = {each.function: each for each in report.functions}
     ours = by_name["fused_NT_matmul1_divide_cast"]
     assert (ours.rule, ours.reason) == ("mfmadsl", "")
-    assert ours.tiling is not None
+    assert isinstance(ours.tiling, Tiling)
     norm = by_name["rms_norm"]
     assert (norm.rule, norm.tiling) == ("rows", None)
     assert "which is no product of two elements" in norm.reason

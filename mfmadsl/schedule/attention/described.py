@@ -17,7 +17,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr, PrimFunc, Var
 
-from mfmadsl.passes.tir.expression import constant, substitute
+from mfmadsl.passes.tir.expression import constant, substitute, widened
 
 Node = TypeVar("Node", bound=tvm_ffi.Object)
 
@@ -84,7 +84,7 @@ class Attention:
 def at_places(node: Node, places: Mapping[Var, Expr]) -> Node:
     """What stands at places of axes, which are counted in 32 bits."""
     return substitute(node, {
-        axis: place if place.ty == axis.ty else tirx.Cast(str(axis.ty.dtype), place)
+        axis: place if place.ty == axis.ty else widened(place)
         for axis, place in places.items()
     })  # fmt: skip
 

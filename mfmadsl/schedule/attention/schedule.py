@@ -8,15 +8,16 @@ import tvm
 from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
-from mfmadsl.model import DEFAULT_ARCH, Tiling, architecture
+from mfmadsl.model import DEFAULT_ARCH, AttentionTiling, Tiling, architecture
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.prim_func import prim_func
+from mfmadsl.schedule.attention.described import Attention
 from mfmadsl.schedule.attention.online import online
 from mfmadsl.schedule.attention.reader import attention_of
 from mfmadsl.schedule.attention.score import score_of
 from mfmadsl.schedule.attention.shared_keys import with_shared_keys
-from mfmadsl.schedule.attention.tiling import AttentionTiling, checked, default_tiling
+from mfmadsl.schedule.attention.tiling import checked, default_tiling
 from mfmadsl.schedule.attention.wave import Cut
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.load import load_intrinsic
@@ -31,11 +32,23 @@ def attention_schedule(
     arch: str = DEFAULT_ARCH,
     tiling: AttentionTiling | None = None,
 ) -> Schedule:
-    """A schedule of attention in one kernel, ready for `mfmadsl.build`."""
-    function = prim_func("workload", workload, ScheduleError)
+    """A schedule of attention as one kernel, ready for `mfmadsl.build`.
+
+    `workload` is a PrimFunc, or a module of one, such as `attention` makes: a product of queries
+    and keys, a softmax of what element-wise blocks make of it, and the product of that with values,
+    in any layout and with any batch axes. The exponentials are rounded to the type of the values.
+    Lengths may be symbols. Keys that no query of a workgroup sees, as far as `j <= i + n` and
+    `j > i - n` tell, are left out.
+
+    The function is written anew, tile by tile, and then scheduled by TVM's primitives: the trace
+    does not replay on the workload. With `tiling.splits` there is a second kernel.
+
+    Raises ScheduleError for what is no attention, for types that the chip has no instruction for,
+    and for a tiling that breaks a limit of the chip.
+    """
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
-        found = with_shared_keys(attention_of(in_32_bits(function)))
+        found = _understood(workload)
         taken = default_tiling(found, chip) if tiling is None else tiling
         cut = Cut(found, taken, checked(taken, found, chip), chip, score_of(found))
         written = online(cut)
@@ -44,6 +57,26 @@ def attention_schedule(
         for suffix in written.suffixes:
             _copy(sch, cut, suffix)
     return sch
+
+
+def attention_tiling(
+    workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH
+) -> AttentionTiling:
+    """The tiling that `attention_schedule` takes if it is given none: a start for your own.
+
+    Raises ScheduleError as that does.
+    """
+    chip = architecture(arch)
+    with tvm_refusal("workload", ScheduleError):
+        found = _understood(workload)
+        tiling = default_tiling(found, chip)
+        checked(tiling, found, chip)
+    return tiling
+
+
+def _understood(workload: PrimFunc | tvm.IRModule) -> Attention:
+    function = prim_func("workload", workload, ScheduleError)
+    return with_shared_keys(attention_of(in_32_bits(function)))
 
 
 def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:

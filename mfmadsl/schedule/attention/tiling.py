@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, prod
 
 from mfmadsl.argument import check_extent, check_type, described
 from mfmadsl.language import find
-from mfmadsl.model import Architecture, Intrinsic
+from mfmadsl.model import Architecture, AttentionTiling, Intrinsic
 from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.attention.chain import Chain
 from mfmadsl.schedule.attention.described import Attention
@@ -15,32 +15,6 @@ from mfmadsl.schedule.attention.score import score_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
-
-
-@dataclass(frozen=True)
-class AttentionTiling:
-    """Sizes of an attention's kernel.
-
-    A workgroup has so many `waves`, each with so many queries, `rows`, and walks over K and V in
-    steps of so many `keys`, which it holds in the LDS. `instruction` names the matrix instruction
-    of both products; one read of the LDS feeds `k_pack` of the first, and `value_pack` of the
-    second. With `splits`, so many workgroups share the keys of a workgroup's queries, and a second
-    kernel joins what they found.
-    """
-
-    instruction: str
-    waves: int
-    rows: int
-    keys: int
-    k_pack: int
-    value_pack: int
-    splits: int = 1
-
-    @property
-    def block(self) -> int:
-        """The queries of a workgroup."""
-        return self.waves * self.rows
-
 
 _WIDE = 256  # columns and depth that a wave's registers hold of 32 queries
 _FEW = 16  # queries for which the smaller instruction has rows enough

@@ -12,13 +12,12 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr, Var
 
-from mfmadsl.model import Architecture
+from mfmadsl.model import Architecture, AttentionTiling
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.attention.chain import Chain, at
 from mfmadsl.schedule.attention.described import Attention
 from mfmadsl.schedule.attention.loops import bound, named
 from mfmadsl.schedule.attention.score import Read, Score
-from mfmadsl.schedule.attention.tiling import AttentionTiling
 
 CHAINS = 4
 """Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
@@ -10,6 +11,7 @@ from tvm.tirx import Expr, PrimFunc, Var
 
 from mfmadsl.argument import check_choice, check_extent, check_flag, check_type
 from mfmadsl.error import ArgumentError
+from mfmadsl.passes.tir.expression import constant
 
 TYPES = ("bfloat16", "float16")
 Place: TypeAlias = int | Expr
@@ -70,64 +72,108 @@ def attention(
     factor = depth**-0.5 if scale is None else _positive("scale", scale)
     limit = None if cap is None else _positive("cap", cap)
 
-    def place(b: Place, h: Place, s: Place, d: Place) -> tuple[Place, ...]:
-        return (b, h, s, d) if layout == "bhsd" else (b, s, h, d)
-
-    def operand(name: str, count: int, length: int | Var, columns: int) -> te.Tensor:
-        return te.placeholder(place(batch, count, length, columns), name=name, dtype=dtype)
+    def operand(name: str, count: int, length: Place, columns: int) -> te.Tensor:
+        shape = place(layout, batch, count, length, columns)
+        return te.placeholder(shape, name=name, dtype=dtype)
 
     q = operand("Q", heads, queries, depth)
     k, v = operand("K", shared, keys, depth), operand("V", shared, keys, width)
     added = te.placeholder((batch, heads, queries, keys), name="bias", dtype="float32")
-    d, group = te.reduce_axis((0, depth), name="d"), heads // shared
+    ahead = keys - queries if causal or window is not None else None
+    form = Form(layout, factor, limit, ahead, window, out_dtype)
+    o, logarithm = attended(q, k, v, added if bias else None, form)
+    given = [q, k, v, *([added] if bias else [])]
+    return te.create_prim_func([*given, o, *([logarithm] if log_sum else [])])
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an attention does with its scores: `scale`, then `cap`, as `attention` has them.
+
+    Query i sees keys up to i + `ahead`, and of these the last `window`; all where these are None.
+    """
+
+    layout: str
+    scale: float
+    cap: float | None = None
+    ahead: Place | None = None
+    window: int | None = None
+    out_dtype: str = "float16"
+
+
+def place(layout: str, b: Place, h: Place, s: Place, d: Place) -> tuple[Place, ...]:
+    """An element's indices, or a shape, in a layout."""
+    return (b, h, s, d) if layout == "bhsd" else (b, s, h, d)
+
+
+def attended(
+    q: te.Tensor, k: te.Tensor, v: te.Tensor, bias: te.Tensor | None, form: Form
+) -> tuple[te.Tensor, te.Tensor]:
+    """O, and the logarithm of the sum of exponentials, of tensors; an axis of length 1 of the bias
+    stands for all of it."""
+    batch, heads, queries, depth = _lengths(q, form.layout)
+    _, shared, keys, width = _lengths(v, form.layout)
+    group = tirx.floordiv(heads, shared)
     scores = (batch, heads, queries, keys)
+    d, j = te.reduce_axis((0, depth), name="d"), te.reduce_axis((0, keys), name="j")
+    dtype = str(q.dtype)
+
+    def of(tensor: te.Tensor, b: Expr, h: Expr, row: Expr, column: Expr) -> Expr:
+        return tensor[place(form.layout, b, h, row, column)].astype("float32")
 
     def product(b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
-        left, right = q[place(b, h, i, d)], k[place(b, h // group, j, d)]
-        return te.sum(left.astype("float32") * right.astype("float32"), axis=[d])
+        shared_head = tirx.floordiv(h, group)
+        return te.sum(of(q, b, h, i, d) * of(k, b, shared_head, j, d), axis=[d])
 
     s = te.compute(scores, product, name="S")
-
-    def scored(*at: Expr) -> Expr:
-        score = s[at] * tirx.const(factor, "float32")
-        if limit is not None:
-            score = tirx.tanh(score * tirx.const(1 / limit, "float32"))
-            score = score * tirx.const(limit, "float32")
-        if bias:
-            score = score + added[at]
-        own = at[2] + (keys - queries)
-        return _masked(score, own, at[3], causal or window is not None, window)
-
-    x = te.compute(scores, scored, name="X")
-    rows = scores[:3]
+    x = te.compute(scores, lambda *at: _scored(s[at], bias, at, form), name="X")
     p, largest, total = _softmax(x, dtype)
-    j = te.reduce_axis((0, keys), name="j")
 
-    def attended(b: Expr, h: Expr, i: Expr, c: Expr) -> Expr:
-        value = v[place(b, h // group, j, c)]
-        return te.sum(p[b, h, i, j].astype("float32") * value.astype("float32"), axis=[j])
+    def weighted(b: Expr, h: Expr, i: Expr, c: Expr) -> Expr:
+        value = of(v, b, tirx.floordiv(h, group), j, c)
+        return te.sum(p[b, h, i, j].astype("float32") * value, axis=[j])
 
-    t = te.compute((*rows, width), attended, name="T")
+    rows = scores[:3]
+    t = te.compute((*rows, width), weighted, name="T")
 
     def result(*at: Expr) -> Expr:
-        b, *inner, c = at
-        h, i = inner if layout == "bhsd" else inner[::-1]
+        b, h, i, c = place(form.layout, *at)
         zero = tirx.const(0, "float32")
         value = tirx.Select(total[b, h, i] > zero, t[b, h, i, c] / total[b, h, i], zero)
-        return value.astype(out_dtype)
+        return value.astype(form.out_dtype)
 
-    o = te.compute(place(batch, heads, queries, width), result, name="O")
-    logarithm = te.compute(rows, lambda *at: largest[at] + tirx.log(total[at]), name="L")
-    return te.create_prim_func(
-        [q, k, v, *([added] if bias else []), o, *([logarithm] if log_sum else [])]
-    )
+    o = te.compute(place(form.layout, batch, heads, queries, width), result, name="O")
+    return o, te.compute(rows, lambda *at: largest[at] + tirx.log(total[at]), name="L")
 
 
-def _masked(score: Expr, own: Expr, key: Expr, causal: bool, window: int | None) -> Expr:
-    """The score that a query at its own place has with a key, -inf where it does not see it."""
-    seen = [key <= own] if causal else []
+def _lengths(tensor: te.Tensor, layout: str) -> tuple[Expr, Expr, Expr, Expr]:
+    """(batch, heads, length, depth)."""
+    batch, one, other, depth = tensor.shape
+    return (batch, one, other, depth) if layout == "bhsd" else (batch, other, one, depth)
+
+
+def _scored(product: Expr, bias: te.Tensor | None, at: tuple[Expr, ...], form: Form) -> Expr:
+    """The score of a query and a key."""
+    *_, query, key = at
+    score = product * tirx.const(form.scale, "float32")
+    if form.cap is not None:
+        score = tirx.tanh(score * tirx.const(1 / form.cap, "float32"))
+        score = score * tirx.const(form.cap, "float32")
+    if bias is not None:
+        own = at[len(at) - len(bias.shape) :]
+        zero = tirx.const(0, "int32")
+        whole = [zero if constant(n) == 1 else a for n, a in zip(bias.shape, own, strict=True)]
+        score = score + bias[tuple(whole)].astype("float32")
+    if form.ahead is None:
+        return score
+    return _masked(score, query + form.ahead, key, form.window)
+
+
+def _masked(score: Expr, last: Expr, key: Expr, window: int | None) -> Expr:
+    """The score of a key for a query that sees keys up to a last one; -inf where it does not."""
+    seen = [key <= last]
     if window is not None:
-        seen.append(key > own - window)
+        seen.append(key > last - window)
     for condition in seen:
         score = tirx.Select(condition, score, tirx.const(-inf, "float32"))
     return score

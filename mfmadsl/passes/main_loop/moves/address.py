@@ -209,8 +209,11 @@ def _span(run: Sequence[MemorySource], own: Expr, loop: Loop, counts_up: bool) -
     return analyzer.simplify((most + len(run)) * run[0].size)
 
 
-def over_all_iterations(address: Address, loop: Loop) -> Address:
-    """The address with the span of all iterations together."""
+def over_all_iterations(address: Address, buffer: Buffer, loop: Loop) -> Address:
+    """The address with the span of all iterations together: all of the buffer, where workgroups
+    have different numbers of them."""
+    if any(v.name not in loop.symbols for v in variables_of(address.reach)):
+        return replace(address, span=bytes_of(buffer))
     return replace(address, span=loop.analyzer.simplify(address.span + address.reach))
 
 

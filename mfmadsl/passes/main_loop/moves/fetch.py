@@ -241,7 +241,7 @@ def fetch_of(
     shift, tail = None, None
     is_shifted = _is_shifted(run, address)
     if is_shifted:  # the last word is found by its offset: it has to have one
-        address = over_all_iterations(address, loop)
+        address = over_all_iterations(address, run[0].buffer, loop)
         check_span(address.span, run[0])
         address, low = _aligned(run, address, let)
         shift = let("shift", offset if low is None else offset + low)
