@@ -54,9 +54,9 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
     groups = tirx.floordiv(rows + (tiling.block - 1), tiling.block)
     batches = prod((axis.extent for axis in cut.found.axes.batch), start=tirx.const(1, "int32"))
     parts = parts_of(cut, batches) if tiling.splits > 1 else None
-    extents = tiling.splits, batches, groups, tiling.waves
+    extents = cut.parts, batches, groups, tiling.waves
     with (
-        bound(tiling.splits, "blockIdx.z", "split") as part,
+        bound(cut.parts, "blockIdx.z", "split") as part,
         bound(batches, "blockIdx.y", "batch") as batch,
         bound(groups, "blockIdx.x", "group") as group,
         bound(tiling.waves, "threadIdx.y", "wave") as wave,

@@ -39,7 +39,7 @@ class Parts:
 def parts_of(cut: Cut, batches: Expr) -> Parts:
     """Memory for the parts."""
     axes = cut.found.axes
-    shape = [batches, cut.tiling.splits, axes.row.extent]
+    shape = [batches, cut.parts, axes.row.extent]
 
     def allocated(name: str, *more: Expr) -> Buffer:
         buffer: Buffer = script.sblock_alloc_buffer((*shape, *more), "float32")
@@ -103,11 +103,11 @@ def _join(cut: Cut, parts: Parts, waves: int, query: Expr, wave: Expr, lane: Exp
 
     def element(n: Expr, c: Expr) -> Found:
         part = n * waves + wave
-        place = [batch, tirx.min(part, splits - 1), row]
+        place = [batch, tirx.min(part, cut.parts - 1), row]
         column = tirx.min(lane * each + c, columns - 1)
         share = tirx.const(1, "float32")
-        if splits % waves:
-            share = tirx.Select(part < splits, share, tirx.const(0, "float32"))
+        if constant(cut.parts) is None or splits % waves:
+            share = tirx.Select(part < cut.parts, share, tirx.const(0, "float32"))
         return Found(
             parts.largest[tuple(place)], parts.total[tuple(place)],
             parts.attended[(*place, column)], share,
