@@ -108,9 +108,7 @@ class _Block:
         written = relax.call_tir_inplace(write, [qkv, keys, values], [1, 2], [keys.ty, values.ty])
         pair = self._emit(written)
         keys, values = (self._emit(relax.TupleGetItem(pair, n)) for n in range(2))
-        scores = self._made(_scores(self.sizes), qkv, keys)
-        weights = self._emit(relax.op.astype(relax.op.nn.softmax(scores), "float16"))
-        attended = self._made(_attended(self.sizes), weights, values)
+        attended = self._made(_attention(self.sizes), qkv, keys, values)
         attended = self._emit(relax.op.reshape(attended, (1, -1)))
         x = self._emit(relax.op.add(x, self._product("out", attended)))
         gated = self._made(_gated, self._product("gate_up", self._norm("norm2", x)))
@@ -185,40 +183,38 @@ def _write(sizes: Sizes) -> tirx.PrimFunc:
     return found
 
 
-def _scores(sizes: Sizes) -> Any:
-    """Of each head, in float32: those of a group share keys."""
-    group = sizes.heads // sizes.key_heads
+def _attention(sizes: Sizes) -> Any:
+    """What each head of the queries makes of the cache; those of a group share keys and values."""
+    group, scale = sizes.heads // sizes.key_heads, tirx.const(sizes.head**-0.5, "float32")
 
-    def scores(qkv: te.Tensor, keys: te.Tensor) -> te.Tensor:
-        known, key_heads, head = keys.shape
-        d = te.reduce_axis((0, head), "d")
-        products = te.compute(
-            (key_heads, group, known),
-            lambda b, i, t: te.sum(
-                qkv[b * group + i, d].astype("float32") * keys[t, b, d].astype("float32"), axis=[d]
-            ),
-            "products",
-        )
-        scale = tirx.const(sizes.head**-0.5, "float32")
-        return te.compute(products.shape, lambda *at: products[at] * scale, "scores")
-
-    return scores
-
-
-def _attended(sizes: Sizes) -> Any:
-    def attended(weights: te.Tensor, values: te.Tensor) -> te.Tensor:
-        key_heads, group, known = weights.shape
+    def attention(qkv: te.Tensor, keys: te.Tensor, values: te.Tensor) -> te.Tensor:
+        heads, known = (sizes.key_heads, group), keys.shape[0]
+        d = te.reduce_axis((0, sizes.head), "d")
         t = te.reduce_axis((0, known), "t")
-        sums = te.compute(
-            (key_heads, group, sizes.head),
-            lambda b, i, d: te.sum(
-                weights[b, i, t].astype("float32") * values[t, b, d].astype("float32"), axis=[t]
-            ),
-            "sums",
-        )
-        return te.compute(sums.shape, lambda *at: sums[at].astype("float16"), "attended")
 
-    return attended
+        def product(b: Any, i: Any, t: Any) -> Any:
+            query, key = qkv[b * group + i, d], keys[t, b, d]
+            return te.sum(query.astype("float32") * key.astype("float32"), axis=[d])
+
+        products = te.compute((*heads, known), product, "products")
+        scores = te.compute(products.shape, lambda *at: products[at] * scale, "scores")
+        largest = te.compute(heads, lambda *at: te.max(scores[(*at, t)], axis=[t]), "largest")
+        weights = te.compute(
+            scores.shape, lambda *at: tirx.exp(scores[at] - largest[at[:-1]]), "weights"
+        )
+        t = te.reduce_axis((0, known), "t")
+        total = te.compute(heads, lambda *at: te.sum(weights[(*at, t)], axis=[t]), "total")
+
+        def weighted(b: Any, i: Any, c: Any) -> Any:
+            weight = weights[b, i, t].astype("float16").astype("float32")
+            return te.sum(weight * values[t, b, c].astype("float32"), axis=[t])
+
+        sums = te.compute((*heads, sizes.head), weighted, "sums")
+        return te.compute(
+            sums.shape, lambda *at: (sums[at] / total[at[:-1]]).astype("float16"), "attended"
+        )
+
+    return attention
 
 
 def _gated(y: te.Tensor) -> te.Tensor:

@@ -98,7 +98,7 @@ def _lines(sizes: Sizes, known: int, ended: Ended) -> list[Line]:
     """A line for each launch, with the bytes of the weights, keys or values that it reads. The
     second kernel of a product, which adds up parts of K, reads none."""
     cached = known * sizes.key_heads * sizes.head * 2
-    memory = {"scores": cached, "attended": cached}
+    memory = {"attention": 2 * cached}
     for name, (n, k) in sizes.products.items():
         memory[f"{name}_NT"] = n * k // 2 + n * k // 16
     found = []

@@ -2,71 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import Expr
+from tvm.tirx import Expr, Var
 
 from mfmadsl.passes.tir.expression import constant, depends
 from mfmadsl.schedule.attention.described import Axis, at_places
 from mfmadsl.schedule.attention.wave import Cut, Place
 from mfmadsl.schedule.product.nest import is_number
 
-Bound: TypeAlias = tuple[Expr, Axis, int]
-"""A place, its axis, and how many of it a tile has."""
+
+@dataclass(frozen=True)
+class Bound:
+    """A place along an axis of which a tile has so many."""
+
+    place: Expr
+    axis: Axis
+    tile: int
+
+    @property
+    def inside(self) -> list[Expr]:
+        """The condition that it is no place beyond the end, if it may be one."""
+        if divides(self.tile, self.axis.extent):
+            return []
+        return [self.place < self.axis.extent]
+
+    @property
+    def nearest(self) -> Expr:
+        """The place, or the last one for a place beyond the end."""
+        return tirx.min(self.place, self.axis.extent - 1) if self.inside else self.place
 
 
-def query(cut: Cut, place: Place, row: Expr, depth: Expr) -> Expr:
+@dataclass(frozen=True)
+class Element:
+    """An element of an argument, at places that are bounded and at others."""
+
+    load: TensorLoad
+    bounds: tuple[Bound, ...]
+    batch: Mapping[Var, Expr]
+
+    def copied(self, is_there: Expr | None = None) -> Expr:
+        """The element, or zero beyond an edge or where it is not there: nothing is read then."""
+        places = {bound.axis.var: bound.place for bound in self.bounds}
+        element = at_places(self.load, {**places, **self.batch})
+        conditions = [each for bound in self.bounds for each in bound.inside]
+        if is_there is not None and not is_number(is_there, 1):
+            conditions.append(is_there)
+        if not conditions:
+            return element
+        zero = tirx.const(0, str(element.ty.dtype))
+        return tirx.if_then_else(tirx.all(*conditions), element, zero)
+
+    def nearest(self) -> Expr:
+        """The element, or beyond an edge the nearest one, for what does not depend on it: without a
+        branch, so that all loads of a lane are under way together."""
+        places = {bound.axis.var: bound.nearest for bound in self.bounds}
+        return at_places(self.load, {**places, **self.batch})
+
+
+def query(cut: Cut, place: Place, row: Expr, depth: Expr) -> Element:
     """An element of Q."""
     axes = cut.found.axes
-    places = {axes.row.var: row, axes.depth.var: depth, **place.batch}
-    bounds = [(row, axes.row, cut.tiling.block), (depth, axes.depth, cut.chain.first.k)]
-    return inside(at_places(cut.found.q, places), bounds)
+    bounds = Bound(row, axes.row, cut.tiling.block), Bound(depth, axes.depth, cut.chain.first.k)
+    return Element(cut.found.q, bounds, place.batch)
 
 
-def key(cut: Cut, place: Place, number: Expr, depth: Expr, is_there: Expr) -> Expr:
-    """An element of K, if there is such a step."""
+def key(cut: Cut, place: Place, number: Expr, depth: Expr) -> Element:
+    """An element of K."""
     axes = cut.found.axes
-    places = {axes.key.var: number, axes.depth.var: depth, **place.batch}
-    bounds = [(number, axes.key, cut.tiling.keys), (depth, axes.depth, cut.chain.first.k)]
-    return inside(at_places(cut.found.k, places), bounds, is_there)
+    bounds = Bound(number, axes.key, cut.tiling.keys), Bound(depth, axes.depth, cut.chain.first.k)
+    return Element(cut.found.k, bounds, place.batch)
 
 
-def value(cut: Cut, place: Place, number: Expr, column: Expr) -> Expr:
+def value(cut: Cut, place: Place, number: Expr, column: Expr) -> Element:
     """An element of V."""
-    axes = cut.found.axes
-    places = {axes.key.var: number, axes.column.var: column, **place.batch}
-    bounds = [(number, axes.key, cut.tiling.keys), (column, axes.column, cut.chain.intrinsic.m)]
-    return inside(at_places(cut.found.v, places), bounds)
+    axes, width = cut.found.axes, cut.chain.intrinsic.m
+    bounds = Bound(number, axes.key, cut.tiling.keys), Bound(column, axes.column, width)
+    return Element(cut.found.v, bounds, place.batch)
 
 
-def read(
-    cut: Cut, place: Place, load: TensorLoad, row: Expr, number: Expr | None, is_there: Expr
-) -> Expr:
+def read(cut: Cut, place: Place, load: TensorLoad, row: Expr, number: Expr | None) -> Element:
     """An element that a score reads, for a query and, unless it is the same for all, a key."""
-    axes = cut.found.axes
-    bounds: list[Bound] = []
-    places = {axes.row.var: row, **place.batch}
+    axes, bounds = cut.found.axes, []
     if depends(load, axes.row.var):
-        bounds.append((row, axes.row, cut.tiling.block))
+        bounds.append(Bound(row, axes.row, cut.tiling.block))
     if number is not None:
-        places[axes.key.var] = number
-        bounds.append((number, axes.key, cut.tiling.keys))
-    return inside(at_places(load, places), bounds, is_there)
-
-
-def inside(element: Expr, bounds: Sequence[Bound], is_there: Expr | None = None) -> Expr:
-    """The element, or zero where a place is beyond the end of its axis, or not there."""
-    conditions = [
-        place < axis.extent for place, axis, tile in bounds if not divides(tile, axis.extent)
-    ]
-    if is_there is not None and not is_number(is_there, 1):
-        conditions.append(is_there)
-    if not conditions:
-        return element
-    return tirx.if_then_else(tirx.all(*conditions), element, tirx.const(0, str(element.ty.dtype)))
+        bounds.append(Bound(number, axes.key, cut.tiling.keys))
+    return Element(load, tuple(bounds), place.batch)
 
 
 def divides(tile: int, extent: Expr) -> bool:

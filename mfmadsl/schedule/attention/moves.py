@@ -17,24 +17,32 @@ from mfmadsl.schedule.attention.wave import Cut, Place, Registers, Tiles
 
 
 def load_queries(cut: Cut, place: Place, held: Registers) -> None:
-    """Q, which stays in registers, and what scores read of it alone, from memory."""
-    operand, sizes, always = cut.chain.first.b, cut.sizes, tirx.const(1, "bool")
+    """Q, which stays in registers, and what scores read of a query alone, from memory.
+
+    Queries behind the last one are computed as that is, and not stored.
+    """
+    operand, sizes = cut.chain.first.b, cut.sizes
     _, k, column = operand.layout.inverse("lane", "register")
     with cut.lanes() as lane:
         for t, n, r in loops(sizes.depth, sizes.queries, operand.layout.elements_per_lane):
             row = place.row + n * cut.chain.intrinsic.n + at(column, lane=lane, register=r)
             depth = t * cut.chain.first.k + at(k, lane=lane, register=r)
-            script.buffer_store(held.q, elements.query(cut, place, row, depth), [t, n, lane, r])
+            element = elements.query(cut, place, row, depth).nearest()
+            if not elements.divides(cut.chain.first.k, cut.found.axes.depth.extent):
+                zero = tirx.const(0, cut.found.dtype)
+                element = tirx.if_then_else(depth < cut.found.axes.depth.extent, element, zero)
+            script.buffer_store(held.q, element, [t, n, lane, r])
         for (n,) in loops(sizes.queries):
             for read in cut.score.reads:
                 if not read.of_keys:
                     row = cut.row(place, n, lane)
-                    element = elements.read(cut, place, read.load, row, None, always)
+                    element = elements.read(cut, place, read.load, row, None).nearest()
                     script.buffer_store(held.reads[read.name], element, [n, lane, 0])
 
 
 def load_keys(cut: Cut, place: Place, held: Registers, x: Expr, steps: Steps) -> None:
-    """A row of tiles of K of the first step, from memory."""
+    """A row of tiles of K of the first step, from memory; scores of keys behind the last one are
+    masked, and those of what is behind the depth are multiplied by zero."""
     operand, first = cut.chain.first.a, cut.chain.first
     _, row, k = operand.layout.inverse("lane", "register")
     with cut.lanes() as lane:
@@ -42,7 +50,7 @@ def load_keys(cut: Cut, place: Place, held: Registers, x: Expr, steps: Steps) ->
             of_tile = x * cut.chain.intrinsic.m + at(row, lane=lane, register=r)
             depth = t * first.k + at(k, lane=lane, register=r)
             key = steps.start + cut.key_of(of_tile)
-            element = elements.key(cut, place, key, depth, steps.some)
+            element = elements.key(cut, place, key, depth).nearest()
             script.buffer_store(held.k, element, [x, t, lane, r])
 
 
@@ -53,7 +61,7 @@ def load_reads(cut: Cut, place: Place, held: Registers, steps: Steps) -> None:
             with cut.lanes() as lane:
                 for x, n, r in loops(cut.sizes.keys, cut.sizes.queries, cut.sums):
                     row, key = cut.row(place, n, lane), steps.start + _key(cut, x, lane, r)
-                    element = elements.read(cut, place, read.load, row, key, steps.some)
+                    element = elements.read(cut, place, read.load, row, key).nearest()
                     script.buffer_store(held.reads[read.name], element, [x, n, lane, r])
 
 
@@ -78,10 +86,13 @@ def copy_tiles(
 
     with block(f"K_copy{suffix}", outer, shape(tiles.k)) as ((own,), (row, depth)):
         number = steps.key(phase.first + own + 1, cut) + cut.key_of(row)
-        element = elements.key(cut, place, number, depth, steps.has(phase.first + own + 1))
+        is_there = steps.has(phase.first + own + 1)
+        element = elements.key(cut, place, number, depth).copied(is_there)
         script.buffer_store(tiles.k, element, [row, depth])
     with block(f"V_copy{suffix}", outer, shape(tiles.v)) as ((own,), (column, row)):
-        element = elements.value(cut, place, steps.key(phase.first + own, cut) + row, column)
+        element = elements.value(
+            cut, place, steps.key(phase.first + own, cut) + row, column
+        ).copied()
         script.buffer_store(tiles.v, element, [column, row])
     for read in cut.score.reads:
         if read.of_keys:
@@ -90,7 +101,7 @@ def copy_tiles(
                 following = phase.first + own + 1
                 query, number = place.group_row + row, steps.key(following, cut) + column
                 is_there = steps.has(following)
-                element = elements.read(cut, place, read.load, query, number, is_there)
+                element = elements.read(cut, place, read.load, query, number).copied(is_there)
                 script.buffer_store(tile, element, [row, column])
 
 

@@ -11,6 +11,8 @@ what a lane does with its own registers is written for the lane.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
@@ -27,6 +29,7 @@ from mfmadsl.schedule.attention.results import store_results
 from mfmadsl.schedule.attention.softmax import clear, rescale, softmax
 from mfmadsl.schedule.attention.steps import Phase, Steps, steps_of
 from mfmadsl.schedule.attention.wave import Cut, Place, Registers, batch_places, registers, tiles
+from mfmadsl.schedule.product.nest import is_number
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ def _walk(
     steps = steps_of(cut, place)
     load_queries(cut, place, held)
     clear(cut, held)
-    first_scores(cut, place, held, steps)
+    with _where(steps.some):
+        first_scores(cut, place, held, steps)
     softmax(cut, place, held, steps.start, True)
     suffixes = []
     for place_of, phase in enumerate(steps.phases):
@@ -94,6 +98,16 @@ def _walk(
     else:
         store_part(cut, place, held, parts, batch)
     return tuple(suffixes)
+
+
+@contextmanager
+def _where(condition: Expr) -> Iterator[None]:
+    """A branch of all threads, or nothing where a condition is known to hold."""
+    if is_number(condition, 1):
+        yield
+        return
+    with script.If(condition), script.Then():
+        yield
 
 
 def _loop(cut: Cut, place: Place, held: Registers, steps: Steps, phase: Phase, suffix: str) -> None:

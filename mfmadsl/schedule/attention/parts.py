@@ -55,8 +55,9 @@ def store_part(cut: Cut, place: Place, held: Registers, parts: Parts, batch: Exp
     """Store what a workgroup has found of its part of the keys."""
     rows = cut.found.axes.row.extent
     with cut.lanes() as lane:
-        for (n,) in loops(cut.sizes.queries):
+        for (n,) in loops(cut.sizes.queries):  # while all lanes run
             exchange(cut, held.total, n, lane, lambda a, b: a + b)
+        for (n,) in loops(cut.sizes.queries):
             row = cut.row(place, n, lane)
             largest = held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32")
             with script.If(tirx.all(row < rows, is_first(cut, lane))), script.Then():

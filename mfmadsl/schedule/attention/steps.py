@@ -68,7 +68,8 @@ def steps_of(cut: Cut, place: Place) -> Steps:
         start = tirx.floordiv(tirx.max(narrow(at_places(seen.first, first)), 0), keys) * keys
     count = simplify(tirx.floordiv(tirx.max(end - start, 0) + (keys - 1), keys))
     if cut.tiling.splits > 1:
-        each = tirx.floordiv(count + (cut.parts - 1), cut.parts)
+        # By a number, which costs less than by as many parts as there are.
+        each = tirx.floordiv(count + (cut.tiling.splits - 1), cut.tiling.splits)
         own = place.split * each
         start = start + own * keys
         count = simplify(tirx.max(tirx.min(count - own, each), 0))

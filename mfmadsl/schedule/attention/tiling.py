@@ -16,13 +16,10 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
-LEAST_STEPS = 4
-"""Of a part of the keys, so that its start is worth it."""
-
 _WIDE = 256  # columns and depth that a wave's registers hold of 32 queries
 _FEW = 16  # queries for which the smaller instruction has rows enough
 _WAVES, _KEYS, _KEYS_OF_FEW = 4, (64, 32, 16), (32, 16)
-_PARTS = 4  # of the keys, for each compute unit
+_PARTS = 4  # of the keys, by waves, for each compute unit
 _MOST_PARTS = 128
 
 
@@ -60,9 +57,11 @@ def _splits(tiling: AttentionTiling, found: Attention, chip: Architecture) -> in
     groups *= ceil(rows / tiling.block)
     if groups >= chip.compute_units:
         return 1
-    wanted = ceil(_PARTS * chip.compute_units / (groups * tiling.waves))
-    steps = _MOST_PARTS if keys is None else ceil(keys / tiling.keys) // LEAST_STEPS
-    return max(1, min(wanted, steps, _MOST_PARTS))
+    wanted = max(1, min(_PARTS * chip.compute_units // (groups * tiling.waves), _MOST_PARTS))
+    if keys is None:
+        return wanted
+    steps = ceil(keys / tiling.keys)
+    return ceil(steps / ceil(steps / wanted))
 
 
 def known_sizes(found: Attention) -> tuple[int, int]:

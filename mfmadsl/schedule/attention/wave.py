@@ -18,7 +18,6 @@ from mfmadsl.schedule.attention.chain import Chain, at
 from mfmadsl.schedule.attention.described import Attention
 from mfmadsl.schedule.attention.loops import bound, named
 from mfmadsl.schedule.attention.score import Read, Score
-from mfmadsl.schedule.attention.tiling import LEAST_STEPS
 
 CHAINS = 4
 """Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""
@@ -65,12 +64,12 @@ class Cut:
     @cached_property
     def parts(self) -> Expr:
         """How many workgroups share the keys of some queries: of keys that are counted at the
-        launch, no more than have enough to do."""
+        launch, no more than there are steps."""
         keys, most = self.found.axes.key.extent, self.tiling.splits
         if constant(keys) is not None:
             return tirx.const(most, "int32")
-        enough = tirx.floordiv(keys, self.tiling.keys * LEAST_STEPS)
-        return tirx.max(tirx.min(enough, most), 1)
+        steps = tirx.floordiv(keys + (self.tiling.keys - 1), self.tiling.keys)
+        return tirx.max(tirx.min(steps, most), 1)
 
     @property
     def sums(self) -> int:
