@@ -40,9 +40,13 @@ from .relax import target as target
 from .report.error import KernelFileError as KernelFileError
 from .runtime.error import HipError as HipError
 from .runtime.error import RuntimeBuildError as RuntimeBuildError
+from .schedule import AttentionTiling as AttentionTiling
 from .schedule import Case as Case
 from .schedule import ScheduleError as ScheduleError
 from .schedule import Tiling as Tiling
+from .schedule import attention as attention
+from .schedule import attention_schedule as attention_schedule
+from .schedule import attention_tiling as attention_tiling
 from .schedule import block_scaled_matmul as block_scaled_matmul
 from .schedule import gated as gated
 from .schedule import gemm_cases as gemm_cases

@@ -21,7 +21,7 @@ from tvm.tirx import Expr
 from mfmadsl.error import MfmadslError
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.relax.rewrite import rewritten
-from mfmadsl.schedule.attention.schedule import attention_tiling
+from mfmadsl.schedule.flash_attention.schedule import attention_tiling
 from mfmadsl.schedule.workload.attention import Form, attended
 
 _OPS = [tvm.ir.Op.get(f"relax.nn.{name}") for name in ("attention", "attention_bias")]

@@ -11,8 +11,8 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.relax.report import OURS, Report, Scheduled
 from mfmadsl.schedule import ScheduleError, gemm_cases, gemm_schedule
-from mfmadsl.schedule.attention.reader import is_attention
-from mfmadsl.schedule.attention.schedule import attention_schedule, attention_tiling
+from mfmadsl.schedule.flash_attention.reader import is_attention
+from mfmadsl.schedule.flash_attention.schedule import attention_schedule, attention_tiling
 from mfmadsl.schedule.matrix_core.gemm import understood_workload
 from mfmadsl.schedule.product.nest import is_number, nests
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products

@@ -6,8 +6,12 @@ from mfmadsl.environment.tvm_versions import require_supported_tvm
 require_supported_tvm()  # before TVM is imported, since the wrong pair ends the process
 # isort: on
 
-from mfmadsl.model import Tiling  # noqa: E402
+from mfmadsl.model import AttentionTiling, Tiling  # noqa: E402
 from mfmadsl.schedule.error import ScheduleError  # noqa: E402
+from mfmadsl.schedule.flash_attention.schedule import (  # noqa: E402
+    attention_schedule,
+    attention_tiling,
+)
 from mfmadsl.schedule.load import load_intrinsic  # noqa: E402
 from mfmadsl.schedule.matrix_core.gemm import (  # noqa: E402
     gemm_cases,
@@ -21,6 +25,7 @@ from mfmadsl.schedule.matrix_core.mfma_factors import Factors, default_factors  
 from mfmadsl.schedule.matrix_core.tiling.cases import Case  # noqa: E402
 from mfmadsl.schedule.matrix_core.tiling.legal import makes_gemm  # noqa: E402
 from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
+from mfmadsl.schedule.workload.attention import attention  # noqa: E402
 from mfmadsl.schedule.workload.block_scaled import block_scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.dense import matmul  # noqa: E402
 from mfmadsl.schedule.workload.gated import gated  # noqa: E402
@@ -31,10 +36,14 @@ from mfmadsl.schedule.workload.scaled import scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.sparse import sparse_matmul  # noqa: E402
 
 __all__ = [
+    "AttentionTiling",
     "Case",
     "Factors",
     "ScheduleError",
     "Tiling",
+    "attention",
+    "attention_schedule",
+    "attention_tiling",
     "block_scaled_matmul",
     "default_factors",
     "gated",

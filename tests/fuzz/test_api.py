@@ -74,6 +74,11 @@ def workload() -> Any:
 
 
 @cache
+def attention() -> Any:
+    return mfmadsl.attention(1, 1, 16, 32, 32)
+
+
+@cache
 def symbolic() -> Any:
     return plain(te.var("m"), 32, 32)
 
@@ -179,6 +184,14 @@ RIGHT: dict[str, Callable[[], dict[str, Any]]] = {
     "mx_output": lambda: {"workload": floats(), "element_type": "fp8"},
     "grouped_matmul": lambda: {"m": 32, "n": 32, "k": 32, "groups": 4, "in_dtype": "float16",
                                "out_dtype": "float32", "b_dtype": None, "tokens": None},
+    "attention": lambda: {"batch": 1, "heads": 4, "queries": 16, "keys": 32, "depth": 32,
+                          "dtype": "float16", "out_dtype": None, "value_depth": 16, "kv_heads": 2,
+                          "layout": "bhsd", "scale": 0.5, "causal": True, "window": 8, "cap": 5.0,
+                          "bias": True, "log_sum": True},
+    "attention_tiling": lambda: {"workload": attention(), "arch": "gfx942"},
+    "attention_schedule": lambda: {"workload": attention(), "arch": "gfx942",
+                                   "tiling": mfmadsl.attention_tiling(attention())},
+    "AttentionTiling": lambda: dict(vars(mfmadsl.attention_tiling(attention()))),
     "gemm_tiling": lambda: {"workload": workload(), "intrinsic": NAME, "arch": "gfx942"},
     "gemm_cases": lambda: {"workload": symbolic(), "intrinsic": NAME, "arch": "gfx942"},
     "with_cases": lambda: {"workload": symbolic(), "count": 2},
@@ -216,7 +229,8 @@ POOLS: dict[str, Callable[[], Sequence[Any]]] = {
 COUNTS = {"mfma_schedule": 250, "emulate": 200, "sanitize": 200, "profile": 200, "library": 1,
           "build": 20, "build_for_cpu": 20, "CpuTiling": 60, "CpuKernel": 20,
           "cpu_gemm_schedule": 60, "cpu_gemm_tiling": 60, "schedule_cpu_gemm": 60,
-          "Tiling": 100, "Kernel": 100}  # fmt: skip
+          "Tiling": 100, "Kernel": 100,
+          "attention_schedule": 60, "AttentionTiling": 60}  # fmt: skip
 
 
 def call(function: str, number: int) -> tuple[dict[str, Any], str]:

@@ -9,11 +9,11 @@ from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.model.pack import Packed
-from mfmadsl.schedule.attention.chain import slot
-from mfmadsl.schedule.attention.loops import block, loops
-from mfmadsl.schedule.attention.moves import load_keys, load_reads, load_tile
-from mfmadsl.schedule.attention.steps import Steps
-from mfmadsl.schedule.attention.wave import Cut, Place, Registers, Tiles
+from mfmadsl.schedule.flash_attention.chain import slot
+from mfmadsl.schedule.flash_attention.loops import block, loops
+from mfmadsl.schedule.flash_attention.moves import load_keys, load_reads, load_tile
+from mfmadsl.schedule.flash_attention.steps import Steps
+from mfmadsl.schedule.flash_attention.wave import Cut, Place, Registers, Tiles
 
 _DEPTH_AT_ONCE = 4  # fragments of K that a register step loads
 _STEPS_AT_ONCE = 2  # and of V, of each tile of columns

@@ -15,7 +15,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, Expr, Var
 
 from mfmadsl.passes.tir.expression import constant, depends
-from mfmadsl.schedule.attention.described import Attention, Axes, Axis, Result, at_places
+from mfmadsl.schedule.flash_attention.described import Attention, Axes, Axis, Result, at_places
 
 MOST_QUERIES = 16
 """Of a head: more of them have rows enough."""

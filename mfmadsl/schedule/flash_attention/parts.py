@@ -12,8 +12,8 @@ from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.attention.loops import bound, loops, named
-from mfmadsl.schedule.attention.results import (
+from mfmadsl.schedule.flash_attention.loops import bound, loops, named
+from mfmadsl.schedule.flash_attention.results import (
     Sums,
     column_of,
     in_columns,
@@ -21,8 +21,8 @@ from mfmadsl.schedule.attention.results import (
     is_first,
     made_of,
 )
-from mfmadsl.schedule.attention.softmax import exchange, exp2
-from mfmadsl.schedule.attention.wave import Cut, Place, Registers, batch_places
+from mfmadsl.schedule.flash_attention.softmax import exchange, exp2
+from mfmadsl.schedule.flash_attention.wave import Cut, Place, Registers, batch_places
 
 _WAVES = 8  # of a workgroup that joins parts
 

@@ -21,14 +21,21 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Expr, PrimFunc
 
-from mfmadsl.schedule.attention.loops import bound, named
-from mfmadsl.schedule.attention.moves import copy_tiles, load_queries, load_read_tiles
-from mfmadsl.schedule.attention.parts import Parts, join_parts, parts_of, store_part
-from mfmadsl.schedule.attention.products import attend, first_scores, next_scores
-from mfmadsl.schedule.attention.results import store_results
-from mfmadsl.schedule.attention.softmax import clear, rescale, softmax
-from mfmadsl.schedule.attention.steps import Phase, Steps, steps_of
-from mfmadsl.schedule.attention.wave import Cut, Place, Registers, batch_places, registers, tiles
+from mfmadsl.schedule.flash_attention.loops import bound, named
+from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, load_read_tiles
+from mfmadsl.schedule.flash_attention.parts import Parts, join_parts, parts_of, store_part
+from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
+from mfmadsl.schedule.flash_attention.results import store_results
+from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
+from mfmadsl.schedule.flash_attention.steps import Phase, Steps, steps_of
+from mfmadsl.schedule.flash_attention.wave import (
+    Cut,
+    Place,
+    Registers,
+    batch_places,
+    registers,
+    tiles,
+)
 from mfmadsl.schedule.product.nest import is_number
 
 

@@ -12,14 +12,14 @@ from mfmadsl.model import DEFAULT_ARCH, AttentionTiling, Tiling, architecture
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.prim_func import prim_func
-from mfmadsl.schedule.attention.described import Attention
-from mfmadsl.schedule.attention.online import online
-from mfmadsl.schedule.attention.reader import attention_of
-from mfmadsl.schedule.attention.score import score_of
-from mfmadsl.schedule.attention.shared_keys import with_shared_keys
-from mfmadsl.schedule.attention.tiling import checked, default_tiling
-from mfmadsl.schedule.attention.wave import Cut
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.flash_attention.described import Attention
+from mfmadsl.schedule.flash_attention.online import online
+from mfmadsl.schedule.flash_attention.reader import attention_of
+from mfmadsl.schedule.flash_attention.score import score_of
+from mfmadsl.schedule.flash_attention.shared_keys import with_shared_keys
+from mfmadsl.schedule.flash_attention.tiling import checked, default_tiling
+from mfmadsl.schedule.flash_attention.wave import Cut
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.matrix_core.stage import turned_pieces
 from mfmadsl.schedule.matrix_core.tile_loops import bind_copy, chunks_along_k

@@ -11,11 +11,11 @@ from tvm.script.ir_builder import tirx as script
 from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, Expr, Var
 
-from mfmadsl.schedule.attention.chain import at
-from mfmadsl.schedule.attention.described import Result, Softmax, at_places
-from mfmadsl.schedule.attention.loops import loops
-from mfmadsl.schedule.attention.softmax import exchange
-from mfmadsl.schedule.attention.wave import Cut, Place, Registers
+from mfmadsl.schedule.flash_attention.chain import at
+from mfmadsl.schedule.flash_attention.described import Result, Softmax, at_places
+from mfmadsl.schedule.flash_attention.loops import loops
+from mfmadsl.schedule.flash_attention.softmax import exchange
+from mfmadsl.schedule.flash_attention.wave import Cut, Place, Registers
 from mfmadsl.schedule.product.nest import is_number, same
 
 _INVERSE = tirx.Var("inverse", "float32")  # of the sum of exponentials

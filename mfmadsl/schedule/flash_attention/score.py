@@ -13,9 +13,9 @@ from tvm.tirx import Expr, Var
 
 from mfmadsl.passes.tir.expression import choice_of, conjuncts_of, constant, depends, loads_of
 from mfmadsl.passes.tir.linear import bounded, linear_in
-from mfmadsl.schedule.attention.definition import LOWEST
-from mfmadsl.schedule.attention.described import Attention
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.flash_attention.definition import LOWEST
+from mfmadsl.schedule.flash_attention.described import Attention
 from mfmadsl.schedule.product.nest import line, same
 
 

@@ -9,11 +9,11 @@ from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.model import Operand
-from mfmadsl.schedule.attention import elements
-from mfmadsl.schedule.attention.chain import at, slot
-from mfmadsl.schedule.attention.loops import block, loops
-from mfmadsl.schedule.attention.steps import Phase, Steps
-from mfmadsl.schedule.attention.wave import Cut, Place, Registers, Tiles
+from mfmadsl.schedule.flash_attention import elements
+from mfmadsl.schedule.flash_attention.chain import at, slot
+from mfmadsl.schedule.flash_attention.loops import block, loops
+from mfmadsl.schedule.flash_attention.steps import Phase, Steps
+from mfmadsl.schedule.flash_attention.wave import Cut, Place, Registers, Tiles
 
 
 def load_queries(cut: Cut, place: Place, held: Registers) -> None:

@@ -9,10 +9,10 @@ from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
 from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.attention.described import at_places, narrow
-from mfmadsl.schedule.attention.elements import divides
-from mfmadsl.schedule.attention.score import seen_keys
-from mfmadsl.schedule.attention.wave import Cut, Place
+from mfmadsl.schedule.flash_attention.described import at_places, narrow
+from mfmadsl.schedule.flash_attention.elements import divides
+from mfmadsl.schedule.flash_attention.score import seen_keys
+from mfmadsl.schedule.flash_attention.wave import Cut, Place
 
 
 @dataclass(frozen=True)

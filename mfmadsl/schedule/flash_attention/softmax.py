@@ -16,12 +16,12 @@ from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.tir.device import device, intrinsic
-from mfmadsl.schedule.attention.chain import at
-from mfmadsl.schedule.attention.described import at_places
-from mfmadsl.schedule.attention.elements import divides
-from mfmadsl.schedule.attention.loops import loops
-from mfmadsl.schedule.attention.score import unmasked
-from mfmadsl.schedule.attention.wave import CHAINS, Cut, Place, Registers
+from mfmadsl.schedule.flash_attention.chain import at
+from mfmadsl.schedule.flash_attention.described import at_places
+from mfmadsl.schedule.flash_attention.elements import divides
+from mfmadsl.schedule.flash_attention.loops import loops
+from mfmadsl.schedule.flash_attention.score import unmasked
+from mfmadsl.schedule.flash_attention.wave import CHAINS, Cut, Place, Registers
 from mfmadsl.schedule.product.nest import same
 
 

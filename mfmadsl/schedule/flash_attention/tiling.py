@@ -9,10 +9,10 @@ from mfmadsl.argument import check_extent, check_type, described
 from mfmadsl.language import find
 from mfmadsl.model import Architecture, AttentionTiling, Intrinsic
 from mfmadsl.passes.tir.expression import bits_of, constant
-from mfmadsl.schedule.attention.chain import Chain
-from mfmadsl.schedule.attention.described import Attention
-from mfmadsl.schedule.attention.score import score_of
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.flash_attention.chain import Chain
+from mfmadsl.schedule.flash_attention.described import Attention
+from mfmadsl.schedule.flash_attention.score import score_of
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 

@@ -12,9 +12,16 @@ from tvm.ir import Call, TensorLoad
 from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import calls_of, constant, depends, name_of
-from mfmadsl.schedule.attention.definition import Definitions, Reduction
-from mfmadsl.schedule.attention.described import Attention, Axes, Axis, Result, Softmax, narrow
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.flash_attention.definition import Definitions, Reduction
+from mfmadsl.schedule.flash_attention.described import (
+    Attention,
+    Axes,
+    Axis,
+    Result,
+    Softmax,
+    narrow,
+)
 from mfmadsl.schedule.product.dataflow import check_element_wise
 from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, line, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import uncast

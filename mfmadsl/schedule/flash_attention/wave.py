@@ -14,10 +14,10 @@ from tvm.tirx import Buffer, Expr, Var
 
 from mfmadsl.model import Architecture, AttentionTiling
 from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.attention.chain import Chain, at
-from mfmadsl.schedule.attention.described import Attention
-from mfmadsl.schedule.attention.loops import bound, named
-from mfmadsl.schedule.attention.score import Read, Score
+from mfmadsl.schedule.flash_attention.chain import Chain, at
+from mfmadsl.schedule.flash_attention.described import Attention
+from mfmadsl.schedule.flash_attention.loops import bound, named
+from mfmadsl.schedule.flash_attention.score import Read, Score
 
 CHAINS = 4
 """Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""

@@ -10,8 +10,8 @@ from tvm.ir import TensorLoad
 from tvm.tirx import Expr, Var
 
 from mfmadsl.passes.tir.expression import constant, depends
-from mfmadsl.schedule.attention.described import Axis, at_places
-from mfmadsl.schedule.attention.wave import Cut, Place
+from mfmadsl.schedule.flash_attention.described import Axis, at_places
+from mfmadsl.schedule.flash_attention.wave import Cut, Place
 from mfmadsl.schedule.product.nest import is_number
 
 

@@ -1,0 +1,139 @@
+"""Attentions, what NumPy makes of them in float64, and kernels of them under the sanitizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import ml_dtypes  # noqa: F401 - NumPy knows bfloat16 by it
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx import PrimFunc
+
+import mfmadsl
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An attention of these numbers; `symbolic` names the lengths that the launch tells."""
+
+    batch: int = 1
+    heads: int = 1
+    queries: int = 64
+    keys: int = 64
+    depth: int = 32
+    dtype: str = "float16"
+    out_dtype: str | None = None
+    value_depth: int | None = None
+    kv_heads: int | None = None
+    layout: str = "bhsd"
+    scale: float | None = None
+    causal: bool = False
+    window: int | None = None
+    cap: float | None = None
+    bias: bool = False
+    log_sum: bool = True
+    symbolic: str = ""
+    index_type: str = "int64"
+
+    def workload(self) -> PrimFunc:
+        """It as `attention` writes it."""
+        names = {field.name for field in fields(self)} - {"symbolic", "index_type"}
+        own = {name: getattr(self, name) for name in names}
+        for name in self.symbolic.split():
+            own[name] = tirx.Var(name, self.index_type)
+        return mfmadsl.attention(**own)
+
+    @property
+    def shared(self) -> int:
+        """Heads of keys."""
+        return self.heads if self.kv_heads is None else self.kv_heads
+
+    @property
+    def width(self) -> int:
+        """Columns of V."""
+        return self.depth if self.value_depth is None else self.value_depth
+
+    @cached_property
+    def given(self) -> list[Array]:
+        """Q, K, V and the bias, [batch, head, place, column]: no two elements tell the same."""
+        generator = np.random.default_rng(7)
+        shapes = [
+            (self.heads, self.queries, self.depth), (self.shared, self.keys, self.depth),
+            (self.shared, self.keys, self.width),
+        ]  # fmt: skip
+        arrays: list[Array] = [
+            generator.standard_normal((self.batch, *shape)).astype(self.dtype) for shape in shapes
+        ]
+        if self.bias:
+            shape = (self.batch, self.heads, self.queries, self.keys)
+            arrays.append(generator.standard_normal(shape).astype(np.float32))
+        return arrays
+
+    @property
+    def seen(self) -> Array:
+        """Which keys each query sees."""
+        own = np.arange(self.queries)[:, None] + self.keys - self.queries
+        key = np.arange(self.keys)[None]
+        seen = np.ones((self.queries, self.keys), bool)
+        if self.causal or self.window is not None:
+            seen &= key <= own
+        if self.window is not None:
+            seen &= key > own - self.window
+        return seen
+
+    def expected(self) -> tuple[Array, Array, Array]:
+        """O and L in float64, and sum(P |V|) / sum(P), of which errors are a part."""
+        group = self.heads // self.shared
+        q, *others = (array.astype(np.float64) for array in self.given)
+        k, v = (np.repeat(array, group, axis=1) for array in others[:2])
+        scale = self.depth**-0.5 if self.scale is None else self.scale
+        s = np.einsum("bhid,bhjd->bhij", q, k) * scale
+        if self.cap is not None:
+            s = self.cap * np.tanh(s / self.cap)
+        s = np.where(self.seen, s + (others[2] if self.bias else 0), -np.inf)
+        largest = s.max(-1, keepdims=True, initial=-1e30)
+        p = np.exp(s - largest)
+        total = p.sum(-1, keepdims=True)
+        some = np.where(total > 0, total, 1)
+        with np.errstate(divide="ignore"):
+            logarithm = (largest + np.log(total))[..., 0]
+        return p @ v / some, logarithm, p @ np.abs(v) / some
+
+    def arguments(self) -> tuple[list[Array], Array, Array]:
+        """All arguments of a kernel, in which no result is right yet; O and L among them."""
+        dtype = self.dtype if self.out_dtype is None else self.out_dtype
+        o = np.full((self.batch, self.heads, self.queries, self.width), 7).astype(dtype)
+        q, k, v, *bias = self.given
+        lying = [self._lying(array) for array in (q, k, v, o)]
+        logarithm = np.full((self.batch, self.heads, self.queries), 7, np.float32)
+        last = [logarithm] if self.log_sum else []
+        return [*lying[:3], *bias, lying[3], *last], lying[3], logarithm
+
+    def _lying(self, array: Array) -> Array:
+        """An array as the layout has it; and back."""
+        turned = array if self.layout == "bhsd" else array.transpose(0, 2, 1, 3)
+        return np.ascontiguousarray(turned)
+
+    def check(self, arch: str = "gfx942", **tiling: Any) -> mfmadsl.Kernel:
+        """Run the kernel under the sanitizer, and compare with float64."""
+        workload = self.workload()
+        chosen = mfmadsl.attention_tiling(workload, arch)
+        schedule = mfmadsl.attention_schedule(workload, arch, replace(chosen, **tiling))
+        kernel = mfmadsl.build(schedule, arch)
+        arguments, o, logarithm = self.arguments()
+        mfmadsl.sanitize(kernel, arguments)
+        wanted, sums, bound = self.expected()
+        found = self._lying(o).astype(np.float64)
+        rounding = {"float16": 2.0**-11, "bfloat16": 2.0**-8}[self.dtype]
+        # The weights are rounded once, and so is the result; float32 sums are far more exact.
+        assert (np.abs(found - wanted) <= 2 * rounding * bound + 2.0**-20).all()
+        if self.log_sum:
+            none = np.isinf(sums)
+            assert np.array_equal(np.isneginf(logarithm), none)
+            assert np.abs(logarithm[~none] - sums[~none]).max(initial=0) < 1e-4
+        return kernel

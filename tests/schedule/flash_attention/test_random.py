@@ -1,0 +1,65 @@
+"""Random attentions, in random tilings, under the sanitizer."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import mfmadsl
+from mfmadsl import ScheduleError
+from tests.schedule.flash_attention.attended import Case
+
+SEED = int(os.environ["MFMADSL_SEED"])
+
+
+def drawn(number: int) -> tuple[Case, str, dict[str, Any]]:
+    """An attention, a chip, and what of its tiling is changed."""
+    random_one = random.Random(f"attention {SEED} {number}")
+    choose, chance = random_one.choice, random_one.random
+    shared = choose([1, 1, 2, 3])
+    length = [1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 190]
+    symbolic = choose(["", "", "queries", "keys", "queries keys"])
+    case = Case(
+        choose([1, 1, 2]), shared * choose([1, 1, 2, 4]), choose(length), choose(length),
+        choose([16, 32, 40, 64, 80, 96, 128]), choose(["float16", "float16", "bfloat16"]),
+        value_depth=choose([None, None, 16, 24, 64]), kv_heads=shared,
+        layout=choose(["bhsd", "bshd"]), scale=choose([None, None, 1.0, 0.01]),
+        causal=chance() < 0.5, window=choose([None, None, None, 1, 40]),
+        cap=choose([None, None, None, 2.0]), bias=chance() < 0.3, log_sum=chance() < 0.7,
+        symbolic=symbolic, index_type=choose(["int32", "int64"]),
+    )  # fmt: skip
+    tiling: dict[str, Any] = {}
+    if chance() < 0.5:
+        tiling = {"waves": choose([1, 2, 4]), "keys": choose([32, 64, 128])}
+    if chance() < 0.3:
+        tiling["splits"] = choose([2, 3, 7])
+    return case, choose(["gfx90a", "gfx942", "gfx942", "gfx950"]), tiling
+
+
+@pytest.mark.parametrize("number", range(160))
+def test_it_is_right_or_refused(number: int) -> None:
+    case, arch, tiling = drawn(number)
+    if tiling and _refuses(case, arch, tiling):
+        tiling = {}  # what is chosen is legal
+    case.check(arch, **tiling)
+
+
+def test_most_tilings_are_taken() -> None:
+    given = [drawn(number) for number in range(160)]
+    assert sum(_refuses(*each) for each in given if each[2]) < 20
+
+
+def _refuses(case: Case, arch: str, tiling: dict[str, Any]) -> bool:
+    """Whether a tiling is refused, by one of its fields."""
+    own = replace(mfmadsl.attention_tiling(case.workload(), arch), **tiling)
+    try:
+        mfmadsl.attention_schedule(case.workload(), arch, own)
+    except ScheduleError as error:
+        if not str(error).startswith("tiling."):
+            raise
+        return True
+    return False
