@@ -23,9 +23,9 @@ _FENCED_BARRIER = (
 _LDS_AS_GLOBAL = re.compile(r"addrspacecast \(?ptr addrspace\(3\) \S+ to ptr addrspace\(1\)")
 _BFLOAT_DECLARATION = re.compile(r"^(declare .*)@bfloat\.([\w.]+)(\(.*)$", re.MULTILINE)
 _BFLOAT_CALL = re.compile(
-    r"^( *)(%[\w.]+) = ((?:tail )?call [^@\n]*)@bfloat\.([\w.]+)\((.*)\)[^()\n]*$", re.MULTILINE
+    r"^( *)(%[\w.$-]+) = ((?:tail )?call [^@\n]*)@bfloat\.([\w.]+)\((.*)\)[^()\n]*$", re.MULTILINE
 )
-_SHORTS = re.compile(r"<(\d+) x i16> (?:\w+ )*?(%[\w.]+)")
+_SHORTS = re.compile(r"<(\d+) x i16> (?:\w+ )*?(%[\w.$-]+)")
 _LDS_NAME = re.compile(r"@shmem\b")
 _SCALED = re.compile(r"call .*@llvm\.amdgcn\.mfma\.scale\.(?!.*(?:, i32 0){4}\))")
 """A scaled matrix instruction; one whose scales are 0 LLVM emits without them."""
@@ -34,7 +34,7 @@ _INTO_LDS = re.compile(
     r"^( *(?:tail )?call void @llvm\.amdgcn\.raw\.ptr\.buffer\.load\.lds\(.*\))$", re.MULTILINE
 )
 _READ_FROM_LDS = r"load [^\n]*ptr addrspace\(3\) |(?:tail )?call [^\n]*@llvm\.amdgcn\.ds\.read\.tr"
-_FROM_LDS = re.compile(rf"^( *%[\w.]+ = (?:{_READ_FROM_LDS})[^\n]*)$", re.MULTILINE)
+_FROM_LDS = re.compile(rf"^( *%[\w.$-]+ = (?:{_READ_FROM_LDS})[^\n]*)$", re.MULTILINE)
 _FLAGS = re.compile(r"^!llvm\.module\.flags = !\{(.*)\}$", re.MULTILINE)
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
 _NO_INSTRUCTION = "\t;;#ASMSTART\n\t;;#ASMEND\n"

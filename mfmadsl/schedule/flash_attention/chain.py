@@ -53,6 +53,8 @@ class Chain:
         Raises ScheduleError where a lane's sums are not of the columns that it holds of B.
         """
         sums, factor = self.intrinsic.c.layout, self.second.b.layout
+        if self.intrinsic.blocks > 1:
+            raise self._refusal("multiplies several blocks")
         found: dict[int, int] = {}
         for lane in range(sums.lanes):
             for n in range(self.period * self.intrinsic.n // sums.lanes):

@@ -95,7 +95,7 @@ def _walk(
     clear(cut, held)
     with _where(steps.some):
         first_scores(cut, place, held, steps)
-    softmax(cut, place, held, steps.start, True)
+        softmax(cut, place, held, steps.start, True)
     suffixes = []
     for place_of, phase in enumerate(steps.phases):
         suffixes.append(f"_{place_of}" if place_of else "")

@@ -12,6 +12,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.flash_attention.definition import LOWEST
 from mfmadsl.schedule.flash_attention.loops import bound, loops, named
 from mfmadsl.schedule.flash_attention.results import (
     Sums,
@@ -60,6 +61,7 @@ def store_part(cut: Cut, place: Place, held: Registers, parts: Parts, batch: Exp
         for (n,) in loops(cut.sizes.queries):
             row = cut.row(place, n, lane)
             largest = held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32")
+            largest = tirx.max(largest, tirx.const(LOWEST, "float32"))  # no infinity
             with script.If(tirx.all(row < rows, is_first(cut, lane))), script.Then():
                 script.buffer_store(parts.largest, largest, [batch, place.split, row])
                 script.buffer_store(parts.total, held.total[n, lane, 0], [batch, place.split, row])

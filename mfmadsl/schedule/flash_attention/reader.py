@@ -78,10 +78,15 @@ class _Reader:
         product, first = self._first(weights)
         q, k = self._operands(first, product, key)
         axes = _axes(second, (q, k, v), first.over)
+        if depends(weights.score, axes.column.var):
+            raise first.nest.refusal("is a score of each column of V: a kernel has one for all")
         names = ("product", "largest", "total", "attended")
         values = Softmax(*(tirx.Var(name, "float32") for name in names))
         self._check_largest(weights)
         total = self._total(weights)
+        for each in (first, second, total, self._known.reduction(weights.largest)):
+            if str(each.buffer.dtype) != "float32":
+                raise each.nest.refusal(f"is in {each.buffer.dtype}, not in float32")
         results = tuple(
             self._result(nest, weights, total, values) for nest in self._known.results()
         )
@@ -102,22 +107,21 @@ class _Reader:
             if not isinstance(product, tirx.Mul):
                 continue
             for weight, value in ((product.a, product.b), (product.b, product.a)):
-                element = uncast(value)
+                element = _widened(value)
                 if _exponentials(weight) and self._is_element(element):
                     return self._weights(second, weight, element), element
         raise ScheduleError("workload: no block multiplies exponentials with an argument")
 
     def _weights(self, second: Reduction, weight: Expr, v: TensorLoad) -> _Weights:
         dtype, inner = str(v.ty.dtype), uncast(weight)
-        casts = _cast_types(weight)
-        if dtype not in casts:
+        if _cast_types(weight) not in ([dtype], ["float32", dtype]) or _dtype(inner) != "float32":
             raise second.nest.refusal(
-                f"multiplies {dtype} with weights that are not rounded to it: cast them"
+                f"multiplies {dtype} with weights that are not float32 rounded to it: cast them"
             )
         normalised = None
         if isinstance(inner, tirx.Div):
             by = inner.b
-            inner = uncast(inner.a)
+            inner = inner.a
             if not isinstance(by, TensorLoad) or self._known.of(by.source) is None:
                 raise second.nest.refusal(f"divides its weights by `{line(by)}`, not by their sum")
             normalised = by
@@ -146,7 +150,7 @@ class _Reader:
     ) -> tuple[TensorLoad, TensorLoad]:
         """The elements of a query and of a key."""
         term = uncast(first.term_at(product, first.over.var))
-        sides = [uncast(term.a), uncast(term.b)] if isinstance(term, tirx.Mul) else []
+        sides = [_widened(term.a), _widened(term.b)] if isinstance(term, tirx.Mul) else []
         found: list[TensorLoad] = [side for side in sides if self._is_element(side)]
         of_key = [depends(side, key.var) for side in found]
         if sorted(of_key) != [False, True] or first.is_maximum:
@@ -186,7 +190,7 @@ class _Reader:
         if not (
             load.source.same_as(total.buffer)
             and _over_all(total, key)
-            and same(uncast(total.term_at(load, key.var)), weights.exponential)
+            and same(total.term_at(load, key.var), weights.exponential)
         ):
             raise total.nest.refusal("is not the sum of the exponentials that V is multiplied with")
 
@@ -299,6 +303,17 @@ def _over_all(reduction: Reduction, key: IterVar) -> bool:
 
 def _exponentials(value: Expr) -> list[Call]:
     return [call for call in calls_of(value) if name_of(call) == "exp"]
+
+
+def _widened(value: Expr) -> Expr:
+    """The value that is cast to float32, which keeps halves as they are."""
+    if isinstance(value, tirx.Cast) and str(value.ty.dtype) == "float32":
+        return value.value
+    return value
+
+
+def _dtype(value: Expr) -> str:
+    return str(value.ty.dtype)
 
 
 def _cast_types(value: Expr) -> list[str]:

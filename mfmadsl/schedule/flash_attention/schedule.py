@@ -37,7 +37,8 @@ def attention_schedule(
     `workload` is a PrimFunc, or a module of one, such as `attention` makes: a product of queries
     and keys, a softmax of what element-wise blocks make of it, and the product of that with values,
     in any layout and with any batch axes. The exponentials are rounded to the type of the values.
-    Lengths may be symbols. Keys that no query of a workgroup sees, as far as `j <= i + n` and
+    Lengths may be symbols. A query without a key, whose exponentials add up to 0, has 0 for what is
+    divided by that. Keys that no query of a workgroup sees, as far as `j <= i + n` and
     `j > i - n` tell, are left out.
 
     The function is written anew, tile by tile, and then scheduled by TVM's primitives: the trace

@@ -14,7 +14,6 @@ from tvm.tirx import Expr, Var
 from mfmadsl.passes.tir.expression import choice_of, conjuncts_of, constant, depends, loads_of
 from mfmadsl.passes.tir.linear import bounded, linear_in
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.flash_attention.definition import LOWEST
 from mfmadsl.schedule.flash_attention.described import Attention
 from mfmadsl.schedule.product.nest import line, same
 
@@ -47,11 +46,6 @@ class Score:
     def exponent(self) -> float:
         """What a value is multiplied with to have exponents of 2 for those of e."""
         return self.factor * log2(e)
-
-    @property
-    def lowest(self) -> float:
-        """A value below all that are not masked, whose exponent is finite."""
-        return LOWEST / max(1.0, 2 * self.exponent)
 
     @property
     def is_plain(self) -> bool:

@@ -17,6 +17,7 @@ from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.tir.device import device, intrinsic
 from mfmadsl.schedule.flash_attention.chain import at
+from mfmadsl.schedule.flash_attention.definition import LOWEST
 from mfmadsl.schedule.flash_attention.described import at_places
 from mfmadsl.schedule.flash_attention.elements import divides
 from mfmadsl.schedule.flash_attention.loops import loops
@@ -33,8 +34,9 @@ def clear(cut: Cut, held: Registers) -> None:
             script.buffer_store(held.o, zero, [c, n, lane, r])
         for (n,) in loops(sizes.queries):
             script.buffer_store(held.total, zero, [n, lane, 0])
-            lowest = tirx.const(cut.score.lowest, "float32")
+            lowest = tirx.const(LOWEST, "float32")
             script.buffer_store(held.largest, lowest, [n, lane, 0])
+            script.buffer_store(held.before, lowest, [n, lane, 0])
 
 
 def rescale(cut: Cut, held: Registers) -> None:
@@ -66,11 +68,10 @@ def softmax(cut: Cut, place: Place, held: Registers, start: Expr, masked: bool) 
             script.buffer_store(held.largest, new, [n, lane, 0])
             less = (held.before[n, lane, 0] - held.largest[n, lane, 0]) * factor
             script.buffer_store(held.rescale, exp2(less), [n, lane, 0])
-            least = held.largest[n, lane, 0] * tirx.const(-cut.score.exponent, "float32")
-            script.buffer_store(held.least, least, [n, lane, 0])
             for x, r in loops(sizes.keys, cut.sums):
-                power = _fma(held.s[x, n, lane, r], factor, held.least[n, lane, 0])
-                script.buffer_store(held.s, exp2(power), [x, n, lane, r])
+                # Subtracted first: a product of large numbers may be off by more than 1.
+                less = (held.s[x, n, lane, r] - held.largest[n, lane, 0]) * factor
+                script.buffer_store(held.s, exp2(less), [x, n, lane, r])
             _reduce(cut, held, n, lane, lambda a, b: a + b)
             for (y,) in loops(sizes.keys * cut.sums):
                 power = held.s[_element(y, n, lane, cut.sums)]
@@ -144,7 +145,3 @@ def _element(y: Expr, n: Expr, lane: Expr, each: int) -> tuple[Expr, Expr, Expr,
 def exp2(value: Expr) -> Expr:
     """2 to a power in one instruction: what is less than the least normal number is zero."""
     return intrinsic("float32", "llvm.amdgcn.exp2.f32", value)
-
-
-def _fma(a: Expr, b: Expr, c: Expr) -> Expr:
-    return intrinsic("float32", "llvm.fma.f32", a, b, c)

@@ -16,6 +16,9 @@ from mfmadsl.schedule.flash_attention.score import score_of
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
+MOST_SPLITS = 1024
+"""Of the keys: a kernel that joins so many parts is long."""
+
 _WIDE = 256  # columns and depth that a wave's registers hold of 32 queries
 _FEW = 16  # queries for which the smaller instruction has rows enough
 _WAVES, _KEYS, _KEYS_OF_FEW = 4, (64, 32, 16), (32, 16)
@@ -110,6 +113,8 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
             f"tiling.keys: {tiling.keys} is no multiple of {chain.period}, after which the tiles of"
             " both products begin anew"
         )
+    if tiling.splits > MOST_SPLITS:
+        raise ScheduleError(f"tiling.splits: is at most {MOST_SPLITS}, not {tiling.splits}")
     known_sizes(found)
     threads = tiling.waves * chip.wave_size
     if threads > chip.max_threads:

@@ -110,7 +110,7 @@ class Place:
 @dataclass(frozen=True)
 class Registers:
     """The buffers of a wave: operands, sums, and of each query the largest score, what it was one
-    step before, its exponent, by what older sums became less, and sums of exponentials.
+    step before, by what older sums became less, and sums of exponentials.
 
     `reads` are what scores read of other arguments, by the names of the reads.
     """
@@ -123,7 +123,6 @@ class Registers:
     o: Buffer
     largest: Buffer
     before: Buffer
-    least: Buffer
     rescale: Buffer
     total: Buffer
     partial: Buffer
@@ -175,7 +174,6 @@ def registers(cut: Cut) -> Registers:
         held("O_held", (sizes.columns, sizes.queries), cut.sums, "float32"),
         of_query("largest"),
         of_query("before"),
-        of_query("least"),
         of_query("rescale"),
         of_query("total"),
         of_query("partial", CHAINS),

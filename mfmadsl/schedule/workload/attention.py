@@ -9,11 +9,13 @@ from typing import TypeAlias
 from tvm import te, tirx
 from tvm.tirx import Expr, PrimFunc, Var
 
-from mfmadsl.argument import check_choice, check_extent, check_flag, check_type
+from mfmadsl.argument import check_choice, check_extent, check_flag, check_type, described
 from mfmadsl.error import ArgumentError
 from mfmadsl.passes.tir.expression import constant
 
 TYPES = ("bfloat16", "float16")
+_LEAST = 1e-30
+_LONGEST = 1 << 30  # window: places of keys have 32 bits
 Place: TypeAlias = int | Expr
 LAYOUTS = ("bhsd", "bshd")
 """Batch, head, place in the sequence, and depth, in the order in which they lie."""
@@ -67,8 +69,8 @@ def attention(
     check_choice("layout", layout, LAYOUTS)
     for name, flag in (("causal", causal), ("bias", bias), ("log_sum", log_sum)):
         check_flag(name, flag)
-    if window is not None:
-        check_extent("window", window)
+    if window is not None and check_extent("window", window) > _LONGEST:
+        raise ArgumentError(f"window: is at most 2^30, not {window}")
     factor = depth**-0.5 if scale is None else _positive("scale", scale)
     limit = None if cap is None else _positive("cap", cap)
 
@@ -191,13 +193,17 @@ def _softmax(x: te.Tensor, dtype: str) -> tuple[te.Tensor, te.Tensor, te.Tensor]
 
 
 def _length(name: str, value: int | Var) -> int | Var:
-    if isinstance(value, Var):
-        return value
-    return check_extent(name, value)
+    if not isinstance(value, Var):
+        return check_extent(name, value)
+    if str(value.ty) not in ("int32", "int64"):
+        raise ArgumentError(f"{name}: is a symbol of int32 or int64, not of {value.ty}")
+    return value
 
 
 def _positive(name: str, value: float) -> float:
+    """A number that float32 has, and whose inverse it has."""
     check_type(name, value, (int, float), "a positive number")
-    if not 0 < value < inf:
-        raise ArgumentError(f"{name}: is a positive number, not {value}")
+    if not _LEAST <= value <= 1 / _LEAST:
+        given = described(value)
+        raise ArgumentError(f"{name}: is a number from {_LEAST} to {1 / _LEAST}, not {given}")
     return float(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mfmadsl.backend.gpu.llvm import (
     fence_barriers,
     loses_address_space,
+    pass_bfloat,
     separate_direct_loads,
     set_code_object_version,
     set_group_size,
@@ -76,3 +77,19 @@ def test_the_version_of_code_objects_is_a_flag_beside_those_that_are_there() -> 
         "",
         '!8 = !{i32 1, !"amdhsa_code_object_version", i32 600}',
     ]
+
+
+def test_a_bfloat_vector_may_have_any_name_of_llvms() -> None:
+    """Its optimizer joins names by a minus sign."""
+    names = {"%a.pre-phi3265": "%b$1", "%7": "%.idx.pre-phi"}
+    for first, second in names.items():
+        call = (
+            f"  %9 = tail call <16 x float> @bfloat.llvm.amdgcn.mfma(<8 x i16> {first}, <8 x i16>"
+            f" noundef {second}, i32 0)\n"
+        )
+        assert pass_bfloat(call).splitlines() == [
+            f"  %bfloat.9.0 = bitcast <8 x i16> {first} to <8 x bfloat>",
+            f"  %bfloat.9.1 = bitcast <8 x i16> {second} to <8 x bfloat>",
+            "  %9 = tail call <16 x float> @llvm.amdgcn.mfma(<8 x bfloat> %bfloat.9.0,"
+            " <8 x bfloat> %bfloat.9.1, i32 0)",
+        ]

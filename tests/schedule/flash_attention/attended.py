@@ -89,14 +89,16 @@ class Case:
     def expected(self) -> tuple[Array, Array, Array]:
         """O and L in float64, and sum(P |V|) / sum(P), of which errors are a part."""
         group = self.heads // self.shared
-        q, *others = (array.astype(np.float64) for array in self.given)
-        k, v = (np.repeat(array, group, axis=1) for array in others[:2])
+        q, *others = (array.astype(np.float64) for array in self.given[:3])
+        k, v = (np.repeat(array, group, axis=1) for array in others)
         scale = self.depth**-0.5 if self.scale is None else self.scale
         s = np.einsum("bhid,bhjd->bhij", q, k) * scale
         if self.cap is not None:
             s = self.cap * np.tanh(s / self.cap)
-        s = np.where(self.seen, s + (others[2] if self.bias else 0), -np.inf)
-        largest = s.max(-1, keepdims=True, initial=-1e30)
+        if self.bias:  # in float32, as it is written: a large number leaves little of a score
+            s = (s.astype(np.float32) + self.given[3]).astype(np.float64)
+        s = np.where(self.seen, s, -np.inf)
+        largest = s.max(-1, keepdims=True, initial=np.finfo(np.float32).min)
         p = np.exp(s - largest)
         total = p.sum(-1, keepdims=True)
         some = np.where(total > 0, total, 1)

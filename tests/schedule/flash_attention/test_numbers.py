@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tvm import tirx
 
 import mfmadsl
+from mfmadsl.error import ArgumentError
 from tests.schedule.flash_attention.attended import Case
 
 CHIPS = ("gfx942", "gfx950")
@@ -129,3 +131,32 @@ def test_two_builds_are_the_same() -> None:
         for _ in range(2)
     )
     assert one == other
+
+
+@pytest.mark.parametrize("value", [-1e9, -1e30, -3.4028234663852886e38])
+def test_rows_that_are_masked_by_a_finite_number_are_averages(value: float) -> None:
+    case = Case(queries=40, keys=100, bias=True, out_dtype="float32", log_sum=False)
+    case.given[3][:, :, 5] = value
+    case.given[3][:, :, 7, :80] = value  # a whole step
+    case.check()
+
+
+def test_parts_that_see_no_key_count_for_nothing() -> None:
+    case = Case(queries=40, keys=300, bias=True, scale=3.0)
+    case.given[3][:, :, :, :250] = -np.inf
+    case.given[3][:, :, 5] = -np.inf
+    case.check(splits=4)
+
+
+REFUSED: list[dict[str, Any]] = [
+    {"scale": 1e39}, {"cap": 1e-45}, {"scale": 0}, {"window": 2**31 - 1},
+    {"kv_heads": 3}, {"dtype": "float32"}, {"layout": "sbhd"},
+    {"queries": tirx.Var("n", "float32")},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", REFUSED, ids=str)
+def test_what_no_attention_has_is_refused(changed: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"batch": 1, "heads": 2, "queries": 4, "keys": 4, "depth": 16}
+    with pytest.raises(ArgumentError, match=f"^{next(iter(changed))}: "):
+        mfmadsl.attention(**(given | changed))
