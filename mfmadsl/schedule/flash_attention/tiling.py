@@ -23,7 +23,7 @@ _WIDE = 256  # columns and depth that a wave's registers hold of 32 queries
 _FEW = 16  # queries for which the smaller instruction has rows enough
 _WAVES, _KEYS, _KEYS_OF_FEW = 4, (64, 32, 16), (32, 16)
 _PARTS = 4  # of the keys, by waves, for each compute unit
-_MOST_PARTS = 128
+_MOST_PARTS = 256
 
 
 def default_tiling(found: Attention, chip: Architecture) -> AttentionTiling:
