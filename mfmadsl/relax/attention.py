@@ -22,7 +22,7 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.relax.rewrite import rewritten
 from mfmadsl.schedule.flash_attention.schedule import attention_tiling
-from mfmadsl.schedule.workload.attention import Form, attended
+from mfmadsl.schedule.workload.attention import AttentionForm, attended
 
 _OPS = [tvm.ir.Op.get(f"relax.nn.{name}") for name in ("attention", "attention_bias")]
 
@@ -77,7 +77,7 @@ class _Whole:
     def tensor(self, q: te.Tensor, k: te.Tensor, v: te.Tensor, *bias: te.Tensor) -> te.Tensor:
         """Its result, of tensors."""
         ahead = None if self.mask is None else _ahead(q.shape[1], k.shape[1], self.mask)
-        form = Form("bshd", self.scale, ahead=ahead, out_dtype=str(q.dtype))
+        form = AttentionForm("bshd", self.scale, ahead=ahead, out_dtype=str(q.dtype))
         return attended(q, k, v, bias[0] if bias else None, form)[0]
 
     def is_ours(self, arguments: Sequence[Any], arch: str) -> bool:

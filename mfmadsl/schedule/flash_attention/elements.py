@@ -11,7 +11,7 @@ from tvm.tirx import Expr, Var
 
 from mfmadsl.passes.tir.expression import constant, depends
 from mfmadsl.schedule.flash_attention.described import Axis, at_places
-from mfmadsl.schedule.flash_attention.wave import Cut, Place
+from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace
 from mfmadsl.schedule.product.nest import is_number
 
 
@@ -37,7 +37,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Element:
+class BoundedElement:
     """An element of an argument, at places that are bounded and at others."""
 
     load: TensorLoad
@@ -63,35 +63,37 @@ class Element:
         return at_places(self.load, {**places, **self.batch})
 
 
-def query(cut: Cut, place: Place, row: Expr, depth: Expr) -> Element:
+def query(cut: Cut, place: WavePlace, row: Expr, depth: Expr) -> BoundedElement:
     """An element of Q."""
     axes = cut.found.axes
     bounds = Bound(row, axes.row, cut.tiling.block), Bound(depth, axes.depth, cut.chain.first.k)
-    return Element(cut.found.q, bounds, place.batch)
+    return BoundedElement(cut.found.q, bounds, place.batch)
 
 
-def key(cut: Cut, place: Place, number: Expr, depth: Expr) -> Element:
+def key(cut: Cut, place: WavePlace, number: Expr, depth: Expr) -> BoundedElement:
     """An element of K."""
     axes = cut.found.axes
     bounds = Bound(number, axes.key, cut.tiling.keys), Bound(depth, axes.depth, cut.chain.first.k)
-    return Element(cut.found.k, bounds, place.batch)
+    return BoundedElement(cut.found.k, bounds, place.batch)
 
 
-def value(cut: Cut, place: Place, number: Expr, column: Expr) -> Element:
+def value(cut: Cut, place: WavePlace, number: Expr, column: Expr) -> BoundedElement:
     """An element of V."""
     axes, width = cut.found.axes, cut.chain.intrinsic.m
     bounds = Bound(number, axes.key, cut.tiling.keys), Bound(column, axes.column, width)
-    return Element(cut.found.v, bounds, place.batch)
+    return BoundedElement(cut.found.v, bounds, place.batch)
 
 
-def read(cut: Cut, place: Place, load: TensorLoad, row: Expr, number: Expr | None) -> Element:
+def read(
+    cut: Cut, place: WavePlace, load: TensorLoad, row: Expr, number: Expr | None
+) -> BoundedElement:
     """An element that a score reads, for a query and, unless it is the same for all, a key."""
     axes, bounds = cut.found.axes, []
     if depends(load, axes.row.var):
         bounds.append(Bound(row, axes.row, cut.tiling.block))
     if number is not None:
         bounds.append(Bound(number, axes.key, cut.tiling.keys))
-    return Element(load, tuple(bounds), place.batch)
+    return BoundedElement(load, tuple(bounds), place.batch)
 
 
 def divides(tile: int, extent: Expr) -> bool:

@@ -12,11 +12,11 @@ from mfmadsl.model import Operand
 from mfmadsl.schedule.flash_attention import elements
 from mfmadsl.schedule.flash_attention.chain import at, slot
 from mfmadsl.schedule.flash_attention.loops import block, loops
-from mfmadsl.schedule.flash_attention.steps import Phase, Steps
-from mfmadsl.schedule.flash_attention.wave import Cut, Place, Registers, Tiles
+from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase
+from mfmadsl.schedule.flash_attention.wave import Cut, Tiles, WavePlace, WaveRegisters
 
 
-def load_queries(cut: Cut, place: Place, held: Registers) -> None:
+def load_queries(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
     """Q, which stays in registers, and what scores read of a query alone, from memory.
 
     Queries behind the last one are computed as that is, and not stored.
@@ -40,7 +40,7 @@ def load_queries(cut: Cut, place: Place, held: Registers) -> None:
                     script.buffer_store(held.reads[read.name], element, [n, lane, 0])
 
 
-def load_keys(cut: Cut, place: Place, held: Registers, x: Expr, steps: Steps) -> None:
+def load_keys(cut: Cut, place: WavePlace, held: WaveRegisters, x: Expr, steps: KeySteps) -> None:
     """A row of tiles of K of the first step, from memory; scores of keys behind the last one are
     masked, and those of what is behind the depth are multiplied by zero."""
     operand, first = cut.chain.first.a, cut.chain.first
@@ -54,7 +54,7 @@ def load_keys(cut: Cut, place: Place, held: Registers, x: Expr, steps: Steps) ->
             script.buffer_store(held.k, element, [x, t, lane, r])
 
 
-def load_reads(cut: Cut, place: Place, held: Registers, steps: Steps) -> None:
+def load_reads(cut: Cut, place: WavePlace, held: WaveRegisters, steps: KeySteps) -> None:
     """What scores of the first step read for each key, from memory."""
     for read in cut.score.reads:
         if read.of_keys:
@@ -72,7 +72,7 @@ def _key(cut: Cut, x: Expr, lane: Expr, register: Expr) -> Expr:
 
 
 def copy_tiles(
-    cut: Cut, place: Place, tiles: Tiles, steps: Steps, phase: Phase, step: Expr, suffix: str
+    cut: Cut, place: WavePlace, tiles: Tiles, steps: KeySteps, phase: Phase, step: Expr, suffix: str
 ) -> None:
     """Copy V of a step into the LDS, and of the following one K and what scores read.
 
@@ -116,7 +116,7 @@ def load_tile(
         script.buffer_store(held, element, [x, t, *slot(operand, i, k)])
 
 
-def load_read_tiles(cut: Cut, place: Place, held: Registers, tiles: Tiles) -> None:
+def load_read_tiles(cut: Cut, place: WavePlace, held: WaveRegisters, tiles: Tiles) -> None:
     """What scores of the following step read for each key, from the LDS."""
     for read in cut.score.reads:
         if read.of_keys:

@@ -23,15 +23,15 @@ from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.schedule.flash_attention.loops import bound, named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, load_read_tiles
-from mfmadsl.schedule.flash_attention.parts import Parts, join_parts, parts_of, store_part
+from mfmadsl.schedule.flash_attention.parts import KeyParts, join_parts, parts_of, store_part
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
 from mfmadsl.schedule.flash_attention.results import store_results
 from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
-from mfmadsl.schedule.flash_attention.steps import Phase, Steps, steps_of
+from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase, steps_of
 from mfmadsl.schedule.flash_attention.wave import (
     Cut,
-    Place,
-    Registers,
+    WavePlace,
+    WaveRegisters,
     batch_places,
     registers,
     tiles,
@@ -80,7 +80,7 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
         ):  # fmt: skip
             named(name, axis)
         first, own = own_group * tiling.block, own_wave * tiling.rows
-        place = Place(batch_places(cut, number), split, first, first + own, own)
+        place = WavePlace(batch_places(cut, number), split, first, first + own, own)
         suffixes = _walk(cut, place, registers(cut), parts, number)
     if parts is not None:
         join_parts(cut, parts, batches)
@@ -88,7 +88,7 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
 
 
 def _walk(
-    cut: Cut, place: Place, held: Registers, parts: Parts | None, batch: Expr
+    cut: Cut, place: WavePlace, held: WaveRegisters, parts: KeyParts | None, batch: Expr
 ) -> tuple[str, ...]:
     steps = steps_of(cut, place)
     load_queries(cut, place, held)
@@ -117,7 +117,9 @@ def _where(condition: Expr) -> Iterator[None]:
         yield
 
 
-def _loop(cut: Cut, place: Place, held: Registers, steps: Steps, phase: Phase, suffix: str) -> None:
+def _loop(
+    cut: Cut, place: WavePlace, held: WaveRegisters, steps: KeySteps, phase: Phase, suffix: str
+) -> None:
     own = tiles(cut, suffix)
     with script.serial(0, phase.count) as step:
         named("step", step)

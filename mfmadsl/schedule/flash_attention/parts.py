@@ -23,13 +23,13 @@ from mfmadsl.schedule.flash_attention.results import (
     made_of,
 )
 from mfmadsl.schedule.flash_attention.softmax import exchange, exp2
-from mfmadsl.schedule.flash_attention.wave import Cut, Place, Registers, batch_places
+from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters, batch_places
 
 _WAVES = 8  # of a workgroup that joins parts
 
 
 @dataclass(frozen=True)
-class Parts:
+class KeyParts:
     """What each part of the keys makes of a query: [batch, part, query], and of its columns."""
 
     largest: Buffer
@@ -37,7 +37,7 @@ class Parts:
     attended: Buffer
 
 
-def parts_of(cut: Cut, batches: Expr) -> Parts:
+def parts_of(cut: Cut, batches: Expr) -> KeyParts:
     """Memory for the parts."""
     axes = cut.found.axes
     shape = [batches, cut.parts, axes.row.extent]
@@ -46,13 +46,15 @@ def parts_of(cut: Cut, batches: Expr) -> Parts:
         buffer: Buffer = script.sblock_alloc_buffer((*shape, *more), "float32")
         return named(name, buffer)
 
-    return Parts(
+    return KeyParts(
         allocated("part_largest"), allocated("part_total"),
         allocated("part_attended", axes.column.extent),
     )  # fmt: skip
 
 
-def store_part(cut: Cut, place: Place, held: Registers, parts: Parts, batch: Expr) -> None:
+def store_part(
+    cut: Cut, place: WavePlace, held: WaveRegisters, parts: KeyParts, batch: Expr
+) -> None:
     """Store what a workgroup has found of its part of the keys."""
     rows = cut.found.axes.row.extent
     with cut.lanes() as lane:
@@ -72,7 +74,7 @@ def store_part(cut: Cut, place: Place, held: Registers, parts: Parts, batch: Exp
                 script.buffer_store(parts.attended, held.o[c, n, lane, r], own)
 
 
-def join_parts(cut: Cut, parts: Parts, batches: Expr) -> None:
+def join_parts(cut: Cut, parts: KeyParts, batches: Expr) -> None:
     """A kernel that stores the results.
 
     A workgroup joins the parts of a query: each wave some of them, then all what the waves found.
@@ -94,7 +96,7 @@ def join_parts(cut: Cut, parts: Parts, batches: Expr) -> None:
         _join(cut, parts, waves, own, own_wave, own_lane)
 
 
-def _join(cut: Cut, parts: Parts, waves: int, query: Expr, wave: Expr, lane: Expr) -> None:
+def _join(cut: Cut, parts: KeyParts, waves: int, query: Expr, wave: Expr, lane: Expr) -> None:
     axes, lanes, splits = cut.found.axes, cut.chip.wave_size, cut.tiling.splits
     columns = constant(axes.column.extent)
     assert columns is not None
@@ -150,15 +152,15 @@ class Found:
     counts: Expr
 
 
-def _allocated(suffix: str, scope: str, count: int, columns: int) -> Parts:
+def _allocated(suffix: str, scope: str, count: int, columns: int) -> KeyParts:
     def buffer(name: str, width: int) -> Buffer:
         made: Buffer = script.sblock_alloc_buffer((count, width), "float32", scope=scope)
         return named(f"{name}{suffix}", made)
 
-    return Parts(buffer("largest", 1), buffer("total", 1), buffer("attended", columns))
+    return KeyParts(buffer("largest", 1), buffer("total", 1), buffer("attended", columns))
 
 
-def _add_up(held: Parts, columns: int, count: int, part: Callable[[Expr, Expr], Found]) -> None:
+def _add_up(held: KeyParts, columns: int, count: int, part: Callable[[Expr, Expr], Found]) -> None:
     """Add up so many parts, each in proportion to the largest score of all."""
     zero = tirx.const(0, "int32")
     script.buffer_store(held.largest, part(zero, zero).largest, [0, 0])

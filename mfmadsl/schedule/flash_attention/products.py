@@ -12,14 +12,14 @@ from mfmadsl.model.pack import Packed
 from mfmadsl.schedule.flash_attention.chain import slot
 from mfmadsl.schedule.flash_attention.loops import block, loops
 from mfmadsl.schedule.flash_attention.moves import load_keys, load_reads, load_tile
-from mfmadsl.schedule.flash_attention.steps import Steps
-from mfmadsl.schedule.flash_attention.wave import Cut, Place, Registers, Tiles
+from mfmadsl.schedule.flash_attention.steps import KeySteps
+from mfmadsl.schedule.flash_attention.wave import Cut, Tiles, WavePlace, WaveRegisters
 
 _DEPTH_AT_ONCE = 4  # fragments of K that a register step loads
 _STEPS_AT_ONCE = 2  # and of V, of each tile of columns
 
 
-def first_scores(cut: Cut, place: Place, held: Registers, steps: Steps) -> None:
+def first_scores(cut: Cut, place: WavePlace, held: WaveRegisters, steps: KeySteps) -> None:
     """S of the first step, of keys that come from memory as they are needed."""
     sizes, first = cut.sizes, cut.chain.first
     load_reads(cut, place, held, steps)
@@ -31,7 +31,7 @@ def first_scores(cut: Cut, place: Place, held: Registers, steps: Steps) -> None:
             _multiply("S_first", (held.k, held.q, held.s), (x, n, t), first)
 
 
-def next_scores(cut: Cut, held: Registers, tiles: Tiles, suffix: str) -> None:
+def next_scores(cut: Cut, held: WaveRegisters, tiles: Tiles, suffix: str) -> None:
     """S of the following step, of the keys in the LDS."""
     sizes, first, once = cut.sizes, cut.chain.first, gcd(cut.sizes.depth, _DEPTH_AT_ONCE)
     for (x,) in loops(sizes.keys):
@@ -46,7 +46,7 @@ def next_scores(cut: Cut, held: Registers, tiles: Tiles, suffix: str) -> None:
                 _multiply(f"S{suffix}", (held.k, held.q, held.s), place, first)
 
 
-def attend(cut: Cut, held: Registers, tiles: Tiles, suffix: str) -> None:
+def attend(cut: Cut, held: WaveRegisters, tiles: Tiles, suffix: str) -> None:
     """Add the product of V and P to O."""
     sizes, second, once = cut.sizes, cut.chain.second, gcd(cut.sizes.steps, _STEPS_AT_ONCE)
     for (group,) in loops(sizes.steps // once):

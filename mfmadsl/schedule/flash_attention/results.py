@@ -15,13 +15,13 @@ from mfmadsl.schedule.flash_attention.chain import at
 from mfmadsl.schedule.flash_attention.described import Result, Softmax, at_places
 from mfmadsl.schedule.flash_attention.loops import loops
 from mfmadsl.schedule.flash_attention.softmax import exchange
-from mfmadsl.schedule.flash_attention.wave import Cut, Place, Registers
+from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters
 from mfmadsl.schedule.product.nest import is_number, same
 
 _INVERSE = tirx.Var("inverse", "float32")  # of the sum of exponentials
 
 
-def store_results(cut: Cut, place: Place, held: Registers) -> None:
+def store_results(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
     """Store all results. Those of a query alone come from one of the lanes that have it."""
     with cut.lanes() as lane:
         for (n,) in loops(cut.sizes.queries):

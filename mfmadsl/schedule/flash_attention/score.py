@@ -19,7 +19,7 @@ from mfmadsl.schedule.product.nest import line, same
 
 
 @dataclass(frozen=True)
-class Read:
+class ScoreRead:
     """What scores read of an argument beside the product, for each key, each query, or both."""
 
     name: str
@@ -40,7 +40,7 @@ class Score:
     value: Expr
     factor: float
     product: Var
-    reads: tuple[Read, ...]
+    reads: tuple[ScoreRead, ...]
 
     @property
     def exponent(self) -> float:
@@ -56,7 +56,7 @@ class Score:
 def score_of(found: Attention) -> Score:
     """The score with its last factor taken out of it, also from under masks."""
     value, factor = _parted(found.score)
-    reads: list[Read] = []
+    reads: list[ScoreRead] = []
     for load in loads_of(value):
         if not any(same(load, each.load) for each in reads):
             if any(map(loads_of, load.indices)):
@@ -66,7 +66,7 @@ def score_of(found: Attention) -> Score:
             of_keys, of_queries = (
                 depends(load, axis.var) for axis in (found.axes.key, found.axes.row)
             )
-            reads.append(Read(f"{load.source.name}_{len(reads)}", load, of_keys, of_queries))
+            reads.append(ScoreRead(f"{load.source.name}_{len(reads)}", load, of_keys, of_queries))
     return Score(value, factor, found.values.product, tuple(reads))
 
 

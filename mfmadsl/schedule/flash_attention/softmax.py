@@ -22,11 +22,11 @@ from mfmadsl.schedule.flash_attention.described import at_places
 from mfmadsl.schedule.flash_attention.elements import divides
 from mfmadsl.schedule.flash_attention.loops import loops
 from mfmadsl.schedule.flash_attention.score import unmasked
-from mfmadsl.schedule.flash_attention.wave import CHAINS, Cut, Place, Registers
+from mfmadsl.schedule.flash_attention.wave import CHAINS, Cut, WavePlace, WaveRegisters
 from mfmadsl.schedule.product.nest import same
 
 
-def clear(cut: Cut, held: Registers) -> None:
+def clear(cut: Cut, held: WaveRegisters) -> None:
     """No score yet, and no sum."""
     sizes, zero = cut.sizes, tirx.const(0, "float32")
     with cut.lanes() as lane:
@@ -39,7 +39,7 @@ def clear(cut: Cut, held: Registers) -> None:
             script.buffer_store(held.before, lowest, [n, lane, 0])
 
 
-def rescale(cut: Cut, held: Registers) -> None:
+def rescale(cut: Cut, held: WaveRegisters) -> None:
     """Bring the sums so far in proportion to what the largest score is now."""
     sizes = cut.sizes
     with cut.lanes() as lane:
@@ -51,7 +51,7 @@ def rescale(cut: Cut, held: Registers) -> None:
             script.buffer_store(held.o, less, [c, n, lane, r])
 
 
-def softmax(cut: Cut, place: Place, held: Registers, start: Expr, masked: bool) -> None:
+def softmax(cut: Cut, place: WavePlace, held: WaveRegisters, start: Expr, masked: bool) -> None:
     """The exponentials of S, whose first key is `start`, as P; their sum, and the largest score."""
     sizes, factor = cut.sizes, tirx.const(cut.score.exponent, "float32")
     factors = cut.chain.second.b.layout.elements_per_lane
@@ -80,8 +80,8 @@ def softmax(cut: Cut, place: Place, held: Registers, start: Expr, masked: bool) 
 
 
 def _score(
-    cut: Cut, place: Place, held: Registers, start: Expr, element: tuple[Expr, Expr, Expr, Expr],
-    masked: bool,
+    cut: Cut, place: WavePlace, held: WaveRegisters, start: Expr,
+    element: tuple[Expr, Expr, Expr, Expr], masked: bool,
 ) -> Expr:  # fmt: skip
     """What the workload makes of an element of S, in which keys behind the last one are masked."""
     axes, (x, n, lane, r) = cut.found.axes, element
@@ -110,7 +110,7 @@ def _score(
 
 
 def _reduce(
-    cut: Cut, held: Registers, n: Expr, lane: Expr, both: Callable[[Expr, Expr], Expr]
+    cut: Cut, held: WaveRegisters, n: Expr, lane: Expr, both: Callable[[Expr, Expr], Expr]
 ) -> None:
     """Reduce a lane's scores of a query to one, in several chains."""
     for (y,) in loops(CHAINS):

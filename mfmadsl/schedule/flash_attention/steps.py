@@ -12,7 +12,7 @@ from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.flash_attention.described import at_places, narrow
 from mfmadsl.schedule.flash_attention.elements import divides
 from mfmadsl.schedule.flash_attention.score import seen_keys
-from mfmadsl.schedule.flash_attention.wave import Cut, Place
+from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Steps:
+class KeySteps:
     """The first key, how many steps there are, and these in phases."""
 
     start: Expr
@@ -46,7 +46,7 @@ class Steps:
         return self.start + number * cut.tiling.keys
 
 
-def steps_of(cut: Cut, place: Place) -> Steps:
+def steps_of(cut: Cut, place: WavePlace) -> KeySteps:
     """The steps of a workgroup: keys that none of its queries sees are left out.
 
     Masks that move with a query's place cut a corner off the first and off the last tiles.
@@ -74,7 +74,7 @@ def steps_of(cut: Cut, place: Place) -> Steps:
         start = start + own * keys
         count = simplify(tirx.max(tirx.min(count - own, each), 0))
     if cut.score.is_plain and divides(keys, extent):
-        return Steps(simplify(start), count, (Phase(zero, count, False),))
+        return KeySteps(simplify(start), count, (Phase(zero, count, False),))
     # A step makes the scores of the following one.
     if seen.first is not None:
         whole = tirx.max(narrow(at_places(seen.first, last)), 0) - start
@@ -87,4 +87,4 @@ def steps_of(cut: Cut, place: Place) -> Steps:
         Phase(until, simplify(count - until), True),
     )
     left = tuple(each for each in phases if constant(each.count) != 0)
-    return Steps(simplify(start), count, left)
+    return KeySteps(simplify(start), count, left)

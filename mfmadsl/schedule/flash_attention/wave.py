@@ -17,7 +17,7 @@ from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.flash_attention.chain import Chain, at
 from mfmadsl.schedule.flash_attention.described import Attention
 from mfmadsl.schedule.flash_attention.loops import bound, named
-from mfmadsl.schedule.flash_attention.score import Read, Score
+from mfmadsl.schedule.flash_attention.score import Score, ScoreRead
 
 CHAINS = 4
 """Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""
@@ -90,13 +90,13 @@ class Cut:
         own = at(self.chain.key_of_row, row=tirx.floormod(row, period))
         return tirx.floordiv(row, period) * period + own
 
-    def row(self, place: Place, n: Expr, lane: Expr) -> Expr:
+    def row(self, place: WavePlace, n: Expr, lane: Expr) -> Expr:
         """The query of a lane's sums in one of its wave's tiles."""
         return place.row + n * self.chain.intrinsic.n + at(self.chain.query, lane=lane)
 
 
 @dataclass(frozen=True)
-class Place:
+class WavePlace:
     """A wave of a workgroup: the batch that it is in, the part of the keys that it takes, the first
     query of both, and the place of its own in the workgroup."""
 
@@ -108,7 +108,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Registers:
+class WaveRegisters:
     """The buffers of a wave: operands, sums, and of each query the largest score, what it was one
     step before, by what older sums became less, and sums of exponentials.
 
@@ -147,7 +147,7 @@ def batch_places(cut: Cut, number: Expr) -> dict[Var, Expr]:
     return found
 
 
-def registers(cut: Cut) -> Registers:
+def registers(cut: Cut) -> WaveRegisters:
     """The registers of a kernel."""
     sizes, dtype, chain = cut.sizes, cut.found.dtype, cut.chain
     first, second = chain.first, chain.second
@@ -160,12 +160,12 @@ def registers(cut: Cut) -> Registers:
     def of_query(name: str, each: int = 1) -> Buffer:
         return held(name, (sizes.queries,), each, "float32")
 
-    def of_read(read: Read) -> Buffer:
+    def of_read(read: ScoreRead) -> Buffer:
         if not read.of_keys:
             return held(f"{read.name}_held", (sizes.queries,), 1, read.dtype)
         return held(f"{read.name}_held", (sizes.keys, sizes.queries), cut.sums, read.dtype)
 
-    return Registers(
+    return WaveRegisters(
         held("Q_held", (sizes.depth, sizes.queries), first.b.layout.elements_per_lane),
         held("K_held", (sizes.keys, sizes.depth), first.a.layout.elements_per_lane),
         held("V_held", (sizes.columns, sizes.steps), second.a.layout.elements_per_lane),

@@ -82,14 +82,14 @@ def attention(
     k, v = operand("K", shared, keys, depth), operand("V", shared, keys, width)
     added = te.placeholder((batch, heads, queries, keys), name="bias", dtype="float32")
     ahead = keys - queries if causal or window is not None else None
-    form = Form(layout, factor, limit, ahead, window, out_dtype)
+    form = AttentionForm(layout, factor, limit, ahead, window, out_dtype)
     o, logarithm = attended(q, k, v, added if bias else None, form)
     given = [q, k, v, *([added] if bias else [])]
     return te.create_prim_func([*given, o, *([logarithm] if log_sum else [])])
 
 
 @dataclass(frozen=True)
-class Form:
+class AttentionForm:
     """What an attention does with its scores: `scale`, then `cap`, as `attention` has them.
 
     Query i sees keys up to i + `ahead`, and of these the last `window`; all where these are None.
@@ -109,7 +109,7 @@ def place(layout: str, b: Place, h: Place, s: Place, d: Place) -> tuple[Place, .
 
 
 def attended(
-    q: te.Tensor, k: te.Tensor, v: te.Tensor, bias: te.Tensor | None, form: Form
+    q: te.Tensor, k: te.Tensor, v: te.Tensor, bias: te.Tensor | None, form: AttentionForm
 ) -> tuple[te.Tensor, te.Tensor]:
     """O, and the logarithm of the sum of exponentials, of tensors; an axis of length 1 of the bias
     stands for all of it."""
@@ -154,7 +154,9 @@ def _lengths(tensor: te.Tensor, layout: str) -> tuple[Expr, Expr, Expr, Expr]:
     return (batch, one, other, depth) if layout == "bhsd" else (batch, other, one, depth)
 
 
-def _scored(product: Expr, bias: te.Tensor | None, at: tuple[Expr, ...], form: Form) -> Expr:
+def _scored(
+    product: Expr, bias: te.Tensor | None, at: tuple[Expr, ...], form: AttentionForm
+) -> Expr:
     """The score of a query and a key."""
     *_, query, key = at
     score = product * tirx.const(form.scale, "float32")
