@@ -77,6 +77,9 @@ class _Reader:
         second, key = weights.second, weights.second.over
         product, first = self._first(weights)
         q, k = self._operands(first, product, key)
+        types = dict.fromkeys(_dtype(each) for each in (q, k, v))
+        if len(types) > 1:
+            raise first.nest.refusal(f"and the second product multiply {' and '.join(types)}")
         axes = _axes(second, (q, k, v), first.over)
         if depends(weights.score, axes.column.var):
             raise first.nest.refusal("is a score of each column of V: a kernel has one for all")
@@ -103,7 +106,7 @@ class _Reader:
             if not is_sum(nest) or not _multiplies(nest):
                 continue
             second = self._known.reduction(tirx.BufferLoad(nest.store.buffer, nest.store.indices))
-            product = uncast(second.term)
+            product = second.term
             if not isinstance(product, tirx.Mul):
                 continue
             for weight, value in ((product.a, product.b), (product.b, product.a)):
@@ -149,7 +152,7 @@ class _Reader:
         self, first: Reduction, product: TensorLoad, key: IterVar
     ) -> tuple[TensorLoad, TensorLoad]:
         """The elements of a query and of a key."""
-        term = uncast(first.term_at(product, first.over.var))
+        term = first.term_at(product, first.over.var)
         sides = [_widened(term.a), _widened(term.b)] if isinstance(term, tirx.Mul) else []
         found: list[TensorLoad] = [side for side in sides if self._is_element(side)]
         of_key = [depends(side, key.var) for side in found]

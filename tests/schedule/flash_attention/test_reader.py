@@ -28,16 +28,22 @@ class Written:
     weight: Callable[..., Expr] = lambda e, total: (e / total).astype("float16")
     result: Callable[..., Expr] = lambda t, total: t
     compared: int = K
+    key_type: str = "float16"
+    rounded: str = "float32"
 
     def workload(self) -> PrimFunc:
         """Q, K, V and an array of a number for each key, to O."""
         q = te.placeholder((Q, D), "float16", "Q")
-        k = te.placeholder((K, D), "float16", "K")
+        k = te.placeholder((K, D), self.key_type, "K")
         v = te.placeholder((K, C), "float16", "V")
         mask = te.placeholder((K,), "int8", "mask")
         d = te.reduce_axis((0, D), "d")
-        s = te.compute((Q, K), lambda i, j: te.sum(
-            q[i, d].astype("float32") * k[j, d].astype("float32"), axis=[d]), "S")  # fmt: skip
+
+        def product(i: Expr, j: Expr) -> Expr:
+            found = q[i, d].astype("float32") * k[j, d].astype("float32")
+            return te.sum(found.astype(self.rounded).astype("float32"), axis=[d])
+
+        s = te.compute((Q, K), product, "S")
         x = te.compute((Q, K), lambda i, j: self.score(s[i, j], i, j, mask), "X")
         over = te.reduce_axis((0, self.compared), "j")
         largest = te.compute((Q,), lambda i: te.max(x[i, over], axis=[over]), "row_max")
@@ -132,6 +138,8 @@ REFUSED = {
     "bytes in the weights": (
         Written(weight=lambda e, _: e.astype("int8").astype("float16")), "not float32 rounded",
     ),
+    "keys of another type": (Written(key_type="bfloat16"), "float16 and bfloat16"),
+    "rounded products": (Written(rounded="int8"), "no product of queries and keys"),
     "another quotient": (
         Written(weight=lambda e, total: (e / (total + ONE)).astype("float16")), "not by their sum",
     ),
