@@ -21,11 +21,13 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Expr, PrimFunc
 
+from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.flash_attention.loops import bound, named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, load_read_tiles
 from mfmadsl.schedule.flash_attention.parts import KeyParts, join_parts, parts_of, store_part
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
 from mfmadsl.schedule.flash_attention.results import store_results
+from mfmadsl.schedule.flash_attention.score import seen_keys
 from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase, steps_of
 from mfmadsl.schedule.flash_attention.wave import (
@@ -79,12 +81,25 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
             (split, number, own_group, own_wave), strict=True,
         ):  # fmt: skip
             named(name, axis)
-        first, own = own_group * tiling.block, own_wave * tiling.rows
+        first, own = _in_order(cut, own_group, groups) * tiling.block, own_wave * tiling.rows
         place = WavePlace(batch_places(cut, number), split, first, first + own, own)
         suffixes = _walk(cut, place, registers(cut), parts, number)
     if parts is not None:
         join_parts(cut, parts, batches)
     return suffixes
+
+
+def _in_order(cut: Cut, group: Expr, groups: Expr) -> Expr:
+    """Which queries a workgroup takes: where later ones see more keys, those that take longest
+    begin first, so that all compute units end at about the same time.
+
+    Passes could not tell that places are in an array if they were counted from an unknown end.
+    """
+    axes = cut.found.axes
+    later_see_more = seen_keys(cut.score.value, axes.key.var, axes.row.var).end is not None
+    if not later_see_more or constant(axes.row.extent) is None:
+        return group
+    return groups - 1 - group
 
 
 def _walk(
