@@ -8,7 +8,7 @@ import tvm
 from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
-from mfmadsl.model import DEFAULT_ARCH, AttentionTiling, Tiling, architecture
+from mfmadsl.model import DEFAULT_ARCH, AttentionTiling, architecture
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.prim_func import prim_func
@@ -21,7 +21,7 @@ from mfmadsl.schedule.flash_attention.shared_keys import with_shared_keys
 from mfmadsl.schedule.flash_attention.tiling import checked, default_tiling
 from mfmadsl.schedule.flash_attention.wave import Cut
 from mfmadsl.schedule.load import load_intrinsic
-from mfmadsl.schedule.matrix_core.stage import turned_pieces
+from mfmadsl.schedule.matrix_core.stage import GROUP, PIECE, turned_pieces
 from mfmadsl.schedule.matrix_core.tile_loops import bind_copy, chunks_along_k
 from mfmadsl.schedule.product.index_type import in_32_bits
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -99,15 +99,19 @@ def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:
 
 def _copy(sch: Schedule, cut: Cut, suffix: str) -> None:
     """Deal the copies of a loop over keys out to the threads of a workgroup."""
-    threads, size = cut.tiling.waves * cut.chip.wave_size, bits_of(cut.found.dtype) // 8
-    waves = Tiling((0, 0), 0, (cut.tiling.waves, 1), "", 1)
-    names = [f"{read.name}_copy{suffix}" for read in cut.score.reads if read.of_keys]
-    for name in (f"K_copy{suffix}", f"V_copy{suffix}", *names):
-        step, rows, columns = sch.get_loops(sch.get_sblock(name))
+    waves, size = cut.tiling.waves, bits_of(cut.found.dtype) // 8
+    threads = waves * cut.chip.wave_size
+    rows_of = {"K": size} | {
+        each.name: max(1, bits_of(each.dtype) // 8) for each in cut.score.reads if each.of_keys
+    }
+    for name, element in rows_of.items():
+        _, rows, columns = sch.get_loops(sch.get_sblock(f"{name}_copy{suffix}"))
         counts = [int(sch.get(loop).extent) for loop in (rows, columns)]
-        if name.startswith("V_copy"):
-            units = turned_pieces(sch, rows, columns, counts, size, (4, 8), threads, 1, True)
-        else:
-            units = chunks_along_k(sch, rows, columns, counts, size, threads, False)
+        units = chunks_along_k(sch, rows, columns, counts, element, threads, False)
         bind_copy(sch, units, waves, cut.chip)
+    step, columns, rows = sch.get_loops(sch.get_sblock(f"V_copy{suffix}"))
+    counts = [int(sch.get(loop).extent) for loop in (columns, rows)]
+    piece = PIECE // size, GROUP // size
+    units = turned_pieces(sch, columns, rows, counts, size, piece, threads, 1, True)
+    bind_copy(sch, units, waves, cut.chip)
     sch.annotate(step, PIPELINE, 1)

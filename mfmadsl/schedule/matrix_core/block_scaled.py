@@ -147,7 +147,9 @@ class _Builder:
         for block in staged:
             sch.compute_at(block, step, preserve_unit_loops=True)
             inline_producers(sch, block)
-            bind_copy(sch, [sch.fuse(*sch.get_loops(block)[-2:])], self.tiling, self.chip)
+            bind_copy(
+                sch, [sch.fuse(*sch.get_loops(block)[-2:])], self.tiling.wave_count, self.chip
+            )
 
         # A lane has the same places of sums, scales and C in registers.
         of_lanes = [block for block, _ in of_sides]

@@ -36,8 +36,12 @@ from mfmadsl.schedule.product.nest import line
 from mfmadsl.schedule.product.plain import BlockRead
 from mfmadsl.schedule.product.shuffle import Shuffle
 
-_PIECE = 8  # bytes of K that a thread puts into the LDS at a time after turning rows around
-_GROUP = 16  # bytes of rows that it takes together
+PIECE = 8
+"""Bytes of K that a thread puts into the LDS at a time after turning rows around."""
+
+GROUP = 16
+"""Bytes of rows that it takes together."""
+
 _LINE = 128  # bytes that are fetched at once
 _TOGETHER = 8  # groups of rows whose halves of a chunk are put at a time
 
@@ -102,7 +106,7 @@ def copy_to_lds(
         inner = chunks_along_k(sch, rows, k, counts, size, threads, straight, blocks)
     if blocks > 1:
         inner[0] = sch.fuse(matrices, inner[0])
-    bind_copy(sch, inner, tiling, chip)
+    bind_copy(sch, inner, tiling.wave_count, chip)
     return Staged(str(sch.get(shared).writes[0].source.name), read.side, turned, masked, shuffle)
 
 
@@ -146,9 +150,9 @@ def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
 
 def _piece(memory: Memory, size: int, rows: str) -> tuple[int, int]:
     """(k, rows) that a thread turns around: whole places, where several are made of one."""
-    of_k, of_rows = max(1, _PIECE // size), max(1, (_GROUP if size > 1 else 8) // size)
+    of_k, of_rows = max(1, PIECE // size), max(1, (GROUP if size > 1 else 8) // size)
     if (packed := memory.packed_along("k")) > 1:
-        of_k, of_rows = min(packed, max(1, CHUNK // size)), max(1, _GROUP // memory.size)
+        of_k, of_rows = min(packed, max(1, CHUNK // size)), max(1, GROUP // memory.size)
     return of_k, max(of_rows, memory.packed_along(rows))
 
 

@@ -11,17 +11,17 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import Expr
 
-from mfmadsl.model import Architecture, Tiling
+from mfmadsl.model import Architecture
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
 WORD = 4
 """Bytes that go straight into the LDS at least."""
 
 
-def bind_copy(sch: Schedule, loops: Sequence[LoopRV], tiling: Tiling, chip: Architecture) -> None:
+def bind_copy(sch: Schedule, loops: Sequence[LoopRV], waves: int, chip: Architecture) -> None:
     """Share the units of a copy, the first of its loops, among the threads of a workgroup."""
     units, *inside = loops
-    _, wave, lane, own = sch.split(units, [None, tiling.wave_count, chip.wave_size, 1])
+    _, wave, lane, own = sch.split(units, [None, waves, chip.wave_size, 1])
     sch.reorder(wave, lane, own, *inside)
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
