@@ -11,18 +11,17 @@ writes FOLDER/CASE-SETTING.s, and .json with LDS bytes and waves, for each setti
 from __future__ import annotations
 
 import itertools
-import json
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+
+from benchmarks.triton_compile import compiled, keep
 
 QUERIES = (64, 128, 256)
 KEYS = (32, 64, 128)
@@ -112,11 +111,6 @@ class Setting:
     def __str__(self) -> str:
         return f"{self.queries}x{self.keys}-w{self.waves}-s{self.stages}-i{self.instruction}"
 
-    @classmethod
-    def read(cls, name: str) -> Setting:
-        """From its `str`."""
-        return cls(*(int(number) for number in re.findall(r"\d+", name)))
-
 
 def settings() -> Iterator[Setting]:
     """The grid."""
@@ -130,19 +124,11 @@ def compile_attention(arch: str, kind: str, depth: int, causal: bool, setting: S
     pointers = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "o_ptr"), f"*{dtype}")
     numbers = ("M", "N", "stride_q", "stride_k", "head_q", "head_k", "group")
     signature = {**pointers, **dict.fromkeys(numbers, "i32"), "scale": "fp32"}
-    signature |= dict.fromkeys(constants, "constexpr")
-    attributes = {
-        (position,): [["tt.divisibility", 16]]
-        + ([["tt.pointer_range", 32]] if name.endswith("ptr") else [])
-        for position, name in enumerate(signature)
-        if name not in (*constants, "group", "scale")
-    }
     options = {
         "num_warps": setting.waves, "num_stages": setting.stages,
         "matrix_instr_nonkdim": setting.instruction,
     }  # fmt: skip
-    source = ASTSource(attention, signature, constants, attributes)
-    return triton.compile(source, GPUTarget("hip", arch, 64), options)
+    return compiled(attention, arch, signature, constants, options, ("group", "scale"))
 
 
 def main() -> None:
@@ -153,13 +139,9 @@ def main() -> None:
             path = folder / f"{case}-{setting}.json"
             if path.exists():
                 continue
-            try:
-                kernel = compile_attention(arch, kind, int(depth), mask == "causal", setting)
-                facts = {"lds_bytes": kernel.metadata.shared, "waves": kernel.metadata.num_warps}
-                path.with_suffix(".s").write_text(kernel.asm["amdgcn"])
-            except Exception as error:  # a setting that Triton refuses is no contender
-                facts = {"refused": f"{type(error).__name__}: {error}"[:200]}
-            path.write_text(json.dumps(facts))
+            keep(
+                path, partial(compile_attention, arch, kind, int(depth), mask == "causal", setting)
+            )
 
 
 if __name__ == "__main__":

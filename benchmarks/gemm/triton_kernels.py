@@ -16,20 +16,20 @@ another has warmed it up.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+
+from benchmarks.triton_compile import compiled, keep
 
 STAGES = (1, 2, 3)
 # Of large products: ROW_BYTES are those of A, along K, in a tile.
@@ -128,19 +128,11 @@ def compile_gemm(arch: str, kind: str, b_transposed: bool, setting: Setting) -> 
         **dict.fromkeys(
             ["M", "N", "K", "stride_am", "stride_bk", "stride_bn", "stride_cm", *ORDER], "i32"),
     }  # fmt: skip
-    signature |= dict.fromkeys(constants, "constexpr")
-    attributes = {
-        (position,): [["tt.divisibility", 16]]
-        + ([["tt.pointer_range", 32]] if name.endswith("ptr") else [])
-        for position, name in enumerate(signature)
-        if name not in (*constants, *ORDER)
-    }
     options = {
         "num_warps": setting.waves, "num_stages": setting.stages,
         "matrix_instr_nonkdim": setting.instruction, "kpack": setting.k_pack,
     }  # fmt: skip
-    source = ASTSource(matmul, signature, constants, attributes)
-    return triton.compile(source, GPUTarget("hip", arch, 64), options)
+    return compiled(matmul, arch, signature, constants, options, ORDER)
 
 
 def seconds(case: str, setting: str, runs: int) -> float:
@@ -169,13 +161,7 @@ def main() -> None:
             path = folder / f"{case}-{setting}.json"
             if path.exists():
                 continue
-            try:
-                kernel = compile_gemm(arch, kind, order == "bt", setting)
-                facts = {"lds_bytes": kernel.metadata.shared, "waves": kernel.metadata.num_warps}
-                path.with_suffix(".s").write_text(kernel.asm["amdgcn"])
-            except Exception as error:  # a setting that Triton refuses is no contender
-                facts = {"refused": f"{type(error).__name__}: {error}"[:200]}
-            path.write_text(json.dumps(facts))
+            keep(path, partial(compile_gemm, arch, kind, order == "bt", setting))
 
 
 if __name__ == "__main__":

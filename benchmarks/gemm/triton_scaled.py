@@ -11,15 +11,15 @@ elements, or for those named. What lies there already is not compiled again.
 from __future__ import annotations
 
 import itertools
-import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+
+from benchmarks.triton_compile import compiled, keep
 
 KINDS = {"mxfp8": ("e4m3", "e4m3"), "mxfp4": ("e2m1", "e2m1"), "mixed": ("e4m3", "e2m1")}
 """Triton's names of the elements of A and B."""
@@ -85,17 +85,9 @@ def compile_gemm(kind: str, tile: tuple[int, int], depth: int, waves: int, stage
     signature = {
         "a_ptr": POINTERS[a], "b_ptr": POINTERS[b], "a_scale_ptr": "*u8", "b_scale_ptr": "*u8",
         "c_ptr": "*fp32", **dict.fromkeys(["M", "N", "K", "dies", "group"], "i32"),
-        **dict.fromkeys(constants, "constexpr"),
     }  # fmt: skip
-    attributes = {
-        (position,): [["tt.divisibility", 16]]
-        + ([["tt.pointer_range", 32]] if name.endswith("ptr") else [])
-        for position, name in enumerate(signature)
-        if name not in (*constants, "dies", "group")
-    }
     options = {"num_warps": waves, "num_stages": stages, "matrix_instr_nonkdim": instruction}
-    source = ASTSource(scaled_matmul, signature, constants, attributes)
-    return triton.compile(source, GPUTarget("hip", "gfx950", 64), options)
+    return compiled(scaled_matmul, "gfx950", signature, constants, options, ("dies", "group"))
 
 
 def main() -> None:
@@ -106,13 +98,7 @@ def main() -> None:
         path = folder / f"{kind}-{setting}.json"
         if path.exists() or (named and path.stem not in named):
             continue
-        try:
-            kernel = compile_gemm(kind, tile, depth, waves, stages, instruction)
-            facts = {"lds_bytes": kernel.metadata.shared, "waves": kernel.metadata.num_warps}
-            path.with_suffix(".s").write_text(kernel.asm["amdgcn"])
-        except Exception as error:  # a setting that Triton refuses is no contender
-            facts = {"refused": f"{type(error).__name__}: {error}"[:200]}
-        path.write_text(json.dumps(facts))
+        keep(path, partial(compile_gemm, kind, tile, depth, waves, stages, instruction))
 
 
 if __name__ == "__main__":

@@ -46,10 +46,5 @@ def block(
             kinds = [script.axis.spatial] * len(shape)
             if summed:
                 kinds[-1] = script.axis.reduce
-            yield (
-                places,
-                [
-                    axis(extent, loop)
-                    for axis, extent, loop in zip(kinds, shape, inner, strict=True)
-                ],
-            )
+            own = zip(kinds, shape, inner, strict=True)
+            yield places, [axis(extent, loop) for axis, extent, loop in own]

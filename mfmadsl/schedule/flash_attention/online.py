@@ -27,7 +27,6 @@ from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, loa
 from mfmadsl.schedule.flash_attention.parts import KeyParts, join_parts, parts_of, store_part
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
 from mfmadsl.schedule.flash_attention.results import store_results
-from mfmadsl.schedule.flash_attention.score import seen_keys
 from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase, steps_of
 from mfmadsl.schedule.flash_attention.wave import (
@@ -95,9 +94,7 @@ def _in_order(cut: Cut, group: Expr, groups: Expr) -> Expr:
 
     Passes could not tell that places are in an array if they were counted from an unknown end.
     """
-    axes = cut.found.axes
-    later_see_more = seen_keys(cut.score.value, axes.key.var, axes.row.var).end is not None
-    if not later_see_more or constant(axes.row.extent) is None:
+    if cut.seen.end is None or constant(cut.found.axes.row.extent) is None:
         return group
     return groups - 1 - group
 

@@ -11,7 +11,6 @@ from tvm.tirx import Expr
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.flash_attention.described import at_places, narrow
 from mfmadsl.schedule.flash_attention.elements import divides
-from mfmadsl.schedule.flash_attention.score import seen_keys
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace
 
 
@@ -53,7 +52,7 @@ def steps_of(cut: Cut, place: WavePlace) -> KeySteps:
     """
     axes, keys, simplify = cut.found.axes, cut.tiling.keys, Analyzer().simplify
     zero, extent = tirx.const(0, "int32"), axes.key.extent
-    seen = seen_keys(cut.score.value, axes.key.var, axes.row.var)
+    seen = cut.seen
     rows = (
         place.group_row,
         tirx.min(place.group_row + (cut.tiling.block - 1), axes.row.extent - 1),

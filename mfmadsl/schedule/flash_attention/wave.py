@@ -17,7 +17,7 @@ from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.flash_attention.chain import Chain, at
 from mfmadsl.schedule.flash_attention.described import Attention
 from mfmadsl.schedule.flash_attention.loops import bound, named
-from mfmadsl.schedule.flash_attention.score import Score, ScoreRead
+from mfmadsl.schedule.flash_attention.score import Score, ScoreRead, Seen, seen_keys
 
 CHAINS = 4
 """Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""
@@ -60,6 +60,12 @@ class Cut:
             tiling.keys // self.chain.second.k,
             ceil(columns / intrinsic.m),
         )
+
+    @cached_property
+    def seen(self) -> Seen:
+        """The keys that a query sees."""
+        axes = self.found.axes
+        return seen_keys(self.score.value, axes.key.var, axes.row.var)
 
     @cached_property
     def parts(self) -> Expr:
