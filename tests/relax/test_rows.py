@@ -18,6 +18,7 @@ from benchmarks import rows as benchmark
 from benchmarks.rows import rms_norm, softmax
 from mfmadsl.passes.tir.annotation import AHEAD
 from mfmadsl.relax.rows import row_schedule
+from tests.conftest import FEW_EXAMPLES
 
 TARGET = mfmadsl.target("gfx942")
 BORDERS = (256, 1024, 4096, 16384)
@@ -94,6 +95,7 @@ def of_any_length() -> mfmadsl.Kernel:
     return kernel_of(softmax, (rows, length), "float16", "gfx950")
 
 
+@FEW_EXAMPLES
 @given(
     st.sampled_from([1, 2, 3]),
     st.sampled_from([1, 2, 63, 65, *(b + n for b in BORDERS for n in (-1, 0, 1))])

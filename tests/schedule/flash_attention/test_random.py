@@ -11,6 +11,7 @@ import pytest
 
 import mfmadsl
 from mfmadsl import ScheduleError
+from tests.conftest import ALL
 from tests.schedule.flash_attention.attended import Case
 
 SEED = int(os.environ["MFMADSL_SEED"])
@@ -49,8 +50,8 @@ def test_it_is_right_or_refused(number: int) -> None:
 
 
 def test_most_tilings_are_taken() -> None:
-    given = [drawn(number) for number in range(160)]
-    assert sum(_refuses(*each) for each in given if each[2]) < 20
+    given = [drawn(number) for number in range(0, 160, 1 if ALL else 10)]
+    assert sum(_refuses(*each) for each in given if each[2]) < len(given) / 8
 
 
 def _refuses(case: Case, arch: str, tiling: dict[str, Any]) -> bool:

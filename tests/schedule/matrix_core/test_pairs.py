@@ -25,6 +25,7 @@ from mfmadsl.backend import Kernel
 from mfmadsl.error import ArgumentError
 from mfmadsl.schedule.product.group_output import group_output
 from mfmadsl.schedule.workload.activation import ACTIVATIONS
+from tests.conftest import FEW_EXAMPLES
 
 Array = npt.NDArray[Any]
 Pairs = Callable[[te.Tensor, Any, Any], Any]
@@ -327,6 +328,7 @@ def test_other_places_are_read_by_a_kernel_of_their_own(place: str) -> None:
     check(built(workload, "gfx942"), arguments, wanted[place](), launches=2)
 
 
+@FEW_EXAMPLES
 @given(data=st.data())
 def test_whatever_is_made_of_a_pair_is_right(data: st.DataObject) -> None:
     """Sums of both elements, by weights that name their place, and a result of either kind."""

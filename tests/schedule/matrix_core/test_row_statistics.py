@@ -17,6 +17,7 @@ from tvm.tirx import PrimFunc
 import mfmadsl
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule, gemm_tiling
 from mfmadsl.schedule.product.row_statistics import MOST_ROWS, row_statistics
+from tests.conftest import FEW_EXAMPLES
 
 SMALL = Tiling((16, 32), 128, (1, 2), "mfma_f32_16x16x16_f16", 2, k_waves=2)
 BF16 = {"bfloat16": ml_dtypes.bfloat16}
@@ -118,6 +119,7 @@ def test_the_tiling_that_is_chosen(arch: str, dtype: str) -> None:
     check(rms, mfmadsl.build(gemm_schedule(function, arch=arch), arch), 1, 96, 1024, dtype)
 
 
+@FEW_EXAMPLES
 @given(
     st.integers(1, MOST_ROWS), st.integers(1, 80), st.integers(300, 1500),
     st.sampled_from([1, 2]), st.sampled_from([1, 2]), st.sampled_from([128, 256]),
