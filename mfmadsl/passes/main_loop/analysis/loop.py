@@ -9,7 +9,7 @@ from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
-from mfmadsl.passes.tir.expression import constant, substitute, variables_of
+from mfmadsl.passes.tir.expression import constant, depends, substitute, variables_of
 from mfmadsl.passes.tir.linear import bounded, linear_in
 
 
@@ -20,7 +20,7 @@ class Loop:
     `analyzer` knows the bounds of all variables, and `before_last` those of all iterations but the
     last. `threads` is how many there are of each thread index, and `symbols` are the extents that
     are known at the launch only. `lean` says that registers are scarce. `gathered` are the indices
-    that are read ahead of the loop, and what each is.
+    that are read of memory, and what each is: an iteration's, where the loop's variable is in that.
     """
 
     variable: tirx.Var
@@ -33,8 +33,15 @@ class Loop:
     gathered: Mapping[tirx.Var, Expr] = field(default_factory=dict)
 
     def is_uniform(self, expression: Expr) -> bool:
-        """Whether it is the same for all threads."""
+        """Whether it is the same for all threads, and no index that is read in each iteration."""
+        if any(self.is_moving(variable) for variable in variables_of(expression)):
+            return False
         return not any(v.name in self.threads for v in variables_of(self.with_reads(expression)))
+
+    def is_moving(self, variable: tirx.Var) -> bool:
+        """Whether a variable is an index that is read in each iteration."""
+        read = self.gathered.get(variable)
+        return read is not None and depends(read, self.variable)
 
     def with_reads(self, expression: Expr) -> Expr:
         """An expression with what is read of memory in place of its gathered indices."""

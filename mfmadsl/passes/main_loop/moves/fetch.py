@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import tvm_ffi
 from tvm import tirx
+from tvm.ir import TensorLoad
 from tvm.tirx import AllocBuffer, Bind, BufferStore, Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
@@ -35,9 +37,11 @@ from mfmadsl.passes.tir.expression import (
     depends,
     i32,
     multiple_of,
+    narrowed,
     of_length,
     ramp,
     substitute,
+    variables_of,
     widened,
 )
 from mfmadsl.passes.tir.linear import largest
@@ -60,10 +64,44 @@ class Tail:
 
 
 @dataclass(frozen=True)
+class MovingIndex:
+    """An index that each iteration reads of memory, and the register that holds it until its fetch:
+    it is read when the iteration before is fetched, so that no load waits for another.
+
+    Where it leads out of its array it is 0; of such an element nobody asks.
+    """
+
+    variable: tirx.Var
+    value: Expr
+    register: tirx.Buffer
+    loop: Loop
+
+    @property
+    def held(self) -> Expr:
+        """What the register holds."""
+        return tirx.BufferLoad(self.register, [i32(0)])
+
+    def read(self, k: Expr) -> BufferStore:
+        """Read that of iteration `k`."""
+
+        def load(found: TensorLoad) -> Expr:
+            buffer, offset = found.source, narrowed(found.indices[0]) * WORD
+            name = f"buffer.load.{device.KINDS[WORD]}"
+            zero = tirx.const(0, "int64")
+            return device.call("int32", name, buffer.data, zero, bytes_of(buffer), offset, i32(0))
+
+        value = substitute(self.value, {self.loop.variable: k})
+        return BufferStore(
+            self.register, tvm_ffi.structural_map(value, (TensorLoad, load)), [i32(0)]
+        )
+
+
+@dataclass(frozen=True)
 class Fetch:
     """Neighbours in memory, loaded together.
 
     `shift` is the lane's offset before it was aligned, where neighbours are not surely aligned.
+    `indices` are those in the offset that are read of memory for each iteration.
     """
 
     run: tuple[MemorySource, ...]
@@ -76,6 +114,7 @@ class Fetch:
     stays: Stays
     shift: Expr | None = None
     tail: Tail | None = None
+    indices: tuple[MovingIndex, ...] = ()
 
     @property
     def size(self) -> int:
@@ -93,7 +132,7 @@ class Fetch:
 
         A load into the LDS that is partly past the buffer's end may bring nothing.
         """
-        if self.is_shifted or self.edges.always:
+        if self.is_shifted or self.edges.always or self.indices:
             return False
         return not self.edges.passes_end
 
@@ -105,7 +144,7 @@ class Fetch:
     @property
     def loads(self) -> int:
         """How many instructions it takes."""
-        return 2 if self.is_shifted else 1
+        return (2 if self.is_shifted else 1) + len(self.indices)
 
     @property
     def is_plain(self) -> bool:
@@ -120,7 +159,8 @@ class Fetch:
         scalar (docs/emulator.md): the origin moves instead, and both come to the same.
         """
         origin, step = self.address.at(k, self.is_shifted)
-        offset, ahead = self.offset, i32(self.address.ahead)
+        held = {index.variable: index.held for index in self.indices}
+        offset, ahead = substitute(self.offset, held), i32(self.address.ahead)
         if not masked and self.stays.before_last:
             return origin, offset, step + ahead
         offset = offset + ahead
@@ -129,8 +169,11 @@ class Fetch:
             offset = device.select(now, offset, i32(device.PAST_THE_END))
         return origin + widened(step), offset, i32(0)
 
-    def fetch(self, k: Expr, is_last: bool) -> list[BufferStore]:
-        """The loads of iteration `k`; those of the last one take care of its edges."""
+    def fetch(self, k: Expr, is_last: bool, following: Expr) -> list[BufferStore]:
+        """The loads of iteration `k`; those of the last one take care of its edges.
+
+        Indices are read for the iteration that is fetched next, the `following` one.
+        """
         origin, offset, step = self._place(k, self.edges.always or is_last)
         data, size = self.run[0].buffer.data, bytes_of(self.run[0].buffer)
         loads, first, length = [], 0, len(self.run) * self.size
@@ -142,7 +185,7 @@ class Fetch:
             )  # fmt: skip
             loads.append(BufferStore(self.registers, value, [ramp(first, words)]))
             first += words
-        return loads
+        return [*loads, *(index.read(following) for index in self.indices)]
 
     def arguments(self, k: Expr) -> tuple[Expr, ...]:
         """(base, origin, size, offset, step) of iteration `k`, for the device functions."""
@@ -155,9 +198,9 @@ class Fetch:
         own = self.registers
         return tirx.decl_buffer(own.shape, own.dtype, f"{own.name}_odd", scope="local")
 
-    def allocation(self) -> AllocBuffer:
-        """The statement that allocates its registers."""
-        return AllocBuffer(self.registers)
+    def allocations(self) -> list[AllocBuffer]:
+        """The statements that allocate its registers."""
+        return [AllocBuffer(each) for each in (self.registers, *(i.register for i in self.indices))]
 
     def word(self, index: int, k: Expr, is_last: bool) -> Expr:
         """One word of what was loaded for iteration `k`."""
@@ -230,6 +273,8 @@ def fetch_of(
     def let(name: str, value: Expr) -> Expr:
         if constant(value) is not None or isinstance(value, tirx.Var):
             return value
+        if any(map(loop.is_moving, variables_of(value))):
+            return value  # of each iteration
         variable = tirx.Var(f"{name}_{number}", str(value.ty.dtype))
         binds.append(Bind(variable, value))
         return variable
@@ -255,8 +300,29 @@ def fetch_of(
     registers = tirx.decl_buffer((words,), "int32", f"fetched_{number}", scope="local")
     stays = stays_inside(run, loop, edges, is_shifted)
     return Fetch(
-        tuple(run), loop, address, edges, registers, tuple(binds), offset, stays, shift, tail
-    )
+        tuple(run), loop, address, edges, registers, tuple(binds), offset, stays, shift, tail,
+        _moving_indices(run, loop, number, is_shifted),
+    )  # fmt: skip
+
+
+def _moving_indices(
+    run: Sequence[MemorySource], loop: Loop, number: int, is_shifted: bool
+) -> tuple[MovingIndex, ...]:
+    """The indices of neighbours that each iteration reads."""
+    moving = [v for v in loop.gathered if loop.is_moving(v) and depends(run[0].place, v)]
+    asked = [c for source in run for c in source.conditions]
+    if (moving and is_shifted) or any(loop.is_moving(v) for c in asked for v in variables_of(c)):
+        raise NotUnderstoodError(
+            f"where `{run[0].buffer.name}[{run[0].place}]` lies, or whether, is read from memory in"
+            " each iteration"
+        )
+    return tuple(
+        MovingIndex(
+            v, loop.gathered[v],
+            tirx.decl_buffer((1,), "int32", f"{v.name}_{number}", scope="local"), loop,
+        )
+        for v in moving
+    )  # fmt: skip
 
 
 def _with_gathered(
@@ -267,6 +333,8 @@ def _with_gathered(
     places = [each for source in run for each in (source.place, *source.conditions)]
     for variable, value in loop.gathered.items():
         moved = any(depends(value, lane) for lane in exchanged)
+        if loop.is_moving(variable):
+            continue  # no load straight into the LDS has any
         if moved and any(depends(place, variable) for place in places):
             result[variable] = let(variable.name, substitute(value, exchanged))
     return result

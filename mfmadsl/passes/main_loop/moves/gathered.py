@@ -1,7 +1,9 @@
-"""Indices that copies read from memory: those that stay the same in the loop are read ahead of it.
+"""Indices that copies read from memory: what is read has a name then, and a place with that name in
+it is linear in the loop.
 
-The rows of a product of experts are an example: `x[rows[i], k] * w[expert[b], j, k]`. What is read
-once has a name then, and a place with that name in it is linear in the loop.
+Those that stay the same in the loop are read ahead of it. The rows of a product of experts are an
+example: `x[rows[i], k] * w[expert[b], j, k]`. Others are read an iteration ahead (`Fetch`), such as
+the pages of a cache: `k[pages[b, j // 16], j % 16]`.
 """
 
 from __future__ import annotations
@@ -44,12 +46,14 @@ _OF_ITS_OWN = (tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
 
 @dataclass(frozen=True)
 class Gathered:
-    """Indices that are read ahead of a loop: the variable of each, and what it is.
+    """Indices that are read of memory: the variable of each, and what it is.
 
-    `ranges` are what those may be that are known to lie in one.
+    Those of `moving` are another in each iteration. `ranges` are what those may be that are known
+    to lie in one.
     """
 
     values: Mapping[Var, Expr] = field(default_factory=dict)
+    moving: frozenset[Var] = frozenset()
     ranges: Mapping[Var, ir.Range] = field(default_factory=dict)
 
     def within(self, elements: Sequence[Element], analyzer: Analyzer) -> Gathered:
@@ -71,7 +75,7 @@ class Gathered:
             first, last = tirx.const(least, dtype), tirx.const(most, dtype)
             values[variable] = tirx.max(tirx.min(value, last), first)
             ranges[variable] = ir.Range(first, tirx.const(most + 1, dtype))
-        return Gathered(values, ranges)
+        return Gathered(values, self.moving, ranges)
 
     def bind(self, analyzer: Analyzer) -> None:
         """Tell the analyzer what they may be."""
@@ -79,18 +83,23 @@ class Gathered:
             analyzer.bind(variable, extent, True)
 
     def statements(self, threads: Mapping[str, int]) -> list[Bind]:
-        """The statements that read them; `threads` are the thread indices."""
-        return [Bind(variable, _read(value, threads)) for variable, value in self.values.items()]
+        """The statements that read those that stay the same; `threads` are the thread indices."""
+        return [
+            Bind(variable, _read(value, threads))
+            for variable, value in self.values.items()
+            if variable not in self.moving
+        ]
 
 
 def gathered_ahead(
     copies: Sequence[Copy], loop: For, kernel: EnclosingKernel, analyzer: Analyzer
 ) -> tuple[list[Copy], Gathered]:
-    """The copies of a loop, with a variable for each index that is read and stays the same.
+    """The copies of a loop, with a variable for each index that is read.
 
     Where the loop's own condition guards such a read, it has to lie in its buffer without that, or
     the first iteration reads it anyway. What the function writes is not read ahead, but for
-    registers that are the same in all threads. All others stay as they are.
+    registers that are the same in all threads. Of those that change, integers of 32 bits have a
+    variable whose places are told by the loop. All others stay as they are.
     """
     if not any(map(_gathers, copies)):
         return list(copies), Gathered()
@@ -98,7 +107,8 @@ def gathered_ahead(
     registers = uniform_registers(function, loop, threads)
     reader = _Reader(loop, analyzer, _written(function), registers)
     named = [_named(each, reader) for each in copies]
-    return named, Gathered({found.variable: found.value for found in reader.found})
+    moving = frozenset(found.variable for found in reader.found if found.is_moving)
+    return named, Gathered({found.variable: found.value for found in reader.found}, moving)
 
 
 def _gathers(copy: Copy) -> bool:
@@ -130,6 +140,7 @@ class _Found:
     is_asked: bool
     variable: Var
     value: Expr
+    is_moving: bool = False
 
 
 @dataclass
@@ -149,7 +160,7 @@ class _Reader:
         within an array.
         """
         if not self._stays(index):
-            return index
+            return index if is_asked else self._read_anew(index, context)
         value = index
         if context and not self._exists(index):
             conditions = [part for each in context for part in conjuncts_of(each)]
@@ -158,12 +169,30 @@ class _Reader:
                 return index
             for condition in reversed(asked):
                 value = tirx.if_then_else(condition, value, tirx.const(0, str(index.ty.dtype)))
+        return self._name(value, is_asked, is_moving=False)
+
+    def _read_anew(self, index: Expr, context: Context) -> Expr:
+        """A variable for an index that changes in the loop, or that itself where it cannot be one.
+
+        Where it leads out of its buffer, which no element does that someone asks for, it is 0.
+        """
+        if not isinstance(index, TensorLoad) or str(index.ty.dtype) != "int32":
+            return index
+        if not self._keeps(index.source) or len(index.indices) != 1:
+            return index
+        place = _index(index.indices[0], self, context, is_asked=False)
+        if loads_of(place) or any(self._is_moving(v) for v in variables_of(place)):
+            return index
+        return self._name(tirx.BufferLoad(index.source, [place]), False, is_moving=True)
+
+    def _name(self, value: Expr, is_asked: bool, is_moving: bool) -> Expr:
+        """The variable of a value that is read."""
         for known in self.found:
             if known.is_asked == is_asked and self._are_same(known.value, value):
                 return known.variable
-        (first, *_) = loads_of(index)
-        variable = Var(f"{first.source.name}.{len(self.found)}", str(index.ty.dtype))
-        self.found.append(_Found(is_asked, variable, value))
+        (first, *_) = loads_of(value)
+        variable = Var(f"{first.source.name}.{len(self.found)}", str(value.ty.dtype))
+        self.found.append(_Found(is_asked, variable, value, is_moving))
         return variable
 
     def _stays(self, index: Expr) -> bool:
@@ -178,6 +207,10 @@ class _Reader:
     def _changes(self, expression: Expr) -> bool:
         """Whether it may be another in each iteration."""
         return depends(expression, self.loop.loop_var)
+
+    def _is_moving(self, variable: Var) -> bool:
+        """Whether it is one that is read anew in each iteration."""
+        return any(each.is_moving and each.variable.same_as(variable) for each in self.found)
 
     def _holds_at_first(self, condition: Expr) -> bool:
         """Whether it holds in the first iteration, which there is, and perhaps not in others."""

@@ -87,7 +87,11 @@ class _DirectIterations:
         parts, zero = self.parts, self.parts.iteration(self.parts.number(0))
         out = parts.entry()
         if parts.last_first:  # elements past an edge are cleared in registers
-            out += [*parts.fetched(zero, True), *parts.filled(), *parts.stored(zero, True)]
+            out += [
+                *parts.fetched(parts.number(0), True),
+                *parts.filled(),
+                *parts.stored(zero, True),
+            ]
         else:
             out += [*self._loaded(self.landing.order, zero, 0), *parts.filled()]
         # No wave's first iteration waits for another one's second.

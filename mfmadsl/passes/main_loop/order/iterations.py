@@ -75,7 +75,7 @@ class Iterations(Parts):
             s.buffer.__chandle__(): s.buffer for step in self.traffic.steps for s in step.reads
         }
         own += [AllocBuffer(b) for handle, b in fragments.items() if handle not in known]
-        own += [f.allocation() for f in self.traffic.fetches]
+        own += [each for f in self.traffic.fetches for each in f.allocations()]
         return own
 
     def _one_by_one(self) -> list[Stmt]:
@@ -90,10 +90,10 @@ class Iterations(Parts):
             ]
 
         zero, t = self.number(0), Var("iteration", self.dtype)
-        fetched = self.fetched(self.iteration(zero), True)
+        fetched = self.fetched(zero, True)
         out = [*self.entry(), *fetched, *self.filled(), *worked(zero, True)]
         if constant(self.last) != 0:
-            fetched = self.fetched(self.iteration(t + 1), False)
+            fetched = self.fetched(t + 1, False)
             body = SeqStmt([*fetched, device.barrier(), *worked(t + 1, False)])
             out.append(For(t, zero, self.last, ForKind.SERIAL, body))
         return out
@@ -112,10 +112,10 @@ class Iterations(Parts):
     def _loads_ahead(self) -> list[Stmt]:
         """Iterations with the next one's loads under way, and nothing else ahead."""
         zero, t = self.number(0), Var("iteration", self.dtype)
-        first = self.iteration(zero)
-        out = [*self.entry(), *self.fetched(first, True), *self.filled(), *self.stored(first, True)]
+        first = self.stored(self.iteration(zero), True)
+        out = [*self.entry(), *self.fetched(zero, True), *self.filled(), *first]
         if constant(self.last) != 0:
-            ahead = self.iteration(tirx.min(t + 2, self.last))
+            ahead = tirx.min(t + 2, self.last)
             iteration = [
                 *self._read_and_computed(self.iteration(t)),
                 device.barrier(),
@@ -140,7 +140,8 @@ class Iterations(Parts):
     def _start(self) -> list[Stmt]:
         """The prologue: iteration 0 in the LDS, its first fragments read, iteration 1 in flight."""
         zero = self.iteration(self.number(0))
-        out = [*self.entry(), *self.fetched(zero, True), *self.filled(), *self.stored(zero, True)]
+        fetched = self.fetched(self.number(0), True)
+        out = [*self.entry(), *fetched, *self.filled(), *self.stored(zero, True)]
         if constant(self.last) != 0:
             # LLVM would fetch both at once, and so each wave its second iteration before others'
             # first.
@@ -149,8 +150,8 @@ class Iterations(Parts):
         return [*out, device.barrier(), *first]
 
     def _second(self) -> Expr:
-        """The iteration that is done second, or again the first if there is no other."""
-        return self.iteration(tirx.min(self.number(1), self.last))
+        """The number of the iteration that is done second, or of the first if there is no other."""
+        return tirx.min(self.number(1), self.last)
 
     def _finish(self, k: Expr) -> list[Stmt]:
         """The last iteration, after which there is nothing to read."""
@@ -179,7 +180,7 @@ class Iterations(Parts):
         assert last is not None
 
         def ahead(t: int) -> list[Stmt]:
-            return self.fetched(self.iteration(self.number(min(t, last))), t == 0)
+            return self.fetched(self.number(min(t, last)), t == 0)
 
         zero = self.iteration(self.number(0))
         out = [
@@ -205,8 +206,7 @@ class Iterations(Parts):
         following = self.iteration(t + 1)
         products = self.computing(len(self.traffic.steps) - 1, t)
         in_flight = (ahead - _NEXT) * sum(fetch.loads for fetch in self.traffic.fetches)
-        loaded = self.iteration(tirx.min(t + ahead, self.last))
-        moves = self.moves(following, loaded, {}, in_flight)
+        moves = self.moves(following, tirx.min(t + ahead, self.last), {}, in_flight)
         reads = self.reads_of(0, following, {})
         cut = self.pace.split(products, reads)
         return [
@@ -245,7 +245,7 @@ class Iterations(Parts):
 
     def _iteration_of_two(self, t: Expr, tiles: Tiles, others: Tiles) -> list[Stmt]:
         following = self.iteration(tirx.min(t + 1, self.last))
-        moves = self.moves(following, self.iteration(tirx.min(t + 2, self.last)), others)
+        moves = self.moves(following, tirx.min(t + 2, self.last), others)
         reads = self.reads_of(0, following, others)
         return [
             *self._inner(t, tiles, moves),

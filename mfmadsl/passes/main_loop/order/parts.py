@@ -115,10 +115,15 @@ class Parts:
         """Statements of iteration `k`."""
         return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
 
-    def fetched(self, k: Expr, is_last: bool) -> list[Stmt]:
-        """The loads of iteration `k`."""
+    def fetched(self, t: Expr, is_last: bool) -> list[Stmt]:
+        """The loads of the iteration that is done as number `t`."""
         fetches = [f for each in self.done for f in each]
-        return [s for f in fetches for s in f.fetch(k, is_last or self.always)]
+        k, following = self.iteration(t), self._following(t)
+        return [s for f in fetches for s in f.fetch(k, is_last or self.always, following)]
+
+    def _following(self, t: Expr) -> Expr:
+        """The iteration that is done after number `t`, and again the last one after that."""
+        return self.iteration(tirx.min(t + 1, self.last))
 
     def stored(self, k: Expr, is_last: bool) -> list[Stmt]:
         """The stores into the LDS of iteration `k`."""
@@ -147,7 +152,8 @@ class Parts:
         return all(put.is_plain for put in self.traffic.puts)
 
     def moves(self, k: Expr, ahead: Expr, tiles: Tiles, in_flight: int = 0) -> list[Piece]:
-        """Every put of iteration k, and every fetch of a later one, once what it brought is put.
+        """Every put of iteration k, and every fetch of that which is done as number `ahead`, once
+        what it brought is put.
 
         The first half of the puts waits for what it needs, and the second half for the rest: the
         memory is never waited for as a whole. So many loads `in_flight` are of another iteration.
@@ -167,7 +173,8 @@ class Parts:
             found.append(Piece(tuple(statements), put.cost))
             for fetch in self.done[number]:
                 started += fetch.loads
-                found.append(Piece(tuple(fetch.fetch(ahead, self.always)), fetch.loads))
+                loads = fetch.fetch(self.iteration(ahead), self.always, self._following(ahead))
+                found.append(Piece(tuple(loads), fetch.loads))
         return found
 
     def reads_of(self, step: int, k: Expr, tiles: Tiles) -> list[Piece]:
@@ -205,10 +212,12 @@ class Parts:
         ]
         if self.traffic.direct:
             binds += [b for load in self.traffic.direct for b in load.binds]
+        first_read = self.iteration(self.number(0))
+        reads = [i.read(first_read) for f in self.traffic.fetches for i in f.indices]
         # No wave fills its sums while another one's addresses wait for the same SIMD.
         first: list[Stmt] = [device.priority(1), device.keep_order()] if self.fills else []
         first += [fill for fill in self.fills if self._is_gathered(fill)]
-        return [*first, *binds, *([device.barrier()] if self.again else [])]
+        return [*first, *binds, *reads, *([device.barrier()] if self.again else [])]
 
     def filled(self) -> list[Stmt]:
         """The fills, under the first fetch."""
