@@ -180,8 +180,10 @@ class _Reader:
             return index
         if not self._keeps(index.source) or len(index.indices) != 1:
             return index
+        known = len(self.found)
         place = _index(index.indices[0], self, context, is_asked=False)
         if loads_of(place) or any(self._is_moving(v) for v in variables_of(place)):
+            del self.found[known:]  # it stays as it is, and what is read for it
             return index
         return self._name(tirx.BufferLoad(index.source, [place]), False, is_moving=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -188,3 +189,43 @@ def test_what_may_go_straight_into_the_lds(elements: int, direct: bool) -> None:
     buffer = tirx.decl_buffer((elements,), "float16", "A")
     run = [MemorySource(buffer, LANE * 8 + n, (LANE * 8 + n < elements,)) for n in range(8)]
     assert fetch_of(run, facts(), 0, exact=False).can_be_direct == direct
+
+
+PAGE = tirx.Var("page", "int32")
+PAGES = tirx.decl_buffer((20,), "int32", "pages")
+
+
+def paged(step: int = 0, condition: Any = None) -> Fetch:
+    """Eight neighbours of the page that `pages[k + lane // 32]` names."""
+    loop = facts()
+    loop.analyzer.bind(PAGE, ir.Range(0, 30))
+    buffer, asked = (
+        tirx.decl_buffer((30 * 640,), "float16", "A"),
+        (condition,) * (condition is not None),
+    )
+    sources = [MemorySource(buffer, PAGE * 640 + LANE * 8 + step + n, asked) for n in range(8)]
+    return fetch_of(sources, replace(loop, gathered={PAGE: PAGES[K + LANE // 32]}), 0)
+
+
+def test_the_page_of_the_next_iteration_is_read_with_the_elements_of_this_one() -> None:
+    found = paged()
+    (index,) = found.indices
+    assert found.loads == 2
+    elements, page = found.fetch(K, False, K + 1)
+    assert elements.buffer.same_as(found.registers)
+    assert index.register.name in str(elements.value)
+    assert not depends(elements.value, PAGE)
+    assert page.buffer.same_as(index.register)
+    assert "(k + 1 + lane // 32) * 4" in str(page)
+
+
+def test_elements_of_pages_do_not_go_straight_into_the_lds() -> None:
+    assert not paged().can_be_direct
+
+
+@pytest.mark.parametrize(("step", "condition"), [(1, None), (0, PAGE < 7)])
+def test_a_page_tells_neither_alignment_nor_whether_there_is_an_element(
+    step: int, condition: Any
+) -> None:
+    with pytest.raises(NotUnderstoodError, match="or whether, is read from memory in each iter"):
+        paged(step, condition)

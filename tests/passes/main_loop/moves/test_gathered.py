@@ -67,14 +67,49 @@ def test_an_index_becomes_a_variable() -> None:
     assert str(value) == str(INDEX[LANE])
 
 
-@pytest.mark.parametrize(
-    "place",
-    [INDEX[K] * ROW, INDEX[LANE + K] * ROW, INDEX[INDEX[K]] * ROW, INDEX[INDEX[LANE] + K]],
-)
-def test_one_that_changes_in_the_loop_stays(place: Any) -> None:
-    (named,), gathered = ahead(copy(place))
+@pytest.mark.parametrize("place", [K, LANE + K, K * 20 + LANE // 2])
+def test_one_that_changes_in_the_loop_has_one_too(place: Any) -> None:
+    (named,), gathered = ahead(copy(INDEX[place] * ROW + K))
+    (load,) = loads_of(named)
+    assert load.source.same_as(X)
+    ((variable, value),) = gathered.values.items()
+    assert str(value) == str(INDEX[place])
+    assert gathered.moving == {variable}
+    assert gathered.statements({}) == []  # nothing of it is known ahead of the loop
+
+
+def test_one_that_changes_may_lie_where_one_that_stays_says() -> None:
+    _, gathered = ahead(copy(INDEX[INDEX[LANE] + K] * ROW))
+    row, page = gathered.values
+    assert gathered.moving == {page}
+    assert str(gathered.values[page]) == str(INDEX[row + K])
+    assert [bind.var for bind in gathered.statements({})] == [row]
+
+
+@pytest.mark.parametrize("place", [INDEX[K], INDEX[LANE] + INDEX[K], INDEX[INDEX[LANE] + K]])
+def test_one_that_lies_where_another_that_changes_says_stays(place: Any) -> None:
+    """That would take two iterations."""
+    (named,), gathered = ahead(copy(INDEX[place] * ROW))
     assert not gathered.values
-    assert str(named) == str(copy(place))
+    assert str(named) == str(copy(INDEX[place] * ROW))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint32"])
+def test_one_that_changes_and_has_not_32_bits_stays(dtype: str) -> None:
+    other = tirx.decl_buffer((64,), dtype, "other")
+    assert not ahead(copy(tirx.Cast("int32", other[K]) * ROW))[1].values
+
+
+def test_one_that_changes_and_that_a_condition_asks_stays() -> None:
+    assert not ahead(copy(LANE * ROW + K, INDEX[K] < ROWS))[1].values
+
+
+def test_one_that_changes_is_kept_within_the_array() -> None:
+    (named,), gathered = ahead(copy(INDEX[K] * ROW + LANE % ROW))
+    within = gathered.within([element(named)], analyzer())
+    ((variable, value),) = within.values.items()
+    assert str(value) == str(tirx.max(tirx.min(INDEX[K], ROWS - 1), 0))
+    assert within.moving == {variable}
 
 
 def test_one_that_the_kernel_writes_stays() -> None:
