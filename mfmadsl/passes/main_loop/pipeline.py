@@ -10,6 +10,7 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 from tvm.tirx import (
     AttrStmt,
+    Bind,
     BufferStore,
     Expr,
     For,
@@ -30,7 +31,7 @@ from mfmadsl.passes.main_loop.moves.traffic import traffic_of
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
 from mfmadsl.passes.main_loop.order.iterations import Iterations
 from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
-from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
+from mfmadsl.passes.tir.bounds import bind_loop, bind_thread, bind_value
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant
 
@@ -87,6 +88,8 @@ def pipeline(
                 return SeqStmt(renewed([rewritten], anew))
             bind_loop(analyzer, statement)
             again = again or statement.kind != ForKind.UNROLLED
+        if isinstance(statement, Bind):
+            bind_value(analyzer, statement)
         if isinstance(statement, SeqStmt):
             return SeqStmt(in_sequence(list(statement.seq), again))
         return _with_inner(statement, lambda inner: rewrite(inner, again))

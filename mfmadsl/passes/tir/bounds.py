@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import tvm_ffi
-from tvm import ir
+from tvm import ir, tirx
 from tvm.sym import Analyzer
-from tvm.tirx import AttrStmt, For, PrimFunc
+from tvm.tirx import AttrStmt, Bind, For, PrimFunc
+
+from mfmadsl.passes.tir.expression import bits_of
 
 
 def analyzer_of(function: PrimFunc) -> Analyzer:
@@ -20,6 +22,19 @@ def analyzer_of(function: PrimFunc) -> Analyzer:
 def bind_loop(analyzer: Analyzer, loop: For) -> None:
     """Tell the analyzer what a loop runs over."""
     analyzer.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent), True)
+
+
+def bind_value(analyzer: Analyzer, statement: Bind) -> None:
+    """Tell the analyzer what a value that is read of memory may be, if it is known to be any."""
+    dtype = str(statement.var.ty.dtype)
+    if dtype not in ("int32", "int64"):
+        return
+    bound = analyzer.const_int_bound(statement.value)
+    least, most = int(bound.min_value), int(bound.max_value)
+    limit = 1 << bits_of(dtype) - 1
+    if -limit <= least and most + 1 < limit:
+        ends = (tirx.const(each, dtype) for each in (least, most + 1))
+        analyzer.bind(statement.var, ir.Range(*ends), True)
 
 
 def bind_thread(analyzer: Analyzer, statement: AttrStmt) -> None:

@@ -17,23 +17,22 @@ from mfmadsl.schedule.product.nest import is_number
 
 @dataclass(frozen=True)
 class Bound:
-    """A place along an axis of which a tile has so many."""
+    """A place along an axis of which a tile has so many; there are elements before `end`."""
 
     place: Expr
     axis: Axis
     tile: int
+    end: Expr
 
     @property
     def inside(self) -> list[Expr]:
         """The condition that it is no place beyond the end, if it may be one."""
-        if divides(self.tile, self.axis.extent):
-            return []
-        return [self.place < self.axis.extent]
+        return [] if divides(self.tile, self.end) else [self.place < self.end]
 
     @property
     def nearest(self) -> Expr:
         """The place, or the last one for a place beyond the end."""
-        return tirx.min(self.place, self.axis.extent - 1) if self.inside else self.place
+        return tirx.min(self.place, self.end - 1) if self.inside else self.place
 
 
 @dataclass(frozen=True)
@@ -65,22 +64,19 @@ class BoundedElement:
 
 def query(cut: Cut, place: WavePlace, row: Expr, depth: Expr) -> BoundedElement:
     """An element of Q."""
-    axes = cut.found.axes
-    bounds = Bound(row, axes.row, cut.tiling.block), Bound(depth, axes.depth, cut.chain.first.k)
+    bounds = _row(cut, row), _along(cut.found.axes.depth, depth, cut.chain.first.k)
     return BoundedElement(cut.found.q, bounds, place.batch)
 
 
 def key(cut: Cut, place: WavePlace, number: Expr, depth: Expr) -> BoundedElement:
     """An element of K."""
-    axes = cut.found.axes
-    bounds = Bound(number, axes.key, cut.tiling.keys), Bound(depth, axes.depth, cut.chain.first.k)
+    bounds = _key(cut, place, number), _along(cut.found.axes.depth, depth, cut.chain.first.k)
     return BoundedElement(cut.found.k, bounds, place.batch)
 
 
 def value(cut: Cut, place: WavePlace, number: Expr, column: Expr) -> BoundedElement:
     """An element of V."""
-    axes, width = cut.found.axes, cut.chain.intrinsic.m
-    bounds = Bound(number, axes.key, cut.tiling.keys), Bound(column, axes.column, width)
+    bounds = _key(cut, place, number), _along(cut.found.axes.column, column, cut.chain.intrinsic.m)
     return BoundedElement(cut.found.v, bounds, place.batch)
 
 
@@ -88,12 +84,22 @@ def read(
     cut: Cut, place: WavePlace, load: TensorLoad, row: Expr, number: Expr | None
 ) -> BoundedElement:
     """An element that a score reads, for a query and, unless it is the same for all, a key."""
-    axes, bounds = cut.found.axes, []
-    if depends(load, axes.row.var):
-        bounds.append(Bound(row, axes.row, cut.tiling.block))
+    bounds = [_row(cut, row)] if depends(load, cut.found.axes.row.var) else []
     if number is not None:
-        bounds.append(Bound(number, axes.key, cut.tiling.keys))
+        bounds.append(_key(cut, place, number))
     return BoundedElement(load, tuple(bounds), place.batch)
+
+
+def _along(axis: Axis, place: Expr, tile: int) -> Bound:
+    return Bound(place, axis, tile, axis.extent)
+
+
+def _row(cut: Cut, row: Expr) -> Bound:
+    return _along(cut.found.axes.row, row, cut.tiling.block)
+
+
+def _key(cut: Cut, place: WavePlace, number: Expr) -> Bound:
+    return Bound(number, cut.found.axes.key, cut.tiling.keys, place.keys)
 
 
 def divides(tile: int, extent: Expr) -> bool:

@@ -10,6 +10,8 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Expr
 
+from mfmadsl.passes.tir.expression import loads_of
+
 Named = TypeVar("Named")
 
 
@@ -17,6 +19,11 @@ def named(name: str, value: Named) -> Named:
     """A buffer or variable, with a name in the function."""
     IRBuilder.name(name, value)
     return value
+
+
+def held(name: str, value: Expr) -> Expr:
+    """A value that is read of memory, once; another stays as it is."""
+    return named(name, script.bind(value)) if loads_of(value) else value
 
 
 @contextmanager

@@ -11,18 +11,19 @@ what a lane does with its own registers is written for the lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from tvm import tirx
+from tvm import ir, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
-from tvm.tirx import Expr, PrimFunc
+from tvm.tirx import Buffer, Expr, PrimFunc
+from tvm.tirx.buffer import BufferType
 
 from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.flash_attention.loops import bound, named
+from mfmadsl.schedule.flash_attention.loops import bound, held, named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, load_read_tiles
 from mfmadsl.schedule.flash_attention.parts import KeyParts, join_parts, parts_of, store_part
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
@@ -81,11 +82,30 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
         ):  # fmt: skip
             named(name, axis)
         first, own = _in_order(cut, own_group, groups) * tiling.block, own_wave * tiling.rows
-        place = WavePlace(batch_places(cut, number), split, first, first + own, own)
+        if cut.score.count is not None:
+            _accesses(cut, parts)
+        own_batch = batch_places(cut, number)
+        keys = held("keys", cut.keys_of(own_batch))
+        place = WavePlace(own_batch, keys, split, first, first + own, own)
         suffixes = _walk(cut, place, registers(cut), parts, number)
     if parts is not None:
         join_parts(cut, parts, batches)
     return suffixes
+
+
+def _accesses(cut: Cut, parts: KeyParts | None) -> None:
+    """Say what the block accesses: TVM would say it by what the block itself reads first."""
+
+    def whole(buffers: Sequence[Buffer]) -> list[tirx.BufferRegion]:
+        return [
+            tirx.BufferRegion(each, [ir.Range(0, extent) for extent in each.shape]) for each in buffers
+        ]
+
+    arrays = [each for each in cut.found.function.params if isinstance(each.ty, BufferType)]
+    results = [each.store.buffer for each in cut.found.results]
+    given = [each for each in arrays if not any(map(each.same_as, results))]
+    script.reads(*whole(given))
+    script.writes(*whole(results if parts is None else parts.buffers))
 
 
 def _in_order(cut: Cut, group: Expr, groups: Expr) -> Expr:

@@ -36,6 +36,11 @@ class KeyParts:
     total: Buffer
     attended: Buffer
 
+    @property
+    def buffers(self) -> list[Buffer]:
+        """All of it."""
+        return [self.largest, self.total, self.attended]
+
 
 def parts_of(cut: Cut, batches: Expr) -> KeyParts:
     """Memory for the parts."""

@@ -14,7 +14,7 @@ from tvm.tirx import Expr, Var
 from mfmadsl.passes.tir.expression import choice_of, conjuncts_of, constant, depends, loads_of
 from mfmadsl.passes.tir.linear import bounded, linear_in
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.flash_attention.described import Attention
+from mfmadsl.schedule.flash_attention.described import Attention, Axes
 from mfmadsl.schedule.product.nest import line, same
 
 
@@ -35,12 +35,16 @@ class ScoreRead:
 
 @dataclass(frozen=True)
 class Score:
-    """A score, `value` * `factor`, of a `product`; a kernel compares values."""
+    """A score, `value` * `factor`, of a `product`; a kernel compares values.
+
+    Keys from number `count` on, which may be read of memory, are seen by no query of a batch.
+    """
 
     value: Expr
     factor: float
     product: Var
     reads: tuple[ScoreRead, ...]
+    count: Expr | None
 
     @property
     def exponent(self) -> float:
@@ -55,7 +59,10 @@ class Score:
 
 def score_of(found: Attention) -> Score:
     """The score with its last factor taken out of it, also from under masks."""
+    axes = found.axes
     value, factor = _parted(found.score)
+    counts = [bound.place for bound in _bounds(value, axes) if bound.is_count]
+    value = _without(value, axes, lambda bound: bound.is_count)
     reads: list[ScoreRead] = []
     for load in loads_of(value):
         if not any(same(load, each.load) for each in reads):
@@ -63,11 +70,10 @@ def score_of(found: Attention) -> Score:
                 raise ScheduleError(
                     f"workload: a score reads `{line(load)}`, at a place that depends on data"
                 )
-            of_keys, of_queries = (
-                depends(load, axis.var) for axis in (found.axes.key, found.axes.row)
-            )
+            of_keys, of_queries = (depends(load, axis.var) for axis in (axes.key, axes.row))
             reads.append(ScoreRead(f"{load.source.name}_{len(reads)}", load, of_keys, of_queries))
-    return Score(value, factor, found.values.product, tuple(reads))
+    count = _reduced(counts, tirx.min)
+    return Score(value, factor, found.values.product, tuple(reads), count)
 
 
 def _parted(value: Expr) -> tuple[Expr, float]:
@@ -91,25 +97,28 @@ class Seen:
     end: Expr | None
 
 
-def seen_keys(value: Expr, key: Var, row: Var) -> Seen:
+def seen_keys(value: Expr, axes: Axes) -> Seen:
     """The bounds of keys that are masked by -inf beyond them, and move with the query's place."""
-    first: list[Expr] = []
-    end: list[Expr] = []
-    for condition in _masks(value):
-        bound = _bound(condition, key, row)
-        if bound is not None:
-            (first if bound[0] else end).append(bound[1])
+    bounds = list(_bounds(value, axes))
+    first = [bound.place for bound in bounds if bound.is_first]
+    end = [bound.place for bound in bounds if not bound.is_first]
     return Seen(_reduced(first, tirx.max), _reduced(end, tirx.min))
 
 
-def unmasked(value: Expr, key: Var, row: Var) -> Expr:
+def unmasked(value: Expr, axes: Axes) -> Expr:
     """The value for queries and keys within these bounds."""
+    return _without(value, axes, lambda _: True)
+
+
+def _without(value: Expr, axes: Axes, drops: Callable[[_Bound], bool]) -> Expr:
+    """The value without the masks of some bounds."""
     choice = choice_of(value)
     if choice is None or not _is_masked(choice[2]):
         return value
     condition, chosen, other = choice
-    left = [each for each in conjuncts_of(condition) if _bound(each, key, row) is None]
-    inner = unmasked(chosen, key, row)
+    bounds = [(each, _bound(each, axes)) for each in conjuncts_of(condition)]
+    left = [each for each, bound in bounds if bound is None or not drops(bound)]
+    inner = _without(chosen, axes, drops)
     if not left:
         return inner
     if isinstance(value, tirx.Select):
@@ -121,25 +130,45 @@ def _is_masked(value: Expr) -> bool:
     return isinstance(value, tirx.FloatImm) and float(value.value) == -inf
 
 
-def _masks(value: Expr) -> Iterator[Expr]:
-    """The conditions of which each masks all keys by -inf that do not fulfil it."""
+def _bounds(value: Expr, axes: Axes) -> Iterator[_Bound]:
+    """The bounds beyond which all keys are masked by -inf."""
     choice = choice_of(value)
     if choice is not None and _is_masked(choice[2]):
-        yield from conjuncts_of(choice[0])
-        yield from _masks(choice[1])
+        for condition in conjuncts_of(choice[0]):
+            bound = _bound(condition, axes)
+            if bound is not None:
+                yield bound
+        yield from _bounds(choice[1], axes)
 
 
-def _bound(condition: Expr, key: Var, row: Var) -> tuple[bool, Expr] | None:
-    """(whether it bounds keys from below, the bound) of a condition that moves with the query."""
+@dataclass(frozen=True)
+class _Bound:
+    """The first key that is seen, or the first that is not any more, and whether it moves with the
+    query."""
+
+    place: Expr
+    is_first: bool
+    moves: bool
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it says how many keys a batch has."""
+        return not self.is_first and not self.moves
+
+
+def _bound(condition: Expr, axes: Axes) -> _Bound | None:
+    """What a condition says of keys that moves with the query or is the same for all; else None."""
     sides = bounded(condition)
-    part = None if sides is None else linear_in(sides[0] - sides[1], key)
+    part = None if sides is None else linear_in(sides[0] - sides[1], axes.key.var)
     if part is None or (step := constant(part[0])) not in (1, -1):
         return None
-    moves = linear_in(part[1], row)
-    if moves is None or constant(moves[0]) != -step:
+    moves = linear_in(part[1], axes.row.var)
+    if moves is None or constant(moves[0]) not in (-step, 0):
         return None
     # key + rest < 0, or rest - key < 0.
-    return (False, -part[1]) if step == 1 else (True, part[1] + 1)
+    is_first = step == -1
+    place = part[1] + 1 if is_first else -part[1]
+    return _Bound(place, is_first, constant(moves[0]) != 0)
 
 
 def _reduced(values: Sequence[Expr], both: Callable[[Expr, Expr], Expr]) -> Expr | None:

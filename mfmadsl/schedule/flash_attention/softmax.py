@@ -89,7 +89,7 @@ def _score(
     key = start + cut.key_of(x * cut.chain.intrinsic.m + row)
     value = cut.score.value
     if not masked:
-        value = unmasked(value, axes.key.var, axes.row.var)
+        value = unmasked(value, axes)
 
     def held_read(load: TensorLoad) -> Expr:
         for read in cut.score.reads:
@@ -104,8 +104,8 @@ def _score(
         axes.row.var: cut.row(place, n, lane), **place.batch,
     }  # fmt: skip
     value = at_places(value, places)
-    if masked and not divides(cut.tiling.keys, axes.key.extent):
-        value = tirx.Select(key < axes.key.extent, value, tirx.const(-inf, "float32"))
+    if masked and not divides(cut.tiling.keys, place.keys):
+        value = tirx.Select(key < place.keys, value, tirx.const(-inf, "float32"))
     return value
 
 

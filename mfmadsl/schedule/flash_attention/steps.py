@@ -8,9 +8,10 @@ from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
-from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.expression import constant, loads_of
 from mfmadsl.schedule.flash_attention.described import at_places, narrow
 from mfmadsl.schedule.flash_attention.elements import divides
+from mfmadsl.schedule.flash_attention.loops import held
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace
 
 
@@ -51,7 +52,7 @@ def steps_of(cut: Cut, place: WavePlace) -> KeySteps:
     Masks that move with a query's place cut a corner off the first and off the last tiles.
     """
     axes, keys, simplify = cut.found.axes, cut.tiling.keys, Analyzer().simplify
-    zero, extent = tirx.const(0, "int32"), axes.key.extent
+    zero, extent = tirx.const(0, "int32"), place.keys
     seen = cut.seen
     rows = (
         place.group_row,
@@ -61,10 +62,11 @@ def steps_of(cut: Cut, place: WavePlace) -> KeySteps:
     end = whole_end = extent
     start = begin = zero
     if seen.end is not None:
-        end = tirx.min(end, narrow(at_places(seen.end, last)))
-        whole_end = tirx.min(whole_end, narrow(at_places(seen.end, first)))
+        end = tirx.min(end, _among("end", at_places(seen.end, last), extent))
+        whole_end = tirx.min(extent, _among("whole_end", at_places(seen.end, first), extent))
     if seen.first is not None:
-        start = tirx.floordiv(tirx.max(narrow(at_places(seen.first, first)), 0), keys) * keys
+        begin = tirx.max(_among("first", at_places(seen.first, first), extent), 0)
+        start = tirx.floordiv(begin, keys) * keys
     count = simplify(tirx.floordiv(tirx.max(end - start, 0) + (keys - 1), keys))
     if cut.tiling.splits > 1:
         # By a number, which costs less than by as many parts as there are.
@@ -76,7 +78,7 @@ def steps_of(cut: Cut, place: WavePlace) -> KeySteps:
         return KeySteps(simplify(start), count, (Phase(zero, count, False),))
     # A step makes the scores of the following one.
     if seen.first is not None:
-        whole = tirx.max(narrow(at_places(seen.first, last)), 0) - start
+        whole = tirx.max(_among("whole", at_places(seen.first, last), extent), 0) - start
         begin = tirx.max(tirx.min(tirx.floordiv(whole + (keys - 1), keys) - 1, count), 0)
     until = tirx.floordiv(tirx.max(whole_end - start, 0), keys) - 1
     until = simplify(tirx.max(tirx.min(until, count), begin))
@@ -87,3 +89,10 @@ def steps_of(cut: Cut, place: WavePlace) -> KeySteps:
     )
     left = tuple(each for each in phases if constant(each.count) != 0)
     return KeySteps(simplify(start), count, left)
+
+
+def _among(name: str, key: Expr, extent: Expr) -> Expr:
+    """The number of a key; where it is read of memory, the nearest one that there is, or that
+    behind them, for passes to know what it may be."""
+    key = narrow(key)
+    return held(name, tirx.max(tirx.min(key, extent), 0)) if loads_of(key) else key

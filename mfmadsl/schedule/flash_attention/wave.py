@@ -13,9 +13,9 @@ from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr, Var
 
 from mfmadsl.model import Architecture, AttentionTiling
-from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.expression import constant, widened
 from mfmadsl.schedule.flash_attention.chain import Chain, at
-from mfmadsl.schedule.flash_attention.described import Attention
+from mfmadsl.schedule.flash_attention.described import Attention, at_places, narrow
 from mfmadsl.schedule.flash_attention.loops import bound, named
 from mfmadsl.schedule.flash_attention.score import Score, ScoreRead, Seen, seen_keys
 
@@ -64,8 +64,16 @@ class Cut:
     @cached_property
     def seen(self) -> Seen:
         """The keys that a query sees."""
-        axes = self.found.axes
-        return seen_keys(self.score.value, axes.key.var, axes.row.var)
+        return seen_keys(self.score.value, self.found.axes)
+
+    def keys_of(self, batch: Mapping[Var, Expr]) -> Expr:
+        """How many keys a batch has."""
+        extent, count = self.found.axes.key.extent, self.score.count
+        if count is None:
+            return extent
+        own = at_places(count, batch)
+        wide = extent if own.ty == extent.ty else widened(extent)
+        return tirx.max(narrow(tirx.min(wide, own)), 0)
 
     @cached_property
     def parts(self) -> Expr:
@@ -103,10 +111,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class WavePlace:
-    """A wave of a workgroup: the batch that it is in, the part of the keys that it takes, the first
-    query of both, and the place of its own in the workgroup."""
+    """A wave of a workgroup: the batch that it is in and how many keys that has, the part of them
+    that it takes, the first query of both, and the place of its own in the workgroup."""
 
     batch: Mapping[Var, Expr]
+    keys: Expr
     split: Expr
     group_row: Expr
     row: Expr

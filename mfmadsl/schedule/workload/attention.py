@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ def attention(
     batch: int,
     heads: int,
     queries: int | Var,
-    keys: int | Var,
+    keys: int | Expr,
     depth: int,
     dtype: str = "float16",
     *,
@@ -39,13 +39,21 @@ def attention(
     cap: float | None = None,
     bias: bool = False,
     log_sum: bool = False,
+    lengths: bool = False,
+    pages: int | Var | None = None,
+    page_size: int = 16,
 ) -> PrimFunc:
     """O = softmax(Q x K^T * scale) x V for each batch and head; scores and sums are float32.
 
-    The parameters are Q, K, V, then the bias if there is one, O, and L with `log_sum`. They lie as
-    `layout` says, K and V with `kv_heads` heads, of which each serves as many neighbouring heads of
-    Q. `queries` and `keys` may be symbols. O has the type `dtype` if `out_dtype` does not say
-    another.
+    The parameters are Q, K, V, then the table, the lengths and the bias if there are such, O, and L
+    with `log_sum`. They lie as `layout` says, K and V with `kv_heads` heads, of which each serves
+    as many neighbouring heads of Q. `queries` and `keys` may be symbols. O has the type `dtype` if
+    `out_dtype` does not say another.
+
+    With `lengths` a batch has lengths[batch] keys, and `keys` is the most that one may have. With
+    `pages` K and V are so many pages of `page_size` keys instead of batches, and key j of a batch
+    is in page table[batch, j // page_size]; `keys` is a multiple of `page_size`, or a symbol times
+    it. Lengths and table are int32. Of the table no more is read than a batch has keys for.
 
     A score s becomes s * scale (1 / sqrt(depth) if none is given), then cap * tanh(s / cap), then
     has bias[batch, head, query, key] of float32 added. The last query stands at the last key: with
@@ -54,12 +62,14 @@ def attention(
     exp(s), and -inf for such a query.
 
     Raises ArgumentError for extents that are no positive numbers, for heads that `kv_heads` does
-    not divide, and for types and layouts that are not known.
+    not divide, for keys that are not whole pages, and for types and layouts that are not known.
     """
-    sizes = {"batch": batch, "heads": heads, "depth": depth}
-    batch, heads, depth = (check_extent(name, value) for name, value in sizes.items())
-    queries, keys = _length("queries", queries), _length("keys", keys)
-    width = depth if value_depth is None else check_extent("value_depth", value_depth)
+    sizes = {"batch": batch, "heads": heads, "depth": depth, "page_size": page_size}
+    batch, heads, depth, page_size = (check_extent(name, value) for name, value in sizes.items())
+    queries = _length("queries", queries)
+    width = None if pages is None else _whole_pages(keys, page_size)
+    keys = _length("keys", keys) if width is None else width * page_size
+    columns = depth if value_depth is None else check_extent("value_depth", value_depth)
     shared = heads if kv_heads is None else check_extent("kv_heads", kv_heads)
     if heads % shared:
         raise ArgumentError(f"kv_heads: {shared} do not divide the {heads} heads of Q")
@@ -67,24 +77,27 @@ def attention(
     out_dtype = dtype if out_dtype is None else out_dtype
     check_choice("out_dtype", out_dtype, (*TYPES, "float32"))
     check_choice("layout", layout, LAYOUTS)
-    for name, flag in (("causal", causal), ("bias", bias), ("log_sum", log_sum)):
+    flags = {"causal": causal, "bias": bias, "log_sum": log_sum, "lengths": lengths}
+    for name, flag in flags.items():
         check_flag(name, flag)
     if window is not None and check_extent("window", window) > _LONGEST:
         raise ArgumentError(f"window: is at most 2^30, not {window}")
     factor = depth**-0.5 if scale is None else _positive("scale", scale)
     limit = None if cap is None else _positive("cap", cap)
 
-    def operand(name: str, count: int, length: Place, columns: int) -> te.Tensor:
-        shape = place(layout, batch, count, length, columns)
-        return te.placeholder(shape, name=name, dtype=dtype)
-
-    q = operand("Q", heads, queries, depth)
-    k, v = operand("K", shared, keys, depth), operand("V", shared, keys, width)
-    added = te.placeholder((batch, heads, queries, keys), name="bias", dtype="float32")
+    q = te.placeholder(place(layout, batch, heads, queries, depth), dtype, "Q")
+    many, length = (batch, keys) if pages is None else (_length("pages", pages), page_size)
+    k, v = (
+        te.placeholder(place(layout, many, shared, length, each), dtype, name)
+        for name, each in (("K", depth), ("V", columns))
+    )
+    table = None if width is None else te.placeholder((batch, width), "int32", "table")
+    known = te.placeholder((batch,), "int32", "lengths") if lengths else None
+    added = te.placeholder((batch, heads, queries, keys), "float32", "bias") if bias else None
     ahead = keys - queries if causal or window is not None else None
     form = AttentionForm(layout, factor, limit, ahead, window, out_dtype)
-    o, logarithm = attended(q, k, v, added if bias else None, form)
-    given = [q, k, v, *([added] if bias else [])]
+    o, logarithm = attended(q, k, v, added, form, table, known)
+    given = [each for each in (q, k, v, table, known, added) if each is not None]
     return te.create_prim_func([*given, o, *([logarithm] if log_sum else [])])
 
 
@@ -93,6 +106,7 @@ class AttentionForm:
     """What an attention does with its scores: `scale`, then `cap`, as `attention` has them.
 
     Query i sees keys up to i + `ahead`, and of these the last `window`; all where these are None.
+    `ahead` counts from all keys, of which a batch may have fewer.
     """
 
     layout: str
@@ -109,31 +123,45 @@ def place(layout: str, b: Place, h: Place, s: Place, d: Place) -> tuple[Place, .
 
 
 def attended(
-    q: te.Tensor, k: te.Tensor, v: te.Tensor, bias: te.Tensor | None, form: AttentionForm
-) -> tuple[te.Tensor, te.Tensor]:
+    q: te.Tensor, k: te.Tensor, v: te.Tensor, bias: te.Tensor | None, form: AttentionForm,
+    table: te.Tensor | None = None, lengths: te.Tensor | None = None,
+) -> tuple[te.Tensor, te.Tensor]:  # fmt: skip
     """O, and the logarithm of the sum of exponentials, of tensors; an axis of length 1 of the bias
-    stands for all of it."""
+    stands for all of it. Where there is a table, K and V are pages."""
     batch, heads, queries, depth = _lengths(q, form.layout)
-    _, shared, keys, width = _lengths(v, form.layout)
+    _, shared, length, width = _lengths(v, form.layout)
+    keys = length if table is None else table.shape[1] * length
     group = tirx.floordiv(heads, shared)
     scores = (batch, heads, queries, keys)
     d, j = te.reduce_axis((0, depth), name="d"), te.reduce_axis((0, keys), name="j")
     dtype = str(q.dtype)
 
-    def of(tensor: te.Tensor, b: Expr, h: Expr, row: Expr, column: Expr) -> Expr:
-        return tensor[place(form.layout, b, h, row, column)].astype("float32")
+    def of_key(tensor: te.Tensor, b: Expr, h: Expr, key: Expr, column: Expr) -> Expr:
+        shared_head = tirx.floordiv(h, group)
+        if table is not None:
+            b, key = table[b, tirx.floordiv(key, length)], tirx.floormod(key, length)
+        return tensor[place(form.layout, b, shared_head, key, column)].astype("float32")
 
     def product(b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
-        shared_head = tirx.floordiv(h, group)
-        return te.sum(of(q, b, h, i, d) * of(k, b, shared_head, j, d), axis=[d])
+        own = q[place(form.layout, b, h, i, d)].astype("float32")
+        return te.sum(own * of_key(k, b, h, j, d), axis=[d])
+
+    def scored(*at: Expr) -> Expr:
+        if lengths is None:
+            return _scored(s[at], bias, at, form)
+        b, *_, key = at
+        own = form
+        if form.ahead is not None:
+            own = replace(form, ahead=form.ahead + lengths[b] - keys)
+        score = _scored(s[at], bias, at, own)
+        return tirx.Select(key < lengths[b], score, tirx.const(-inf, "float32"))
 
     s = te.compute(scores, product, name="S")
-    x = te.compute(scores, lambda *at: _scored(s[at], bias, at, form), name="X")
+    x = te.compute(scores, scored, name="X")
     p, largest, total = _softmax(x, dtype)
 
     def weighted(b: Expr, h: Expr, i: Expr, c: Expr) -> Expr:
-        value = of(v, b, tirx.floordiv(h, group), j, c)
-        return te.sum(p[b, h, i, j].astype("float32") * value, axis=[j])
+        return te.sum(p[b, h, i, j].astype("float32") * of_key(v, b, h, j, c), axis=[j])
 
     rows = scores[:3]
     t = te.compute((*rows, width), weighted, name="T")
@@ -200,6 +228,19 @@ def _length(name: str, value: int | Var) -> int | Var:
     if str(value.ty) not in ("int32", "int64"):
         raise ArgumentError(f"{name}: is a symbol of int32 or int64, not of {value.ty}")
     return value
+
+
+def _whole_pages(keys: Place, page_size: int) -> int | Var:
+    """How many pages hold the most keys that a batch may have."""
+    if isinstance(keys, tirx.Mul) and constant(keys.b) == page_size and isinstance(keys.a, Var):
+        return _length("keys", keys.a)
+    number = keys if isinstance(keys, Expr) else check_extent("keys", keys)
+    if isinstance(number, Expr) or number % page_size:
+        raise ArgumentError(
+            f"keys: is a multiple of page_size, {page_size}, or a symbol times it, such as"
+            f" `n * {page_size}`; not {keys}"
+        )
+    return number // page_size
 
 
 def _positive(name: str, value: float) -> float:

@@ -19,7 +19,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Case:
-    """An attention of these numbers; `symbolic` names the lengths that the launch tells."""
+    """An attention of these numbers; `symbolic` names the lengths that the launch tells.
+
+    `lengths` are how many keys each batch has, and `page_size` those of a page.
+    """
 
     batch: int = 1
     heads: int = 1
@@ -39,14 +42,26 @@ class Case:
     log_sum: bool = True
     symbolic: str = ""
     index_type: str = "int64"
+    lengths: tuple[int, ...] | None = None
+    page_size: int | None = None
 
     def workload(self) -> PrimFunc:
         """It as `attention` writes it."""
-        names = {field.name for field in fields(self)} - {"symbolic", "index_type"}
+        names = {field.name for field in fields(self)} - {"symbolic", "index_type", "page_size"}
         own = {name: getattr(self, name) for name in names}
         for name in self.symbolic.split():
             own[name] = tirx.Var(name, self.index_type)
+        own["lengths"] = self.lengths is not None
+        if self.page_size is not None:
+            own["pages"], own["page_size"] = self.pool, self.page_size
+            if "keys" in self.symbolic:
+                own["keys"] *= self.page_size
         return mfmadsl.attention(**own)
+
+    @property
+    def pool(self) -> int:
+        """How many pages there are, more than are used."""
+        return self.batch * (self.keys // (self.page_size or 1)) + 3
 
     @property
     def shared(self) -> int:
@@ -76,14 +91,15 @@ class Case:
 
     @property
     def seen(self) -> Array:
-        """Which keys each query sees."""
-        own = np.arange(self.queries)[:, None] + self.keys - self.queries
+        """Which keys each query sees, [batch or 1, 1, query, key]."""
+        lengths = np.array(self.lengths or [self.keys])[:, None, None, None]
+        own = np.arange(self.queries)[:, None] + lengths - self.queries
         key = np.arange(self.keys)[None]
-        seen = np.ones((self.queries, self.keys), bool)
+        seen = np.broadcast_to(key < lengths, (len(lengths), 1, self.queries, self.keys))
         if self.causal or self.window is not None:
-            seen &= key <= own
+            seen = seen & (key <= own)
         if self.window is not None:
-            seen &= key > own - self.window
+            seen = seen & (key > own - self.window)
         return seen
 
     def expected(self) -> tuple[Array, Array, Array]:
@@ -111,10 +127,42 @@ class Case:
         dtype = self.dtype if self.out_dtype is None else self.out_dtype
         o = np.full((self.batch, self.heads, self.queries, self.width), 7).astype(dtype)
         q, k, v, *bias = self.given
+        more: list[Array] = []
+        if self.page_size is not None:
+            k, v, table = self._paged(self._known(k), self._known(v))
+            more.append(table)
+        if self.lengths is not None:
+            more.append(np.array(self.lengths, np.int32))
+            k, v = (self._known(each) if self.page_size is None else each for each in (k, v))
         lying = [self._lying(array) for array in (q, k, v, o)]
         logarithm = np.full((self.batch, self.heads, self.queries), 7, np.float32)
         last = [logarithm] if self.log_sum else []
-        return [*lying[:3], *bias, lying[3], *last], lying[3], logarithm
+        return [*lying[:3], *more, *bias, lying[3], *last], lying[3], logarithm
+
+    def _known(self, array: Array) -> Array:
+        """Keys or values of which those that a batch does not have are no numbers."""
+        lengths = np.array(self.lengths or [self.keys])[:, None, None, None]
+        return np.where(np.arange(self.keys)[:, None] < lengths, array, np.nan).astype(array.dtype)
+
+    def _paged(self, *arrays: Array) -> tuple[Array, ...]:
+        """Keys and values in pages, [page, head, place, column], in no order, and where they are.
+
+        What no batch has is in no page: its place in the table leads nowhere.
+        """
+        size = self.page_size
+        assert size is not None
+        columns = self.keys // size
+        used = np.random.default_rng(3).permutation(self.pool)[: self.batch * columns]
+        table = used.reshape(self.batch, columns).astype(np.int32)
+        pools = []
+        for array in arrays:
+            pages = array.reshape(*array.shape[:2], columns, size, -1).swapaxes(1, 2)
+            pool = np.full((self.pool, *pages.shape[2:]), np.nan).astype(array.dtype)
+            pool[table] = pages
+            pools.append(pool)
+        lengths = np.array(self.lengths or [self.keys])[:, None]
+        table[np.broadcast_to(np.arange(columns) * size >= lengths, table.shape)] = 1 << 30
+        return (*pools, table)
 
     def _lying(self, array: Array) -> Array:
         """An array as the layout has it; and back."""

@@ -315,9 +315,12 @@ def _rebuilt(node: Expr, part: Callable[[Expr], Expr]) -> Expr:
 
 def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tuple[int, int] | None:
     """The least and the most that a variable is where any element exists that someone wants; None
-    if a place does not tell."""
+    if a place does not tell. Of elements that nobody ever wants that is 0."""
+    using = [each for each in elements if depends(each.value, variable)]
+    if not using:
+        return None
     ends: list[tuple[int, int]] = []
-    for each in elements:
+    for each in using:
         conditions = (*each.conditions, *each.guards)
         if any(constant(condition) == 0 for condition in conditions):
             continue  # past the end of a K that is shorter than a tile, for one
@@ -337,7 +340,7 @@ def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tup
             if length is not None and abs(low) < _LARGEST:
                 most = (length - 1 - low) // times
             ends.append((-(high // times), most))
-    return (min(least for least, _ in ends), max(most for _, most in ends)) if ends else None
+    return (min(least for least, _ in ends), max(most for _, most in ends)) if ends else (0, 0)
 
 
 def _read(value: Expr, threads: Mapping[str, int]) -> Expr:
