@@ -73,6 +73,8 @@ def pipeline(
 
     def rewrite(statement: Stmt, again: bool, fills: Sequence[BufferStore] = ()) -> Stmt:
         if isinstance(statement, For):
+            if int(analyzer.const_int_bound(statement.extent).max_value) <= 0:
+                return tirx.Evaluate(0)  # it never runs
             if PIPELINE in (statement.annotations or {}):
                 stages = int(statement.annotations[PIPELINE])
                 overlap = OVERLAPS[word(statement.annotations.get(OVERLAP, DEFAULT_OVERLAP))]

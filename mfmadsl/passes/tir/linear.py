@@ -11,7 +11,7 @@ from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 from tvm.tirx import Expr
 
-from mfmadsl.passes.tir.expression import constant, multiplied_out, total, widened
+from mfmadsl.passes.tir.expression import constant, depends, multiplied_out, total, widened
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,10 @@ def linear_in(expression: Expr, variable: tirx.Var) -> tuple[Expr, Expr] | None:
         expression = tvm_ffi.structural_map(widened(expression), (tirx.Cast, uncast))
         variable = wide
     parts = detect_linear_equation(expression, [variable])
-    return (parts[0], parts[1]) if len(parts) == 2 else None
+    # TVM does not look into what is read of memory.
+    if len(parts) != 2 or any(depends(part, variable) for part in parts):
+        return None
+    return parts[0], parts[1]
 
 
 def _is_wide(expression: Expr) -> bool:

@@ -97,9 +97,8 @@ def _accesses(cut: Cut, parts: KeyParts | None) -> None:
     """Say what the block accesses: TVM would say it by what the block itself reads first."""
 
     def whole(buffers: Sequence[Buffer]) -> list[tirx.BufferRegion]:
-        return [
-            tirx.BufferRegion(each, [ir.Range(0, extent) for extent in each.shape]) for each in buffers
-        ]
+        regions = [[ir.Range(0, extent) for extent in each.shape] for each in buffers]
+        return [tirx.BufferRegion(*each) for each in zip(buffers, regions, strict=True)]
 
     arrays = [each for each in cut.found.function.params if isinstance(each.ty, BufferType)]
     results = [each.store.buffer for each in cut.found.results]

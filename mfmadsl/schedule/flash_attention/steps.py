@@ -65,8 +65,8 @@ def steps_of(cut: Cut, place: WavePlace) -> KeySteps:
         end = tirx.min(end, _among("end", at_places(seen.end, last), extent))
         whole_end = tirx.min(extent, _among("whole_end", at_places(seen.end, first), extent))
     if seen.first is not None:
-        begin = tirx.max(_among("first", at_places(seen.first, first), extent), 0)
-        start = tirx.floordiv(begin, keys) * keys
+        least = tirx.max(_among("first", at_places(seen.first, first), extent), 0)
+        start = tirx.floordiv(least, keys) * keys
     count = simplify(tirx.floordiv(tirx.max(end - start, 0) + (keys - 1), keys))
     if cut.tiling.splits > 1:
         # By a number, which costs less than by as many parts as there are.

@@ -68,7 +68,7 @@ def attention(
     batch, heads, depth, page_size = (check_extent(name, value) for name, value in sizes.items())
     queries = _length("queries", queries)
     width = None if pages is None else _whole_pages(keys, page_size)
-    keys = _length("keys", keys) if width is None else width * page_size
+    most = _length("keys", keys) if width is None else width * page_size
     columns = depth if value_depth is None else check_extent("value_depth", value_depth)
     shared = heads if kv_heads is None else check_extent("kv_heads", kv_heads)
     if heads % shared:
@@ -86,15 +86,15 @@ def attention(
     limit = None if cap is None else _positive("cap", cap)
 
     q = te.placeholder(place(layout, batch, heads, queries, depth), dtype, "Q")
-    many, length = (batch, keys) if pages is None else (_length("pages", pages), page_size)
+    many, length = (batch, most) if pages is None else (_length("pages", pages), page_size)
     k, v = (
         te.placeholder(place(layout, many, shared, length, each), dtype, name)
         for name, each in (("K", depth), ("V", columns))
     )
     table = None if width is None else te.placeholder((batch, width), "int32", "table")
     known = te.placeholder((batch,), "int32", "lengths") if lengths else None
-    added = te.placeholder((batch, heads, queries, keys), "float32", "bias") if bias else None
-    ahead = keys - queries if causal or window is not None else None
+    added = te.placeholder((batch, heads, queries, most), "float32", "bias") if bias else None
+    ahead = most - queries if causal or window is not None else None
     form = AttentionForm(layout, factor, limit, ahead, window, out_dtype)
     o, logarithm = attended(q, k, v, added, form, table, known)
     given = [each for each in (q, k, v, table, known, added) if each is not None]
@@ -222,7 +222,7 @@ def _softmax(x: te.Tensor, dtype: str) -> tuple[te.Tensor, te.Tensor, te.Tensor]
     return te.compute(x.shape, lambda *at: e[at].astype(dtype), name="P"), largest, total
 
 
-def _length(name: str, value: int | Var) -> int | Var:
+def _length(name: str, value: Place) -> int | Var:
     if not isinstance(value, Var):
         return check_extent(name, value)
     if str(value.ty) not in ("int32", "int64"):
@@ -232,6 +232,8 @@ def _length(name: str, value: int | Var) -> int | Var:
 
 def _whole_pages(keys: Place, page_size: int) -> int | Var:
     """How many pages hold the most keys that a batch may have."""
+    if page_size == 1:
+        return _length("keys", keys)
     if isinstance(keys, tirx.Mul) and constant(keys.b) == page_size and isinstance(keys.a, Var):
         return _length("keys", keys.a)
     number = keys if isinstance(keys, Expr) else check_extent("keys", keys)

@@ -70,3 +70,13 @@ def test_loops_without_the_annotation_stay() -> None:
     found = pipeline(function, CHIP, INSTRUCTIONS)
     assert (found.fast, found.remarks) == (0, ())
     assert str(found.function) == str(function)
+
+
+def test_a_loop_that_never_runs_is_left_out() -> None:
+    """Nothing that is computed of a place in it has a bound."""
+    count, known = Var("count", "int32"), Var("n", "int32")
+    value = tirx.max(tirx.min(known, 63), 0)
+    loop = For(K, 0, count // 64, ForKind.SERIAL, annotated().body, None, {"mfmadsl.pipeline": 1})
+    found = pipeline(kernel(tirx.Bind(count, value), loop), CHIP, INSTRUCTIONS)
+    assert (found.fast, found.remarks) == (0, ())
+    assert "for" not in str(found.function)

@@ -161,3 +161,11 @@ def test_what_a_quotient_rounds_off_is_left_out() -> None:
     assert str(without_remainders(tirx.floordiv(X * 64 + Y * 8 + 1, 64), analyzer)) == str(X)
     kept = tirx.floordiv(X * 64 + Y * 17, 128)  # y adds 68 at most
     assert str(without_remainders(kept, analyzer)) == str(kept)
+
+
+def test_what_memory_says_of_a_variable_is_not_linear_in_it() -> None:
+    """TVM's own equation takes an element for a constant."""
+    i = tirx.Var("i", "int32")
+    table = tirx.decl_buffer((8,), "int32", "table")
+    assert linear_in(table[i] + i * 2, i) is None
+    assert linear_in(table[0] + i * 2, i) is not None

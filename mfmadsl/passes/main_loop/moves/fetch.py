@@ -36,6 +36,7 @@ from mfmadsl.passes.tir.expression import (
     constant,
     depends,
     i32,
+    loads_of,
     multiple_of,
     narrowed,
     of_length,
@@ -68,7 +69,8 @@ class MovingIndex:
     """An index that each iteration reads of memory, and the register that holds it until its fetch:
     it is read when the iteration before is fetched, so that no load waits for another.
 
-    Where it leads out of its array it is 0; of such an element nobody asks.
+    Where it leads out of its array it is 0; of such an element nobody asks. What is computed of no
+    memory has no register.
     """
 
     variable: tirx.Var
@@ -77,9 +79,15 @@ class MovingIndex:
     loop: Loop
 
     @property
-    def held(self) -> Expr:
-        """What the register holds."""
-        return tirx.BufferLoad(self.register, [i32(0)])
+    def is_read(self) -> bool:
+        """Whether it is read of memory."""
+        return bool(loads_of(self.value))
+
+    def of(self, k: Expr) -> Expr:
+        """That of iteration `k`, which is the one that has been read."""
+        if self.is_read:
+            return tirx.BufferLoad(self.register, [i32(0)])
+        return substitute(self.value, {self.loop.variable: k})
 
     def read(self, k: Expr) -> BufferStore:
         """Read that of iteration `k`."""
@@ -144,7 +152,7 @@ class Fetch:
     @property
     def loads(self) -> int:
         """How many instructions it takes."""
-        return (2 if self.is_shifted else 1) + len(self.indices)
+        return (2 if self.is_shifted else 1) + len(self.reads)
 
     @property
     def is_plain(self) -> bool:
@@ -159,7 +167,7 @@ class Fetch:
         scalar (docs/emulator.md): the origin moves instead, and both come to the same.
         """
         origin, step = self.address.at(k, self.is_shifted)
-        held = {index.variable: index.held for index in self.indices}
+        held = {index.variable: index.of(k) for index in self.indices}
         offset, ahead = substitute(self.offset, held), i32(self.address.ahead)
         if not masked and self.stays.before_last:
             return origin, offset, step + ahead
@@ -185,7 +193,7 @@ class Fetch:
             )  # fmt: skip
             loads.append(BufferStore(self.registers, value, [ramp(first, words)]))
             first += words
-        return [*loads, *(index.read(following) for index in self.indices)]
+        return [*loads, *(index.read(following) for index in self.reads)]
 
     def arguments(self, k: Expr) -> tuple[Expr, ...]:
         """(base, origin, size, offset, step) of iteration `k`, for the device functions."""
@@ -200,7 +208,12 @@ class Fetch:
 
     def allocations(self) -> list[AllocBuffer]:
         """The statements that allocate its registers."""
-        return [AllocBuffer(each) for each in (self.registers, *(i.register for i in self.indices))]
+        return [AllocBuffer(each) for each in (self.registers, *(i.register for i in self.reads))]
+
+    @property
+    def reads(self) -> list[MovingIndex]:
+        """The indices that are read of memory."""
+        return [index for index in self.indices if index.is_read]
 
     def word(self, index: int, k: Expr, is_last: bool) -> Expr:
         """One word of what was loaded for iteration `k`."""

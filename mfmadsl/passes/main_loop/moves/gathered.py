@@ -3,7 +3,8 @@ it is linear in the loop.
 
 Those that stay the same in the loop are read ahead of it. The rows of a product of experts are an
 example: `x[rows[i], k] * w[expert[b], j, k]`. Others are read an iteration ahead (`Fetch`), such as
-the pages of a cache: `k[pages[b, j // 16], j % 16]`.
+the pages of a cache: `k[pages[b, j // 16], j % 16]`. Where such a page is longer than a tile, the
+place in it is computed in each iteration.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _OF_ITS_OWN = (tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
 
 @dataclass(frozen=True)
 class Gathered:
-    """Indices that are read of memory: the variable of each, and what it is.
+    """Indices that are read of memory, or computed: the variable of each, and what it is.
 
     Those of `moving` are another in each iteration. `ranges` are what those may be that are known
     to lie in one.
@@ -62,8 +63,15 @@ class Gathered:
         Where one would, nobody asks for the element: a condition does not hold, or the array has
         no such element. What lies there must not be reached, even so.
         """
-        values, ranges = dict(self.values), {}
+        values, analyzer = dict(self.values), analyzer.clone()
+        ranges: dict[Var, ir.Range] = {}
         for variable, value in self.values.items():
+            if isinstance(value, tirx.FloorMod):  # computed
+                ranges[variable] = ir.Range(tirx.const(0, str(value.ty.dtype)), value.b)
+                analyzer.bind(variable, ranges[variable], True)
+        for variable, value in self.values.items():
+            if variable in ranges:
+                continue
             bound = analyzer.const_int_bound(value)
             ends = _ends(variable, elements, analyzer)
             if ends is None:
@@ -187,13 +195,25 @@ class _Reader:
             return index
         return self._name(tirx.BufferLoad(index.source, [place]), False, is_moving=True)
 
+    def place_in_page(self, place: Expr) -> Expr:
+        """A place beside an index that changes, linear in the loop and in variables: what else of
+        it changes is a variable that is computed in each iteration, such as `j % 64`."""
+        variable = self.loop.loop_var
+        if not any(map(self._is_moving, variables_of(place))) or linear_in(place, variable):
+            return place
+
+        def named(part: tirx.FloorMod) -> Expr:
+            return self._name(part, False, is_moving=True) if depends(part, variable) else part
+
+        return tvm_ffi.structural_map(place, (tirx.FloorMod, named))
+
     def _name(self, value: Expr, is_asked: bool, is_moving: bool) -> Expr:
         """The variable of a value that is read."""
         for known in self.found:
             if known.is_asked == is_asked and self._are_same(known.value, value):
                 return known.variable
-        (first, *_) = loads_of(value)
-        variable = Var(f"{first.source.name}.{len(self.found)}", str(value.ty.dtype))
+        source = next((load.source.name for load in loads_of(value)), "place")
+        variable = Var(f"{source}.{len(self.found)}", str(value.ty.dtype))
         self.found.append(_Found(is_asked, variable, value, is_moving))
         return variable
 
@@ -267,7 +287,7 @@ def _value(value: Expr, reader: _Reader, context: Context) -> Expr:
         return made(condition, chosen, other)
     if isinstance(value, TensorLoad):
         indices = [_index(index, reader, context, is_asked=False) for index in value.indices]
-        return tirx.BufferLoad(value.source, indices)
+        return tirx.BufferLoad(value.source, [reader.place_in_page(each) for each in indices])
     return _rebuilt(value, lambda part: _value(part, reader, context))
 
 

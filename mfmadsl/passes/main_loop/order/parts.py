@@ -213,7 +213,7 @@ class Parts:
         if self.traffic.direct:
             binds += [b for load in self.traffic.direct for b in load.binds]
         first_read = self.iteration(self.number(0))
-        reads = [i.read(first_read) for f in self.traffic.fetches for i in f.indices]
+        reads = [i.read(first_read) for f in self.traffic.fetches for i in f.reads]
         # No wave fills its sums while another one's addresses wait for the same SIMD.
         first: list[Stmt] = [device.priority(1), device.keep_order()] if self.fills else []
         first += [fill for fill in self.fills if self._is_gathered(fill)]

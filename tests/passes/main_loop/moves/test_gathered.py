@@ -218,3 +218,21 @@ def test_lanes_that_exchange_what_they_load_read_each_others_indices() -> None:
     reads = [each for each in fetch.binds if loads_of(each.value)]
     assert [str(each.value) for each in reads] == [str(substitute(INDEX[LANE // 4], {LANE: other}))]
     assert depends(fetch.binds[-1].value, reads[0].var)
+
+
+def test_a_place_in_a_page_is_computed_in_each_iteration() -> None:
+    """It is not linear in the loop."""
+    (named,), gathered = ahead(copy(INDEX[K // 2] * ROW + (K + LANE) % 2 * 4))
+    page, place = gathered.values
+    assert gathered.moving == {page, place}
+    assert str(gathered.values[place]) == str((K + LANE) % 2)
+    within = gathered.within([element(named)], analyzer())
+    assert (int(within.ranges[place].min), int(within.ranges[place].extent)) == (0, 2)
+    assert int(within.ranges[page].extent) == ROWS
+
+
+def test_an_index_of_what_nobody_ever_wants_leads_to_the_beginning() -> None:
+    (named,), gathered = ahead(copy(INDEX[K] * ROW, tirx.And(K < 2, LANE >= 32)))
+    within = gathered.within([element(named)], analyzer())
+    (span,) = within.ranges.values()
+    assert (int(span.min), int(span.extent)) == (0, 1)
