@@ -33,6 +33,14 @@ def drawn(number: int) -> tuple[Case, str, dict[str, Any]]:
         cap=choose([None, None, None, 2.0]), bias=chance() < 0.3, log_sum=chance() < 0.7,
         symbolic=symbolic, index_type=choose(["int32", "int64"]),
     )  # fmt: skip
+    if chance() < 0.25:
+        lengths = tuple(
+            choose([0, 1, case.keys, random_one.randint(0, case.keys)]) for _ in range(case.batch)
+        )
+        case = replace(case, lengths=lengths)
+    if chance() < 0.25:
+        size = choose([1, 2, 8, 16, 64])
+        case = replace(case, page_size=size, keys=-(-case.keys // size) * size)
     tiling: dict[str, Any] = {}
     if chance() < 0.5:
         tiling = {"waves": choose([1, 2, 4]), "keys": choose([32, 64, 128])}
