@@ -34,10 +34,9 @@ def drawn(number: int) -> tuple[Case, str, dict[str, Any]]:
         symbolic=symbolic, index_type=choose(["int32", "int64"]),
     )  # fmt: skip
     if chance() < 0.25:
-        lengths = tuple(
-            choose([0, 1, case.keys, random_one.randint(0, case.keys)]) for _ in range(case.batch)
-        )
-        case = replace(case, lengths=lengths)
+        most = case.keys
+        ends = [choose([0, 1, most, random_one.randint(0, most)]) for _ in range(case.batch)]
+        case = replace(case, lengths=tuple(ends))
     if chance() < 0.25:
         size = choose([1, 2, 8, 16, 64])
         case = replace(case, page_size=size, keys=-(-case.keys // size) * size)
