@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +10,7 @@ from mfmadsl.emulator.code_object.descriptor import USUAL
 from mfmadsl.emulator.code_object.disassemble import Decoded, disassemble
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.notes import as_yaml
+from mfmadsl.emulator.text import long_branch
 from mfmadsl.model import Architecture
 
 _TRIPLE = "amdgcn-amd-amdhsa-"
@@ -68,7 +69,7 @@ def assembly_text(
 @lru_cache(maxsize=64)
 def _instructions(code: bytes, chip: Architecture) -> str:
     """The instructions, with labels where branches lead."""
-    decoded = disassemble(code, chip)
+    decoded = tuple(_with_long_branches(code, chip))
     _check_stays(decoded)
     labels = {d.target: f".LBB_{d.target:x}" for d in decoded if d.target is not None}
     strays = labels.keys() - {d.offset for d in decoded}
@@ -80,6 +81,23 @@ def _instructions(code: bytes, chip: Architecture) -> str:
             lines.append(f"{labels[d.offset]}:")
         lines.append(f"\t{d.text}" if d.target is None else f"\t{d.text} {labels[d.target]}")
     return "\n".join(lines)
+
+
+def _with_long_branches(code: bytes, chip: Architecture) -> Iterator[Decoded]:
+    """The instructions, with `s_branch` for each long branch within the code."""
+    decoded, at = disassemble(code, chip), 0
+    while at < len(decoded):
+        first, run = decoded[at], decoded[at : at + long_branch.LENGTH]
+        away = None
+        if first.name == "s_getpc_b64":
+            away = long_branch.distance([each.text for each in run])
+        if away is None or not 0 <= (target := first.offset + first.size + away) < len(code):
+            yield first
+            at += 1
+        else:
+            size = sum(each.size for each in run)
+            yield Decoded(first.offset, size, "s_branch", "s_branch", target)
+            at += len(run)
 
 
 def _check_stays(decoded: tuple[Decoded, ...]) -> None:

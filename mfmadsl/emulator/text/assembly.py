@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mfmadsl.emulator.error import EmulationError, OperandError
+from mfmadsl.emulator.text.long_branch import with_long_branches
 from mfmadsl.emulator.text.metadata import KernelArgument, read_metadata
 from mfmadsl.emulator.text.operand import Operand, parse_integer, parse_operand
 from mfmadsl.emulator.text.registers import (
@@ -183,18 +184,23 @@ def _directives(lines: list[str]) -> dict[str, dict[str, int]]:
 def _instructions(lines: list[str]) -> tuple[tuple[Instruction, ...], dict[str, int]]:
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
+    for number, code in with_long_branches(list(_lines_of_code(lines))):
+        if label := _LABEL.fullmatch(code):
+            labels[label[1]] = len(instructions)
+        else:
+            instructions.append(parse_instruction(code, number))
+    return tuple(instructions), labels
+
+
+def _lines_of_code(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """The labels and the instructions, each with the number of its line."""
     in_metadata = False
     for number, line in enumerate(lines, start=1):
         code = code_of(line)
         if code in (".amdgpu_metadata", ".end_amdgpu_metadata"):
             in_metadata = code == ".amdgpu_metadata"
-        if in_metadata or not code:
-            continue
-        if label := _LABEL.fullmatch(code):
-            labels[label[1]] = len(instructions)
-        elif not code.startswith("."):
-            instructions.append(parse_instruction(code, number))
-    return tuple(instructions), labels
+        if not in_metadata and code and (_LABEL.fullmatch(code) or not code.startswith(".")):
+            yield number, code
 
 
 def parse_instruction(code: str, number: int = 0) -> Instruction:
