@@ -104,6 +104,39 @@ def largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) ->
 
     `analyzer` knows the ranges of the variables.
     """
+    least = _largest(expression, conditions, analyzer)
+    by_quotients = _largest_of_quotients(expression, conditions, analyzer)
+    found = [each for each in (least, by_quotients) if each is not None]
+    return min(found) if found else None
+
+
+def _largest_of_quotients(
+    expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer
+) -> int | None:
+    """The same, of a sum with quotients, where a condition tells of what is divided."""
+    if not conditions:
+        return None
+    if _is_wide(expression):
+        expression = widened(expression)
+    most, rest = 0, []
+    for term in multiplied_out(expression):
+        times = _times(term)
+        quotient = term.a if isinstance(term, tirx.Mul) and constant(term.b) == times else term
+        by = constant(quotient.b) if isinstance(quotient, tirx.FloorDiv) else None
+        if by is None or by <= 0 or times <= 0:
+            rest.append(term)
+            continue
+        divided = _largest(quotient.a, conditions, analyzer)
+        if divided is None:
+            return None
+        most += divided // by * times
+    if len(rest) == len(multiplied_out(expression)):
+        return None
+    others = _largest(total(rest, str(expression.ty.dtype)), conditions, analyzer) if rest else 0
+    return None if others is None else most + others
+
+
+def _largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) -> int | None:
     least: int | None = None
     if _is_wide(expression):  # a sum in one cast, and one of casts, have nothing in common
         expression = widened(expression)
@@ -118,7 +151,7 @@ def largest(expression: Expr, conditions: Sequence[Expr], analyzer: Analyzer) ->
             if times is None:
                 continue
             rest = analyzer.simplify(expression - part * times)
-            more = largest(rest, others, analyzer)
+            more = _largest(rest, others, analyzer)
             if more is not None:
                 found = (limit - 1) * times + more
                 least = found if least is None else min(least, found)

@@ -44,9 +44,12 @@ def divided(parts: tuple[int, int, int], by: int) -> Any:
     return X * a + tirx.floordiv(Y * b + c, by)
 
 
-@given(FORM, st.lists(st.tuples(st.sampled_from(SIDES), FORM, st.integers(1, 4), FORM), max_size=2))
-def test_nothing_is_larger(expression: Any, conditions: Any) -> None:
-    analyzer, of = known(), form(*expression)
+@given(
+    FORM, st.lists(st.tuples(st.sampled_from(SIDES), FORM, st.integers(1, 4), FORM), max_size=2),
+    st.integers(1, 4), st.integers(-3, 3),
+)  # fmt: skip
+def test_nothing_is_larger(expression: Any, conditions: Any, by: int, times: int) -> None:
+    analyzer, of = known(), form(*expression) + tirx.floordiv(X * 2 + Y, by) * times
     holding = [side(divided(left, by), form(*right)) for side, left, by, right in conditions]
     most = largest(of, holding, analyzer)
     for x, y in product(range(7), range(5)):
@@ -64,6 +67,13 @@ def test_a_condition_bounds_its_multiples() -> None:
     for condition in (of < 9, of <= 8, *turned):
         assert largest(X * 6 + Y * 3 + 1, [condition], analyzer) == 25
     assert largest(X * 6 + Y * 3 + 1, [], analyzer) == 49
+
+
+def test_a_condition_bounds_what_is_divided() -> None:
+    analyzer = known()
+    assert largest(tirx.floordiv(X, 2) * 2 + Y, [X < 4], analyzer) == 6
+    assert largest(tirx.floordiv(X + Y * 2, 4) * 3 + Y, [X + Y * 2 < 7], analyzer) == 7
+    assert largest(tirx.floordiv(X, 2) * 2 + Y, [], analyzer) == 10
 
 
 def test_a_condition_on_both_sides_bounds_what_is_between() -> None:

@@ -5,7 +5,7 @@ they lie where a tile was, behind a barrier that all waves come to after their l
 
     tile = alloc; loop over tile; sums = alloc; ...  ->  loop over tile; barrier; ... in the tile
 
-What is added up before the loop lies there, too.
+What is added up before the loop lies there, too, and the tiles of a loop that comes after another.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tvm.tirx import (
     BufferStore,
     Evaluate,
     Expr,
+    For,
     IfThenElse,
     PrimFunc,
     SeqStmt,
@@ -55,7 +56,7 @@ def share_lds(function: PrimFunc, chip: Architecture) -> PrimFunc:
     """The device function, flattened, with such buffers in one place, if it is large enough.
 
     The place is the one of another type, whose elements are taken together; what is in a loop that
-    comes back to the first buffer stays as it is.
+    comes back to the first buffer stays as it is. A loop's own buffers are allocated ahead of it.
     """
     return function.with_body(_shared(function.body, chip, []))
 
@@ -71,12 +72,33 @@ def _shared(statement: Stmt, chip: Architecture, threads: list[Var]) -> Stmt:
         return IfThenElse(statement.condition, _shared(statement.then_case, chip, threads), None)
     if not isinstance(statement, SeqStmt):
         return statement
-    parts = list(statement.seq)
-    while (pair := _pair(parts)) is not None:
-        parts = pair.together(parts, chip)
-    if len(parts) == len(statement.seq):
+    parts = [each for part in statement.seq for each in _allocated_ahead(part)]
+    if (pair := _pair(parts)) is None:
         parts[-1] = _shared(parts[-1], chip, threads)
+    while pair is not None:
+        parts = pair.together(parts, chip)
+        pair = _pair(parts)
     return SeqStmt(parts)
+
+
+def _allocated_ahead(statement: Stmt) -> list[Stmt]:
+    """A statement; of a loop, what its body allocates in the LDS comes first."""
+    if not isinstance(statement, For) or not isinstance(statement.body, SeqStmt):
+        return [statement]
+    of_lds = [isinstance(s, AllocBuffer) and _is_of_lds(s.buffer) for s in statement.body.seq]
+    if not any(of_lds):
+        return [statement]
+    ahead = [each for each, is_of_lds in zip(statement.body.seq, of_lds, strict=True) if is_of_lds]
+    rest = [s for s, is_of_lds in zip(statement.body.seq, of_lds, strict=True) if not is_of_lds]
+    loop = For(
+        statement.loop_var, statement.min, statement.extent, statement.kind, SeqStmt(rest),
+        statement.thread_binding, statement.annotations, statement.step, statement.span,
+    )  # fmt: skip
+    return [*ahead, loop]
+
+
+def _is_of_lds(buffer: Buffer) -> bool:
+    return scope_of(buffer) == "shared"
 
 
 def _is_of_all(branch: IfThenElse, threads: Sequence[Var]) -> bool:
@@ -136,7 +158,7 @@ def _pair(parts: Sequence[Stmt]) -> _Pair | None:
     """The first two buffers of a sequence that can share a place: all uses of one are before all
     those of the other, and an element of the smaller is one or several of the larger."""
     allocated = [part for part in parts if isinstance(part, AllocBuffer)]
-    shared = [each.buffer for each in allocated if scope_of(each.buffer) == "shared"]
+    shared = [each.buffer for each in allocated if _is_of_lds(each.buffer)]
     volatile = [each.buffer for each in allocated if _VOLATILE in (each.annotations or {})]
     uses = [
         [n for n, part in enumerate(parts) if depends(part, b) and not _allocates(part, b)]

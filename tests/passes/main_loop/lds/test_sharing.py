@@ -65,6 +65,21 @@ def is_shared(buffers: Sequence[Buffer], *statements: Stmt) -> bool:
     return sum(isinstance(each, AllocBuffer) for each in found) < len(buffers)
 
 
+def test_tiles_of_two_loops_share_a_place() -> None:
+    tiles = [shared(name, 256, "float16") for name in ("tile", "following")]
+    loops = [
+        For(tirx.Var("k", "int32"), tirx.const(0), tirx.const(4), ForKind.SERIAL, SeqStmt(body))
+        for body in ([AllocBuffer(each), put(each), take(each)] for each in tiles)
+    ]
+    allocation, first, _, barrier, second = after([], *loops)
+    assert isinstance(allocation, AllocBuffer)
+    assert "s.barrier" in str(barrier)
+    for loop in (first, second):
+        assert [f"{each.name}[" in str(loop) for each in tiles] == [
+            each.same_as(allocation.buffer) for each in tiles
+        ]
+
+
 def test_it_lies_in_the_other_behind_a_barrier() -> None:
     tile, sums = shared("tile", 256, "float16"), shared("sums", 128, "float32")
     found = after([tile, sums], put(tile), take(tile), put(sums), take(sums))
