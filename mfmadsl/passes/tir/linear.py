@@ -123,7 +123,7 @@ def _largest_of_quotients(
         times = _times(term)
         quotient = term.a if isinstance(term, tirx.Mul) and constant(term.b) == times else term
         by = constant(quotient.b) if isinstance(quotient, tirx.FloorDiv) else None
-        if by is None or by <= 0 or times <= 0:
+        if not isinstance(quotient, tirx.FloorDiv) or by is None or by <= 0 or times <= 0:
             rest.append(term)
             continue
         divided = _largest(quotient.a, conditions, analyzer)
