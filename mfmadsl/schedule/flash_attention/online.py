@@ -28,7 +28,7 @@ from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, loa
 from mfmadsl.schedule.flash_attention.parts import KeyParts, join_parts, parts_of, store_part
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
 from mfmadsl.schedule.flash_attention.results import store_results
-from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
+from mfmadsl.schedule.flash_attention.softmax import clear, lower, rescale, softmax
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase, steps_of
 from mfmadsl.schedule.flash_attention.wave import (
     Cut,
@@ -131,6 +131,8 @@ def _walk(
     for place_of, phase in enumerate(steps.phases):
         suffixes.append(f"_{place_of}" if place_of else "")
         _loop(cut, place, held, steps, phase, suffixes[-1])
+    if cut.raised:
+        lower(cut, held)
     if parts is None:
         store_results(cut, place, held)
     else:

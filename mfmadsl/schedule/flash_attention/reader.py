@@ -113,13 +113,20 @@ class _Reader:
                 element = _widened(value)
                 if _exponentials(weight) and self._is_element(element):
                     return self._weights(second, weight, element), element
-        raise ScheduleError("workload: no block multiplies exponentials with an argument")
+        raise ScheduleError(
+            "workload: is no attention: no sum multiplies exponentials with an argument, V"
+        )
 
     def _weights(self, second: Reduction, weight: Expr, v: TensorLoad) -> _Weights:
         dtype, inner = str(v.ty.dtype), uncast(weight)
+        if dtype == "float32":
+            raise second.nest.refusal(
+                "multiplies values of float32, in which no kernel attends: cast Q, K, V and the"
+                " weights to a type of 16 bits"
+            )
         if _cast_types(weight) not in ([dtype], ["float32", dtype]) or _dtype(inner) != "float32":
             raise second.nest.refusal(
-                f"multiplies {dtype} with weights that are not float32 rounded to it: cast them"
+                f"multiplies values of {dtype} with weights that are not float32 rounded to {dtype}"
             )
         normalised = None
         if isinstance(inner, tirx.Div):

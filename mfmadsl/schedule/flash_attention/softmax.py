@@ -51,6 +51,16 @@ def rescale(cut: Cut, held: WaveRegisters) -> None:
             script.buffer_store(held.o, less, [c, n, lane, r])
 
 
+def lower(cut: Cut, held: WaveRegisters) -> None:
+    """Bring sums of exponentials that were raised to what they are."""
+    sizes, factor = cut.sizes, tirx.const(2.0**-cut.raised, "float32")
+    with cut.lanes() as lane:
+        for (n,) in loops(sizes.queries):
+            script.buffer_store(held.total, held.total[n, lane, 0] * factor, [n, lane, 0])
+        for c, n, r in loops(sizes.columns, sizes.queries, cut.sums):
+            script.buffer_store(held.o, held.o[c, n, lane, r] * factor, [c, n, lane, r])
+
+
 def softmax(cut: Cut, place: WavePlace, held: WaveRegisters, start: Expr, masked: bool) -> None:
     """The exponentials of S, whose first key is `start`, as P; their sum, and the largest score."""
     sizes, factor = cut.sizes, tirx.const(cut.score.exponent, "float32")
@@ -71,7 +81,8 @@ def softmax(cut: Cut, place: WavePlace, held: WaveRegisters, start: Expr, masked
             for x, r in loops(sizes.keys, cut.sums):
                 # Subtracted first: a product of large numbers may be off by more than 1.
                 less = (held.s[x, n, lane, r] - held.largest[n, lane, 0]) * factor
-                script.buffer_store(held.s, exp2(less), [x, n, lane, r])
+                power = less + tirx.const(cut.raised, "float32") if cut.raised else less
+                script.buffer_store(held.s, exp2(power), [x, n, lane, r])
             _reduce(cut, held, n, lane, lambda a, b: a + b)
             for (y,) in loops(sizes.keys * cut.sums):
                 power = held.s[_element(y, n, lane, cut.sums)]

@@ -22,6 +22,8 @@ from mfmadsl.schedule.flash_attention.score import Score, ScoreRead, Seen, seen_
 CHAINS = 4
 """Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""
 
+_RAISED = 15  # an exponential is at most 1, and float16 ends before 2^16
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -84,6 +86,14 @@ class Cut:
             return tirx.const(most, "int32")
         steps = tirx.floordiv(keys + (self.tiling.keys - 1), self.tiling.keys)
         return tirx.max(tirx.min(steps, most), 1)
+
+    @property
+    def raised(self) -> int:
+        """The power of 2 that exponentials are multiplied with until all are added up.
+
+        Where products take denormal halves for zero, many small weights would be lost else.
+        """
+        return _RAISED if self.chip.flushes_halves and self.found.dtype == "float16" else 0
 
     @property
     def sums(self) -> int:

@@ -15,6 +15,7 @@ from mfmadsl.passes.tir.expression import constant
 
 TYPES = ("bfloat16", "float16")
 _LEAST = 1e-30
+_PAGE = 16
 _LONGEST = 1 << 30  # window: places of keys have 32 bits
 Place: TypeAlias = int | Expr
 LAYOUTS = ("bhsd", "bshd")
@@ -41,7 +42,7 @@ def attention(
     log_sum: bool = False,
     lengths: bool = False,
     pages: int | Var | None = None,
-    page_size: int = 16,
+    page_size: int | None = None,
 ) -> PrimFunc:
     """O = softmax(Q x K^T * scale) x V for each batch and head; scores and sums are float32.
 
@@ -51,9 +52,10 @@ def attention(
     `out_dtype` does not say another.
 
     With `lengths` a batch has lengths[batch] keys, and `keys` is the most that one may have. With
-    `pages` K and V are so many pages of `page_size` keys instead of batches, and key j of a batch
-    is in page table[batch, j // page_size]; `keys` is a multiple of `page_size`, or a symbol times
-    it. Lengths and table are int32. Of the table no more is read than a batch has keys for.
+    `pages` K and V are so many pages of `page_size` keys (16 if not said) instead of batches, and
+    key j of a batch is in page table[batch, j // page_size]; `keys` is a multiple of `page_size`,
+    or a symbol times it. Lengths and table are int32. Of the table no more is read than a batch has
+    keys for.
 
     A score s becomes s * scale (1 / sqrt(depth) if none is given), then cap * tanh(s / cap), then
     has bias[batch, head, query, key] of float32 added. The last query stands at the last key: with
@@ -64,15 +66,23 @@ def attention(
     Raises ArgumentError for extents that are no positive numbers, for heads that `kv_heads` does
     not divide, for keys that are not whole pages, and for types and layouts that are not known.
     """
-    sizes = {"batch": batch, "heads": heads, "depth": depth, "page_size": page_size}
-    batch, heads, depth, page_size = (check_extent(name, value) for name, value in sizes.items())
+    sizes = {"batch": batch, "heads": heads, "depth": depth}
+    batch, heads, depth = (check_extent(name, value) for name, value in sizes.items())
     queries = _length("queries", queries)
-    width = None if pages is None else _whole_pages(keys, page_size)
-    most = _length("keys", keys) if width is None else width * page_size
+    if pages is None and page_size is not None:
+        raise ArgumentError("page_size: means nothing without `pages`, the number of them")
+    size = check_extent("page_size", _PAGE if page_size is None else page_size)
+    width = None if pages is None else _whole_pages(keys, size)
+    most = _length("keys", keys) if width is None else width * size
     columns = depth if value_depth is None else check_extent("value_depth", value_depth)
     shared = heads if kv_heads is None else check_extent("kv_heads", kv_heads)
     if heads % shared:
         raise ArgumentError(f"kv_heads: {shared} do not divide the {heads} heads of Q")
+    if dtype == "float32":
+        raise ArgumentError(
+            "dtype: no kernel attends in float32; write two products and a softmax, or leave"
+            " `nn.attention` to Relax"
+        )
     check_choice("dtype", dtype, TYPES)
     out_dtype = dtype if out_dtype is None else out_dtype
     check_choice("out_dtype", out_dtype, (*TYPES, "float32"))
@@ -86,7 +96,7 @@ def attention(
     limit = None if cap is None else _positive("cap", cap)
 
     q = te.placeholder(place(layout, batch, heads, queries, depth), dtype, "Q")
-    many, length = (batch, most) if pages is None else (_length("pages", pages), page_size)
+    many, length = (batch, most) if pages is None else (_length("pages", pages), size)
     k, v = (
         te.placeholder(place(layout, many, shared, length, each), dtype, name)
         for name, each in (("K", depth), ("V", columns))
@@ -224,6 +234,8 @@ def _softmax(x: te.Tensor, dtype: str) -> tuple[te.Tensor, te.Tensor, te.Tensor]
 
 def _length(name: str, value: Place) -> int | Var:
     if not isinstance(value, Var):
+        if isinstance(value, Expr):
+            raise ArgumentError(f"{name}: is a number or a symbol, a `tirx.Var`, not `{value}`")
         return check_extent(name, value)
     if str(value.ty) not in ("int32", "int64"):
         raise ArgumentError(f"{name}: is a symbol of int32 or int64, not of {value.ty}")
@@ -234,12 +246,14 @@ def _whole_pages(keys: Place, page_size: int) -> int | Var:
     """How many pages hold the most keys that a batch may have."""
     if page_size == 1:
         return _length("keys", keys)
-    if isinstance(keys, tirx.Mul) and constant(keys.b) == page_size and isinstance(keys.a, Var):
-        return _length("keys", keys.a)
+    if isinstance(keys, tirx.Mul):
+        for pages, size in ((keys.a, keys.b), (keys.b, keys.a)):
+            if isinstance(pages, Var) and constant(size) == page_size:
+                return _length("keys", pages)
     number = keys if isinstance(keys, Expr) else check_extent("keys", keys)
     if isinstance(number, Expr) or number % page_size:
         raise ArgumentError(
-            f"keys: is a multiple of page_size, {page_size}, or a symbol times it, such as"
+            f"keys: is a multiple of page_size, {page_size}, or a symbol times just that,"
             f" `n * {page_size}`; not {keys}"
         )
     return number // page_size

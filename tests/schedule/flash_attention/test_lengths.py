@@ -73,3 +73,16 @@ def test_keys_that_are_not_whole_pages_are_refused(keys: object, told: str) -> N
     message = rf"keys: is a multiple of page_size, 16, or a symbol .* `n \* 16`; not {told}"
     with pytest.raises(ArgumentError, match=message):
         mfmadsl.attention(1, 1, 1, keys, 64, pages=9)  # type: ignore[arg-type]
+
+
+def test_keys_are_pages_in_either_order_of_the_factors() -> None:
+    n = tirx.Var("n", "int32")
+    for keys in (n * 16, tirx.Mul(tirx.const(16, "int32"), n)):
+        function = mfmadsl.attention(1, 1, 1, keys, 64, pages=9)
+        assert function.params[3].shape[1].same_as(n)
+
+
+def test_an_odd_depth_in_pages_is_told_of() -> None:
+    workload = mfmadsl.attention(1, 4, 40, 128, 63, pages=9, lengths=True)
+    with pytest.warns(mfmadsl.SlowLoopWarning, match="no whole word: rows of an even number"):
+        mfmadsl.build(mfmadsl.attention_schedule(workload))

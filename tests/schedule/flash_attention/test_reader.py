@@ -29,13 +29,14 @@ class Written:
     result: Callable[..., Expr] = lambda t, total: t
     compared: int = K
     key_type: str = "float16"
+    value_type: str = "float16"
     rounded: str = "float32"
 
     def workload(self) -> PrimFunc:
         """Q, K, V and an array of a number for each key, to O."""
         q = te.placeholder((Q, D), "float16", "Q")
         k = te.placeholder((K, D), self.key_type, "K")
-        v = te.placeholder((K, C), "float16", "V")
+        v = te.placeholder((K, C), self.value_type, "V")
         mask = te.placeholder((K,), "int8", "mask")
         d = te.reduce_axis((0, D), "d")
 
@@ -131,12 +132,15 @@ REFUSED = {
     ),
     "a sum of squares": (Written(added=lambda e: e * e), "product"),
     "a sum of more": (Written(added=lambda e: e + ONE), "not the sum of the exponentials"),
-    "weights of float32": (Written(weight=lambda e, total: e / total), "not float32 rounded"),
+    "weights of float32": (Written(weight=lambda e, total: e / total), "not float32 rounded to f"),
     "bytes in the sum": (
         Written(added=lambda e: e.astype("int8").astype("float32")), "not the sum of the exponent",
     ),
     "bytes in the weights": (
         Written(weight=lambda e, _: e.astype("int8").astype("float16")), "not float32 rounded",
+    ),
+    "values of float32": (
+        Written(weight=lambda e, total: e / total, value_type="float32"), "no kernel attends: cast",
     ),
     "keys of another type": (Written(key_type="bfloat16"), "float16 and bfloat16"),
     "rounded products": (Written(rounded="int8"), "no product of queries and keys"),
@@ -154,7 +158,7 @@ def test_what_is_no_attention_is_refused(form: str) -> None:
 
 
 def test_a_product_is_refused() -> None:
-    with pytest.raises(ScheduleError, match="no block multiplies exponentials"):
+    with pytest.raises(ScheduleError, match="no sum multiplies exponentials"):
         mfmadsl.attention_schedule(mfmadsl.matmul(32, 32, 32, "float16", "float32"))
 
 

@@ -324,11 +324,14 @@ def _moving_indices(
     """The indices of neighbours that each iteration reads."""
     moving = [v for v in loop.gathered if loop.is_moving(v) and depends(run[0].place, v)]
     asked = [c for source in run for c in source.conditions]
-    if (moving and is_shifted) or any(loop.is_moving(v) for c in asked for v in variables_of(c)):
+    read = f"`{run[0].buffer.name}[{run[0].place}]`"
+    if moving and is_shifted:
         raise NotUnderstoodError(
-            f"where `{run[0].buffer.name}[{run[0].place}]` lies, or whether, is read from memory in"
-            " each iteration"
+            f"where {read} lies is read from memory in each iteration, and is no whole word: rows"
+            f" of an even number of {run[0].buffer.dtype} would be"
         )
+    if any(loop.is_moving(v) for c in asked for v in variables_of(c)):
+        raise NotUnderstoodError(f"whether {read} is there is read from memory in each iteration")
     return tuple(
         MovingIndex(
             v, loop.gathered[v],
