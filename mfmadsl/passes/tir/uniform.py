@@ -31,24 +31,22 @@ def uniform_registers(function: PrimFunc, loop: For, threads: Collection[Var]) -
     """
     found = _Stores(list(threads))
     found.visit(function.body, ())
-    written = [buffer for buffer, _ in found.stores if scope_of(buffer) != "local"]
-    differing: list[Buffer] = []
+    local = [(buffer, of) for buffer, of in found.stores if scope_of(buffer) == "local"]
+    differing = {b.__chandle__() for b, _ in found.stores if scope_of(b) != "local"}
     while True:
         more = [
-            buffer
-            for buffer, made_of in found.stores
-            if scope_of(buffer) == "local"
-            and not _is_among(buffer, differing)
-            and any(_differs(each, found.differing, [*written, *differing]) for each in made_of)
+            buffer.__chandle__()
+            for buffer, made_of in local
+            if buffer.__chandle__() not in differing
+            and any(_differs(each, found.differing, differing) for each in made_of)
         ]
         if not more:
             break
-        differing += more
+        differing.update(more)
     inside = _Stores([])
     inside.visit(loop.body, ())
-    taken = [*differing, *(buffer for buffer, _ in inside.stores)]
-    local = [buffer for buffer, _ in found.stores if scope_of(buffer) == "local"]
-    return [buffer for buffer in local if not _is_among(buffer, taken)]
+    taken = differing.union(buffer.__chandle__() for buffer, _ in inside.stores)
+    return [buffer for buffer, _ in local if buffer.__chandle__() not in taken]
 
 
 @dataclass
@@ -88,15 +86,11 @@ class _Stores:
         self.stores += [(store.buffer, self.differing) for store in inside]
 
 
-def _differs(expression: Expr, variables: Collection[Var], buffers: Collection[Buffer]) -> bool:
+def _differs(expression: Expr, variables: Collection[Var], buffers: set[int]) -> bool:
     """Whether an expression may differ among threads, as these variables and buffers do."""
     if any(among(variable, variables) for variable in variables_of(expression)):
         return True
     return any(
-        scope_of(load.source) not in ("global", "local") or _is_among(load.source, buffers)
+        scope_of(load.source) not in ("global", "local") or load.source.__chandle__() in buffers
         for load in loads_of(expression)
     )
-
-
-def _is_among(buffer: Buffer, buffers: Collection[Buffer]) -> bool:
-    return any(buffer.same_as(each) for each in buffers)

@@ -160,10 +160,11 @@ def _pair(parts: Sequence[Stmt]) -> _Pair | None:
     allocated = [part for part in parts if isinstance(part, AllocBuffer)]
     shared = [each.buffer for each in allocated if _is_of_lds(each.buffer)]
     volatile = [each.buffer for each in allocated if _VOLATILE in (each.annotations or {})]
-    uses = [
-        [n for n, part in enumerate(parts) if depends(part, b) and not _allocates(part, b)]
-        for b in shared
+    used = [
+        set() if isinstance(part, AllocBuffer) else {v.__chandle__() for v in variables_of(part)}
+        for part in parts
     ]
+    uses = [[n for n, own in enumerate(used) if b.__chandle__() in own] for b in shared]
     found = [each for each in zip(shared, uses, strict=True) if each[1]]
     for (small, own), (large, others) in permutations(found, 2):
         whole = bits_of(small.dtype) % bits_of(large.dtype) == 0

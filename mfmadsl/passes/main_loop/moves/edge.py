@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Expr
@@ -132,7 +133,7 @@ def _fails_with(source: MemorySource, condition: Expr) -> bool:
     if whole is None:
         return _among(condition, source.edges)
     for own in filter(None, map(bounded, source.edges)):
-        if str(own[1]) == str(whole[1]):
+        if tvm_ffi.structural_equal(own[1], whole[1]):
             more = constant(Analyzer().simplify(own[0] - whole[0]))
             if more is not None and more >= 0:
                 return True
@@ -141,4 +142,4 @@ def _fails_with(source: MemorySource, condition: Expr) -> bool:
 
 def _among(condition: Expr, others: Sequence[Expr]) -> bool:
     """Whether one of the others is written alike."""
-    return any(condition.same_as(other) or str(condition) == str(other) for other in others)
+    return any(tvm_ffi.structural_equal(condition, other) for other in others)
