@@ -317,7 +317,10 @@ def _plain(instruction: Instruction, row: Row) -> Operation:
     reads = tuple(OperandRead(o, moved=moved) for o, _ in typed if isinstance(o, Register))
     if row.compute is _field:
         reads = _field_reads(operands[0], operands[1], reads)
-    return Operation(execute, row.unit, reads, (target,), flow=flow if moved else None)
+    return Operation(
+        execute, row.unit, reads, (target,), flow=flow if moved else None,
+        takes_scc=row.takes_scc, gives_scc=row.scc is not None,
+    )  # fmt: skip
 
 
 def _compare(instruction: Instruction, row: Row) -> Operation:
@@ -330,7 +333,7 @@ def _compare(instruction: Instruction, row: Row) -> Operation:
         result = row.compute(_read(waves, a, left), _read(waves, b, right))
         waves.scc = np.broadcast_to(result, (waves.count,))
 
-    return Operation(execute, row.unit, reads_of(a, b))
+    return Operation(execute, row.unit, reads_of(a, b), gives_scc=True)
 
 
 def _save_exec(instruction: Instruction, row: Row) -> Operation:
@@ -345,4 +348,5 @@ def _save_exec(instruction: Instruction, row: Row) -> Operation:
         waves.write_scalar(EXEC_PAIR, result)
         waves.scc = _nonzero(result)
 
-    return Operation(execute, row.unit, reads_of(source), (target, EXEC_PAIR))
+    reads = reads_of(source, EXEC_PAIR)
+    return Operation(execute, row.unit, reads, (target, EXEC_PAIR), gives_scc=True)

@@ -47,7 +47,8 @@ class Operation:
     is written, word after word in the order of `writes`. `whole_wave` marks an instruction that
     EXEC does not mask. `slots` says for how many issue slots, of four cycles each, the vector
     ALU is busy with it; of a matrix instruction they are the passes of the matrix core. One that is
-    `wide`, on 64 bits, takes as many slots as the chip needs for that.
+    `wide`, on 64 bits, takes as many slots as the chip needs for that. `takes_scc` and `gives_scc`
+    say what it does with the scalar condition code.
     """
 
     execute: Execute
@@ -58,6 +59,8 @@ class Operation:
     whole_wave: bool = False
     slots: int = 1
     wide: bool = False
+    takes_scc: bool = False
+    gives_scc: bool = False
 
     @property
     def counters(self) -> tuple[Counter, ...]:

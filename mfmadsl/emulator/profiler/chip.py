@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass
 from math import ceil
 
 from mfmadsl.emulator.profiler.timing import Timing
+from mfmadsl.emulator.profiler.uneven import Uneven
 from mfmadsl.model import Architecture, GpuProduct
 from mfmadsl.model.traffic import MemoryTraffic, Path, Sharing, path_of, traffic_of
 
@@ -26,7 +27,8 @@ class Work:
     operations of all matrix instructions, and `switching` those of elements that a sparse A stores,
     by type, of which the share `inside` is none of the zeros beyond an edge; and `busy` the cycles
     of each kind of unit of one workgroup, summed over the SIMDs. `idle` are the cycles of a compute
-    unit in which its workgroups find that there is nothing to do for them.
+    unit in which its workgroups find that there is nothing to do for them. Where workgroups are
+    `uneven` the numbers of one are those of the mean.
     """
 
     groups: int
@@ -40,6 +42,7 @@ class Work:
     inside: float
     busy: Mapping[str, float]
     idle: int = 0
+    uneven: Uneven | None = None
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,14 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
 
     Workgroups go to the dies in turn, and within one to its compute units; one that holds several
     gets as many as it can. They start and end together, so that a round takes as long as its
-    workgroups do, and the last one may leave compute units idle. If the matrix cores would do more
+    workgroups do, and the last one may leave compute units idle. Uneven ones follow each other as
+    places become free, and take as many rounds as that makes. If the matrix cores would do more
     than the power allows, the clock falls until they do as much; operations on the zeros beyond an
     edge, and on those that a sparse A does not store, switch nothing and take none.
     """
     most = ceil(ceil(work.groups / product.dies) / product.units_of_die)
     full, rest = divmod(most, work.resident)
+    rounds, busy = full + bool(rest), work.groups / (product.compute_units * most)
     traffic = traffic_of(
         product, work.requested * work.groups, work.stored * work.groups, work.sharing,
         work.footprint,
@@ -95,8 +100,12 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
 
     units = min(work.groups, product.compute_units)
     path = path_of(product, traffic, work.sharing, units, chip.l2_latency)
-    cycles = full * simulate(work.resident, path).cycles if full else 0
-    cycles += simulate(rest, path).cycles if rest else 0
+    if work.uneven is None:
+        cycles = full * simulate(work.resident, path).cycles if full else 0
+        cycles += simulate(rest, path).cycles if rest else 0
+    else:
+        rounds, busy = ceil(work.uneven.rounds), work.uneven.busy
+        cycles = round(work.uneven.rounds * simulate(work.resident, path).cycles)
     cycles += work.idle
     moving = {
         "L2": traffic.requested / product.l2_bandwidth / 1e9,
@@ -120,9 +129,9 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     }
     shares |= {"power": power / seconds}
     shares |= {name: time / seconds for name, time in moving.items()}
-    shares |= {"idle compute units": 1 - work.groups / (product.compute_units * most)}
+    shares |= {"idle compute units": 1 - busy}
     clock = product.clock * fastest / seconds
-    return ChipTime(product, seconds, clock, work.flops, traffic, full + bool(rest), 1, shares)
+    return ChipTime(product, seconds, clock, work.flops, traffic, rounds, 1, shares)
 
 
 def together(times: Sequence[ChipTime]) -> ChipTime:

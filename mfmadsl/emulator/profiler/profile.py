@@ -19,7 +19,8 @@ from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, TrafficRecord
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.profiler.work import simulate_some, work_of_launch
-from mfmadsl.emulator.profiler.working import working_groups
+from mfmadsl.emulator.profiler.uneven import mean_groups
+from mfmadsl.emulator.profiler.matrix_counts import matrix_counts
 from mfmadsl.emulator.request import check_budget, check_progress
 from mfmadsl.emulator.run import (
     BUDGET,
@@ -177,11 +178,14 @@ def profile_launch(
     asked = asked_vector_registers(program.directives, registers, chip.name)
     scalar = asked_scalar_registers(program.directives)
     held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
-    working = working_groups(launch, load, budget)
+    counts = matrix_counts(launch, load, budget)
+    working = np.flatnonzero(counts)
     count = _resident(chip, held, len(working), full)
     # Neighbours go to other compute units, as long as there are so many workgroups.
     stride = chip.compute_units if (count - 1) * chip.compute_units < len(working) else 1
     groups = working[np.arange(count) * stride]
+    if (counts[working] != counts[working[0]]).any():
+        groups = mean_groups(counts, working, count)
     recorder = Recorder(chip)
     run_loaded(launch, load(), budget, recorder, groups, progress)
     instructions, operations = program.instructions, recorder.operations
@@ -205,7 +209,7 @@ def profile_launch(
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
-    work = work_of_launch(launch, load, sold, recorder, timing, loop_end, working, budget)
+    work = work_of_launch(launch, load, sold, recorder, timing, loop_end, counts, budget)
     simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,

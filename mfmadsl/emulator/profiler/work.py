@@ -14,6 +14,7 @@ from mfmadsl.emulator.profiler.occupancy import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.sharing import first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate
+from mfmadsl.emulator.profiler.uneven import Uneven, growth, uneven
 from mfmadsl.emulator.run import run_loaded
 from mfmadsl.model import Architecture, GpuProduct
 from mfmadsl.model.traffic import Path, Sharing
@@ -32,15 +33,21 @@ def simulate_some(
 
 def work_of_launch(
     launch: Launch, load: Load, product: GpuProduct, recorder: Recorder,
-    timing: Timing, loop_end: int | None, working: npt.NDArray[np.int64], budget: int,
+    timing: Timing, loop_end: int | None, counts: npt.NDArray[np.int64], budget: int,
 ) -> Work:  # fmt: skip
-    """What of a launch counts on the whole chip, of which these workgroups have work."""
+    """What of a launch counts on the whole chip.
+
+    `counts` are the matrix instructions of all workgroups, of which those with some have work.
+    """
     program = launch.program
     chip = chip_of(program.arch)
     profiled = sorted({trace.group for trace in recorder.traces})
     recorded = len(profiled)  # as many as a compute unit has at once
+    working = np.flatnonzero(counts)
     groups = len(working)
-    first_round = working[: product.compute_units * recorded]
+    # As many of those that were recorded do what all do.
+    alike = float(counts.sum() / counts[profiled].mean())
+    first_round = np.union1d(working[: product.compute_units * recorded], profiled)
     seen = first_steps(
         launch, load, first_round, profiled, product.dies, chip.line_bytes,
         loop_end, budget,
@@ -60,16 +67,35 @@ def work_of_launch(
     return Work(
         groups,
         recorded,
-        read / recorded * seen.average,
+        read / recorded * seen.average * alike / groups,
         stored / recorded,
         seen.footprint,
         _of_requests(seen.sharing, _distinct_bytes(recorder, chip.line_bytes), read),
-        flops / recorded * groups,
-        {kind: count / recorded * groups for kind, count in switching.items()},
+        flops / recorded * alike,
+        {kind: count / recorded * alike for kind, count in switching.items()},
         1 - (1 - seen.inside) * len(first_round) / groups,  # of the others nothing was seen
-        {unit: cycles / recorded for unit, cycles in timing.busy.items()},
+        {unit: cycles / recorded * alike / groups for unit, cycles in timing.busy.items()},
         _idle_cycles(chip, launch, load, working, recorded * product.compute_units, budget),
+        _uneven(chip, launch, load, product, counts, profiled, timing.cycles, budget),
     )
+
+
+def _uneven(
+    chip: Architecture, launch: Launch, load: Load, product: GpuProduct,
+    counts: npt.NDArray[np.int64], profiled: list[int], cycles: int, budget: int,
+) -> Uneven | None:  # fmt: skip
+    """What a launch takes beside the workgroups that were recorded; None where all are alike.
+
+    What takes longer where there is more to do, those with most of it tell.
+    """
+    own = counts[counts > 0]
+    if own.min() == own.max():
+        return None
+    mean = float(counts[profiled].mean())
+    most = np.sort(np.argsort(-counts, kind="stable")[: len(profiled)])
+    longest = _cycles_of(chip, launch, load, most, budget)
+    grows = growth((cycles, longest), (mean, float(counts[most].mean())))
+    return uneven(product, len(profiled), 1 + grows * (own / mean - 1))
 
 
 def _idle_cycles(
@@ -80,13 +106,19 @@ def _idle_cycles(
     others = np.setdiff1d(np.arange(launch.groups), working)
     if not len(others):
         return 0
+    return -(-len(others) // at_once) * _cycles_of(chip, launch, load, others[:1], budget)
+
+
+def _cycles_of(
+    chip: Architecture, launch: Launch, load: Load, groups: npt.NDArray[np.int64], budget: int
+) -> int:
+    """The cycles of some workgroups on one compute unit, all else idle."""
     recorder = Recorder(chip)
-    run_loaded(launch, load(), budget, recorder, others[:1])
+    run_loaded(launch, load(), budget, recorder, groups)
     program, per_group = launch.program, launch.waves_per_group
-    timing = simulate(
+    return simulate(
         chip, program.instructions, recorder.operations, recorder.traces, per_group, None
-    )
-    return -(-len(others) // at_once) * timing.cycles
+    ).cycles
 
 
 def _distinct_bytes(recorder: Recorder, line_bytes: int) -> int:

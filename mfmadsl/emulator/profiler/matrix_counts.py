@@ -1,0 +1,76 @@
+"""How much each workgroup of a launch does, in matrix instructions.
+
+Rows that are dealt out at run time, such as those of experts, need a grid for the most tiles that
+there may be: workgroups that find no rows end ahead of all matrix instructions. Those of a causal
+attention have a loop each of another length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
+from mfmadsl.emulator.machine.mode import machine_of
+from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.profiler.control_slice import control_slice
+from mfmadsl.emulator.run import portions
+from mfmadsl.emulator.text.assembly import Instruction
+
+MOST = 1 << 18
+"""Workgroups of a launch that are asked: of more all count as alike."""
+
+
+def matrix_counts(launch: Launch, load: Load, budget: int) -> npt.NDArray[np.int64]:
+    """How many matrix instructions each workgroup executes, those of its waves added up.
+
+    All have 1 where they are alike, or cannot be told apart by what decides on their branches.
+    Only that is run, so that it costs little.
+    """
+    alike = np.ones(launch.groups, np.int64)
+    program = launch.program
+    compile_one = partial(compile_instruction, machine=machine_of(program, launch.trusted))
+    decisive = control_slice(program, compile_one)
+    if decisive is None or not decisive.varies or not decisive.matrix or launch.groups > MOST:
+        return alike
+    loaded, counts = load(), _Counts(decisive.matrix, launch.groups)
+    scheduler = Scheduler(decisive.program, budget, compile_one)
+    with np.errstate(all="ignore"):
+        for chosen in portions(launch, np.arange(launch.groups)):
+            waves, _ = start_waves(launch, loaded, chosen)
+            waves.watch = counts
+            scheduler.run(waves, counts)
+    return counts.of_groups if counts.of_groups.any() else alike
+
+
+class _Counts:
+    """Watches waves, and counts for each workgroup what stands at the places that it passes."""
+
+    def __init__(self, weights: Mapping[int, int], groups: int) -> None:
+        self.of_groups = np.zeros(groups, np.int64)
+        self._weights = weights
+
+    def passes(self, waves: Waves, instruction: Instruction) -> None:
+        if weight := self._weights.get(waves.pc - 1):
+            np.add.at(self.of_groups, waves.position.groups[waves.workgroup], weight)
+
+    def before(self, *_: Any) -> None: ...
+    def after(self, *_: Any) -> None: ...
+    def barrier(self, groups: Sequence[Waves]) -> None: ...
+    def loads(self, *_: Any) -> None: ...
+    def fetches(self, *_: Any) -> None: ...
+    def stores(self, *_: Any) -> None: ...
+    def updates(self, *_: Any) -> None: ...
+    def fills(self, *_: Any) -> None: ...
+    def clears(self, *_: Any) -> None: ...
+    def disputed(self, *_: Any) -> None: ...
+    def scalar_loads(self, *_: Any) -> None: ...
+    def collects(self, waves: Waves, fault: Fault) -> bool:
+        return False
