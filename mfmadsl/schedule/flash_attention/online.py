@@ -69,8 +69,8 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
     extents = cut.parts, batches, groups, tiling.waves
     with (
         bound(cut.parts, "blockIdx.z", "split") as part,
-        bound(batches, "blockIdx.y", "batch") as batch,
-        bound(groups, "blockIdx.x", "group") as group,
+        bound(batches, "blockIdx.x", "batch") as batch,
+        bound(groups, "blockIdx.y", "group") as group,
         bound(tiling.waves, "threadIdx.y", "wave") as wave,
         script.sblock("attention"),
     ):
