@@ -65,6 +65,7 @@ class Case:
 CASES = (
     Case(64, 4096, 4096, 128), Case(16, 16384, 16384, 128), Case(64, 4096, 4096, 64),
     Case(64, 4096, 4096, 128, shared=8), Case(64, 4096, 4096, 128, "bf16"),
+    Case(64, 4096, 4096, 128, causal=True),
 )  # fmt: skip
 TYPES = {"f16": "float16", "bf16": "bfloat16"}
 
@@ -121,7 +122,7 @@ def _seconds(case: Case, path: Path) -> float:
     scale = np.float32(d**-0.5 * np.log2(np.e))
     arguments = [*case.arrays(), *integers, scale, None, None]
     profile = mfmadsl.profile(
-        path.read_text(), arguments, (m // queries, case.heads), (64 * facts["waves"],),
+        path.read_text(), arguments, (case.heads, m // queries), (64 * facts["waves"],),
         lds_bytes=facts["lds_bytes"],
     )  # fmt: skip
     return float(profile.on_chip.seconds)
@@ -132,11 +133,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--arch", choices=("gfx942", "gfx950"), default="gfx942")
     parser.add_argument("--kernels", type=Path, default=ROOT / "build" / "triton-attention")
+    parser.add_argument("--only", default="", help="cases with this in their lines, such as causal")
     asked = parser.parse_args()
-    compiled(CASES, asked.arch, asked.kernels)
+    cases = [case for case in CASES if asked.only in str(case)]
+    compiled(cases, asked.arch, asked.kernels)
     rows = [("HEADS x QUERIES x KEYS x DEPTH", "US", "TFLOP/s", "TRITON", "RATIO", "ITS SETTING")]
     with ProcessPoolExecutor() as pool:
-        for case in CASES:
+        for case in cases:
             own, (other, setting) = ours(case, asked.arch), theirs(
                 case, asked.arch, asked.kernels, pool
             )  # fmt: skip

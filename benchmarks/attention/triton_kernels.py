@@ -58,10 +58,13 @@ def attention(
     q_ptr, k_ptr, v_ptr, o_ptr, M, N, stride_q, stride_k, head_q, head_k, group, scale,
     D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """O = softmax(Q K^T scale) V of heads one after the other; BM and BN divide M and N."""
-    tile, head = tl.program_id(0), tl.program_id(1)
+    """O = softmax(Q K^T scale) V of heads one after the other; BM and BN divide M and N.
+
+    Heads count fastest in the grid, so that the dies get as much work each.
+    """
+    head, tile = tl.program_id(0), tl.program_id(1)
     if CAUSAL:  # the longest first
-        tile = tl.num_programs(0) - 1 - tile
+        tile = tl.num_programs(1) - 1 - tile
     rows, columns, depth = tile * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
     q = tl.load(q_ptr + head * head_q + rows[:, None] * stride_q + depth[None, :])
     k_ptrs = k_ptr + head // group * head_k + columns[None, :] * stride_k + depth[:, None]

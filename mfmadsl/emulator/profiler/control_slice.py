@@ -106,12 +106,11 @@ def _decides(
     """Whether what a branch leads past has an effect without lanes that others depend on."""
     target = branch_target(program, program.instructions[place])
     assert target is not None
-    for inside in range(place + 1, target):
-        operation = operations[inside]
-        if operation is not None and inside in taken:
-            if operation.gives_scc or any(each.bank == "s" for each in operation.writes):
-                return True
-    return False
+    inside = [operations[each] for each in range(place + 1, target) if each in taken]
+    return any(
+        operation.gives_scc or any(each.bank == "s" for each in operation.writes)
+        for operation in filter(None, inside)
+    )
 
 
 class _Walk:
@@ -247,7 +246,5 @@ def _built(
             kept.append(instruction)
     places.append(len(kept))
     labels = {name: places[place] for name, place in program.labels.items()}
-    sliced = replace(
-        program, instructions=tuple(kept), labels=labels, entry=places[program.entry]
-    )
+    sliced = replace(program, instructions=tuple(kept), labels=labels, entry=places[program.entry])
     return ControlSlice(sliced, dict(matrix), varies)

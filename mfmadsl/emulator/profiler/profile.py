@@ -15,12 +15,12 @@ from mfmadsl.emulator.machine.launch import Launch, Load, load_arguments
 from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
+from mfmadsl.emulator.profiler.matrix_counts import matrix_counts
 from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, TrafficRecord
 from mfmadsl.emulator.profiler.timing import Timing, simulate
-from mfmadsl.emulator.profiler.work import simulate_some, work_of_launch
 from mfmadsl.emulator.profiler.uneven import mean_groups
-from mfmadsl.emulator.profiler.matrix_counts import matrix_counts
+from mfmadsl.emulator.profiler.work import simulate_some, work_of_launch
 from mfmadsl.emulator.request import check_budget, check_progress
 from mfmadsl.emulator.run import (
     BUDGET,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
-from heapq import heapify, heapreplace
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
@@ -38,18 +39,42 @@ def growth(cycles: tuple[int, int], counts: tuple[float, float]) -> float:
     return min(1.0, max(0.0, (cycles[1] / cycles[0] - 1) / more)) if more > 0 else 1.0
 
 
-def uneven(product: GpuProduct, resident: int, relative: npt.NDArray[np.float64]) -> Uneven:
-    """How long workgroups take that go to the dies in turn, and in a die to the first place free.
+def uneven(
+    product: GpuProduct, resident: int, alone: float, relative: npt.NDArray[np.float64]
+) -> Uneven:
+    """How long workgroups take that go to the dies in turn, and in a die to the next place free.
 
     `relative` says of each, in the order of the launch, how long it takes beside the mean one, and
-    `resident` is how many a compute unit holds: a round is what these take together.
+    `resident` is how many a compute unit holds: a round is what these take together. One that is
+    `alone` on its unit is so many times as fast.
     """
-    ends, places = [], product.units_of_die * resident
-    for die in range(product.dies):
-        free = [0.0] * places
-        heapify(free)
-        for each in relative[die :: product.dies].tolist():
-            heapreplace(free, free[0] + each)
-        ends.append(max(free))
-    rounds = max(ends)
-    return Uneven(rounds, float(relative.sum()) / (product.dies * places * rounds))
+    dies = [relative[die :: product.dies].tolist() for die in range(product.dies)]
+    units = product.units_of_die
+    rounds = max(_end(each, units, resident, alone) for each in dies if each)
+    places = min(resident, -(-len(relative) // product.compute_units)) * product.compute_units
+    return Uneven(rounds, min(1.0, float(relative.sum()) / (places * rounds)))
+
+
+def _end(pending: list[float], units: int, resident: int, alone: float) -> float:
+    """When the last workgroup of a die ends. Each unit gets one before any gets a second one."""
+    queue, lasting = deque(pending), [list[float]() for _ in range(min(units, len(pending)))]
+    for place in range(min(len(pending), resident * units)):
+        lasting[place % units].append(queue.popleft())
+
+    def speed(active: int) -> float:
+        free = (resident - active) / (resident - 1) if resident > 1 else 0.0
+        return 1 + max(0.0, alone - 1) * free
+
+    ends = [(min(own) / speed(len(own)), unit) for unit, own in enumerate(lasting)]
+    heapify(ends)
+    time = 0.0
+    while ends:
+        time, unit = heappop(ends)
+        shortest = min(lasting[unit])
+        left = [each - shortest for each in lasting[unit] if each > shortest]
+        while queue and len(left) < resident:
+            left.append(queue.popleft())
+        lasting[unit] = left
+        if left:
+            heappush(ends, (time + min(left) / speed(len(left)), unit))
+    return time

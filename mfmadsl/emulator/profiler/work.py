@@ -94,8 +94,9 @@ def _uneven(
     mean = float(counts[profiled].mean())
     most = np.sort(np.argsort(-counts, kind="stable")[: len(profiled)])
     longest = _cycles_of(chip, launch, load, most, budget)
+    one = _cycles_of(chip, launch, load, np.array(profiled[:1]), budget)
     grows = growth((cycles, longest), (mean, float(counts[most].mean())))
-    return uneven(product, len(profiled), 1 + grows * (own / mean - 1))
+    return uneven(product, len(profiled), cycles / one, 1 + grows * (own / mean - 1))
 
 
 def _idle_cycles(

@@ -65,6 +65,18 @@ def test_workgroups_that_see_different_keys(case: Case, arch: str) -> None:
     assert counts == executed(kernel, arguments)
 
 
+def test_a_launch_counts_what_all_of_its_workgroups_do() -> None:
+    case = Case(queries=600, keys=600, causal=True, log_sum=False)
+    workload = case.workload()
+    tiling = replace(mfmadsl.attention_tiling(workload), splits=1)
+    kernel = mfmadsl.build(mfmadsl.attention_schedule(workload, tiling=tiling))
+    arguments, *_ = case.arguments()
+    counts = executed(kernel, arguments)
+    assert len(set(counts)) == 5
+    on_chip = mfmadsl.profile(kernel, arguments).on_chip
+    assert on_chip.flops == pytest.approx(sum(counts) * 2 * 32 * 32 * 8)
+
+
 def grouped(m: int, groups: int, k: int) -> mfmadsl.Kernel:
     """One tile of columns, so that workgroups count tiles of 32 rows."""
     workload = mfmadsl.grouped_matmul(m, 64, k, groups, "float16", "float32")
