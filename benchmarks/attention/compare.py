@@ -53,7 +53,7 @@ class Case:
     def operations(self) -> float:
         """Multiplications and additions of both products."""
         whole = 4.0 * self.heads * self.queries * self.keys * self.depth
-        return whole * (1 + self.queries / self.keys) / 2 if self.causal else whole
+        return whole * (1 - self.queries / self.keys / 2) if self.causal else whole
 
     def arrays(self) -> list[Any]:
         """Q, K, V and room for O, all zeros: the model does not look at them."""

@@ -25,9 +25,9 @@ class Uneven:
 
 def mean_groups(counts: _Numbers, working: _Numbers, count: int) -> _Numbers:
     """So many of the workgroups whose matrix instructions are nearest to the mean, in order."""
-    own = counts[working]
-    nearest = np.argsort(np.abs(own - own.mean()), kind="stable")
-    return np.sort(working[nearest[:count]])
+    mean = counts[working].mean()
+    nearest = sorted(working.tolist(), key=lambda group: abs(counts[group] - mean))
+    return np.sort(nearest[:count])
 
 
 def growth(cycles: tuple[int, int], counts: tuple[float, float]) -> float:

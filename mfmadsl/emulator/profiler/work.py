@@ -92,7 +92,8 @@ def _uneven(
     if own.min() == own.max():
         return None
     mean = float(counts[profiled].mean())
-    most = np.sort(np.argsort(-counts, kind="stable")[: len(profiled)])
+    longest_first = sorted(range(len(counts)), key=lambda group: -counts[group])
+    most = np.sort(longest_first[: len(profiled)])
     longest = _cycles_of(chip, launch, load, most, budget)
     one = _cycles_of(chip, launch, load, np.array(profiled[:1]), budget)
     grows = growth((cycles, longest), (mean, float(counts[most].mean())))

@@ -78,6 +78,7 @@ def attention(
     shared = heads if kv_heads is None else check_extent("kv_heads", kv_heads)
     if heads % shared:
         raise ArgumentError(f"kv_heads: {shared} do not divide the {heads} heads of Q")
+    check_type("dtype", dtype, str, "a str")
     if dtype == "float32":
         raise ArgumentError(
             "dtype: no kernel attends in float32; write two products and a softmax, or leave"
