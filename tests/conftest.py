@@ -77,6 +77,7 @@ SHARES = {
     "emulator/instructions/test_scalar.py": 0.5,
     "emulator/profiler/test_chip.py": 0.5,
     "emulator/profiler/test_cost.py": 0.3,
+    "emulator/profiler/test_matrix_counts.py": 0.25,
     "emulator/sanitizer/test_mutants.py": 0.1,
     "emulator/sanitizer/test_stages.py": 0.1,
     "examples/blackwell/test_cubins.py": 0.5,

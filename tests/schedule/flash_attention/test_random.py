@@ -42,7 +42,7 @@ def drawn(number: int) -> tuple[Case, str, dict[str, Any]]:
         case = replace(case, page_size=size, keys=-(-case.keys // size) * size)
     tiling: dict[str, Any] = {}
     if chance() < 0.5:
-        tiling = {"waves": choose([1, 2, 4]), "keys": choose([32, 64, 128])}
+        tiling = {"waves": choose([1, 2, 4]), "keys": choose([32, 32, 64, 64, 96, 128])}
     if chance() < 0.3:
         tiling["splits"] = choose([2, 3, 7])
     return case, choose(["gfx90a", "gfx942", "gfx942", "gfx950"]), tiling
