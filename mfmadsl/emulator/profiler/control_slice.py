@@ -14,19 +14,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.control import CONDITIONS, PASSED, branch_target
+from mfmadsl.emulator.machine.control import PASSED, branch_target
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.profiler.main_loop import is_matrix
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import EXEC, VCC, Register
 
+_BRANCHES = ("s_branch", "s_cbranch")
+
 _Word = tuple[str, int]
 _SCC: _Word = ("scc", 0)
-_REGISTERS: dict[str, tuple[_Word, ...]] = {
-    "scc": (_SCC,),
-    "vcc": (("s", VCC), ("s", VCC + 1)),
-    "exe": (("s", EXEC), ("s", EXEC + 1)),
-}
+_VCC: tuple[_Word, ...] = ("s", VCC), ("s", VCC + 1)
+_EXEC: tuple[_Word, ...] = ("s", EXEC), ("s", EXEC + 1)
+_ASKED = {
+    "scc0": (_SCC,), "scc1": (_SCC,), "vccz": _VCC, "vccnz": _VCC, "execz": _EXEC, "execnz": _EXEC,
+}  # fmt: skip
+"""What a conditional branch asks, by the end of its mnemonic."""
+
 _UNITS = frozenset({"salu", "valu", "smem", "vmem", "flat"})
 """What of units can be run apart from the rest: what the LDS and the matrix cores give depends on
 more than registers."""
@@ -75,7 +79,7 @@ def _is_followed(program: Program, instruction: Instruction) -> bool:
     name = instruction.name
     if not name.startswith(_BRANCHES):
         return True
-    known = name == "s_branch" or name.removeprefix("s_cbranch_") in CONDITIONS
+    known = name == "s_branch" or name.removeprefix("s_cbranch_") in _ASKED
     return known and branch_target(program, instruction) is not None
 
 
@@ -85,9 +89,6 @@ def _operation(
     """What it does to registers and memory; None of one that only passes or branches."""
     is_control = instruction.name in PASSED or instruction.name.startswith(_BRANCHES)
     return None if is_control else compile_one(instruction)
-
-
-_BRANCHES = ("s_branch", "s_cbranch")
 
 
 def _skips(program: Program) -> Iterator[int]:
@@ -176,7 +177,7 @@ class _Walk:
         operation, name = self._operations[place], self._program.instructions[place].name
         if operation is None:
             if name.startswith("s_cbranch_") and place not in self._skipped:
-                return after.union(_REGISTERS[name[len("s_cbranch_") :][:3]])
+                return after.union(_ASKED[name.removeprefix("s_cbranch_")])
             return after
         written = _written(operation)
         if after.isdisjoint(written):
@@ -188,7 +189,7 @@ class _Walk:
 
 def _writes_exec(operation: Operation | None) -> bool:
     written = () if operation is None else operation.writes
-    return not set(_REGISTERS["exe"]).isdisjoint(_words(written))
+    return not set(_EXEC).isdisjoint(_words(written))
 
 
 def _written(operation: Operation) -> list[_Word]:
@@ -200,7 +201,7 @@ def _read(operation: Operation) -> list[_Word]:
     if operation.takes_scc:
         found.append(_SCC)
     if operation.unit not in ("salu", "smem"):
-        found += _REGISTERS["exe"]
+        found += _EXEC
     return found
 
 
