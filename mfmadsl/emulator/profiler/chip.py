@@ -86,13 +86,13 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     Workgroups go to the dies in turn, and within one to its compute units; one that holds several
     gets as many as it can. They start and end together, so that a round takes as long as its
     workgroups do, and the last one may leave compute units idle. Uneven ones follow each other as
-    places become free, and take as many rounds as that makes. If the matrix cores would do more
+    places become free. If the matrix cores would do more
     than the power allows, the clock falls until they do as much; operations on the zeros beyond an
     edge, and on those that a sparse A does not store, switch nothing and take none.
     """
     most = ceil(ceil(work.groups / product.dies) / product.units_of_die)
     full, rest = divmod(most, work.resident)
-    rounds, busy = full + bool(rest), work.groups / (product.compute_units * most)
+    busy = work.groups / (product.compute_units * most)
     traffic = traffic_of(
         product, work.requested * work.groups, work.stored * work.groups, work.sharing,
         work.footprint,
@@ -104,7 +104,7 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
         cycles = full * simulate(work.resident, path).cycles if full else 0
         cycles += simulate(rest, path).cycles if rest else 0
     else:
-        rounds, busy = ceil(work.uneven.rounds), work.uneven.busy
+        busy = work.uneven.busy
         cycles = round(work.uneven.rounds * simulate(work.resident, path).cycles)
     cycles += work.idle
     moving = {
@@ -131,7 +131,7 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     shares |= {name: time / seconds for name, time in moving.items()}
     shares |= {"idle compute units": 1 - busy}
     clock = product.clock * fastest / seconds
-    return ChipTime(product, seconds, clock, work.flops, traffic, rounds, 1, shares)
+    return ChipTime(product, seconds, clock, work.flops, traffic, full + bool(rest), 1, shares)
 
 
 def together(times: Sequence[ChipTime]) -> ChipTime:

@@ -51,8 +51,10 @@ class ControlSlice:
 def control_slice(
     program: Program, compile_one: Callable[[Instruction], Operation]
 ) -> ControlSlice | None:
-    """What decides on branches; None where that takes more than registers and what is in memory
-    before the launch."""
+    """What decides on branches; None where that takes more than registers and memory.
+
+    Nothing is stored, so that what it loads has to be there before the launch.
+    """
     if not all(map(partial(_is_followed, program), program.instructions)):
         return None
     try:
@@ -97,7 +99,9 @@ def _skips(program: Program) -> Iterator[int]:
         target = branch_target(program, instruction)
         if instruction.name == "s_cbranch_execz" and target is not None and target > place:
             inside = program.instructions[place + 1 : target]
-            if not any(is_matrix(each) or each.name == "s_endpgm" for each in inside):
+            led_to = [branch_target(program, each) for each in inside]
+            stays = all(to is None or place < to <= target for to in led_to)
+            if stays and not any(is_matrix(each) or each.name == "s_endpgm" for each in inside):
                 yield place
 
 

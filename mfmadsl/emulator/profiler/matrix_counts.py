@@ -7,6 +7,7 @@ attention have a loop each of another length.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,25 +15,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.profiler.control_slice import control_slice
+from mfmadsl.emulator.profiler.main_loop import is_matrix
+from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.run import portions
-from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.assembly import Instruction, Program
 
 MOST = 1 << 18
 """Workgroups of a launch that are asked: of more all count as alike."""
+
+_TICKS = 1 << 13  # each of a millisecond, where many waves run
 
 
 def matrix_counts(launch: Launch, load: Load, budget: int) -> npt.NDArray[np.int64]:
     """How many matrix instructions each workgroup executes, those of its waves added up.
 
     All have 1 where they are alike, or cannot be told apart by what decides on their branches.
-    Only that is run, so that it costs little.
+    Only that is run, so that it costs little; where it would cost much, or faults for what the
+    rest would have stored, they are not told apart.
     """
     alike = np.ones(launch.groups, np.int64)
     program = launch.program
@@ -42,12 +48,43 @@ def matrix_counts(launch: Launch, load: Load, budget: int) -> npt.NDArray[np.int
         return alike
     loaded, counts = load(), _Counts(decisive.matrix, launch.groups)
     scheduler = Scheduler(decisive.program, budget, compile_one)
-    with np.errstate(all="ignore"):
-        for chosen in portions(launch, np.arange(launch.groups)):
-            waves, _ = start_waves(launch, loaded, chosen)
-            waves.watch = counts
-            scheduler.run(waves, counts)
+    scheduler.tick = _Patience().tick
+    try:
+        with np.errstate(all="ignore"):
+            for chosen in portions(launch, np.arange(launch.groups)):
+                waves, _ = start_waves(launch, loaded, chosen)
+                waves.watch = counts
+                scheduler.run(waves, counts)
+    except EmulationError:
+        return alike
     return counts.of_groups if counts.of_groups.any() else alike
+
+
+def are_confirmed(counts: npt.NDArray[np.int64], program: Program, traces: Sequence[Trace]) -> bool:
+    """Whether all count as alike, or workgroups of which all was run have executed what is counted.
+
+    They have not where what decides on branches is stored by the kernel itself.
+    """
+    if (counts == 1).all():
+        return True
+    matrix = [is_matrix(each) for each in program.instructions]
+    executed: Counter[int] = Counter()
+    for trace in traces:
+        executed[trace.group] += sum(matrix[place] for place in trace.places)
+    return all(counts[group] == count for group, count in executed.items())
+
+
+class _Patience:
+    """Ends what takes too many of a scheduler's ticks."""
+
+    def __init__(self) -> None:
+        self._left = _TICKS
+
+    def tick(self) -> None:
+        """Raises EmulationError when there have been too many."""
+        self._left -= 1
+        if not self._left:
+            raise EmulationError("too much decides on branches")
 
 
 class _Counts:

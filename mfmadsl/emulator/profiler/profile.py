@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mfmadsl.argument import check_flag, check_integer, described
 from mfmadsl.emulator.machine.launch import Launch, Load, load_arguments
 from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles
 from mfmadsl.emulator.profiler.main_loop import main_loop
-from mfmadsl.emulator.profiler.matrix_counts import matrix_counts
+from mfmadsl.emulator.profiler.matrix_counts import are_confirmed, matrix_counts
 from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, TrafficRecord
 from mfmadsl.emulator.profiler.timing import Timing, simulate
@@ -178,16 +179,17 @@ def profile_launch(
     asked = asked_vector_registers(program.directives, registers, chip.name)
     scalar = asked_scalar_registers(program.directives)
     held = occupancy(chip, asked, launch.lds_bytes, launch.waves_per_group, scalar)
+
+    def recorded(counts: npt.NDArray[np.int64]) -> tuple[Recorder, npt.NDArray[np.int64]]:
+        recorder, groups = Recorder(chip), _together(chip, held, counts, full)
+        run_loaded(launch, load(), budget, recorder, groups, progress)
+        return recorder, groups
+
     counts = matrix_counts(launch, load, budget)
-    working = np.flatnonzero(counts)
-    count = _resident(chip, held, len(working), full)
-    # Neighbours go to other compute units, as long as there are so many workgroups.
-    stride = chip.compute_units if (count - 1) * chip.compute_units < len(working) else 1
-    groups = working[np.arange(count) * stride]
-    if (counts[working] != counts[working[0]]).any():
-        groups = mean_groups(counts, working, count)
-    recorder = Recorder(chip)
-    run_loaded(launch, load(), budget, recorder, groups, progress)
+    recorder, groups = recorded(counts)
+    if not are_confirmed(counts, program, recorder.traces):
+        counts = np.ones_like(counts)
+        recorder, groups = recorded(counts)
     instructions, operations = program.instructions, recorder.operations
     waves = len(recorder.traces)
     executed = [0] * len(instructions)
@@ -216,6 +218,19 @@ def profile_launch(
         len(groups), waves, whole, loop, tuple(accesses), timing, _limits(chip, timing, waves),
         chip_time(sold, chip, work, simulated), number,
     )  # fmt: skip
+
+
+def _together(
+    chip: Architecture, held: Occupancy, counts: npt.NDArray[np.int64], full: bool
+) -> npt.NDArray[np.int64]:
+    """Workgroups that a compute unit may have at once, those in the middle where some do more."""
+    working = np.flatnonzero(counts)
+    count = _resident(chip, held, len(working), full)
+    if (counts[working] != counts[working[0]]).any():
+        return mean_groups(counts, working, count)
+    # Neighbours go to other compute units, as long as there are so many workgroups.
+    stride = chip.compute_units if (count - 1) * chip.compute_units < len(working) else 1
+    return working[np.arange(count) * stride]
 
 
 def _resident(chip: Architecture, held: Occupancy, groups: int, full: bool) -> int:

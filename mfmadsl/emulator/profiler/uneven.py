@@ -30,6 +30,13 @@ def mean_groups(counts: _Numbers, working: _Numbers, count: int) -> _Numbers:
     return np.sort(nearest[:count])
 
 
+def is_uneven(product: GpuProduct, counts: _Numbers) -> bool:
+    """Whether of those that do anything some do more, or some dies have more."""
+    own = counts[counts > 0]
+    of_dies = [np.count_nonzero(counts[die :: product.dies]) for die in range(product.dies)]
+    return bool(own.min() != own.max() or max(of_dies) > -(-len(own) // product.dies))
+
+
 def growth(cycles: tuple[int, int], counts: tuple[float, float]) -> float:
     """By which share of a first workgroup's cycles others take longer that do twice as much.
 
@@ -44,14 +51,15 @@ def uneven(
 ) -> Uneven:
     """How long workgroups take that go to the dies in turn, and in a die to the next place free.
 
-    `relative` says of each, in the order of the launch, how long it takes beside the mean one, and
-    `resident` is how many a compute unit holds: a round is what these take together. One that is
-    `alone` on its unit is so many times as fast.
+    `relative` says of each, in the order of the launch, how long it takes beside the mean one, 0 of
+    those that do nothing, and `resident` is how many a compute unit holds: a round is what these
+    take together. One that is `alone` on its unit is so many times as fast.
     """
-    dies = [relative[die :: product.dies].tolist() for die in range(product.dies)]
+    dies = [relative[die :: product.dies] for die in range(product.dies)]
     units = product.units_of_die
-    rounds = max(_end(each, units, resident, alone) for each in dies if each)
-    places = min(resident, -(-len(relative) // product.compute_units)) * product.compute_units
+    rounds = max(_end(each[each > 0].tolist(), units, resident, alone) for each in dies)
+    working = int(np.count_nonzero(relative))
+    places = min(resident, -(-working // product.compute_units)) * product.compute_units
     return Uneven(rounds, min(1.0, float(relative.sum()) / (places * rounds)))
 
 

@@ -14,7 +14,7 @@ from mfmadsl.emulator.profiler.occupancy import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.sharing import first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate
-from mfmadsl.emulator.profiler.uneven import Uneven, growth, uneven
+from mfmadsl.emulator.profiler.uneven import Uneven, growth, is_uneven, uneven
 from mfmadsl.emulator.run import run_loaded
 from mfmadsl.model import Architecture, GpuProduct
 from mfmadsl.model.traffic import Path, Sharing
@@ -86,18 +86,18 @@ def _uneven(
 ) -> Uneven | None:  # fmt: skip
     """What a launch takes beside the workgroups that were recorded; None where all are alike.
 
-    What takes longer where there is more to do, those with most of it tell.
+    How much longer it takes where there is more to do, the one with most of it tells, and how much
+    faster it is alone on a compute unit, too: that is what the others wait for.
     """
-    own = counts[counts > 0]
-    if own.min() == own.max():
+    if not is_uneven(product, counts):
         return None
-    mean = float(counts[profiled].mean())
-    longest_first = sorted(range(len(counts)), key=lambda group: -counts[group])
-    most = np.sort(longest_first[: len(profiled)])
-    longest = _cycles_of(chip, launch, load, most, budget)
-    one = _cycles_of(chip, launch, load, np.array(profiled[:1]), budget)
-    grows = growth((cycles, longest), (mean, float(counts[most].mean())))
-    return uneven(product, len(profiled), cycles / one, 1 + grows * (own / mean - 1))
+    mean, longest = counts[profiled].mean(), int(np.argmax(counts))
+    alone, full = (
+        _cycles_of(chip, launch, load, longest, budget, copies) for copies in (1, len(profiled))
+    )
+    grows = growth((cycles, full), (mean, counts[longest]))
+    relative = np.where(counts > 0, 1 + grows * (counts / mean - 1), 0.0)
+    return uneven(product, len(profiled), full / alone, relative)
 
 
 def _idle_cycles(
@@ -108,19 +108,18 @@ def _idle_cycles(
     others = np.setdiff1d(np.arange(launch.groups), working)
     if not len(others):
         return 0
-    return -(-len(others) // at_once) * _cycles_of(chip, launch, load, others[:1], budget)
+    return -(-len(others) // at_once) * _cycles_of(chip, launch, load, int(others[0]), budget)
 
 
 def _cycles_of(
-    chip: Architecture, launch: Launch, load: Load, groups: npt.NDArray[np.int64], budget: int
+    chip: Architecture, launch: Launch, load: Load, group: int, budget: int, copies: int = 1
 ) -> int:
-    """The cycles of some workgroups on one compute unit, all else idle."""
+    """The cycles of a workgroup, or of several that are like it, on one compute unit."""
     recorder = Recorder(chip)
-    run_loaded(launch, load(), budget, recorder, groups)
+    run_loaded(launch, load(), budget, recorder, np.array([group]))
     program, per_group = launch.program, launch.waves_per_group
-    return simulate(
-        chip, program.instructions, recorder.operations, recorder.traces, per_group, None
-    ).cycles
+    traces = recorder.traces * copies
+    return simulate(chip, program.instructions, recorder.operations, traces, per_group).cycles
 
 
 def _distinct_bytes(recorder: Recorder, line_bytes: int) -> int:

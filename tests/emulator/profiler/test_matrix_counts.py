@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 import mfmadsl
-from mfmadsl.emulator.machine.launch import load_arguments
+from mfmadsl.emulator.machine.launch import Launch, load_arguments
 from mfmadsl.emulator.profiler.main_loop import is_matrix
-from mfmadsl.emulator.profiler.matrix_counts import matrix_counts
+from mfmadsl.emulator.profiler.matrix_counts import are_confirmed, matrix_counts
 from mfmadsl.emulator.profiler.occupancy import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.run import BUDGET, launch_of, launches_of, run_loaded
@@ -30,6 +32,10 @@ def executed(kernel: mfmadsl.Kernel, arguments: list[np.ndarray]) -> list[int]:
     """What is counted where all of it is run."""
     (one, values), *_ = launches_of(kernel, arguments)
     launch = launch_of(one, None, None, None)
+    return executed_of(launch, values)
+
+
+def executed_of(launch: Launch, values: Sequence[Any]) -> list[int]:
     recorder = Recorder(chip_of(launch.program.arch))
     run_loaded(launch, load_arguments(launch, values, True), BUDGET, recorder)
     matrix = [is_matrix(each) for each in launch.program.instructions]
@@ -75,6 +81,117 @@ def test_a_launch_counts_what_all_of_its_workgroups_do() -> None:
     assert len(set(counts)) == 5
     on_chip = mfmadsl.profile(kernel, arguments).on_chip
     assert on_chip.flops == pytest.approx(sum(counts) * 2 * 32 * 32 * 8)
+
+
+HEAD = """	.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+k:
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_mov_b32 v1, s2
+	v_mov_b32 v2, 0
+	v_mov_b32 v3, 1
+	s_mov_b64 s[20:21], exec
+	s_waitcnt lgkmcnt(0)
+"""
+TAIL = """	s_endpgm
+	.amdhsa_kernel k
+		.amdhsa_user_sgpr_kernarg_segment_ptr 1
+		.amdhsa_system_sgpr_workgroup_id_x 1
+		.amdhsa_next_free_vgpr 48
+		.amdhsa_next_free_sgpr 60
+		.amdhsa_accum_offset 24
+		.amdhsa_group_segment_fixed_size 4096
+	.end_amdhsa_kernel
+	.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .name: k
+    .args:
+      - {.name: x, .offset: 0, .size: 8, .value_kind: global_buffer}
+...
+	.end_amdgpu_metadata
+"""
+MATRIX = "	v_mfma_f32_32x32x8_f16 a[0:15], v[4:5], v[6:7], a[0:15]\n"
+LOOP = f"La:\n{MATRIX}	s_sub_u32 s10, s10, 1\n	s_cmp_lg_u32 s10, 0\n	s_cbranch_scc1 La\n"
+BY_HAND = {
+    "as often as a workgroup's number says": f"	s_add_u32 s10, s2, 1\n{LOOP}",
+    "until no lane is left": f"""Ll:
+{MATRIX}	v_cmp_lt_u32 vcc, v2, v1
+	v_add_u32 v2, 1, v2
+	s_and_b64 exec, exec, vcc
+	s_cbranch_execz Le
+	s_branch Ll
+Le:
+	s_mov_b64 exec, s[20:21]
+""",
+    "past a branch of no lanes": f"""	v_cmp_lt_u32 vcc, 1, v1
+	s_and_saveexec_b64 s[8:9], vcc
+	s_cbranch_execz Le
+	s_branch Lx
+Le:
+{MATRIX}{MATRIX}Lx:
+	s_mov_b64 exec, s[20:21]
+{MATRIX}""",
+    "lanes that keep what they had": f"""	v_mov_b32 v8, s2
+	s_mov_b64 exec, 1
+	v_mov_b32 v8, 7
+	s_mov_b64 exec, s[20:21]
+	v_readlane_b32 s10, v8, 5
+	s_add_u32 s10, s10, 1
+{LOOP}""",
+    "a flag that it stores": f"""	s_cmp_lg_u32 s2, 0
+	s_cbranch_scc1 Lw
+	global_store_dword v2, v3, s[4:5]
+	s_waitcnt vmcnt(0)
+Lw:
+	global_load_dword v9, v2, s[4:5] sc0 sc1
+	s_waitcnt vmcnt(0)
+	v_cmp_ne_u32 vcc, 0, v9
+	s_cbranch_vccz Lw
+{MATRIX}""",
+    "a number from the LDS": f"""	ds_write_b32 v2, v1
+	s_waitcnt lgkmcnt(0)
+	ds_read_b32 v9, v2
+	s_waitcnt lgkmcnt(0)
+	v_readfirstlane_b32 s10, v9
+	s_add_u32 s10, s10, 1
+{LOOP}""",
+}
+
+
+def by_hand(body: str) -> tuple[Launch, list[np.ndarray]]:
+    arguments = [np.zeros(64, np.int32)]
+    return launch_of(HEAD + body + TAIL, (6,), (64,), None), arguments
+
+
+@pytest.mark.parametrize("body", BY_HAND.values(), ids=BY_HAND)
+def test_what_is_counted_is_executed_or_all_are_alike(body: str) -> None:
+    launch, arguments = by_hand(body)
+    counts = executed_of(launch, arguments)
+    found = matrix_counts(launch, partial(load_arguments, launch, arguments, True), BUDGET)
+    is_alike = "ds_read" in body or "global_load" in body
+    assert list(found) == ([1] * 6 if is_alike else counts)
+
+
+def test_what_a_kernel_stores_itself_is_not_counted() -> None:
+    """It stores the number of iterations and reads it again: without the store it is another."""
+    body = f"""	v_lshlrev_b32 v2, 2, v1
+	v_add_u32 v3, 3, v1
+	global_store_dword v2, v3, s[4:5]
+	s_waitcnt vmcnt(0)
+	global_load_dword v9, v2, s[4:5]
+	s_waitcnt vmcnt(0)
+	v_readfirstlane_b32 s10, v9
+	s_add_u32 s10, s10, 1
+{LOOP}"""
+    launch, arguments = by_hand(body)
+    arguments[0][:] = range(64)
+    counts = matrix_counts(launch, partial(load_arguments, launch, arguments, True), BUDGET)
+    recorder = Recorder(chip_of("gfx942"))
+    loaded = load_arguments(launch, arguments, True)
+    run_loaded(launch, loaded, BUDGET, recorder, np.array([2]))
+    assert not are_confirmed(counts, launch.program, recorder.traces)
+    profile = mfmadsl.profile(HEAD + body + TAIL, arguments, (6,), (64,))
+    assert profile.on_chip.flops == 6 * 4 * 2 * 32 * 32 * 8  # all as the first
 
 
 def grouped(m: int, groups: int, k: int) -> mfmadsl.Kernel:

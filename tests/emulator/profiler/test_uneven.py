@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfmadsl.emulator.profiler.uneven import growth, mean_groups, uneven
+from mfmadsl.emulator.profiler.uneven import growth, is_uneven, mean_groups, uneven
 from mfmadsl.model import product_of
 
 CHIP = product_of("gfx942", "MI300X")
@@ -53,6 +53,16 @@ def test_no_less_than_the_longest_and_than_an_even_share(
     assert found.rounds >= sum(each) / (PLACES * resident) / fastest - 1e-9
     assert found.rounds <= sum(each) + 1e-9
     assert 0 < found.busy <= 1 + 1e-9
+
+
+def test_who_does_nothing_takes_no_time_but_its_turn() -> None:
+    """All that work are on one die."""
+    each = np.zeros(4 * PLACES)
+    each[:: CHIP.dies] = 1
+    assert uneven(CHIP, 1, 1.0, each).rounds == pytest.approx(4)
+    assert is_uneven(CHIP, each.astype(np.int64))
+    assert not is_uneven(CHIP, np.array([3] * 20 + [0] * 99))
+    assert is_uneven(CHIP, np.array([3] * 20 + [4]))
 
 
 def test_the_mean_is_of_those_that_work() -> None:
