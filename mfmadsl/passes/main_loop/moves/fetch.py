@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
 from tvm.tirx import AllocBuffer, Bind, BufferStore, Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
@@ -29,6 +27,7 @@ from mfmadsl.passes.main_loop.moves.address import (
 )
 from mfmadsl.passes.main_loop.moves.edge import Edges, Stays, edges_of, is_whole, stays_inside
 from mfmadsl.passes.main_loop.moves.element import MemorySource
+from mfmadsl.passes.main_loop.moves.moving_index import MovingIndex, moving_indices
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
@@ -36,9 +35,7 @@ from mfmadsl.passes.tir.expression import (
     constant,
     depends,
     i32,
-    loads_of,
     multiple_of,
-    narrowed,
     of_length,
     ramp,
     substitute,
@@ -62,46 +59,6 @@ class Tail:
     value: Expr
     place: Expr
     always: bool
-
-
-@dataclass(frozen=True)
-class MovingIndex:
-    """An index that each iteration reads of memory, and the register that holds it until its fetch:
-    it is read when the iteration before is fetched, so that no load waits for another.
-
-    Where it leads out of its array it is 0; of such an element nobody asks. What is computed of no
-    memory has no register.
-    """
-
-    variable: tirx.Var
-    value: Expr
-    register: tirx.Buffer
-    loop: Loop
-
-    @property
-    def is_read(self) -> bool:
-        """Whether it is read of memory."""
-        return bool(loads_of(self.value))
-
-    def of(self, k: Expr) -> Expr:
-        """That of iteration `k`, which is the one that has been read."""
-        if self.is_read:
-            return tirx.BufferLoad(self.register, [i32(0)])
-        return substitute(self.value, {self.loop.variable: k})
-
-    def read(self, k: Expr) -> BufferStore:
-        """Read that of iteration `k`."""
-
-        def load(found: TensorLoad) -> Expr:
-            buffer, offset = found.source, narrowed(found.indices[0]) * WORD
-            name = f"buffer.load.{device.KINDS[WORD]}"
-            zero = tirx.const(0, "int64")
-            return device.call("int32", name, buffer.data, zero, bytes_of(buffer), offset, i32(0))
-
-        value = substitute(self.value, {self.loop.variable: k})
-        return BufferStore(
-            self.register, tvm_ffi.structural_map(value, (TensorLoad, load)), [i32(0)]
-        )
 
 
 @dataclass(frozen=True)
@@ -314,30 +271,7 @@ def fetch_of(
     stays = stays_inside(run, loop, edges, is_shifted)
     return Fetch(
         tuple(run), loop, address, edges, registers, tuple(binds), offset, stays, shift, tail,
-        _moving_indices(run, loop, number, is_shifted),
-    )  # fmt: skip
-
-
-def _moving_indices(
-    run: Sequence[MemorySource], loop: Loop, number: int, is_shifted: bool
-) -> tuple[MovingIndex, ...]:
-    """The indices of neighbours that each iteration reads."""
-    moving = [v for v in loop.gathered if loop.is_moving(v) and depends(run[0].place, v)]
-    asked = [c for source in run for c in source.conditions]
-    read = f"`{run[0].buffer.name}[{run[0].place}]`"
-    if moving and is_shifted:
-        raise NotUnderstoodError(
-            f"where {read} lies is read from memory in each iteration, and is no whole word: rows"
-            f" of an even number of {run[0].buffer.dtype} would be"
-        )
-    if any(loop.is_moving(v) for c in asked for v in variables_of(c)):
-        raise NotUnderstoodError(f"whether {read} is there is read from memory in each iteration")
-    return tuple(
-        MovingIndex(
-            v, loop.gathered[v],
-            tirx.decl_buffer((1,), "int32", f"{v.name}_{number}", scope="local"), loop,
-        )
-        for v in moving
+        moving_indices(run, loop, number, is_shifted),
     )  # fmt: skip
 
 
