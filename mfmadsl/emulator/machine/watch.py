@@ -10,8 +10,11 @@ from mfmadsl.emulator.machine.wave import AccessWatch, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 
 
-class Watch(AccessWatch, Protocol):
-    """Is called for every instruction of waves that run together, and for their accesses."""
+class Watch(AccessWatch):
+    """Is called for every instruction of waves that run together, and for their accesses.
+
+    It does nothing itself.
+    """
 
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
         """Waves are about to execute an instruction that computes or accesses memory."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +37,8 @@ VCC_PAIR = Register("s", VCC, 2)
 EXEC_PAIR = Register("s", EXEC, 2)
 
 
-class AccessWatch(Protocol):
-    """Is called for every access to memory, just before it takes place.
+class AccessWatch:
+    """Is called for every access to memory, just before it takes place, and does nothing itself.
 
     Offsets are those of the lanes of `mask` (of all, if it is None), in their order.
     """
@@ -79,6 +78,7 @@ class AccessWatch(Protocol):
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """Whether a fault is kept, so that the emulation goes on."""
+        return False
 
 
 @dataclass(frozen=True)

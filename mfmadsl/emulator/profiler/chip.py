@@ -86,9 +86,9 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     Workgroups go to the dies in turn, and within one to its compute units; one that holds several
     gets as many as it can. They start and end together, so that a round takes as long as its
     workgroups do, and the last one may leave compute units idle. Uneven ones follow each other as
-    places become free. If the matrix cores would do more
-    than the power allows, the clock falls until they do as much; operations on the zeros beyond an
-    edge, and on those that a sparse A does not store, switch nothing and take none.
+    places become free. If the matrix cores would do more than the power allows, the clock falls
+    until they do as much; operations on the zeros beyond an edge, and on those that a sparse A does
+    not store, switch nothing and take none.
     """
     most = ceil(ceil(work.groups / product.dies) / product.units_of_die)
     full, rest = divmod(most, work.resident)

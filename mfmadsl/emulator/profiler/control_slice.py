@@ -9,9 +9,8 @@ each loop until nothing more is found.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine.control import PASSED, branch_target
@@ -55,7 +54,7 @@ def control_slice(
 
     Nothing is stored, so that what it loads has to be there before the launch.
     """
-    if not all(map(partial(_is_followed, program), program.instructions)):
+    if not all(_is_followed(program, each) for each in program.instructions):
         return None
     try:
         operations = [_operation(each, compile_one) for each in program.instructions]
@@ -65,11 +64,11 @@ def control_slice(
     while True:
         found = _Walk(program, operations, skipped)
         taken = found.taken()
-        needed = {place for place in skipped if _decides(program, operations, place, taken)}
+        needed = {place for place in skipped if _decides(program, place, taken)}
         if not needed:
             break
         skipped -= needed
-    if not all(_runs_apart(program, place, operations[place]) for place in taken):
+    if not all(_runs_apart(program, *each) for each in taken.items()):
         return None
     first = program.directive("user_sgpr_count")
     varies = any(bank == "s" and first <= n < VCC for bank, n in found.at_entry)
@@ -105,16 +104,14 @@ def _skips(program: Program) -> Iterator[int]:
                 yield place
 
 
-def _decides(
-    program: Program, operations: Sequence[Operation | None], place: int, taken: Collection[int]
-) -> bool:
+def _decides(program: Program, place: int, taken: Mapping[int, Operation]) -> bool:
     """Whether what a branch leads past has an effect without lanes that others depend on."""
     target = branch_target(program, program.instructions[place])
     assert target is not None
-    inside = [operations[each] for each in range(place + 1, target) if each in taken]
+    inside = [taken[each] for each in range(place + 1, target) if each in taken]
     return any(
         operation.gives_scc or any(each.bank == "s" for each in operation.writes)
-        for operation in filter(None, inside)
+        for operation in inside
     )
 
 
@@ -146,10 +143,10 @@ class _Walk:
         """What they depend on when the program begins."""
         return self._before[self._program.entry]
 
-    def taken(self) -> set[int]:
-        """The places of the instructions that write something of it."""
+    def taken(self) -> dict[int, Operation]:
+        """The instructions that write something of it, by their places."""
         return {
-            place
+            place: operation
             for place, operation in enumerate(self._operations)
             if operation is not None and not self._after[place].isdisjoint(_written(operation))
         }
@@ -215,9 +212,8 @@ def _words(registers: Sequence[Register]) -> Iterator[_Word]:
             yield register.bank, index
 
 
-def _runs_apart(program: Program, place: int, operation: Operation | None) -> bool:
+def _runs_apart(program: Program, place: int, operation: Operation) -> bool:
     """Whether an instruction gives the same if little else of the program runs."""
-    assert operation is not None
     name = program.instructions[place].name
     if operation.unit not in _UNITS or "atomic" in name:
         return False
@@ -247,7 +243,7 @@ def _built(
             counted = None
             if place not in skipped:
                 kept.append(instruction)
-        elif place in taken or instruction.name in ("s_endpgm", "s_setreg_imm32_b32"):
+        elif place in taken or instruction.name in ("s_endpgm", "s_setreg_imm32_b32"):  # the mode
             kept.append(instruction)
     places.append(len(kept))
     labels = {name: places[place] for name, place in program.labels.items()}

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.error import EmulationError, Fault
+from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.profiler.control_slice import control_slice
 from mfmadsl.emulator.profiler.main_loop import is_matrix
@@ -53,7 +53,6 @@ def matrix_counts(launch: Launch, load: Load, budget: int) -> npt.NDArray[np.int
         with np.errstate(all="ignore"):
             for chosen in portions(launch, np.arange(launch.groups)):
                 waves, _ = start_waves(launch, loaded, chosen)
-                waves.watch = counts
                 scheduler.run(waves, counts)
     except EmulationError:
         return alike
@@ -87,7 +86,7 @@ class _Patience:
             raise EmulationError("too much decides on branches")
 
 
-class _Counts:
+class _Counts(Watch):
     """Watches waves, and counts for each workgroup what stands at the places that it passes."""
 
     def __init__(self, weights: Mapping[int, int], groups: int) -> None:
@@ -97,17 +96,3 @@ class _Counts:
     def passes(self, waves: Waves, instruction: Instruction) -> None:
         if weight := self._weights.get(waves.pc - 1):
             np.add.at(self.of_groups, waves.position.groups[waves.workgroup], weight)
-
-    def before(self, *_: Any) -> None: ...
-    def after(self, *_: Any) -> None: ...
-    def barrier(self, groups: Sequence[Waves]) -> None: ...
-    def loads(self, *_: Any) -> None: ...
-    def fetches(self, *_: Any) -> None: ...
-    def stores(self, *_: Any) -> None: ...
-    def updates(self, *_: Any) -> None: ...
-    def fills(self, *_: Any) -> None: ...
-    def clears(self, *_: Any) -> None: ...
-    def disputed(self, *_: Any) -> None: ...
-    def scalar_loads(self, *_: Any) -> None: ...
-    def collects(self, waves: Waves, fault: Fault) -> bool:
-        return False

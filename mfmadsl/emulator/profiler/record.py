@@ -11,6 +11,7 @@ from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.machine.bits import Array, Mask
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
@@ -59,7 +60,7 @@ class Recorder:
         return Recording(self._chip, traces, self.traffic, self.operations)
 
 
-class Recording:
+class Recording(Watch):
     """Watches waves that run together: `traces` are theirs, in order, the rest is shared."""
 
     def __init__(

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
@@ -24,6 +23,7 @@ from mfmadsl.emulator.machine.memory import Addresses, ByteStore, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.run import portions
@@ -133,7 +133,7 @@ class _EnoughIterations(MfmadslError):  # noqa: N818 (no error)
     """All waves have gone through the loop so often as they have to."""
 
 
-class _Lines:
+class _Lines(Watch):
     """Watches waves and collects the lines of global memory that each workgroup reads.
 
     `read_bytes` are those that its lanes read of each argument, which start at `starts`, and
@@ -188,15 +188,3 @@ class _Lines:
 
     def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
         self._read(waves, offsets, width.size, mask)
-
-    def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None: ...
-    def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None: ...
-    def barrier(self, groups: Sequence[Waves]) -> None: ...
-    def stores(self, *_: Any) -> None: ...
-    def updates(self, *_: Any) -> None: ...
-    def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None: ...
-    def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None: ...
-    def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None: ...
-    def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None: ...
-    def collects(self, waves: Waves, fault: Fault) -> bool:
-        return False

@@ -92,9 +92,8 @@ def _uneven(
     if not is_uneven(product, counts):
         return None
     mean, longest = counts[profiled].mean(), int(np.argmax(counts))
-    alone, full = (
-        _cycles_of(chip, launch, load, longest, budget, copies) for copies in (1, len(profiled))
-    )
+    recorder = _recorded(chip, launch, load, longest, budget)
+    alone, full = (_cycles(chip, launch, recorder, copies) for copies in (1, len(profiled)))
     grows = growth((cycles, full), (mean, counts[longest]))
     relative = np.where(counts > 0, 1 + grows * (counts / mean - 1), 0.0)
     return uneven(product, len(profiled), full / alone, relative)
@@ -108,15 +107,19 @@ def _idle_cycles(
     others = np.setdiff1d(np.arange(launch.groups), working)
     if not len(others):
         return 0
-    return -(-len(others) // at_once) * _cycles_of(chip, launch, load, int(others[0]), budget)
+    recorder = _recorded(chip, launch, load, int(others[0]), budget)
+    return -(-len(others) // at_once) * _cycles(chip, launch, recorder, 1)
 
 
-def _cycles_of(
-    chip: Architecture, launch: Launch, load: Load, group: int, budget: int, copies: int = 1
-) -> int:
-    """The cycles of a workgroup, or of several that are like it, on one compute unit."""
+def _recorded(chip: Architecture, launch: Launch, load: Load, group: int, budget: int) -> Recorder:
+    """What one workgroup does."""
     recorder = Recorder(chip)
     run_loaded(launch, load(), budget, recorder, np.array([group]))
+    return recorder
+
+
+def _cycles(chip: Architecture, launch: Launch, recorder: Recorder, copies: int) -> int:
+    """The cycles of so many workgroups that do what a recorded one does, on one compute unit."""
     program, per_group = launch.program, launch.waves_per_group
     traces = recorder.traces * copies
     return simulate(chip, program.instructions, recorder.operations, traces, per_group).cycles

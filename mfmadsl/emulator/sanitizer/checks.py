@@ -11,6 +11,7 @@ from mfmadsl.emulator.machine.bits import Array, Mask
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wait import wait_counts
+from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
@@ -20,7 +21,7 @@ from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import Register
 
 
-class Checks:
+class Checks(Watch):
     """Watches waves that run together.
 
     `piece` is the smallest number of bytes that an instruction of the program accesses in LDS;

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.launch import load_arguments, start_waves
@@ -26,6 +25,7 @@ from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.scheduler import Scheduler
 from mfmadsl.emulator.machine.wait import LARGEST, wait_counts
+from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.run import KernelLike, launch_of
@@ -45,7 +45,7 @@ class _Pending:
     scalar_load: bool = False
 
 
-class LateChip:
+class LateChip(Watch):
     """Watches an emulation of single waves, and takes back what comes too early."""
 
     def __init__(self, waves: Waves) -> None:
@@ -118,25 +118,6 @@ class LateChip:
             words = file[source.index : source.index + width.words]
             new = words.copy() if mask is None else words[:, mask]
             self._words.append((offsets, store.load_words(offsets, width.words), new))
-
-    def loads(self, *_: Any) -> None: ...
-
-    def barrier(self, groups: Sequence[Waves]) -> None: ...
-
-    def updates(self, *_: Any) -> None: ...
-
-    def fetches(self, *_: Any) -> None: ...
-
-    def fills(self, *_: Any) -> None: ...
-
-    def clears(self, *_: Any) -> None: ...
-
-    def disputed(self, *_: Any) -> None: ...
-
-    def scalar_loads(self, *_: Any) -> None: ...
-
-    def collects(self, waves: Waves, fault: Fault) -> bool:
-        return False
 
 
 def emulate_late(kernel: KernelLike, args: Sequence[Any], seed: int, budget: int) -> None:
