@@ -108,6 +108,7 @@ SHARES = {
     "schedule/cpu/test_memory.py": 0.18,
     "schedule/cpu/test_numbers.py": 0.12,
     "schedule/cpu/test_signed.py": 0.24,
+    "schedule/flash_attention/test_eight_bits.py": 0.12,
     "schedule/flash_attention/test_lengths.py": 0.12,
     "schedule/flash_attention/test_numbers.py": 0.12,
     "schedule/flash_attention/test_random.py": 0.03,

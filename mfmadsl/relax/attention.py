@@ -22,7 +22,7 @@ from mfmadsl.error import MfmadslError
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.relax.rewrite import rewritten
 from mfmadsl.schedule.flash_attention.schedule import attention_tiling
-from mfmadsl.schedule.workload.attention import AttentionForm, attended
+from mfmadsl.schedule.workload.attended import AttentionForm, AttentionTensors, attended
 
 _OPS = [tvm.ir.Op.get(f"relax.nn.{name}") for name in ("attention", "attention_bias")]
 
@@ -78,7 +78,8 @@ class _Whole:
         """Its result, of tensors."""
         ahead = None if self.mask is None else _ahead(q.shape[1], k.shape[1], self.mask)
         form = AttentionForm("bshd", self.scale, ahead=ahead, out_dtype=str(q.dtype))
-        return attended(q, k, v, bias[0] if bias else None, form)[0]
+        given = AttentionTensors(q, k, v, bias[0] if bias else None)
+        return attended(given, form)[0]
 
     def is_ours(self, arguments: Sequence[Any], arch: str) -> bool:
         """Whether `attention_schedule` takes it for arguments of such shapes."""

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import constant, substitute, widened
@@ -63,15 +62,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Attention:
-    """`q`, `k` and `v` are elements at places that the axes say, and so is `score` with the
-    variable of the product; `results` are made of the other variables."""
+    """`q`, `k` and `v` are elements at places that the axes say, of the type that is multiplied,
+    which they may have to be made for; `score` is at such a place, too, with the variable of the
+    product, and `results` are made of the other variables."""
 
     function: PrimFunc
     axes: Axes
     values: Softmax
-    q: TensorLoad
-    k: TensorLoad
-    v: TensorLoad
+    q: Expr
+    k: Expr
+    v: Expr
     score: Expr
     results: tuple[Result, ...]
 

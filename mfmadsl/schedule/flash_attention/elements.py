@@ -39,14 +39,14 @@ class Bound:
 class BoundedElement:
     """An element of an argument, at places that are bounded and at others."""
 
-    load: TensorLoad
+    element: Expr
     bounds: tuple[Bound, ...]
     batch: Mapping[Var, Expr]
 
     def copied(self, is_there: Expr | None = None) -> Expr:
         """The element, or zero beyond an edge or where it is not there: nothing is read then."""
         places = {bound.axis.var: bound.place for bound in self.bounds}
-        element = at_places(self.load, {**places, **self.batch})
+        element = at_places(self.element, {**places, **self.batch})
         conditions = [each for bound in self.bounds for each in bound.inside]
         if is_there is not None and not is_number(is_there, 1):
             conditions.append(is_there)
@@ -59,7 +59,7 @@ class BoundedElement:
         """The element, or beyond an edge the nearest one, for what does not depend on it: without a
         branch, so that all loads of a lane are under way together."""
         places = {bound.axis.var: bound.nearest for bound in self.bounds}
-        return at_places(self.load, {**places, **self.batch})
+        return at_places(self.element, {**places, **self.batch})
 
 
 def query(cut: Cut, place: WavePlace, row: Expr, depth: Expr) -> BoundedElement:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
 
-from mfmadsl.passes.tir.expression import calls_of, constant, depends, name_of
+from mfmadsl.passes.tir.expression import calls_of, constant, depends, loads_of, name_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.definition import Definitions, Reduction
 from mfmadsl.schedule.flash_attention.described import (
@@ -25,6 +24,10 @@ from mfmadsl.schedule.flash_attention.described import (
 from mfmadsl.schedule.product.dataflow import check_element_wise
 from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, line, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import uncast
+
+_BYTES = ("int8", "uint8", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+_EXACT = {"float16": _BYTES, "bfloat16": _BYTES} | dict.fromkeys(_BYTES[2:], ())
+"""The types that are multiplied, and of what others they have all numbers."""
 
 
 def is_attention(function: PrimFunc) -> bool:
@@ -56,9 +59,10 @@ def _multiplies(nest: Nest) -> bool:
 @dataclass(frozen=True)
 class _Weights:
     """What the second product multiplies V with: `exponential` of `score`, of which each row has
-    the largest at `largest`; all at places of the second product's axes."""
+    the largest at `largest`, rounded to `dtype`; all at places of the second product's axes."""
 
     second: Reduction
+    dtype: str
     exponential: Expr
     score: Expr
     largest: TensorLoad
@@ -76,10 +80,9 @@ class _Reader:
         weights, v = self._second()
         second, key = weights.second, weights.second.over
         product, first = self._first(weights)
-        q, k = self._operands(first, product, key)
-        types = dict.fromkeys(_dtype(each) for each in (q, k, v))
-        if len(types) > 1:
-            raise first.nest.refusal(f"and the second product multiply {' and '.join(types)}")
+        q, k = (
+            _multiplied(each, _dtype(v), first.nest) for each in self._operands(first, product, key)
+        )
         axes = _axes(second, (q, k, v), first.over)
         if depends(weights.score, axes.column.var):
             raise first.nest.refusal("is a score of each column of V: a kernel has one for all")
@@ -100,7 +103,7 @@ class _Reader:
             raise first.nest.refusal("is a score that others are made of, too")
         return Attention(self._known.function, axes, values, q, k, v, score, results)
 
-    def _second(self) -> tuple[_Weights, TensorLoad]:
+    def _second(self) -> tuple[_Weights, Expr]:
         """The weights and the values of the second product."""
         for nest in self._known.nests:
             if not is_sum(nest) or not _multiplies(nest):
@@ -112,22 +115,22 @@ class _Reader:
             for weight, value in ((product.a, product.b), (product.b, product.a)):
                 element = _widened(value)
                 if _exponentials(weight) and self._is_element(element):
-                    return self._weights(second, weight, element), element
+                    found = self._weights(second, weight)
+                    return found, _multiplied(element, found.dtype, second.nest)
         raise ScheduleError(
-            "workload: is no attention: no sum multiplies exponentials with an argument, V"
+            "workload: is no attention: no sum multiplies exponentials with elements of an argument"
         )
 
-    def _weights(self, second: Reduction, weight: Expr, v: TensorLoad) -> _Weights:
-        dtype, inner = str(v.ty.dtype), uncast(weight)
-        if dtype == "float32":
+    def _weights(self, second: Reduction, weight: Expr) -> _Weights:
+        inner, casts = uncast(weight), _cast_types(weight)
+        dtype = casts[-1] if casts else _dtype(inner)
+        if dtype not in _EXACT or casts not in ([dtype], ["float32", dtype]):
             raise second.nest.refusal(
-                "multiplies values of float32, in which no kernel attends: cast Q, K, V and the"
-                " weights to a type of 16 bits"
+                f"multiplies weights of {' and '.join(casts or [dtype])}, in which no kernel"
+                " attends: cast them, as Q, K and V, to a float of 16 or 8 bits"
             )
-        if _cast_types(weight) not in ([dtype], ["float32", dtype]) or _dtype(inner) != "float32":
-            raise second.nest.refusal(
-                f"multiplies values of {dtype} with weights that are not float32 rounded to {dtype}"
-            )
+        if _dtype(inner) != "float32":
+            raise second.nest.refusal(f"rounds weights of {_dtype(inner)}, not of float32")
         normalised = None
         if isinstance(inner, tirx.Div):
             by = inner.b
@@ -144,7 +147,7 @@ class _Reader:
             )
         if self._known.of(argument.b.source) is None:
             raise second.nest.refusal("subtracts an argument from its scores, not the largest")
-        return _Weights(second, inner, argument.a, argument.b, normalised)
+        return _Weights(second, dtype, inner, argument.a, argument.b, normalised)
 
     def _first(self, weights: _Weights) -> tuple[TensorLoad, Reduction]:
         """The product that the scores are made of, as they read it."""
@@ -155,20 +158,19 @@ class _Reader:
             )
         return read[0], self._known.reduction(read[0])
 
-    def _operands(
-        self, first: Reduction, product: TensorLoad, key: IterVar
-    ) -> tuple[TensorLoad, TensorLoad]:
+    def _operands(self, first: Reduction, product: TensorLoad, key: IterVar) -> tuple[Expr, Expr]:
         """The elements of a query and of a key."""
         term = first.term_at(product, first.over.var)
         sides = [_widened(term.a), _widened(term.b)] if isinstance(term, tirx.Mul) else []
-        found: list[TensorLoad] = [side for side in sides if self._is_element(side)]
+        found = [side for side in sides if self._is_element(side)]
         of_key = [depends(side, key.var) for side in found]
         if sorted(of_key) != [False, True] or first.is_maximum:
-            raise first.nest.refusal("is no product of queries and keys as they are in arguments")
+            raise first.nest.refusal("is no product of queries and keys that arguments have")
         return (found[0], found[1]) if of_key[1] else (found[1], found[0])
 
-    def _is_element(self, value: Expr) -> TypeGuard[TensorLoad]:
-        return isinstance(value, TensorLoad) and self._known.of(value.source) is None
+    def _is_element(self, value: Expr) -> bool:
+        """Whether a value is made of arguments alone."""
+        return bool(loads_of(value)) and not self._known.reductions(value)
 
     def _check_largest(self, weights: _Weights) -> None:
         largest, key = self._known.reduction(weights.largest), weights.second.over
@@ -274,9 +276,19 @@ class _Reader:
         return places
 
 
-def _axes(
-    second: Reduction, operands: tuple[TensorLoad, TensorLoad, TensorLoad], depth: IterVar
-) -> Axes:
+def _multiplied(element: Expr, dtype: str, nest: Nest) -> Expr:
+    """An element in the type that is multiplied, if that has all numbers of its own type."""
+    own = _dtype(element)
+    if own == dtype:
+        return element
+    if own not in _EXACT[dtype]:
+        raise nest.refusal(
+            f"multiplies {own}, and the weights are {dtype}: cast the one or the other"
+        )
+    return tirx.Cast(dtype, element)
+
+
+def _axes(second: Reduction, operands: tuple[Expr, Expr, Expr], depth: IterVar) -> Axes:
     """Which axes of the second product are what."""
     q, k, v = operands
     axes = second.nest.block.iter_vars

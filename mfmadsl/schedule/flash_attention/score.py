@@ -64,13 +64,15 @@ def score_of(found: Attention) -> Score:
     counts = [bound.place for bound in _bounds(value, axes) if bound.is_count]
     value = _without(value, axes, lambda bound: bound.is_count)
     reads: list[ScoreRead] = []
-    for load in loads_of(value):
-        if not any(same(load, each.load) for each in reads):
-            if any(map(loads_of, load.indices)):
+    loads = loads_of(value)
+    inside = [each for load in loads for index in load.indices for each in loads_of(index)]
+    for load in loads:
+        if not any(same(load, each) for each in (*inside, *(each.load for each in reads))):
+            of_keys, of_queries = (depends(load, axis.var) for axis in (axes.key, axes.row))
+            if any(map(loads_of, load.indices)) and (of_queries or not of_keys):
                 raise ScheduleError(
                     f"workload: a score reads `{line(load)}`, at a place that depends on data"
                 )
-            of_keys, of_queries = (depends(load, axis.var) for axis in (axes.key, axes.row))
             reads.append(ScoreRead(f"{load.source.name}_{len(reads)}", load, of_keys, of_queries))
     count = _reduced(counts, tirx.min)
     return Score(value, factor, found.values.product, tuple(reads), count)

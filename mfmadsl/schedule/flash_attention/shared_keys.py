@@ -14,7 +14,7 @@ from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, Expr, Var
 
-from mfmadsl.passes.tir.expression import constant, depends
+from mfmadsl.passes.tir.expression import constant, depends, loads_of
 from mfmadsl.schedule.flash_attention.described import Attention, Axes, Axis, Result, at_places
 
 MOST_QUERIES = 16
@@ -55,7 +55,8 @@ def _sharing(found: Attention, head: Axis) -> int:
     analyzer = Analyzer()
     analyzer.bind(inside, tvm.ir.Range(0, divisors[0]))
     moved = {head.var: group * divisors[0] + inside}
-    places = [index for each in operands for index in at_places(each, moved).indices]
+    read = [load for each in operands for load in loads_of(at_places(each, moved))]
+    places = [index for load in read for index in load.indices]
     return 1 if any(depends(analyzer.simplify(p), inside) for p in places) else divisors[0]
 
 
@@ -75,9 +76,11 @@ def _as_rows(found: Attention, head: Axis, group: int, queries: int) -> Attentio
     for each in (*batch, row, axes.key, axes.depth, axes.column):
         analyzer.bind(each.var, _range(each))
 
-    def at(element: TensorLoad) -> TensorLoad:
-        indices = [analyzer.simplify(index) for index in at_places(element, moved).indices]
-        return tirx.BufferLoad(element.source, indices)
+    def simplified(load: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(load.source, [analyzer.simplify(index) for index in load.indices])
+
+    def at(element: Expr) -> Expr:
+        return tvm_ffi.structural_map(at_places(element, moved), (TensorLoad, simplified))
 
     def stored(result: Result) -> Result:
         store = at_places(result.store, moved)
@@ -86,7 +89,7 @@ def _as_rows(found: Attention, head: Axis, group: int, queries: int) -> Attentio
 
     return replace(
         found, axes=own, q=at(found.q), k=at(found.k), v=at(found.v),
-        score=_seen_by_all(analyzer, at_places(found.score, moved)),
+        score=_seen_by_all(analyzer, at(found.score)),
         results=tuple(map(stored, found.results)),
     )  # fmt: skip
 

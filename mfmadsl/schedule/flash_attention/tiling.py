@@ -7,7 +7,7 @@ from math import ceil, prod
 
 from mfmadsl.argument import check_extent, check_type, described
 from mfmadsl.language import find
-from mfmadsl.model import Architecture, AttentionTiling, Intrinsic
+from mfmadsl.model import Architecture, AttentionTiling, Intrinsic, unscaled
 from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.chain import Chain
@@ -36,19 +36,18 @@ def default_tiling(found: Attention, chip: Architecture) -> AttentionTiling:
     rows = constant(found.axes.row.extent)
     few = rows is not None and rows <= _FEW
     small = few or max(depth, columns) > _WIDE
-    instruction = choose_instruction(found.dtype, found.dtype, chip.name, _FEW if small else None)
+    chosen = choose_instruction(found.dtype, found.dtype, chip.name, _FEW if small else None)
+    instruction = unscaled(chosen)
     pack = max(1, CHUNK * 8 // bits_of(found.dtype) // instruction.a.layout.elements_per_lane)
     while pack > 1 and ceil(depth / instruction.k) % pack:
         pack //= 2
     waves = _WAVES if rows is None else max(1, min(_WAVES, ceil(rows / instruction.n)))
-    offered = [
-        AttentionTiling(instruction.name, waves, instruction.n, keys, pack, 1)
-        for keys in (_KEYS_OF_FEW if few else _KEYS)
-        if keys % Chain(instruction, pack, 1).period == 0
-    ]
+    period = Chain(instruction, pack, 1).period
+    steps = [keys for keys in (_KEYS_OF_FEW if few else _KEYS) if keys % period == 0] or [period]
+    offered = [AttentionTiling(chosen.name, waves, instruction.n, keys, pack, 1) for keys in steps]
     fitting = [each for each in offered if 2 * lds_bytes(each, found) <= chip.lds_bytes]
-    chosen = (fitting or offered[-1:])[0]
-    return replace(chosen, splits=_splits(chosen, found, chip))
+    taken = (fitting or offered[-1:])[0]
+    return replace(taken, splits=_splits(taken, found, chip))
 
 
 def _splits(tiling: AttentionTiling, found: Attention, chip: Architecture) -> int:
@@ -80,10 +79,9 @@ def known_sizes(found: Attention) -> tuple[int, int]:
 
 def lds_bytes(tiling: AttentionTiling, found: Attention) -> int:
     """The bytes of a workgroup's tiles."""
-    instruction, (depth, columns) = find(tiling.instruction), known_sizes(found)
-    chain = Chain(instruction, tiling.k_pack, tiling.value_pack)
+    chain, (depth, columns) = _chain(tiling), known_sizes(found)
     rows = ceil(depth / chain.first.k) * chain.first.k
-    rows += ceil(columns / instruction.m) * instruction.m
+    rows += ceil(columns / chain.intrinsic.m) * chain.intrinsic.m
     of_reads = 0
     for read in score_of(found).reads:
         if read.of_keys:
@@ -102,7 +100,7 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
     check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
     instruction = find(tiling.instruction)
     _check_instruction(instruction, found, chip)
-    chain = Chain(instruction, tiling.k_pack, tiling.value_pack)
+    chain = _chain(tiling)
     if tiling.rows % instruction.n:
         raise ScheduleError(
             f"tiling.rows: {tiling.rows} is no multiple of the {instruction.n} columns of"
@@ -130,6 +128,11 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
     return chain
 
 
+def _chain(tiling: AttentionTiling) -> Chain:
+    """An instruction with scales is taken without them."""
+    return Chain(unscaled(find(tiling.instruction)), tiling.k_pack, tiling.value_pack)
+
+
 def _check_instruction(instruction: Intrinsic, found: Attention, chip: Architecture) -> None:
     types = instruction.a.type.dtype, instruction.b.type.dtype, instruction.c.type.dtype
     if types != (found.dtype, found.dtype, "float32"):
@@ -139,7 +142,7 @@ def _check_instruction(instruction: Intrinsic, found: Attention, chip: Architect
         )
     if chip.name not in instruction.chips:
         raise ScheduleError(f"tiling.instruction: {chip.name} has no {instruction.name}")
-    if instruction.blocks > 1 or instruction.scales or instruction.sparse:
+    if instruction.blocks > 1 or instruction.sparse:
         raise ScheduleError(
             f"tiling.instruction: {described(instruction.name)} does no plain product"
         )

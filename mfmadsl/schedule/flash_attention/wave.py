@@ -22,7 +22,10 @@ from mfmadsl.schedule.flash_attention.score import Score, ScoreRead, Seen, seen_
 CHAINS = 4
 """Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""
 
-_RAISED = 15  # an exponential is at most 1, and float16 ends before 2^16
+_HALF = "float16"
+_RAISED = {_HALF: 15, "float8_e4m3fn": 7, "float8_e4m3fnuz": 7, "float8_e5m2": 15,
+           "float8_e5m2fnuz": 15}  # fmt: skip
+"""Powers of 2 that a type has: an exponential is at most 1."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,11 @@ class Cut:
     def raised(self) -> int:
         """The power of 2 that exponentials are multiplied with until all are added up.
 
-        Where products take denormal halves for zero, many small weights would be lost else.
+        Of weights of eight bits, and where products take denormal halves for zero, many small ones
+        would be lost else.
         """
-        return _RAISED if self.chip.flushes_halves and self.found.dtype == "float16" else 0
+        dtype = self.found.dtype
+        return 0 if dtype == _HALF and not self.chip.flushes_halves else _RAISED.get(dtype, 0)
 
     @property
     def sums(self) -> int:

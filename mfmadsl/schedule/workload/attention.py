@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import inf
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from tvm import te, tirx
 from tvm.tirx import Expr, PrimFunc, Var
@@ -12,12 +10,22 @@ from tvm.tirx import Expr, PrimFunc, Var
 from mfmadsl.argument import check_choice, check_extent, check_flag, check_type, described
 from mfmadsl.error import ArgumentError
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.workload.attended import (
+    AttentionForm,
+    AttentionTensors,
+    Place,
+    Scales,
+    attended,
+    place,
+)
 
-TYPES = ("bfloat16", "float16")
+EIGHT_BITS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+TYPES = ("bfloat16", "float16", *EIGHT_BITS)
+OUT_TYPES = ("bfloat16", "float16", "float32")
+SCALES = ("head", "token")
 _LEAST = 1e-30
 _PAGE = 16
 _LONGEST = 1 << 30  # window: places of keys have 32 bits
-Place: TypeAlias = int | Expr
 LAYOUTS = ("bhsd", "bshd")
 """Batch, head, place in the sequence, and depth, in the order in which they lie."""
 
@@ -43,13 +51,20 @@ def attention(
     lengths: bool = False,
     pages: int | Var | None = None,
     page_size: int | None = None,
+    kv_dtype: str | None = None,
+    scales: str | None = None,
 ) -> PrimFunc:
     """O = softmax(Q x K^T * scale) x V for each batch and head; scores and sums are float32.
 
-    The parameters are Q, K, V, then the table, the lengths and the bias if there are such, O, and L
-    with `log_sum`. They lie as `layout` says, K and V with `kv_heads` heads, of which each serves
-    as many neighbouring heads of Q. `queries` and `keys` may be symbols. O has the type `dtype` if
-    `out_dtype` does not say another.
+    The parameters are Q, K, V, then the scales, the table, the lengths and the bias if there are
+    such, O, and L with `log_sum`. They lie as `layout` says, K and V with `kv_heads` heads, of
+    which each serves as many neighbouring heads of Q. `queries` and `keys` may be symbols. O has
+    the type `dtype`, or float16 if that has eight bits, if `out_dtype` does not say another.
+
+    K and V may have eight bits, `kv_dtype`, where Q has 16: they become `dtype` on their way.
+    `scales` are arguments of float32, K_scale and V_scale, that K and V are multiplied with: for
+    each "head" of them, or for each "token", where they lie as K and V without the depth. If Q has
+    eight bits, too, Q_scale[head] comes before them, and there is no "token".
 
     With `lengths` a batch has lengths[batch] keys, and `keys` is the most that one may have. With
     `pages` K and V are so many pages of `page_size` keys (16 if not said) instead of batches, and
@@ -78,15 +93,7 @@ def attention(
     shared = heads if kv_heads is None else check_extent("kv_heads", kv_heads)
     if heads % shared:
         raise ArgumentError(f"kv_heads: {shared} do not divide the {heads} heads of Q")
-    check_type("dtype", dtype, str, "a str")
-    if dtype == "float32":
-        raise ArgumentError(
-            "dtype: no kernel attends in float32; write two products and a softmax, or leave"
-            " `nn.attention` to Relax"
-        )
-    check_choice("dtype", dtype, TYPES)
-    out_dtype = dtype if out_dtype is None else out_dtype
-    check_choice("out_dtype", out_dtype, (*TYPES, "float32"))
+    kinds = _Types.checked(dtype, out_dtype, kv_dtype, scales)
     check_choice("layout", layout, LAYOUTS)
     flags = {"causal": causal, "bias": bias, "log_sum": log_sum, "lengths": lengths}
     for name, flag in flags.items():
@@ -99,138 +106,69 @@ def attention(
     q = te.placeholder(place(layout, batch, heads, queries, depth), dtype, "Q")
     many, length = (batch, most) if pages is None else (_length("pages", pages), size)
     k, v = (
-        te.placeholder(place(layout, many, shared, length, each), dtype, name)
+        te.placeholder(place(layout, many, shared, length, each), kinds.kv, name)
         for name, each in (("K", depth), ("V", columns))
     )
+    factors = kinds.scales_of(heads, shared, place(layout, many, shared, length, 1)[:-1])
     table = None if width is None else te.placeholder((batch, width), "int32", "table")
     known = te.placeholder((batch,), "int32", "lengths") if lengths else None
     added = te.placeholder((batch, heads, queries, most), "float32", "bias") if bias else None
     ahead = most - queries if causal or window is not None else None
-    form = AttentionForm(layout, factor, limit, ahead, window, out_dtype)
-    o, logarithm = attended(q, k, v, added, form, table, known)
-    given = [each for each in (q, k, v, table, known, added) if each is not None]
+    form = AttentionForm(layout, factor, limit, ahead, window, kinds.out)
+    o, logarithm = attended(AttentionTensors(q, k, v, added, table, known, factors), form)
+    scale_tensors = [] if factors is None else [factors.q, factors.k, factors.v]
+    given = [each for each in (q, k, v, *scale_tensors, table, known, added) if each is not None]
     return te.create_prim_func([*given, o, *([logarithm] if log_sum else [])])
 
 
 @dataclass(frozen=True)
-class AttentionForm:
-    """What an attention does with its scores: `scale`, then `cap`, as `attention` has them.
+class _Types:
+    """The types of Q, of K and V, and of O, and what has scales."""
 
-    Query i sees keys up to i + `ahead`, and of these the last `window`; all where these are None.
-    `ahead` counts from all keys, of which a batch may have fewer.
-    """
+    q: str
+    kv: str
+    out: str
+    scales: str | None
 
-    layout: str
-    scale: float
-    cap: float | None = None
-    ahead: Place | None = None
-    window: int | None = None
-    out_dtype: str = "float16"
+    @classmethod
+    def checked(
+        cls, dtype: str, out_dtype: str | None, kv_dtype: str | None, scales: str | None
+    ) -> _Types:
+        """The types that are asked for. Raises ArgumentError where no kernel has them."""
+        check_type("dtype", dtype, str, "a str")
+        if dtype == "float32":
+            raise ArgumentError(
+                "dtype: no kernel attends in float32; write two products and a softmax, or leave"
+                " `nn.attention` to Relax"
+            )
+        check_choice("dtype", dtype, TYPES)
+        is_small = dtype in EIGHT_BITS
+        if out_dtype is None:
+            out_dtype = "float16" if is_small else dtype
+        check_choice("out_dtype", out_dtype, OUT_TYPES)
+        kv_dtype = dtype if kv_dtype is None else kv_dtype
+        check_choice("kv_dtype", kv_dtype, (dtype,) if is_small else (dtype, "int8", *EIGHT_BITS))
+        if scales is not None:
+            check_choice("scales", scales, SCALES)
+            if kv_dtype in OUT_TYPES:
+                raise ArgumentError(
+                    f"scales: K and V of {kv_dtype} have none; `kv_dtype` names one of eight bits"
+                )
+            if is_small and scales == "token":
+                raise ArgumentError(
+                    f"scales: weights of {dtype} have no place for those of each token of V: take"
+                    ' "head", or a `dtype` of 16 bits'
+                )
+        return cls(dtype, kv_dtype, out_dtype, scales)
 
-
-def place(layout: str, b: Place, h: Place, s: Place, d: Place) -> tuple[Place, ...]:
-    """An element's indices, or a shape, in a layout."""
-    return (b, h, s, d) if layout == "bhsd" else (b, s, h, d)
-
-
-def attended(
-    q: te.Tensor, k: te.Tensor, v: te.Tensor, bias: te.Tensor | None, form: AttentionForm,
-    table: te.Tensor | None = None, lengths: te.Tensor | None = None,
-) -> tuple[te.Tensor, te.Tensor]:  # fmt: skip
-    """O, and the logarithm of the sum of exponentials, of tensors; an axis of length 1 of the bias
-    stands for all of it. Where there is a table, K and V are pages."""
-    batch, heads, queries, depth = _lengths(q, form.layout)
-    _, shared, length, width = _lengths(v, form.layout)
-    keys = length if table is None else table.shape[1] * length
-    group = tirx.floordiv(heads, shared)
-    scores = (batch, heads, queries, keys)
-    d, j = te.reduce_axis((0, depth), name="d"), te.reduce_axis((0, keys), name="j")
-    dtype = str(q.dtype)
-
-    def of_key(tensor: te.Tensor, b: Expr, h: Expr, key: Expr, column: Expr) -> Expr:
-        shared_head = tirx.floordiv(h, group)
-        if table is not None:
-            b, key = table[b, tirx.floordiv(key, length)], tirx.floormod(key, length)
-        return tensor[place(form.layout, b, shared_head, key, column)].astype("float32")
-
-    def product(b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
-        own = q[place(form.layout, b, h, i, d)].astype("float32")
-        return te.sum(own * of_key(k, b, h, j, d), axis=[d])
-
-    def scored(*at: Expr) -> Expr:
-        if lengths is None:
-            return _scored(s[at], bias, at, form)
-        b, *_, key = at
-        own = form
-        if form.ahead is not None:
-            own = replace(form, ahead=form.ahead + lengths[b] - keys)
-        score = _scored(s[at], bias, at, own)
-        return tirx.Select(key < lengths[b], score, tirx.const(-inf, "float32"))
-
-    s = te.compute(scores, product, name="S")
-    x = te.compute(scores, scored, name="X")
-    p, largest, total = _softmax(x, dtype)
-
-    def weighted(b: Expr, h: Expr, i: Expr, c: Expr) -> Expr:
-        return te.sum(p[b, h, i, j].astype("float32") * of_key(v, b, h, j, c), axis=[j])
-
-    rows = scores[:3]
-    t = te.compute((*rows, width), weighted, name="T")
-
-    def result(*at: Expr) -> Expr:
-        b, h, i, c = place(form.layout, *at)
-        zero = tirx.const(0, "float32")
-        value = tirx.Select(total[b, h, i] > zero, t[b, h, i, c] / total[b, h, i], zero)
-        return value.astype(form.out_dtype)
-
-    o = te.compute(place(form.layout, batch, heads, queries, width), result, name="O")
-    return o, te.compute(rows, lambda *at: largest[at] + tirx.log(total[at]), name="L")
-
-
-def _lengths(tensor: te.Tensor, layout: str) -> tuple[Expr, Expr, Expr, Expr]:
-    """(batch, heads, length, depth)."""
-    batch, one, other, depth = tensor.shape
-    return (batch, one, other, depth) if layout == "bhsd" else (batch, other, one, depth)
-
-
-def _scored(
-    product: Expr, bias: te.Tensor | None, at: tuple[Expr, ...], form: AttentionForm
-) -> Expr:
-    """The score of a query and a key."""
-    *_, query, key = at
-    score = product * tirx.const(form.scale, "float32")
-    if form.cap is not None:
-        score = tirx.tanh(score * tirx.const(1 / form.cap, "float32"))
-        score = score * tirx.const(form.cap, "float32")
-    if bias is not None:
-        own = at[len(at) - len(bias.shape) :]
-        zero = tirx.const(0, "int32")
-        whole = [zero if constant(n) == 1 else a for n, a in zip(bias.shape, own, strict=True)]
-        score = score + bias[tuple(whole)].astype("float32")
-    if form.ahead is None:
-        return score
-    return _masked(score, query + form.ahead, key, form.window)
-
-
-def _masked(score: Expr, last: Expr, key: Expr, window: int | None) -> Expr:
-    """The score of a key for a query that sees keys up to a last one; -inf where it does not."""
-    seen = [key <= last]
-    if window is not None:
-        seen.append(key > last - window)
-    for condition in seen:
-        score = tirx.Select(condition, score, tirx.const(-inf, "float32"))
-    return score
-
-
-def _softmax(x: te.Tensor, dtype: str) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """(exponentials of the last axis, rounded; the largest of a row; their sum as they are)."""
-    *rows, keys = x.shape
-    j = te.reduce_axis((0, keys), name="j")
-    largest = te.compute(rows, lambda *at: te.max(x[(*at, j)], axis=[j]), name="row_max")
-    e = te.compute(x.shape, lambda *at: tirx.exp(x[at] - largest[at[:-1]]), name="E")
-    j = te.reduce_axis((0, keys), name="j")
-    total = te.compute(rows, lambda *at: te.sum(e[(*at, j)], axis=[j]), name="row_sum")
-    return te.compute(x.shape, lambda *at: e[at].astype(dtype), name="P"), largest, total
+    def scales_of(self, heads: int, kv_heads: int, places: tuple[Place, ...]) -> Scales | None:
+        """The arguments that are scales."""
+        if self.scales is None:
+            return None
+        shape = (kv_heads,) if self.scales == "head" else places
+        k, v = (te.placeholder(shape, "float32", name) for name in ("K_scale", "V_scale"))
+        is_small = self.q in EIGHT_BITS
+        return Scales(te.placeholder((heads,), "float32", "Q_scale") if is_small else None, k, v)
 
 
 def _length(name: str, value: Place) -> int | Var:

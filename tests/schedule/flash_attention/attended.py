@@ -13,8 +13,16 @@ from tvm import tirx
 from tvm.tirx import PrimFunc
 
 import mfmadsl
+from mfmadsl.schedule.workload.attention import EIGHT_BITS
 
 Array = npt.NDArray[Any]
+
+
+_ROUNDING = {
+    "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3fn": 2.0**-4, "float8_e4m3fnuz": 2.0**-4,
+    "float8_e5m2": 2.0**-3, "float8_e5m2fnuz": 2.0**-3,
+}  # fmt: skip
+"""How far a number may be off that is rounded to a type, as a part of it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,8 @@ class Case:
     index_type: str = "int64"
     lengths: tuple[int, ...] | None = None
     page_size: int | None = None
+    kv_dtype: str | None = None
+    scales: str | None = None
 
     def workload(self) -> PrimFunc:
         """It as `attention` writes it."""
@@ -81,13 +91,48 @@ class Case:
             (self.heads, self.queries, self.depth), (self.shared, self.keys, self.depth),
             (self.shared, self.keys, self.width),
         ]  # fmt: skip
+        kinds = [self.dtype, *[self.dtype if self.kv_dtype is None else self.kv_dtype] * 2]
         arrays: list[Array] = [
-            generator.standard_normal((self.batch, *shape)).astype(self.dtype) for shape in shapes
+            self._drawn(generator, (self.batch, *shape), dtype)
+            for shape, dtype in zip(shapes, kinds, strict=True)
         ]
         if self.bias:
             shape = (self.batch, self.heads, self.queries, self.keys)
             arrays.append(generator.standard_normal(shape).astype(np.float32))
         return arrays
+
+    def _drawn(self, generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+        """Numbers of a type, about as large as those of others where they have their scales."""
+        if dtype != "int8":
+            return generator.standard_normal(shape).astype(dtype)
+        most = 3 if self.scales is None else 127
+        return generator.integers(-most, most + 1, shape, np.int8)
+
+    @cached_property
+    def factors(self) -> list[Array]:
+        """Scales of Q, K and V, [batch, head, place, 1], of which axes may have length 1."""
+        generator = np.random.default_rng(5)
+        heads = (1, self.shared, 1, 1)
+        each = heads if self.scales == "head" else (self.batch, self.shared, self.keys, 1)
+        shapes = [(1, self.heads, 1, 1), each, each]
+        # The product with a byte is about as large as that with a float.
+        whole = [1.0, *[0.03 if self.kv_dtype == "int8" else 1.0] * 2]
+        return [
+            (generator.uniform(0.3, 1.5, shape) * size).astype(np.float32)
+            for shape, size in zip(shapes, whole, strict=True)
+        ]
+
+    @property
+    def multiplied(self) -> list[Array]:
+        """Q, K and V in float64, as what they are."""
+        arrays = [array.astype(np.float64) for array in self.given[:3]]
+        if self.scales is None:
+            return arrays
+        used = [self.dtype in EIGHT_BITS, True, True]
+        return [
+            array * factor if use else array
+            for array, factor, use in zip(arrays, self.factors, used, strict=True)
+        ]
 
     @property
     def seen(self) -> Array:
@@ -104,8 +149,13 @@ class Case:
 
     def expected(self) -> tuple[Array, Array, Array]:
         """O and L in float64, and sum(P |V|) / sum(P), of which errors are a part."""
+        p, v, logarithm = self._weighted()
+        return p @ v, logarithm, p @ np.abs(v)
+
+    def _weighted(self) -> tuple[Array, Array, Array]:
+        """Weights, which add up to 1 or, where no key is seen, to 0; V of each head; and L."""
         group = self.heads // self.shared
-        q, *others = (array.astype(np.float64) for array in self.given[:3])
+        q, *others = self.multiplied
         k, v = (np.repeat(array, group, axis=1) for array in others)
         scale = self.depth**-0.5 if self.scale is None else self.scale
         s = np.einsum("bhid,bhjd->bhij", q, k) * scale
@@ -117,32 +167,55 @@ class Case:
         largest = s.max(-1, keepdims=True, initial=np.finfo(np.float32).min)
         p = np.exp(s - largest)
         total = p.sum(-1, keepdims=True)
-        some = np.where(total > 0, total, 1)
         with np.errstate(divide="ignore"):
             logarithm = (largest + np.log(total))[..., 0]
-        return p @ v / some, logarithm, p @ np.abs(v) / some
+        return p / np.where(total > 0, total, 1), v, logarithm
+
+    def _tolerance(self) -> Array:
+        """How far O may be off.
+
+        The weights are rounded once, V with scales of its own too, and so is the result; float32
+        sums are far more exact. Of eight bits errors are so large that one says how far those of
+        many weights add up: five times what is to be expected, which is half of the largest.
+        """
+        p, v, _ = self._weighted()
+        rounding = _ROUNDING[self.dtype]
+        if self.dtype in EIGHT_BITS:
+            own = 2.5 * rounding * np.sqrt(p**2 @ v**2)
+            most: Array = np.minimum(own, rounding * (p @ np.abs(v)))
+            return np.asarray(most + 2.0**-9 * np.abs(p @ v) + 2.0**-20)
+        roundings = 3 if self.scales == "token" else 2
+        return np.asarray(roundings * rounding * (p @ np.abs(v)) + 2.0**-20)
 
     def arguments(self) -> tuple[list[Array], Array, Array]:
         """All arguments of a kernel, in which no result is right yet; O and L among them."""
-        dtype = self.dtype if self.out_dtype is None else self.out_dtype
+        own = "float16" if self.dtype in EIGHT_BITS else self.dtype
+        dtype = own if self.out_dtype is None else self.out_dtype
         o = np.full((self.batch, self.heads, self.queries, self.width), 7).astype(dtype)
         q, k, v, *bias = self.given
         more: list[Array] = []
+        of_keys = [k, v, *(self.factors[1:] if self.scales == "token" else [])]
+        of_keys = [self._known(each) for each in of_keys]
         if self.page_size is not None:
-            k, v, table = self._paged(self._known(k), self._known(v))
+            *of_keys, table = self._paged(*of_keys)
             more.append(table)
+        k, v, *scales = of_keys
         if self.lengths is not None:
             more.append(np.array(self.lengths, np.int32))
-            k, v = (self._known(each) if self.page_size is None else each for each in (k, v))
+        if self.scales == "head":
+            first = 0 if self.dtype in EIGHT_BITS else 1
+            more = [*(each.reshape(-1) for each in self.factors[first:]), *more]
+        else:
+            more = [*(self._lying(each)[..., 0] for each in scales), *more]
         lying = [self._lying(array) for array in (q, k, v, o)]
         logarithm = np.full((self.batch, self.heads, self.queries), 7, np.float32)
         last = [logarithm] if self.log_sum else []
         return [*lying[:3], *more, *bias, lying[3], *last], lying[3], logarithm
 
     def _known(self, array: Array) -> Array:
-        """Keys or values of which those that a batch does not have are no numbers."""
+        """Keys or values of which those that a batch does not have are no numbers, or large."""
         lengths = np.array(self.lengths or [self.keys])[:, None, None, None]
-        return np.where(np.arange(self.keys)[:, None] < lengths, array, np.nan).astype(array.dtype)
+        return np.where(np.arange(self.keys)[:, None] < lengths, array, _no_number(array.dtype))
 
     def _paged(self, *arrays: Array) -> tuple[Array, ...]:
         """Keys and values in pages, [page, head, place, column], in no order, and where they are.
@@ -157,7 +230,7 @@ class Case:
         pools = []
         for array in arrays:
             pages = array.reshape(*array.shape[:2], columns, size, -1).swapaxes(1, 2)
-            pool = np.full((self.pool, *pages.shape[2:]), np.nan).astype(array.dtype)
+            pool = np.full((self.pool, *pages.shape[2:]), _no_number(array.dtype))
             pool[table] = pages
             pools.append(pool)
         lengths = np.array(self.lengths or [self.keys])[:, None]
@@ -177,13 +250,16 @@ class Case:
         kernel = mfmadsl.build(schedule, arch)
         arguments, o, logarithm = self.arguments()
         mfmadsl.sanitize(kernel, arguments)
-        wanted, sums, bound = self.expected()
+        wanted, sums, _ = self.expected()
         found = self._lying(o).astype(np.float64)
-        rounding = {"float16": 2.0**-11, "bfloat16": 2.0**-8}[self.dtype]
-        # The weights are rounded once, and so is the result; float32 sums are far more exact.
-        assert (np.abs(found - wanted) <= 2 * rounding * bound + 2.0**-20).all()
+        assert (np.abs(found - wanted) <= self._tolerance()).all()
         if self.log_sum:
             none = np.isinf(sums)
             assert np.array_equal(np.isneginf(logarithm), none)
             assert np.abs(logarithm[~none] - sums[~none]).max(initial=0) < 1e-4
         return kernel
+
+
+def _no_number(dtype: np.dtype[Any]) -> Any:
+    """What is no number of a type, or where all are the largest."""
+    return np.array(127 if dtype == np.int8 else np.nan).astype(dtype)

@@ -11,6 +11,7 @@ import pytest
 
 import mfmadsl
 from mfmadsl import ScheduleError
+from mfmadsl.schedule.workload.attention import EIGHT_BITS
 from tests.conftest import ALL
 from tests.schedule.flash_attention.attended import Case
 
@@ -40,12 +41,28 @@ def drawn(number: int) -> tuple[Case, str, dict[str, Any]]:
     if chance() < 0.25:
         size = choose([1, 2, 8, 16, 64])
         case = replace(case, page_size=size, keys=-(-case.keys // size) * size)
+    arch = choose(["gfx90a", "gfx942", "gfx942", "gfx950"])
+    case = _in_eight_bits(case, arch, random_one)
     tiling: dict[str, Any] = {}
     if chance() < 0.5:
         tiling = {"waves": choose([1, 2, 4]), "keys": choose([32, 32, 64, 64, 96, 128])}
     if chance() < 0.3:
         tiling["splits"] = choose([2, 3, 7])
-    return case, choose(["gfx90a", "gfx942", "gfx942", "gfx950"]), tiling
+    return case, arch, tiling
+
+
+def _in_eight_bits(case: Case, arch: str, random_one: random.Random) -> Case:
+    """The attention, or one of a smaller cache, or of eight bits in all."""
+    choose, chance = random_one.choice, random_one.random
+    of_chip = {"gfx942": ["float8_e4m3fnuz", "float8_e5m2fnuz"]}.get(arch, [])
+    if arch == "gfx950":
+        of_chip = ["float8_e4m3fn", "float8_e5m2"]
+    if of_chip and chance() < 0.2:
+        return replace(case, dtype=choose(of_chip), scales=choose([None, "head"]))
+    if chance() < 0.25:
+        kv_dtype = choose(["int8", *EIGHT_BITS])
+        return replace(case, kv_dtype=kv_dtype, scales=choose([None, "head", "token"]))
+    return case
 
 
 @pytest.mark.parametrize("number", range(160))

@@ -132,17 +132,17 @@ REFUSED = {
     ),
     "a sum of squares": (Written(added=lambda e: e * e), "product"),
     "a sum of more": (Written(added=lambda e: e + ONE), "not the sum of the exponentials"),
-    "weights of float32": (Written(weight=lambda e, total: e / total), "not float32 rounded to f"),
+    "weights of float32": (Written(weight=lambda e, total: e / total), "of float32, in which"),
     "bytes in the sum": (
         Written(added=lambda e: e.astype("int8").astype("float32")), "not the sum of the exponent",
     ),
     "bytes in the weights": (
-        Written(weight=lambda e, _: e.astype("int8").astype("float16")), "not float32 rounded",
+        Written(weight=lambda e, _: e.astype("int8").astype("float16")), "in which no kernel",
     ),
     "values of float32": (
         Written(weight=lambda e, total: e / total, value_type="float32"), "no kernel attends: cast",
     ),
-    "keys of another type": (Written(key_type="bfloat16"), "float16 and bfloat16"),
+    "keys of another type": (Written(key_type="bfloat16"), "multiplies bfloat16, and"),
     "rounded products": (Written(rounded="int8"), "no product of queries and keys"),
     "another quotient": (
         Written(weight=lambda e, total: (e / (total + ONE)).astype("float16")), "not by their sum",
