@@ -111,6 +111,7 @@ SHARES = {
     "schedule/flash_attention/test_eight_bits.py": 0.12,
     "schedule/flash_attention/test_lengths.py": 0.12,
     "schedule/flash_attention/test_numbers.py": 0.12,
+    "schedule/flash_attention/test_packed.py": 0.12,
     "schedule/flash_attention/test_random.py": 0.03,
     "schedule/flash_attention/test_reader.py": 0.18,
     "schedule/matrix_core/gemm/test_any_layout.py": 0.2,

@@ -25,6 +25,7 @@ from mfmadsl.schedule.product.nest import (
     nests,
     substitute,
 )
+from mfmadsl.schedule.product.row_batches import RowBatches, row_batches
 from mfmadsl.schedule.product.sum_of_products import is_so_far, uncast
 
 LOWEST = -3.4028234663852886e38
@@ -62,11 +63,14 @@ class Definitions:
         check_written_once(function)
         self.function = function
         self.nests = nests(function)
-        self._of = {}
+        self._of: dict[int, Nest] = {}
         for nest in self.nests:
             check_plain(nest)
             if isinstance(nest.block.body, tirx.BufferStore):
                 self._of[nest.store.buffer.__chandle__()] = nest
+        self.row_batches = self._row_batches()
+        if self.row_batches is not None:  # values read it as they read parameters
+            del self._of[self.row_batches.buffer.__chandle__()]
 
     def of(self, buffer: Buffer) -> Nest | None:
         """The nest that writes a buffer; None of a parameter that is read."""
@@ -91,6 +95,23 @@ class Definitions:
             return self.written_out(substitute(nest.store.value, own))
 
         return tvm_ffi.structural_map(value, (TensorLoad, load))
+
+    def sums(self) -> Iterator[Nest]:
+        """The nests that reduce, but for that which counts the batches of rows."""
+        for nest in self.nests:
+            if is_sum(nest) and self.of(nest.block.writes[0].source) is not None:
+                yield nest
+
+    def _row_batches(self) -> RowBatches | None:
+        for nest in list(self._of.values()):
+            if is_sum(nest) and str(nest.store.buffer.dtype) == "int32":
+                found = self.reduction(tirx.BufferLoad(nest.store.buffer, nest.store.indices))
+                over = found.over.var, found.over.dom.extent
+                (row, *more) = nest.store.indices
+                table = None if more else row_batches(found.buffer, row, found.term, over)
+                if table is not None:
+                    return table
+        return None
 
     def reductions(self, value: Expr) -> list[TensorLoad]:
         """The loads of what is summed up, or is the largest, in a value that is written out."""

@@ -14,7 +14,8 @@ from typing import TypeVar
 
 import tvm_ffi
 from tvm import tirx
-from tvm.tirx import BufferStore, Expr, PrimFunc, Var
+from tvm.ir import TensorLoad
+from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import constant, substitute, widened
 
@@ -61,6 +62,29 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """Queries of batches that lie one behind the other in `total` rows.
+
+    `starts` says where each of them begins, and then where the last one ends; `first` is a variable
+    for where a batch begins. The queries of one are as many as the extent of the axis of queries,
+    a variable, too.
+    """
+
+    batch: Axis
+    starts: Buffer
+    first: Var
+    total: Expr
+
+
+@dataclass(frozen=True)
+class Offset:
+    """A variable in places of elements, for what is read of memory once for a batch."""
+
+    variable: Var
+    load: TensorLoad
+
+
+@dataclass(frozen=True)
 class Attention:
     """`q`, `k` and `v` are elements at places that the axes say, of the type that is multiplied,
     which they may have to be made for; `score` is at such a place, too, with the variable of the
@@ -74,6 +98,8 @@ class Attention:
     v: Expr
     score: Expr
     results: tuple[Result, ...]
+    packed: Packed | None = None
+    offsets: tuple[Offset, ...] = ()
 
     @property
     def dtype(self) -> str:

@@ -64,7 +64,7 @@ class BoundedElement:
 
 def query(cut: Cut, place: WavePlace, row: Expr, depth: Expr) -> BoundedElement:
     """An element of Q."""
-    bounds = _row(cut, row), _along(cut.found.axes.depth, depth, cut.chain.first.k)
+    bounds = _row(cut, place, row), _along(cut.found.axes.depth, depth, cut.chain.first.k)
     return BoundedElement(cut.found.q, bounds, place.batch)
 
 
@@ -84,7 +84,7 @@ def read(
     cut: Cut, place: WavePlace, load: TensorLoad, row: Expr, number: Expr | None
 ) -> BoundedElement:
     """An element that a score reads, for a query and, unless it is the same for all, a key."""
-    bounds = [_row(cut, row)] if depends(load, cut.found.axes.row.var) else []
+    bounds = [_row(cut, place, row)] if depends(load, cut.found.axes.row.var) else []
     if number is not None:
         bounds.append(_key(cut, place, number))
     return BoundedElement(load, tuple(bounds), place.batch)
@@ -94,8 +94,8 @@ def _along(axis: Axis, place: Expr, tile: int) -> Bound:
     return Bound(place, axis, tile, axis.extent)
 
 
-def _row(cut: Cut, row: Expr) -> Bound:
-    return _along(cut.found.axes.row, row, cut.tiling.block)
+def _row(cut: Cut, place: WavePlace, row: Expr) -> Bound:
+    return Bound(row, cut.found.axes.row, cut.tiling.block, place.rows)
 
 
 def _key(cut: Cut, place: WavePlace, number: Expr) -> Bound:

@@ -19,12 +19,14 @@ from math import prod
 from tvm import ir, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
-from tvm.tirx import Buffer, Expr, PrimFunc
+from tvm.tirx import Buffer, Expr, PrimFunc, Var
 from tvm.tirx.buffer import BufferType
 
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.flash_attention.described import at_places
 from mfmadsl.schedule.flash_attention.loops import bound, held, named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, load_read_tiles
+from mfmadsl.schedule.flash_attention.packed_rows import kept, packed_rows, tile_count
 from mfmadsl.schedule.flash_attention.parts import KeyParts, join_parts, parts_of, store_part
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
 from mfmadsl.schedule.flash_attention.results import store_results
@@ -39,6 +41,8 @@ from mfmadsl.schedule.flash_attention.wave import (
     tiles,
 )
 from mfmadsl.schedule.product.nest import is_number
+
+_FAR = (1 << 31) - 2
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,11 @@ def online(cut: Cut) -> Online:
 
 def _kernel(cut: Cut) -> tuple[str, ...]:
     rows, tiling = cut.found.axes.row.extent, cut.tiling
-    groups = tirx.floordiv(rows + (tiling.block - 1), tiling.block)
+    packed = cut.found.packed
+    if packed is None:
+        groups = tirx.floordiv(rows + (tiling.block - 1), tiling.block)
+    else:
+        groups = tile_count(packed, tiling.block)
     batches = prod((axis.extent for axis in cut.found.axes.batch), start=tirx.const(1, "int32"))
     parts = parts_of(cut, batches) if tiling.splits > 1 else None
     extents = cut.parts, batches, groups, tiling.waves
@@ -81,16 +89,34 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
             (split, number, own_group, own_wave), strict=True,
         ):  # fmt: skip
             named(name, axis)
-        first, own = _in_order(cut, own_group, groups) * tiling.block, own_wave * tiling.rows
-        if cut.score.count is not None:
+        if cut.score.count is not None or packed is not None:
             _accesses(cut, parts)
-        own_batch = batch_places(cut, number)
-        keys = held("keys", cut.keys_of(own_batch))
-        place = WavePlace(own_batch, keys, split, first, first + own, own)
+        place = _place(cut, split, number, own_group, groups, own_wave * tiling.rows)
         suffixes = _walk(cut, place, registers(cut), parts, number)
     if parts is not None:
         join_parts(cut, parts, batches)
     return suffixes
+
+
+def _place(cut: Cut, split: Expr, number: Expr, group: Expr, groups: Expr, own: Expr) -> WavePlace:
+    """The place of a wave in the grid; `own` is that in its workgroup."""
+    batch, rows = batch_places(cut, number), cut.found.axes.row.extent
+    packed = cut.found.packed
+    if packed is None:
+        first = _in_order(cut, group, groups) * cut.tiling.block
+        keys = held("keys", cut.keys_of(batch))
+    else:
+        found = packed_rows(packed, cut.tiling.block, group, cut.seen.end is not None)
+        assert isinstance(rows, Var)
+        batch |= {packed.batch.var: found.batch, packed.first: found.first, rows: found.count}
+        rows, first = found.count, found.group_row
+        some = tirx.Select(first < rows, cut.keys_of(batch), tirx.const(0, "int32"))
+        keys = kept("keys", some, cut.found.axes.key.extent)
+    for offset in cut.found.offsets:
+        # None is below zero, which passes are told by bounds.
+        read = tirx.max(tirx.min(at_places(offset.load, batch), _FAR), 0)
+        batch[offset.variable] = held(offset.variable.name, read)
+    return WavePlace(batch, keys, rows, split, first, first + own, own)
 
 
 def _accesses(cut: Cut, parts: KeyParts | None) -> None:
@@ -122,9 +148,9 @@ def _walk(
     cut: Cut, place: WavePlace, held: WaveRegisters, parts: KeyParts | None, batch: Expr
 ) -> tuple[str, ...]:
     steps = steps_of(cut, place)
-    load_queries(cut, place, held)
     clear(cut, held)
     with _where(steps.some):
+        load_queries(cut, place, held)
         first_scores(cut, place, held, steps)
         softmax(cut, place, held, steps.start, True)
     suffixes = []

@@ -61,7 +61,6 @@ def store_part(
     cut: Cut, place: WavePlace, held: WaveRegisters, parts: KeyParts, batch: Expr
 ) -> None:
     """Store what a workgroup has found of its part of the keys."""
-    rows = cut.found.axes.row.extent
     with cut.lanes() as lane:
         for (n,) in loops(cut.sizes.queries):  # while all lanes run
             exchange(cut, held.total, n, lane, lambda a, b: a + b)
@@ -69,12 +68,12 @@ def store_part(
             row = cut.row(place, n, lane)
             largest = held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32")
             largest = tirx.max(largest, tirx.const(LOWEST, "float32"))  # no infinity
-            with script.If(tirx.all(row < rows, is_first(cut, lane))), script.Then():
+            with script.If(tirx.all(row < place.rows, is_first(cut, lane))), script.Then():
                 script.buffer_store(parts.largest, largest, [batch, place.split, row])
                 script.buffer_store(parts.total, held.total[n, lane, 0], [batch, place.split, row])
         for c, n, r in loops(cut.sizes.columns, cut.sizes.queries, cut.sums):
             row, column = cut.row(place, n, lane), column_of(cut, c, lane, r)
-            with script.If(tirx.all(*in_columns(cut, row, column))), script.Then():
+            with script.If(tirx.all(*in_columns(cut, place, row, column))), script.Then():
                 own = [batch, place.split, row, column]
                 script.buffer_store(parts.attended, held.o[c, n, lane, r], own)
 

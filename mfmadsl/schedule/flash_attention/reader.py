@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
 
-from mfmadsl.passes.tir.expression import calls_of, constant, depends, loads_of, name_of
+from mfmadsl.passes.tir.expression import (
+    calls_of,
+    choice_of,
+    conjuncts_of,
+    constant,
+    depends,
+    loads_of,
+    name_of,
+)
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.definition import Definitions, Reduction
 from mfmadsl.schedule.flash_attention.described import (
@@ -21,6 +29,8 @@ from mfmadsl.schedule.flash_attention.described import (
     Softmax,
     narrow,
 )
+from mfmadsl.schedule.flash_attention.packed import unpacked
+from mfmadsl.schedule.flash_attention.score import conditions_of
 from mfmadsl.schedule.product.dataflow import check_element_wise
 from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, line, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import uncast
@@ -80,9 +90,12 @@ class _Reader:
         weights, v = self._second()
         second, key = weights.second, weights.second.over
         product, first = self._first(weights)
-        q, k = (
-            _multiplied(each, _dtype(v), first.nest) for each in self._operands(first, product, key)
-        )
+        operands = self._operands(first, product, key, weights.score)
+        q, k = (_multiplied(each, _dtype(v), first.nest) for each in operands)
+        table, rows = self._known.row_batches, list[Expr]()
+        batch = tirx.Var("batch", "int32")
+        if table is not None:
+            q, k, v = (table.named_in(each, batch, rows) for each in (q, k, v))
         axes = _axes(second, (q, k, v), first.over)
         if depends(weights.score, axes.column.var):
             raise first.nest.refusal("is a score of each column of V: a kernel has one for all")
@@ -101,21 +114,28 @@ class _Reader:
         score = _replaced(weights.score, [(product, values.product)])
         if self._known.reductions(score):
             raise first.nest.refusal("is a score that others are made of, too")
-        return Attention(self._known.function, axes, values, q, k, v, score, results)
+        found = Attention(self._known.function, axes, values, q, k, v, score, results)
+        if table is None:
+            return found
+        stores = [replace(each, store=table.named_in(each.store, batch, rows)) for each in results]
+        score = table.named_in(score, batch, rows)
+        whole = replace(found, score=score, results=tuple(stores))
+        batches = Axis(batch, narrow(table.starts.shape[0] - 1))
+        return unpacked(whole, batches, table.starts, rows, first.nest.refusal)
 
     def _second(self) -> tuple[_Weights, Expr]:
         """The weights and the values of the second product."""
-        for nest in self._known.nests:
-            if not is_sum(nest) or not _multiplies(nest):
+        for nest in self._known.sums():
+            if not _multiplies(nest):
                 continue
             second = self._known.reduction(tirx.BufferLoad(nest.store.buffer, nest.store.indices))
             product = second.term
             if not isinstance(product, tirx.Mul):
                 continue
             for weight, value in ((product.a, product.b), (product.b, product.a)):
-                element = _widened(value)
-                if _exponentials(weight) and self._is_element(element):
+                if _exponentials(weight) and self._is_element(value):
                     found = self._weights(second, weight)
+                    element = _widened(_unmasked(value, found.score))
                     return found, _multiplied(element, found.dtype, second.nest)
         raise ScheduleError(
             "workload: is no attention: no sum multiplies exponentials with elements of an argument"
@@ -158,11 +178,13 @@ class _Reader:
             )
         return read[0], self._known.reduction(read[0])
 
-    def _operands(self, first: Reduction, product: TensorLoad, key: IterVar) -> tuple[Expr, Expr]:
+    def _operands(
+        self, first: Reduction, product: TensorLoad, key: IterVar, score: Expr
+    ) -> tuple[Expr, Expr]:
         """The elements of a query and of a key."""
         term = first.term_at(product, first.over.var)
-        sides = [_widened(term.a), _widened(term.b)] if isinstance(term, tirx.Mul) else []
-        found = [side for side in sides if self._is_element(side)]
+        sides = [term.a, term.b] if isinstance(term, tirx.Mul) else []
+        found = [_widened(_unmasked(side, score)) for side in sides if self._is_element(side)]
         of_key = [depends(side, key.var) for side in found]
         if sorted(of_key) != [False, True] or first.is_maximum:
             raise first.nest.refusal("is no product of queries and keys that arguments have")
@@ -182,11 +204,12 @@ class _Reader:
 
     def _total(self, weights: _Weights) -> Reduction:
         """The sum of exponentials, the only sum beside the two products."""
+        sums = list(self._known.sums())
         found = [
-            nest for nest in self._known.nests
-            if is_sum(nest) and not _multiplies(nest) and isinstance(_value(nest), tirx.Add)
+            nest for nest in sums
+            if not _multiplies(nest) and isinstance(_value(nest), tirx.Add)
         ]  # fmt: skip
-        if len(found) != 1 or sum(map(is_sum, self._known.nests)) != 4:
+        if len(found) != 1 or len(sums) != 4:
             raise ScheduleError(
                 "workload: attention has two products, a maximum and a sum of exponentials, each"
                 " in one block"
@@ -332,6 +355,15 @@ def _widened(value: Expr) -> Expr:
     if isinstance(value, tirx.Cast) and str(value.ty.dtype) == "float32":
         return value.value
     return value
+
+
+def _unmasked(element: Expr, score: Expr) -> Expr:
+    """An element without a condition that it is there where its score is masked, too."""
+    choice, known = choice_of(element), conditions_of(score)
+    if choice is None or not is_number(choice[2], 0):
+        return element
+    asked = conjuncts_of(choice[0])
+    return choice[1] if all(any(same(each, c) for c in known) for each in asked) else element
 
 
 def _dtype(value: Expr) -> str:

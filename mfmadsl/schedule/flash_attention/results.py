@@ -39,9 +39,9 @@ def store_results(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
                 store = made_of(cut, result, known, {**place.batch, cut.found.axes.row.var: row},
                                 column)  # fmt: skip
                 if result.of_columns:
-                    bounds = in_columns(cut, row, column)
+                    bounds = in_columns(cut, place, row, column)
                 else:
-                    bounds = [row < cut.found.axes.row.extent, is_first(cut, lane)]
+                    bounds = [row < place.rows, is_first(cut, lane)]
                 with script.If(Analyzer().simplify(tirx.all(*bounds))), script.Then():
                     script.buffer_store(store.buffer, store.value, list(store.indices))
 
@@ -80,10 +80,9 @@ def column_of(cut: Cut, c: Expr, lane: Expr, register: Expr) -> Expr:
     return c * cut.chain.intrinsic.m + at(cut.chain.row, lane=lane, register=register)
 
 
-def in_columns(cut: Cut, row: Expr, column: Expr) -> list[Expr]:
+def in_columns(cut: Cut, place: WavePlace, row: Expr, column: Expr) -> list[Expr]:
     """The conditions under which an element of O is one of the result."""
-    axes = cut.found.axes
-    return [row < axes.row.extent, column < axes.column.extent]
+    return [row < place.rows, column < cut.found.axes.column.extent]
 
 
 def is_first(cut: Cut, lane: Expr) -> Expr:

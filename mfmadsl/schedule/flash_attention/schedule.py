@@ -14,6 +14,7 @@ from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.described import Attention
+from mfmadsl.schedule.flash_attention.offsets import with_offsets
 from mfmadsl.schedule.flash_attention.online import online
 from mfmadsl.schedule.flash_attention.reader import attention_of
 from mfmadsl.schedule.flash_attention.score import score_of
@@ -77,7 +78,7 @@ def attention_tiling(
 
 def _understood(workload: PrimFunc | tvm.IRModule) -> Attention:
     function = prim_func("workload", workload, ScheduleError)
-    return with_shared_keys(attention_of(in_32_bits(function)))
+    return with_offsets(with_shared_keys(attention_of(in_32_bits(function))))
 
 
 def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:

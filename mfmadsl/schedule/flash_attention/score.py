@@ -128,6 +128,14 @@ def _without(value: Expr, axes: Axes, drops: Callable[[_Bound], bool]) -> Expr:
     return tirx.if_then_else(tirx.all(*left), inner, other)
 
 
+def conditions_of(value: Expr) -> list[Expr]:
+    """What holds where a score is not masked by -inf."""
+    choice = choice_of(value)
+    if choice is None or not _is_masked(choice[2]):
+        return []
+    return [*conjuncts_of(choice[0]), *conditions_of(choice[1])]
+
+
 def _is_masked(value: Expr) -> bool:
     return isinstance(value, tirx.FloatImm) and float(value.value) == -inf
 

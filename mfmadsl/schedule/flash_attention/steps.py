@@ -56,7 +56,7 @@ def steps_of(cut: Cut, place: WavePlace) -> KeySteps:
     seen = cut.seen
     rows = (
         place.group_row,
-        tirx.min(place.group_row + (cut.tiling.block - 1), axes.row.extent - 1),
+        tirx.min(place.group_row + (cut.tiling.block - 1), place.rows - 1),
     )
     first, last = ({**place.batch, axes.row.var: row} for row in rows)
     end = whole_end = extent

@@ -111,6 +111,11 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
             f"tiling.keys: {tiling.keys} is no multiple of {chain.period}, after which the tiles of"
             " both products begin anew"
         )
+    if tiling.splits > 1 and found.packed is not None:
+        raise ScheduleError(
+            "tiling.splits: is 1 where queries of batches lie one behind the other, not"
+            f" {tiling.splits}"
+        )
     if tiling.splits > MOST_SPLITS:
         raise ScheduleError(f"tiling.splits: is at most {MOST_SPLITS}, not {tiling.splits}")
     known_sizes(found)

@@ -126,11 +126,13 @@ class Cut:
 
 @dataclass(frozen=True)
 class WavePlace:
-    """A wave of a workgroup: the batch that it is in and how many keys that has, the part of them
-    that it takes, the first query of both, and the place of its own in the workgroup."""
+    """A wave of a workgroup: the batch that it is in and how many keys and queries that has, the
+    part of the keys that it takes, the first query of both, and the place of its own in the
+    workgroup."""
 
     batch: Mapping[Var, Expr]
     keys: Expr
+    rows: Expr
     split: Expr
     group_row: Expr
     row: Expr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import TypeAlias
 
@@ -11,9 +12,9 @@ from tvm import te, tirx
 from tvm.tirx import Expr
 
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.schedule.product.row_batches import batch_of_rows
 
 Place: TypeAlias = int | Expr
-Places: TypeAlias = tuple[Expr, Expr, Expr, Expr]
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,18 @@ class Scales:
 
 
 @dataclass(frozen=True)
+class Starts:
+    """Where batches begin that lie one behind the other, and then where the last one ends: of
+    queries, and of keys where these lie so, too."""
+
+    q: te.Tensor
+    k: te.Tensor | None
+
+
+@dataclass(frozen=True)
 class AttentionTensors:
-    """What an attention is computed of; where there is a `table`, K and V are pages. An axis of
+    """What an attention is computed of. Where there is a `table`, K and V are pages; where there
+    are `starts`, Q has no axis of batches, and neither have K and V if they lie so. An axis of
     length 1 of the bias stands for all of it."""
 
     q: te.Tensor
@@ -59,47 +70,52 @@ class AttentionTensors:
     table: te.Tensor | None = None
     lengths: te.Tensor | None = None
     scales: Scales | None = None
+    starts: Starts | None = None
 
 
-def place(layout: str, b: Place, h: Place, s: Place, d: Place) -> tuple[Place, ...]:
-    """An element's indices, or a shape, in a layout."""
-    return (b, h, s, d) if layout == "bhsd" else (b, s, h, d)
+def place(layout: str, b: Place | None, h: Place, s: Place, d: Place) -> tuple[Place, ...]:
+    """An element's indices, or a shape, in a layout, which may have no batches."""
+    whole = (b, h, s, d) if layout == "bhsd" else (b, s, h, d)
+    return tuple(each for each in whole if each is not None)
 
 
-def read_place(layout: str, indices: Sequence[Expr]) -> Places:
-    """(batch, head, place, column) of an element's indices, or of a shape, in a layout."""
-    batch, one, other, depth = indices
-    return (batch, one, other, depth) if layout == "bhsd" else (batch, other, one, depth)
+def read_place(layout: str, indices: Sequence[Expr]) -> tuple[Expr, Expr, Expr]:
+    """(head, place, column) of an element's indices, or of a shape, in a layout."""
+    one, other, column = indices[-3:]
+    return (one, other, column) if layout == "bhsd" else (other, one, column)
 
 
 def attended(given: AttentionTensors, form: AttentionForm) -> tuple[te.Tensor, te.Tensor]:
-    """O, and the logarithm of the sum of exponentials."""
+    """O, and the logarithm of the sum of exponentials, [batch, head, query], or without batches."""
     own = _Attended(given, form)
     s = te.compute(own.shape, own.product, name="S")
-    x = te.compute(own.shape, lambda *at: own.scored(s[at], *at), name="X")
+    x = te.compute(own.shape, lambda *at: own.scored(s[at], at), name="X")
     p, largest, total = _softmax(x, own.dtype)
     *rows, keys = own.shape
     j = te.reduce_axis((0, keys), name="j")
 
-    def weighted(b: Expr, h: Expr, i: Expr, c: Expr) -> Expr:
-        return te.sum(p[b, h, i, j].astype("float32") * own.value(b, h, j, c), axis=[j])
+    def weighted(*at: Expr) -> Expr:
+        *row, column = at
+        return te.sum(p[(*row, j)].astype("float32") * own.value((*row, j), column), axis=[j])
 
     t = te.compute((*rows, own.columns), weighted, name="T")
 
     def result(*at: Expr) -> Expr:
-        b, h, i, c = read_place(form.layout, at)
+        head, query, column = read_place(form.layout, at)
+        row = (*at[:-3], head, query)
         zero = tirx.const(0, "float32")
-        value = tirx.Select(total[b, h, i] > zero, t[b, h, i, c] / total[b, h, i], zero)
-        return own.result(value, h).astype(form.out_dtype)
+        value = tirx.Select(total[row] > zero, t[(*row, column)] / total[row], zero)
+        return own.result(value, head).astype(form.out_dtype)
 
-    batch, heads, queries = rows
-    o = te.compute(place(form.layout, batch, heads, queries, own.columns), result, name="O")
+    *batch, heads, queries = rows
+    places = place(form.layout, batch[0] if batch else None, heads, queries, own.columns)
+    o = te.compute(places, result, name="O")
     return o, te.compute(rows, lambda *at: largest[at] + tirx.log(total[at]), name="L")
 
 
 @dataclass(frozen=True)
 class _Attended:
-    """The values of an attention, in float32."""
+    """The values of an attention, in float32, at places of its `shape`."""
 
     given: AttentionTensors
     form: AttentionForm
@@ -110,82 +126,116 @@ class _Attended:
         return str(self.given.q.dtype)
 
     @property
-    def shape(self) -> Places:
-        """[batch, head, query, key]"""
-        batch, heads, queries, _ = self._lengths(self.given.q)
-        *_, length, _ = self._lengths(self.given.v)
-        table = self.given.table
-        return batch, heads, queries, length if table is None else table.shape[1] * length
+    def shape(self) -> tuple[Expr, ...]:
+        """[batch, head, query, key], or without batches."""
+        heads, queries, _ = read_place(self.form.layout, self.given.q.shape)
+        _, length, _ = read_place(self.form.layout, self.given.v.shape)
+        keys = length if self.given.table is None else self.given.table.shape[1] * length
+        return *self.given.q.shape[:-3], heads, queries, keys
 
     @property
     def columns(self) -> Expr:
         """Those of V."""
         return self.given.v.shape[-1]
 
-    def product(self, b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
-        """Of a query and a key."""
-        d = te.reduce_axis((0, self.given.q.shape[-1]), name="d")
-        q = self.given.q[place(self.form.layout, b, h, i, d)].astype("float32")
-        k = self.given.k[self._of_key(b, h, j, d)].astype("float32")
-        return te.sum(q * k, axis=[d])
+    @cached_property
+    def row_batch(self) -> te.Tensor | None:
+        """The batch of each row of Q, if it has no axis of batches."""
+        if self.given.starts is None:
+            return None
+        return batch_of_rows(self.given.starts.q, self.shape[1])
 
-    def scored(self, product: Expr, b: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
+    def product(self, *at: Expr) -> Expr:
+        """Of a query and a key."""
+        *batch, h, i, _ = at
+        d = te.reduce_axis((0, self.given.q.shape[-1]), name="d")
+        own = place(self.form.layout, batch[0] if batch else None, h, i, d)
+        return te.sum(
+            self.given.q[own].astype("float32") * self._there(self.given.k, at, d), axis=[d]
+        )
+
+    def scored(self, product: Expr, at: Sequence[Expr]) -> Expr:
         """The score of a product."""
-        scales, lengths, form = self.given.scales, self.given.lengths, self.form
+        *_, h, _, j = at
+        scales, form, count = self.given.scales, self.form, self._count(at)
         if scales is not None:
             if scales.q is not None:
                 product = product * scales.q[h]
-            product = product * self._scale(scales.k, b, h, j)
-        if lengths is None:
-            return _scored(product, self.given.bias, (b, h, i, j), form)
-        if form.ahead is not None:
-            form = replace(form, ahead=form.ahead + lengths[b] - self.shape[3])
-        score = _scored(product, self.given.bias, (b, h, i, j), form)
-        return tirx.Select(j < lengths[b], score, tirx.const(-inf, "float32"))
+            product = product * self._scale(scales.k, at)
+        if form.ahead is not None and self.given.starts is not None:
+            keys = self.shape[-1] if count is None else count
+            form = replace(form, ahead=keys - self.given.starts.q[self._batch(at) + 1])
+        elif form.ahead is not None and count is not None:
+            form = replace(form, ahead=form.ahead + count - self.shape[-1])
+        score = _scored(product, self.given.bias, at, form)
+        if count is None:
+            return score
+        return tirx.if_then_else(j < count, score, tirx.const(-inf, "float32"))
 
-    def value(self, b: Expr, h: Expr, j: Expr, c: Expr) -> Expr:
+    def value(self, at: Sequence[Expr], column: Expr) -> Expr:
         """An element of V; scales of places belong to it, since sums are over these."""
         scales = self.given.scales
-        element = self.given.v[self._of_key(b, h, j, c)].astype("float32")
         if scales is None or not scales.of_places:
-            return element
-        whole = element * self._scale(scales.v, b, h, j)
-        return whole.astype(self.dtype).astype("float32")
+            return self._there(self.given.v, at, column)
+        return self._there(self.given.v, at, column, scales.v)
 
-    def result(self, attended: Expr, h: Expr) -> Expr:
+    def result(self, attended: Expr, head: Expr) -> Expr:
         """What is stored of a weighted sum."""
         scales = self.given.scales
         if scales is None or scales.of_places:
             return attended
-        return attended * scales.v[self._shared(h)]
+        return attended * scales.v[self._shared(head)]
 
-    def _scale(self, scale: te.Tensor, b: Expr, h: Expr, j: Expr) -> Expr:
+    def _batch(self, at: Sequence[Expr]) -> Expr:
+        return at[0] if self.row_batch is None else self.row_batch[at[-2]]
+
+    def _count(self, at: Sequence[Expr]) -> Expr | None:
+        """How many keys the batch has, if not all."""
+        starts, b = self.given.starts, self._batch(at)
+        if starts is not None and starts.k is not None:
+            return starts.k[b + 1] - starts.k[b]
+        return None if self.given.lengths is None else self.given.lengths[b]
+
+    def _there(
+        self, tensor: te.Tensor, at: Sequence[Expr], column: Expr, scale: te.Tensor | None = None
+    ) -> Expr:
+        """An element of K or V, times a scale; where keys lie one behind the other, 0 of those that
+        the batch does not have, since the array may have none there."""
+        element: Expr = tensor[self._of_key(at, column)].astype("float32")
+        if scale is not None:
+            whole = element * self._scale(scale, at)
+            element = whole.astype(self.dtype).astype("float32")
+        starts, count = self.given.starts, self._count(at)
+        if starts is None or starts.k is None or count is None:
+            return element
+        return tirx.if_then_else(at[-1] < count, element, tirx.const(0, "float32"))
+
+    def _scale(self, scale: te.Tensor, at: Sequence[Expr]) -> Expr:
         if len(scale.shape) == 1:
-            return scale[self._shared(h)]
-        return scale[self._of_key(b, h, j, tirx.const(0, "int32"))[:-1]]
+            return scale[self._shared(at[-3])]
+        return scale[self._of_key(at, tirx.const(0, "int32"))[:-1]]
 
-    def _shared(self, h: Expr) -> Expr:
+    def _shared(self, head: Expr) -> Expr:
         """The head of K and V that one of Q has."""
-        _, heads, *_ = self._lengths(self.given.q)
-        _, shared, *_ = self._lengths(self.given.v)
-        return tirx.floordiv(h, tirx.floordiv(heads, shared))
+        heads, _, _ = read_place(self.form.layout, self.given.q.shape)
+        shared, _, _ = read_place(self.form.layout, self.given.v.shape)
+        return tirx.floordiv(head, tirx.floordiv(heads, shared))
 
-    def _of_key(self, b: Expr, h: Expr, key: Expr, column: Expr) -> tuple[Place, ...]:
+    def _of_key(self, at: Sequence[Expr], column: Expr) -> tuple[Place, ...]:
         """Where an element of K or V is."""
-        *_, length, _ = self._lengths(self.given.v)
-        if self.given.table is not None:
-            b = self.given.table[b, tirx.floordiv(key, length)]
+        *_, head, _, key = at
+        batch: Expr | None = self._batch(at)
+        starts, table = self.given.starts, self.given.table
+        if table is not None:
+            _, length, _ = read_place(self.form.layout, self.given.v.shape)
+            batch = table[batch, tirx.floordiv(key, length)]
             key = tirx.floormod(key, length)
-        return place(self.form.layout, b, self._shared(h), key, column)
-
-    def _lengths(self, tensor: te.Tensor) -> Places:
-        """(batch, heads, length, depth)."""
-        return read_place(self.form.layout, tensor.shape)
+        elif starts is not None and starts.k is not None:
+            key, batch = starts.k[batch] + key, None
+        return place(self.form.layout, batch, self._shared(head), key, column)
 
 
-def _scored(
-    product: Expr, bias: te.Tensor | None, at: tuple[Expr, ...], form: AttentionForm
-) -> Expr:
+def _scored(product: Expr, bias: te.Tensor | None, at: Sequence[Expr], form: AttentionForm) -> Expr:
     """The score of a query and a key."""
     *_, query, key = at
     score = product * tirx.const(form.scale, "float32")

@@ -15,6 +15,7 @@ from mfmadsl.schedule.workload.attended import (
     AttentionTensors,
     Place,
     Scales,
+    Starts,
     attended,
     place,
 )
@@ -26,12 +27,15 @@ SCALES = ("head", "token")
 _LEAST = 1e-30
 _PAGE = 16
 _LONGEST = 1 << 30  # window: places of keys have 32 bits
+_PACKED: dict[str | None, str] = {None: "", "queries": "q", "all": "qk"}
+"""What lies one behind the other: Q, K and V."""
+
 LAYOUTS = ("bhsd", "bshd")
 """Batch, head, place in the sequence, and depth, in the order in which they lie."""
 
 
 def attention(
-    batch: int,
+    batch: int | Var,
     heads: int,
     queries: int | Var,
     keys: int | Expr,
@@ -53,12 +57,14 @@ def attention(
     page_size: int | None = None,
     kv_dtype: str | None = None,
     scales: str | None = None,
+    packed: str | None = None,
 ) -> PrimFunc:
     """O = softmax(Q x K^T * scale) x V for each batch and head; scores and sums are float32.
 
-    The parameters are Q, K, V, then the scales, the table, the lengths and the bias if there are
-    such, O, and L with `log_sum`. They lie as `layout` says, K and V with `kv_heads` heads, of
-    which each serves as many neighbouring heads of Q. `queries` and `keys` may be symbols. O has
+    The parameters are Q, K, V, then the scales, the starts, the table, the lengths and the bias if
+    there are such, O, and L with `log_sum`. They lie as `layout` says, K and V with `kv_heads`
+    heads, of which each serves as many neighbouring heads of Q. Batch, queries and keys may be
+    symbols. O has
     the type `dtype`, or float16 if that has eight bits, if `out_dtype` does not say another.
 
     K and V may have eight bits, `kv_dtype`, where Q has 16: they become `dtype` on their way.
@@ -72,6 +78,12 @@ def attention(
     or a symbol times it. Lengths and table are int32. Of the table no more is read than a batch has
     keys for.
 
+    With `packed`, "queries" or "all", the queries of all batches lie one behind the other, and
+    `queries` is how many these are: batch b has those from q_starts[b] to q_starts[b + 1], of
+    int32 [batch + 1], of which the first is 0 and none less than the one before. Q, O, L and the
+    bias have no axis of batches. With "all" so do K and V, with k_starts. Rows of Q behind the last
+    batch have no place in O.
+
     A score s becomes s * scale (1 / sqrt(depth) if none is given), then cap * tanh(s / cap), then
     has bias[batch, head, query, key] of float32 added. The last query stands at the last key: with
     `causal` a query sees no key behind its own place, and with `window` only so many up to it. A
@@ -81,9 +93,8 @@ def attention(
     Raises ArgumentError for extents that are no positive numbers, for heads that `kv_heads` does
     not divide, for keys that are not whole pages, and for types and layouts that are not known.
     """
-    sizes = {"batch": batch, "heads": heads, "depth": depth}
-    batch, heads, depth = (check_extent(name, value) for name, value in sizes.items())
-    queries = _length("queries", queries)
+    heads, depth = check_extent("heads", heads), check_extent("depth", depth)
+    batch, queries = _length("batch", batch), _length("queries", queries)
     if pages is None and page_size is not None:
         raise ArgumentError("page_size: means nothing without `pages`, the number of them")
     size = check_extent("page_size", _PAGE if page_size is None else page_size)
@@ -103,8 +114,14 @@ def attention(
     factor = depth**-0.5 if scale is None else _positive("scale", scale)
     limit = None if cap is None else _positive("cap", cap)
 
-    q = te.placeholder(place(layout, batch, heads, queries, depth), dtype, "Q")
-    many, length = (batch, most) if pages is None else (_length("pages", pages), size)
+    _check_packed(packed, batch, lengths, pages)
+    starts_count: Place = batch + 1
+    if packed == "all" and isinstance(batch, Var):
+        # Only its starts tell how many batches there are: their number is an extent by itself.
+        starts_count = tirx.Var(f"{batch.name}_starts", str(batch.ty.dtype))
+    own, of_keys = None if packed else batch, None if packed == "all" else batch
+    q = te.placeholder(place(layout, own, heads, queries, depth), dtype, "Q")
+    many, length = (of_keys, most) if pages is None else (_length("pages", pages), size)
     k, v = (
         te.placeholder(place(layout, many, shared, length, each), kinds.kv, name)
         for name, each in (("K", depth), ("V", columns))
@@ -112,13 +129,29 @@ def attention(
     factors = kinds.scales_of(heads, shared, place(layout, many, shared, length, 1)[:-1])
     table = None if width is None else te.placeholder((batch, width), "int32", "table")
     known = te.placeholder((batch,), "int32", "lengths") if lengths else None
-    added = te.placeholder((batch, heads, queries, most), "float32", "bias") if bias else None
+    of_bias = (heads, queries, most) if packed else (batch, heads, queries, most)
+    added = te.placeholder(of_bias, "float32", "bias") if bias else None
+    begin = [te.placeholder((starts_count,), "int32", f"{name}_starts") for name in _PACKED[packed]]
+    starts = Starts(begin[0], begin[1] if packed == "all" else None) if packed else None
     ahead = most - queries if causal or window is not None else None
     form = AttentionForm(layout, factor, limit, ahead, window, kinds.out)
-    o, logarithm = attended(AttentionTensors(q, k, v, added, table, known, factors), form)
+    tensors = AttentionTensors(q, k, v, added, table, known, factors, starts)
+    o, logarithm = attended(tensors, form)
     scale_tensors = [] if factors is None else [factors.q, factors.k, factors.v]
-    given = [each for each in (q, k, v, *scale_tensors, table, known, added) if each is not None]
-    return te.create_prim_func([*given, o, *([logarithm] if log_sum else [])])
+    given = [q, k, v, *scale_tensors, *begin, table, known, added, o]
+    parameters = [each for each in given if each is not None]
+    return te.create_prim_func([*parameters, *([logarithm] if log_sum else [])])
+
+
+def _check_packed(packed: str | None, batch: Place, lengths: bool, pages: int | Var | None) -> None:
+    if packed is None:
+        return
+    check_choice("packed", packed, tuple(each for each in _PACKED if each))
+    if constant(batch) == 1:
+        raise ArgumentError("packed: one batch has nothing behind it")
+    if packed == "all" and (lengths or pages is not None):
+        other = "lengths" if lengths else "pages"
+        raise ArgumentError(f'packed: "all" has no `{other}`: "queries" leaves keys as they are')
 
 
 @dataclass(frozen=True)

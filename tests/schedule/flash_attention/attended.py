@@ -57,7 +57,11 @@ class Case:
 
     def workload(self) -> PrimFunc:
         """It as `attention` writes it."""
-        names = {field.name for field in fields(self)} - {"symbolic", "index_type", "page_size"}
+        return mfmadsl.attention(**self.described())
+
+    def described(self) -> dict[str, Any]:
+        """The arguments of `attention`."""
+        names = {field.name for field in fields(Case)} - {"symbolic", "index_type", "page_size"}
         own = {name: getattr(self, name) for name in names}
         for name in self.symbolic.split():
             own[name] = tirx.Var(name, self.index_type)
@@ -66,7 +70,7 @@ class Case:
             own["pages"], own["page_size"] = self.pool, self.page_size
             if "keys" in self.symbolic:
                 own["keys"] *= self.page_size
-        return mfmadsl.attention(**own)
+        return own
 
     @property
     def pool(self) -> int:
@@ -135,10 +139,15 @@ class Case:
         ]
 
     @property
+    def own_queries(self) -> Any:
+        """How many queries each batch has."""
+        return self.queries
+
+    @property
     def seen(self) -> Array:
         """Which keys each query sees, [batch or 1, 1, query, key]."""
         lengths = np.array(self.lengths or [self.keys])[:, None, None, None]
-        own = np.arange(self.queries)[:, None] + lengths - self.queries
+        own = np.arange(self.queries)[:, None] + lengths - self.own_queries
         key = np.arange(self.keys)[None]
         seen = np.broadcast_to(key < lengths, (len(lengths), 1, self.queries, self.keys))
         if self.causal or self.window is not None:
@@ -189,28 +198,43 @@ class Case:
 
     def arguments(self) -> tuple[list[Array], Array, Array]:
         """All arguments of a kernel, in which no result is right yet; O and L among them."""
+        arrays = self.arrays()
+        given = [array for name, array in arrays.items() if name != "l" or self.log_sum]
+        return given, arrays["o"], arrays["l"]
+
+    def arrays(self) -> dict[str, Array]:
+        """The arguments by name, in their order."""
         own = "float16" if self.dtype in EIGHT_BITS else self.dtype
         dtype = own if self.out_dtype is None else self.out_dtype
-        o = np.full((self.batch, self.heads, self.queries, self.width), 7).astype(dtype)
         q, k, v, *bias = self.given
-        more: list[Array] = []
-        of_keys = [k, v, *(self.factors[1:] if self.scales == "token" else [])]
-        of_keys = [self._known(each) for each in of_keys]
-        if self.page_size is not None:
-            *of_keys, table = self._paged(*of_keys)
-            more.append(table)
-        k, v, *scales = of_keys
+        found = {"q": self.lying(q), **self._of_keys(k, v)}
         if self.lengths is not None:
-            more.append(np.array(self.lengths, np.int32))
+            found["lengths"] = np.array(self.lengths, np.int32)
+        if self.bias:
+            (found["bias"],) = bias
+        o = np.full((self.batch, self.heads, self.queries, self.width), 7).astype(dtype)
+        found["o"] = self.lying(o)
+        found["l"] = np.full((self.batch, self.heads, self.queries), 7, np.float32)
+        return found
+
+    def _of_keys(self, k: Array, v: Array) -> dict[str, Array]:
+        """K, V, scales and the table of pages."""
+        first = 0 if self.dtype in EIGHT_BITS else 1
+        names = ["q_scale", "k_scale", "v_scale"][first:]
+        of_places = (
+            dict(zip(names, self.factors[1:], strict=True)) if self.scales == "token" else {}
+        )
+        arrays = {name: self._known(each) for name, each in {"k": k, "v": v, **of_places}.items()}
+        table: dict[str, Array] = {}
+        if self.page_size is not None:
+            *paged, table["table"] = self._paged(*arrays.values())
+            arrays = dict(zip(arrays, paged, strict=True))
+        lying = {name: self.lying(array) for name, array in arrays.items()}
+        lying |= {name: lying[name][..., 0] for name in of_places}
         if self.scales == "head":
-            first = 0 if self.dtype in EIGHT_BITS else 1
-            more = [*(each.reshape(-1) for each in self.factors[first:]), *more]
-        else:
-            more = [*(self._lying(each)[..., 0] for each in scales), *more]
-        lying = [self._lying(array) for array in (q, k, v, o)]
-        logarithm = np.full((self.batch, self.heads, self.queries), 7, np.float32)
-        last = [logarithm] if self.log_sum else []
-        return [*lying[:3], *more, *bias, lying[3], *last], lying[3], logarithm
+            whole = [each.reshape(-1) for each in self.factors[first:]]
+            lying |= dict(zip(names, whole, strict=True))
+        return lying | table
 
     def _known(self, array: Array) -> Array:
         """Keys or values of which those that a batch does not have are no numbers, or large."""
@@ -237,7 +261,7 @@ class Case:
         table[np.broadcast_to(np.arange(columns) * size >= lengths, table.shape)] = 1 << 30
         return (*pools, table)
 
-    def _lying(self, array: Array) -> Array:
+    def lying(self, array: Array) -> Array:
         """An array as the layout has it; and back."""
         turned = array if self.layout == "bhsd" else array.transpose(0, 2, 1, 3)
         return np.ascontiguousarray(turned)
@@ -250,14 +274,17 @@ class Case:
         kernel = mfmadsl.build(schedule, arch)
         arguments, o, logarithm = self.arguments()
         mfmadsl.sanitize(kernel, arguments)
+        self.compare(self.lying(o), logarithm)
+        return kernel
+
+    def compare(self, o: Array, logarithm: Array) -> None:
+        """Compare O and L, [batch, head, query, column], with float64."""
         wanted, sums, _ = self.expected()
-        found = self._lying(o).astype(np.float64)
-        assert (np.abs(found - wanted) <= self._tolerance()).all()
+        assert (np.abs(o.astype(np.float64) - wanted) <= self._tolerance()).all()
         if self.log_sum:
             none = np.isinf(sums)
             assert np.array_equal(np.isneginf(logarithm), none)
             assert np.abs(logarithm[~none] - sums[~none]).max(initial=0) < 1e-4
-        return kernel
 
 
 def _no_number(dtype: np.dtype[Any]) -> Any:

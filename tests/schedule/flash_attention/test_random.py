@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from mfmadsl import ScheduleError
 from mfmadsl.schedule.workload.attention import EIGHT_BITS
 from tests.conftest import ALL
 from tests.schedule.flash_attention.attended import Case
+from tests.schedule.flash_attention.packed_case import PackedCase
 
 SEED = int(os.environ["MFMADSL_SEED"])
 
@@ -43,12 +44,30 @@ def drawn(number: int) -> tuple[Case, str, dict[str, Any]]:
         case = replace(case, page_size=size, keys=-(-case.keys // size) * size)
     arch = choose(["gfx90a", "gfx942", "gfx942", "gfx950"])
     case = _in_eight_bits(case, arch, random_one)
+    if chance() < 0.2:
+        case = _packed(case, random_one)
     tiling: dict[str, Any] = {}
     if chance() < 0.5:
         tiling = {"waves": choose([1, 2, 4]), "keys": choose([32, 32, 64, 64, 96, 128])}
     if chance() < 0.3:
         tiling["splits"] = choose([2, 3, 7])
     return case, arch, tiling
+
+
+def _packed(case: Case, random_one: random.Random) -> PackedCase:
+    """Two to four batches of it, of which each has queries and keys of its own number."""
+    batch = random_one.choice([2, 3, 4])
+    queries, keys = (
+        tuple(random_one.choice([0, 1, most, random_one.randint(0, most)]) for _ in range(batch))
+        for most in (case.queries, case.keys)
+    )
+    packed = "queries" if case.page_size is not None else random_one.choice(["queries", "all"])
+    if random_one.random() < 0.5 and "batch" not in case.symbolic:
+        case = replace(case, symbolic=f"{case.symbolic} batch")
+    given = vars(case) | {"batch": batch, "lengths": keys}
+    behind = random_one.choice([0, 0, 3])
+    own = {field.name: given[field.name] for field in fields(Case)}
+    return PackedCase(**own, packed=packed, q_lengths=queries, behind=behind)
 
 
 def _in_eight_bits(case: Case, arch: str, random_one: random.Random) -> Case:
