@@ -96,7 +96,7 @@ def batches_of(shift: int) -> tirx.PrimFunc:
     def before(row: Expr) -> Expr:
         return te.sum(tirx.if_then_else(starts[b + 1] <= row, one, none), axis=[b])
 
-    def product(left: Expr, right: Expr, axis: tirx.IterVar) -> Expr:
+    def product(left: Expr, right: Expr, axis: Expr) -> Expr:
         return te.sum(left.astype("float32") * right.astype("float32"), axis=[axis])
 
     batch = te.compute((21,), before)
