@@ -62,6 +62,6 @@ def softmax(sch: Schedule) -> None:
     for name in ("total", "largest"):
         block = sch.get_sblock(name)
         sch.set_scope(block, 0, "shared")
-        sch.compute_at(block, row)
+        sch.compute_at(block, row, preserve_unit_loops=True)
         _, lane = sch.split(sch.get_loops(block)[-1], [None, LANES])
         sch.bind(lane, "threadIdx.x")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+
+import numpy as np
 
 import mfmadsl
 from examples.attention.size import Size
@@ -17,7 +20,7 @@ class Prediction:
     many operations the matrix cores do. `limit` is the profiler's word for what takes most of the
     time, `share` of it. Registers are those of a lane, LDS bytes those of a workgroup, of the
     kernel that has most; `spilled` are all registers that went to memory. `far_bytes` come from
-    beyond the L2s, and `stored_bytes` go to memory.
+    beyond the L2s. `between_bytes` is the memory in which one kernel leaves results for another.
     """
 
     size: Size
@@ -31,7 +34,7 @@ class Prediction:
     spilled: int
     lds_bytes: int
     far_bytes: float
-    stored_bytes: float
+    between_bytes: int
 
 
 def predict(step: Step, size: Size) -> Prediction:
@@ -51,5 +54,7 @@ def predict(step: Step, size: Size) -> Prediction:
         spilled=sum(each.registers.spilled for each in chain),
         lds_bytes=max(each.lds_bytes for each in chain),
         far_bytes=chip.traffic.beyond,
-        stored_bytes=chip.traffic.stored,
+        between_bytes=sum(
+            prod(each.shape) * np.dtype(each.dtype).itemsize for each in kernel.workspaces
+        ),
     )

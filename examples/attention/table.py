@@ -13,7 +13,7 @@ from mfmadsl.model import product_of
 _WORDS = ("step", "what is new", "limited by")
 _HEADER = [
     "step", "what is new", "us", "TFLOP/s", "work", "limited by", "registers", "spilled", "LDS",
-    "far MB", "stored MB",
+    "far MB", "between MB",
 ]  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def _row(each: Measured) -> list[str]:
         each.step.name, each.step.change, f"{found.microseconds:,.1f}", f"{found.tflops:.1f}",
         f"{found.work:.2f}", found.limit + (f" ({found.share:.0%})" if found.share else ""),
         f"{found.registers}", f"{found.spilled}", f"{found.lds_bytes}",
-        f"{found.far_bytes / 1e6:,.0f}", f"{found.stored_bytes / 1e6:,.0f}",
+        f"{found.far_bytes / 1e6:,.0f}", f"{found.between_bytes / 1e6:,.0f}",
     ]  # fmt: skip
 
 
