@@ -65,5 +65,5 @@ def _attend(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
             for (n,) in loops(cut.sizes.queries):
                 make_exponentials(cut, held, n, lane)
         store_weights(cut, place, held, weights)
-        load_weights(cut, place, held, weights, "P_load")
+        load_weights(cut, place, held, weights)
         attend(cut, held, own, step.suffix)

@@ -44,7 +44,7 @@ def body(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
                 make_exponentials(cut, held, n, lane)
                 add_up(cut, held, n, lane)
         store_weights(cut, place, held, weights)
-        load_weights(cut, place, held, weights, "P_load")
+        load_weights(cut, place, held, weights)
         rescale(cut, held)
         attend(cut, held, own, step.suffix)
     store_results(cut, place, held)

@@ -32,13 +32,13 @@ def store_weights(cut: Cut, place: WavePlace, held: WaveRegisters, tile: Buffer)
             script.buffer_store(tile, rounded, [query, key])
 
 
-def load_weights(cut: Cut, place: WavePlace, held: WaveRegisters, tile: Buffer, name: str) -> None:
+def load_weights(cut: Cut, place: WavePlace, held: WaveRegisters, tile: Buffer) -> None:
     """Read them as the second factor of a product: lanes have others of them than they wrote."""
     second = cut.chain.second
     first_tile = tirx.floordiv(place.own_row, second.b.layout.columns)
     for t, n in loops(cut.sizes.steps, cut.sizes.queries):
         outer = [(cut.sizes.steps, t), (cut.sizes.queries, n)]
-        with block(name, outer, [second.b.layout.columns, second.k]) as ((y, m), (query, key)):
+        with block("P_load", outer, [second.b.layout.columns, second.k]) as ((y, m), (query, key)):
             row = (first_tile + m) * second.b.layout.columns + query
             element = tile[row, y * second.k + key]
             script.buffer_store(held.p, element, [y, m, *slot(second.b, key, query)])

@@ -138,6 +138,10 @@ def test_naive_has_three_kernels_and_scores_in_memory_and_the_others_none(arch: 
         kernel = kernel_of(arch, each)
         assert kernel.next is None
         assert not kernel.workspaces
+    for each in NAMES:
+        for kernel in kernel_of(arch, each).chain():
+            assert not kernel.registers.spilled
+            assert not kernel.remarks  # no loop is slow against its will
 
 
 @pytest.mark.parametrize("arch", CHIPS)
@@ -221,11 +225,3 @@ def test_masked_asks_of_each_score_and_visits_all_keys(arch: str) -> None:
     assert masked.work > 2
     assert skipped.work < 0.75 * masked.work
     assert counters(arch, "causal_order").work == pytest.approx(skipped.work)
-
-
-@pytest.mark.parametrize("arch", CHIPS)
-def test_no_step_spills_and_none_is_slow_against_its_will(arch: str) -> None:
-    for each in NAMES:
-        for kernel in kernel_of(arch, each).chain():
-            assert not kernel.registers.spilled
-            assert not kernel.remarks
