@@ -80,6 +80,8 @@ SHARES = {
     "emulator/profiler/test_matrix_counts.py": 0.25,
     "emulator/sanitizer/test_mutants.py": 0.1,
     "emulator/sanitizer/test_stages.py": 0.1,
+    "examples/attention/test_steps.py": 0.1,
+    "examples/attention/test_steps.py::test_every_step_is_right_at_small_sizes": 0.05,
     "examples/blackwell/test_cubins.py": 0.5,
     "examples/blackwell/test_lower.py": 0.15,
     "examples/blackwell/test_numbers.py": 0.2,

@@ -13,7 +13,10 @@ from examples.options import check_outputs
 from mfmadsl.output import OutputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-COMMANDS = ["blackwell_gemm", "cpu_matmul_exp", "gpu_gemm", "llama_block", "mfma_gemm", "tmm16"]
+COMMANDS = [
+    "attention", "blackwell_gemm", "cpu_matmul_exp", "gpu_gemm", "llama_block", "mfma_gemm",
+    "tmm16",
+]  # fmt: skip
 
 
 def test_files_in_folders_that_are_there(tmp_path: Path) -> None:
@@ -39,7 +42,9 @@ def test_a_command_refuses_at_once(name: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["blackwell_gemm", "cpu_matmul_exp", "gpu_gemm", "mfma_gemm"])
+@pytest.mark.parametrize(
+    "name", ["attention", "blackwell_gemm", "cpu_matmul_exp", "gpu_gemm", "mfma_gemm"]
+)
 def test_a_ladder_says_how_long_it_takes_and_how_to_take_a_part_of_it(name: str) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name / "run.py"), "--help"],

@@ -63,31 +63,59 @@ def lower(cut: Cut, held: WaveRegisters) -> None:
 
 def softmax(cut: Cut, place: WavePlace, held: WaveRegisters, start: Expr, masked: bool) -> None:
     """The exponentials of S, whose first key is `start`, as P; their sum, and the largest score."""
-    sizes, factor = cut.sizes, tirx.const(cut.score.exponent, "float32")
-    factors = cut.chain.second.b.layout.elements_per_lane
     with cut.lanes() as lane:
-        if masked or not cut.score.is_plain:
-            for x, n, r in loops(sizes.keys, sizes.queries, cut.sums):
-                score = _score(cut, place, held, start, (x, n, lane, r), masked)
-                script.buffer_store(held.s, score, [x, n, lane, r])
-        for (n,) in loops(sizes.queries):
-            _reduce(cut, held, n, lane, tirx.max)
-            exchange(cut, held.partial, n, lane, tirx.max)
-            script.buffer_store(held.before, held.largest[n, lane, 0], [n, lane, 0])
-            new = tirx.max(held.largest[n, lane, 0], held.partial[n, lane, 0])
-            script.buffer_store(held.largest, new, [n, lane, 0])
-            less = (held.before[n, lane, 0] - held.largest[n, lane, 0]) * factor
-            script.buffer_store(held.rescale, exp2(less), [n, lane, 0])
-            for x, r in loops(sizes.keys, cut.sums):
-                # Subtracted first: a product of large numbers may be off by more than 1.
-                less = (held.s[x, n, lane, r] - held.largest[n, lane, 0]) * factor
-                power = less + tirx.const(cut.raised, "float32") if cut.raised else less
-                script.buffer_store(held.s, exp2(power), [x, n, lane, r])
-            _reduce(cut, held, n, lane, lambda a, b: a + b)
-            for (y,) in loops(sizes.keys * cut.sums):
-                power = held.s[_element(y, n, lane, cut.sums)]
-                own = _element(y, n, lane, factors)
-                script.buffer_store(held.p, power.astype(cut.found.dtype), list(own))
+        make_scores(cut, place, held, start, lane, masked)
+        for (n,) in loops(cut.sizes.queries):
+            find_largest(cut, held, n, lane)
+            make_exponentials(cut, held, n, lane)
+            add_up(cut, held, n, lane)
+            make_factors(cut, held, n, lane)
+
+
+def make_scores(
+    cut: Cut, place: WavePlace, held: WaveRegisters, start: Expr, lane: Expr, masked: bool
+) -> None:
+    """What the workload makes of the products in S."""
+    if masked or not cut.score.is_plain:
+        for x, n, r in loops(cut.sizes.keys, cut.sizes.queries, cut.sums):
+            score = _score(cut, place, held, start, (x, n, lane, r), masked)
+            script.buffer_store(held.s, score, [x, n, lane, r])
+
+
+def find_largest(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
+    """The largest score of a query up to this step, and by what older sums become less."""
+    factor = tirx.const(cut.score.exponent, "float32")
+    _reduce(cut, held, n, lane, tirx.max)
+    exchange(cut, held.partial, n, lane, tirx.max)
+    script.buffer_store(held.before, held.largest[n, lane, 0], [n, lane, 0])
+    new = tirx.max(held.largest[n, lane, 0], held.partial[n, lane, 0])
+    script.buffer_store(held.largest, new, [n, lane, 0])
+    less = (held.before[n, lane, 0] - held.largest[n, lane, 0]) * factor
+    script.buffer_store(held.rescale, exp2(less), [n, lane, 0])
+
+
+def make_exponentials(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
+    """The exponentials of a query's scores, in their place."""
+    factor = tirx.const(cut.score.exponent, "float32")
+    for x, r in loops(cut.sizes.keys, cut.sums):
+        # Subtracted first: a product of large numbers may be off by more than 1.
+        less = (held.s[x, n, lane, r] - held.largest[n, lane, 0]) * factor
+        power = less + tirx.const(cut.raised, "float32") if cut.raised else less
+        script.buffer_store(held.s, exp2(power), [x, n, lane, r])
+
+
+def add_up(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
+    """The sum of a lane's exponentials of a query."""
+    _reduce(cut, held, n, lane, lambda a, b: a + b)
+
+
+def make_factors(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
+    """P, of a query's exponentials: the elements of a lane stay in it."""
+    factors = cut.chain.second.b.layout.elements_per_lane
+    for (y,) in loops(cut.sizes.keys * cut.sums):
+        power = held.s[_element(y, n, lane, cut.sums)]
+        own = _element(y, n, lane, factors)
+        script.buffer_store(held.p, power.astype(cut.found.dtype), list(own))
 
 
 def _score(

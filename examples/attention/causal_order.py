@@ -1,0 +1,17 @@
+"""Causal order: workgroups that see most keys begin first.
+
+This is the kernel of `mfmadsl.attention_schedule` for a causal attention.
+"""
+
+from __future__ import annotations
+
+from tvm.s_tir import Schedule
+
+from examples.attention import skewed
+from examples.attention.kernel import TILINGS, cut_of, scheduled
+from examples.attention.size import Size
+
+
+def schedule(size: Size, arch: str) -> Schedule:
+    """The work of the step before, in another order."""
+    return scheduled(cut_of(size, TILINGS[arch], arch, causal=True), skewed.body, last_first=True)

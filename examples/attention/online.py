@@ -1,0 +1,50 @@
+"""Online: one pass, in which older sums become less where a larger score comes."""
+
+from __future__ import annotations
+
+from tvm.s_tir import Schedule
+
+from examples.attention.kernel import UNPIPELINED, InOrder, cut_of, scheduled
+from examples.attention.key_loop import copy_keys, copy_values, key_steps
+from examples.attention.size import Size
+from examples.attention.weights_tile import load_weights, store_weights, weights_tile
+from mfmadsl.schedule.flash_attention.loops import loops
+from mfmadsl.schedule.flash_attention.moves import load_queries
+from mfmadsl.schedule.flash_attention.products import attend, next_scores
+from mfmadsl.schedule.flash_attention.results import store_results
+from mfmadsl.schedule.flash_attention.softmax import (
+    add_up,
+    clear,
+    find_largest,
+    make_exponentials,
+    make_scores,
+    rescale,
+)
+from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters, tiles
+
+
+def schedule(size: Size, arch: str) -> Schedule:
+    """A workgroup walks over the keys once."""
+    return scheduled(cut_of(size, UNPIPELINED[arch], arch, kind=InOrder), body)
+
+
+def body(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
+    """What a wave does."""
+    load_queries(cut, place, held)
+    clear(cut, held)
+    own, weights = tiles(cut, ""), weights_tile(cut)
+    with key_steps(cut, place, "", pipelined=False) as step:
+        copy_keys(cut, place, own, step)
+        copy_values(cut, place, own, step)
+        next_scores(cut, held, own, step.suffix)
+        with cut.lanes() as lane:
+            make_scores(cut, place, held, step.start, lane, step.masked)
+            for (n,) in loops(cut.sizes.queries):
+                find_largest(cut, held, n, lane)
+                make_exponentials(cut, held, n, lane)
+                add_up(cut, held, n, lane)
+        store_weights(cut, place, held, weights)
+        load_weights(cut, place, held, weights)
+        rescale(cut, held)
+        attend(cut, held, own, step.suffix)
+    store_results(cut, place, held)
