@@ -8,10 +8,12 @@ from __future__ import annotations
 from tvm.s_tir import Schedule
 
 from examples.attention import skewed
-from examples.attention.kernel import TILINGS, cut_of, scheduled
+from examples.attention.kernel import SHORT_STEPS, cut_of, scheduled
 from examples.attention.size import Size
 
 
 def schedule(size: Size, arch: str) -> Schedule:
     """The work of the step before, in another order."""
-    return scheduled(cut_of(size, TILINGS[arch], arch, causal=True), skewed.body, last_first=True)
+    return scheduled(
+        cut_of(size, SHORT_STEPS[arch], arch, causal=True), skewed.body, last_first=True
+    )

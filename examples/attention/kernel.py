@@ -43,9 +43,13 @@ TILINGS = {
     "gfx942": AttentionTiling("mfma_f32_32x32x8_f16", 4, 32, 64, 2, 1),
     "gfx950": AttentionTiling("mfma_f32_32x32x16_f16", 4, 32, 64, 1, 1),
 }
-"""Those that `attention_schedule` takes for long attentions of 128 columns."""
+"""Those in which matrix cores have most to do for each step of a workgroup."""
 
-UNPIPELINED = {**TILINGS, "gfx942": replace(TILINGS["gfx942"], keys=32)}
+SHORT_STEPS = {arch: replace(tiling, keys=32) for arch, tiling in TILINGS.items()}
+"""Those that `attention_schedule` takes for long attentions of 128 columns: their registers leave
+room for a second workgroup."""
+
+UNPIPELINED = {**TILINGS, "gfx942": SHORT_STEPS["gfx942"]}
 """Those of loops in which nothing overlaps: workgroups that share a compute unit wait in turn, and
 64 KB of LDS have room for two only of shorter tiles."""
 

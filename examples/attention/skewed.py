@@ -1,7 +1,6 @@
 """Skewed: the next step's scores are made before this step's product with V.
 
-So matrix cores multiply while vector ALUs make exponentials of what they have made before. This is
-the kernel of `mfmadsl.attention_schedule`.
+So matrix cores multiply while vector ALUs make exponentials of what they have made before.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ def body(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
 
 def walk(cut: Cut, place: WavePlace, held: WaveRegisters, steps: KeySteps) -> None:
     """All of a wave's steps, of which there is at least one."""
-    load_queries(cut, place, held)
     clear(cut, held)
     with script.If(steps.some), script.Then():
+        load_queries(cut, place, held)
         first_scores(cut, place, held, steps)
         softmax(cut, place, held, steps.start, True)
     for number, phase in enumerate(steps.phases):

@@ -89,7 +89,7 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
             (split, number, own_group, own_wave), strict=True,
         ):  # fmt: skip
             named(name, axis)
-        if cut.score.count is not None or packed is not None:
+        if cut.score.count is not None or packed is not None or cut.found.offsets:
             _accesses(cut, parts)
         place = _place(cut, split, number, own_group, groups, own_wave * tiling.rows)
         suffixes = _walk(cut, place, registers(cut), parts, number)

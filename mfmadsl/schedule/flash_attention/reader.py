@@ -96,7 +96,7 @@ class _Reader:
         batch = tirx.Var("batch", "int32")
         if table is not None:
             q, k, v = (table.named_in(each, batch, rows) for each in (q, k, v))
-        axes = _axes(second, (q, k, v), first.over)
+        axes = _axes(second, (q, k, v), first.over, rows)
         if depends(weights.score, axes.column.var):
             raise first.nest.refusal("is a score of each column of V: a kernel has one for all")
         names = ("product", "largest", "total", "attended")
@@ -311,8 +311,10 @@ def _multiplied(element: Expr, dtype: str, nest: Nest) -> Expr:
     return tirx.Cast(dtype, element)
 
 
-def _axes(second: Reduction, operands: tuple[Expr, Expr, Expr], depth: IterVar) -> Axes:
-    """Which axes of the second product are what."""
+def _axes(
+    second: Reduction, operands: tuple[Expr, Expr, Expr], depth: IterVar, packed: Sequence[Expr]
+) -> Axes:
+    """Which axes of the second product are what; of `packed` rows the batch is looked up."""
     q, k, v = operands
     axes = second.nest.block.iter_vars
     places = [_axis(each) for each in axes if each.iter_type == IterVar.DataPar]
@@ -322,7 +324,8 @@ def _axes(second: Reduction, operands: tuple[Expr, Expr, Expr], depth: IterVar) 
     if len(columns) > 1:
         raise second.nest.refusal("has columns along several axes")
     rows = [a for a in several if not depends(k, a.var) and not depends(v, a.var)]
-    row = max(rows, key=_length) if rows else _unit("row")
+    looked_up = [a for a in places if any(a.var.same_as(each) for each in packed)]
+    row = max(looked_up or rows, key=_length) if looked_up or rows else _unit("row")
     column = columns[0] if columns else _unit("column")
     batch = tuple(a for a in places if a is not row and a is not column)
     return Axes(batch, row, _axis(second.over), _axis(depth), column)

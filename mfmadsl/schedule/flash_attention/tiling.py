@@ -22,6 +22,7 @@ MOST_SPLITS = 1024
 _WIDE = 256  # columns and depth that a wave's registers hold of 32 queries
 _FEW = 16  # queries for which the smaller instruction has rows enough
 _WAVES, _KEYS, _KEYS_OF_FEW = 4, (64, 32, 16), (32, 16)
+_OTHER_REGISTERS = 64  # what LLVM takes beside, of depths from 64 to 128
 _PARTS = 4  # of the keys, by waves, for each compute unit
 _MOST_PARTS = 256
 
@@ -46,8 +47,20 @@ def default_tiling(found: Attention, chip: Architecture) -> AttentionTiling:
     steps = [keys for keys in (_KEYS_OF_FEW if few else _KEYS) if keys % period == 0] or [period]
     offered = [AttentionTiling(chosen.name, waves, instruction.n, keys, pack, 1) for keys in steps]
     fitting = [each for each in offered if 2 * lds_bytes(each, found) <= chip.lds_bytes]
-    taken = (fitting or offered[-1:])[0]
+    sharing = [each for each in fitting if 2 * _registers(each, found, chip) <= chip.simd_registers]
+    taken = (sharing or fitting or offered[-1:])[0]
     return replace(taken, splits=_splits(taken, found, chip))
+
+
+def _registers(tiling: AttentionTiling, found: Attention, chip: Architecture) -> int:
+    """About how many vector registers a lane needs: of Q, P and what is on its way of K and V, of O
+    and of the scores of two steps, and of fragments and addresses."""
+    depth, columns = known_sizes(found)
+    elements = tiling.rows * (depth + tiling.keys)
+    elements += ceil(tiling.keys * (depth + columns) / tiling.waves)
+    sums = tiling.rows * (columns + 2 * tiling.keys)
+    held = elements * bits_of(found.dtype) / 32 + sums
+    return ceil(held / chip.wave_size) + _OTHER_REGISTERS
 
 
 def _splits(tiling: AttentionTiling, found: Attention, chip: Architecture) -> int:

@@ -61,6 +61,8 @@ def _packed(case: Case, random_one: random.Random) -> PackedCase:
         tuple(random_one.choice([0, 1, most, random_one.randint(0, most)]) for _ in range(batch))
         for most in (case.queries, case.keys)
     )
+    queries = (*queries[1:], max(queries[0], 1 - sum(queries[1:])))  # arrays are not empty
+    keys = (*keys[1:], max(keys[0], 1 - sum(keys[1:])))
     packed = "queries" if case.page_size is not None else random_one.choice(["queries", "all"])
     if random_one.random() < 0.5 and "batch" not in case.symbolic:
         case = replace(case, symbolic=f"{case.symbolic} batch")

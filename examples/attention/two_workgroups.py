@@ -1,0 +1,18 @@
+"""Two workgroups: of steps of half as many keys, two have room on a compute unit.
+
+What a wave waits for, the waves of the other workgroup fill. This is the kernel of
+`mfmadsl.attention_schedule`.
+"""
+
+from __future__ import annotations
+
+from tvm.s_tir import Schedule
+
+from examples.attention import skewed
+from examples.attention.kernel import SHORT_STEPS, cut_of, scheduled
+from examples.attention.size import Size
+
+
+def schedule(size: Size, arch: str) -> Schedule:
+    """The loop of the step before, with another tiling."""
+    return scheduled(cut_of(size, SHORT_STEPS[arch], arch), skewed.body)
