@@ -6,12 +6,12 @@ Two lengths are known at run time only: how many tokens are new, and how many th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import tvm
-from tvm import te, tirx
+from tvm import relax, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import op, spec
+from tvm.relax.frontend.nn.core import wrap_nested
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Block(nn.Module):  # type: ignore[misc]
         self.down = nn.Linear(hidden, width, **linear)
 
     def prefill(self, x: nn.Tensor) -> tuple[nn.Tensor, nn.Tensor, nn.Tensor]:
-        """x[1, new, width] to (y[1, new, width], keys, values), both [1, heads, new, head]."""
+        """x[1, new, width] to (y[1, new, width], keys, values), both [1, new, heads, head]."""
         q, k, v = self._heads(x)
         return self._rest(x, q, k, v), k, v
 
@@ -52,40 +52,41 @@ class Block(nn.Module):  # type: ignore[misc]
     ) -> tuple[nn.Tensor, nn.Tensor, nn.Tensor]:
         """As `prefill`, after the tokens whose keys and values are given; with those of all."""
         q, k, v = self._heads(x)
-        keys, values = op.concat([keys, k], dim=2), op.concat([values, v], dim=2)
-        return self._rest(x, q, keys, values), keys, values
+        keys, values = op.concat([keys, k], dim=1), op.concat([values, v], dim=1)
+        return self._rest(x, q, *_as_long(keys, values)), keys, values
 
     def _heads(self, x: nn.Tensor) -> list[nn.Tensor]:
         batch, new, _ = x.shape
         shape = (batch, new, self.sizes.heads, self.sizes.head)
         parts = op.split(self.qkv(self.norm1(x)), 3, axis=-1)
-        return [op.permute_dims(op.reshape(each, shape), [0, 2, 1, 3]) for each in parts]
+        return [op.reshape(each, shape) for each in parts]
 
     def _rest(self, x: nn.Tensor, q: nn.Tensor, k: nn.Tensor, v: nn.Tensor) -> nn.Tensor:
-        batch, new, width = x.shape
-        scale = self.sizes.head**-0.5
-        products = op.matmul(q, op.permute_dims(k, [0, 1, 3, 2]), out_dtype="float32")
-        scores = op.tensor_expr_op(_causal, "causal", [products * scale])
-        weights = op.softmax(scores, axis=-1).astype(self.dtype_)
-        attended = op.permute_dims(op.matmul(weights, v), [0, 2, 1, 3])
-        x = x + self.out(op.reshape(attended, (batch, new, width)))
+        x = x + self.out(op.reshape(_causal(q, k, v), x.shape))
         y = self.norm2(x)
         return x + self.down(op.silu(self.gate(y)) * self.up(y))
 
 
-def _causal(scores: te.Tensor) -> te.Tensor:
+def _as_long(*tensors: nn.Tensor) -> list[nn.Tensor]:
+    """The tensors [batch, length, ...], of a length of its own: TVM's CPU build takes no sums."""
+    length, builder = tirx.Var("all", "int64"), relax.BlockBuilder.current()
+    found = []
+    for each in tensors:
+        batch, _, *rest = each.shape
+        shape = relax.TensorType([batch, length, *rest], each.dtype)
+        found.append(nn.Tensor(_expr=builder.match_cast(each._expr, shape)))
+    return found
+
+
+def _causal(q: nn.Tensor, k: nn.Tensor, v: nn.Tensor) -> nn.Tensor:
     """No token sees a later one; the new tokens are the last."""
-    _, _, new, known = scores.shape
-
-    def element(b: Any, h: Any, i: Any, j: Any) -> Any:
-        return tirx.Select(j <= i + (known - new), scores[b, h, i, j], tirx.const(-1e9, "float32"))
-
-    return te.compute(scores.shape, element, name="causal")
+    call = relax.op.nn.attention(*(each._expr for each in (q, k, v)), causal_mask="BottomRight")
+    return wrap_nested(call, "attention")
 
 
 def module(sizes: Sizes, dtype: str) -> tuple[tvm.IRModule, dict[str, tuple[int, ...]]]:
     """The module with `prefill` and `extend`, and the shapes of its parameters, by name."""
-    cache = spec.Tensor([1, sizes.heads, "known", sizes.head], dtype)
+    cache = spec.Tensor([1, "known", sizes.heads, sizes.head], dtype)
     tokens = spec.Tensor([1, "new", sizes.width], dtype)
     exported, parameters = Block(sizes, dtype).export_tvm(
         {"prefill": {"x": tokens}, "extend": {"x": tokens, "keys": cache, "values": cache}}

@@ -36,25 +36,22 @@ def tokens(sizes: Sizes, count: int, dtype: str, seed: int) -> Array:
 def expected(
     sizes: Sizes, x: Array, parameters: Mapping[str, Array], cache: tuple[Array, Array] | None
 ) -> tuple[Wide, Wide, Wide]:
-    """y[1, new, width], and keys and values [1, heads, known + new, head], as `model.py` has it."""
+    """y[1, new, width], and keys and values [1, known + new, heads, head], as `model.py` has it."""
     p = {name: array.astype(np.float64) for name, array in parameters.items()}
     wide = x.astype(np.float64)
     new = x.shape[1]
     qkv = _norm(wide, p["norm1.weight"]) @ p["qkv.weight"].T
-    q, k, v = (
-        each.reshape(1, new, sizes.heads, sizes.head).transpose(0, 2, 1, 3)
-        for each in np.split(qkv, 3, -1)
-    )
+    q, k, v = (each.reshape(1, new, sizes.heads, sizes.head) for each in np.split(qkv, 3, -1))
     if cache is not None:
         k, v = (
-            np.concatenate([before.astype(np.float64), own], 2)
+            np.concatenate([before.astype(np.float64), own], 1)
             for before, own in zip(cache, (k, v), strict=True)
         )
-    scores = q @ k.swapaxes(-1, -2) * sizes.head**-0.5
-    seen = np.tri(new, k.shape[2], k.shape[2] - new, dtype=bool)
+    scores = np.einsum("bihd,bjhd->bhij", q, k) * sizes.head**-0.5
+    seen = np.tri(new, k.shape[1], k.shape[1] - new, dtype=bool)
     of_each = np.exp(np.where(seen, scores, -np.inf) - scores.max(-1, keepdims=True))
     of_each /= of_each.sum(-1, keepdims=True)
-    attended = (of_each @ v).transpose(0, 2, 1, 3).reshape(1, new, sizes.width)
+    attended = np.einsum("bhij,bjhd->bihd", of_each, v).reshape(1, new, sizes.width)
     wide = wide + attended @ p["out.weight"].T
     y = _norm(wide, p["norm2.weight"])
     gate = y @ p["gate.weight"].T

@@ -207,6 +207,20 @@ define <2 x i32> @mfmadsl.read.transposed.8(ptr addrspace(3) %base, i32 %offset)
   ret <2 x i32> %words
 }
 
+; The largest of numbers, in one instruction. LLVM would first make each of them one that does not signal, if it is none;
+; of such ones nothing is said here.
+
+define float @mfmadsl.largest.of.2(float %one, float %two) alwaysinline {
+  %largest = call nnan float @llvm.maxnum.f32(float %one, float %two)
+  ret float %largest
+}
+
+define float @mfmadsl.largest.of.3(float %one, float %two, float %three) alwaysinline {
+  %either = call nnan float @llvm.maxnum.f32(float %one, float %two)
+  %largest = call nnan float @llvm.maxnum.f32(float %either, float %three)
+  ret float %largest
+}
+
 ; A value of another lane of a group of two, of four, and so on: that of the same place in the other half, if all lanes of
 ; a half have the same. All lanes of the group are active.
 

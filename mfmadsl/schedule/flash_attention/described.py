@@ -62,7 +62,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedQueries:
     """Queries of batches that lie one behind the other in `total` rows.
 
     `starts` says where each of them begins, and then where the last one ends; `first` is a variable
@@ -98,7 +98,7 @@ class Attention:
     v: Expr
     score: Expr
     results: tuple[Result, ...]
-    packed: Packed | None = None
+    packed: PackedQueries | None = None
     offsets: tuple[Offset, ...] = ()
 
     @property

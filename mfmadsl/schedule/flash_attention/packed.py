@@ -10,7 +10,7 @@ from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.tir.expression import depends
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.flash_attention.described import Attention, Axis, Packed, at_places
+from mfmadsl.schedule.flash_attention.described import Attention, Axis, PackedQueries, at_places
 from mfmadsl.schedule.product.nest import same
 
 
@@ -33,5 +33,5 @@ def unpacked(
     return replace(
         found, axes=replace(found.axes, row=Axis(own, count)), q=at_places(found.q, moved),
         score=at_places(found.score, moved), results=tuple(results),
-        packed=Packed(batch, starts, first, row.extent),
+        packed=PackedQueries(batch, starts, first, row.extent),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr
 
-from mfmadsl.schedule.flash_attention.described import Packed
+from mfmadsl.schedule.flash_attention.described import PackedQueries
 from mfmadsl.schedule.flash_attention.loops import held, loops, named
 
 
@@ -27,13 +27,13 @@ class PackedRows:
     group_row: Expr
 
 
-def tile_count(packed: Packed, block: int) -> Expr:
+def tile_count(packed: PackedQueries, block: int) -> Expr:
     """How many tiles of so many rows there are, with those that find none."""
     tiles: Expr = tirx.floordiv(packed.total, block) + packed.batch.extent
     return tiles
 
 
-def packed_rows(packed: Packed, block: int, tile: Expr, last_first: bool) -> PackedRows:
+def packed_rows(packed: PackedQueries, block: int, tile: Expr, last_first: bool) -> PackedRows:
     """The rows of a tile; of a batch the last ones first, if so said.
 
     Batches that begin outside of the rows, or before those before them, have none there.

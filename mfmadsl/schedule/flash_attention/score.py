@@ -85,10 +85,18 @@ def _parted(value: Expr) -> tuple[Expr, float]:
             if isinstance(by, tirx.FloatImm) and float(by.value) > 0:
                 rest, factor = _parted(inner)
                 return rest, factor * float(by.value)
-    if isinstance(value, tirx.Select) and _is_masked(value.false_value):
-        rest, factor = _parted(value.true_value)
-        return tirx.Select(value.condition, rest, value.false_value), factor
+    choice = choice_of(value)
+    if choice is not None and _is_masked(choice[2]):
+        rest, factor = _parted(choice[1])
+        return _chosen(value, choice[0], rest, choice[2]), factor
     return value, 1.0
+
+
+def _chosen(value: Expr, condition: Expr, chosen: Expr, other: Expr) -> Expr:
+    """A choice of the kind that a value is."""
+    if isinstance(value, tirx.Select):
+        return tirx.Select(condition, chosen, other)
+    return tirx.if_then_else(condition, chosen, other)
 
 
 @dataclass(frozen=True)
@@ -123,9 +131,7 @@ def _without(value: Expr, axes: Axes, drops: Callable[[_Bound], bool]) -> Expr:
     inner = _without(chosen, axes, drops)
     if not left:
         return inner
-    if isinstance(value, tirx.Select):
-        return tirx.Select(tirx.all(*left), inner, other)
-    return tirx.if_then_else(tirx.all(*left), inner, other)
+    return _chosen(value, tirx.all(*left), inner, other)
 
 
 def conditions_of(value: Expr) -> list[Expr]:

@@ -85,10 +85,10 @@ def make_scores(
 def find_largest(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
     """The largest score of a query up to this step, and by what older sums become less."""
     factor = tirx.const(cut.score.exponent, "float32")
-    _reduce(cut, held, n, lane, tirx.max)
-    exchange(cut, held.partial, n, lane, tirx.max)
+    _largest_of_step(cut, held, n, lane)
+    exchange(cut, held.partial, n, lane, largest_of)
     script.buffer_store(held.before, held.largest[n, lane, 0], [n, lane, 0])
-    new = tirx.max(held.largest[n, lane, 0], held.partial[n, lane, 0])
+    new = largest_of(held.largest[n, lane, 0], held.partial[n, lane, 0])
     script.buffer_store(held.largest, new, [n, lane, 0])
     less = (held.before[n, lane, 0] - held.largest[n, lane, 0]) * factor
     script.buffer_store(held.rescale, exp2(less), [n, lane, 0])
@@ -101,12 +101,23 @@ def make_exponentials(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> Non
         # Subtracted first: a product of large numbers may be off by more than 1.
         less = (held.s[x, n, lane, r] - held.largest[n, lane, 0]) * factor
         power = less + tirx.const(cut.raised, "float32") if cut.raised else less
-        script.buffer_store(held.s, exp2(power), [x, n, lane, r])
+        script.buffer_store(held.s, power, [x, n, lane, r])
+    # Apart from the exponentials: so LLVM computes two of them at a time.
+    for x, r in loops(cut.sizes.keys, cut.sums):
+        script.buffer_store(held.s, exp2(held.s[x, n, lane, r]), [x, n, lane, r])
 
 
 def add_up(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
-    """The sum of a lane's exponentials of a query."""
-    _reduce(cut, held, n, lane, lambda a, b: a + b)
+    """The sum of a lane's exponentials of a query, in several chains."""
+    count = cut.sizes.keys * cut.sums
+    _begin(cut, held, n, lane)
+    for (y,) in loops(count - CHAINS):
+        chain = tirx.floormod(y, CHAINS)
+        more = held.s[_element(y + CHAINS, n, lane, cut.sums)]
+        script.buffer_store(held.partial, held.partial[n, lane, chain] + more, [n, lane, chain])
+    for (y,) in loops(CHAINS - 1):
+        joined = held.partial[n, lane, 0] + held.partial[n, lane, y + 1]
+        script.buffer_store(held.partial, joined, [n, lane, 0])
 
 
 def make_factors(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
@@ -148,21 +159,39 @@ def _score(
     return value
 
 
-def _reduce(
-    cut: Cut, held: WaveRegisters, n: Expr, lane: Expr, both: Callable[[Expr, Expr], Expr]
-) -> None:
-    """Reduce a lane's scores of a query to one, in several chains."""
+def _largest_of_step(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
+    """The largest of a lane's scores of a query, in several chains of which each takes two more at
+    a time."""
+    count, both = cut.sizes.keys * cut.sums, 2 * CHAINS
+    _begin(cut, held, n, lane)
+
+    def score(y: Expr) -> Expr:
+        return held.s[_element(y, n, lane, cut.sums)]
+
+    for twice, chain in loops((count - CHAINS) // both, CHAINS):
+        first = CHAINS + twice * both + chain
+        new = largest_of(held.partial[n, lane, chain], score(first), score(first + CHAINS))
+        script.buffer_store(held.partial, new, [n, lane, chain])
+    left = (count - CHAINS) % both
+    for (chain,) in loops(left):
+        new = largest_of(held.partial[n, lane, chain], score(count - left + chain))
+        script.buffer_store(held.partial, new, [n, lane, chain])
+    for (y,) in loops(CHAINS // 2 - 1):
+        chains = [held.partial[n, lane, each] for each in (0, 2 * y + 1, 2 * y + 2)]
+        script.buffer_store(held.partial, largest_of(*chains), [n, lane, 0])
+    last = largest_of(held.partial[n, lane, 0], held.partial[n, lane, CHAINS - 1])
+    script.buffer_store(held.partial, last, [n, lane, 0])
+
+
+def _begin(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
+    """Chains begin with a value each."""
     for (y,) in loops(CHAINS):
         script.buffer_store(held.partial, held.s[_element(y, n, lane, cut.sums)], [n, lane, y])
-    for (y,) in loops(cut.sizes.keys * cut.sums - CHAINS):
-        chain = tirx.floormod(y, CHAINS)
-        more = held.s[_element(y + CHAINS, n, lane, cut.sums)]
-        script.buffer_store(
-            held.partial, both(held.partial[n, lane, chain], more), [n, lane, chain]
-        )
-    for (y,) in loops(CHAINS - 1):
-        joined = both(held.partial[n, lane, 0], held.partial[n, lane, y + 1])
-        script.buffer_store(held.partial, joined, [n, lane, 0])
+
+
+def largest_of(*values: Expr) -> Expr:
+    """The largest of two or three numbers, in one instruction."""
+    return device("float32", f"largest.of.{len(values)}", *values)
 
 
 def exchange(
