@@ -19,6 +19,7 @@ CASES = {
     "the last keys": replace(LENGTHS, queries=70, window=50),
     "a bias": replace(LENGTHS, queries=33, bias=True),
     "any number": replace(LENGTHS, queries=40, symbolic="queries keys"),
+    "any number of batches": replace(LENGTHS, queries=1, symbolic="batch keys"),
     "causal, any number": replace(LENGTHS, queries=5, symbolic="keys", causal=True),
     "no whole tile": replace(LENGTHS, keys=99, queries=20, lengths=(99, 98, 64, 2)),
 }

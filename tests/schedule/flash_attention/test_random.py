@@ -46,6 +46,8 @@ def drawn(number: int) -> tuple[Case, str, dict[str, Any]]:
     case = _in_eight_bits(case, arch, random_one)
     if chance() < 0.2:
         case = _packed(case, random_one)
+    elif chance() < 0.2:
+        case = replace(case, symbolic=f"{case.symbolic} batch")
     tiling: dict[str, Any] = {}
     if chance() < 0.5:
         tiling = {"waves": choose([1, 2, 4]), "keys": choose([32, 32, 64, 64, 96, 128])}
