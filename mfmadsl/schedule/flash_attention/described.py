@@ -78,10 +78,14 @@ class PackedQueries:
 
 @dataclass(frozen=True)
 class Offset:
-    """A variable in places of elements, for what is read of memory once for a batch."""
+    """A variable in places of elements, for what is read of memory once for a batch.
+
+    Keys are counted from there along axes that end at `ends`.
+    """
 
     variable: Var
     load: TensorLoad
+    ends: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)

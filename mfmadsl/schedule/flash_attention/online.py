@@ -23,7 +23,7 @@ from tvm.tirx import Buffer, Expr, PrimFunc, Var
 from tvm.tirx.buffer import BufferType
 
 from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.flash_attention.described import at_places
+from mfmadsl.schedule.flash_attention.described import at_places, narrow
 from mfmadsl.schedule.flash_attention.loops import bound, held, named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, load_read_tiles
 from mfmadsl.schedule.flash_attention.packed_rows import kept, packed_rows, tile_count
@@ -104,19 +104,30 @@ def _place(cut: Cut, split: Expr, number: Expr, group: Expr, groups: Expr, own: 
     packed = cut.found.packed
     if packed is None:
         first = _in_order(cut, group, groups) * cut.tiling.block
-        keys = held("keys", cut.keys_of(batch))
-    else:
-        found = packed_rows(packed, cut.tiling.block, group, cut.seen.end is not None)
-        assert isinstance(rows, Var)
-        batch |= {packed.batch.var: found.batch, packed.first: found.first, rows: found.count}
-        rows, first = found.count, found.group_row
-        some = tirx.Select(first < rows, cut.keys_of(batch), tirx.const(0, "int32"))
-        keys = kept("keys", some, cut.found.axes.key.extent)
+        keys = _known_keys(cut, batch)
+        return WavePlace(batch, held("keys", keys), rows, split, first, first + own, own)
+    found = packed_rows(packed, cut.tiling.block, group, cut.seen.end is not None)
+    assert isinstance(rows, Var)
+    batch |= {packed.batch.var: found.batch, packed.first: found.first, rows: found.count}
+    first = found.group_row
+    some = tirx.Select(first < found.count, _known_keys(cut, batch), tirx.const(0, "int32"))
+    keys = kept("keys", some, cut.found.axes.key.extent)
+    return WavePlace(batch, keys, found.count, split, first, first + own, own)
+
+
+def _known_keys(cut: Cut, batch: dict[Var, Expr]) -> Expr:
+    """How many keys a batch has; where they begin, `batch` knows from here on.
+
+    There are none before an array, and none behind it, whatever memory says.
+    """
     for offset in cut.found.offsets:
-        # None is below zero, which passes are told by bounds.
         read = tirx.max(tirx.min(at_places(offset.load, batch), _FAR), 0)
         batch[offset.variable] = held(offset.variable.name, read)
-    return WavePlace(batch, keys, rows, split, first, first + own, own)
+    keys = cut.keys_of(batch)
+    for offset in cut.found.offsets:
+        for end in offset.ends:
+            keys = tirx.max(tirx.min(keys, narrow(end - batch[offset.variable])), 0)
+    return keys
 
 
 def _accesses(cut: Cut, parts: KeyParts | None) -> None:

@@ -135,10 +135,16 @@ class _Reader:
             for weight, value in ((product.a, product.b), (product.b, product.a)):
                 if _exponentials(weight) and self._is_element(value):
                     found = self._weights(second, weight)
-                    element = _widened(_unmasked(value, found.score))
+                    element = _widened(_unmasked(value, found.score, second.over))
                     return found, _multiplied(element, found.dtype, second.nest)
+        counts = (
+            f"; `{nest.name}` does not count the batches that end before a row"
+            for nest in self._known.sums() if str(nest.store.buffer.dtype) == "int32"
+        )  # fmt: skip
+        hint = next(counts, "")
         raise ScheduleError(
-            "workload: is no attention: no sum multiplies exponentials with elements of an argument"
+            "workload: is no attention: no sum multiplies exponentials with elements of an"
+            f" argument{hint}"
         )
 
     def _weights(self, second: Reduction, weight: Expr) -> _Weights:
@@ -184,7 +190,7 @@ class _Reader:
         """The elements of a query and of a key."""
         term = first.term_at(product, first.over.var)
         sides = [term.a, term.b] if isinstance(term, tirx.Mul) else []
-        found = [_widened(_unmasked(side, score)) for side in sides if self._is_element(side)]
+        found = [_widened(_unmasked(side, score, key)) for side in sides if self._is_element(side)]
         of_key = [depends(side, key.var) for side in found]
         if sorted(of_key) != [False, True] or first.is_maximum:
             raise first.nest.refusal("is no product of queries and keys that arguments have")
@@ -360,13 +366,17 @@ def _widened(value: Expr) -> Expr:
     return value
 
 
-def _unmasked(element: Expr, score: Expr) -> Expr:
-    """An element without a condition that it is there where its score is masked, too."""
+def _unmasked(element: Expr, score: Expr, key: IterVar) -> Expr:
+    """An element without the condition that a key is before some end, if its score is masked by
+    that, too."""
     choice, known = choice_of(element), conditions_of(score)
     if choice is None or not is_number(choice[2], 0):
         return element
-    asked = conjuncts_of(choice[0])
-    return choice[1] if all(any(same(each, c) for c in known) for each in asked) else element
+    for asked in conjuncts_of(choice[0]):
+        before_end = isinstance(asked, tirx.LT) and asked.a.same_as(key.var)
+        if not before_end or not any(same(asked, each) for each in known):
+            return element
+    return choice[1]
 
 
 def _dtype(value: Expr) -> str:

@@ -8,13 +8,22 @@ from functools import reduce
 from math import e, inf, log2
 
 from tvm import tirx
-from tvm.ir import TensorLoad
+from tvm.ir import Range, TensorLoad
+from tvm.sym import Analyzer
 from tvm.tirx import Expr, Var
 
-from mfmadsl.passes.tir.expression import choice_of, conjuncts_of, constant, depends, loads_of
+from mfmadsl.passes.tir.expression import (
+    calls_of,
+    choice_of,
+    conjuncts_of,
+    constant,
+    depends,
+    loads_of,
+    name_of,
+)
 from mfmadsl.passes.tir.linear import bounded, linear_in
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.flash_attention.described import Attention, Axes
+from mfmadsl.schedule.flash_attention.described import Attention, Axes, narrow
 from mfmadsl.schedule.product.nest import line, same
 
 
@@ -64,10 +73,15 @@ def score_of(found: Attention) -> Score:
     counts = [bound.place for bound in _bounds(value, axes) if bound.is_count]
     value = _without(value, axes, lambda bound: bound.is_count)
     reads: list[ScoreRead] = []
-    loads = loads_of(value)
+    loads, conditional = loads_of(value), _conditional(value)
     inside = [each for load in loads for index in load.indices for each in loads_of(index)]
     for load in loads:
         if not any(same(load, each) for each in (*inside, *(each.load for each in reads))):
+            if any(same(load, each) for each in conditional) and not _is_there(load, axes):
+                raise ScheduleError(
+                    f"workload: a score reads `{line(load)}` under a condition, where the array may"
+                    " have nothing: read it at a place that there is, and select what it counts for"
+                )
             of_keys, of_queries = (depends(load, axis.var) for axis in (axes.key, axes.row))
             if any(map(loads_of, load.indices)) and (of_queries or not of_keys):
                 raise ScheduleError(
@@ -76,6 +90,24 @@ def score_of(found: Attention) -> Score:
             reads.append(ScoreRead(f"{load.source.name}_{len(reads)}", load, of_keys, of_queries))
     count = _reduced(counts, tirx.min)
     return Score(value, factor, found.values.product, tuple(reads), count)
+
+
+def _conditional(value: Expr) -> list[TensorLoad]:
+    """What is read under a condition."""
+    choices = [call for call in calls_of(value) if name_of(call) == "if_then_else"]
+    return [load for call in choices for branch in call.args[1:] for load in loads_of(branch)]
+
+
+def _is_there(load: TensorLoad, axes: Axes) -> bool:
+    """Whether an array surely has an element at all places of the axes."""
+    analyzer, every = Analyzer(), (*axes.batch, axes.row, axes.key)
+    for axis in every:
+        analyzer.bind(axis.var, Range(0, axis.extent.astype(str(axis.var.ty.dtype))))
+    return all(
+        any(index.same_as(axis.var) and same(narrow(end), axis.extent) for axis in every)
+        or (analyzer.can_prove(index >= 0) and analyzer.can_prove(index < end))
+        for index, end in zip(load.indices, load.source.shape, strict=True)
+    )
 
 
 def _parted(value: Expr) -> tuple[Expr, float]:

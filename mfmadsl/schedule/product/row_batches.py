@@ -16,7 +16,6 @@ from tvm.tirx import Buffer, Expr, Var
 
 from mfmadsl.passes.tir.expression import choice_of
 from mfmadsl.schedule.product.nest import is_number, same
-from mfmadsl.schedule.product.sum_of_products import uncast
 
 Node = TypeVar("Node", bound=tvm_ffi.Object)
 
@@ -60,10 +59,12 @@ def row_batches(buffer: Buffer, row: Expr, term: Expr, over: tuple[Var, Expr]) -
     if choice is None or not is_number(choice[1], 1) or not is_number(choice[2], 0):
         return None
     condition = choice[0]
-    if not isinstance(condition, tirx.LE) or not same(uncast(condition.b), row):
+    if not isinstance(condition, tirx.LE) or not same(_as_it_is(condition.b), row):
         return None
-    end = uncast(condition.a)
+    end = _as_it_is(condition.a)
     if not isinstance(end, TensorLoad) or len(end.source.shape) != 1:
+        return None
+    if str(end.source.dtype) not in ("int32", "int64"):
         return None
     (place,), (length,), (axis, extent) = end.indices, end.source.shape, over
     simplify = Analyzer().simplify
@@ -71,3 +72,10 @@ def row_batches(buffer: Buffer, row: Expr, term: Expr, over: tuple[Var, Expr]) -
         return None
     left = simplify(length.astype("int64") - extent.astype("int64"))
     return RowBatches(buffer, end.source) if is_number(left, 2) else None
+
+
+def _as_it_is(number: Expr) -> Expr:
+    """A number without a cast that keeps all of it."""
+    if isinstance(number, tirx.Cast) and str(number.ty.dtype) == "int64":
+        return number.value if str(number.value.ty.dtype) == "int32" else number
+    return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -52,13 +53,20 @@ def test_eight_bits_are_multiplied() -> None:
     replace(SOME, dtype="float8_e4m3fnuz", scales="head", packed="all").check("gfx942")
 
 
-def test_starts_that_are_none_lead_nowhere_else() -> None:
-    """No row outside of the array is touched, whatever they say."""
-    case = replace(SOME, causal=True)
+BAD_STARTS = [
+    [0, 900, -5, 30, 300], [5, 4, 3, 2, 1], [-(2**31), 2**31 - 1, 0, 0, 300],
+    [300, 330, 390, 391, 399], [2**31 - 4, 2**31 - 1, 48, 0, 0],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["q_starts", "k_starts"])
+def test_starts_that_are_none_lead_nowhere_else(name: str) -> None:
+    """No row outside of the arrays is touched, whatever they say."""
+    case = replace(SOME, causal=True, packed="all")
     kernel = mfmadsl.build(mfmadsl.attention_schedule(case.workload()))
-    for starts in ([0, 900, -5, 30, 300], [5, 4, 3, 2, 1], [-(2**31), 2**31 - 1, 0, 0, 300]):
+    for starts in BAD_STARTS:
         arrays = case.arrays()
-        arrays["q_starts"][:] = starts
+        arrays[name][:] = starts
         mfmadsl.sanitize(kernel, list(arrays.values()))
 
 
@@ -85,45 +93,103 @@ def test_parts_of_keys_are_refused() -> None:
         mfmadsl.attention_schedule(workload, tiling=tiling)
 
 
-def batches_of(shift: int) -> tirx.PrimFunc:
-    """An attention whose query i has the keys of the batch of row i + `shift`."""
-    q = te.placeholder((20, 32), "float16", "Q")
-    k, v = (te.placeholder((3, 40, 32), "float16", name) for name in "KV")
-    starts = te.placeholder((4,), "int32", "starts")
-    b, d, j1, j2, j3 = (te.reduce_axis((0, extent)) for extent in (2, 32, 40, 40, 40))
+SIZES = 20, 40, 32  # rows, keys and depth
+
+
+def own_workload(
+    before: Callable[[Expr, Expr], Expr] = lambda end, row: end <= row,
+    of_row: Callable[[te.Tensor, Expr], Expr] = lambda batch, i: batch[i],
+    of_key: Callable[[te.Tensor, Expr, Expr], Expr] = lambda shift, b, j: j,
+    scored: Callable[[te.Tensor, te.Tensor, Expr, Expr], Expr] | None = None,
+    starts_type: str = "int32",
+) -> tirx.PrimFunc:
+    """Q, K, V, where batches begin, a number for each batch, and another for each key, to O."""
+    rows, keys, depth = SIZES
+    q = te.placeholder((rows, depth), "float16", "Q")
+    k, v = (te.placeholder((3, keys, depth), "float16", name) for name in "KV")
+    starts = te.placeholder((4,), starts_type, "starts")
+    shift = te.placeholder((3,), "int32", "shift")
+    bias = te.placeholder((2 * keys,), "float32", "bias")
+    b, d, j1, j2, j3 = (te.reduce_axis((0, extent)) for extent in (2, depth, keys, keys, keys))
     one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
 
-    def before(row: Expr) -> Expr:
-        return te.sum(tirx.if_then_else(starts[b + 1] <= row, one, none), axis=[b])
+    def counted(row: Expr) -> Expr:
+        return te.sum(tirx.if_then_else(before(starts[b + 1], row), one, none), axis=[b])
 
     def product(left: Expr, right: Expr, axis: Expr) -> Expr:
         return te.sum(left.astype("float32") * right.astype("float32"), axis=[axis])
 
-    batch = te.compute((21,), before)
-    s = te.compute((20, 40), lambda i, j: product(q[i, d], k[batch[i + shift], j, d], d))
-    most = te.compute((20,), lambda i: te.max(s[i, j1], axis=[j1]))
-    e = te.compute((20, 40), lambda i, j: tirx.exp(s[i, j] - most[i]))
-    total = te.compute((20,), lambda i: te.sum(e[i, j2], axis=[j2]))
-    p = te.compute((20, 40), lambda i, j: e[i, j].astype("float16"))
-    t = te.compute((20, 32), lambda i, c: product(p[i, j3], v[batch[i + shift], j3, c], j3))
-    o = te.compute((20, 32), lambda i, c: t[i, c] / total[i])
-    return te.create_prim_func([q, k, v, starts, o])
+    batch = te.compute((rows + 1,), counted, "BATCH")
+
+    def key(i: Expr, j: Expr) -> tuple[Expr, Expr]:
+        own = of_row(batch, i)
+        return own, of_key(shift, own, j)
+
+    s = te.compute((rows, keys), lambda i, j: product(q[i, d], k[(*key(i, j), d)], d))
+    x = s
+    if scored is not None:
+        x = te.compute(s.shape, lambda i, j: s[i, j] + scored(bias, shift, of_row(batch, i), j))
+    most = te.compute((rows,), lambda i: te.max(x[i, j1], axis=[j1]))
+    e = te.compute(s.shape, lambda i, j: tirx.exp(x[i, j] - most[i]))
+    total = te.compute((rows,), lambda i: te.sum(e[i, j2], axis=[j2]))
+    p = te.compute(s.shape, lambda i, j: e[i, j].astype("float16"))
+    t = te.compute(q.shape, lambda i, c: product(p[i, j3], v[(*key(i, j3), c)], j3))
+    o = te.compute(q.shape, lambda i, c: t[i, c] / total[i])
+    return te.create_prim_func([q, k, v, starts, shift, bias, o])
 
 
-def test_workloads_of_ones_own_are_taken() -> None:
-    kernel = mfmadsl.build(mfmadsl.attention_schedule(batches_of(0)))
+KEYS = np.arange(SIZES[1])
+OWN: dict[str, tuple[dict[str, Any], Callable[..., Any], Callable[..., Any]]] = {
+    "plain": ({}, lambda shift: KEYS, lambda bias, shift: 0),
+    "keys that are shifted either way": (
+        {"of_key": lambda shift, b, j: tirx.floormod(j + shift[b] + 40, 40)},
+        lambda shift: (KEYS + shift) % 40, lambda bias, shift: 0,
+    ),
+    "a bias that is shifted either way": (
+        {"scored": lambda bias, shift, b, j: bias[j + shift[b] + 8]},
+        lambda shift: KEYS, lambda bias, shift: bias[KEYS + shift + 8],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(OWN))
+def test_workloads_of_ones_own_are_taken(name: str) -> None:
+    changed, key, more = OWN[name]
+    kernel = mfmadsl.build(mfmadsl.attention_schedule(own_workload(**changed)))
     generator = np.random.default_rng(0)
-    q = generator.standard_normal((20, 32)).astype(np.float16)
-    k, v = generator.standard_normal((2, 3, 40, 32)).astype(np.float16)
-    o, starts = np.full((20, 32), 7, np.float32), np.array([0, 12, 12, 20], np.int32)
-    mfmadsl.sanitize(kernel, [q, k, v, starts, o])
-    for rows, b in ((slice(0, 12), 0), (slice(12, 20), 2)):
-        s = q[rows].astype(float) @ k[b].astype(float).T
+    rows, keys, depth = SIZES
+    q = generator.standard_normal((rows, depth)).astype(np.float16)
+    k, v = generator.standard_normal((2, 3, keys, depth)).astype(np.float16)
+    bias = generator.standard_normal(2 * keys).astype(np.float32)
+    starts, shift = np.array([0, 8, 12, 20], np.int32), np.array([-7, 5, -2], np.int32)
+    o = np.full((rows, depth), 7, np.float32)
+    mfmadsl.sanitize(kernel, [q, k, v, starts, shift, bias, o])
+    for b in range(3):
+        own, places = slice(starts[b], starts[b + 1]), key(int(shift[b]))
+        s = q[own].astype(float) @ k[b, places].astype(float).T + more(bias, int(shift[b]))
         p = np.exp(s - s.max(-1, keepdims=True))
-        wanted = p @ v[b].astype(float) / p.sum(-1, keepdims=True)
-        assert np.abs(o[rows] - wanted).max() < 2.0**-8
+        wanted = p @ v[b, places].astype(float) / p.sum(-1, keepdims=True)
+        assert np.abs(o[own] - wanted).max() < 2.0**-7
 
 
-def test_the_batch_of_another_row_is_refused() -> None:
-    with pytest.raises(ScheduleError, match="the batch of another row than its own"):
-        mfmadsl.attention_schedule(batches_of(1))
+NO_BATCHES: dict[str, tuple[dict[str, Any], str]] = {
+    "of another row": (
+        {"of_row": lambda batch, i: batch[i + 1]}, "the batch of another row than its own",
+    ),
+    "that end at a row": ({"before": lambda end, row: end < row}, "`BATCH` does not count"),
+    "cut to bytes": (
+        {"before": lambda end, row: end.astype("int8") <= row.astype("int8")},
+        "`BATCH` does not count",
+    ),
+    "that begin at a fraction": (
+        {"starts_type": "float32", "before": lambda end, row: end <= row.astype("float32")},
+        "`BATCH` does not count",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(NO_BATCHES))
+def test_other_batches_are_refused(name: str) -> None:
+    changed, reason = NO_BATCHES[name]
+    with pytest.raises(ScheduleError, match=reason):
+        mfmadsl.attention_schedule(own_workload(**changed))

@@ -98,6 +98,11 @@ TAKEN: dict[str, tuple[Written, Callable[..., Any]]] = {
         Written(lambda s, i, j, mask: tirx.Select(mask[j] > tirx.const(0, "int8"), s, EXP)),
         lambda s, i, j, m: np.where(m[j] > 0, s, -np.inf),
     ),
+    "a mask of keys under a condition": (
+        Written(lambda s, i, j, mask: s + tirx.if_then_else(
+            j > 2, mask[j], tirx.const(0, "int8")).astype("float32")),
+        lambda s, i, j, m: s + np.where(j > 2, m, 0),
+    ),
     "every other key": (
         Written(lambda s, i, j, _: tirx.Select((i + j) % 2 < 1, s, EXP)),
         lambda s, i, j, m: np.where((i + j) % 2 < 1, s, -np.inf),
@@ -126,6 +131,11 @@ def test_what_is_written_is_computed(form: str) -> None:
 
 ONE = tirx.const(1, "float32")
 REFUSED = {
+    "a mask of a key that there may not be": (
+        Written(lambda s, i, j, mask: s + tirx.if_then_else(
+            j > 2, mask[j - 3], tirx.const(0, "int8")).astype("float32")),
+        "under a condition, where the array may have nothing",
+    ),
     "the largest of some scores": (Written(compared=K - 1), "`row_max` is not the largest"),
     "another number subtracted": (
         Written(subtracted=lambda largest, _: largest + ONE), "less the largest",
