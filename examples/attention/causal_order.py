@@ -14,6 +14,5 @@ from examples.attention.size import Size
 
 def schedule(size: Size, arch: str) -> Schedule:
     """The work of the step before, in another order."""
-    return scheduled(
-        cut_of(size, SHORT_STEPS[arch], arch, causal=True), skewed.body, last_first=True
-    )
+    cut = cut_of(size, SHORT_STEPS[arch], arch, causal=True)
+    return scheduled(cut, skewed.body, last_first=True)

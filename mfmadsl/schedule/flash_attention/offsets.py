@@ -58,12 +58,11 @@ def _has_conditions(element: Expr) -> bool:
 
 def _parts(index: Expr) -> tuple[TensorLoad | None, Expr | None]:
     """(what an index reads of memory, what is added to that)."""
-    if isinstance(index, TensorLoad):
-        return index, None
-    if isinstance(index, tirx.Add):
-        for read, rest in ((index.a, index.b), (index.b, index.a)):
-            if isinstance(read, TensorLoad):
-                return read, rest
+    sides = [(index.a, index.b), (index.b, index.a)] if isinstance(index, tirx.Add) else []
+    for read, rest in ((index, None), *sides):
+        number = read.value if isinstance(read, tirx.Cast) else read
+        if isinstance(number, TensorLoad):
+            return number, rest
     return None, None
 
 
@@ -76,8 +75,9 @@ def _counts(rest: Expr, key: Var) -> bool:
 
 
 def _moved(index: Expr, offsets: list[Offset]) -> Expr:
-    read, rest = _parts(index)
-    known = None if read is None else next((o for o in offsets if same(read, o.load)), None)
-    if known is None:
-        return index
-    return known.variable if rest is None else known.variable + rest
+    read, _ = _parts(index)
+
+    def variable_of(load: TensorLoad) -> Expr:
+        return next((each.variable for each in offsets if same(load, each.load)), load)
+
+    return index if read is None else tvm_ffi.structural_map(index, (TensorLoad, variable_of))
