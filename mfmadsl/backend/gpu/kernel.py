@@ -198,6 +198,9 @@ class Kernel:
         found = []
         for kernel in chosen:
             x, y, z = (value_of(extent, extents) for extent in kernel.extents)
+            if 0 in (x, y, z):
+                told = ", ".join(f"{name} = {value}" for name, value in extents.items())
+                raise ArgumentError(f"`{kernel.symbol}` has nothing to do, with {told}")
             taken = kernel.parameters or tuple(a.name for a in self.arguments)
             found.append(
                 KernelLaunch(
@@ -211,19 +214,27 @@ class Kernel:
 def _extents(arguments: Sequence[Argument], args: Sequence[Any]) -> dict[str, int]:
     """What the symbols in the shapes are."""
     extents: dict[str, int] = {}
+    first: dict[str, str] = {}
+    order = ", ".join(argument.name for argument in arguments)
     for argument, value in zip(arguments, args, strict=True):
         symbols = [e for e in argument.shape if isinstance(e, str)]
         if not symbols:
             continue
         shape = np.shape(value)
         if len(shape) != len(argument.shape):
-            raise ArgumentError(f"argument {argument.name} has {len(argument.shape)} dimensions, "
-                             f"but {len(shape)} are given")  # fmt: skip
+            raise ArgumentError(
+                f"argument {argument.name} has {len(argument.shape)} dimensions, but {len(shape)}"
+                f" are given; the arguments are ({order})"
+            )
         for extent, found in zip(argument.shape, shape, strict=True):
             if isinstance(extent, str) and found == 0:
                 raise ArgumentError(f"argument {argument.name}: {extent} is 0, so nothing is to do")
-            if isinstance(extent, str) and extents.setdefault(extent, found) != found:
+            if not isinstance(extent, str):
+                continue
+            first.setdefault(extent, argument.name)
+            if extents.setdefault(extent, found) != found:
                 raise ArgumentError(
-                    f"{extent} is {extents[extent]} in one argument, and {found} in {argument.name}"
+                    f"{extent} is {extents[extent]} in {first[extent]}, and {found} in"
+                    f" {argument.name}; the arguments are ({order})"
                 )
     return extents

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import tvm_ffi
@@ -21,26 +22,14 @@ def with_offsets(found: Attention) -> Attention:
     the first key is there, so that the number is in the array. Others may be any, as those of what
     is there under a condition, and are read where they stand.
     """
-    axes = found.axes
-    inner = [axes.row.var, axes.key.var, axes.depth.var, axes.column.var]
     offsets: list[Offset] = []
-    for load in (load for each in (found.k, found.v) for load in loads_of(each)):
-        if _has_conditions(found.k) or _has_conditions(found.v):
-            break
-        for index, extent in zip(load.indices, load.source.shape, strict=True):
-            read, rest = _parts(index)
-            if read is None or any(depends(read, variable) for variable in inner):
-                continue
-            if rest is None or _counts(rest, axes.key.var):
-                ends = extent if rest is not None and rest.same_as(axes.key.var) else None
-                known = next((each for each in offsets if same(read, each.load)), None)
-                if known is None:
-                    name = f"{read.source.name}_{len(offsets)}"
-                    known = Offset(tirx.Var(name, str(read.ty.dtype)), read, ())
-                    offsets.append(known)
-                if ends is not None:
-                    place = offsets.index(known)
-                    offsets[place] = replace(known, ends=(*known.ends, ends))
+    for read, end in _reads(found):
+        n = next((n for n, each in enumerate(offsets) if same(read, each.load)), len(offsets))
+        if n == len(offsets):
+            variable = tirx.Var(f"{read.source.name}_{n}", str(read.ty.dtype))
+            offsets.append(Offset(variable, read, ()))
+        if end is not None and not any(same(end, each) for each in offsets[n].ends):
+            offsets[n] = replace(offsets[n], ends=(*offsets[n].ends, end))
     if not offsets:
         return found
 
@@ -52,8 +41,22 @@ def with_offsets(found: Attention) -> Attention:
     return replace(found, q=q, k=k, v=v, score=score, offsets=tuple(offsets))
 
 
-def _has_conditions(element: Expr) -> bool:
-    return any(name_of(call) == "if_then_else" for call in calls_of(element))
+def _reads(found: Attention) -> Iterator[tuple[TensorLoad, Expr | None]]:
+    """(a number that an index of K or V reads for a batch, where an axis ends along which keys are
+    counted from there)."""
+    axes, elements = found.axes, (found.k, found.v)
+    inner = [axes.row.var, axes.key.var, axes.depth.var, axes.column.var]
+    calls = [call for each in elements for call in calls_of(each)]
+    if any(name_of(call) == "if_then_else" for call in calls):
+        return
+    for load in (load for each in elements for load in loads_of(each)):
+        for index, extent in zip(load.indices, load.source.shape, strict=True):
+            read, rest = _parts(index)
+            if read is None or any(depends(read, variable) for variable in inner):
+                continue
+            if rest is None or _counts(rest, axes.key.var):
+                by_key = rest is not None and rest.same_as(axes.key.var)
+                yield read, extent if by_key else None
 
 
 def _parts(index: Expr) -> tuple[TensorLoad | None, Expr | None]:

@@ -48,7 +48,8 @@ def packed_rows(packed: PackedQueries, block: int, tile: Expr, last_first: bool)
         script.buffer_store(number, number[0] + one, [0])
     batch = held("found_batch", tirx.max(tirx.min(number[0], batches - 1), 0))
     first = held("first", tirx.max(tirx.min(starts[batch], packed.total), 0))
-    end = held("end_row", tirx.max(tirx.min(starts[batch + 1], packed.total), first))
+    after = starts[tirx.min(batch + 1, batches)]  # there may be no batch at all
+    end = held("end_row", tirx.max(tirx.min(after, packed.total), first))
     own = tile - tirx.floordiv(first, block) - batch
     if last_first:
         own = tirx.floordiv(end - first + (block - 1), block) - 1 - own

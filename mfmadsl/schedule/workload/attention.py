@@ -180,7 +180,12 @@ class _Types:
             out_dtype = "float16" if is_small else dtype
         check_choice("out_dtype", out_dtype, OUT_TYPES)
         kv_dtype = dtype if kv_dtype is None else kv_dtype
-        check_choice("kv_dtype", kv_dtype, (dtype,) if is_small else (dtype, "int8", *EIGHT_BITS))
+        if is_small and kv_dtype != dtype:
+            raise ArgumentError(
+                f"kv_dtype: with a dtype of eight bits K and V have that, {dtype}: leave it out, or"
+                " take a dtype of 16 bits"
+            )
+        check_choice("kv_dtype", kv_dtype, (dtype, "int8", *EIGHT_BITS))
         if scales is not None:
             check_choice("scales", scales, SCALES)
             if kv_dtype in OUT_TYPES:

@@ -294,7 +294,7 @@ def test_a_shape_that_is_known_at_the_launch(n: int) -> None:
     np.testing.assert_array_equal(b, a + 1)
     with pytest.raises(ValueError, match="grid of `main_kernel` depends on n"):
         _ = kernel.grid
-    with pytest.raises(ValueError, match=r"n is \d+ in one argument, and 7 in b"):
+    with pytest.raises(ValueError, match=r"n is \d+ in a, and 7 in b; the arguments are \(a, b"):
         mfmadsl.emulate(kernel, [a, np.zeros(7, np.float32)])
 
 

@@ -81,7 +81,7 @@ def test_many_small_weights_count(arch: str, dtype: str) -> None:
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"kv_dtype": "int4"}, "kv_dtype: "),
     ({"kv_dtype": "bfloat16"}, "kv_dtype: "),
-    ({"dtype": "float8_e4m3fn", "kv_dtype": "int8"}, "kv_dtype: "),
+    ({"dtype": "float8_e4m3fn", "kv_dtype": "int8"}, "kv_dtype: with a dtype of eight bits"),
     ({"scales": "head"}, "scales: K and V of float16 have none"),
     ({"kv_dtype": "int8", "scales": "row"}, "scales: "),
     ({"kv_dtype": "int8", "scales": 1}, "scales: "),

@@ -193,3 +193,21 @@ def test_other_batches_are_refused(name: str) -> None:
     changed, reason = NO_BATCHES[name]
     with pytest.raises(ScheduleError, match=reason):
         mfmadsl.attention_schedule(own_workload(**changed))
+
+
+@pytest.mark.parametrize("rows", [300, 5])
+def test_rows_without_a_batch_stay_as_they_are(rows: int) -> None:
+    """Where rows are few, nothing is launched, which is told."""
+    case = replace(SOME, symbolic="queries keys batch", packed="all")
+    kernel = mfmadsl.build(mfmadsl.attention_schedule(case.workload()))
+    arrays = case.arrays()
+    for name in ("q_starts", "k_starts"):
+        arrays[name] = arrays[name][:1]
+    for name in ("q", "o", "l"):
+        arrays[name] = np.ascontiguousarray(arrays[name][:, :rows])
+    if rows > 128:
+        mfmadsl.sanitize(kernel, list(arrays.values()))
+        assert (arrays["o"] == 7).all()
+    else:
+        with pytest.raises(ArgumentError, match=r"nothing to do, with .*batch_starts = 1"):
+            mfmadsl.sanitize(kernel, list(arrays.values()))
