@@ -48,7 +48,7 @@ from mfmadsl.model.product import GpuProduct
 from mfmadsl.model.products import PRODUCTS, product_of
 from mfmadsl.model.read import Read
 from mfmadsl.model.tiling import Tiling
-from mfmadsl.model.types import ELEMENT_TYPES, INDEX, ElementType
+from mfmadsl.model.types import EIGHT_BIT_FLOATS, ELEMENT_TYPES, INDEX, ElementType
 from mfmadsl.model.unscaled import unscaled
 from mfmadsl.model.upright import numbered_up, upright
 
@@ -59,6 +59,7 @@ __all__ = [
     "CPUS",
     "DEFAULT_ARCH",
     "DEFAULT_OVERLAP",
+    "EIGHT_BIT_FLOATS",
     "ELEMENT_TYPES",
     "EXTENT_OF",
     "FEATURES",

@@ -65,3 +65,8 @@ ELEMENT_TYPES: dict[str, ElementType] = {
         ElementType("int32", "i32", 32, "integer"),
     )
 }
+
+EIGHT_BIT_FLOATS = tuple(
+    sorted(t.name for t in ELEMENT_TYPES.values() if t.short in ("fp8", "bf8"))
+)
+"""Those that some chip multiplies, by name."""

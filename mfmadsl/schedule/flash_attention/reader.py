@@ -12,32 +12,30 @@ from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import (
     calls_of,
-    choice_of,
-    conjuncts_of,
-    constant,
     depends,
     loads_of,
     name_of,
 )
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.flash_attention.axes import axes_of
 from mfmadsl.schedule.flash_attention.definition import Definitions, Reduction
 from mfmadsl.schedule.flash_attention.described import (
     Attention,
-    Axes,
     Axis,
     Result,
     Softmax,
     narrow,
 )
+from mfmadsl.schedule.flash_attention.multiplied import (
+    EXACT,
+    multiplied,
+    unguarded,
+    without_float32,
+)
 from mfmadsl.schedule.flash_attention.packed import unpacked
-from mfmadsl.schedule.flash_attention.score import conditions_of
 from mfmadsl.schedule.product.dataflow import check_element_wise
 from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, line, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import uncast
-
-_BYTES = ("int8", "uint8", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-_EXACT = {"float16": _BYTES, "bfloat16": _BYTES} | dict.fromkeys(_BYTES[2:], ())
-"""The types that are multiplied, and of what others they have all numbers."""
 
 
 def is_attention(function: PrimFunc) -> bool:
@@ -91,12 +89,12 @@ class _Reader:
         second, key = weights.second, weights.second.over
         product, first = self._first(weights)
         operands = self._operands(first, product, key, weights.score)
-        q, k = (_multiplied(each, _dtype(v), first.nest) for each in operands)
+        q, k = (multiplied(each, _dtype(v), first.nest) for each in operands)
         table, rows = self._known.row_batches, list[Expr]()
         batch = tirx.Var("batch", "int32")
         if table is not None:
             q, k, v = (table.named_in(each, batch, rows) for each in (q, k, v))
-        axes = _axes(second, (q, k, v), first.over, rows)
+        axes = axes_of(second, (q, k, v), first.over, rows)
         if depends(weights.score, axes.column.var):
             raise first.nest.refusal("is a score of each column of V: a kernel has one for all")
         names = ("product", "largest", "total", "attended")
@@ -135,8 +133,8 @@ class _Reader:
             for weight, value in ((product.a, product.b), (product.b, product.a)):
                 if _exponentials(weight) and self._is_element(value):
                     found = self._weights(second, weight)
-                    element = _widened(_unmasked(value, found.score, second.over))
-                    return found, _multiplied(element, found.dtype, second.nest)
+                    element = without_float32(unguarded(value, found.score, second.over))
+                    return found, multiplied(element, found.dtype, second.nest)
         counts = (
             f"; `{nest.name}` does not count the batches that end before a row"
             for nest in self._known.sums() if str(nest.store.buffer.dtype) == "int32"
@@ -150,7 +148,7 @@ class _Reader:
     def _weights(self, second: Reduction, weight: Expr) -> _Weights:
         inner, casts = uncast(weight), _cast_types(weight)
         dtype = casts[-1] if casts else _dtype(inner)
-        if dtype not in _EXACT or casts not in ([dtype], ["float32", dtype]):
+        if dtype not in EXACT or casts not in ([dtype], ["float32", dtype]):
             raise second.nest.refusal(
                 f"multiplies weights of {' and '.join(casts or [dtype])}, in which no kernel"
                 " attends: cast them, as Q, K and V, to a float of 16 or 8 bits"
@@ -190,7 +188,9 @@ class _Reader:
         """The elements of a query and of a key."""
         term = first.term_at(product, first.over.var)
         sides = [term.a, term.b] if isinstance(term, tirx.Mul) else []
-        found = [_widened(_unmasked(side, score, key)) for side in sides if self._is_element(side)]
+        found = [
+            without_float32(unguarded(side, score, key)) for side in sides if self._is_element(side)
+        ]
         of_key = [depends(side, key.var) for side in found]
         if sorted(of_key) != [False, True] or first.is_maximum:
             raise first.nest.refusal("is no product of queries and keys that arguments have")
@@ -305,78 +305,12 @@ class _Reader:
         return places
 
 
-def _multiplied(element: Expr, dtype: str, nest: Nest) -> Expr:
-    """An element in the type that is multiplied, if that has all numbers of its own type."""
-    own = _dtype(element)
-    if own == dtype:
-        return element
-    if own not in _EXACT[dtype]:
-        raise nest.refusal(
-            f"multiplies {own}, and the weights are {dtype}: cast the one or the other"
-        )
-    return tirx.Cast(dtype, element)
-
-
-def _axes(
-    second: Reduction, operands: tuple[Expr, Expr, Expr], depth: IterVar, packed: Sequence[Expr]
-) -> Axes:
-    """Which axes of the second product are what; of `packed` rows the batch is looked up."""
-    q, k, v = operands
-    axes = second.nest.block.iter_vars
-    places = [_axis(each) for each in axes if each.iter_type == IterVar.DataPar]
-    several = [axis for axis in places if constant(axis.extent) != 1]
-    columns = [a for a in several if depends(v, a.var) and not depends(q, a.var)
-               and not depends(k, a.var)]  # fmt: skip
-    if len(columns) > 1:
-        raise second.nest.refusal("has columns along several axes")
-    rows = [a for a in several if not depends(k, a.var) and not depends(v, a.var)]
-    looked_up = [a for a in places if any(a.var.same_as(each) for each in packed)]
-    row = max(looked_up or rows, key=_length) if looked_up or rows else _unit("row")
-    column = columns[0] if columns else _unit("column")
-    batch = tuple(a for a in places if a is not row and a is not column)
-    return Axes(batch, row, _axis(second.over), _axis(depth), column)
-
-
-def _axis(axis: IterVar) -> Axis:
-    return Axis(axis.var, narrow(axis.dom.extent))
-
-
-def _length(axis: Axis) -> float:
-    """The extent; what is known at the launch only counts as more than any."""
-    extent = constant(axis.extent)
-    return float("inf") if extent is None else extent
-
-
-def _unit(name: str) -> Axis:
-    return Axis(tirx.Var(name, "int32"), tirx.const(1, "int32"))
-
-
 def _over_all(reduction: Reduction, key: IterVar) -> bool:
     return same(reduction.over.dom.extent, key.dom.extent)
 
 
 def _exponentials(value: Expr) -> list[Call]:
     return [call for call in calls_of(value) if name_of(call) == "exp"]
-
-
-def _widened(value: Expr) -> Expr:
-    """The value that is cast to float32, which keeps halves as they are."""
-    if isinstance(value, tirx.Cast) and str(value.ty.dtype) == "float32":
-        return value.value
-    return value
-
-
-def _unmasked(element: Expr, score: Expr, key: IterVar) -> Expr:
-    """An element without the condition that a key is before some end, if its score is masked by
-    that, too."""
-    choice, known = choice_of(element), conditions_of(score)
-    if choice is None or not is_number(choice[2], 0):
-        return element
-    for asked in conjuncts_of(choice[0]):
-        before_end = isinstance(asked, tirx.LT) and asked.a.same_as(key.var)
-        if not before_end or not any(same(asked, each) for each in known):
-            return element
-    return choice[1]
 
 
 def _dtype(value: Expr) -> str:

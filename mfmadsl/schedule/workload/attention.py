@@ -9,6 +9,7 @@ from tvm.tirx import Expr, PrimFunc, Var
 
 from mfmadsl.argument import check_choice, check_extent, check_flag, check_type, described
 from mfmadsl.error import ArgumentError
+from mfmadsl.model import EIGHT_BIT_FLOATS
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.workload.attended import (
     AttentionForm,
@@ -20,8 +21,7 @@ from mfmadsl.schedule.workload.attended import (
     place,
 )
 
-EIGHT_BITS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-TYPES = ("bfloat16", "float16", *EIGHT_BITS)
+TYPES = ("bfloat16", "float16", *EIGHT_BIT_FLOATS)
 OUT_TYPES = ("bfloat16", "float16", "float32")
 SCALES = ("head", "token")
 _LEAST = 1e-30
@@ -175,7 +175,7 @@ class _Types:
                 " `nn.attention` to Relax"
             )
         check_choice("dtype", dtype, TYPES)
-        is_small = dtype in EIGHT_BITS
+        is_small = dtype in EIGHT_BIT_FLOATS
         if out_dtype is None:
             out_dtype = "float16" if is_small else dtype
         check_choice("out_dtype", out_dtype, OUT_TYPES)
@@ -185,7 +185,7 @@ class _Types:
                 f"kv_dtype: with a dtype of eight bits K and V have that, {dtype}: leave it out, or"
                 " take a dtype of 16 bits"
             )
-        check_choice("kv_dtype", kv_dtype, (dtype, "int8", *EIGHT_BITS))
+        check_choice("kv_dtype", kv_dtype, (dtype, "int8", *EIGHT_BIT_FLOATS))
         if scales is not None:
             check_choice("scales", scales, SCALES)
             if kv_dtype in OUT_TYPES:
@@ -205,7 +205,7 @@ class _Types:
             return None
         shape = (kv_heads,) if self.scales == "head" else places
         k, v = (te.placeholder(shape, "float32", name) for name in ("K_scale", "V_scale"))
-        is_small = self.q in EIGHT_BITS
+        is_small = self.q in EIGHT_BIT_FLOATS
         return Scales(te.placeholder((heads,), "float32", "Q_scale") if is_small else None, k, v)
 
 

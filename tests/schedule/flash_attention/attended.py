@@ -13,7 +13,7 @@ from tvm import tirx
 from tvm.tirx import PrimFunc
 
 import mfmadsl
-from mfmadsl.schedule.workload.attention import EIGHT_BITS
+from mfmadsl.model import EIGHT_BIT_FLOATS
 
 Array = npt.NDArray[Any]
 
@@ -132,7 +132,7 @@ class Case:
         arrays = [array.astype(np.float64) for array in self.given[:3]]
         if self.scales is None:
             return arrays
-        used = [self.dtype in EIGHT_BITS, True, True]
+        used = [self.dtype in EIGHT_BIT_FLOATS, True, True]
         return [
             array * factor if use else array
             for array, factor, use in zip(arrays, self.factors, used, strict=True)
@@ -189,7 +189,7 @@ class Case:
         """
         p, v, _ = self._weighted()
         rounding = _ROUNDING[self.dtype]
-        if self.dtype in EIGHT_BITS:
+        if self.dtype in EIGHT_BIT_FLOATS:
             own = 2.5 * rounding * np.sqrt(p**2 @ v**2)
             most: Array = np.minimum(own, rounding * (p @ np.abs(v)))
             return np.asarray(most + 2.0**-9 * np.abs(p @ v) + 2.0**-20)
@@ -204,7 +204,7 @@ class Case:
 
     def arrays(self) -> dict[str, Array]:
         """The arguments by name, in their order."""
-        own = "float16" if self.dtype in EIGHT_BITS else self.dtype
+        own = "float16" if self.dtype in EIGHT_BIT_FLOATS else self.dtype
         dtype = own if self.out_dtype is None else self.out_dtype
         q, k, v, *bias = self.given
         found = {"q": self.lying(q), **self._of_keys(k, v)}
@@ -219,7 +219,7 @@ class Case:
 
     def _of_keys(self, k: Array, v: Array) -> dict[str, Array]:
         """K, V, scales and the table of pages."""
-        first = 0 if self.dtype in EIGHT_BITS else 1
+        first = 0 if self.dtype in EIGHT_BIT_FLOATS else 1
         names = ["q_scale", "k_scale", "v_scale"][first:]
         of_places = (
             dict(zip(names, self.factors[1:], strict=True)) if self.scales == "token" else {}

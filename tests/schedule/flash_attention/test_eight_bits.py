@@ -11,7 +11,7 @@ import pytest
 import mfmadsl
 from mfmadsl import ScheduleError
 from mfmadsl.error import ArgumentError
-from mfmadsl.schedule.workload.attention import EIGHT_BITS
+from mfmadsl.model import EIGHT_BIT_FLOATS
 from tests.schedule.flash_attention.attended import Case
 
 CACHE = Case(batch=3, heads=4, kv_heads=2, keys=192, depth=64, scales="token", kv_dtype="int8")
@@ -34,7 +34,7 @@ def test_bytes_become_what_queries_are(form: Case, arch: str) -> None:
     assert form.check(arch).remarks == ()
 
 
-@pytest.mark.parametrize("kv_dtype", EIGHT_BITS)
+@pytest.mark.parametrize("kv_dtype", EIGHT_BIT_FLOATS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_floats_of_a_cache_need_no_instruction_of_theirs(dtype: str, kv_dtype: str) -> None:
     replace(CACHE, dtype=dtype, kv_dtype=kv_dtype, queries=20).check("gfx942")

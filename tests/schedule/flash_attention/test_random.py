@@ -11,7 +11,7 @@ import pytest
 
 import mfmadsl
 from mfmadsl import ScheduleError
-from mfmadsl.schedule.workload.attention import EIGHT_BITS
+from mfmadsl.model import EIGHT_BIT_FLOATS
 from tests.conftest import ALL
 from tests.schedule.flash_attention.attended import Case
 from tests.schedule.flash_attention.packed_case import PackedCase
@@ -83,7 +83,7 @@ def _in_eight_bits(case: Case, arch: str, random_one: random.Random) -> Case:
     if of_chip and chance() < 0.2:
         return replace(case, dtype=choose(of_chip), scales=choose([None, "head"]))
     if chance() < 0.25:
-        kv_dtype = choose(["int8", *EIGHT_BITS])
+        kv_dtype = choose(["int8", *EIGHT_BIT_FLOATS])
         return replace(case, kv_dtype=kv_dtype, scales=choose([None, "head", "token"]))
     return case
 
