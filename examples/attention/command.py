@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 
@@ -14,10 +13,10 @@ from examples.attention.measure import Measured, measure
 from examples.attention.plot import svg
 from examples.attention.size import parsed_size
 from examples.attention.step import Step
-from examples.figure import NoPlotError
 from examples.options import add_outputs, add_step, check_outputs
+from examples.report import conclude, write_files
 from mfmadsl import MfmadslError
-from mfmadsl.output import OutputError, write_file
+from mfmadsl.output import OutputError
 
 
 def main(arguments: Sequence[str] | None = None, steps: Sequence[Step] | None = None) -> int:
@@ -49,26 +48,11 @@ def _report(chips: Sequence[Sequence[Measured]], asked: argparse.Namespace) -> i
     chips = [measured for measured in chips if measured]
     for measured in chips:
         print(table.predicted(measured) + "\n")
-    note = None
-    try:
-        write_file(asked.svg, svg(chips))
-        print(f"plot        {asked.svg}")
-    except NoPlotError as error:
-        note = str(error)
-    if asked.json is not None:
-        write_file(asked.json, (json.dumps(table.as_json(chips), indent=2) + "\n").encode())
-        print(f"JSON        {asked.json}")
-    if note:
-        print(f"note        {note}")
+    notes = write_files(asked, lambda: svg(chips), lambda: table.as_json(chips))
     every = [each for measured in chips for each in measured]
-    wrong = [each for each in every if each.wrong]
-    print(
-        f"numbers     {len(every) - len(wrong)} of {len(every)} steps agree with NumPy in float64, "
-        f"in the emulator under the sanitizer ({SMALL})"
-    )
-    for each in wrong:
-        print(f"error: {each.step.name} on {each.step.arch}: {each.wrong}", file=sys.stderr)
-    return 1 if wrong else 0
+    wrong = [f"{each.step.name} on {each.step.arch}: {each.wrong}" for each in every if each.wrong]
+    agreement = f"steps agree with NumPy in float64, in the emulator under the sanitizer ({SMALL})"
+    return conclude(notes, len(every), agreement, wrong)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -15,9 +14,9 @@ from examples.cpu_matmul_exp.ladder import ladder
 from examples.cpu_matmul_exp.measure import Answer, MeasureError, Request, measured
 from examples.cpu_matmul_exp.plot import svg
 from examples.cpu_matmul_exp.tuned import tuned_anew
-from examples.figure import NoPlotError
 from examples.options import add_files, add_step, check_outputs
-from mfmadsl.output import OutputError, write_file
+from examples.report import conclude, write_files
+from mfmadsl.output import OutputError
 
 CPUS = len(os.sched_getaffinity(0))
 
@@ -47,25 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(answers: Sequence[Answer], asked: argparse.Namespace) -> int:
     """Print and write what was found; the exit code."""
     print(table.LEGEND)
-    try:
-        write_file(asked.svg, svg(answers, asked.size))
-        print(f"plot        {asked.svg}")
-    except NoPlotError as error:
-        print(f"note        {error}")
-    if asked.json is not None:
-        found = table.as_json(answers, asked.size)
-        write_file(asked.json, (json.dumps(found, indent=2) + "\n").encode())
-        print(f"JSON        {asked.json}")
+    notes = write_files(
+        asked, lambda: svg(answers, asked.size), lambda: table.as_json(answers, asked.size)
+    )
     timed = [(each, found) for found in answers for each in (*found.steps, found.numpy)]
     wrong = [
         f"{each.name}, threads: {found.threads}: {each.wrong or each.refused}"
         for each, found in timed
         if each.wrong or each.refused
     ]
-    print(f"numbers     {len(timed) - len(wrong)} of {len(timed)} results agree with float64")
-    for sentence in wrong:
-        print(f"error: {sentence}", file=sys.stderr)
-    return 1 if wrong else 0
+    return conclude(notes, len(timed), "results agree with float64", wrong)
 
 
 def _parser(names: Sequence[str]) -> argparse.ArgumentParser:

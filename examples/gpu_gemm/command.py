@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Sequence
 
 import mfmadsl
-from examples.figure import NoPlotError
 from examples.gpu_gemm import table, tuned
 from examples.gpu_gemm.cuda import CudaError
 from examples.gpu_gemm.cuda_driver import Gpu, driver_library
@@ -21,9 +19,10 @@ from examples.gpu_gemm.step import Step
 from examples.nvcc import TO_INSTALL, NvccError, find_nvcc
 from examples.options import add_outputs, add_step, check_outputs
 from examples.product import Size, parsed_size
+from examples.report import conclude, write_files
 from mfmadsl import MfmadslError
 from mfmadsl.model import ARCHITECTURES, product_of
-from mfmadsl.output import OutputError, write_file
+from mfmadsl.output import OutputError
 
 
 def main(arguments: Sequence[str] | None = None, ladder: Sequence[Step] = LADDER) -> int:
@@ -61,27 +60,15 @@ def _report(measured: Sequence[Measured], plan: Plan, asked: argparse.Namespace)
         if asked.run:
             gpu = _on_gpu(measured, plan, notes)
         print(table.on_cuda(measured, plan.cuda_arch, gpu) + "\n")
-    try:
-        write_file(asked.svg, svg(measured, product_of(plan.arch).name))
-        print(f"plot        {asked.svg}")
-    except NoPlotError as error:
-        notes.append(str(error))
-    if asked.json is not None:
-        found = table.as_json(measured, plan.arch, plan.cuda_arch, gpu)
-        write_file(asked.json, (json.dumps(found, indent=2) + "\n").encode())
-        print(f"JSON        {asked.json}")
-    for note in notes:
-        print(f"note        {note}")
+    notes += write_files(
+        asked, lambda: svg(measured, product_of(plan.arch).name),
+        lambda: table.as_json(measured, plan.arch, plan.cuda_arch, gpu),
+    )  # fmt: skip
     wrong = [f"{each.step.name} of {SMALL}: {each.wrong}" for each in measured if each.wrong]
-    print(
-        f"numbers     {len(measured) - len(wrong)} of {len(measured)} steps agree with NumPy, "
-        f"bit by bit, in the emulator ({SMALL})"
-    )
     timed = gpu.timed if gpu is not None else {}
-    wrong += [f"{name} on the GPU: {took.wrong}" for name, took in timed.items() if took.wrong]
-    for sentence in wrong:
-        print(f"error: {sentence}", file=sys.stderr)
-    return 1 if wrong else 0
+    on_gpu = [f"{name} on the GPU: {took.wrong}" for name, took in timed.items() if took.wrong]
+    agreement = f"steps agree with NumPy, bit by bit, in the emulator ({SMALL})"
+    return conclude(notes, len(measured), agreement, wrong, on_gpu)
 
 
 def _on_gpu(measured: Sequence[Measured], plan: Plan, notes: list[str]) -> OnGpu | None:

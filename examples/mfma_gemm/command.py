@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from examples.figure import NoPlotError
 from examples.mfma_gemm import sequence, table
 from examples.mfma_gemm.check import SMALL
 from examples.mfma_gemm.ladder import CHIPS, FULL, NAMES, ladder
@@ -16,8 +14,9 @@ from examples.mfma_gemm.plot import svg
 from examples.mfma_gemm.step import Step
 from examples.options import add_outputs, add_step, check_outputs
 from examples.product import Size, parsed_size
+from examples.report import conclude, write_files
 from mfmadsl import MfmadslError
-from mfmadsl.output import OutputError, write_file
+from mfmadsl.output import OutputError
 
 
 def main(arguments: Sequence[str] | None = None, steps: Sequence[Step] | None = None) -> int:
@@ -58,26 +57,11 @@ def _report(chips: Sequence[Sequence[Measured]], asked: argparse.Namespace) -> i
     chips = [measured for measured in chips if measured]
     for measured in chips:
         print(table.predicted(measured) + "\n")
-    note = None
-    try:
-        write_file(asked.svg, svg(chips))
-        print(f"plot        {asked.svg}")
-    except NoPlotError as error:
-        note = str(error)
-    if asked.json is not None:
-        write_file(asked.json, (json.dumps(table.as_json(chips), indent=2) + "\n").encode())
-        print(f"JSON        {asked.json}")
-    if note:
-        print(f"note        {note}")
+    notes = write_files(asked, lambda: svg(chips), lambda: table.as_json(chips))
     every = [each for measured in chips for each in measured]
-    wrong = [each for each in every if each.wrong]
-    print(
-        f"numbers     {len(every) - len(wrong)} of {len(every)} steps agree with NumPy, "
-        f"bit by bit, in the emulator under the sanitizer ({SMALL})"
-    )
-    for each in wrong:
-        print(f"error: {each.step.name} on {each.step.arch}: {each.wrong}", file=sys.stderr)
-    return 1 if wrong else 0
+    wrong = [f"{each.step.name} on {each.step.arch}: {each.wrong}" for each in every if each.wrong]
+    agreement = f"steps agree with NumPy, bit by bit, in the emulator under the sanitizer ({SMALL})"
+    return conclude(notes, len(every), agreement, wrong)
 
 
 def _listings(steps: Sequence[Step], name: str, sizes: Mapping[str, Size], full: bool) -> list[str]:

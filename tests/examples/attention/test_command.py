@@ -16,7 +16,7 @@ from examples.attention.ladder import ladder
 from examples.attention.measure import measure
 from examples.attention.size import Size
 from examples.attention.step import Step
-from examples.figure import NoPlotError
+from tests.examples.commands import check_needs_matplotlib, check_unwritable, check_wrong_call
 
 SHORT = ["--size", "2x140x100x40", "--jobs", "1"]
 RIGHT = next(step for step in ladder("gfx942") if step.name == "online")
@@ -88,17 +88,13 @@ def test_two_processes_say_what_one_says(
 def test_a_wrong_call_is_exit_code_2(
     asked: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(asked)
-    assert ended.value.code == 2
-    assert sentence in capsys.readouterr().err
+    check_wrong_call(main, asked, sentence, capsys)
 
 
 def test_a_file_that_cannot_be_written_is_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*SHORT, "--svg", str(tmp_path / "none" / "plot.svg")], [RIGHT]) == 1
-    assert "cannot be written" in capsys.readouterr().err
+    check_unwritable(lambda asked: main(asked, [RIGHT]), SHORT, tmp_path, capsys)
 
 
 def test_without_matplotlib_it_says_so_and_goes_on(
@@ -114,6 +110,4 @@ def test_without_matplotlib_it_says_so_and_goes_on(
 
 
 def test_the_plot_needs_matplotlib_only_when_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NoPlotError, match="pip install"):
-        plot.svg([])
+    check_needs_matplotlib(lambda: plot.svg([]), monkeypatch)

@@ -14,6 +14,7 @@ from examples.cpu_matmul_exp.chain import Size
 from examples.cpu_matmul_exp.command import CPUS, main
 from examples.cpu_matmul_exp.ladder import ladder
 from examples.cpu_matmul_exp.measure import Answer, MeasureError, Request, Timed
+from tests.examples.commands import check_wrong_call
 
 RUN = Path(measure.__file__).with_name("run.py")
 SIZE = Size(32, 16, 24, 40)
@@ -143,10 +144,7 @@ def test_the_same_numbers_make_the_same_plot(
 def test_a_wrong_call_is_exit_code_2(
     asked: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(asked)
-    assert ended.value.code == 2
-    assert sentence in capsys.readouterr().err
+    check_wrong_call(main, asked, sentence, capsys)
 
 
 @pytest.mark.parametrize("option", ["--svg", "--json"])

@@ -12,13 +12,13 @@ import pytest
 from tvm import te
 from tvm.s_tir import Schedule
 
-from examples.figure import NoPlotError
 from examples.gpu_gemm import coalesced, command, plot
 from examples.gpu_gemm.command import main
 from examples.gpu_gemm.cuda import CudaError
 from examples.gpu_gemm.ladder import LADDER
 from examples.gpu_gemm.step import Step
 from examples.product import Size
+from tests.examples.commands import check_needs_matplotlib, check_unwritable, check_wrong_call
 
 RUN = Path(__file__).parents[3] / "examples" / "gpu_gemm" / "run.py"
 SHORT = ["--size", "128x128x32", "--jobs", "1"]
@@ -120,17 +120,13 @@ def test_the_main_loop_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_call_is_exit_code_2(
     asked: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(asked)
-    assert ended.value.code == 2
-    assert sentence in capsys.readouterr().err
+    check_wrong_call(main, asked, sentence, capsys)
 
 
 def test_a_file_that_cannot_be_written_is_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*SHORT, "--svg", str(tmp_path / "none" / "plot.svg")], [RIGHT]) == 1
-    assert "cannot be written" in capsys.readouterr().err
+    check_unwritable(lambda asked: main(asked, [RIGHT]), SHORT, tmp_path, capsys)
 
 
 def test_without_gpu_nvcc_and_matplotlib_it_says_so_and_goes_on(
@@ -153,6 +149,4 @@ def test_without_gpu_nvcc_and_matplotlib_it_says_so_and_goes_on(
 
 
 def test_the_plot_needs_matplotlib_only_when_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NoPlotError, match="pip install"):
-        plot.svg([], "MI300X")
+    check_needs_matplotlib(lambda: plot.svg([], "MI300X"), monkeypatch)

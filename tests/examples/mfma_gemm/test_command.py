@@ -11,13 +11,13 @@ import pytest
 from tvm import te
 from tvm.tirx import PrimFunc
 
-from examples.figure import NoPlotError
 from examples.mfma_gemm import plot
 from examples.mfma_gemm.command import main
 from examples.mfma_gemm.ladder import ladder
 from examples.mfma_gemm.measure import measure
 from examples.mfma_gemm.step import Step
 from examples.product import Size
+from tests.examples.commands import check_needs_matplotlib, check_unwritable, check_wrong_call
 
 SHORT = ["--size", "200x180x100", "--jobs", "1"]
 RIGHT = next(step for step in ladder("gfx942") if step.name == "swizzle")
@@ -130,17 +130,13 @@ def test_the_first_step_has_none_before_it(capsys: pytest.CaptureFixture[str]) -
 def test_a_wrong_call_is_exit_code_2(
     asked: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(asked)
-    assert ended.value.code == 2
-    assert sentence in capsys.readouterr().err
+    check_wrong_call(main, asked, sentence, capsys)
 
 
 def test_a_file_that_cannot_be_written_is_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*SHORT, "--svg", str(tmp_path / "none" / "plot.svg")], [RIGHT]) == 1
-    assert "cannot be written" in capsys.readouterr().err
+    check_unwritable(lambda asked: main(asked, [RIGHT]), SHORT, tmp_path, capsys)
 
 
 def test_without_matplotlib_it_says_so_and_goes_on(
@@ -156,6 +152,4 @@ def test_without_matplotlib_it_says_so_and_goes_on(
 
 
 def test_the_plot_needs_matplotlib_only_when_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NoPlotError, match="pip install"):
-        plot.svg([])
+    check_needs_matplotlib(lambda: plot.svg([]), monkeypatch)
