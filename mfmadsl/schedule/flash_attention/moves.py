@@ -123,7 +123,6 @@ def load_read_tiles(cut: Cut, place: WavePlace, held: WaveRegisters, tiles: Tile
             tile = tiles.reads[read.name]
             with cut.lanes() as lane:
                 for x, n, r in loops(cut.sizes.keys, cut.sizes.queries, cut.sums):
-                    own = n * cut.chain.intrinsic.n + at(cut.chain.query, lane=lane)
-                    row = place.own_row + own if read.of_queries else 0
+                    row = place.own_row + cut.row_of_wave(n, lane) if read.of_queries else 0
                     element = tile[row, _key(cut, x, lane, r)]
                     script.buffer_store(held.reads[read.name], element, [x, n, lane, r])

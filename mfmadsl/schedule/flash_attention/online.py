@@ -29,9 +29,9 @@ from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, loa
 from mfmadsl.schedule.flash_attention.packed_rows import kept, packed_rows, tile_count
 from mfmadsl.schedule.flash_attention.parts import KeyParts, join_parts, parts_of, store_part
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
-from mfmadsl.schedule.flash_attention.results import store_results
 from mfmadsl.schedule.flash_attention.softmax import clear, lower, rescale, softmax
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase, steps_of
+from mfmadsl.schedule.flash_attention.stores import store_results
 from mfmadsl.schedule.flash_attention.wave import (
     Cut,
     WavePlace,

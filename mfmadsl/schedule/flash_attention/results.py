@@ -1,4 +1,4 @@
-"""What an attention's kernel stores: what the workload makes of the sums, for each query."""
+"""What the workload makes of the sums, for each query: the values of results."""
 
 from __future__ import annotations
 
@@ -7,43 +7,14 @@ from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import tirx
-from tvm.script.ir_builder import tirx as script
-from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, Expr, Var
 
 from mfmadsl.schedule.flash_attention.chain import at
 from mfmadsl.schedule.flash_attention.described import Result, Softmax, at_places
-from mfmadsl.schedule.flash_attention.loops import loops
-from mfmadsl.schedule.flash_attention.softmax import exchange
-from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters
+from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace
 from mfmadsl.schedule.product.nest import is_number, same
 
 _INVERSE = tirx.Var("inverse", "float32")  # of the sum of exponentials
-
-
-def store_results(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
-    """Store all results. Those of a query alone come from one of the lanes that have it."""
-    with cut.lanes() as lane:
-        for (n,) in loops(cut.sizes.queries):
-            exchange(cut, held.total, n, lane, lambda a, b: a + b)
-            script.buffer_store(held.partial, inverse_of(held.total[n, lane, 0]), [n, lane, 0])
-        for result in cut.found.results:
-            tiles, each = (cut.sizes.columns, cut.sums) if result.of_columns else (1, 1)
-            for c, n, r in loops(tiles, cut.sizes.queries, each):
-                # The last step has made scores of one that there is not.
-                known = Sums(
-                    held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32"),
-                    held.total[n, lane, 0], held.partial[n, lane, 0], held.o[c, n, lane, r],
-                )  # fmt: skip
-                row, column = cut.row(place, n, lane), column_of(cut, c, lane, r)
-                store = made_of(cut, result, known, {**place.batch, cut.found.axes.row.var: row},
-                                column)  # fmt: skip
-                if result.of_columns:
-                    bounds = in_columns(cut, place, row, column)
-                else:
-                    bounds = [row < place.rows, is_first(cut, lane)]
-                with script.If(Analyzer().simplify(tirx.all(*bounds))), script.Then():
-                    script.buffer_store(store.buffer, store.value, list(store.indices))
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,11 @@ class Cut:
 
     def row(self, place: WavePlace, n: Expr, lane: Expr) -> Expr:
         """The query of a lane's sums in one of its wave's tiles."""
-        return place.row + n * self.chain.intrinsic.n + at(self.chain.query, lane=lane)
+        return place.row + self.row_of_wave(n, lane)
+
+    def row_of_wave(self, n: Expr, lane: Expr) -> Expr:
+        """That query, from the first one of the wave on."""
+        return n * self.chain.intrinsic.n + at(self.chain.query, lane=lane)
 
 
 @dataclass(frozen=True)

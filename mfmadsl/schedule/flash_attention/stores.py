@@ -1,0 +1,133 @@
+"""The stores of an attention's results, from the lanes that hold them or by whole cache lines.
+
+A lane holds a few columns of one query here and there, and its neighbours those of other queries:
+stored from there, each piece of some bytes goes to memory as a line of its own. So what lies in
+memory column by column is first brought into that order in the LDS.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tvm import tirx
+from tvm.script.ir_builder import tirx as script
+from tvm.sym import Analyzer
+from tvm.tirx import Buffer, BufferStore, Expr, Var
+
+from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.schedule.flash_attention.described import Result, at_places
+from mfmadsl.schedule.flash_attention.loops import loops, named
+from mfmadsl.schedule.flash_attention.results import (
+    Sums,
+    column_of,
+    in_columns,
+    inverse_of,
+    is_first,
+    made_of,
+)
+from mfmadsl.schedule.flash_attention.softmax import exchange
+from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
+
+_LINE = 128  # bytes
+
+
+def store_results(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
+    """Store all results. Those of a query alone come from one of the lanes that have it."""
+    with cut.lanes() as lane:
+        for (n,) in loops(cut.sizes.queries):
+            exchange(cut, held.total, n, lane, lambda a, b: a + b)
+            script.buffer_store(held.partial, inverse_of(held.total[n, lane, 0]), [n, lane, 0])
+    for result in cut.found.results:
+        if result.of_columns and result.store.indices[-1].same_as(cut.found.axes.column.var):
+            _store_lines(cut, place, held, result)
+        else:
+            _store_elements(cut, place, held, result)
+
+
+def _store_elements(cut: Cut, place: WavePlace, held: WaveRegisters, result: Result) -> None:
+    tiles, each = (cut.sizes.columns, cut.sums) if result.of_columns else (1, 1)
+    with cut.lanes() as lane:
+        for c, n, r in loops(tiles, cut.sizes.queries, each):
+            row, column = cut.row(place, n, lane), column_of(cut, c, lane, r)
+            if result.of_columns:
+                bounds = in_columns(cut, place, row, column)
+            else:
+                bounds = [row < place.rows, is_first(cut, lane)]
+            store = _made(cut, place, held, result, (c, n, lane, r))
+            with script.If(Analyzer().simplify(tirx.all(*bounds))), script.Then():
+                script.buffer_store(store.buffer, store.value, list(store.indices))
+
+
+def _store_lines(cut: Cut, place: WavePlace, held: WaveRegisters, result: Result) -> None:
+    """Store a result, about a line of columns at a time: each wave its own rows."""
+    buffer, tile = result.store.buffer, cut.chain.intrinsic.m
+    size = bits_of(buffer.dtype) // 8
+    once = gcd(cut.sizes.columns, max(1, _LINE // (tile * size)))
+    shape = cut.tiling.block, once * tile
+    lines = named(
+        f"{buffer.name}_lines",
+        script.sblock_alloc_buffer(shape, str(buffer.dtype), scope="shared"),
+    )
+    for first in range(0, cut.sizes.columns, once):
+        with cut.lanes() as lane:
+            for c, n, r in loops(once, cut.sizes.queries, cut.sums):
+                store = _made(cut, place, held, result, (c + first, n, lane, r))
+                row = place.own_row + cut.row_of_wave(n, lane)
+                own = _in_line(lines, row, column_of(cut, c, lane, r))
+                script.buffer_store(lines, store.value, own)
+        _store_chunks(cut, place, result.store, lines, first * tile, once * tile)
+
+
+def _store_chunks(
+    cut: Cut, place: WavePlace, store: BufferStore, lines: Buffer, first: int, columns: int
+) -> None:
+    """Store columns from the `first` on that are in the LDS: neighbouring lanes take neighbouring
+    chunks of a row."""
+    axes, lanes = cut.found.axes, cut.chip.wave_size
+    width = CHUNK * 8 // bits_of(lines.dtype)
+    while (
+        cut.tiling.rows * columns % (width * lanes) or (constant(axes.column.extent) or 1) % width
+    ):
+        width //= 2
+    chunks = columns // width
+    with cut.lanes() as lane:
+        for (piece,) in loops(cut.tiling.rows * chunks // lanes):
+            number = piece * lanes + lane
+            own, begin = tirx.floordiv(number, chunks), tirx.floormod(number, chunks) * width
+            row, column = place.row + own, begin + first
+            bounds = in_columns(cut, place, row, column)
+            with script.If(Analyzer().simplify(tirx.all(*bounds))), script.Then():
+                for (e,) in loops(width):
+                    places: dict[Var, Expr] = {
+                        **place.batch, axes.row.var: row, axes.column.var: column + e,
+                    }  # fmt: skip
+                    element = lines[tuple(_in_line(lines, place.own_row + own, begin + e))]
+                    indices = [at_places(index, places) for index in store.indices]
+                    script.buffer_store(store.buffer, element, indices)
+
+
+def _in_line(lines: Buffer, row: Expr, column: Expr) -> list[Expr]:
+    """Where an element lies in the LDS: chunks of a row in another order than those of the row
+    before, since lanes that put a column of all rows would meet in one bank."""
+    width = CHUNK * 8 // bits_of(lines.dtype)
+    chunks = int(lines.shape[1]) // width
+    chunk = tirx.floordiv(column, width) ^ tirx.floormod(row, chunks & -chunks)
+    return [row, chunk * width + tirx.floormod(column, width)]
+
+
+def _made(
+    cut: Cut, place: WavePlace, held: WaveRegisters, result: Result,
+    element: tuple[Expr, Expr, Expr, Expr],
+) -> BufferStore:  # fmt: skip
+    """What a result is for an element of O.
+
+    The last step has made scores of one that there is not.
+    """
+    c, n, lane, r = element
+    known = Sums(
+        held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32"),
+        held.total[n, lane, 0], held.partial[n, lane, 0], held.o[c, n, lane, r],
+    )  # fmt: skip
+    places = {**place.batch, cut.found.axes.row.var: cut.row(place, n, lane)}
+    return made_of(cut, result, known, places, column_of(cut, c, lane, r))
