@@ -9,7 +9,7 @@ from examples.attention.key_loop import copy_keys, copy_values, key_steps
 from examples.attention.size import Size
 from mfmadsl.schedule.flash_attention.moves import load_queries
 from mfmadsl.schedule.flash_attention.products import attend, next_scores
-from mfmadsl.schedule.flash_attention.results import store_results
+from mfmadsl.schedule.flash_attention.stores import store_results
 from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters, tiles
 

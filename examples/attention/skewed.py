@@ -15,7 +15,7 @@ from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.schedule.flash_attention.loops import named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
-from mfmadsl.schedule.flash_attention.results import store_results
+from mfmadsl.schedule.flash_attention.stores import store_results
 from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase, steps_of
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters, tiles

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from tvm import tirx
 from tvm.script.ir_builder import tirx as script
+from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.model import Operand
+from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.schedule.flash_attention import elements
 from mfmadsl.schedule.flash_attention.chain import at, slot
-from mfmadsl.schedule.flash_attention.loops import block, loops
+from mfmadsl.schedule.flash_attention.loops import block, loops, named
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase
+from mfmadsl.schedule.flash_attention.turned import chunk_turned
 from mfmadsl.schedule.flash_attention.wave import Cut, Tiles, WavePlace, WaveRegisters
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
 
 def load_queries(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
@@ -40,17 +45,46 @@ def load_queries(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
                     script.buffer_store(held.reads[read.name], element, [n, lane, 0])
 
 
-def load_keys(cut: Cut, place: WavePlace, held: WaveRegisters, x: Expr, steps: KeySteps) -> None:
-    """A row of tiles of K of the first step, from memory; scores of keys behind the last one are
-    masked, and those of what is behind the depth are multiplied by zero."""
+def copy_first_keys(cut: Cut, place: WavePlace, steps: KeySteps) -> Buffer:
+    """Copy K of the first step into the LDS, ahead of the loops: scores of keys behind the last one
+    are masked, and those of what is behind the depth are multiplied by zero."""
+    dtype, threads = cut.found.dtype, cut.tiling.waves * cut.chip.wave_size
+    rows, columns = cut.tiling.keys, cut.sizes.depth * cut.chain.first.k
+    tile: Buffer = named(
+        "K_first", script.sblock_alloc_buffer((rows, columns), dtype, scope="shared")
+    )
+    width = CHUNK * 8 // bits_of(dtype)
+    while width > 1 and (columns % width or rows * columns < width * threads):
+        width //= 2
+    chunks, wave = columns // width, tirx.floordiv(place.own_row, cut.tiling.rows)
+    with cut.lanes() as lane:
+        for (piece,) in loops(ceil(rows * chunks / threads)):
+            number = piece * threads + wave * cut.chip.wave_size + lane
+            row = tirx.floordiv(number, chunks)
+            with script.If(Analyzer().simplify(number < rows * chunks)), script.Then():
+                for (e,) in loops(width):
+                    depth = tirx.floormod(number, chunks) * width + e
+                    key = steps.start + cut.key_of(row)
+                    element = elements.key(cut, place, key, depth).nearest()
+                    script.buffer_store(tile, element, chunk_turned(tile, row, depth))
+    return tile
+
+
+def load_first_keys(
+    cut: Cut, place: WavePlace, held: WaveRegisters, x: Expr, steps: KeySteps, tile: Buffer | None
+) -> None:
+    """A row of tiles of K of the first step, from the LDS or, without a tile there, memory."""
     operand, first = cut.chain.first.a, cut.chain.first
     _, row, k = operand.layout.inverse("lane", "register")
     with cut.lanes() as lane:
         for t, r in loops(cut.sizes.depth, operand.layout.elements_per_lane):
             of_tile = x * cut.chain.intrinsic.m + at(row, lane=lane, register=r)
             depth = t * first.k + at(k, lane=lane, register=r)
-            key = steps.start + cut.key_of(of_tile)
-            element = elements.key(cut, place, key, depth).nearest()
+            if tile is not None:
+                element = tile[tuple(chunk_turned(tile, of_tile, depth))]
+            else:
+                key = steps.start + cut.key_of(of_tile)
+                element = elements.key(cut, place, key, depth).nearest()
             script.buffer_store(held.k, element, [x, t, lane, r])
 
 

@@ -11,7 +11,12 @@ from tvm.tirx import Buffer, Expr
 from mfmadsl.model.pack import Packed
 from mfmadsl.schedule.flash_attention.chain import slot
 from mfmadsl.schedule.flash_attention.loops import block, loops
-from mfmadsl.schedule.flash_attention.moves import load_keys, load_reads, load_tile
+from mfmadsl.schedule.flash_attention.moves import (
+    copy_first_keys,
+    load_first_keys,
+    load_reads,
+    load_tile,
+)
 from mfmadsl.schedule.flash_attention.steps import KeySteps
 from mfmadsl.schedule.flash_attention.wave import Cut, Tiles, WavePlace, WaveRegisters
 
@@ -20,11 +25,16 @@ _STEPS_AT_ONCE = 2  # and of V, of each tile of columns
 
 
 def first_scores(cut: Cut, place: WavePlace, held: WaveRegisters, steps: KeySteps) -> None:
-    """S of the first step, of keys that come from memory as they are needed."""
+    """S of the first step. Its keys come through the LDS where several waves take them."""
     sizes, first = cut.sizes, cut.chain.first
     load_reads(cut, place, held, steps)
+    tile = None
+    if cut.tiling.waves > 1:
+        tile = copy_first_keys(cut, place, steps)
+        # TVM would not put it where there may be no key.
+        script.evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared"))
     for (x,) in loops(sizes.keys):
-        load_keys(cut, place, held, x, steps)
+        load_first_keys(cut, place, held, x, steps, tile)
         for (n,) in loops(sizes.queries):
             _zero("S_first_zero", cut, held.s, (x, n))
         for t, n in loops(sizes.depth, sizes.queries):

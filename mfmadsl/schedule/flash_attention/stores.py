@@ -26,6 +26,7 @@ from mfmadsl.schedule.flash_attention.results import (
     made_of,
 )
 from mfmadsl.schedule.flash_attention.softmax import exchange
+from mfmadsl.schedule.flash_attention.turned import chunk_turned
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
@@ -74,7 +75,7 @@ def _store_lines(cut: Cut, place: WavePlace, held: WaveRegisters, result: Result
             for c, n, r in loops(once, cut.sizes.queries, cut.sums):
                 store = _made(cut, place, held, result, (c + first, n, lane, r))
                 row = place.own_row + cut.row_of_wave(n, lane)
-                own = _in_line(lines, row, column_of(cut, c, lane, r))
+                own = chunk_turned(lines, row, column_of(cut, c, lane, r))
                 script.buffer_store(lines, store.value, own)
         _store_chunks(cut, place, result.store, lines, first * tile, once * tile)
 
@@ -102,18 +103,9 @@ def _store_chunks(
                     places: dict[Var, Expr] = {
                         **place.batch, axes.row.var: row, axes.column.var: column + e,
                     }  # fmt: skip
-                    element = lines[tuple(_in_line(lines, place.own_row + own, begin + e))]
+                    element = lines[tuple(chunk_turned(lines, place.own_row + own, begin + e))]
                     indices = [at_places(index, places) for index in store.indices]
                     script.buffer_store(store.buffer, element, indices)
-
-
-def _in_line(lines: Buffer, row: Expr, column: Expr) -> list[Expr]:
-    """Where an element lies in the LDS: chunks of a row in another order than those of the row
-    before, since lanes that put a column of all rows would meet in one bank."""
-    width = CHUNK * 8 // bits_of(lines.dtype)
-    chunks = int(lines.shape[1]) // width
-    chunk = tirx.floordiv(column, width) ^ tirx.floormod(row, chunks & -chunks)
-    return [row, chunk * width + tirx.floormod(column, width)]
 
 
 def _made(

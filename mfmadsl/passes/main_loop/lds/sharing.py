@@ -155,8 +155,12 @@ class _Pair:
 
 
 def _pair(parts: Sequence[Stmt]) -> _Pair | None:
-    """The first two buffers of a sequence that can share a place: all uses of one are before all
-    those of the other, and an element of the smaller is one or several of the larger."""
+    """The two buffers of a sequence that can best share a place: all uses of one are before all
+    those of the other, and an element of the smaller is one or several of the larger.
+
+    Best is where least of the larger is left over, and then where one comes soonest after the
+    other: what lies between them can share the place with neither any more.
+    """
     allocated = [part for part in parts if isinstance(part, AllocBuffer)]
     shared = [each.buffer for each in allocated if _is_of_lds(each.buffer)]
     volatile = [each.buffer for each in allocated if _VOLATILE in (each.annotations or {})]
@@ -166,15 +170,17 @@ def _pair(parts: Sequence[Stmt]) -> _Pair | None:
     ]
     uses = [[n for n, own in enumerate(used) if b.__chandle__() in own] for b in shared]
     found = [each for each in zip(shared, uses, strict=True) if each[1]]
+    offered: list[tuple[int, int, _Pair]] = []
     for (small, own), (large, others) in permutations(found, 2):
         whole = bits_of(small.dtype) % bits_of(large.dtype) == 0
-        in_turn = own[-1] < others[0] or others[-1] < own[0]
-        fits = whole and known_bytes(small) <= known_bytes(large)
+        apart = max(others[0] - own[-1], own[0] - others[-1])
         if any(large.same_as(each) for each in volatile):
             continue  # it would be so for what does not need it
-        if fits and in_turn and all(_is_plain(parts[n], small) for n in own):
-            return _Pair(small, large, small if own[-1] < others[0] else large)
-    return None
+        left = known_bytes(large) - known_bytes(small)
+        if whole and left >= 0 and apart > 0 and all(_is_plain(parts[n], small) for n in own):
+            pair = _Pair(small, large, small if own[-1] < others[0] else large)
+            offered.append((left, apart, pair))
+    return min(offered, key=lambda each: each[:2])[2] if offered else None
 
 
 def _in_wave(statement: Evaluate) -> Evaluate:
