@@ -45,11 +45,13 @@ TILINGS = {
 }
 """Those in which matrix cores have most to do for each step of a workgroup."""
 
-SHORT_STEPS = {arch: replace(tiling, keys=32) for arch, tiling in TILINGS.items()}
+FEW_REGISTERS = {
+    "gfx942": replace(TILINGS["gfx942"], keys=32), "gfx950": replace(TILINGS["gfx950"], stages=2),
+}  # fmt: skip
 """Those that `attention_schedule` takes for long attentions of 128 columns: their registers leave
-room for a second workgroup."""
+room for a second workgroup. A step has fewer keys, or loads go straight into the LDS."""
 
-UNPIPELINED = {**TILINGS, "gfx942": SHORT_STEPS["gfx942"]}
+UNPIPELINED = {**TILINGS, "gfx942": FEW_REGISTERS["gfx942"]}
 """Those of loops in which nothing overlaps: workgroups that share a compute unit wait in turn, and
 64 KB of LDS have room for two only of shorter tiles."""
 
@@ -58,7 +60,16 @@ Body = Callable[[Cut, WavePlace, WaveRegisters], None]
 
 
 @dataclass(frozen=True)
-class InOrder(Cut):
+class TurnedInRegisters(Cut):
+    """A cut whose values are turned around on their way into the LDS, on any chip."""
+
+    @property
+    def turns_values(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class InOrder(TurnedInRegisters):
     """A cut whose keys stay in their order, whatever the second product would take."""
 
     def key_of(self, row: Expr) -> Expr:
@@ -130,6 +141,9 @@ def scheduled(cut: Cut, body: Body, last_first: bool = False) -> Schedule:
         "P_load": (second.LOAD_B_TRANSPOSED_SHARED, 2),
     }  # fmt: skip
     copies = {"K_copy": _copy_rows, "V_copy": _copy_turned}
+    if cut.turns_values:
+        copies["V_copy"] = _copy_rows
+        instructions["V_load"] = second.LOAD_A_TRANSPOSED_SHARED, 2
     for name in _blocks(function):
         kind = re.sub(r"_\d+$", "", name)
         if kind in instructions:
@@ -154,7 +168,13 @@ def _copy_rows(sch: Schedule, cut: Cut, name: str) -> None:
     """A thread copies 16 bytes of a row at a time."""
     _, rows, columns = sch.get_loops(sch.get_sblock(name))
     units = chunks_along_k(
-        sch, rows, columns, _extents(sch, rows, columns), _bytes(cut), _threads(cut), False
+        sch,
+        rows,
+        columns,
+        _extents(sch, rows, columns),
+        _bytes(cut),
+        _threads(cut),
+        cut.tiling.stages > 1,
     )
     bind_copy(sch, units, cut.tiling.waves, cut.chip)
 

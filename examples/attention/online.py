@@ -11,7 +11,6 @@ from examples.attention.weights_tile import load_weights, store_weights, weights
 from mfmadsl.schedule.flash_attention.loops import loops
 from mfmadsl.schedule.flash_attention.moves import load_queries
 from mfmadsl.schedule.flash_attention.products import attend, next_scores
-from mfmadsl.schedule.flash_attention.stores import store_results
 from mfmadsl.schedule.flash_attention.softmax import (
     add_up,
     clear,
@@ -20,6 +19,7 @@ from mfmadsl.schedule.flash_attention.softmax import (
     make_scores,
     rescale,
 )
+from mfmadsl.schedule.flash_attention.stores import store_results
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters, tiles
 
 

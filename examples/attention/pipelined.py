@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from tvm.s_tir import Schedule
 
-from examples.attention.kernel import TILINGS, cut_of, scheduled
+from examples.attention.kernel import TILINGS, TurnedInRegisters, cut_of, scheduled
 from examples.attention.registers import body_of
 from examples.attention.size import Size
 
 
 def schedule(size: Size, arch: str) -> Schedule:
     """The loop of the step before, with `mfmadsl.pipeline`."""
-    return scheduled(cut_of(size, TILINGS[arch], arch), body_of(pipelined=True))
+    cut = cut_of(size, TILINGS[arch], arch, kind=TurnedInRegisters)
+    return scheduled(cut, body_of(pipelined=True))

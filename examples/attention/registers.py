@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from tvm.s_tir import Schedule
 
-from examples.attention.kernel import UNPIPELINED, Body, cut_of, scheduled
+from examples.attention.kernel import UNPIPELINED, Body, TurnedInRegisters, cut_of, scheduled
 from examples.attention.key_loop import copy_keys, copy_values, key_steps
 from examples.attention.size import Size
 from mfmadsl.schedule.flash_attention.moves import load_queries
 from mfmadsl.schedule.flash_attention.products import attend, next_scores
-from mfmadsl.schedule.flash_attention.stores import store_results
 from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
+from mfmadsl.schedule.flash_attention.stores import store_results
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters, tiles
 
 
 def schedule(size: Size, arch: str) -> Schedule:
     """Rows of K lie in the LDS in the order in which the second product takes P."""
-    return scheduled(cut_of(size, UNPIPELINED[arch], arch), body_of(pipelined=False))
+    cut = cut_of(size, UNPIPELINED[arch], arch, kind=TurnedInRegisters)
+    return scheduled(cut, body_of(pipelined=False))
 
 
 def body_of(pipelined: bool) -> Body:

@@ -9,21 +9,21 @@ from tvm.s_tir import Schedule
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Expr
 
-from examples.attention.kernel import TILINGS, cut_of, scheduled
+from examples.attention.kernel import TILINGS, TurnedInRegisters, cut_of, scheduled
 from examples.attention.size import Size
-from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.schedule.flash_attention.loops import named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
-from mfmadsl.schedule.flash_attention.stores import store_results
+from mfmadsl.schedule.flash_attention.schedule import pipeline_of
 from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase, steps_of
+from mfmadsl.schedule.flash_attention.stores import store_results
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters, tiles
 
 
 def schedule(size: Size, arch: str) -> Schedule:
     """The first step's scores come before the loop, of keys that come from memory."""
-    return scheduled(cut_of(size, TILINGS[arch], arch), body)
+    return scheduled(cut_of(size, TILINGS[arch], arch, kind=TurnedInRegisters), body)
 
 
 def body(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
@@ -39,9 +39,10 @@ def walk(cut: Cut, place: WavePlace, held: WaveRegisters, steps: KeySteps) -> No
         first_scores(cut, place, held, steps)
         softmax(cut, place, held, steps.start, True)
     for number, phase in enumerate(steps.phases):
-        with script.serial(0, phase.count, annotations={PIPELINE: 1}) as step:
+        suffix = f"_{number}" if number else ""
+        with script.serial(0, phase.count, annotations=pipeline_of(cut.tiling, suffix)) as step:
             named("step", step)
-            _step(cut, place, held, steps, phase, step, f"_{number}" if number else "")
+            _step(cut, place, held, steps, phase, step, suffix)
     store_results(cut, place, held)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from tvm.s_tir import Schedule
 
 from examples.attention import skewed
-from examples.attention.kernel import SHORT_STEPS, cut_of, scheduled
+from examples.attention.kernel import FEW_REGISTERS, cut_of, scheduled
 from examples.attention.size import Size
 
 
 def schedule(size: Size, arch: str) -> Schedule:
     """The loop of the step before, with another tiling."""
-    return scheduled(cut_of(size, SHORT_STEPS[arch], arch), skewed.body)
+    return scheduled(cut_of(size, FEW_REGISTERS[arch], arch), skewed.body)

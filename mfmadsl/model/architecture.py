@@ -83,6 +83,8 @@ class Architecture:
     - `scalar_latency`: of a hit in the scalar cache (B, E).
     - `wide_loads_to_lds`: loads of 16 bytes a lane go into the LDS, past the registers (B).
     - `transposing_reads`: reads of the LDS exchange elements between lanes (A, CDNA4, section 11).
+    - `swaps_halves`: V_PERMLANE16_SWAP and V_PERMLANE32_SWAP exchange values between the halves of
+      lanes (A, CDNA4, section 6).
     - `wait_counters`: memory instructions under way, and where `s_waitcnt` says how many may be
       left (A, section 4.4).
 
@@ -136,6 +138,7 @@ class Architecture:
     scalar_latency: int
     wide_loads_to_lds: bool
     transposing_reads: bool
+    swaps_halves: bool
     wait_counters: tuple[WaitCounter, ...]
     rounds_to_bfloat: bool
     formats: tuple[NumberFormat, ...]

@@ -13,7 +13,8 @@ class AttentionTiling:
     steps of so many `keys`, which it holds in the LDS. `instruction` names the matrix instruction
     of both products; one read of the LDS feeds `k_pack` of the first, and `value_pack` of the
     second. With `splits`, so many workgroups share the keys of a workgroup's queries, and a second
-    kernel joins what they found.
+    kernel joins what they found. With several `stages` each tile has as many places in the LDS,
+    which loads fill past the registers where the chip has such loads.
     """
 
     instruction: str
@@ -23,6 +24,7 @@ class AttentionTiling:
     k_pack: int
     value_pack: int
     splits: int = 1
+    stages: int = 1
 
     @property
     def block(self) -> int:

@@ -49,6 +49,7 @@ CDNA = Architecture(
     scalar_latency=64,
     wide_loads_to_lds=False,
     transposing_reads=False,
+    swaps_halves=False,
     wait_counters=(
         WaitCounter("vmcnt", ((0, 4), (14, 2))),
         WaitCounter("expcnt", ((4, 3),)),
@@ -107,6 +108,7 @@ GFX950 = replace(
     lds_read_banks=64,
     wide_loads_to_lds=True,
     transposing_reads=True,
+    swaps_halves=True,
     rounds_to_bfloat=True,
     formats=("ocp", "mx", "index"),
 )

@@ -264,6 +264,32 @@ define i32 @mfmadsl.other.half.of.64(i32 %value) convergent alwaysinline {
   ret i32 %other
 }
 
+; The values that the two halves of such a group have, each to all lanes of it (gfx950).
+
+define i32 @mfmadsl.first.half.of.32(i32 %value) convergent alwaysinline {
+  %halves = call { i32, i32 } @llvm.amdgcn.permlane16.swap(i32 %value, i32 %value, i1 false, i1 false)
+  %half = extractvalue { i32, i32 } %halves, 0
+  ret i32 %half
+}
+
+define i32 @mfmadsl.second.half.of.32(i32 %value) convergent alwaysinline {
+  %halves = call { i32, i32 } @llvm.amdgcn.permlane16.swap(i32 %value, i32 %value, i1 false, i1 false)
+  %half = extractvalue { i32, i32 } %halves, 1
+  ret i32 %half
+}
+
+define i32 @mfmadsl.first.half.of.64(i32 %value) convergent alwaysinline {
+  %halves = call { i32, i32 } @llvm.amdgcn.permlane32.swap(i32 %value, i32 %value, i1 false, i1 false)
+  %half = extractvalue { i32, i32 } %halves, 0
+  ret i32 %half
+}
+
+define i32 @mfmadsl.second.half.of.64(i32 %value) convergent alwaysinline {
+  %halves = call { i32, i32 } @llvm.amdgcn.permlane32.swap(i32 %value, i32 %value, i1 false, i1 false)
+  %half = extractvalue { i32, i32 } %halves, 1
+  ret i32 %half
+}
+
 ; A float rounded to a narrow type, as bits, and back. The same eight-bit instructions mean fnuz on gfx942, OCP on gfx950.
 
 define i32 @mfmadsl.bits.bfloat16(float %value) alwaysinline {

@@ -21,7 +21,7 @@ OVERLAP = "mfmadsl.overlap"
 EDGES = "mfmadsl.edges"
 """The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
 hold anything, because nobody looks at what becomes of them. The edge is the outermost condition of
-the copy into the tile, without what says where K ends."""
+the copy into the tile; of a loop that is a sum, without what says where K ends."""
 
 AHEAD = "mfmadsl.ahead"
 """The annotation of an unrolled loop that says 1 if its loads are to come before all else in it.

@@ -44,16 +44,21 @@ class BoundedElement:
     batch: Mapping[Var, Expr]
 
     def copied(self, is_there: Expr | None = None) -> Expr:
-        """The element, or zero beyond an edge or where it is not there: nothing is read then."""
+        """The element, or zero beyond an edge or where it is not there: nothing is read then.
+
+        Whether its row is there is asked outside of all else: passes are told of such edges.
+        """
         places = {bound.axis.var: bound.place for bound in self.bounds}
         element = at_places(self.element, {**places, **self.batch})
-        conditions = [each for bound in self.bounds for each in bound.inside]
+        row, *others = self.bounds
+        edges = row.inside
         if is_there is not None and not is_number(is_there, 1):
-            conditions.append(is_there)
-        if not conditions:
-            return element
+            edges.append(is_there)
         zero = tirx.const(0, str(element.ty.dtype))
-        return tirx.if_then_else(tirx.all(*conditions), element, zero)
+        for conditions in ([each for bound in others for each in bound.inside], edges):
+            if conditions:
+                element = tirx.if_then_else(tirx.all(*conditions), element, zero)
+        return element
 
     def nearest(self) -> Expr:
         """The element, or beyond an edge the nearest one, for what does not depend on it: without a

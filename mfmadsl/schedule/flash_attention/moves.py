@@ -111,7 +111,7 @@ def copy_tiles(
     """Copy V of a step into the LDS, and of the following one K and what scores read.
 
     The rows of K are in the order in which the second product takes P. V is turned around, since
-    that product sums over keys.
+    that product sums over keys, unless the chip's reads of the LDS do that.
     """
     outer = [(phase.count, step)]
 
@@ -123,11 +123,12 @@ def copy_tiles(
         is_there = steps.has(phase.first + own + 1)
         element = elements.key(cut, place, number, depth).copied(is_there)
         script.buffer_store(tiles.k, element, [row, depth])
-    with block(f"V_copy{suffix}", outer, shape(tiles.v)) as ((own,), (column, row)):
+    with block(f"V_copy{suffix}", outer, shape(tiles.v)) as ((own,), inside):
+        row, column = inside if cut.turns_values else inside[::-1]
         element = elements.value(
             cut, place, steps.key(phase.first + own, cut) + row, column
         ).copied()
-        script.buffer_store(tiles.v, element, [column, row])
+        script.buffer_store(tiles.v, element, inside)
     for read in cut.score.reads:
         if read.of_keys:
             tile, name = tiles.reads[read.name], f"{read.name}_copy{suffix}"
@@ -140,13 +141,16 @@ def copy_tiles(
 
 
 def load_tile(
-    name: str, held: Buffer, tile: Sequence[Expr], memory: Buffer, operand: Operand
-) -> None:
-    """A fragment of a tile in the LDS."""
+    name: str, held: Buffer, tile: Sequence[Expr], memory: Buffer, operand: Operand,
+    turned: bool = False,
+) -> None:  # fmt: skip
+    """A fragment of a tile in the LDS, which may lie there turned around."""
     rows, columns = operand.layout.rows, operand.layout.columns
     outer = list(zip(held.shape[:2], tile, strict=True))
-    with block(name, outer, [rows, columns]) as ((x, t), (i, k)):
-        element = memory[x * rows + i, t * columns + k]
+    with block(name, outer, [columns, rows] if turned else [rows, columns]) as ((x, t), inside):
+        i, k = inside[::-1] if turned else inside
+        place = x * rows + i, t * columns + k
+        element = memory[place[::-1] if turned else place]
         script.buffer_store(held, element, [x, t, *slot(operand, i, k)])
 
 

@@ -62,7 +62,7 @@ def attend(cut: Cut, held: WaveRegisters, tiles: Tiles, suffix: str) -> None:
     for (group,) in loops(sizes.steps // once):
         for x, inside in loops(sizes.columns, once):
             tile = [x, group * once + inside]
-            load_tile(f"V_load{suffix}", held.v, tile, tiles.v, second.a)
+            load_tile(f"V_load{suffix}", held.v, tile, tiles.v, second.a, cut.turns_values)
         for inside, x, n in loops(once, sizes.columns, sizes.queries):
             place = x, n, group * once + inside
             _multiply(f"O{suffix}", (held.v, held.p, held.o), place, second)

@@ -9,7 +9,7 @@ from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
 from mfmadsl.model import DEFAULT_ARCH, AttentionTiling, architecture
-from mfmadsl.passes.tir.annotation import PIPELINE
+from mfmadsl.passes.tir.annotation import EDGES, PIPELINE
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
@@ -85,13 +85,14 @@ def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:
     """Have instructions do the products, and the reads of their operands from the LDS."""
     first = load_intrinsic(cut.chain.intrinsic, cut.chain.first_pack)
     second = load_intrinsic(cut.chain.intrinsic, cut.chain.second_pack)
+    turned = second.LOAD_A_TRANSPOSED_SHARED if cut.turns_values else second.LOAD_A_SHARED
     blocks = [("S_first_zero", first.FILL, 2), ("S_first", first.COMPUTE, 3)]
     for suffix in suffixes:
         blocks += [
             (f"{name}{suffix}", intrinsic, loops)
             for name, intrinsic, loops in (
                 ("S_zero", first.FILL, 2), ("S", first.COMPUTE, 3), ("O", second.COMPUTE, 3),
-                ("K_load", first.LOAD_A_SHARED, 2), ("V_load", second.LOAD_A_SHARED, 2),
+                ("K_load", first.LOAD_A_SHARED, 2), ("V_load", turned, 2),
             )
         ]  # fmt: skip
     for name, intrinsic, loops in blocks:
@@ -101,18 +102,29 @@ def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:
 def _copy(sch: Schedule, cut: Cut, suffix: str) -> None:
     """Deal the copies of a loop over keys out to the threads of a workgroup."""
     waves, size = cut.tiling.waves, bits_of(cut.found.dtype) // 8
-    threads = waves * cut.chip.wave_size
-    rows_of = {"K": size} | {
-        each.name: max(1, bits_of(each.dtype) // 8) for each in cut.score.reads if each.of_keys
-    }
-    for name, element in rows_of.items():
-        _, rows, columns = sch.get_loops(sch.get_sblock(f"{name}_copy{suffix}"))
+    threads, straight = waves * cut.chip.wave_size, cut.tiling.stages > 1
+    in_rows = (
+        {"K": size}
+        | ({"V": size} if cut.turns_values else {})
+        | {each.name: max(1, bits_of(each.dtype) // 8) for each in cut.score.reads if each.of_keys}
+    )
+    for name, element in in_rows.items():
+        step, rows, columns = sch.get_loops(sch.get_sblock(f"{name}_copy{suffix}"))
         counts = [int(sch.get(loop).extent) for loop in (rows, columns)]
-        units = chunks_along_k(sch, rows, columns, counts, element, threads, False)
+        units = chunks_along_k(sch, rows, columns, counts, element, threads, straight)
         bind_copy(sch, units, waves, cut.chip)
-    step, columns, rows = sch.get_loops(sch.get_sblock(f"V_copy{suffix}"))
-    counts = [int(sch.get(loop).extent) for loop in (columns, rows)]
-    piece = PIECE // size, GROUP // size
-    units = turned_pieces(sch, columns, rows, counts, size, piece, threads, 1, True)
-    bind_copy(sch, units, waves, cut.chip)
-    sch.annotate(step, PIPELINE, 1)
+    if not cut.turns_values:
+        step, columns, rows = sch.get_loops(sch.get_sblock(f"V_copy{suffix}"))
+        counts = [int(sch.get(loop).extent) for loop in (columns, rows)]
+        piece = PIECE // size, GROUP // size
+        units = turned_pieces(sch, columns, rows, counts, size, piece, threads, 1, True)
+        bind_copy(sch, units, waves, cut.chip)
+    for annotation, what in pipeline_of(cut.tiling, suffix).items():
+        sch.annotate(step, annotation, what)
+
+
+def pipeline_of(tiling: AttentionTiling, suffix: str) -> dict[str, int | str]:
+    """What the passes are told of a loop over keys. Nobody looks at scores of keys that are not
+    there: so loads straight into the LDS need not ask for each."""
+    edges = {EDGES: f"K_tile{suffix}"} if tiling.stages > 1 else {}
+    return {PIPELINE: tiling.stages, **edges}

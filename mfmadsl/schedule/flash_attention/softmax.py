@@ -7,7 +7,7 @@ in each step. The sum of exponentials stays apart in each lane up to the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import floor, inf, log2
 
 import tvm_ffi
 from tvm import tirx
@@ -24,6 +24,8 @@ from mfmadsl.schedule.flash_attention.loops import loops
 from mfmadsl.schedule.flash_attention.score import unmasked
 from mfmadsl.schedule.flash_attention.wave import CHAINS, Cut, WavePlace, WaveRegisters
 from mfmadsl.schedule.product.nest import same
+
+_KNOWN = 26  # bits before the point of numbers that are rounded by at most 2
 
 
 def clear(cut: Cut, held: WaveRegisters) -> None:
@@ -96,11 +98,18 @@ def find_largest(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
 
 def make_exponentials(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
     """The exponentials of a query's scores, in their place."""
-    factor = tirx.const(cut.score.exponent, "float32")
+    own = [n, lane, 0]
+    if not cut.raised:
+        script.buffer_store(held.factor, _factor(cut, held.largest[tuple(own)]), own)
+        script.buffer_store(held.offset, -held.largest[tuple(own)] * held.factor[tuple(own)], own)
     for x, r in loops(cut.sizes.keys, cut.sums):
-        # Subtracted first: a product of large numbers may be off by more than 1.
-        less = (held.s[x, n, lane, r] - held.largest[n, lane, 0]) * factor
-        power = less + tirx.const(cut.raised, "float32") if cut.raised else less
+        score = held.s[x, n, lane, r]
+        if cut.raised:
+            less = score - held.largest[tuple(own)]
+            factor, offset = (tirx.const(x, "float32") for x in (cut.score.exponent, cut.raised))
+            power = less * factor + offset
+        else:
+            power = multiplied_and_added(score, held.factor[tuple(own)], held.offset[tuple(own)])
         script.buffer_store(held.s, power, [x, n, lane, r])
     # Apart from the exponentials: so LLVM computes two of them at a time.
     for x, r in loops(cut.sizes.keys, cut.sums):
@@ -199,15 +208,36 @@ def exchange(
 ) -> None:
     """Reduce over the lanes that have a query: each of them gets the result."""
     for distance in cut.chain.distances:
-        bits = tirx.reinterpret("int32", buffer[n, lane, 0])
-        other = device("int32", f"other.half.of.{2 * distance}", bits)
-        joined = both(buffer[n, lane, 0], tirx.reinterpret("float32", other))
-        script.buffer_store(buffer, joined, [n, lane, 0])
+        bits, lanes = tirx.reinterpret("int32", buffer[n, lane, 0]), 2 * distance
+        names = [f"other.half.of.{lanes}"]
+        if cut.chip.swaps_halves:
+            names = [f"{which}.half.of.{lanes}" for which in ("first", "second")]
+        halves = [tirx.reinterpret("float32", device("int32", name, bits)) for name in names]
+        script.buffer_store(buffer, both(*[buffer[n, lane, 0], *halves][-2:]), [n, lane, 0])
 
 
 def _element(y: Expr, n: Expr, lane: Expr, each: int) -> tuple[Expr, Expr, Expr, Expr]:
     """The place of a lane's element y, of so many in each tile."""
     return tirx.floordiv(y, each), n, lane, tirx.floormod(y, each)
+
+
+def _factor(cut: Cut, largest: Expr) -> Expr:
+    """What scores of a query are multiplied with, whose largest one is known.
+
+    A multiple of that is subtracted from the same multiple of each score, in one instruction, which
+    rounds once; but the multiple of the largest one has been rounded before. That cancels out as
+    long as it is off by little. Of scores so large that it is off by more than 2, float32 knows
+    hardly which is the largest: there the factor is a power of two, for which it is not off.
+    """
+    factor = cut.score.exponent
+    power = min(1.0, 2.0 ** floor(log2(factor)))
+    known = tirx.abs(largest) < tirx.const(2.0**_KNOWN / factor, "float32")
+    return tirx.Select(known, tirx.const(factor, "float32"), tirx.const(power, "float32"))
+
+
+def multiplied_and_added(value: Expr, factor: Expr, offset: Expr) -> Expr:
+    """A product and a sum in one instruction, rounded once."""
+    return intrinsic("float32", "llvm.fma.f32", value, factor, offset)
 
 
 def exp2(value: Expr) -> Expr:

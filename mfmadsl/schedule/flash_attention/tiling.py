@@ -13,7 +13,9 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.chain import Chain
 from mfmadsl.schedule.flash_attention.described import Attention
 from mfmadsl.schedule.flash_attention.score import score_of
+from mfmadsl.schedule.flash_attention.ways import loads_straight
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
+from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
 MOST_SPLITS = 1024
@@ -45,7 +47,11 @@ def default_tiling(found: Attention, chip: Architecture) -> AttentionTiling:
     waves = _WAVES if rows is None else max(1, min(_WAVES, ceil(rows / instruction.n)))
     period = Chain(instruction, pack, 1).period
     steps = [keys for keys in (_KEYS_OF_FEW if few else _KEYS) if keys % period == 0] or [period]
-    offered = [AttentionTiling(chosen.name, waves, instruction.n, keys, pack, 1) for keys in steps]
+    offered = [
+        replace(each, stages=2) if loads_straight(found, _chain(each), each.keys, chip) else each
+        for keys in steps
+        for each in [AttentionTiling(chosen.name, waves, instruction.n, keys, pack, 1)]
+    ]
     fitting = [each for each in offered if 2 * lds_bytes(each, found) <= chip.lds_bytes]
     sharing = [each for each in fitting if 2 * _registers(each, found, chip) <= chip.simd_registers]
     taken = (sharing or fitting or offered[-1:])[0]
@@ -57,7 +63,8 @@ def _registers(tiling: AttentionTiling, found: Attention, chip: Architecture) ->
     and of the scores of two steps, and of fragments and addresses."""
     depth, columns = known_sizes(found)
     elements = tiling.rows * (depth + tiling.keys)
-    elements += ceil(tiling.keys * (depth + columns) / tiling.waves)
+    if tiling.stages == 1:
+        elements += ceil(tiling.keys * (depth + columns) / tiling.waves)
     sums = tiling.rows * (columns + 2 * tiling.keys)
     held = elements * bits_of(found.dtype) / 32 + sums
     return ceil(held / chip.wave_size) + _OTHER_REGISTERS
@@ -99,7 +106,7 @@ def lds_bytes(tiling: AttentionTiling, found: Attention) -> int:
     for read in score_of(found).reads:
         if read.of_keys:
             of_reads += (tiling.block if read.of_queries else 1) * max(8, bits_of(read.dtype)) // 8
-    return tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads)
+    return tiling.stages * tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads)
 
 
 def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Chain:
@@ -108,7 +115,7 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
     Raises ScheduleError for a tiling that is not legal for the attention on the chip.
     """
     check_type("tiling", tiling, AttentionTiling, "an AttentionTiling")
-    for name in ("waves", "rows", "keys", "k_pack", "value_pack", "splits"):
+    for name in ("waves", "rows", "keys", "k_pack", "value_pack", "splits", "stages"):
         check_extent(f"tiling.{name}", getattr(tiling, name))
     check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
     instruction = find(tiling.instruction)
@@ -129,6 +136,8 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
             "tiling.splits: is 1 where queries of batches lie one behind the other, not"
             f" {tiling.splits}"
         )
+    if tiling.stages > MOST_STAGES:
+        raise ScheduleError(f"tiling.stages: is at most {MOST_STAGES}, not {tiling.stages}")
     if tiling.splits > MOST_SPLITS:
         raise ScheduleError(f"tiling.splits: is at most {MOST_SPLITS}, not {tiling.splits}")
     known_sizes(found)

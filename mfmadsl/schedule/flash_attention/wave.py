@@ -18,6 +18,7 @@ from mfmadsl.schedule.flash_attention.chain import Chain, at
 from mfmadsl.schedule.flash_attention.described import Attention, at_places, narrow
 from mfmadsl.schedule.flash_attention.loops import bound, named
 from mfmadsl.schedule.flash_attention.score import Score, ScoreRead, Seen, seen_keys
+from mfmadsl.schedule.flash_attention.ways import turns_values
 
 CHAINS = 4
 """Maxima and sums that a lane keeps at a time of a step's scores: each of them waits for itself."""
@@ -90,6 +91,11 @@ class Cut:
         steps = tirx.floordiv(keys + (self.tiling.keys - 1), self.tiling.keys)
         return tirx.max(tirx.min(steps, most), 1)
 
+    @cached_property
+    def turns_values(self) -> bool:
+        """Whether V lies in the LDS as in memory, and reads turn it around."""
+        return turns_values(self.found, self.chain, self.chip)
+
     @property
     def raised(self) -> int:
         """The power of 2 that exponentials are multiplied with until all are added up.
@@ -146,7 +152,8 @@ class WavePlace:
 @dataclass(frozen=True)
 class WaveRegisters:
     """The buffers of a wave: operands, sums, and of each query the largest score, what it was one
-    step before, by what older sums became less, and sums of exponentials.
+    step before, by what older sums became less, what scores are multiplied with and what is added
+    then, and sums of exponentials.
 
     `reads` are what scores read of other arguments, by the names of the reads.
     """
@@ -160,6 +167,8 @@ class WaveRegisters:
     largest: Buffer
     before: Buffer
     rescale: Buffer
+    factor: Buffer
+    offset: Buffer
     total: Buffer
     partial: Buffer
     reads: Mapping[str, Buffer]
@@ -211,6 +220,8 @@ def registers(cut: Cut) -> WaveRegisters:
         of_query("largest"),
         of_query("before"),
         of_query("rescale"),
+        of_query("factor"),
+        of_query("offset"),
         of_query("total"),
         of_query("partial", CHAINS),
         {read.name: of_read(read) for read in cut.score.reads},
@@ -225,9 +236,10 @@ def tiles(cut: Cut, suffix: str) -> Tiles:
         buffer: Buffer = script.sblock_alloc_buffer((rows, columns), dtype, scope="shared")
         return named(f"{name}{suffix}", buffer)
 
+    of_v = sizes.columns * chain.intrinsic.m, keys
     return Tiles(
         shared("K_tile", keys, sizes.depth * chain.first.k),
-        shared("V_tile", sizes.columns * chain.intrinsic.m, keys),
+        shared("V_tile", *(of_v[::-1] if cut.turns_values else of_v)),
         {
             read.name: shared(
                 f"{read.name}_tile", cut.tiling.block if read.of_queries else 1, keys, read.dtype

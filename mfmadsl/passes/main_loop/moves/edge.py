@@ -64,13 +64,18 @@ def edges_of(
     """
     k, first = loop.variable, run[0]
     shared = [c for c in first.conditions if all(_among(c, s.conditions) for s in run)]
-    loose = set() if exact else {str(c) for s in run for c in s.edges if not depends(c, k)}
+    loose = (
+        set()
+        if exact
+        else {str(c) for s in run for c in s.edges if not (loop.is_sum and depends(c, k))}
+    )
     # One that differs along the run is taken from the first: where it fails, no one looks at the
     # others. Past the end of a row there may be elements of the next one that someone wants.
     asked = [
         c
         for c in first.conditions
         if _among(c, shared) or (str(c) in loose and all(_fails_with(s, c) for s in run))
+        if not (str(c) in loose and depends(c, k))  # to ask would cost more than to load
     ]
     moving = [c for c in asked if depends(c, k)]
     masks = tuple(
