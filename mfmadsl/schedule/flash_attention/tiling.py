@@ -25,6 +25,7 @@ _WIDE = 256  # columns and depth that a wave's registers hold of 32 queries
 _FEW = 16  # queries for which the smaller instruction has rows enough
 _WAVES, _KEYS, _KEYS_OF_FEW = 4, (64, 32, 16), (32, 16)
 _OTHER_REGISTERS = 64  # what LLVM takes beside, of depths from 64 to 128
+_OF_SCORES = 32  # and where something is computed of a score
 _PARTS = 4  # of the keys, by waves, for each compute unit
 _MOST_PARTS = 256
 
@@ -67,7 +68,8 @@ def _registers(tiling: AttentionTiling, found: Attention, chip: Architecture) ->
         elements += ceil(tiling.keys * (depth + columns) / tiling.waves)
     sums = tiling.rows * (columns + 2 * tiling.keys)
     held = elements * bits_of(found.dtype) / 32 + sums
-    return ceil(held / chip.wave_size) + _OTHER_REGISTERS
+    others = _OTHER_REGISTERS + (0 if score_of(found).is_plain else _OF_SCORES)
+    return ceil(held / chip.wave_size) + others
 
 
 def _splits(tiling: AttentionTiling, found: Attention, chip: Architecture) -> int:

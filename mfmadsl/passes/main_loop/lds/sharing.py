@@ -45,6 +45,7 @@ from mfmadsl.passes.tir.expression import (
     of_length,
     ramp,
     scope_of,
+    substitute,
     variables_of,
 )
 from mfmadsl.passes.tir.rewrite import lanes_of
@@ -121,13 +122,24 @@ class _Pair:
         both = self.small, self.large
         rest = [part for part in parts if not any(_allocates(part, each) for each in both)]
         last = max(n for n, part in enumerate(rest) if depends(part, self.first))
-        changes = (TensorLoad, self._load), (BufferStore, self._store), (Evaluate, _in_wave)
-        done = [
-            tvm_ffi.structural_map(part, changes) if depends(part, self.small) else part
-            for part in rest
-        ]
+        done = [self._moved(part) if depends(part, self.small) else part for part in rest]
         meeting = [device.wait_for_lds(chip), device.barrier()]
         return [allocation, *done[: last + 1], *meeting, *done[last + 1 :]]
+
+    def _moved(self, part: Stmt) -> Stmt:
+        if self.are_alike:
+            part = substitute(part, {self.small: self.large})
+        else:
+            accesses = (TensorLoad, self._load), (BufferStore, self._store)
+            part = tvm_ffi.structural_map(part, accesses)
+        moved: Stmt = tvm_ffi.structural_map(part, (Evaluate, _in_wave))
+        return moved
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether both have elements of one type: whatever is done with one can be done with the
+        other."""
+        return bool(self.small.dtype == self.large.dtype)
 
     def _load(self, load: TensorLoad) -> Expr:
         if not load.source.same_as(self.small):
@@ -177,9 +189,10 @@ def _pair(parts: Sequence[Stmt]) -> _Pair | None:
         if any(large.same_as(each) for each in volatile):
             continue  # it would be so for what does not need it
         left = known_bytes(large) - known_bytes(small)
-        if whole and left >= 0 and apart > 0 and all(_is_plain(parts[n], small) for n in own):
-            pair = _Pair(small, large, small if own[-1] < others[0] else large)
-            offered.append((left, apart, pair))
+        pair = _Pair(small, large, small if own[-1] < others[0] else large)
+        if whole and left >= 0 and apart > 0:
+            if pair.are_alike or all(_is_plain(parts[n], small) for n in own):
+                offered.append((left, apart, pair))
     return min(offered, key=lambda each: each[:2])[2] if offered else None
 
 

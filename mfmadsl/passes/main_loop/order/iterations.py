@@ -63,9 +63,12 @@ class Iterations(Parts):
             body = self._one_tile()
         if constant(self.loop.extent) is None:
             assert isinstance(self.last, Var)
-            body = [Bind(self.last, self.loop.extent - 1), *body]
+            # Ahead of the branch, for other loops to share.
+            places = [each for each in body if isinstance(each, AllocBuffer)]
+            rest = [each for each in body if not isinstance(each, AllocBuffer)]
+            body = [Bind(self.last, self.loop.extent - 1), *rest]
             guarded = IfThenElse(self.loop.extent > 0, SeqStmt(body), None)
-            return SeqStmt([*self._allocations(), guarded])
+            return SeqStmt([*self._allocations(), *places, guarded])
         return SeqStmt([*self._allocations(), *body])
 
     def _allocations(self) -> list[AllocBuffer]:
