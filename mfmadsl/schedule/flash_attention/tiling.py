@@ -23,9 +23,11 @@ MOST_SPLITS = 1024
 
 _WIDE = 256  # columns and depth that a wave's registers hold of 32 queries
 _FEW = 16  # queries for which the smaller instruction has rows enough
-_WAVES, _KEYS, _KEYS_OF_FEW = 4, (64, 32, 16), (32, 16)
-_OTHER_REGISTERS = 64  # what LLVM takes beside, of depths from 64 to 128
-_OF_SCORES = 32  # and where something is computed of a score
+_WAVES, _KEYS, _KEYS_OF_FEW = 4, (128, 64, 32, 16), (32, 16)
+_OTHERS, _OTHERS_BESIDE_LOADS = 64, 48  # registers that LLVM takes beside; if loads go past them
+_MORE_REGISTERS = 40  # of long steps, and of wide ones and masked scores if loads go past them
+_LONG = 64 * 128  # keys of a step times depth and columns
+_LINES = 16 * 1024  # bytes of the LDS in which results lie, which may have no other place
 _PARTS = 4  # of the keys, by waves, for each compute unit
 _MOST_PARTS = 256
 
@@ -55,7 +57,9 @@ def default_tiling(found: Attention, chip: Architecture) -> AttentionTiling:
     ]
     fitting = [each for each in offered if 2 * lds_bytes(each, found) <= chip.lds_bytes]
     sharing = [each for each in fitting if 2 * _registers(each, found, chip) <= chip.simd_registers]
-    taken = (sharing or fitting or offered[-1:])[0]
+    # Where registers leave no room for a second workgroup, the LDS need not.
+    alone = [each for each in offered if lds_bytes(each, found) + _LINES <= chip.lds_bytes]
+    taken = (sharing or alone or offered[-1:])[0]
     return replace(taken, splits=_splits(taken, found, chip))
 
 
@@ -68,8 +72,12 @@ def _registers(tiling: AttentionTiling, found: Attention, chip: Architecture) ->
         elements += ceil(tiling.keys * (depth + columns) / tiling.waves)
     sums = tiling.rows * (columns + 2 * tiling.keys)
     held = elements * bits_of(found.dtype) / 32 + sums
-    others = _OTHER_REGISTERS + (0 if score_of(found).is_plain else _OF_SCORES)
-    return ceil(held / chip.wave_size) + others
+    if tiling.stages > 1:
+        others = _OTHERS_BESIDE_LOADS
+        is_more = depth + columns > _WIDE or not score_of(found).is_plain
+    else:
+        others, is_more = _OTHERS, tiling.keys * (depth + columns) > _LONG
+    return ceil(held / chip.wave_size) + others + (_MORE_REGISTERS if is_more else 0)
 
 
 def _splits(tiling: AttentionTiling, found: Attention, chip: Architecture) -> int:

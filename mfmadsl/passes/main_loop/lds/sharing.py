@@ -190,9 +190,10 @@ def _pair(parts: Sequence[Stmt]) -> _Pair | None:
             continue  # it would be so for what does not need it
         left = known_bytes(large) - known_bytes(small)
         pair = _Pair(small, large, small if own[-1] < others[0] else large)
-        if whole and left >= 0 and apart > 0:
-            if pair.are_alike or all(_is_plain(parts[n], small) for n in own):
-                offered.append((left, apart, pair))
+        if not whole or left < 0 or apart <= 0:
+            continue
+        if pair.are_alike or all(_is_plain(parts[n], small) for n in own):
+            offered.append((left, apart, pair))
     return min(offered, key=lambda each: each[:2])[2] if offered else None
 
 
