@@ -9,6 +9,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes.tir.expression import bits_of, constant, depends, loads_of
 from mfmadsl.schedule.flash_attention.chain import Chain
 from mfmadsl.schedule.flash_attention.described import Attention, Axis
+from mfmadsl.schedule.flash_attention.score import score_of
 from mfmadsl.schedule.matrix_core.stage import reads_turned
 
 
@@ -27,9 +28,11 @@ def loads_straight(found: Attention, chain: Chain, keys: int, chip: Architecture
         return False
     if any((constant(axis.extent) or 1) % each for axis, each in whole):
         return False
+    if found.packed is not None or found.offsets or score_of(found).count is not None:
+        return False
     along = (found.k, axes.depth), (found.v, axes.column)
     plain = all(isinstance(value, TensorLoad) and lies_along(value, axis) for value, axis in along)
-    return plain and not found.offsets and not any(map(_is_read, (found.k, found.v)))
+    return plain and not any(map(_is_read, (found.k, found.v)))
 
 
 def lies_along(value: Expr, axis: Axis) -> bool:

@@ -22,10 +22,10 @@ class Edges:
     """Where `fixed` (for all iterations alike) or `moving` conditions fail, the load goes past the
     buffer's end.
 
-    Where those of `masks` fail, element by element, it is cleared. `starts_inside` says
-    that it starts in the buffer, `passes_end` that it may end behind it, for only its first element
-    was asked, and `always` that others than the last iteration may meet a moving condition or a
-    mask.
+    Where those of `masks` fail, element by element, it is cleared. `starts_inside` says that it
+    starts in the buffer, `passes_end` that it may end behind it, for only its first element was
+    asked, `is_beyond` that all of it may lie there, where nobody looks at what is loaded, and
+    `always` that others than the last iteration may meet a moving condition or a mask.
     """
 
     fixed: tuple[Expr, ...]
@@ -33,6 +33,7 @@ class Edges:
     masks: tuple[tuple[Expr, ...], ...]
     starts_inside: bool
     passes_end: bool
+    is_beyond: bool
     always: bool
 
     @property
@@ -69,13 +70,15 @@ def edges_of(
         if exact
         else {str(c) for s in run for c in s.edges if not (loop.is_sum and depends(c, k))}
     )
+    # Where nobody looks at what an iteration loads, to ask would cost more than to load.
+    unasked = [c for c in first.conditions if str(c) in loose and depends(c, k)]
     # One that differs along the run is taken from the first: where it fails, no one looks at the
     # others. Past the end of a row there may be elements of the next one that someone wants.
     asked = [
         c
         for c in first.conditions
-        if _among(c, shared) or (str(c) in loose and all(_fails_with(s, c) for s in run))
-        if not (str(c) in loose and depends(c, k))  # to ask would cost more than to load
+        if not _among(c, unasked)
+        and (_among(c, shared) or (str(c) in loose and all(_fails_with(s, c) for s in run)))
     ]
     moving = [c for c in asked if depends(c, k)]
     masks = tuple(
@@ -89,6 +92,7 @@ def edges_of(
         starts_inside=_starts_inside(first, asked, loop),
         passes_end=not is_whole(run)
         and any(str(c) in loose and not _among(c, shared) for s in run for c in s.conditions),
+        is_beyond=bool(unasked),
         always=any(not loop.holds_before_last(c) for c in checked),
     )
 

@@ -126,7 +126,7 @@ class Fetch:
         origin, step = self.address.at(k, self.is_shifted)
         held = {index.variable: index.of(k) for index in self.indices}
         offset, ahead = substitute(self.offset, held), i32(self.address.ahead)
-        if not masked and self.stays.before_last:
+        if not masked and self.stays.before_last and not self.edges.is_beyond:
             return origin, offset, step + ahead
         offset = offset + ahead
         for condition in self.edges.moving if masked else ():
