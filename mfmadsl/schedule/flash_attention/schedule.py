@@ -13,6 +13,7 @@ from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.flash_attention.copies import deal_reads, deal_rows, deal_turned
 from mfmadsl.schedule.flash_attention.described import Attention
 from mfmadsl.schedule.flash_attention.offsets import with_offsets
 from mfmadsl.schedule.flash_attention.online import online
@@ -21,9 +22,12 @@ from mfmadsl.schedule.flash_attention.score import score_of
 from mfmadsl.schedule.flash_attention.shared_keys import with_shared_keys
 from mfmadsl.schedule.flash_attention.tiling import checked, default_tiling
 from mfmadsl.schedule.flash_attention.wave import Cut
+from mfmadsl.schedule.flash_attention.weighted_sums.reader import is_weighted, weighted_sums_of
+from mfmadsl.schedule.flash_attention.weighted_sums.schedule import (
+    weighted_sums_schedule,
+    weighted_sums_tiling,
+)
 from mfmadsl.schedule.load import load_intrinsic
-from mfmadsl.schedule.matrix_core.stage import GROUP, PIECE, turned_pieces
-from mfmadsl.schedule.matrix_core.tile_loops import bind_copy, chunks_along_k
 from mfmadsl.schedule.product.index_type import in_32_bits
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -50,7 +54,10 @@ def attention_schedule(
     """
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
-        found = _understood(workload)
+        function = in_32_bits(prim_func("workload", workload, ScheduleError))
+        if is_weighted(function):
+            return weighted_sums_schedule(weighted_sums_of(function), chip, tiling)
+        found = _understood(function)
         taken = default_tiling(found, chip) if tiling is None else tiling
         cut = Cut(found, taken, checked(taken, found, chip), chip, score_of(found))
         written = online(cut)
@@ -70,15 +77,17 @@ def attention_tiling(
     """
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
-        found = _understood(workload)
+        function = in_32_bits(prim_func("workload", workload, ScheduleError))
+        if is_weighted(function):
+            return weighted_sums_tiling(weighted_sums_of(function), chip)
+        found = _understood(function)
         tiling = default_tiling(found, chip)
         checked(tiling, found, chip)
     return tiling
 
 
-def _understood(workload: PrimFunc | tvm.IRModule) -> Attention:
-    function = prim_func("workload", workload, ScheduleError)
-    return with_offsets(with_shared_keys(attention_of(in_32_bits(function))))
+def _understood(function: PrimFunc) -> Attention:
+    return with_offsets(with_shared_keys(attention_of(function)))
 
 
 def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:
@@ -100,19 +109,7 @@ def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:
 
 def _copy(sch: Schedule, cut: Cut, suffix: str) -> None:
     """Deal the copies of a loop over keys out to the threads of a workgroup."""
-    waves, size = cut.tiling.waves, bits_of(cut.found.dtype) // 8
-    threads = waves * cut.chip.wave_size
-    rows_of = {"K": size} | {
-        each.name: max(1, bits_of(each.dtype) // 8) for each in cut.score.reads if each.of_keys
-    }
-    for name, element in rows_of.items():
-        _, rows, columns = sch.get_loops(sch.get_sblock(f"{name}_copy{suffix}"))
-        counts = [int(sch.get(loop).extent) for loop in (rows, columns)]
-        units = chunks_along_k(sch, rows, columns, counts, element, threads, False)
-        bind_copy(sch, units, waves, cut.chip)
-    step, columns, rows = sch.get_loops(sch.get_sblock(f"V_copy{suffix}"))
-    counts = [int(sch.get(loop).extent) for loop in (columns, rows)]
-    piece = PIECE // size, GROUP // size
-    units = turned_pieces(sch, columns, rows, counts, size, piece, threads, 1, True)
-    bind_copy(sch, units, waves, cut.chip)
-    sch.annotate(step, PIPELINE, 1)
+    size = bits_of(cut.found.dtype) // 8
+    deal_rows(sch, cut, f"K_copy{suffix}", size)
+    deal_reads(sch, cut, suffix)
+    sch.annotate(deal_turned(sch, cut, f"V_copy{suffix}", size), PIPELINE, 1)
