@@ -14,7 +14,7 @@ from mfmadsl.schedule.matrix_core.tile_loops import bind_copy, chunks_along_k
 def deal_rows(sch: Schedule, cut: Cut, block: str, size: int) -> None:
     """A copy of a tile as it lies, of elements of so many bytes."""
     threads = cut.tiling.waves * cut.chip.wave_size
-    _, rows, columns = sch.get_loops(sch.get_sblock(block))
+    *_, rows, columns = sch.get_loops(sch.get_sblock(block))
     counts = [int(sch.get(loop).extent) for loop in (rows, columns)]
     units = chunks_along_k(sch, rows, columns, counts, size, threads, False)
     bind_copy(sch, units, cut.tiling.waves, cut.chip)
@@ -30,7 +30,7 @@ def deal_reads(sch: Schedule, cut: Cut, suffix: str) -> None:
 def deal_turned(sch: Schedule, cut: Cut, block: str, size: int) -> LoopRV:
     """A copy of a tile that is turned around; gives the loop over steps."""
     threads = cut.tiling.waves * cut.chip.wave_size
-    step, columns, rows = sch.get_loops(sch.get_sblock(block))
+    *_, step, columns, rows = sch.get_loops(sch.get_sblock(block))
     counts = [int(sch.get(loop).extent) for loop in (columns, rows)]
     piece = PIECE // size, GROUP // size
     units = turned_pieces(sch, columns, rows, counts, size, piece, threads, 1, True)

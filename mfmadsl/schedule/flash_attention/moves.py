@@ -66,9 +66,7 @@ def load_keys(cut: Cut, place: WavePlace, held: Buffer, x: Expr, steps: KeySteps
             script.buffer_store(held, element, [x, t, lane, r])
 
 
-def load_reads(
-    cut: Cut, place: WavePlace, reads: Mapping[str, Buffer], steps: KeySteps
-) -> None:
+def load_reads(cut: Cut, place: WavePlace, reads: Mapping[str, Buffer], steps: KeySteps) -> None:
     """What scores of the first step read for each key, from memory."""
     for read in cut.score.reads:
         if read.of_keys:

@@ -210,6 +210,7 @@ class _Types:
 
 
 def length_of(name: str, value: Place) -> int | Var:
+    """A length that is a positive number or a symbol. Raises ArgumentError for another."""
     if not isinstance(value, Var):
         if isinstance(value, Expr):
             raise ArgumentError(f"{name}: is a number or a symbol, a `tirx.Var`, not `{value}`")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm import te, tirx
@@ -95,7 +96,7 @@ class _Form:
         found = [j <= last] if self.causal or self.window is not None else []
         return found if self.window is None else [*found, j > last - self.window]
 
-    def place(self, b: Expr, h: Expr, s: Expr, d: Expr) -> tuple[Place, ...]:
+    def place(self, b: Expr, h: Expr, s: Place, d: Place) -> tuple[Place, ...]:
         """Indices in the layout."""
         return place(self.layout, b, h, s, d)
 
@@ -145,7 +146,7 @@ def _weights(given: _Given, form: _Form) -> tuple[te.Tensor, te.Tensor]:
     d = te.reduce_axis((0, form.depth), "d")
     c = te.reduce_axis((0, form.columns), "c")
 
-    def product(one: te.Tensor, other: te.Tensor, over: tirx.IterVar, at: tuple[Expr, ...]) -> Expr:
+    def product(one: te.Tensor, other: te.Tensor, over: Place, at: Sequence[Expr]) -> Expr:
         b, h, i, j = at
         left = one[form.place(b, h, i, over)].astype("float32")
         right = other[form.place(b, form.shared_head(h), j, over)].astype("float32")
@@ -156,7 +157,7 @@ def _weights(given: _Given, form: _Form) -> tuple[te.Tensor, te.Tensor]:
 
     def power(*at: Expr) -> Expr:
         score = s[at] * tirx.const(form.scale, "float32")
-        value = tirx.exp(score - given.log_sum[at[:-1]])
+        value: Expr = tirx.exp(score - given.log_sum[at[:-1]])
         for condition in form.seen(*at[2:]):
             value = tirx.Select(condition, value, tirx.const(0, "float32"))
         return value
@@ -186,14 +187,19 @@ def _of_keys(form: _Form) -> PrimFunc:
     given = _Given.of(form)
     p, w = _weights(given, form)
 
+    group = form.heads // form.shared
+
     def total(weight: te.Tensor, other: te.Tensor, width: int, name: str) -> te.Tensor:
+        g = te.reduce_axis((0, group), "g")
         i = te.reduce_axis((0, form.queries), "i")
 
         def weighted(b: Expr, h: Expr, j: Expr, d: Expr) -> Expr:
-            row = other[form.place(b, h, i, d)]
-            return te.sum(weight[b, h, i, j].astype("float32") * row.astype("float32"), axis=[i])
+            own = h if group == 1 else h * group + g
+            row = other[form.place(b, own, i, d)]
+            term = weight[b, own, i, j].astype("float32") * row.astype("float32")
+            return te.sum(term, axis=[i] if group == 1 else [g, i])
 
-        return te.compute((form.batch, form.heads, form.keys, width), weighted, name)
+        return te.compute((form.batch, form.shared, form.keys, width), weighted, name)
 
     dk, dv = (
         total(*each)
@@ -219,8 +225,8 @@ def _result(form: _Form, total: te.Tensor, heads: int, name: str, scale: float) 
         b, one, other, d = at
         h, s = (one, other) if form.layout == "bhsd" else (other, one)
         found = total[b, h, s, d]
-        found = found if scale == 1 else found * tirx.const(scale, "float32")
-        return found.astype(form.out_dtype)
+        whole: Expr = found if scale == 1 else found * tirx.const(scale, "float32")
+        return whole.astype(form.out_dtype)
 
     shape = place(form.layout, form.batch, heads, length, width)
     return te.compute(shape, value, name)

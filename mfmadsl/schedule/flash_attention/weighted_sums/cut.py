@@ -73,7 +73,7 @@ def weights_of(found: WeightedSums) -> Weights:
         left = [c for c in conditions if not any(same(c, other) for other in everywhere)]
         values.append(tirx.Select(tirx.all(*left), value, zero) if left else value)
     product = found.products[0].variable
-    together: Expr = reduce(tirx.Add, [each.weight for each in found.sums], product)
+    together = reduce(lambda a, b: a + b, [each.weight for each in found.sums], 0.0 + product)
     score = score_of(attention_like(found, masked_where(everywhere, together)))
     masks = masked_where(conditions_of(score.value), product)
     used = [load for each in (*values, masks) for load in loads_of(each)]
@@ -84,10 +84,8 @@ def weights_of(found: WeightedSums) -> Weights:
 def attention_like(found: WeightedSums, score: Expr) -> Attention:
     """An attention of the first product and the first sum."""
     product, sum_of = found.products[0], found.sums[0]
-    names = ("largest", "total")
-    values = Softmax(
-        product.variable, *(tirx.Var(name, "float32") for name in names), sum_of.summed
-    )
+    largest, total = (tirx.Var(name, "float32") for name in ("largest", "total"))
+    values = Softmax(product.variable, largest, total, sum_of.summed)
     return Attention(
         found.function, found.axes, values, product.row, product.key, sum_of.value, score,
         sum_of.results,
@@ -197,4 +195,3 @@ def sum_tiles(cut: SumsCut, suffix: str) -> SumTiles:
         ),
         reads,
     )
-

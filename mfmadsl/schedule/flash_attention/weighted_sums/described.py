@@ -39,11 +39,13 @@ class WeightedSum:
 class WeightedSums:
     """Sums over the same keys for the same rows, of weights made of the same products.
 
-    The depth and the column of `axes` are those of the first product and of the first sum.
+    The depth and the column of `axes` are those of the first product and of the first sum. Sums are
+    over `repeats`, too, for which the keys are walked over again.
     """
 
     function: PrimFunc
     axes: Axes
+    repeats: tuple[Axis, ...]
     products: tuple[Product, ...]
     sums: tuple[WeightedSum, ...]
 

@@ -6,6 +6,7 @@ weights are computed while the matrix cores are busy. There is no softmax to kee
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from tvm import tirx
@@ -85,8 +86,25 @@ def _place(cut: SumsCut, groups: Expr, own: list[Expr]) -> WavePlace:
 
 
 def _walk(cut: SumsCut, place: WavePlace, held: SumRegisters) -> tuple[str, ...]:
-    steps = steps_of(cut.whole, place)
     _clear(cut, held)
+    suffixes: list[str] = []
+    repeats = cut.found.repeats
+    for numbers in loops(*(each.extent for each in repeats)):
+        # Blocks in a loop may not have its variable, but what is made of it.
+        own = {each.var: named("repeat", script.bind(number))
+               for each, number in zip(repeats, numbers, strict=True)}  # fmt: skip
+        _walk_once(cut, replace(place, batch={**place.batch, **own}), held, suffixes)
+    _store(cut, place, held)
+    return tuple(suffixes)
+
+
+def _walk_once(cut: SumsCut, place: WavePlace, held: SumRegisters, suffixes: list[str]) -> None:
+    """Add up what all keys give; the loops' `suffixes` become known."""
+    steps = steps_of(cut.whole, place)
+    if cut.found.repeats and len(steps.phases) > 1:
+        # Passes have one place for the tiles of several loops only where those run once.
+        whole = Phase(tirx.const(0, "int32"), steps.count, True)
+        steps = replace(steps, phases=(whole,))
     with where(steps.some):
         load_row_reads(cut.whole, place, held.reads)
         load_reads(cut.whole, place, held.reads, steps)
@@ -94,12 +112,9 @@ def _walk(cut: SumsCut, place: WavePlace, held: SumRegisters) -> tuple[str, ...]
             load_rows(each, place, registers.b)
             first_product(each, place, registers, steps, str(n))
         make_weights(cut, place, held, steps.start, True)
-    suffixes = []
     for number, phase in enumerate(steps.phases):
         suffixes.append(f"_{number}" if number else "")
         _loop(cut, place, held, steps, phase, suffixes[-1])
-    _store(cut, place, held)
-    return tuple(suffixes)
 
 
 def _clear(cut: SumsCut, held: SumRegisters) -> None:

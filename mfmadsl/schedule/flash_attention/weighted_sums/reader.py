@@ -87,9 +87,12 @@ class _Reader:
 
     def _seconds(self) -> list[_Second]:
         """The sums that are weighted by what others are."""
-        seconds, others = [], []
+        seconds: list[Reduction] = []
+        others: list[Reduction] = []
         for nest in self._known.sums():
-            sum_of = self._known.reduction(tirx.BufferLoad(nest.store.buffer, nest.store.indices))
+            sum_of = self._known.reduction(
+                tirx.BufferLoad(nest.store.buffer, nest.store.indices), several=True
+            )
             inner = uncast(sum_of.term)
             if sum_of.is_maximum or not isinstance(inner, tirx.Mul):
                 raise nest.refusal("is no sum of products, of which weighted sums are made")
@@ -118,7 +121,11 @@ class _Reader:
             raise nest.refusal("does not multiply weights with elements of an argument")
         weight = term.b if term.a.same_as(sides[0]) else term.a
         inner, casts = uncast(weight), _cast_types(weight)
-        if not casts or casts[-1] not in _TYPES or casts not in ([casts[-1]], ["float32", casts[-1]]):
+        if (
+            not casts
+            or casts[-1] not in _TYPES
+            or casts not in ([casts[-1]], ["float32", casts[-1]])
+        ):
             names = " and ".join(casts or [_dtype(inner)])
             raise nest.refusal(
                 f"multiplies weights of {names}: cast them, as what they are made of, to float16 or"
@@ -154,6 +161,7 @@ class _Reader:
         firsts = [self._first(load, second) for load in second.loads]
         rows, keys = (_together([f.row for f in firsts]), _together([f.key for f in firsts]))
         own = axes_of(second.sum, (rows, keys, second.value), firsts[0].depth, ())
+        repeats = tuple(_axis(each) for each in second.sum.repeats)
         for each in firsts:
             if depends(each.row, own.column.var) or depends(each.key, own.column.var):
                 raise each.nest.refusal("is another product for each column of what is weighted")
@@ -162,10 +170,10 @@ class _Reader:
         if depends(second.weight, own.column.var):
             raise nest.refusal("has other weights for each column: a kernel has the same for all")
         if found is None:
-            found = WeightedSums(self._known.function, own, (), ())
+            found = WeightedSums(self._known.function, own, repeats, (), ())
         elif second.dtype != found.dtype:
             raise nest.refusal(f"multiplies {second.dtype}, and another sum {found.dtype}")
-        moved = _moved(own, found.axes, nest)
+        moved = _moved((own, repeats), (found.axes, found.repeats), nest)
         products = list(found.products)
         variables: list[tuple[TensorLoad, Var]] = []
         for each in firsts:
@@ -212,29 +220,36 @@ class _Reader:
                 if not isinstance(index, Var) or not known.same_as(axis):
                     raise nest.refusal("reads a weighted sum at other places than its own")
                 places[index] = axis
-        for axis in nest.block.iter_vars:
-            if axis.iter_type == IterVar.DataPar and not among(axis.var, list(places)):
-                raise nest.refusal(f"has a result for each `{axis.var.name}`, no axis of its sum")
+        for each in nest.block.iter_vars:
+            if each.iter_type == IterVar.DataPar and not among(each.var, list(places)):
+                raise nest.refusal(f"has a result for each `{each.var.name}`, no axis of its sum")
         sums = [(load, summed) for load in self._known.reductions(value)]
         store = BufferStore(nest.store.buffer, _replaced(value, sums), list(nest.store.indices))
         return Result(substitute(substitute(store, places), moved), True)
 
 
-def _moved(own: Axes, to: Axes, nest: Nest) -> dict[Var, Expr]:
-    """The axes of one sum in place of those of another one."""
-    pairs = [(own.row, to.row), (own.key, to.key), *zip(own.batch, to.batch, strict=False)]
-    alike = all(same(a.extent, b.extent) for a, b in pairs)
-    if not alike or len(own.batch) != len(to.batch):
+def _moved(
+    own: tuple[Axes, tuple[Axis, ...]], to: tuple[Axes, tuple[Axis, ...]], nest: Nest
+) -> dict[Var, Expr]:
+    """The axes and repeats of one sum in place of those of another one."""
+    each, others = ([axes.row, axes.key, *axes.batch, *repeats] for axes, repeats in (own, to))
+    counts = [(len(axes.batch), len(repeats)) for axes, repeats in (own, to)]
+    pairs = list(zip(each, others, strict=False))
+    if counts[0] != counts[1] or not all(same(a.extent, b.extent) for a, b in pairs):
         raise nest.refusal(
             "has other batches, rows or keys than another weighted sum: make two functions of them"
         )
     return {a.var: b.var for a, b in pairs if not a.var.same_as(b.var)}
 
 
+def _axis(axis: IterVar) -> Axis:
+    return Axis(axis.var, narrow(axis.dom.extent))
+
+
 def _product(first: _First, moved: Mapping[Var, Expr], number: int) -> Product:
     variable = tirx.Var(f"product_{number}", "float32")
-    depth = Axis(first.depth.var, narrow(first.depth.dom.extent))
-    return Product(variable, substitute(first.row, moved), substitute(first.key, moved), depth)
+    row, key = (substitute(side, moved) for side in (first.row, first.key))
+    return Product(variable, row, key, _axis(first.depth))
 
 
 def _alike(one: Product, other: Product) -> bool:

@@ -16,7 +16,10 @@ from mfmadsl.schedule.flash_attention.weighted_sums.described import WeightedSum
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
-_WAVES, _KEYS, _SMALL = 4, (64, 32, 16), 16
+_ROWS = 16  # of the instruction: more waves in less registers each than with one of 32
+_CUTS = ((4, 32), (8, 32), (4, 16), (8, 16))
+"""(waves, keys), the fastest first of those of which a SIMD has room for two waves."""
+
 _OTHER_REGISTERS = 64  # fragments, addresses, and what LLVM takes beside
 
 
@@ -27,28 +30,31 @@ def default_sums_tiling(found: WeightedSums, chip: Architecture) -> AttentionTil
     columns are no numbers.
     """
     rows = constant(found.axes.row.extent)
+    chosen = choose_instruction(found.dtype, found.dtype, chip.name, _ROWS)
+    instruction = unscaled(chosen)
+    pack = max(1, CHUNK * 8 // bits_of(found.dtype) // instruction.a.layout.elements_per_lane)
+    while pack > 1 and any(ceil(depth / instruction.k) % pack for depth in _depths(found)):
+        pack //= 2
+    period = Chain(instruction, pack, 1).period
     offered = []
-    for small in (False, True) if rows is None or rows > _SMALL else (True,):
-        chosen = choose_instruction(found.dtype, found.dtype, chip.name, _SMALL if small else None)
-        instruction = unscaled(chosen)
-        pack = max(
-            1, CHUNK * 8 // bits_of(found.dtype) // instruction.a.layout.elements_per_lane
-        )
-        while pack > 1 and any(ceil(d / instruction.k) % pack for d in _depths(found)):
-            pack //= 2
-        waves = _WAVES if rows is None else max(1, min(_WAVES, ceil(rows / instruction.n)))
-        period = Chain(instruction, pack, 1).period
-        steps = [keys for keys in _KEYS if keys % period == 0] or [period]
-        offered += [
-            AttentionTiling(chosen.name, waves, instruction.n, keys, pack, 1) for keys in steps
-        ]
-    fitting = [each for each in offered if sums_lds_bytes(each, found) <= chip.lds_bytes]
-    for sharing in (2, 1):
-        for each in fitting:
-            lds = sharing * sums_lds_bytes(each, found) <= chip.lds_bytes
-            if lds and sharing * _registers(each, found, chip) <= chip.simd_registers:
+    for waves, keys in _CUTS:
+        most = waves if rows is None else max(1, min(waves, ceil(rows / instruction.n)))
+        if keys % period == 0:
+            offered.append(AttentionTiling(chosen.name, most, instruction.n, keys, pack, 1))
+    for wanted in (2, 1):
+        for each in offered:
+            if _waves_of_simd(each, found, chip) >= wanted:
                 return each
-    return (fitting or offered)[-1]
+    return offered[-1]
+
+
+def _waves_of_simd(tiling: AttentionTiling, found: WeightedSums, chip: Architecture) -> int:
+    """How many waves a SIMD has room for, of which those of a workgroup are in it together."""
+    groups = chip.lds_bytes // sums_lds_bytes(tiling, found)
+    return min(
+        groups * max(1, tiling.waves // chip.simds),
+        chip.simd_registers // _registers(tiling, found, chip),
+    )
 
 
 def checked_sums(tiling: AttentionTiling, found: WeightedSums, chip: Architecture) -> Chain:
@@ -58,9 +64,7 @@ def checked_sums(tiling: AttentionTiling, found: WeightedSums, chip: Architectur
     """
     chain = checked(tiling, _plain(found), chip)
     if tiling.splits > 1:
-        raise ScheduleError(
-            f"tiling.splits: is 1 where there is no softmax, not {tiling.splits}"
-        )
+        raise ScheduleError(f"tiling.splits: is 1 where there is no softmax, not {tiling.splits}")
     if (needed := sums_lds_bytes(tiling, found)) > chip.lds_bytes:
         raise ScheduleError(
             f"tiling.keys: tiles of {tiling.keys} keys take {needed} bytes of the LDS, of which"
