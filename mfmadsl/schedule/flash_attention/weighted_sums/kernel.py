@@ -138,9 +138,9 @@ def _loop(
         copy_reads(cut.whole, own.reads, at_step)
         for n, each in enumerate(cut.products):
             next_product(each, held.products[n], own.keys[n], f"{n}{suffix}")
-        load_read_tiles(cut.whole, place, held.reads, own.reads)
         for n, each in enumerate(cut.sums):
             add_product(each, held.sums[n], own.values[n], f"{n}{suffix}")
+        load_read_tiles(cut.whole, place, held.reads, own.reads)
         following = steps.key(phase.first + step + 1, cut.whole)
         make_weights(cut, place, held, following, phase.masked)
 

@@ -20,7 +20,8 @@ _ROWS = 16  # of the instruction: more waves in less registers each than with on
 _CUTS = ((4, 32), (8, 32), (4, 16), (8, 16))
 """(waves, keys), the fastest first of those of which a SIMD has room for two waves."""
 
-_OTHER_REGISTERS = 64  # fragments, addresses, and what LLVM takes beside
+_OTHER_REGISTERS = 104  # fragments, addresses, and what LLVM takes beside
+_OF_SYMBOLS = 32  # and for the edges of lengths that the launch tells
 
 
 def default_sums_tiling(found: WeightedSums, chip: Architecture) -> AttentionTiling:
@@ -112,4 +113,5 @@ def _registers(tiling: AttentionTiling, found: WeightedSums, chip: Architecture)
     elements += ceil(tiling.keys * (sum(depths) + sum(columns)) / tiling.waves)
     sums = tiling.rows * (sum(columns) + tiling.keys * len(depths))
     held = elements * bits_of(found.dtype) / 32 + sums
-    return ceil(held / chip.wave_size) + _OTHER_REGISTERS
+    known = all(constant(axis.extent) is not None for axis in (found.axes.row, found.axes.key))
+    return ceil(held / chip.wave_size) + _OTHER_REGISTERS + (0 if known else _OF_SYMBOLS)
