@@ -118,7 +118,8 @@ class BackwardCase:
     def _of_groups(self, array: Array) -> Array:
         """Summed up over the heads that share keys."""
         group = self.heads // self.shared
-        return array.reshape(self.batch, self.shared, group, *array.shape[2:]).sum(2)
+        groups = array.reshape(self.batch, self.shared, group, *array.shape[2:])
+        return np.asarray(groups.sum(2))
 
     def lying(self, array: Array) -> Array:
         """An array as the layout has it; and back."""

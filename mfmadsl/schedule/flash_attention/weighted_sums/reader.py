@@ -140,6 +140,20 @@ class _Reader:
                 loads.append(load)
         return _Second(sum_of, casts[-1], inner, value, tuple(loads))
 
+    def _over_keys(self, second: _Second) -> _Second:
+        """The sum over the longest axis that rows do not depend on, or over the longest."""
+        axes = [second.sum.over, *reversed(second.sum.repeats)]
+        for over in axes:
+            others = tuple(each for each in reversed(axes) if each is not over)
+            found = replace(second, sum=replace(second.sum, over=over, repeats=others))
+            try:
+                for load in found.loads:
+                    self._first(load, found)
+            except ScheduleError:
+                continue
+            return found
+        return second
+
     def _first(self, load: TensorLoad, second: _Second) -> _First:
         """A product that weights are made of."""
         product, key = self._known.reduction(load), second.sum.over.var
@@ -158,6 +172,7 @@ class _Reader:
     def _with(self, found: WeightedSums | None, second: _Second) -> WeightedSums:
         """What is known already, and one more weighted sum."""
         nest = second.sum.nest
+        second = self._over_keys(second)
         firsts = [self._first(load, second) for load in second.loads]
         rows, keys = (_together([f.row for f in firsts]), _together([f.key for f in firsts]))
         own = axes_of(second.sum, (rows, keys, second.value), firsts[0].depth, ())

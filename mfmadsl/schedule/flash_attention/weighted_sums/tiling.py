@@ -17,7 +17,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
 _ROWS = 16  # of the instruction: more waves in less registers each than with one of 32
-_CUTS = ((4, 32), (8, 32), (4, 16), (8, 16))
+_CUTS = ((4, 32), (8, 32), (4, 16))
 """(waves, keys), the fastest first of those of which a SIMD has room for two waves."""
 
 _OTHER_REGISTERS = 104  # fragments, addresses, and what LLVM takes beside
