@@ -43,8 +43,14 @@ def attention_schedule(
     and keys, a softmax of what element-wise blocks make of it, and the product of that with values,
     in any layout and with any batch axes. The exponentials are rounded to the type of the values.
     Lengths may be symbols. A query without a key, whose exponentials add up to 0, has 0 for what is
-    divided by that. Keys that no query of a workgroup sees, as far as `j <= i + n` and
-    `j > i - n` tell, are left out.
+    divided by that.
+
+    It may also have no softmax: one or several products, weights that element-wise blocks make of
+    them, rounded to float16 or bfloat16, and the products of these with values, such as
+    `attention_backward` makes.
+
+    Keys that no query of a workgroup sees, as far as `j <= i + n` and `j > i - n` tell, are left
+    out.
 
     The function is written anew, tile by tile, and then scheduled by TVM's primitives: the trace
     does not replay on the workload. With `tiling.splits` there is a second kernel.

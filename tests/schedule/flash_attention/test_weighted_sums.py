@@ -146,8 +146,8 @@ def test_what_is_no_weighted_sum_is_refused(form: str) -> None:
         mfmadsl.attention_schedule(written.workload())
 
 
-def _sums(total: bool) -> PrimFunc:
-    """A weighted sum, and the `total` of its products, or a product that is made of it."""
+def _sums(more: str) -> PrimFunc:
+    """A weighted sum, and what a kernel does not have."""
     q, k = (te.placeholder((Q, D), "float16", name) for name in ("Q", "K"))
     v = te.placeholder((Q, C), "float16", "V")
     d, j, over = (te.reduce_axis((0, n)) for n in (D, Q, Q))
@@ -156,7 +156,11 @@ def _sums(total: bool) -> PrimFunc:
     p = te.compute((Q, Q), lambda i, j: s[i, j].astype("float16"), "P")
     t = te.compute((Q, C), lambda i, c: te.sum(
         p[i, j].astype("float32") * v[j, c].astype("float32"), axis=[j]), "T")  # fmt: skip
-    if total:
+    if more == "copy":
+        return te.create_prim_func([q, k, v, t, te.compute((Q, D), lambda i, d: q[i, d], "R")])
+    if more == "products":
+        return te.create_prim_func([q, k, v, t, s])
+    if more == "total":
         r = te.compute((Q,), lambda i: te.sum(s[i, over], axis=[over]), "R")
         return te.create_prim_func([q, k, v, t, r])
     e = te.reduce_axis((0, C))
@@ -166,11 +170,16 @@ def _sums(total: bool) -> PrimFunc:
     return te.create_prim_func([q, k, v, x])
 
 
-def test_other_sums_are_refused() -> None:
-    with pytest.raises(ScheduleError, match="block `R` is no sum of products"):
-        mfmadsl.attention_schedule(_sums(True))
-    with pytest.raises(ScheduleError, match="block `T` is a weighted sum that others are made of"):
-        mfmadsl.attention_schedule(_sums(False))
+OTHERS = {
+    "copy": "block `R` is a result of no weighted sum", "products": "block `S` is a result of no",
+    "total": "block `R` is no sum of products", "chain": "block `T` is a weighted sum that others",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", list(OTHERS))
+def test_other_results_and_sums_are_refused(more: str) -> None:
+    with pytest.raises(ScheduleError, match=OTHERS[more]):
+        mfmadsl.attention_schedule(_sums(more))
 
 
 S, ROW, KEY = tirx.Var("s", "float32"), tirx.Var("i", "int32"), tirx.Var("j", "int32")
@@ -203,3 +212,37 @@ def test_a_condition_bounds_keys_of_either_side() -> None:
         assert (seen.first is not None, seen.end is not None) == (first, end)
     assert [len(each.products) for each in (of_queries, of_keys)] == [2, 2]
     assert [len(each.sums) for each in (of_queries, of_keys)] == [1, 2]
+
+
+@pytest.mark.parametrize("count", [0, 33, K])
+def test_a_bias_and_how_many_keys_there_are(count: int) -> None:
+    """Keys and values from `count` on are never read."""
+    q, k = (te.placeholder((n, D), "float16", name) for n, name in ((Q, "Q"), (K, "K")))
+    v = te.placeholder((K, C), "float16", "V")
+    bias = te.placeholder((Q, K), "float32", "bias")
+    lengths = te.placeholder((1,), "int32", "lengths")
+    d, j = (te.reduce_axis((0, n)) for n in (D, K))
+    s = te.compute((Q, K), lambda i, j: te.sum(
+        q[i, d].astype("float32") * k[j, d].astype("float32"), axis=[d]), "S")  # fmt: skip
+
+    def weight(i: Expr, j: Expr) -> Expr:
+        return tirx.if_then_else(j < lengths[0], s[i, j] * bias[i, j], ZERO).astype("float16")
+
+    p = te.compute((Q, K), weight, "P")
+    o = te.compute((Q, C), lambda i, c: te.sum(
+        p[i, j].astype("float32") * v[j, c].astype("float32"), axis=[j]), "O")  # fmt: skip
+    kernel = mfmadsl.build(
+        mfmadsl.attention_schedule(te.create_prim_func([q, k, v, bias, lengths, o]))
+    )
+    assert kernel.remarks == ()
+    generator = np.random.default_rng(3)
+    given = [generator.standard_normal((n, each)).astype(np.float16)
+             for n, each in ((Q, D), (K, D), (K, C))]  # fmt: skip
+    given[1][count:], given[2][count:] = np.nan, np.nan
+    added = generator.standard_normal((Q, K)).astype(np.float32)
+    found = np.full((Q, C), 7, np.float32)
+    mfmadsl.sanitize(kernel, [*given, added, np.array([count], np.int32), found])
+    a, b, c = (array.astype(np.float64) for array in given)
+    weights = (a @ b[:count].T) * added[:, :count]
+    bound = np.abs(weights) @ np.abs(c[:count])
+    assert (np.abs(found - weights @ c[:count]) <= 2.0**-10 * bound + 2.0**-16).all()

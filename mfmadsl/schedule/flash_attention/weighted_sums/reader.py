@@ -9,7 +9,7 @@ from functools import reduce
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
+from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import among, depends, loads_of
 from mfmadsl.schedule.error import ScheduleError
@@ -80,7 +80,9 @@ class _Reader:
                 " only an attention with a softmax takes rows of batches one behind the other"
             )
         found: WeightedSums | None = None
-        for second in self._seconds():
+        seconds = self._seconds()
+        self._check_results(seconds)
+        for second in seconds:
             found = self._with(found, second)
         assert found is not None
         return found
@@ -207,15 +209,27 @@ class _Reader:
         """The results that are made of a weighted sum, or are it."""
         own = []
         for nest in self._known.results():
-            if nest is second:
+            if any(second.store.buffer.same_as(each) for each in self._made_of(nest)):
                 own.append(nest)
-            elif not is_sum(nest):
-                read = self._known.reductions(self._known.written_out(nest.store.value))
-                if any(load.source.same_as(second.store.buffer) for load in read):
-                    own.append(nest)
         if not own:
             raise second.refusal("is a weighted sum that no result is made of")
         return own
+
+    def _check_results(self, seconds: Sequence[_Second]) -> None:
+        """Refuse a result that no weighted sum is, or is in."""
+        sums = [second.sum.buffer for second in seconds]
+        for nest in self._known.results():
+            made_of = self._made_of(nest)
+            if not any(each.same_as(buffer) for each in made_of for buffer in sums):
+                raise nest.refusal("is a result of no weighted sum: a kernel has none for it")
+
+    def _made_of(self, nest: Nest) -> list[Buffer]:
+        """The sums that a result is, or is made of."""
+        if is_sum(nest):
+            return [nest.store.buffer]
+        check_element_wise(nest)
+        value = self._known.written_out(nest.store.value)
+        return [load.source for load in self._known.reductions(value)]
 
     def _result(
         self, nest: Nest, second: _Second, summed: Var, moved: Mapping[Var, Expr]
