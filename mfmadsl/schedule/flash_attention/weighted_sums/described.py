@@ -13,7 +13,7 @@ from mfmadsl.schedule.flash_attention.described import Axes, Axis, Result
 
 
 @dataclass(frozen=True)
-class Product:
+class FirstProduct:
     """A product of rows and keys, the `variable` in weights: the sum over `depth` of `row` times
     `key`, of the type that is multiplied."""
 
@@ -46,7 +46,7 @@ class WeightedSums:
     function: PrimFunc
     axes: Axes
     repeats: tuple[Axis, ...]
-    products: tuple[Product, ...]
+    products: tuple[FirstProduct, ...]
     sums: tuple[WeightedSum, ...]
 
     @property

@@ -18,7 +18,7 @@ from mfmadsl.schedule.flash_attention.definition import Definitions, Reduction
 from mfmadsl.schedule.flash_attention.described import Axes, Axis, Result, narrow
 from mfmadsl.schedule.flash_attention.multiplied import multiplied, without_float32
 from mfmadsl.schedule.flash_attention.weighted_sums.described import (
-    Product,
+    FirstProduct,
     WeightedSum,
     WeightedSums,
 )
@@ -275,13 +275,13 @@ def _axis(axis: IterVar) -> Axis:
     return Axis(axis.var, narrow(axis.dom.extent))
 
 
-def _product(first: _First, moved: Mapping[Var, Expr], number: int) -> Product:
+def _product(first: _First, moved: Mapping[Var, Expr], number: int) -> FirstProduct:
     variable = tirx.Var(f"product_{number}", "float32")
     row, key = (substitute(side, moved) for side in (first.row, first.key))
-    return Product(variable, row, key, _axis(first.depth))
+    return FirstProduct(variable, row, key, _axis(first.depth))
 
 
-def _alike(one: Product, other: Product) -> bool:
+def _alike(one: FirstProduct, other: FirstProduct) -> bool:
     there = {one.depth.var: other.depth.var}
     sides = ((one.row, other.row), (one.key, other.key))
     return same(one.depth.extent, other.depth.extent) and all(

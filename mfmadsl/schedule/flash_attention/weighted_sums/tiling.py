@@ -20,7 +20,7 @@ _ROWS = 16  # of the instruction: more waves in less registers each than with on
 _CUTS = ((4, 32), (8, 32), (4, 16))
 """(waves, keys), the fastest first of those of which a SIMD has room for two waves."""
 
-_OTHER_REGISTERS = 104  # fragments, addresses, and what LLVM takes beside
+_OTHER_REGISTERS = 112  # fragments, addresses, and what LLVM takes beside
 _OF_SYMBOLS = 32  # and for the edges of lengths that the launch tells
 
 
