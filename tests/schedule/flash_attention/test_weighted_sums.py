@@ -246,3 +246,31 @@ def test_a_bias_and_how_many_keys_there_are(count: int) -> None:
     weights = (a @ b[:count].T) * added[:, :count]
     bound = np.abs(weights) @ np.abs(c[:count])
     assert (np.abs(found - weights @ c[:count]) <= 2.0**-10 * bound + 2.0**-16).all()
+
+
+@pytest.mark.parametrize("keys_first", [False, True])
+def test_sums_over_heads_of_which_each_has_its_own_keys(keys_first: bool) -> None:
+    heads, own = 3, [K, 0, 33]
+    q, k = (te.placeholder((heads, n, D), "float16", name) for n, name in ((Q, "Q"), (K, "K")))
+    v = te.placeholder((heads, K, C), "float16", "V")
+    lengths = te.placeholder((heads,), "int32", "lengths")
+    d, g, j = (te.reduce_axis((0, n)) for n in (D, heads, K))
+    s = te.compute((heads, Q, K), lambda h, i, j: te.sum(
+        q[h, i, d].astype("float32") * k[h, j, d].astype("float32"), axis=[d]), "S")  # fmt: skip
+    p = te.compute((heads, Q, K), lambda h, i, j: tirx.if_then_else(
+        j < lengths[h], s[h, i, j], ZERO).astype("float16"), "P")  # fmt: skip
+    axes = [j, g] if keys_first else [g, j]
+    o = te.compute((Q, C), lambda i, c: te.sum(
+        p[g, i, j].astype("float32") * v[g, j, c].astype("float32"), axis=axes), "O")  # fmt: skip
+    kernel = mfmadsl.build(mfmadsl.attention_schedule(te.create_prim_func([q, k, v, lengths, o])))
+    assert kernel.remarks == ()
+    generator = np.random.default_rng(3)
+    given = [generator.standard_normal((heads, n, each)).astype(np.float16)
+             for n, each in ((Q, D), (K, D), (K, C))]  # fmt: skip
+    found = np.full((Q, C), 7, np.float32)
+    mfmadsl.sanitize(kernel, [*given, np.array(own, np.int32), found])
+    a, b, c = (array.astype(np.float64) for array in given)
+    weights = np.einsum("hid,hjd->hij", a, b) * (np.arange(K) < np.array(own)[:, None, None])
+    bound = np.einsum("hij,hjc->ic", np.abs(weights), np.abs(c))
+    wanted = np.einsum("hij,hjc->ic", weights, c)
+    assert (np.abs(found - wanted) <= 2.0**-10 * bound + 2.0**-16).all()

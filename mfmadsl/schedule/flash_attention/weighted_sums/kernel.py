@@ -80,21 +80,25 @@ def _place(cut: SumsCut, groups: Expr, own: list[Expr]) -> WavePlace:
     whole, (number, group, wave) = cut.whole, own
     batch, of_group = batch_places(whole, number), wave * whole.tiling.rows
     first = in_order(whole, group, groups) * whole.tiling.block
-    keys = held("keys", whole.keys_of(batch))
-    rows, split = whole.found.axes.row.extent, tirx.const(0, "int32")
-    return WavePlace(batch, keys, rows, split, first, first + of_group, of_group)
+    axes, split = whole.found.axes, tirx.const(0, "int32")
+    return WavePlace(
+        batch, axes.key.extent, axes.row.extent, split, first, first + of_group, of_group
+    )
 
 
-def _walk(cut: SumsCut, place: WavePlace, held: SumRegisters) -> tuple[str, ...]:
-    _clear(cut, held)
+def _walk(cut: SumsCut, place: WavePlace, own: SumRegisters) -> tuple[str, ...]:
+    _clear(cut, own)
     suffixes: list[str] = []
     repeats = cut.found.repeats
     for numbers in loops(*(each.extent for each in repeats)):
         # Blocks in a loop may not have its variable, but what is made of it.
-        own = {each.var: named("repeat", script.bind(number))
-               for each, number in zip(repeats, numbers, strict=True)}  # fmt: skip
-        _walk_once(cut, replace(place, batch={**place.batch, **own}), held, suffixes)
-    _store(cut, place, held)
+        batch = {**place.batch, **{
+            each.var: named("repeat", script.bind(number))
+            for each, number in zip(repeats, numbers, strict=True)
+        }}  # fmt: skip
+        keys = held("keys", cut.whole.keys_of(batch))
+        _walk_once(cut, replace(place, batch=batch, keys=keys), own, suffixes)
+    _store(cut, place, own)
     return tuple(suffixes)
 
 
