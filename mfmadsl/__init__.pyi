@@ -45,6 +45,7 @@ from .schedule import Case as Case
 from .schedule import ScheduleError as ScheduleError
 from .schedule import Tiling as Tiling
 from .schedule import attention as attention
+from .schedule import attention_backward as attention_backward
 from .schedule import attention_schedule as attention_schedule
 from .schedule import attention_tiling as attention_tiling
 from .schedule import block_scaled_matmul as block_scaled_matmul

@@ -11,10 +11,10 @@ from tvm.tirx import Expr
 
 from examples.attention.kernel import TILINGS, TurnedInRegisters, cut_of, scheduled
 from examples.attention.size import Size
+from mfmadsl.schedule.flash_attention.copies import pipeline_of
 from mfmadsl.schedule.flash_attention.loops import named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries
 from mfmadsl.schedule.flash_attention.products import attend, first_scores, next_scores
-from mfmadsl.schedule.flash_attention.schedule import pipeline_of
 from mfmadsl.schedule.flash_attention.softmax import clear, rescale, softmax
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase, steps_of
 from mfmadsl.schedule.flash_attention.stores import store_results
@@ -40,7 +40,9 @@ def walk(cut: Cut, place: WavePlace, held: WaveRegisters, steps: KeySteps) -> No
         softmax(cut, place, held, steps.start, True)
     for number, phase in enumerate(steps.phases):
         suffix = f"_{number}" if number else ""
-        with script.serial(0, phase.count, annotations=pipeline_of(cut.tiling, suffix)) as step:
+        with script.serial(
+            0, phase.count, annotations=pipeline_of(cut.tiling, [f"K_tile{suffix}"])
+        ) as step:
             named("step", step)
             _step(cut, place, held, steps, phase, step, suffix)
     store_results(cut, place, held)

@@ -26,6 +26,7 @@ from mfmadsl.schedule.matrix_core.tiling.cases import Case  # noqa: E402
 from mfmadsl.schedule.matrix_core.tiling.legal import makes_gemm  # noqa: E402
 from mfmadsl.schedule.product.prepare import prepared  # noqa: E402
 from mfmadsl.schedule.workload.attention import attention  # noqa: E402
+from mfmadsl.schedule.workload.attention_backward import attention_backward  # noqa: E402
 from mfmadsl.schedule.workload.block_scaled import block_scaled_matmul  # noqa: E402
 from mfmadsl.schedule.workload.dense import matmul  # noqa: E402
 from mfmadsl.schedule.workload.gated import gated  # noqa: E402
@@ -42,6 +43,7 @@ __all__ = [
     "ScheduleError",
     "Tiling",
     "attention",
+    "attention_backward",
     "attention_schedule",
     "attention_tiling",
     "block_scaled_matmul",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, Expr, IterVar, PrimFunc, Var
 
+from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.product.dataflow import (
     check_compact,
     check_element_wise,
@@ -34,12 +36,16 @@ LOWEST = -3.4028234663852886e38
 
 @dataclass(frozen=True)
 class Reduction:
-    """A sum or a maximum of `term` over one axis, for each place of the others."""
+    """A sum or a maximum of `term` over one axis, for each place of the others.
+
+    A sum may be over `repeats`, too.
+    """
 
     nest: Nest
     is_maximum: bool
     term: Expr
     over: IterVar
+    repeats: tuple[IterVar, ...] = ()
 
     @property
     def buffer(self) -> Buffer:
@@ -117,12 +123,16 @@ class Definitions:
         """The loads of what is summed up, or is the largest, in a value that is written out."""
         return [load for load in loads(value) if self.of(load.source) is not None]
 
-    def reduction(self, load: TensorLoad) -> Reduction:
-        """What a load of one reads. Raises ScheduleError for one of another kind."""
+    def reduction(self, load: TensorLoad, several: bool = False) -> Reduction:
+        """What a load of one reads, over the longest of its axes if it may have several.
+
+        Raises ScheduleError for one of another kind.
+        """
         nest = self.of(load.source)
         assert nest is not None
         over = [axis for axis in nest.block.iter_vars if axis.iter_type == IterVar.CommReduce]
-        if len(over) != 1:
+        *repeats, longest = sorted(over, key=_length)
+        if repeats and not several:
             raise nest.refusal("reduces over several axes")
         _variables(nest)
         store, init = nest.store, nest.block.init
@@ -133,8 +143,15 @@ class Definitions:
             is_maximum = isinstance(value, tirx.Max)
             starts = _is_lowest(first) if is_maximum else is_number(first, 0)
             if len(sides) == 1 and starts:
-                return Reduction(nest, is_maximum, self.written_out(sides[0]), over[0])
+                term = self.written_out(sides[0])
+                return Reduction(nest, is_maximum, term, longest, tuple(repeats))
         raise nest.refusal("is neither a sum from zero nor a maximum from the lowest number")
+
+
+def _length(axis: IterVar) -> float:
+    """The extent; what is known at the launch only counts as more than any."""
+    extent = constant(axis.dom.extent)
+    return inf if extent is None else extent
 
 
 def _is_lowest(value: Expr | None) -> bool:

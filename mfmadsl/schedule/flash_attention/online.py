@@ -90,7 +90,7 @@ def _kernel(cut: Cut) -> tuple[str, ...]:
         ):  # fmt: skip
             named(name, axis)
         if cut.score.count is not None or packed is not None or cut.found.offsets:
-            _accesses(cut, parts)
+            accesses(cut, _written(cut, parts))
         place = _place(cut, split, number, own_group, groups, own_wave * tiling.rows)
         suffixes = _walk(cut, place, registers(cut), parts, number)
     if parts is not None:
@@ -103,7 +103,7 @@ def _place(cut: Cut, split: Expr, number: Expr, group: Expr, groups: Expr, own: 
     batch, rows = batch_places(cut, number), cut.found.axes.row.extent
     packed = cut.found.packed
     if packed is None:
-        first = _in_order(cut, group, groups) * cut.tiling.block
+        first = in_order(cut, group, groups) * cut.tiling.block
         keys = _known_keys(cut, batch)
         return WavePlace(batch, held("keys", keys), rows, split, first, first + own, own)
     found = packed_rows(packed, cut.tiling.block, group, cut.seen.end is not None)
@@ -130,7 +130,7 @@ def _known_keys(cut: Cut, batch: dict[Var, Expr]) -> Expr:
     return keys
 
 
-def _accesses(cut: Cut, parts: KeyParts | None) -> None:
+def accesses(cut: Cut, written: Sequence[Buffer]) -> None:
     """Say what the block accesses: TVM would say it by what the block itself reads first."""
 
     def whole(buffers: Sequence[Buffer]) -> list[tirx.BufferRegion]:
@@ -138,13 +138,17 @@ def _accesses(cut: Cut, parts: KeyParts | None) -> None:
         return [tirx.BufferRegion(*each) for each in zip(buffers, regions, strict=True)]
 
     arrays = [each for each in cut.found.function.params if isinstance(each.ty, BufferType)]
-    results = [each.store.buffer for each in cut.found.results]
+    results = [*written, *(each.store.buffer for each in cut.found.results)]
     given = [each for each in arrays if not any(map(each.same_as, results))]
     script.reads(*whole(given))
-    script.writes(*whole(results if parts is None else parts.buffers))
+    script.writes(*whole(written))
 
 
-def _in_order(cut: Cut, group: Expr, groups: Expr) -> Expr:
+def _written(cut: Cut, parts: KeyParts | None) -> list[Buffer]:
+    return parts.buffers if parts is not None else [each.store.buffer for each in cut.found.results]
+
+
+def in_order(cut: Cut, group: Expr, groups: Expr) -> Expr:
     """Which queries a workgroup takes: where later ones see more keys, those that take longest
     begin first, so that all compute units end at about the same time.
 
@@ -160,7 +164,7 @@ def _walk(
 ) -> tuple[str, ...]:
     steps = steps_of(cut, place)
     clear(cut, held)
-    with _where(steps.some):
+    with where(steps.some):
         load_queries(cut, place, held)
         first_scores(cut, place, held, steps)
         softmax(cut, place, held, steps.start, True)
@@ -178,7 +182,7 @@ def _walk(
 
 
 @contextmanager
-def _where(condition: Expr) -> Iterator[None]:
+def where(condition: Expr) -> Iterator[None]:
     """A branch of all threads, or nothing where a condition is known to hold."""
     if is_number(condition, 1):
         yield
@@ -196,6 +200,6 @@ def _loop(
         copy_tiles(cut, place, own, steps, phase, step, suffix)
         rescale(cut, held)
         next_scores(cut, held, own, suffix)
-        load_read_tiles(cut, place, held, own)
+        load_read_tiles(cut, place, held.reads, own.reads)
         attend(cut, held, own, suffix)
         softmax(cut, place, held, steps.key(phase.first + step + 1, cut), phase.masked)

@@ -9,10 +9,10 @@ from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
 from mfmadsl.model import DEFAULT_ARCH, AttentionTiling, architecture
-from mfmadsl.passes.tir.annotation import EDGES, PIPELINE
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.prim_func import prim_func
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.flash_attention.copies import deal_reads, deal_rows, deal_values, pipeline_of
 from mfmadsl.schedule.flash_attention.described import Attention
 from mfmadsl.schedule.flash_attention.offsets import with_offsets
 from mfmadsl.schedule.flash_attention.online import online
@@ -21,9 +21,12 @@ from mfmadsl.schedule.flash_attention.score import score_of
 from mfmadsl.schedule.flash_attention.shared_keys import with_shared_keys
 from mfmadsl.schedule.flash_attention.tiling import checked, default_tiling
 from mfmadsl.schedule.flash_attention.wave import Cut
+from mfmadsl.schedule.flash_attention.weighted_sums.reader import is_weighted, weighted_sums_of
+from mfmadsl.schedule.flash_attention.weighted_sums.schedule import (
+    weighted_sums_schedule,
+    weighted_sums_tiling,
+)
 from mfmadsl.schedule.load import load_intrinsic
-from mfmadsl.schedule.matrix_core.stage import GROUP, PIECE, turned_pieces
-from mfmadsl.schedule.matrix_core.tile_loops import bind_copy, chunks_along_k
 from mfmadsl.schedule.product.index_type import in_32_bits
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -39,8 +42,14 @@ def attention_schedule(
     and keys, a softmax of what element-wise blocks make of it, and the product of that with values,
     in any layout and with any batch axes. The exponentials are rounded to the type of the values.
     Lengths may be symbols. A query without a key, whose exponentials add up to 0, has 0 for what is
-    divided by that. Keys that no query of a workgroup sees, as far as `j <= i + n` and
-    `j > i - n` tell, are left out.
+    divided by that.
+
+    It may also have no softmax: one or several products, weights that element-wise blocks make of
+    them, rounded to float16 or bfloat16, and the products of these with values, such as
+    `attention_backward` makes.
+
+    Keys that no query of a workgroup sees, as far as `j <= i + n` and `j > i - n` tell, are left
+    out.
 
     The function is written anew, tile by tile, and then scheduled by TVM's primitives: the trace
     does not replay on the workload. With `tiling.splits` there is a second kernel.
@@ -50,7 +59,10 @@ def attention_schedule(
     """
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
-        found = _understood(workload)
+        function = in_32_bits(prim_func("workload", workload, ScheduleError))
+        if is_weighted(function):
+            return weighted_sums_schedule(weighted_sums_of(function), chip, tiling)
+        found = _understood(function)
         taken = default_tiling(found, chip) if tiling is None else tiling
         cut = Cut(found, taken, checked(taken, found, chip), chip, score_of(found))
         written = online(cut)
@@ -70,15 +82,17 @@ def attention_tiling(
     """
     chip = architecture(arch)
     with tvm_refusal("workload", ScheduleError):
-        found = _understood(workload)
+        function = in_32_bits(prim_func("workload", workload, ScheduleError))
+        if is_weighted(function):
+            return weighted_sums_tiling(weighted_sums_of(function), chip)
+        found = _understood(function)
         tiling = default_tiling(found, chip)
         checked(tiling, found, chip)
     return tiling
 
 
-def _understood(workload: PrimFunc | tvm.IRModule) -> Attention:
-    function = prim_func("workload", workload, ScheduleError)
-    return with_offsets(with_shared_keys(attention_of(in_32_bits(function))))
+def _understood(function: PrimFunc) -> Attention:
+    return with_offsets(with_shared_keys(attention_of(function)))
 
 
 def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:
@@ -101,30 +115,9 @@ def _tensorize(sch: Schedule, cut: Cut, suffixes: Sequence[str]) -> None:
 
 def _copy(sch: Schedule, cut: Cut, suffix: str) -> None:
     """Deal the copies of a loop over keys out to the threads of a workgroup."""
-    waves, size = cut.tiling.waves, bits_of(cut.found.dtype) // 8
-    threads, straight = waves * cut.chip.wave_size, cut.tiling.stages > 1
-    in_rows = (
-        {"K": size}
-        | ({"V": size} if cut.turns_values else {})
-        | {each.name: max(1, bits_of(each.dtype) // 8) for each in cut.score.reads if each.of_keys}
-    )
-    for name, element in in_rows.items():
-        step, rows, columns = sch.get_loops(sch.get_sblock(f"{name}_copy{suffix}"))
-        counts = [int(sch.get(loop).extent) for loop in (rows, columns)]
-        units = chunks_along_k(sch, rows, columns, counts, element, threads, straight)
-        bind_copy(sch, units, waves, cut.chip)
-    if not cut.turns_values:
-        step, columns, rows = sch.get_loops(sch.get_sblock(f"V_copy{suffix}"))
-        counts = [int(sch.get(loop).extent) for loop in (columns, rows)]
-        piece = PIECE // size, GROUP // size
-        units = turned_pieces(sch, columns, rows, counts, size, piece, threads, 1, True)
-        bind_copy(sch, units, waves, cut.chip)
-    for annotation, what in pipeline_of(cut.tiling, suffix).items():
+    size = bits_of(cut.found.dtype) // 8
+    deal_rows(sch, cut, f"K_copy{suffix}", size)
+    deal_reads(sch, cut, suffix)
+    step = deal_values(sch, cut, f"V_copy{suffix}", size)
+    for annotation, what in pipeline_of(cut.tiling, [f"K_tile{suffix}"]).items():
         sch.annotate(step, annotation, what)
-
-
-def pipeline_of(tiling: AttentionTiling, suffix: str) -> dict[str, int | str]:
-    """What the passes are told of a loop over keys. Nobody looks at scores of keys that are not
-    there: so loads straight into the LDS need not ask for each."""
-    edges = {EDGES: f"K_tile{suffix}"} if tiling.stages > 1 else {}
-    return {PIPELINE: tiling.stages, **edges}

@@ -166,6 +166,13 @@ def _without(value: Expr, axes: Axes, drops: Callable[[_Bound], bool]) -> Expr:
     return _chosen(value, tirx.all(*left), inner, other)
 
 
+def masked_where(conditions: Sequence[Expr], value: Expr) -> Expr:
+    """A score that is masked by -inf where one of the conditions does not hold."""
+    if not conditions:
+        return value
+    return tirx.Select(tirx.all(*conditions), value, tirx.const(-inf, "float32"))
+
+
 def conditions_of(value: Expr) -> list[Expr]:
     """What holds where a score is not masked by -inf."""
     choice = choice_of(value)

@@ -7,6 +7,8 @@ memory column by column is first brought into that order in the LDS.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import gcd
 
 from tvm import tirx
@@ -32,6 +34,10 @@ from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 
 _LINE = 128  # bytes
 
+Made = Callable[[Expr, Expr, Expr, Expr], BufferStore]
+"""Gives what is stored of an element of O: of a tile of columns, a tile of rows, a lane, and one of
+its registers."""
+
 
 def store_results(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
     """Store all results. Those of a query alone come from one of the lanes that have it."""
@@ -40,29 +46,40 @@ def store_results(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:
             exchange(cut, held.total, n, lane, lambda a, b: a + b)
             script.buffer_store(held.partial, inverse_of(held.total[n, lane, 0]), [n, lane, 0])
     for result in cut.found.results:
-        if result.of_columns and result.store.indices[-1].same_as(cut.found.axes.column.var):
-            _store_lines(cut, place, held, result)
+        made = partial(_made, cut, place, held, result)
+        if result.of_columns:
+            store_columns(cut, place, result.store, made)
         else:
-            _store_elements(cut, place, held, result)
+            _store_rows(cut, place, made)
 
 
-def _store_elements(cut: Cut, place: WavePlace, held: WaveRegisters, result: Result) -> None:
-    tiles, each = (cut.sizes.columns, cut.sums) if result.of_columns else (1, 1)
+def store_columns(cut: Cut, place: WavePlace, store: BufferStore, made: Made) -> None:
+    """Store what is made of elements of O; `store` says where a row and a column go."""
+    if store.indices[-1].same_as(cut.found.axes.column.var):
+        _store_lines(cut, place, store, made)
+        return
     with cut.lanes() as lane:
-        for c, n, r in loops(tiles, cut.sizes.queries, each):
+        for c, n, r in loops(cut.sizes.columns, cut.sizes.queries, cut.sums):
             row, column = cut.row(place, n, lane), column_of(cut, c, lane, r)
-            if result.of_columns:
-                bounds = in_columns(cut, place, row, column)
-            else:
-                bounds = [row < place.rows, is_first(cut, lane)]
-            store = _made(cut, place, held, result, (c, n, lane, r))
-            with script.If(Analyzer().simplify(tirx.all(*bounds))), script.Then():
+            bounds = tirx.all(*in_columns(cut, place, row, column))
+            own = made(c, n, lane, r)
+            with script.If(Analyzer().simplify(bounds)), script.Then():
+                script.buffer_store(own.buffer, own.value, list(own.indices))
+
+
+def _store_rows(cut: Cut, place: WavePlace, made: Made) -> None:
+    zero = tirx.const(0, "int32")
+    with cut.lanes() as lane:
+        for (n,) in loops(cut.sizes.queries):
+            store = made(zero, n, lane, zero)
+            bounds = tirx.all(cut.row(place, n, lane) < place.rows, is_first(cut, lane))
+            with script.If(Analyzer().simplify(bounds)), script.Then():
                 script.buffer_store(store.buffer, store.value, list(store.indices))
 
 
-def _store_lines(cut: Cut, place: WavePlace, held: WaveRegisters, result: Result) -> None:
+def _store_lines(cut: Cut, place: WavePlace, store: BufferStore, made: Made) -> None:
     """Store a result, about a line of columns at a time: each wave its own rows."""
-    buffer, tile = result.store.buffer, cut.chain.intrinsic.m
+    buffer, tile = store.buffer, cut.chain.intrinsic.m
     size = bits_of(buffer.dtype) // 8
     once = gcd(cut.sizes.columns, max(1, _LINE // (tile * size)))
     shape = cut.tiling.block, once * tile
@@ -73,11 +90,10 @@ def _store_lines(cut: Cut, place: WavePlace, held: WaveRegisters, result: Result
     for first in range(0, cut.sizes.columns, once):
         with cut.lanes() as lane:
             for c, n, r in loops(once, cut.sizes.queries, cut.sums):
-                store = _made(cut, place, held, result, (c + first, n, lane, r))
                 row = place.own_row + cut.row_of_wave(n, lane)
                 own = chunk_turned(lines, row, column_of(cut, c, lane, r))
-                script.buffer_store(lines, store.value, own)
-        _store_chunks(cut, place, result.store, lines, first * tile, once * tile)
+                script.buffer_store(lines, made(c + first, n, lane, r).value, own)
+        _store_chunks(cut, place, store, lines, first * tile, once * tile)
 
 
 def _store_chunks(
@@ -109,14 +125,13 @@ def _store_chunks(
 
 
 def _made(
-    cut: Cut, place: WavePlace, held: WaveRegisters, result: Result,
-    element: tuple[Expr, Expr, Expr, Expr],
+    cut: Cut, place: WavePlace, held: WaveRegisters, result: Result, c: Expr, n: Expr, lane: Expr,
+    r: Expr,
 ) -> BufferStore:  # fmt: skip
     """What a result is for an element of O.
 
     The last step has made scores of one that there is not.
     """
-    c, n, lane, r = element
     known = Sums(
         held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32"),
         held.total[n, lane, 0], held.partial[n, lane, 0], held.o[c, n, lane, r],

@@ -97,6 +97,12 @@ class Cut:
         return turns_values(self.found, self.chain, self.chip)
 
     @property
+    def values_in_lds(self) -> tuple[int, int]:
+        """The rows and columns of a tile of V in the LDS."""
+        columns, keys = self.sizes.columns * self.chain.intrinsic.m, self.tiling.keys
+        return (keys, columns) if self.turns_values else (columns, keys)
+
+    @property
     def raised(self) -> int:
         """The power of 2 that exponentials are multiplied with until all are added up.
 
@@ -236,10 +242,9 @@ def tiles(cut: Cut, suffix: str) -> Tiles:
         buffer: Buffer = script.sblock_alloc_buffer((rows, columns), dtype, scope="shared")
         return named(f"{name}{suffix}", buffer)
 
-    of_v = sizes.columns * chain.intrinsic.m, keys
     return Tiles(
         shared("K_tile", keys, sizes.depth * chain.first.k),
-        shared("V_tile", *(of_v[::-1] if cut.turns_values else of_v)),
+        shared("V_tile", *cut.values_in_lds),
         {
             read.name: shared(
                 f"{read.name}_tile", cut.tiling.block if read.of_queries else 1, keys, read.dtype

@@ -26,7 +26,7 @@ OUT_TYPES = ("bfloat16", "float16", "float32")
 SCALES = ("head", "token")
 _LEAST = 1e-30
 _PAGE = 16
-_LONGEST = 1 << 30  # window: places of keys have 32 bits
+LONGEST = 1 << 30  # window: places of keys have 32 bits
 _PACKED: dict[str | None, str] = {None: "", "queries": "q", "all": "qk"}
 """What lies one behind the other: Q, K and V."""
 
@@ -94,12 +94,12 @@ def attention(
     not divide, for keys that are not whole pages, and for types and layouts that are not known.
     """
     heads, depth = check_extent("heads", heads), check_extent("depth", depth)
-    batch, queries = _length("batch", batch), _length("queries", queries)
+    batch, queries = length_of("batch", batch), length_of("queries", queries)
     if pages is None and page_size is not None:
         raise ArgumentError("page_size: means nothing without `pages`, the number of them")
     size = check_extent("page_size", _PAGE if page_size is None else page_size)
     width = None if pages is None else _whole_pages(keys, size)
-    most = _length("keys", keys) if width is None else width * size
+    most = length_of("keys", keys) if width is None else width * size
     columns = depth if value_depth is None else check_extent("value_depth", value_depth)
     shared = heads if kv_heads is None else check_extent("kv_heads", kv_heads)
     if heads % shared:
@@ -109,10 +109,10 @@ def attention(
     flags = {"causal": causal, "bias": bias, "log_sum": log_sum, "lengths": lengths}
     for name, flag in flags.items():
         check_flag(name, flag)
-    if window is not None and check_extent("window", window) > _LONGEST:
+    if window is not None and check_extent("window", window) > LONGEST:
         raise ArgumentError(f"window: is at most 2^30, not {window}")
-    factor = depth**-0.5 if scale is None else _positive("scale", scale)
-    limit = None if cap is None else _positive("cap", cap)
+    factor = depth**-0.5 if scale is None else positive("scale", scale)
+    limit = None if cap is None else positive("cap", cap)
 
     _check_packed(packed, batch, lengths, pages)
     starts_count: Place = batch + 1
@@ -121,7 +121,7 @@ def attention(
         starts_count = tirx.Var(f"{batch.name}_starts", str(batch.ty.dtype))
     own, of_keys = None if packed else batch, None if packed == "all" else batch
     q = te.placeholder(place(layout, own, heads, queries, depth), dtype, "Q")
-    many, length = (of_keys, most) if pages is None else (_length("pages", pages), size)
+    many, length = (of_keys, most) if pages is None else (length_of("pages", pages), size)
     k, v = (
         te.placeholder(place(layout, many, shared, length, each), kinds.kv, name)
         for name, each in (("K", depth), ("V", columns))
@@ -209,7 +209,8 @@ class _Types:
         return Scales(te.placeholder((heads,), "float32", "Q_scale") if is_small else None, k, v)
 
 
-def _length(name: str, value: Place) -> int | Var:
+def length_of(name: str, value: Place) -> int | Var:
+    """A length that is a positive number or a symbol. Raises ArgumentError for another."""
     if not isinstance(value, Var):
         if isinstance(value, Expr):
             raise ArgumentError(f"{name}: is a number or a symbol, a `tirx.Var`, not `{value}`")
@@ -222,11 +223,11 @@ def _length(name: str, value: Place) -> int | Var:
 def _whole_pages(keys: Place, page_size: int) -> int | Var:
     """How many pages hold the most keys that a batch may have."""
     if page_size == 1:
-        return _length("keys", keys)
+        return length_of("keys", keys)
     if isinstance(keys, tirx.Mul):
         for pages, size in ((keys.a, keys.b), (keys.b, keys.a)):
             if isinstance(pages, Var) and constant(size) == page_size:
-                return _length("keys", pages)
+                return length_of("keys", pages)
     number = keys if isinstance(keys, Expr) else check_extent("keys", keys)
     if isinstance(number, Expr) or number % page_size:
         raise ArgumentError(
@@ -236,7 +237,7 @@ def _whole_pages(keys: Place, page_size: int) -> int | Var:
     return number // page_size
 
 
-def _positive(name: str, value: float) -> float:
+def positive(name: str, value: float) -> float:
     """A number that float32 has, and whose inverse it has."""
     check_type(name, value, (int, float), "a positive number")
     if not _LEAST <= value <= 1 / _LEAST:

@@ -62,7 +62,7 @@ class Loop:
             return False
         part = linear_in(sides[0], self.variable)
         step = None if part is None else constant(part[0])
-        if part is None or step is None:
+        if part is None or step is None or step <= 0:
             return False
         rounded_up = tirx.floordiv(sides[1] + (step - 1), tirx.const(step, str(sides[1].ty.dtype)))
         most = int(self.analyzer.const_int_bound(part[1]).max_value)

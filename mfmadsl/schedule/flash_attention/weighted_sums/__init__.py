@@ -1,0 +1,1 @@
+"""Sums weighted by a function of products, without a softmax: gradients, linear attention."""

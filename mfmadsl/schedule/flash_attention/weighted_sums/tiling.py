@@ -1,0 +1,117 @@
+"""How weighted sums are cut, and which way is taken if none is asked for."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from mfmadsl.language import find
+from mfmadsl.model import Architecture, AttentionTiling, unscaled
+from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.flash_attention.chain import Chain
+from mfmadsl.schedule.flash_attention.described import Attention, Axis
+from mfmadsl.schedule.flash_attention.tiling import checked
+from mfmadsl.schedule.flash_attention.weighted_sums.cut import attention_like, weights_of
+from mfmadsl.schedule.flash_attention.weighted_sums.described import WeightedSums
+from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
+
+_ROWS = 16  # of the instruction: more waves in less registers each than with one of 32
+_CUTS = ((4, 32), (8, 32), (4, 16))
+"""(waves, keys), the fastest first of those of which a SIMD has room for two waves."""
+
+_OTHER_REGISTERS = 112  # fragments, addresses, and what LLVM takes beside
+_OF_SYMBOLS = 32  # and for the edges of lengths that the launch tells
+
+
+def default_sums_tiling(found: WeightedSums, chip: Architecture) -> AttentionTiling:
+    """The tiling that should be fast.
+
+    Raises ScheduleError where the chip has no instruction for the types, and where a depth or the
+    columns are no numbers.
+    """
+    rows = constant(found.axes.row.extent)
+    chosen = choose_instruction(found.dtype, found.dtype, chip.name, _ROWS)
+    instruction = unscaled(chosen)
+    pack = max(1, CHUNK * 8 // bits_of(found.dtype) // instruction.a.layout.elements_per_lane)
+    while pack > 1 and any(ceil(depth / instruction.k) % pack for depth in _depths(found)):
+        pack //= 2
+    period = Chain(instruction, pack, 1).period
+    offered = []
+    for waves, keys in _CUTS:
+        most = waves if rows is None else max(1, min(waves, ceil(rows / instruction.n)))
+        if keys % period == 0:
+            offered.append(AttentionTiling(chosen.name, most, instruction.n, keys, pack, 1))
+    for wanted in (2, 1):
+        for each in offered:
+            if _waves_of_simd(each, found, chip) >= wanted:
+                return each
+    return offered[-1]
+
+
+def _waves_of_simd(tiling: AttentionTiling, found: WeightedSums, chip: Architecture) -> int:
+    """How many waves a SIMD has room for, of which those of a workgroup are in it together."""
+    groups = chip.lds_bytes // sums_lds_bytes(tiling, found)
+    return min(
+        groups * max(1, tiling.waves // chip.simds),
+        chip.simd_registers // _registers(tiling, found, chip),
+    )
+
+
+def checked_sums(tiling: AttentionTiling, found: WeightedSums, chip: Architecture) -> Chain:
+    """What a tiling makes of its instruction.
+
+    Raises ScheduleError for a tiling that is not legal for the weighted sums on the chip.
+    """
+    chain = checked(tiling, _plain(found), chip)
+    if tiling.splits > 1:
+        raise ScheduleError(f"tiling.splits: is 1 where there is no softmax, not {tiling.splits}")
+    if (needed := sums_lds_bytes(tiling, found)) > chip.lds_bytes:
+        raise ScheduleError(
+            f"tiling.keys: tiles of {tiling.keys} keys take {needed} bytes of the LDS, of which"
+            f" {chip.name} has {chip.lds_bytes}"
+        )
+    return chain
+
+
+def _plain(found: WeightedSums) -> Attention:
+    return attention_like(found, found.products[0].variable)
+
+
+def _known(axis: Axis, name: str) -> int:
+    number = constant(axis.extent)
+    if number is None:
+        raise ScheduleError(f"workload: the {name} is `{axis.extent}`, but has to be known")
+    return number
+
+
+def _depths(found: WeightedSums) -> list[int]:
+    return [_known(each.depth, "depth") for each in found.products]
+
+
+def _columns(found: WeightedSums) -> list[int]:
+    return [_known(each.column, "columns of a sum") for each in found.sums]
+
+
+def sums_lds_bytes(tiling: AttentionTiling, found: WeightedSums) -> int:
+    """The bytes of a workgroup's tiles."""
+    chain = Chain(unscaled(find(tiling.instruction)), tiling.k_pack, tiling.value_pack)
+    rows = sum(ceil(depth / chain.first.k) * chain.first.k for depth in _depths(found))
+    rows += sum(ceil(n / chain.intrinsic.m) * chain.intrinsic.m for n in _columns(found))
+    of_reads = 0
+    for read in weights_of(found).masks.reads:
+        if read.of_keys:
+            of_reads += (tiling.block if read.of_queries else 1) * max(8, bits_of(read.dtype)) // 8
+    return tiling.stages * tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads)
+
+
+def _registers(tiling: AttentionTiling, found: WeightedSums, chip: Architecture) -> int:
+    """About how many vector registers a lane needs: of rows, weights and what is on its way of
+    keys and values, of sums and of the products of two steps, and others."""
+    depths, columns = _depths(found), _columns(found)
+    elements = tiling.rows * (sum(depths) + tiling.keys * len(columns))
+    elements += ceil(tiling.keys * (sum(depths) + sum(columns)) / tiling.waves)
+    sums = tiling.rows * (sum(columns) + tiling.keys * len(depths))
+    held = elements * bits_of(found.dtype) / 32 + sums
+    known = all(constant(axis.extent) is not None for axis in (found.axes.row, found.axes.key))
+    return ceil(held / chip.wave_size) + _OTHER_REGISTERS + (0 if known else _OF_SYMBOLS)
