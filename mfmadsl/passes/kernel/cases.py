@@ -33,6 +33,9 @@ UP_TO = "mfmadsl.case_up_to"
 """The annotation of a case: extents, each the largest of those that it is taken for. These begin
 after the next smaller extent that is in the annotation of any case of the product."""
 
+WHERE = "mfmadsl.case_where"
+"""The annotation of a case: what has to hold beside, for all cases of a product but the rest."""
+
 _CONDITION = "mfmadsl.case_condition"
 
 
@@ -131,17 +134,20 @@ def _condition(case: SBlock, borders: Sequence[tuple[int, SBlock]]) -> Expr:
             below = extent <= tirx.const(limit, kind)
             parts.append(tirx.And(extent > tirx.const(least, kind), below) if least else below)
         least = limit
+    where = case.annotations.get(WHERE)
     if REST in case.annotations:
         parts.append(extent > tirx.const(least, kind))
+        also = [each.annotations[WHERE] for _, each in borders if WHERE in each.annotations]
+        parts += [tirx.Not(each) for each in also[:1]]
     found: Expr = parts[0] if parts else tirx.const(0, "bool")
     for part in parts[1:]:
         found = tirx.Or(found, part)
-    return found
+    return found if where is None else tirx.And(found, where)
 
 
 def _plain(block: SBlock) -> Stmt:
     """The case without its workspaces, and without what only these passes read."""
-    own = (EXTENT, PRODUCT, REST, UP_TO)
+    own = (EXTENT, PRODUCT, REST, UP_TO, WHERE)
     annotations = {key: value for key, value in block.annotations.items() if key not in own}
     allocated = [buffer for buffer in block.alloc_buffers if not _is_global(buffer)]
     return SBlockRealize([], True, with_parts(block, allocated=allocated, annotations=annotations))
