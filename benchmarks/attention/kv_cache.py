@@ -44,11 +44,11 @@ class Case:
 
     def function(self, target: tvm.target.Target) -> PrimFunc:
         """TVM's function for it."""
-        sizes = SHARED, HEADS, DEPTH, "float16", False, {}, target
+        sizes = SHARED, HEADS, DEPTH, "float16", False
         made: Callable[..., PrimFunc] = (
             kv_cache._attention_decode if self.queries == 1 else kv_cache._attention_prefill
         )
-        return made(*sizes)
+        return made(*sizes, {}, target)
 
     def arguments(self, device: Any) -> list[Any]:
         """What the function takes, on a device."""

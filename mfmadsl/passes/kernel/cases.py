@@ -134,15 +134,27 @@ def _condition(case: SBlock, borders: Sequence[tuple[int, SBlock]]) -> Expr:
             below = extent <= tirx.const(limit, kind)
             parts.append(tirx.And(extent > tirx.const(least, kind), below) if least else below)
         least = limit
-    where = case.annotations.get(WHERE)
-    if REST in case.annotations:
+    where = _where([each for _, each in borders if REST not in each.annotations])
+    is_rest = REST in case.annotations
+    if is_rest:
         parts.append(extent > tirx.const(least, kind))
-        also = [each.annotations[WHERE] for _, each in borders if WHERE in each.annotations]
-        parts += [tirx.Not(each) for each in also[:1]]
     found: Expr = parts[0] if parts else tirx.const(0, "bool")
     for part in parts[1:]:
         found = tirx.Or(found, part)
-    return found if where is None else tirx.And(found, where)
+    if where is None:
+        return found
+    return tirx.Or(found, tirx.Not(where)) if is_rest else tirx.And(found, where)
+
+
+def _where(cases: Sequence[SBlock]) -> Expr | None:
+    """What has to hold for all of these beside."""
+    found = [case.annotations.get(WHERE) for case in cases]
+    for case, other in zip(cases, found, strict=True):
+        if not tvm_ffi.structural_equal(other, found[0]):
+            raise LoweringError(
+                f"block `{case.name_hint}`: all cases but the rest have the same `{WHERE}`, or none"
+            )
+    return found[0] if found else None
 
 
 def _plain(block: SBlock) -> Stmt:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tvm
@@ -35,11 +36,12 @@ def launched(
     path = folder / "library.so"
     tvm.compile(module, target, tir_pipeline="mfmadsl").export_library(str(path))
     for n, call in enumerate(calls):
-        arrays = {f"array{m}": _bits(each) for m, each in enumerate(call.arrays.values())}
-        np.savez(
-            folder / f"{n:02}.call.npz", dtype=call.form.dtype, function=call.form.name,
-            offsets=call.offsets, numbers=call.numbers, **arrays,
-        )  # fmt: skip
+        told: dict[str, Any] = {
+            f"array{m}": _bits(each) for m, each in enumerate(call.arrays.values())
+        }
+        told |= {"dtype": call.form.dtype, "function": call.form.name}
+        told |= {"offsets": call.offsets, "numbers": call.numbers}
+        np.savez(folder / f"{n:02}.call.npz", **told)
     options = Options(str(target.attrs["mcpu"]), sanitize=True)
     ended = run_program([sys.executable, str(PROGRAM), str(folder)], options)
     assert ended.exit_code == 0

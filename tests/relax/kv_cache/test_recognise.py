@@ -51,7 +51,7 @@ def with_other_numbers(function: PrimFunc) -> PrimFunc:
     """The least score is another one."""
 
     def number(node: tirx.FloatImm) -> tirx.FloatImm:
-        return tirx.FloatImm(node.ty, -6e4) if float(node.value) == -5e4 else node
+        return tirx.FloatImm("float32", -6e4) if float(node.value) == -5e4 else node
 
     return function.with_body(tvm_ffi.structural_map(function.body, (tirx.FloatImm, number)))
 
@@ -71,7 +71,8 @@ def with_another_power(function: PrimFunc) -> PrimFunc:
     def power(node: Call) -> Call:
         if name_of(node) != "exp2":
             return node
-        return tirx.exp(node.args[0])
+        other: Call = tirx.exp(node.args[0])
+        return other
 
     return function.with_body(tvm_ffi.structural_map(function.body, (Call, power)))
 
