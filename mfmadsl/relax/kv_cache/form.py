@@ -13,7 +13,7 @@ _ROPE = ("rotary_mode", "rope_scale", "rope_theta", "sm_scale")
 _TABLE = ("page_starts", "page_numbers", "lengths")
 
 
-class Kind(Enum):
+class CacheKind(Enum):
     """TVM's functions, by what their parameters are, in order.
 
     Queries q, and results o, are [query, head, depth], the logarithms l [query, head]: one query of
@@ -41,7 +41,7 @@ class CacheAttention:
     """
 
     function: PrimFunc
-    kind: Kind
+    kind: CacheKind
     slides: bool = False
     window: int | None = None
 

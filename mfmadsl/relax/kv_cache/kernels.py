@@ -14,7 +14,7 @@ from mfmadsl.model import Architecture, AttentionTiling, architecture
 from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT, bytes_of
 from mfmadsl.passes.tir.block import with_parts, with_root
 from mfmadsl.passes.tir.expression import scope_of, substitute
-from mfmadsl.relax.kv_cache.form import CacheAttention, Kind
+from mfmadsl.relax.kv_cache.form import CacheAttention, CacheKind
 from mfmadsl.relax.kv_cache.workload import workload
 from mfmadsl.schedule.flash_attention.schedule import attention_schedule, attention_tiling
 from mfmadsl.schedule.product.cases import of_cases
@@ -62,7 +62,7 @@ def _cases(
 ) -> list[tuple[int, AttentionTiling]]:
     """(up to how many batches, the tiling for so many)."""
     whole = (_MOST_BATCHES, replace(tiling, splits=1))
-    if found.kind is not Kind.DECODE:
+    if found.kind is not CacheKind.DECODE:
         return [whole]
     heads = found.extents("pages")[2]
     assert heads is not None
@@ -80,7 +80,7 @@ def _cases(
 def _batches(found: CacheAttention) -> Expr:
     """What tells the cases apart."""
     one = tirx.const(1, "int32")
-    if found.kind is not Kind.DECODE:
+    if found.kind is not CacheKind.DECODE:
         return one
     return tirx.max(tirx.Cast("int32", found.array("q").shape[0]), one)
 

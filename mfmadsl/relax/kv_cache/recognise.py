@@ -22,7 +22,7 @@ from tvm.tirx import Expr, PrimFunc, Var
 from tvm.tirx.buffer import BufferType
 
 from mfmadsl.passes.tir.expression import constant, name_of
-from mfmadsl.relax.kv_cache.form import CacheAttention, Kind
+from mfmadsl.relax.kv_cache.form import CacheAttention, CacheKind
 
 _THREADS = (None, 512)  # of a workgroup at most: those of the target, or what a stated one may have
 _Made: TypeAlias = Callable[[Target], PrimFunc]
@@ -31,7 +31,7 @@ _Made: TypeAlias = Callable[[Target], PrimFunc]
 def recognised(function: PrimFunc, target: Target) -> CacheAttention | None:
     """What a function of the cache is, or None for any other, also for a changed one."""
     given = _compared(function)
-    for kind in Kind:
+    for kind in CacheKind:
         found = CacheAttention(function, kind)
         if not _is_signature(found):
             continue
@@ -60,7 +60,7 @@ def _is_signature(found: CacheAttention) -> bool:
         is_array = isinstance(parameter.ty, BufferType)
         if is_array == (name in numbers) or (not is_array and str(parameter.ty) != numbers[name]):
             return False
-    ranks = {"q": 3, "k": 3, "v": 3, "o": 3, "pages": 3 if found.kind is Kind.LATENT else 5}
+    ranks = {"q": 3, "k": 3, "v": 3, "o": 3, "pages": 3 if found.kind is CacheKind.LATENT else 5}
     return all(
         len(found.array(name).shape) == rank for name, rank in ranks.items() if found.has(name)
     )
@@ -73,7 +73,7 @@ def _candidates(found: CacheAttention) -> Iterator[tuple[CacheAttention, _Made]]
     if heads is None or depth is None:
         return
     function, kind = found.function, found.kind
-    if kind is Kind.RAGGED:
+    if kind is CacheKind.RAGGED:
         (_, shared, columns) = found.extents("v")
         if _divides(shared, heads) and columns is not None:
             sizes = shared, heads, depth, columns, dtype
@@ -81,7 +81,7 @@ def _candidates(found: CacheAttention) -> Iterator[tuple[CacheAttention, _Made]]
         return
     slides = len(found.array("lengths").shape) == 2
     place = found.extents("pages")[-2]
-    if kind is Kind.LATENT:
+    if kind is CacheKind.LATENT:
         columns = found.extents("o")[-1]
         if place is not None and columns is not None and columns < depth:
             latent = heads, columns, depth - columns, dtype, slides
@@ -91,7 +91,7 @@ def _candidates(found: CacheAttention) -> Iterator[tuple[CacheAttention, _Made]]
     shared = found.extents("pages")[2]
     if place is None or not _divides(shared, heads):
         return
-    if kind is Kind.DECODE:
+    if kind is CacheKind.DECODE:
         own = shared, heads, depth, dtype, slides
         known = CacheAttention(function, kind, slides)
         yield known, lambda target: kv_cache._attention_decode(*own, {}, target, place)

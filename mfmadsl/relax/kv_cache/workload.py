@@ -14,7 +14,7 @@ from tvm import te, tirx
 from tvm.tirx import Expr, PrimFunc
 from tvm.tirx.buffer import BufferType
 
-from mfmadsl.relax.kv_cache.form import CacheAttention, Kind
+from mfmadsl.relax.kv_cache.form import CacheAttention, CacheKind
 from mfmadsl.schedule.product.row_batches import batch_of_rows
 from mfmadsl.schedule.workload.attended import softmax
 
@@ -51,7 +51,7 @@ class _Workload:
     @cached_property
     def row_batch(self) -> te.Tensor | None:
         """The batch of each row, if that is not its number."""
-        if self.found.kind is Kind.DECODE:
+        if self.found.kind is CacheKind.DECODE:
             return None
         return batch_of_rows(self.arrays["q_starts"], self.arrays["q"].shape[0])
 
@@ -148,7 +148,7 @@ class _Workload:
         pages, starts = self.arrays["pages"], self.arrays["page_starts"]
         page = self.arrays["page_numbers"][starts[batch] + tirx.floordiv(place, self._page_size)]
         there = tirx.floormod(place, self._page_size)
-        if self.found.kind is Kind.LATENT:
+        if self.found.kind is CacheKind.LATENT:
             return pages[page, there, column].astype("float32")
         shared = tirx.floordiv(head, tirx.floordiv(heads, pages.shape[2]))
         return pages[page, which, shared, there, column].astype("float32")

@@ -14,7 +14,7 @@ from tvm.relax.frontend.nn.llm import kv_cache
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 
-from mfmadsl.relax.kv_cache.form import Kind
+from mfmadsl.relax.kv_cache.form import CacheKind
 
 Array = npt.NDArray[Any]
 
@@ -32,7 +32,7 @@ QUERIES = (3, 0, 40, 1, 33)
 class Form:
     """One of the functions."""
 
-    kind: Kind
+    kind: CacheKind
     slides: bool = False
     window: int | None = None
     dtype: str = "float16"
@@ -46,13 +46,13 @@ class Form:
         sizes: tuple[Any, ...] = SHARED, HEADS, DEPTH
         rope = rope or {}
         made: PrimFunc
-        if self.kind is Kind.DECODE:
+        if self.kind is CacheKind.DECODE:
             made = kv_cache._attention_decode(*sizes, self.dtype, self.slides, rope, target)
-        elif self.kind is Kind.PREFILL:
+        elif self.kind is CacheKind.PREFILL:
             window = {} if self.window is None else {"sliding_window_size": self.window}
             own = self.dtype, self.slides, rope, target
             made = kv_cache._attention_prefill(*sizes, *own, **window)
-        elif self.kind is Kind.RAGGED:
+        elif self.kind is CacheKind.RAGGED:
             made = kv_cache._attention_prefill_ragged(*sizes, COLUMNS, self.dtype, rope, target)
         else:
             depth, columns = LATENT
@@ -77,13 +77,13 @@ class Call:
 
     @property
     def queries(self) -> Array:
-        is_decode = self.form.kind is Kind.DECODE
+        is_decode = self.form.kind is CacheKind.DECODE
         return np.ones(len(COUNTS), int) if is_decode else np.array(QUERIES)
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """What the function takes, in its order."""
-        depth, columns = LATENT if self.form.kind is Kind.LATENT else (DEPTH, COLUMNS)
+        depth, columns = LATENT if self.form.kind is CacheKind.LATENT else (DEPTH, COLUMNS)
         rows, batches = int(self.queries.sum()), len(COUNTS)
         found = {
             "q": self._numbers(rows, HEADS, depth),
@@ -93,7 +93,7 @@ class Call:
             "o": np.full((rows, HEADS, columns), 7, self.dtype),
             "l": np.full((rows, HEADS), 7, "float32"),
         }
-        found |= self._ragged() if self.form.kind is Kind.RAGGED else self._paged(depth)
+        found |= self._ragged() if self.form.kind is CacheKind.RAGGED else self._paged(depth)
         return {name: found[name] for name in self.form.kind.value if name in found}
 
     @property
@@ -139,7 +139,7 @@ class Call:
     def _seen(self, batch: int) -> Array:
         queries, keys = int(self.queries[batch]), COUNTS[batch]
         i, j = np.arange(queries)[:, None], np.arange(keys)
-        if self.form.kind is Kind.DECODE or not self.causal:
+        if self.form.kind is CacheKind.DECODE or not self.causal:
             return np.ones((queries, keys), bool)
         if self.form.window is not None:
             seen: Array = j > keys - self.form.window + i
@@ -149,7 +149,7 @@ class Call:
     def _keys(self, batch: int) -> tuple[Array, Array]:
         """K and V of a batch, [key, kv_head, ...]."""
         arrays, count = self.arrays, COUNTS[batch]
-        if self.form.kind is Kind.RAGGED:
+        if self.form.kind is CacheKind.RAGGED:
             first, last = arrays["k_starts"][batch : batch + 2]
             return arrays["k"][first:last], arrays["v"][first:last]
         kept, gone = (each[batch] for each in self.kept)
@@ -157,7 +157,7 @@ class Call:
         place = np.where(place < kept, place, place + gone)
         page = arrays["page_numbers"][arrays["page_starts"][batch] + place // PAGE]
         pages, own = arrays["pages"], place % PAGE
-        if self.form.kind is Kind.LATENT:
+        if self.form.kind is CacheKind.LATENT:
             return pages[page, own][:, None], pages[page, own][:, None, : LATENT[1]]
         return pages[page, 0, :, own], pages[page, 1, :, own]
 
@@ -173,7 +173,7 @@ class Call:
         pool = int(pages.sum()) + 3
         last = np.where(pages > 0, counts - (pages - 1) * PAGE, 0)
         lengths = np.stack([last, kept + gone, kept]) if self.form.slides else last
-        own = (PAGE, depth) if self.form.kind is Kind.LATENT else (2, SHARED, PAGE, depth)
+        own = (PAGE, depth) if self.form.kind is CacheKind.LATENT else (2, SHARED, PAGE, depth)
         return {
             "pages": self._numbers(pool, *own),
             "page_starts": _starts(pages),

@@ -10,7 +10,7 @@ import pytest
 import tvm
 
 import mfmadsl
-from mfmadsl.relax.kv_cache.form import Kind
+from mfmadsl.relax.kv_cache.form import CacheKind
 from mfmadsl.relax.kv_cache.replace import with_cache_kernels
 from tests.cases import drawn
 from tests.relax.kv_cache.functions import Call, Form
@@ -18,10 +18,10 @@ from tests.relax.kv_cache.launched import Launched, launched
 
 WINDOW = 20
 FORMS = [
-    Form(Kind.DECODE), Form(Kind.DECODE, slides=True), Form(Kind.PREFILL),
-    Form(Kind.PREFILL, slides=True, window=WINDOW), Form(Kind.RAGGED), Form(Kind.LATENT),
-    Form(Kind.LATENT, slides=True), Form(Kind.DECODE, dtype="bfloat16"),
-    Form(Kind.RAGGED, dtype="bfloat16"),
+    Form(CacheKind.DECODE), Form(CacheKind.DECODE, slides=True), Form(CacheKind.PREFILL),
+    Form(CacheKind.PREFILL, slides=True, window=WINDOW), Form(CacheKind.RAGGED),
+    Form(CacheKind.LATENT), Form(CacheKind.LATENT, slides=True),
+    Form(CacheKind.DECODE, dtype="bfloat16"), Form(CacheKind.RAGGED, dtype="bfloat16"),
 ]  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def ours(form: Form, calls: list[Call], folder: Path, arch: str = "gfx942") -> L
 
 @pytest.mark.parametrize("form", drawn(FORMS, 3), ids=lambda form: form.name)
 def test_they_attend_as_float64_does(form: Form, tmp_path: Path) -> None:
-    several = [True] if form.kind is Kind.DECODE else [True, False]
+    several = [True] if form.kind is CacheKind.DECODE else [True, False]
     calls = [Call(form, causal, seed=n) for n, causal in enumerate(several)]
     found = ours(form, calls, tmp_path)
     assert all("v_mfma" in found.assembly[name] for name in found.kernels[:: len(found.kernels)])
@@ -48,14 +48,14 @@ def test_they_attend_as_float64_does(form: Form, tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_arrays_without_offsets_give_the_same(tmp_path: Path) -> None:
-    form = Form(Kind.PREFILL)
+    form = Form(CacheKind.PREFILL)
     one, other = ours(form, [Call(form), Call(form, offset=0)], tmp_path).results
     for array, same in zip(one, other, strict=True):
         np.testing.assert_array_equal(array, same)
 
 
 def test_queries_and_keys_that_are_embedded_are_tvms(tmp_path: Path) -> None:
-    form, target = Form(Kind.DECODE), mfmadsl.target("gfx942")
+    form, target = Form(CacheKind.DECODE), mfmadsl.target("gfx942")
     call = Call(form, rotary=1)
     (own, theirs) = (tmp_path / name for name in ("own", "theirs"))
     own.mkdir()
@@ -71,7 +71,7 @@ def test_queries_and_keys_that_are_embedded_are_tvms(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
 def test_other_chips_do_too(arch: str, tmp_path: Path) -> None:
-    form = Form(Kind.PREFILL)
+    form = Form(CacheKind.PREFILL)
     call = Call(form)
     ((o, _),) = ours(form, [call], tmp_path, arch).results
     np.testing.assert_allclose(o, call.expected()[0], atol=6 * 2.0**-11)

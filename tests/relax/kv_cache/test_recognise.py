@@ -15,7 +15,7 @@ from tvm.tirx import PrimFunc
 
 import mfmadsl
 from mfmadsl.passes.tir.expression import name_of
-from mfmadsl.relax.kv_cache.form import Kind
+from mfmadsl.relax.kv_cache.form import CacheKind
 from mfmadsl.relax.kv_cache.recognise import recognised
 from mfmadsl.relax.kv_cache.replace import with_cache_kernels
 from tests.relax.kv_cache.functions import DEPTH, HEADS, SHARED, Form
@@ -26,9 +26,9 @@ LLAMA = {
     "original_max_position_embeddings": 8192,
 }  # fmt: skip
 FORMS = [
-    Form(Kind.DECODE), Form(Kind.DECODE, slides=True), Form(Kind.PREFILL),
-    Form(Kind.PREFILL, slides=True, window=77), Form(Kind.RAGGED), Form(Kind.LATENT),
-    Form(Kind.LATENT, slides=True), Form(Kind.PREFILL, dtype="float32"),
+    Form(CacheKind.DECODE), Form(CacheKind.DECODE, slides=True), Form(CacheKind.PREFILL),
+    Form(CacheKind.PREFILL, slides=True, window=77), Form(CacheKind.RAGGED), Form(CacheKind.LATENT),
+    Form(CacheKind.LATENT, slides=True), Form(CacheKind.PREFILL, dtype="float32"),
 ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_what_the_frontend_makes_is_known_by_any_name(form: Form, rope: dict[str
 
 def test_one_for_more_threads_is_known() -> None:
     wide = tvm.target.Target({"kind": "rocm", "mcpu": "gfx942", "max_num_threads": 1024})
-    assert recognised(Form(Kind.DECODE).function(wide), TARGET) is not None
+    assert recognised(Form(CacheKind.DECODE).function(wide), TARGET) is not None
 
 
 def with_other_numbers(function: PrimFunc) -> PrimFunc:
@@ -109,7 +109,7 @@ def test_a_changed_function_stays_as_it_is(
 
 def test_other_attentions_of_tvm_are_named_in_the_report_and_stay() -> None:
     tree = kv_cache.tree_attn(SHARED, HEADS, DEPTH, "float16", {}, TARGET)
-    wide = Form(Kind.PREFILL, dtype="float32").function(TARGET)
+    wide = Form(CacheKind.PREFILL, dtype="float32").function(TARGET)
     module = tvm.IRModule({"tree": tree, "wide": wide})
     after, lines = with_cache_kernels(module, TARGET)
     assert {line.function: line.is_ours for line in lines} == {"tree": False, "wide": False}
