@@ -20,9 +20,9 @@ from mfmadsl.schedule.flash_attention.schedule import attention_schedule, attent
 from mfmadsl.schedule.product.cases import of_cases
 
 _MOST_BATCHES = (1 << 31) - 2  # TVM's own kernel is the case behind it
-_FEW_BATCHES = 8
-"""Up to how many batches there is a kernel in which more workgroups share the keys of one than in
-that for as many as leave some compute units idle."""
+_FEW_BATCHES = (4, 16)
+"""Up to how many batches there are kernels in which more workgroups share the keys of one than in
+that for as many as do not give each compute unit some."""
 
 _ALIGNED = 8  # elements, of which a lane loads so many at a time
 _WAVES = 4  # for each compute unit
@@ -66,10 +66,10 @@ def _cases(
         return [whole]
     heads = found.extents("pages")[2]
     assert heads is not None
-    idle = (chip.compute_units - 1) // heads
-    limits = {idle} if found.slides else {min(_FEW_BATCHES, idle), idle}
+    most = _WAVES * chip.compute_units // (2 * heads * tiling.waves)
+    few = () if found.slides else _FEW_BATCHES
     cases = []
-    for limit in sorted(each for each in limits if each > 0):
+    for limit in sorted({each for each in (*few, most) if 0 < each <= most}):
         waves = -(-limit // 2) * heads * tiling.waves  # of half as many batches
         parts = min(_MOST_PARTS, _WAVES * chip.compute_units // waves)
         if parts > 1:
