@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
 
-import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
@@ -25,6 +24,9 @@ from mfmadsl.passes.tir.expression import constant, name_of
 from mfmadsl.relax.kv_cache.form import CacheAttention, CacheKind
 
 _THREADS = (None, 512)  # of a workgroup at most: those of the target, or what a stated one may have
+_REFUSALS = (ArithmeticError, AssertionError, TypeError, ValueError, RuntimeError)
+"""What TVM raises for sizes that it has no function for."""
+
 _Made: TypeAlias = Callable[[Target], PrimFunc]
 
 
@@ -102,7 +104,7 @@ def _candidates(found: CacheAttention) -> Iterator[tuple[CacheAttention, _Made]]
 
 
 def _divides(number: int | None, other: int) -> bool:
-    return number is not None and other % number == 0
+    return number is not None and number > 0 and other % number == 0
 
 
 def _prefill(
@@ -144,7 +146,7 @@ def _targets(target: Target) -> tuple[Target, ...]:
 def _is_same(given: PrimFunc, made: _Made, target: Target) -> bool:
     try:
         other = made(target)
-    except (AssertionError, ValueError, tvm.error.InternalError):  # sizes that TVM refuses
+    except _REFUSALS:
         return False
     return bool(tvm_ffi.structural_equal(given, _compared(other)))
 

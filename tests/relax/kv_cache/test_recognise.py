@@ -47,6 +47,16 @@ def test_one_for_more_threads_is_known() -> None:
     assert recognised(Form(CacheKind.DECODE).function(wide), TARGET) is not None
 
 
+def test_sizes_that_tvm_has_no_function_for_are_no_mistake() -> None:
+    module = tvm.IRModule({"f": Form(CacheKind.DECODE).function(TARGET)})
+    parameters = list(module["f"].params)
+    for place, shape in ((0, (4, HEADS, 1)), (1, (8, 2, SHARED, 16, 1))):
+        dtype = str(parameters[place].dtype)
+        parameters[place] = tirx.decl_buffer(shape, dtype, parameters[place].name)
+    narrow = PrimFunc(parameters, tirx.Evaluate(0), attrs=module["f"].attrs)
+    assert recognised(narrow, TARGET) is None
+
+
 def with_other_numbers(function: PrimFunc) -> PrimFunc:
     """The least score is another one."""
 
