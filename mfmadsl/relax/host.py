@@ -12,8 +12,8 @@ from typing import Any
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, StringImm
-from tvm.tirx import AssertStmt, Evaluate, Expr, PrimFunc, SeqStmt, Stmt
+from tvm.ir import Call, Op, PointerType, StringImm
+from tvm.tirx import AssertStmt, Evaluate, Expr, PrimFunc, SeqStmt, Stmt, Var
 
 from mfmadsl.backend.extent import Extent, Formula
 from mfmadsl.backend.gpu.lower import LAUNCH, LoweredKernel
@@ -23,6 +23,7 @@ from mfmadsl.passes.tir.expression import name_of
 LAUNCH_PARAMETERS = "tirx.kernel_launch_params"
 """TVM's attribute of a kernel: the extents that are passed behind its parameters."""
 
+_ADD = Op.get("tirx.handle_add_byte_offset")
 _AXES = ("x", "y", "z")
 _OPERATORS: dict[str, Any] = {
     "add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul, "floordiv": tirx.FloorDiv,
@@ -54,10 +55,13 @@ def nothing_done(launched: HostLaunch) -> PrimFunc:
     return kernel.with_body(Evaluate(tirx.const(0, "int32")))
 
 
-def launching(host: PrimFunc, launches: Sequence[HostLaunch]) -> PrimFunc:
+def launching(
+    host: PrimFunc, launches: Sequence[HostLaunch], offsets: Mapping[str, Expr] | None = None
+) -> PrimFunc:
     """The host's function with each kernel launched as it is to be.
 
-    Where a tile of a kernel would span more than its offsets can tell, it raises ValueError.
+    `offsets` are the bytes that are added to the pointers of arrays, by the names of these. Where a
+    tile of a kernel would span more than its offsets can tell, it raises ValueError.
     """
     known = {each.launch.symbol: each for each in launches}
 
@@ -67,19 +71,19 @@ def launching(host: PrimFunc, launches: Sequence[HostLaunch]) -> PrimFunc:
             return node
         name = call.args[0]
         assert isinstance(name, StringImm)
-        return _launch(call, known[str(name.value)])
+        return _launch(call, known[str(name.value)], offsets or {})
 
     return host.with_body(tvm_ffi.structural_map(host.body, (Evaluate, statement)))
 
 
-def _launch(call: Call, launched: HostLaunch) -> Stmt:
+def _launch(call: Call, launched: HostLaunch, offsets: Mapping[str, Expr]) -> Stmt:
     name, *given = call.args
     before = launched.before.params
     values = {p.__chandle__(): value for p, value in zip(before, given, strict=False)}
     symbols = {str(p.name): value for p, value in zip(before, given, strict=False)}
     arguments = [
         name,
-        *(values[p.__chandle__()] for p in launched.after.params),
+        *(_moved(values[p.__chandle__()], p, offsets) for p in launched.after.params),
         *(_expression(extent, symbols) for extent in launched.extents.values()),
     ]
     attributes = type(call.attrs)(launch_params=list(launched.extents))
@@ -90,6 +94,14 @@ def _launch(call: Call, launched: HostLaunch) -> Stmt:
         said = f"`{buffer}`: a tile spans 2^31 bytes or more, which offsets of 31 bits cannot tell"
         checks.append(AssertStmt(fits, StringImm("ValueError"), [StringImm(said)]))
     return SeqStmt([*checks, launch]) if checks else launch
+
+
+def _moved(value: Expr, parameter: Var, offsets: Mapping[str, Expr]) -> Expr:
+    """A pointer to where an array begins, or another value as it is."""
+    name = str(parameter.name).removesuffix("_ptr")
+    if not isinstance(parameter.ty, PointerType) or name not in offsets:
+        return value
+    return Call(_ADD, [value, offsets[name]], attrs=None, ret_ty=value.ty)
 
 
 def _expression(extent: Extent, symbols: Mapping[str, Expr]) -> Expr:

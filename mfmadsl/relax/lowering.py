@@ -28,6 +28,7 @@ from mfmadsl.model import architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.cases import marked_cases
 from mfmadsl.passes.kernel.factor import with_factors
+from mfmadsl.passes.kernel.offset import offsets_of
 from mfmadsl.relax.host import HostLaunch, launching, nothing_done
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -95,7 +96,7 @@ def _parts(name: str, function: PrimFunc, version: int) -> tuple[PrimFunc, dict[
                     parts.kernels, kernels, emitted, strict=True
                 )
             ]
-            host = launching(parts.host, launches)
+            host = launching(parts.host, launches, offsets_of(function))
     except (ProcessEndedError, CodegenError) as error:
         raise CodegenError(f"function `{name}` for {chip.name}: {error}") from None
     except LoweringError as error:

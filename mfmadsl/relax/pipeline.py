@@ -15,6 +15,7 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.relax.attention import part_attention
 from mfmadsl.relax.build import SCHEDULED
 from mfmadsl.relax.integer import multiply_bytes
+from mfmadsl.relax.kv_cache.replace import with_cache_kernels
 from mfmadsl.relax.lowering import CODE_OBJECT_VERSION, PIPELINE
 from mfmadsl.relax.norms import fuse_norms
 from mfmadsl.relax.pairs import fuse_pairs
@@ -51,7 +52,9 @@ class Pipeline:
             raise ArgumentError(
                 f"target: this pipeline is for one of `mfmadsl.target`, not {other}"
             )
-        module, self._report = scheduled(fused(module, target), target)
+        module, cached = with_cache_kernels(module, target)
+        module, others = scheduled(fused(module, target), target)
+        self._report = Report((*others.functions, *cached))
         passes = [*rocm.dataflow_lower_passes(target), *rocm.finalize_passes(target)]
         attributes = {CODE_OBJECT_VERSION: self.code_object_version, SCHEDULED: True}
         ready: tvm.IRModule = tvm.transform.Sequential(passes)(module).with_attrs(attributes)

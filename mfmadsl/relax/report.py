@@ -51,6 +51,7 @@ def _why(scheduled: Scheduled) -> str:
     if scheduled.tiling is None:
         return scheduled.reason
     if isinstance(scheduled.tiling, AttentionTiling):
-        return attention_line(scheduled.tiling)
-    line = tiling_line(scheduled.tiling)
+        line = attention_line(scheduled.tiling)
+    else:
+        line = tiling_line(scheduled.tiling)
     return line if scheduled.kernels == 1 else f"{line}, the last of {scheduled.kernels} kernels"

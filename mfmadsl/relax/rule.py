@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tvm
 from tvm.s_tir import Schedule
 from tvm.s_tir.dlight.base import ScheduleRule
 from tvm.target import Target
@@ -9,6 +10,7 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.error import MfmadslError
 from mfmadsl.passes.tir.expression import bits_of
+from mfmadsl.relax.kv_cache.replace import with_cache_kernels
 from mfmadsl.relax.report import OURS, Report, Scheduled
 from mfmadsl.schedule import ScheduleError, gemm_cases, gemm_schedule
 from mfmadsl.schedule.flash_attention.reader import is_attention
@@ -33,6 +35,13 @@ class MatrixCore(ScheduleRule):
     def report(self) -> Report:
         """What became of the functions until now; those that are not ours have no rule yet."""
         return Report(tuple(self._seen))
+
+    def with_cache(self, module: tvm.IRModule, target: Target) -> tvm.IRModule:
+        """The module with the attentions of TVM's paged KV cache exchanged for ours, before dlight,
+        which asks no rule about them."""
+        changed, lines = with_cache_kernels(module, target)
+        self._seen += lines
+        return changed
 
     def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
         """The schedule of a product of matrices, None for anything else."""

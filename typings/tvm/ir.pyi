@@ -69,6 +69,7 @@ class Buffer(Var):
     dtype: str
     strides: Sequence[Expr]
     elem_offset: Expr
+    offset_factor: int
     data: Var
     def scope(self) -> str: ...
 

@@ -24,6 +24,7 @@ from mfmadsl.passes.kernel.ahead import load_ahead
 from mfmadsl.passes.kernel.cases import one_case
 from mfmadsl.passes.kernel.extent_symbols import use_extents, without_uses
 from mfmadsl.passes.kernel.host import check_host
+from mfmadsl.passes.kernel.offset import without_offsets
 from mfmadsl.passes.kernel.registers import registers, unroll_over_registers
 from mfmadsl.passes.kernel.requirement import asserted
 from mfmadsl.passes.kernel.short_circuit import short_circuit
@@ -62,6 +63,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         of_functions(wide_indices),
         of_functions(registers),
         t.FlattenBuffer(),
+        of_functions(without_offsets),
         of_functions(scalar_loops),
         of_functions(lambda function: small_floats(function, chip)),
         of_functions(small_integers),

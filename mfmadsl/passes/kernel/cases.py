@@ -33,6 +33,9 @@ UP_TO = "mfmadsl.case_up_to"
 """The annotation of a case: extents, each the largest of those that it is taken for. These begin
 after the next smaller extent that is in the annotation of any case of the product."""
 
+WHERE = "mfmadsl.case_where"
+"""The annotation of a case: what has to hold beside, for all cases of a product but the rest."""
+
 _CONDITION = "mfmadsl.case_condition"
 
 
@@ -131,17 +134,32 @@ def _condition(case: SBlock, borders: Sequence[tuple[int, SBlock]]) -> Expr:
             below = extent <= tirx.const(limit, kind)
             parts.append(tirx.And(extent > tirx.const(least, kind), below) if least else below)
         least = limit
-    if REST in case.annotations:
+    where = _where([each for _, each in borders if REST not in each.annotations])
+    is_rest = REST in case.annotations
+    if is_rest:
         parts.append(extent > tirx.const(least, kind))
     found: Expr = parts[0] if parts else tirx.const(0, "bool")
     for part in parts[1:]:
         found = tirx.Or(found, part)
-    return found
+    if where is None:
+        return found
+    return tirx.Or(found, tirx.Not(where)) if is_rest else tirx.And(found, where)
+
+
+def _where(cases: Sequence[SBlock]) -> Expr | None:
+    """What has to hold for all of these beside."""
+    found = [case.annotations.get(WHERE) for case in cases]
+    for case, other in zip(cases, found, strict=True):
+        if not tvm_ffi.structural_equal(other, found[0]):
+            raise LoweringError(
+                f"block `{case.name_hint}`: all cases but the rest have the same `{WHERE}`, or none"
+            )
+    return found[0] if found else None
 
 
 def _plain(block: SBlock) -> Stmt:
     """The case without its workspaces, and without what only these passes read."""
-    own = (EXTENT, PRODUCT, REST, UP_TO)
+    own = (EXTENT, PRODUCT, REST, UP_TO, WHERE)
     annotations = {key: value for key, value in block.annotations.items() if key not in own}
     allocated = [buffer for buffer in block.alloc_buffers if not _is_global(buffer)]
     return SBlockRealize([], True, with_parts(block, allocated=allocated, annotations=annotations))

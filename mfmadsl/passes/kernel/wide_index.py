@@ -77,7 +77,10 @@ def _with_wide_extents(buffer: Buffer) -> Buffer:
         extent if number is None else tirx.const(number, "int64")
         for extent, number in ((each, constant(each)) for each in buffer.shape)
     ]
-    return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=scope_of(buffer))
+    return tirx.decl_buffer(
+        shape, buffer.dtype, buffer.name, strides=buffer.strides, elem_offset=buffer.elem_offset,
+        scope=scope_of(buffer), offset_factor=buffer.offset_factor,
+    )  # fmt: skip
 
 
 def _reach(buffer: Buffer, indices: Sequence[Expr], analyzer: Analyzer) -> int:

@@ -80,12 +80,14 @@ class PackedQueries:
 class Offset:
     """A variable in places of elements, for what is read of memory once for a batch.
 
-    Keys are counted from there along axes that end at `ends`.
+    If it is a start, keys are counted from there along axes that end at `ends`; it may be any
+    number else.
     """
 
     variable: Var
     load: TensorLoad
     ends: tuple[Expr, ...]
+    is_start: bool = True
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,9 @@ def _known_keys(cut: Cut, batch: dict[Var, Expr]) -> Expr:
     There are none before an array, and none behind it, whatever memory says.
     """
     for offset in cut.found.offsets:
-        read = tirx.max(tirx.min(at_places(offset.load, batch), _FAR), 0)
+        read: Expr = at_places(offset.load, batch)
+        if offset.is_start:
+            read = tirx.max(tirx.min(read, _FAR), 0)
         batch[offset.variable] = held(offset.variable.name, read)
     keys = cut.keys_of(batch)
     for offset in cut.found.offsets:

@@ -23,7 +23,7 @@ from mfmadsl.passes.tir.expression import (
 )
 from mfmadsl.passes.tir.linear import bounded, linear_in
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.flash_attention.described import Attention, Axes, narrow
+from mfmadsl.schedule.flash_attention.described import Attention, Axes, Axis, narrow
 from mfmadsl.schedule.product.nest import line, same
 
 
@@ -77,7 +77,7 @@ def score_of(found: Attention) -> Score:
     inside = [each for load in loads for index in load.indices for each in loads_of(index)]
     for load in loads:
         if not any(same(load, each) for each in (*inside, *(each.load for each in reads))):
-            if any(same(load, each) for each in conditional) and not _is_there(load, axes):
+            if any(same(load, each) for each in conditional) and not is_there(load, axes):
                 raise ScheduleError(
                     f"workload: a score reads `{line(load)}` under a condition, where the array may"
                     " have nothing: read it at a place that there is, and select what it counts for"
@@ -98,13 +98,16 @@ def _conditional(value: Expr) -> list[TensorLoad]:
     return [load for call in choices for branch in call.args[1:] for load in loads_of(branch)]
 
 
-def _is_there(load: TensorLoad, axes: Axes) -> bool:
+def is_there(load: TensorLoad, axes: Axes, *more: Axis) -> bool:
     """Whether an array surely has an element at all places of the axes."""
-    analyzer, every = Analyzer(), (*axes.batch, axes.row, axes.key)
+    analyzer, every = Analyzer(), (*axes.batch, axes.row, axes.key, *more)
     for axis in every:
         analyzer.bind(axis.var, Range(0, axis.extent.astype(str(axis.var.ty.dtype))))
     return all(
-        any(index.same_as(axis.var) and same(narrow(end), axis.extent) for axis in every)
+        any(
+            index.same_as(axis.var) and analyzer.can_prove_equal(narrow(end), axis.extent)
+            for axis in every
+        )
         or (analyzer.can_prove(index >= 0) and analyzer.can_prove(index < end))
         for index, end in zip(load.indices, load.source.shape, strict=True)
     )

@@ -15,7 +15,7 @@ from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Expr, PrimFunc, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
 
-from mfmadsl.passes.kernel.cases import EXTENT, PRODUCT, REST, UP_TO
+from mfmadsl.passes.kernel.cases import EXTENT, PRODUCT, REST, UP_TO, WHERE
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.passes.tir.expression import among
 from mfmadsl.schedule.product.added_nest import unique
@@ -77,18 +77,20 @@ def with_copies(
     return with_root(function, with_parts(root, body=in_sequence(body), allocated=left)), cases
 
 
-def of_cases(functions: Sequence[PrimFunc], extent: Expr, limits: Sequence[int]) -> PrimFunc:
+def of_cases(
+    functions: Sequence[PrimFunc], extent: Expr, limits: Sequence[int], where: Expr | None = None
+) -> PrimFunc:
     """One function of several that compute the same of the same parameters: each but the last is
-    for extents up to its limit."""
+    for extents up to its limit, and only where a condition holds, if there is one."""
     found: list[Stmt] = []
     for number, function in enumerate(functions):
         assert isinstance(function.body, SBlockRealize)
         name = f"case_{number + 1}"
-        upper = {UP_TO: [limits[number]]} if number < len(limits) else {REST: 1}
-        case = with_parts(
-            _copied(function.body.block), name=name,
-            annotations={EXTENT: extent, PRODUCT: "case", **upper},
-        )  # fmt: skip
+        told: dict[str, object] = {EXTENT: extent, PRODUCT: "case"}
+        told |= {UP_TO: [limits[number]]} if number < len(limits) else {REST: 1}
+        if where is not None and number < len(limits):
+            told[WHERE] = where
+        case = with_parts(_copied(function.body.block), name=name, annotations=told)
         found.append(SBlockRealize([], True, case))
     return with_root(functions[0], SBlock([], [], [], "root", in_sequence(found)))
 

@@ -90,7 +90,7 @@ def attended(given: AttentionTensors, form: AttentionForm) -> tuple[te.Tensor, t
     own = _Attended(given, form)
     s = te.compute(own.shape, own.product, name="S")
     x = te.compute(own.shape, lambda *at: own.scored(s[at], at), name="X")
-    p, largest, total = _softmax(x, own.dtype)
+    p, largest, total = softmax(x, own.dtype)
     *rows, keys = own.shape
     j = te.reduce_axis((0, keys), name="j")
 
@@ -262,7 +262,7 @@ def _masked(score: Expr, last: Expr, key: Expr, window: int | None) -> Expr:
     return score
 
 
-def _softmax(x: te.Tensor, dtype: str) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+def softmax(x: te.Tensor, dtype: str) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """(exponentials of the last axis, rounded; the largest of a row; their sum as they are)."""
     *rows, keys = x.shape
     j = te.reduce_axis((0, keys), name="j")

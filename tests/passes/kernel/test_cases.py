@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tvm import te
-from tvm.s_tir import Schedule
+import tvm_ffi
+from tvm import te, tirx
+from tvm.s_tir import SBlock, Schedule
+from tvm.sym import Analyzer
+from tvm.tirx import AttrStmt, PrimFunc
 
 import mfmadsl
 from mfmadsl.backend import LoweringError
-from mfmadsl.passes.kernel.cases import REST, UP_TO
+from mfmadsl.passes.kernel.cases import REST, UP_TO, WHERE, marked_cases
+from mfmadsl.passes.tir.block import with_parts
+from mfmadsl.passes.tir.expression import constant, substitute, variables_of
 from mfmadsl.schedule import Case, Tiling
 from tests.schedule.matrix_core.gemm.test_edges import plain
 
@@ -61,3 +66,35 @@ def test_borders_are_moved_by_their_annotation() -> None:
 def test_what_leaves_it_open_is_refused(case: str, key: str, value: Any, reason: str) -> None:
     with pytest.raises(LoweringError, match=reason):
         mfmadsl.build(changed(case, key, value))
+
+
+def where(*cases: str) -> PrimFunc:
+    """The product, some of whose cases ask for a flag."""
+    flag = te.var("flag")
+
+    def asking(block: SBlock) -> SBlock:
+        told = {**block.annotations, WHERE: flag > 0}
+        return with_parts(block, annotations=told) if block.name_hint in cases else block
+
+    function = scheduled().mod["main"]
+    return function.with_body(tvm_ffi.structural_map(function.body, (SBlock, asking)))
+
+
+@pytest.mark.parametrize(("extent", "holds", "case"), [
+    (1, 1, 0), (16, 1, 0), (17, 1, 1), (33, 1, 2), (1, 0, 2), (17, 0, 2), (33, 0, 2),
+])  # fmt: skip
+def test_where_a_condition_does_not_hold_the_rest_runs(extent: int, holds: int, case: int) -> None:
+    found: list[AttrStmt] = []
+    function = marked_cases(where("C_case_1", "C_case_2"))
+    tvm_ffi.structural_walk(function.body, (AttrStmt, found.append))
+    analyzer, values = Analyzer(), {"m": extent, "flag": holds}
+    taken = []
+    for each in (each for each in found if each.attr_key == "mfmadsl.case_condition"):
+        known = {v: tirx.const(values[v.name], "int32") for v in variables_of(each.value)}
+        taken.append(constant(analyzer.simplify(substitute(each.value, known))) == 1)
+    assert taken == [n == case for n in range(3)]
+
+
+def test_a_condition_of_one_case_alone_is_refused() -> None:
+    with pytest.raises(LoweringError, match=r"have the same `mfmadsl\.case_where`, or none"):
+        marked_cases(where("C_case_2"))

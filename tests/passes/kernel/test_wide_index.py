@@ -57,3 +57,12 @@ def lowered(function: PrimFunc) -> PrimFunc:
     for change in (s_tir.transform.ConvertBlocksToOpaque(), s_tir.transform.LowerOpaqueBlock()):
         module = change(module)
     return module["main"]
+
+
+def test_an_array_keeps_where_it_begins() -> None:
+    offset = tirx.Var("offset", "int32")
+    large = tirx.decl_buffer((1 << 16, 1 << 15), "int8", "large", elem_offset=offset)
+    store: Any = BufferStore(large, BufferLoad(large, [I, I]), [I, I])
+    found = wide_indices(PrimFunc([large, I], store))
+    assert found.params[0].elem_offset.same_as(offset)
+    assert str(found.params[0].shape[0].ty.dtype) == "int64"

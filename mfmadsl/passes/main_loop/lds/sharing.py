@@ -202,7 +202,7 @@ def _in_wave(statement: Evaluate) -> Evaluate:
     call = statement.value
     if not isinstance(call, Call) or name_of(call) != "tvm_storage_sync":
         return statement
-    (scope,) = call.args
+    scope, *_ = call.args  # TVM's frontend says more, which has no meaning here
     return device.settled() if word(scope) == "warp" else statement
 
 
