@@ -9,7 +9,7 @@ from math import e, log2
 from tvm import tirx
 from tvm.script.ir_builder import tirx as script
 from tvm.sym import Analyzer
-from tvm.tirx import Buffer, Expr
+from tvm.tirx import Buffer, BufferStore, Expr
 
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.flash_attention.definition import LOWEST
@@ -17,12 +17,12 @@ from mfmadsl.schedule.flash_attention.loops import bound, loops, named
 from mfmadsl.schedule.flash_attention.results import (
     Sums,
     column_of,
-    in_columns,
     inverse_of,
     is_first,
     made_of,
 )
 from mfmadsl.schedule.flash_attention.softmax import exchange, exp2
+from mfmadsl.schedule.flash_attention.stores import store_columns
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters, batch_places
 
 _WAVES = 8  # of a workgroup that joins parts
@@ -71,11 +71,16 @@ def store_part(
             with script.If(tirx.all(row < place.rows, is_first(cut, lane))), script.Then():
                 script.buffer_store(parts.largest, largest, [batch, place.split, row])
                 script.buffer_store(parts.total, held.total[n, lane, 0], [batch, place.split, row])
-        for c, n, r in loops(cut.sizes.columns, cut.sizes.queries, cut.sums):
-            row, column = cut.row(place, n, lane), column_of(cut, c, lane, r)
-            with script.If(tirx.all(*in_columns(cut, place, row, column))), script.Then():
-                own = [batch, place.split, row, column]
-                script.buffer_store(parts.attended, held.o[c, n, lane, r], own)
+
+    axes = cut.found.axes
+    indices = [batch, place.split, axes.row.var, axes.column.var]
+
+    def made(c: Expr, n: Expr, lane: Expr, r: Expr) -> BufferStore:
+        row, column = cut.row(place, n, lane), column_of(cut, c, lane, r)
+        own = [batch, place.split, row, column]
+        return BufferStore(parts.attended, held.o[c, n, lane, r], own)
+
+    store_columns(cut, place, BufferStore(parts.attended, tirx.const(0, "float32"), indices), made)
 
 
 def join_parts(cut: Cut, parts: KeyParts, batches: Expr) -> None:

@@ -38,7 +38,9 @@ def ways(case: Case, arch: str, keys: int = 64) -> tuple[bool, bool]:
 
 def test_gfx950_loads_whole_tiles_past_the_registers_and_turns_them_in_reads() -> None:
     assert ways(WHOLE, "gfx950") == (True, True)
-    kernel = WHOLE.check("gfx950", keys=64, stages=2)
+    workload = replace(WHOLE, keys=1024).workload()
+    tiling = replace(mfmadsl.attention_tiling(workload, "gfx950"), splits=1)
+    kernel = mfmadsl.build(mfmadsl.attention_schedule(workload, "gfx950", tiling), "gfx950")
     loop = loop_of(kernel)
     assert loop["ds_read_b64_tr_b16"]
     assert not loop["ds_write_b128"] + loop["ds_write_b64"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 from tvm import tirx
 from tvm.script.ir_builder import tirx as script
@@ -24,6 +24,7 @@ from mfmadsl.schedule.flash_attention.score import (
     unmasked,
 )
 from mfmadsl.schedule.flash_attention.wave import Cut
+from mfmadsl.schedule.flash_attention.ways import turns_values
 from mfmadsl.schedule.flash_attention.weighted_sums.described import WeightedSums
 from mfmadsl.schedule.flash_attention.weighted_sums.zeros import parted
 from mfmadsl.schedule.product.nest import same
@@ -99,6 +100,27 @@ def cut_sums(
     weights = weights_of(found)
     like = attention_like(found, weights.masks.value)
     whole = Cut(like, tiling, chain, chip, weights.masks)
+    of_products, of_sums = (
+        tuple(SumCut(each, tiling, chain, chip, weights.masks) for each in several)
+        for several in attentions_like(found, weights.masks.value)
+    )
+    return SumsCut(found, whole, of_products, of_sums, weights)
+
+
+@dataclass(frozen=True)
+class SumCut(Cut):
+    """The cut of a product or a sum. V is turned around on its way into the LDS if it goes through
+    registers: reads that turn it take longer, and of these kernels the LDS is the limit."""
+
+    @cached_property
+    def turns_values(self) -> bool:
+        """Whether V lies in the LDS as in memory, and reads turn it around."""
+        return self.tiling.stages > 1 and turns_values(self.found, self.chain, self.chip)
+
+
+def attentions_like(found: WeightedSums, score: Expr) -> tuple[list[Attention], list[Attention]]:
+    """An attention of each product, with its Q and K, and of each sum, with its V."""
+    like = attention_like(found, score)
     products = [
         replace(like, q=each.row, k=each.key, axes=replace(like.axes, depth=each.depth))
         for each in found.products
@@ -107,10 +129,7 @@ def cut_sums(
         replace(like, v=each.value, axes=replace(like.axes, column=each.column))
         for each in found.sums
     ]
-    of_products, of_sums = (
-        tuple(replace(whole, found=each) for each in several) for several in (products, sums)
-    )
-    return SumsCut(found, whole, of_products, of_sums, weights)
+    return products, sums
 
 
 @dataclass(frozen=True)

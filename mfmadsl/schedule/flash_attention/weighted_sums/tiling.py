@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain as chain_of
 from math import ceil
 
 from mfmadsl.language import find
@@ -11,7 +12,12 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.chain import Chain
 from mfmadsl.schedule.flash_attention.described import Attention, Axis
 from mfmadsl.schedule.flash_attention.tiling import checked
-from mfmadsl.schedule.flash_attention.weighted_sums.cut import attention_like, weights_of
+from mfmadsl.schedule.flash_attention.ways import loads_straight
+from mfmadsl.schedule.flash_attention.weighted_sums.cut import (
+    attention_like,
+    attentions_like,
+    weights_of,
+)
 from mfmadsl.schedule.flash_attention.weighted_sums.described import WeightedSums
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
@@ -19,6 +25,8 @@ from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
 _ROWS = 16  # of the instruction: more waves in less registers each than with one of 32
 _CUTS = ((4, 32), (8, 32), (4, 16))
 """(waves, keys), the fastest first of those of which a SIMD has room for two waves."""
+
+_WAVES, _KEYS = 4, 32  # where loads go past the registers
 
 _OTHER_REGISTERS = 112  # fragments, addresses, and what LLVM takes beside
 _OF_SYMBOLS = 32  # and for the edges of lengths that the launch tells
@@ -30,6 +38,8 @@ def default_sums_tiling(found: WeightedSums, chip: Architecture) -> AttentionTil
     Raises ScheduleError where the chip has no instruction for the types, and where a depth or the
     columns are no numbers.
     """
+    if (straight := _straight(found, chip)) is not None:
+        return straight
     rows = constant(found.axes.row.extent)
     chosen = choose_instruction(found.dtype, found.dtype, chip.name, _ROWS)
     instruction = unscaled(chosen)
@@ -47,6 +57,25 @@ def default_sums_tiling(found: WeightedSums, chip: Architecture) -> AttentionTil
             if _waves_of_simd(each, found, chip) >= wanted:
                 return each
     return offered[-1]
+
+
+def _straight(found: WeightedSums, chip: Architecture) -> AttentionTiling | None:
+    """A tiling with loads past the registers, which leave room for twice the rows in each wave.
+
+    None where there are no such loads, or where masks and several sums take the registers.
+    """
+    chosen = choose_instruction(found.dtype, found.dtype, chip.name, None)
+    tiling = AttentionTiling(chosen.name, _WAVES, find(chosen.name).n, _KEYS, 1, 1, stages=2)
+    chain = Chain(unscaled(find(chosen.name)), tiling.k_pack, tiling.value_pack)
+    masks = weights_of(found).masks
+    if _KEYS % chain.period or (len(found.sums) > 1 and not masks.is_plain):
+        return None
+    for each in chain_of.from_iterable(attentions_like(found, masks.value)):
+        if not loads_straight(each, chain, _KEYS, chip):
+            return None
+    if sums_lds_bytes(tiling, found) > chip.lds_bytes or not _waves_of_simd(tiling, found, chip):
+        return None
+    return tiling
 
 
 def _waves_of_simd(tiling: AttentionTiling, found: WeightedSums, chip: Architecture) -> int:
@@ -110,7 +139,8 @@ def _registers(tiling: AttentionTiling, found: WeightedSums, chip: Architecture)
     keys and values, of sums and of the products of two steps, and others."""
     depths, columns = _depths(found), _columns(found)
     elements = tiling.rows * (sum(depths) + tiling.keys * len(columns))
-    elements += ceil(tiling.keys * (sum(depths) + sum(columns)) / tiling.waves)
+    if tiling.stages == 1:
+        elements += ceil(tiling.keys * (sum(depths) + sum(columns)) / tiling.waves)
     sums = tiling.rows * (sum(columns) + tiling.keys * len(depths))
     held = elements * bits_of(found.dtype) / 32 + sums
     known = all(constant(axis.extent) is not None for axis in (found.axes.row, found.axes.key))
