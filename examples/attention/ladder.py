@@ -33,7 +33,7 @@ _STEPS: tuple[tuple[str, str, bool, Callable[[Size, str], Schedule]], ...] = (
     ("registers", "weights stay in the lanes that made them", False, registers.schedule),
     ("pipelined", "the next keys and values come meanwhile", False, pipelined.schedule),
     ("skewed", "the next scores before this product with V", False, skewed.schedule),
-    ("two_workgroups", "half the keys a step: two on a compute unit", False,
+    ("two_workgroups", "less in registers: two on a compute unit", False,
      two_workgroups.schedule),
     ("masked", "causal: keys behind the diagonal count nothing", True, masked.schedule),
     ("skipped", "and are not visited", True, skipped.schedule),

@@ -22,7 +22,7 @@ from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters,
 
 
 def schedule(size: Size, arch: str) -> Schedule:
-    """The first step's scores come before the loop, of keys that come from memory."""
+    """The first step's scores come before the loop, of keys that come through the LDS."""
     return scheduled(cut_of(size, TILINGS[arch], arch, kind=TurnedInRegisters), body)
 
 

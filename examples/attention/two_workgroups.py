@@ -1,4 +1,6 @@
-"""Two workgroups: of steps of half as many keys, two have room on a compute unit.
+"""Two workgroups: with fewer registers for each wave, two have room on a compute unit.
+
+Steps have half as many keys, or loads go past the registers, where the chip has such.
 
 What a wave waits for, the waves of the other workgroup fill. This is the kernel of
 `mfmadsl.attention_schedule`.
