@@ -6,7 +6,7 @@ A bit that no row accounts for is not passed over: what it is in would not be wh
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mfmadsl.emulator.code_object.error import CodeObjectError
@@ -17,6 +17,7 @@ from mfmadsl.model import Architecture
 
 _WORD = struct.Struct("<I")
 _LONGEST = 16  # bytes of an instruction
+_NEVER_GOES_ON = ("s_endpgm", "s_branch", "s_setpc_b64")
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,32 @@ class Decoded:
     target: int | None = None
 
 
-def disassemble(code: bytes, chip: Architecture) -> tuple[Decoded, ...]:
+def disassemble(code: bytes, chip: Architecture, sized: bool = True) -> tuple[Decoded, ...]:
     """The instructions of a chip's machine code, one after another.
 
-    Raises CodeObjectError, which names the place and the bytes, for what is no instruction that is
-    known.
+    Code that is not `sized` may end before these bytes do: at what is no instruction, if nothing
+    before leads there. Raises CodeObjectError, which names the place and the bytes, for what is no
+    instruction that is known.
     """
-    return tuple(_decoded(code, chip))
+    found: list[Decoded] = []
+    try:
+        found.extend(_decoded(code, chip))
+    except CodeObjectError:
+        count = 0 if sized else _closed(found)
+        if not count:
+            raise
+        return tuple(found[:count])
+    return tuple(found)
+
+
+def _closed(found: Sequence[Decoded]) -> int:
+    """How many of the instructions, at most, never lead to what follows them."""
+    count, farthest = 0, 0
+    for place, each in enumerate(found, start=1):
+        farthest = max(farthest, each.offset if each.target is None else each.target)
+        if each.name in _NEVER_GOES_ON and farthest < each.offset + each.size:
+            count = place
+    return count
 
 
 def _decoded(code: bytes, chip: Architecture) -> Iterator[Decoded]:

@@ -24,12 +24,16 @@ _NAME = re.compile(r"[A-Za-z_$][\w$.@]*", re.ASCII)
 
 @dataclass(frozen=True)
 class KernelCode:
-    """One kernel: what the metadata and the descriptor say of it, and its machine code."""
+    """One kernel: what the metadata and the descriptor say of it, and its machine code.
+
+    Where nobody says how long that is, it is not `sized`: more may follow, that is no code.
+    """
 
     name: str
     metadata: Mapping[str, Any]
     descriptor: Descriptor
     code: bytes
+    sized: bool = True
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class CodeObject:
         one = self.kernels[kernel]
         return assembly_text(
             self.target, self.version, one.name, one.metadata, one.descriptor.directives, one.code,
-            architecture(self.arch),
+            architecture(self.arch), one.sized,
         )  # fmt: skip
 
 
@@ -106,28 +110,46 @@ def _kernel(image: Image, symbol: str, metadata: Mapping[str, Any]) -> KernelCod
     if symbol not in image.symbols:
         raise CodeObjectError(f"there is no symbol `{symbol}`")
     place = image.symbols[symbol]
-    if place.size != SIZE:
+    if place.size not in (SIZE, 0):  # 0 is that of a place that somebody wrote by hand
         raise CodeObjectError(f"its descriptor has {place.size} bytes, not {SIZE}")
     content = _section(image, place).part(place.address, SIZE)
     try:
         descriptor = read_descriptor(content, image.chip)
     except CodeObjectError as error:
         raise CodeObjectError(f"its descriptor is broken: {error}") from None
-    code = _code(image, name, place.address + descriptor.entry)
-    return KernelCode(name, metadata, descriptor, code)
+    code, sized = _code(image, name, place.address + descriptor.entry)
+    return KernelCode(name, metadata, descriptor, code, sized)
 
 
-def _code(image: Image, name: str, entry: int) -> bytes:
-    """The machine code of the function that begins at an address."""
-    function = image.symbols.get(name)
-    if function is None or not function.is_function or function.address != entry:
+def _code(image: Image, name: str, entry: int) -> tuple[bytes, bool]:
+    """The machine code that begins at an address, and whether somebody says how long it is.
+
+    HIP starts a kernel at its descriptor's entry and asks for no symbol of the code.
+    """
+    place = image.symbols.get(name)
+    if place is not None and place.address != entry:
         raise CodeObjectError(f"its code at 0x{entry:x} is not the function of its name")
-    section = _section(image, function)
-    if not section.is_code or entry % 4:
+    section = next((s for s in image.sections.values() if s.is_code and s.holds(entry, 4)), None)
+    if section is None or entry % 4:
         raise CodeObjectError(f"at 0x{entry:x} there is no code")
-    if not 0 < function.size <= _LARGEST_KERNEL:
-        raise CodeObjectError(f"its function has {function.size} bytes")
-    return section.part(entry, function.size)
+    stated = place.size if place is not None else 0
+    size = stated or _next_code(image, section, entry) - entry
+    if size > _LARGEST_KERNEL:
+        raise CodeObjectError(f"its function has {size} bytes")
+    return section.part(entry, size), stated > 0
+
+
+def _next_code(image: Image, section: ElfSection, entry: int) -> int:
+    """Where code ends of which nobody says it: at the next function or kernel, or with its section.
+
+    Other symbols do not end it: assemblers keep the labels within a kernel as such.
+    """
+    ends = [section.address + len(section.content)]
+    for symbol in image.symbols.values():
+        is_kernel = symbol.name + _DESCRIPTOR in image.symbols
+        if (symbol.is_function or is_kernel) and symbol.address > entry:
+            ends.append(symbol.address)
+    return min(ends)
 
 
 def _section(image: Image, symbol: ElfSymbol) -> ElfSection:

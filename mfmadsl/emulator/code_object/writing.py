@@ -31,10 +31,11 @@ def assembly_text(
     directives: Mapping[str, int],
     code: bytes,
     chip: Architecture,
+    sized: bool = True,
 ) -> str:
     """The text of a kernel. Raises CodeObjectError for code that cannot be told as text."""
     try:
-        instructions = _instructions(code, chip)
+        instructions = _instructions(code, chip, sized)
     except CodeObjectError as error:
         raise CodeObjectError(f"kernel `{name}`: {error}") from None
     lines = [
@@ -67,9 +68,9 @@ def assembly_text(
 
 
 @lru_cache(maxsize=64)
-def _instructions(code: bytes, chip: Architecture) -> str:
+def _instructions(code: bytes, chip: Architecture, sized: bool) -> str:
     """The instructions, with labels where branches lead."""
-    decoded = tuple(_with_long_branches(code, chip))
+    decoded = tuple(_with_long_branches(code, chip, sized))
     _check_stays(decoded)
     labels = {d.target: f".LBB_{d.target:x}" for d in decoded if d.target is not None}
     strays = labels.keys() - {d.offset for d in decoded}
@@ -83,9 +84,9 @@ def _instructions(code: bytes, chip: Architecture) -> str:
     return "\n".join(lines)
 
 
-def _with_long_branches(code: bytes, chip: Architecture) -> Iterator[Decoded]:
+def _with_long_branches(code: bytes, chip: Architecture, sized: bool) -> Iterator[Decoded]:
     """The instructions, with `s_branch` for each long branch within the code."""
-    decoded, at = disassemble(code, chip), 0
+    decoded, at = disassemble(code, chip, sized), 0
     while at < len(decoded):
         first, run = decoded[at], decoded[at : at + long_branch.LENGTH]
         away = None
