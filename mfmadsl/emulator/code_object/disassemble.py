@@ -111,7 +111,7 @@ def _instruction(
         if "label" in row.fields:
             words = extracted(bits, row.fields["label"])
             target = size + 4 * (words - (words >> 15 << 16))
-            text = text.rpartition(" ")[0]
+            text = text.rpartition(" ")[0].removesuffix(",")
         return Decoded(0, size, row.name, text, target)
     raise _refusal(at, window[:8], reason)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from mfmadsl.emulator.code_object.descriptor import SIZE, Descriptor, read_descr
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.image import ElfSection, ElfSymbol, Image, read_image
 from mfmadsl.emulator.code_object.notes import read_kernels
-from mfmadsl.emulator.code_object.writing import assembly_text
+from mfmadsl.emulator.code_object.writing import Code, assembly_text
 from mfmadsl.model import architecture
 
 _LARGEST_KERNEL = 16 << 20  # bytes of its code
@@ -24,7 +24,8 @@ _NAME = re.compile(r"[A-Za-z_$][\w$.@]*", re.ASCII)
 
 @dataclass(frozen=True)
 class KernelCode:
-    """One kernel: what the metadata and the descriptor say of it, and its machine code.
+    """One kernel: what the metadata and the descriptor say of it, and its machine code at an
+    address.
 
     Where nobody says how long that is, it is not `sized`: more may follow, that is no code.
     """
@@ -34,6 +35,7 @@ class KernelCode:
     descriptor: Descriptor
     code: bytes
     sized: bool = True
+    address: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,15 @@ class CodeObject:
     """What HIP loads as a module: the chip that it is for, and its kernels by name.
 
     `features` has `xnack` and `sramecc` where the code is for chips that have them on (True) or
-    off (False), and not for both. `version` is that of the code object, 3 to 6.
+    off (False), and not for both. `version` is that of the code object, 3 to 6. `functions` are
+    what kernels may call.
     """
 
     arch: str
     features: Mapping[str, bool]
     version: int
     kernels: Mapping[str, KernelCode]
+    functions: tuple[Code, ...] = ()
 
     @property
     def target(self) -> str:
@@ -58,15 +62,15 @@ class CodeObject:
         """The text of one kernel in LLVM's syntax, with its directives and its metadata.
 
         Raises CodeObjectError where there is no such kernel, and for code that cannot be told as
-        text: an instruction that is not known, a call, an address that counts from the code's own.
+        text: an instruction that is not known, or constants that lie beside the code.
         """
         if kernel not in self.kernels:
             names = ", ".join(self.kernels)
             raise CodeObjectError(f"there is no kernel {described(kernel)}, but: {names}")
         one = self.kernels[kernel]
         return assembly_text(
-            self.target, self.version, one.name, one.metadata, one.descriptor.directives, one.code,
-            architecture(self.arch), one.sized,
+            self.target, self.version, one.name, one.metadata, one.descriptor.directives,
+            Code(one.address, one.code, one.sized), architecture(self.arch), self.functions,
         )  # fmt: skip
 
 
@@ -98,7 +102,19 @@ def _read(data: bytes, arch: str | None) -> CodeObject:
             kernels[name] = _kernel(image, symbol, metadata)
         except CodeObjectError as error:
             raise CodeObjectError(f"kernel {described(name)}: {error}") from None
-    return CodeObject(image.chip.name, image.features, image.version, kernels)
+    return CodeObject(
+        image.chip.name, image.features, image.version, kernels, tuple(_functions(image))
+    )
+
+
+def _functions(image: Image) -> Iterator[Code]:
+    """The functions that are no kernels, by their addresses."""
+    for symbol in sorted(image.symbols.values(), key=lambda each: (each.address, each.name)):
+        if symbol.is_function and symbol.name + _DESCRIPTOR not in image.symbols:
+            section = image.sections.get(symbol.section)
+            if section is not None and section.is_code and section.holds(symbol.address, 4):
+                content, sized = _extent(image, section, symbol.address, symbol.size)
+                yield Code(symbol.address, content, sized)
 
 
 def _kernel(image: Image, symbol: str, metadata: Mapping[str, Any]) -> KernelCode:
@@ -117,8 +133,9 @@ def _kernel(image: Image, symbol: str, metadata: Mapping[str, Any]) -> KernelCod
         descriptor = read_descriptor(content, image.chip)
     except CodeObjectError as error:
         raise CodeObjectError(f"its descriptor is broken: {error}") from None
-    code, sized = _code(image, name, place.address + descriptor.entry)
-    return KernelCode(name, metadata, descriptor, code, sized)
+    entry = place.address + descriptor.entry
+    code, sized = _code(image, name, entry)
+    return KernelCode(name, metadata, descriptor, code, sized, entry)
 
 
 def _code(image: Image, name: str, entry: int) -> tuple[bytes, bool]:
@@ -132,11 +149,15 @@ def _code(image: Image, name: str, entry: int) -> tuple[bytes, bool]:
     section = next((s for s in image.sections.values() if s.is_code and s.holds(entry, 4)), None)
     if section is None or entry % 4:
         raise CodeObjectError(f"at 0x{entry:x} there is no code")
-    stated = place.size if place is not None else 0
-    size = stated or _next_code(image, section, entry) - entry
+    return _extent(image, section, entry, place.size if place is not None else 0)
+
+
+def _extent(image: Image, section: ElfSection, start: int, stated: int) -> tuple[bytes, bool]:
+    """The bytes of code, and whether a symbol states how many there are."""
+    size = stated or _next_code(image, section, start) - start
     if size > _LARGEST_KERNEL:
         raise CodeObjectError(f"its function has {size} bytes")
-    return section.part(entry, size), stated > 0
+    return section.part(start, size), stated > 0
 
 
 def _next_code(image: Image, section: ElfSection, entry: int) -> int:

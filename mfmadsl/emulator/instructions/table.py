@@ -7,6 +7,7 @@ from mfmadsl.emulator.instructions.lds import compile_lds
 from mfmadsl.emulator.instructions.matrix import compile_matrix
 from mfmadsl.emulator.instructions.modifier import has_source_modifiers
 from mfmadsl.emulator.instructions.packed import compile_packed
+from mfmadsl.emulator.instructions.program_counter import compile_program_counter
 from mfmadsl.emulator.instructions.scalar import compile_scalar
 from mfmadsl.emulator.instructions.smem import compile_smem
 from mfmadsl.emulator.instructions.vector import compile_vector
@@ -27,6 +28,7 @@ _PLAIN_COMPILERS = (
     compile_vmem,
     compile_smem,
     compile_scalar,
+    compile_program_counter,
 )
 
 

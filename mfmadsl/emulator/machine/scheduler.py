@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
+
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.control import CONDITIONS, PASSED, branch_target
+from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.control import COMPUTED, CONDITIONS, PASSED, branch_target
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.operand import spelled
 
 _TICK = 64
 """Instructions, each of a millisecond or so where many waves run."""
@@ -60,8 +64,8 @@ class Scheduler:
             group = running.pop()
             meeting = running[-1].pc if running else None
             stopped, split = self.advance(group, meeting, watch)
-            if split is not None:
-                running += [group, split]
+            if split:
+                running += [group, *split]
             elif stopped == "barrier":
                 waiting.append(group)
             elif stopped == "meeting":
@@ -70,10 +74,10 @@ class Scheduler:
 
     def advance(
         self, waves: Waves, meeting: int | None, watch: Watch | None = None
-    ) -> tuple[str, Waves | None]:
+    ) -> tuple[str, list[Waves]]:
         """Execute until the end, a barrier, a divergent branch, or another group's place.
 
-        Says which it was, and gives the waves that took the branch.
+        Says which it was, and gives the groups of waves that took the branch.
         """
         instructions, executed = self._program.instructions, self._executed
         while True:
@@ -96,11 +100,11 @@ class Scheduler:
                 if watch is not None:
                     watch.passes(waves, instruction)
                 if name == "s_endpgm":
-                    return "end", None
+                    return "end", []
                 if name == "s_barrier":
-                    return "barrier", None
-                split = self._branch(waves, instruction) if "branch" in name else None
-                if split is not None:
+                    return "barrier", []
+                split = self._branch(waves, instruction) if "branch" in name else []
+                if split:
                     return "split", split
             else:
                 operation = self._compiled[pc]
@@ -109,38 +113,66 @@ class Scheduler:
                     _check_registers(waves, instruction, operation)
                     self._compiled[pc] = operation
                 try:
-                    if watch is None:
-                        operation.execute(waves)
-                    else:
+                    if watch is not None:
                         watch.before(waves, instruction, operation)
-                        operation.execute(waves)
+                    # What is swapped with the program counter may be written over.
+                    leads_to = operation.leads_to and operation.leads_to(waves)
+                    operation.execute(waves)
+                    if watch is not None:
                         watch.after(waves, instruction, operation)
+                    if name in COMPUTED and (split := self._jump(waves, instruction, leads_to)):
+                        return "split", split
                 except EmulationError as error:
                     raise error.at(instruction.line, instruction.text) from None
             if meeting is not None and waves.pc >= meeting:
-                return "meeting", None
+                return "meeting", []
 
-    def _branch(self, waves: Waves, instruction: Instruction) -> Waves | None:
+    def _jump(self, waves: Waves, instruction: Instruction, leads_to: Array | None) -> list[Waves]:
+        """Follow a jump to addresses, or a call of a label; the waves that go elsewhere than the
+        first ones do, split off."""
+        if leads_to is None:
+            called = self._program.labels.get(spelled(instruction.operands[-1]))
+            if called is None:
+                raise EmulationError("a call of nothing")
+            waves.pc = called
+            return []
+        addresses = np.broadcast_to(leads_to, (waves.count,))
+        groups = []
+        for address in np.unique(addresses):
+            place = self._program.addresses.get(int(address))
+            if place is None:
+                raise EmulationError(
+                    f"jumps to {int(address):#x}, where no instruction is known to begin"
+                )
+            groups.append((addresses == address, place))
+        if len(groups) == 1:
+            waves.pc = groups[0][1]
+            return []
+        first, *apart = [waves.select(chosen, place) for chosen, place in groups]
+        waves.__dict__.update(first.__dict__)
+        return apart
+
+    def _branch(self, waves: Waves, instruction: Instruction) -> list[Waves]:
         """Follow a branch; if only some waves take it, those that do, split off."""
         target = branch_target(self._program, instruction)
         if target is None:
             raise EmulationError("branch to nowhere", instruction.line, instruction.text)
         if instruction.name == "s_branch":
             waves.pc = target
-            return None
+            return []
         condition = instruction.name.removeprefix("s_cbranch_")
         if condition not in CONDITIONS:
             raise EmulationError("unknown instruction", instruction.line, instruction.text)
         taken = CONDITIONS[condition](waves)
         if taken.all():
             waves.pc = target
-            return None
+            return []
         if not taken.any():
-            return None
+            return []
         apart = waves.select(taken, target)
         rest = waves.select(~taken, waves.pc)
         waves.__dict__.update(rest.__dict__)
-        return apart
+        return [apart]
 
 
 def _check_registers(waves: Waves, instruction: Instruction, operation: Operation) -> None:

@@ -67,7 +67,9 @@ def test_bytes_behind_that_are_no_code_are_left_out(arch: str, like_code: str) -
 )
 def test_bytes_that_may_be_executed_are_refused(reached: str) -> None:
     found = unsized("gfx942", other=reached)
-    with pytest.raises(CodeObjectError, match="kernel `other`: byte .*, ffffffff .*no such instru"):
+    with pytest.raises(
+        CodeObjectError, match=r"kernel `other`: byte .*, ffffffff .*no such instru"
+    ):
         found.assembly("other")
 
 
