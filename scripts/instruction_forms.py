@@ -8,7 +8,7 @@ from itertools import product
 
 from mfmadsl.emulator.instructions.atomic import ATOMICS
 from mfmadsl.emulator.instructions.compare import COMPARE
-from mfmadsl.emulator.instructions.convert import CONVERT
+from mfmadsl.emulator.instructions.convert import CONVERT, narrow_rows
 from mfmadsl.emulator.instructions.dot import DOT_PRODUCTS
 from mfmadsl.emulator.instructions.floating import FLOATING
 from mfmadsl.emulator.instructions.integer import INTEGER
@@ -46,7 +46,7 @@ def scalar_names() -> list[str]:
 
 def vector_names(arch: str) -> list[str]:
     return [
-        "v_nop", *vector_rows(arch), *COMPARE, *SPECIAL, "v_pk_mov_b32", *PAIRS_OF_F32,
+        *vector_rows(arch), *COMPARE, *SPECIAL, "v_pk_mov_b32", *PAIRS_OF_F32,
         *PAIRS_OF_HALVES, *DOT_PRODUCTS, *MIXED,
     ]  # fmt: skip
 
@@ -107,7 +107,7 @@ def scalar_forms(name: str) -> Forms:
     yield "sop1", "ssrc0:2", "-", "-"
 
 
-_ROWS = {**INTEGER, **FLOATING, **CONVERT}
+_ROWS = {**INTEGER, **FLOATING, **CONVERT, **narrow_rows("gfx950")}
 _CARRIES = [*product(("vcc,", ""), (",vcc", ""))]  # what LLVM writes first: it may leave some out
 _SDWA = "dst_sel=40:3,dst_unused=43:2,src0_sel=48:3"
 _DPP = "dpp=40:9,row_mask=60:4,bank_mask=56:4"
@@ -117,6 +117,8 @@ def short_forms(name: str) -> Forms:
     """Encodings of 32 bits, and those with a word of SDWA or DPP; `name` has its suffix."""
     if name.endswith("_sdwa"):
         yield "vop1", "vdst,sdwa0", _SDWA, "-"
+        for count in (1, 2):  # conversions from floats of eight bits say nothing of their target
+            yield "vop1", f"vdst:{count},sdwa0", "src0_sel=48:3", "-"
         for out, carry in _CARRIES:
             yield "vop2", f"vdst,{out}sdwa0,sdwa1{carry}", f"{_SDWA},src1_sel=56:3", "-"
         for out in ("vcc", "sdwa_sdst:2"):

@@ -51,6 +51,7 @@ _DPP_NAMED = {
 }  # fmt: skip
 _ORDER = ("idxen", "offen", "offset0", "offset1", "offset", "gds", "glc", "sc0", "slc", "nt", "scc",
           "sc1", "lds")  # fmt: skip
+_SPELLED_LAST = ("dst_sel", "dst_unused", "src0_sel", "src1_sel")
 _HARDWARE_REGISTERS = {1: "HW_REG_MODE"}
 
 
@@ -67,8 +68,10 @@ def spelled(row: EncodingRow, bits: int, literal: int | None, chip: Architecture
 
 
 def _rank(modifier: str) -> int:
-    """LLVM takes modifiers of memory instructions in one order."""
+    """LLVM takes modifiers of memory instructions in one order, and what SDWA selects last."""
     name = modifier.partition(":")[0]
+    if name in _SPELLED_LAST:
+        return len(_ORDER) + 1
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
