@@ -93,7 +93,7 @@ def _instruction(
     reason = f"{chip.name} has no such instruction, or it is none that the emulator knows"
     for row in rows.get(opcode, ()) if opcode is not None else ():
         bits = int.from_bytes(window[: row.size], "little")
-        if len(window) < row.size or (bits ^ row.base) & ~row.mask:
+        if len(window) < row.size or (bits ^ row.base) & ~(row.mask | row.unused):
             continue
         size, literal = row.size, None
         if _takes_literal(row, bits):

@@ -24,30 +24,30 @@ from mfmadsl.emulator.text.operand import (
 )
 
 _LOAD = re.compile(r"s_(buffer_)?load_dword(x2|x4|x8|x16|)")
-_FLAGS = {"glc", "offset"}
+SMEM_FLAGS = {"glc", "offset"}
 
 
 def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a scalar load does, or None if it is not one."""
     del machine
     match = _LOAD.fullmatch(instruction.name)
-    if not match or set(instruction.modifiers) - _FLAGS:
+    if not match or set(instruction.modifiers) - SMEM_FLAGS:
         return None
     first, second, *rest = instruction.taking(2, 3)
     target = check_target(first, int(match[2][1:] or 1), "s")
     base = check_registers(second, 4 if match[1] else 2, "s")
     offset = rest[0] if rest else Literal("0")
-    constant = _constant(instruction, offset, signed=not match[1])
+    constant = constant_offset(instruction, offset, signed=not match[1])
     load = _buffer_load if match[1] else _load
     reads = reads_of(base, offset)
 
     def execute(waves: Waves) -> None:
-        load(waves, target, base, _displacement(waves, offset, constant))
+        load(waves, target, base, scalar_displacement(waves, offset, constant))
 
     return Operation(execute, "smem", reads, (target,))
 
 
-def _constant(instruction: Instruction, offset: Operand, signed: bool) -> np.uint64:
+def constant_offset(instruction: Instruction, offset: Operand, signed: bool) -> np.uint64:
     """The offset that is a constant, alone or beside a register: of 21 bits with a sign, and for a
     buffer without one (CDNA3 ISA, section 13.1, SMEM; LLVM's assembler).
 
@@ -69,7 +69,7 @@ def _constant(instruction: Instruction, offset: Operand, signed: bool) -> np.uin
     return np.uint64(value % (1 << 64))
 
 
-def _displacement(waves: Waves, offset: Operand, constant: np.uint64) -> Array:
+def scalar_displacement(waves: Waves, offset: Operand, constant: np.uint64) -> Array:
     """What is added to the base, in whole words."""
     total: Array = np.full(waves.count, constant)
     if isinstance(offset, Register):
@@ -79,14 +79,15 @@ def _displacement(waves: Waves, offset: Operand, constant: np.uint64) -> Array:
 
 def _load(waves: Waves, target: Register, base: Operand, displacement: Array) -> None:
     address = (waves.read_scalar(base, "u64") + displacement) & ~np.uint64(3)
-    offsets = _reach(waves, address, np.arange(waves.count), 4 * target.count)
+    offsets = reach_scalar(waves, address, np.arange(waves.count), 4 * target.count)
     if waves.watch is not None:
         waves.watch.scalar_loads(waves, offsets, target)
     for i, word in enumerate(waves.memory.load_words(offsets, target.count)):
         waves.scalar[target.index + i] = word
 
 
-def _reach(waves: Waves, addresses: Array, wave: Array, size: int) -> Array:
+def reach_scalar(waves: Waves, addresses: Array, wave: Array, size: int) -> Array:
+    """Offsets in global memory of what some waves access, of so many bytes."""
     addresses = np.broadcast_to(addresses, wave.shape)
     try:
         return waves.memory.offsets(addresses, size)
@@ -103,7 +104,7 @@ def _buffer_load(waves: Waves, target: Register, base: Register, displacement: A
     for i in range(target.count):
         at = np.broadcast_to(displacement + np.uint64(4 * i), (waves.count,))
         inside = at + np.uint64(4) <= size
-        offsets = _reach(waves, (start + at)[inside], np.flatnonzero(inside), 4)
+        offsets = reach_scalar(waves, (start + at)[inside], np.flatnonzero(inside), 4)
         if waves.watch is not None:
             waves.watch.scalar_loads(waves, offsets, Register("s", target.index + i, 1))
         waves.scalar[target.index + i] = 0

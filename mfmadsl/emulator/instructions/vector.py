@@ -95,9 +95,10 @@ def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
         for i, source in enumerate(sources)
         if (read := source.register_read()) is not None
     ]
+    plainly = row.banks == ("v", "vs") and not (row.accumulates or row.bare or row.reads_mode)
     return Operation(
         execute, row.unit, (*reads, *target.reads()), (target.register,), flow=flow,
-        **plain.cost,
+        indexable=plainly and encoding_of(instruction) in ("e32", "e64"), **plain.cost,
     )  # fmt: skip
 
 

@@ -11,6 +11,15 @@ from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.control import COMPUTED, CONDITIONS, PASSED, branch_target
 from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.vector_mode import (
+    INDEXED_UNITS,
+    SETS_VECTOR_MODE,
+    SKIPS,
+    VECTOR_UNITS,
+    common_mode,
+    indexed,
+    vector_modes,
+)
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction, Program
@@ -39,6 +48,10 @@ class Scheduler:
         self.tick: Callable[[], None] | None = None
         self._compiled: list[Operation | None] = [None] * len(program.instructions)
         self._executed = [0] * len(program.instructions)
+        # Few programs change what vector instructions do.
+        names = {each.name for each in program.instructions}
+        self._changes_mode = not names.isdisjoint(SETS_VECTOR_MODE)
+        self._indexed: dict[tuple[int, int], Operation] = {}
 
     def counts(self) -> dict[str, int]:
         """How many waves have executed an instruction, repetitions counted, by mnemonic."""
@@ -59,7 +72,7 @@ class Scheduler:
             if not running:  # every wave has reached its barrier or its end
                 if watch is not None:
                     watch.barrier(waiting)
-                running, waiting = _joined(waiting), []
+                running, waiting = self._joined(waiting), []
             running.sort(key=lambda group: group.pc, reverse=True)
             group = running.pop()
             meeting = running[-1].pc if running else None
@@ -70,7 +83,7 @@ class Scheduler:
                 waiting.append(group)
             elif stopped == "meeting":
                 running.append(group)
-            running = _joined(running)
+            running = self._joined(running)
 
     def advance(
         self, waves: Waves, meeting: int | None, watch: Watch | None = None
@@ -113,19 +126,65 @@ class Scheduler:
                     _check_registers(waves, instruction, operation)
                     self._compiled[pc] = operation
                 try:
-                    if watch is not None:
-                        watch.before(waves, instruction, operation)
-                    # What is swapped with the program counter may be written over.
-                    leads_to = operation.leads_to and operation.leads_to(waves)
-                    operation.execute(waves)
-                    if watch is not None:
-                        watch.after(waves, instruction, operation)
-                    if name in COMPUTED and (split := self._jump(waves, instruction, leads_to)):
-                        return "split", split
+                    split = self._execute(waves, pc, operation, watch)
                 except EmulationError as error:
                     raise error.at(instruction.line, instruction.text) from None
+                if split:
+                    return "split", split
             if meeting is not None and waves.pc >= meeting:
                 return "meeting", []
+
+    def _execute(
+        self, waves: Waves, pc: int, operation: Operation, watch: Watch | None
+    ) -> list[Waves]:
+        """Execute what computes or accesses memory; the waves that go another way split off."""
+        instruction = self._program.instructions[pc]
+        if self._changes_mode and operation.unit in VECTOR_UNITS:
+            mode = common_mode(waves)
+            if mode < 0:
+                return self._by_mode(waves, pc)
+            if mode & SKIPS:
+                if watch is not None:
+                    watch.passes(waves, instruction)
+                return []
+            if mode and operation.unit in INDEXED_UNITS:
+                operation = self._in_mode(waves, pc, operation, mode)
+        if watch is not None:
+            watch.before(waves, instruction, operation)
+        # What is swapped with the program counter may be written over.
+        leads_to = operation.leads_to and operation.leads_to(waves)
+        operation.execute(waves)
+        if watch is not None:
+            watch.after(waves, instruction, operation)
+        return self._jump(waves, instruction, leads_to) if instruction.name in COMPUTED else []
+
+    def _by_mode(self, waves: Waves, pc: int) -> list[Waves]:
+        """Waves of several modes, before an instruction that depends on it: those of the first one
+        go on, the others split off."""
+        self._executed[pc] -= waves.count
+        waves.steps -= 1
+        modes = vector_modes(waves)
+        first, *apart = [waves.select(modes == mode, pc) for mode in np.unique(modes)]
+        waves.__dict__.update(first.__dict__)
+        return apart
+
+    def _in_mode(self, waves: Waves, pc: int, operation: Operation, mode: int) -> Operation:
+        """A vector instruction on the registers that M0 chooses."""
+        found = self._indexed.get((pc, mode))
+        if found is None:
+            instruction = self._program.instructions[pc]
+            found = self._compile(indexed(instruction, operation, mode))
+            _check_registers(waves, instruction, found)
+            self._indexed[pc, mode] = found
+        return found
+
+    def _joined(self, groups: list[Waves]) -> list[Waves]:
+        """Groups at the same program counter, made one, unless they are in different modes."""
+        by_place: dict[tuple[int, int], Waves] = {}
+        for group in groups:
+            key = group.pc, common_mode(group) if self._changes_mode else 0
+            by_place[key] = by_place[key].join(group) if key in by_place else group
+        return list(by_place.values())
 
     def _jump(self, waves: Waves, instruction: Instruction, leads_to: Array | None) -> list[Waves]:
         """Follow a jump to addresses, or a call of a label; the waves that go elsewhere than the
@@ -186,11 +245,3 @@ def _check_registers(waves: Waves, instruction: Instruction, operation: Operatio
                 "see `.amdhsa_next_free_vgpr` and `.amdhsa_accum_offset`",
                 instruction.line, instruction.text, "register",
             )  # fmt: skip
-
-
-def _joined(groups: list[Waves]) -> list[Waves]:
-    """Groups at the same program counter, made one."""
-    by_pc: dict[int, Waves] = {}
-    for group in groups:
-        by_pc[group.pc] = by_pc[group.pc].join(group) if group.pc in by_pc else group
-    return list(by_pc.values())

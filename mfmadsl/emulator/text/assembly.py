@@ -26,7 +26,7 @@ _ARGUMENTS = {  # of instructions whose operand is no register and no constant l
     "s_waitcnt": re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)[ &]*)+|" + _NUMBER.pattern),
     **dict.fromkeys(("s_nop", "s_sleep", "s_setprio"), _NUMBER),
 }
-_HARDWARE_REGISTER = re.compile(r"hwreg\([^)]*\)")
+_NO_OPERAND = re.compile(r"(hwreg|gpr_idx)\([^)]*\)")  # of s_setreg, s_getreg, s_set_gpr_idx
 _PLACE = re.compile(r"//\s*([0-9A-Fa-f]{8,16}):((?:\s+[0-9A-Fa-f]{8}){1,5})\s*")
 """Where code lies and what its words are, as llvm-objdump writes it behind an instruction."""
 CODE = 0x7E00_0000_0000
@@ -239,9 +239,9 @@ def parse_instruction(code: str, number: int = 0) -> Instruction:
         return Instruction(name, (), {"argument": rest}, number, code)
     modifiers: dict[str, str] = dict(_MODIFIER.findall(rest))
     rest = _MODIFIER.sub("", rest)
-    if register := _HARDWARE_REGISTER.search(rest):  # s_setreg and s_getreg: no operand like others
-        modifiers["hwreg"] = register[0]
-        rest = rest.replace(register[0], "").strip(" ,")
+    if special := _NO_OPERAND.search(rest):
+        modifiers[special[1]] = special[0]
+        rest = rest.replace(special[0], "").strip(" ,")
     operands: list[Operand] = []
     pieces = [piece.strip() for piece in re.split(r",(?![^\[]*\])", rest)]
     for position, piece in enumerate(pieces):
