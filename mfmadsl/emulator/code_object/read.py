@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,13 +13,18 @@ from mfmadsl.argument import check_type, clipped, described
 from mfmadsl.emulator.code_object.bundle import LARGEST, unbundled
 from mfmadsl.emulator.code_object.descriptor import SIZE, Descriptor, read_descriptor
 from mfmadsl.emulator.code_object.error import CodeObjectError
-from mfmadsl.emulator.code_object.image import ElfSection, ElfSymbol, Image, read_image
+from mfmadsl.emulator.code_object.image import (
+    DESCRIPTOR,
+    ElfSection,
+    ElfSymbol,
+    Image,
+    read_image,
+)
 from mfmadsl.emulator.code_object.notes import read_kernels
 from mfmadsl.emulator.code_object.writing import Code, assembly_text
 from mfmadsl.model import architecture
 
 _LARGEST_KERNEL = 16 << 20  # bytes of its code
-_DESCRIPTOR = ".kd"
 _NAME = re.compile(r"[A-Za-z_$][\w$.@]*", re.ASCII)
 
 
@@ -108,21 +114,36 @@ def _read(data: bytes, arch: str | None) -> CodeObject:
 
 
 def _functions(image: Image) -> Iterator[Code]:
-    """The functions that are no kernels, by their addresses."""
+    """The functions that are no kernels, in the order of their addresses, as far as they are code.
+
+    A jump to what is left out, as there is too much of it, is refused when it is executed.
+    """
+    taken, total = set(), 0
     for symbol in sorted(image.symbols.values(), key=lambda each: (each.address, each.name)):
-        if symbol.is_function and symbol.name + _DESCRIPTOR not in image.symbols:
-            section = image.sections.get(symbol.section)
-            if section is not None and section.is_code and section.holds(symbol.address, 4):
-                content, sized = _extent(image, section, symbol.address, symbol.size)
-                yield Code(symbol.address, content, sized)
+        section = image.sections.get(symbol.section)
+        if not symbol.is_function or symbol.name + DESCRIPTOR in image.symbols:
+            continue
+        if section is None or not section.is_code or symbol.address in taken:
+            continue
+        if not section.holds(symbol.address, max(4, symbol.size)):
+            continue
+        end = (
+            symbol.address + symbol.size
+            if symbol.size
+            else _next_code(image, section, symbol.address)
+        )
+        total += end - symbol.address
+        if total > _LARGEST_KERNEL:
+            return
+        taken.add(symbol.address)
+        content = section.part(symbol.address, end - symbol.address)
+        yield Code(symbol.address, content, symbol.size > 0)
 
 
 def _kernel(image: Image, symbol: str, metadata: Mapping[str, Any]) -> KernelCode:
-    name = symbol.removesuffix(_DESCRIPTOR)
+    name = symbol.removesuffix(DESCRIPTOR)
     if name == symbol or name != metadata[".name"] or not _NAME.fullmatch(name):
-        raise CodeObjectError(
-            f"its descriptor is called {clipped(symbol)!r}, not NAME{_DESCRIPTOR}"
-        )
+        raise CodeObjectError(f"its descriptor is called {clipped(symbol)!r}, not NAME{DESCRIPTOR}")
     if symbol not in image.symbols:
         raise CodeObjectError(f"there is no symbol `{symbol}`")
     place = image.symbols[symbol]
@@ -165,12 +186,9 @@ def _next_code(image: Image, section: ElfSection, entry: int) -> int:
 
     Other symbols do not end it: assemblers keep the labels within a kernel as such.
     """
-    ends = [section.address + len(section.content)]
-    for symbol in image.symbols.values():
-        is_kernel = symbol.name + _DESCRIPTOR in image.symbols
-        if (symbol.is_function or is_kernel) and symbol.address > entry:
-            ends.append(symbol.address)
-    return min(ends)
+    end = section.address + len(section.content)
+    place = bisect_right(image.code_starts, entry)
+    return min([end, *image.code_starts[place : place + 1]])
 
 
 def _section(image: Image, symbol: ElfSymbol) -> ElfSection:
