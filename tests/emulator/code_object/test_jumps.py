@@ -212,3 +212,17 @@ def test_it_is_profiled_as_scalar_instructions() -> None:
     text = read_code_object(kernel_object(CALLS)).assembly("kernel")
     found = profile(text, [np.zeros(64, np.uint32)], (1,), (64,))
     assert found.whole.instructions["salu"] == 5 + 1 + 2 * 3 + 1
+
+
+def test_a_function_of_several_names_is_read_once_and_one_beyond_its_section_is_not() -> None:
+    after = "".join(
+        f"\t.type {name},@function\n{name}:\n\t.size {name}, {size}\n"
+        for name, size in (("one", 8), ("another", 8), ("too_long", 1 << 20))
+    )
+    found = read_code_object(
+        kernel_object(STORE, after=f"{after}\ts_nop 1\n\ts_setpc_b64 s[30:31]")
+    )
+    (function,) = found.functions
+    kernel_code = found.kernels["kernel"]
+    assert function.address == kernel_code.address + len(kernel_code.code)
+    assert (len(function.content), function.sized) == (8, True)
