@@ -8,7 +8,7 @@ from itertools import product
 
 from mfmadsl.emulator.instructions.atomic import ATOMICS
 from mfmadsl.emulator.instructions.compare import COMPARE
-from mfmadsl.emulator.instructions.convert import CONVERT
+from mfmadsl.emulator.instructions.convert import CONVERT, narrow_rows
 from mfmadsl.emulator.instructions.dot import DOT_PRODUCTS
 from mfmadsl.emulator.instructions.floating import FLOATING
 from mfmadsl.emulator.instructions.integer import INTEGER
@@ -21,6 +21,7 @@ from mfmadsl.emulator.instructions.packed import (
     PAIRS_OF_HALVES,
 )
 from mfmadsl.emulator.instructions.scalar import SAVE_EXEC, SCALAR, SCALAR_COMPARE
+from mfmadsl.emulator.instructions.smem_write import SCALAR_ATOMICS
 from mfmadsl.emulator.instructions.vector import SPECIAL, vector_rows
 from mfmadsl.emulator.machine.bits import width_of
 from mfmadsl.emulator.machine.control import CONDITIONS, NO_EFFECT
@@ -40,13 +41,18 @@ def scalar_names() -> list[str]:
         "s_swappc_b64", "s_call_b64", "s_branch", *(f"s_cbranch_{x}" for x in CONDITIONS),
         "s_endpgm", "s_barrier", "s_waitcnt", "s_trap", "s_sethalt", "s_memtime", "s_memrealtime",
         "s_sendmsg", *sorted(name for name in NO_EFFECT if name.startswith("s_")),
-        *(f"s_{kind}load_dword{width}" for kind in ("", "buffer_") for width in widths),
+        *(f"s_{kind}{move}_dword{width}" for move in ("load", "store")
+          for kind in ("", "buffer_") for width in widths),
+        *(f"s_{kind}atomic_{name}{width}" for kind in ("", "buffer_") for name in SCALAR_ATOMICS
+          for width in ("", "_x2")),
+        "s_setvskip", "s_set_gpr_idx_on", "s_set_gpr_idx_off", "s_set_gpr_idx_idx",
+        "s_set_gpr_idx_mode",
     ]  # fmt: skip
 
 
 def vector_names(arch: str) -> list[str]:
     return [
-        "v_nop", *vector_rows(arch), *COMPARE, *SPECIAL, "v_pk_mov_b32", *PAIRS_OF_F32,
+        *vector_rows(arch), *COMPARE, *SPECIAL, "v_pk_mov_b32", *PAIRS_OF_F32,
         *PAIRS_OF_HALVES, *DOT_PRODUCTS, *MIXED,
     ]  # fmt: skip
 
@@ -84,7 +90,7 @@ def lds_names() -> list[str]:
 
 
 def scalar_forms(name: str) -> Forms:
-    if "load_dword" in name:
+    if any(part in name for part in ("load_dword", "store_dword", "_atomic_")):
         for count, base in product((1, 2, 4, 8, 16), (2, 4)):
             start = f"sdata:{count},sbase:{base}"
             yield "smem", f"{start},displacement", "-", "-"
@@ -105,9 +111,12 @@ def scalar_forms(name: str) -> Forms:
         yield "sopc", f"ssrc0:{a},ssrc1:{b}", "-", "-"
     yield "sop1", "sdst:2", "-", "-"
     yield "sop1", "ssrc0:2", "-", "-"
+    yield "sop1", "ssrc0", "-", "-"
+    yield "sopp", "gpr_idx", "-", "-"
+    yield "sopc", "ssrc0,gpr_idx_on", "-", "-"
 
 
-_ROWS = {**INTEGER, **FLOATING, **CONVERT}
+_ROWS = {**INTEGER, **FLOATING, **CONVERT, **narrow_rows("gfx950")}
 _CARRIES = [*product(("vcc,", ""), (",vcc", ""))]  # what LLVM writes first: it may leave some out
 _SDWA = "dst_sel=40:3,dst_unused=43:2,src0_sel=48:3"
 _DPP = "dpp=40:9,row_mask=60:4,bank_mask=56:4"
@@ -117,6 +126,8 @@ def short_forms(name: str) -> Forms:
     """Encodings of 32 bits, and those with a word of SDWA or DPP; `name` has its suffix."""
     if name.endswith("_sdwa"):
         yield "vop1", "vdst,sdwa0", _SDWA, "-"
+        for count in (1, 2):  # conversions from floats of eight bits say nothing of their target
+            yield "vop1", f"vdst:{count},sdwa0", "src0_sel=48:3", "-"
         for out, carry in _CARRIES:
             yield "vop2", f"vdst,{out}sdwa0,sdwa1{carry}", f"{_SDWA},src1_sel=56:3", "-"
         for out in ("vcc", "sdwa_sdst:2"):

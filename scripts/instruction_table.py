@@ -59,7 +59,8 @@ _SAMPLES = {  # numbers of fields, as registers that tuples of any size may begi
     "data1": 64, "sdst": 4, "ssrc0": 16, "ssrc1": 32, "ssrc": 28, "sdata": 16, "sbase": 4,
     "srsrc": 2, "saddr": 20, "soffset": 33, "soffset_low": 33, "displacement": 0x124,
     "sdwa_sdst": 12, "simm16": 0x1234, "number": 3, "label": 5, "wait": 0x0271, "hwreg": 0x1881,
-    "literal": 0x12345678, "dpp": 0x1B, "row_mask": 5, "bank_mask": 6, "dst_sel": 2, "src0_sel": 3,
+    "literal": 0x5678, "gpr_idx": 5, "gpr_idx_on": 9,
+    "dpp": 0x1B, "row_mask": 5, "bank_mask": 6, "dst_sel": 2, "src0_sel": 3,
     "src1_sel": 4, "dst_unused": 2, "offset": 5,
 }  # fmt: skip
 

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfmadsl.emulator import EmulationError, emulate
+from mfmadsl.emulator.code_object import read_code_object
 from mfmadsl.emulator.profiler import profile
 from mfmadsl.emulator.sanitizer import sanitize
+from tests.emulator.code_object.objects import kernel_object
 from tests.emulator.waves import kernel
 
 TEXT = kernel(
@@ -39,6 +41,27 @@ TEXT = kernel(
 	global_store_dwordx2 v1, v[6:7], s[4:5]""",
     lds=2048,
 ).replace("next_free_vgpr 32", "next_free_vgpr 36")
+MODES = read_code_object(
+    kernel_object("""
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_mov_b32_e32 v1, v0
+	s_getpc_b64 s[8:9]
+	s_add_u32 s8, s8, 16
+	s_addc_u32 s9, s9, 0
+	s_swappc_b64 s[30:31], s[8:9]
+	s_branch .Lend
+	s_waitcnt lgkmcnt(0)
+	s_store_dword s2, s[4:5], 0x4
+	s_atomic_add s2, s[4:5], 0x8 glc
+	s_set_gpr_idx_on s2, gpr_idx(SRC0)
+	v_mov_b32_e32 v1, v0
+	s_set_gpr_idx_off
+	s_setvskip s2, 1
+	v_add_u32_e32 v1, v1, v1
+	s_setpc_b64 s[30:31]
+.Lend:
+	s_setvskip 0, 0""")
+).assembly("kernel")
 WORDS = [
     "v0",
     "v[0:3]",
@@ -72,6 +95,8 @@ WORDS = [
     "op_sel:[1,1,1]",
     "sext(v1)",
     "hwreg(HW_REG_MODE)",
+    "gpr_idx(DST)",
+    "// 000000001000: BF800000",
     ".amdhsa_kernel",
     "024",
 ]
@@ -84,10 +109,11 @@ RUNS: list[Any] = [
 
 
 @settings(max_examples=250, deadline=10_000)
-@given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from(RUNS))
-def test_spoiled_texts(seed: int, count: int, run: Any) -> None:
+@given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from(RUNS),
+       st.sampled_from([TEXT, MODES]))  # fmt: skip
+def test_spoiled_texts(seed: int, count: int, run: Any, text: str) -> None:
     generator = random.Random(seed)
-    lines = TEXT.splitlines()
+    lines = text.splitlines()
     for _ in range(count):
         line = generator.randrange(len(lines))
         tokens = re.split(r"([ ,\t])", lines[line])
@@ -100,6 +126,6 @@ def test_spoiled_texts(seed: int, count: int, run: Any) -> None:
         pass
     except (ValueError, TypeError) as error:  # the arguments are no longer those of the text
         if not re.search(
-            "takes . arguments|argument p0 |no profile of|bytes of LDS, not", str(error)
+            "takes . arguments|argument (p0|x) |no profile of|bytes of LDS, not", str(error)
         ):
             raise

@@ -6,7 +6,7 @@ A bit that no row accounts for is not passed over: what it is in would not be wh
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mfmadsl.emulator.code_object.error import CodeObjectError
@@ -17,6 +17,7 @@ from mfmadsl.model import Architecture
 
 _WORD = struct.Struct("<I")
 _LONGEST = 16  # bytes of an instruction
+_NEVER_GOES_ON = ("s_endpgm", "s_branch", "s_setpc_b64")
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,32 @@ class Decoded:
     target: int | None = None
 
 
-def disassemble(code: bytes, chip: Architecture) -> tuple[Decoded, ...]:
+def disassemble(code: bytes, chip: Architecture, sized: bool = True) -> tuple[Decoded, ...]:
     """The instructions of a chip's machine code, one after another.
 
-    Raises CodeObjectError, which names the place and the bytes, for what is no instruction that is
-    known.
+    Code that is not `sized` may end before these bytes do: at what is no instruction, if nothing
+    before leads there. Raises CodeObjectError, which names the place and the bytes, for what is no
+    instruction that is known.
     """
-    return tuple(_decoded(code, chip))
+    found: list[Decoded] = []
+    try:
+        found.extend(_decoded(code, chip))
+    except CodeObjectError:
+        count = 0 if sized else _closed(found)
+        if not count:
+            raise
+        return tuple(found[:count])
+    return tuple(found)
+
+
+def _closed(found: Sequence[Decoded]) -> int:
+    """How many of the instructions, at most, never lead to what follows them."""
+    count, farthest = 0, 0
+    for place, each in enumerate(found, start=1):
+        farthest = max(farthest, each.offset if each.target is None else each.target)
+        if each.name in _NEVER_GOES_ON and farthest < each.offset + each.size:
+            count = place
+    return count
 
 
 def _decoded(code: bytes, chip: Architecture) -> Iterator[Decoded]:
@@ -73,7 +93,7 @@ def _instruction(
     reason = f"{chip.name} has no such instruction, or it is none that the emulator knows"
     for row in rows.get(opcode, ()) if opcode is not None else ():
         bits = int.from_bytes(window[: row.size], "little")
-        if len(window) < row.size or (bits ^ row.base) & ~row.mask:
+        if len(window) < row.size or (bits ^ row.base) & ~(row.mask | row.unused):
             continue
         size, literal = row.size, None
         if _takes_literal(row, bits):
@@ -91,7 +111,7 @@ def _instruction(
         if "label" in row.fields:
             words = extracted(bits, row.fields["label"])
             target = size + 4 * (words - (words >> 15 << 16))
-            text = text.rpartition(" ")[0]
+            text = text.rpartition(" ")[0].removesuffix(",")
         return Decoded(0, size, row.name, text, target)
     raise _refusal(at, window[:8], reason)
 

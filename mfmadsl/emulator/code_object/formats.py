@@ -38,10 +38,13 @@ _VOP: dict[str, Pieces] = {
 
 FORMATS = (
     Encoding("sop1", 0xFF80_0000, 0xBE80_0000, 0x0000_FF00, _fields(ssrc0=(0, 8), sdst=(16, 7))),
-    Encoding("sopc", 0xFF80_0000, 0xBF00_0000, 0x007F_0000, _fields(ssrc0=(0, 8), ssrc1=(8, 8))),
+    Encoding(
+        "sopc", 0xFF80_0000, 0xBF00_0000, 0x007F_0000,
+        _fields(ssrc0=(0, 8), ssrc1=(8, 8), gpr_idx_on=(8, 4)),
+    ),
     Encoding(
         "sopp", 0xFF80_0000, 0xBF80_0000, 0x007F_0000,
-        _fields(number=(0, 16), label=(0, 16), wait=(0, 16)),
+        _fields(number=(0, 16), label=(0, 16), wait=(0, 16), gpr_idx=(0, 4)),
     ),
     Encoding(
         "sopk", 0xF000_0000, 0xB000_0000, 0x0F80_0000,

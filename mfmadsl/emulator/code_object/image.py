@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from typing import Any
 
@@ -26,6 +27,8 @@ _VERSIONS = {1: 3, 2: 4, 3: 5, 4: 6}  # EI_ABIVERSION: version of code objects
 _MACHINE, _XNACK, _SRAMECC = 0xFF, 8, 10  # e_flags: a mask, and the first of two bits each
 _SETTINGS = {2: "-", 3: "+"}  # of a feature: off, on; else either, or there is none
 _METADATA_NOTE = 32
+DESCRIPTOR = ".kd"
+"""How the name of a kernel's descriptor ends."""
 _SYMBOL_BYTES = 24
 _MOST_SECTIONS = 1000
 _MOST_SYMBOLS = 1 << 16
@@ -74,6 +77,17 @@ class Image:
     symbols: Mapping[str, ElfSymbol]
     sections: Mapping[int, ElfSection]
     metadata: bytes
+
+    @cached_property
+    def code_starts(self) -> list[int]:
+        """The addresses of functions, and of kernels that are not called such, in order."""
+        return sorted(
+            {
+                symbol.address
+                for symbol in self.symbols.values()
+                if symbol.is_function or symbol.name + DESCRIPTOR in self.symbols
+            }
+        )
 
 
 def read_image(data: bytes) -> Image:

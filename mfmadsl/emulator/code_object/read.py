@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,24 +13,35 @@ from mfmadsl.argument import check_type, clipped, described
 from mfmadsl.emulator.code_object.bundle import LARGEST, unbundled
 from mfmadsl.emulator.code_object.descriptor import SIZE, Descriptor, read_descriptor
 from mfmadsl.emulator.code_object.error import CodeObjectError
-from mfmadsl.emulator.code_object.image import ElfSection, ElfSymbol, Image, read_image
+from mfmadsl.emulator.code_object.image import (
+    DESCRIPTOR,
+    ElfSection,
+    ElfSymbol,
+    Image,
+    read_image,
+)
 from mfmadsl.emulator.code_object.notes import read_kernels
-from mfmadsl.emulator.code_object.writing import assembly_text
+from mfmadsl.emulator.code_object.writing import Code, assembly_text
 from mfmadsl.model import architecture
 
 _LARGEST_KERNEL = 16 << 20  # bytes of its code
-_DESCRIPTOR = ".kd"
 _NAME = re.compile(r"[A-Za-z_$][\w$.@]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class KernelCode:
-    """One kernel: what the metadata and the descriptor say of it, and its machine code."""
+    """One kernel: what the metadata and the descriptor say of it, and its machine code at an
+    address.
+
+    Where nobody says how long that is, it is not `sized`: more may follow, that is no code.
+    """
 
     name: str
     metadata: Mapping[str, Any]
     descriptor: Descriptor
     code: bytes
+    sized: bool = True
+    address: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,13 +49,15 @@ class CodeObject:
     """What HIP loads as a module: the chip that it is for, and its kernels by name.
 
     `features` has `xnack` and `sramecc` where the code is for chips that have them on (True) or
-    off (False), and not for both. `version` is that of the code object, 3 to 6.
+    off (False), and not for both. `version` is that of the code object, 3 to 6. `functions` are
+    what kernels may call.
     """
 
     arch: str
     features: Mapping[str, bool]
     version: int
     kernels: Mapping[str, KernelCode]
+    functions: tuple[Code, ...] = ()
 
     @property
     def target(self) -> str:
@@ -54,15 +68,15 @@ class CodeObject:
         """The text of one kernel in LLVM's syntax, with its directives and its metadata.
 
         Raises CodeObjectError where there is no such kernel, and for code that cannot be told as
-        text: an instruction that is not known, a call, an address that counts from the code's own.
+        text: an instruction that is not known, or constants that lie beside the code.
         """
         if kernel not in self.kernels:
             names = ", ".join(self.kernels)
             raise CodeObjectError(f"there is no kernel {described(kernel)}, but: {names}")
         one = self.kernels[kernel]
         return assembly_text(
-            self.target, self.version, one.name, one.metadata, one.descriptor.directives, one.code,
-            architecture(self.arch),
+            self.target, self.version, one.name, one.metadata, one.descriptor.directives,
+            Code(one.address, one.code, one.sized), architecture(self.arch), self.functions,
         )  # fmt: skip
 
 
@@ -94,40 +108,87 @@ def _read(data: bytes, arch: str | None) -> CodeObject:
             kernels[name] = _kernel(image, symbol, metadata)
         except CodeObjectError as error:
             raise CodeObjectError(f"kernel {described(name)}: {error}") from None
-    return CodeObject(image.chip.name, image.features, image.version, kernels)
+    return CodeObject(
+        image.chip.name, image.features, image.version, kernels, tuple(_functions(image))
+    )
+
+
+def _functions(image: Image) -> Iterator[Code]:
+    """The functions that are no kernels, in the order of their addresses, as far as they are code.
+
+    A jump to what is left out, as there is too much of it, is refused when it is executed.
+    """
+    taken, total = set(), 0
+    for symbol in sorted(image.symbols.values(), key=lambda each: (each.address, each.name)):
+        section = image.sections.get(symbol.section)
+        if not symbol.is_function or symbol.name + DESCRIPTOR in image.symbols:
+            continue
+        if section is None or not section.is_code or symbol.address in taken:
+            continue
+        if not section.holds(symbol.address, max(4, symbol.size)):
+            continue
+        end = (
+            symbol.address + symbol.size
+            if symbol.size
+            else _next_code(image, section, symbol.address)
+        )
+        total += end - symbol.address
+        if total > _LARGEST_KERNEL:
+            return
+        taken.add(symbol.address)
+        content = section.part(symbol.address, end - symbol.address)
+        yield Code(symbol.address, content, symbol.size > 0)
 
 
 def _kernel(image: Image, symbol: str, metadata: Mapping[str, Any]) -> KernelCode:
-    name = symbol.removesuffix(_DESCRIPTOR)
+    name = symbol.removesuffix(DESCRIPTOR)
     if name == symbol or name != metadata[".name"] or not _NAME.fullmatch(name):
-        raise CodeObjectError(
-            f"its descriptor is called {clipped(symbol)!r}, not NAME{_DESCRIPTOR}"
-        )
+        raise CodeObjectError(f"its descriptor is called {clipped(symbol)!r}, not NAME{DESCRIPTOR}")
     if symbol not in image.symbols:
         raise CodeObjectError(f"there is no symbol `{symbol}`")
     place = image.symbols[symbol]
-    if place.size != SIZE:
+    if place.size not in (SIZE, 0):  # 0 is that of a place that somebody wrote by hand
         raise CodeObjectError(f"its descriptor has {place.size} bytes, not {SIZE}")
     content = _section(image, place).part(place.address, SIZE)
     try:
         descriptor = read_descriptor(content, image.chip)
     except CodeObjectError as error:
         raise CodeObjectError(f"its descriptor is broken: {error}") from None
-    code = _code(image, name, place.address + descriptor.entry)
-    return KernelCode(name, metadata, descriptor, code)
+    entry = place.address + descriptor.entry
+    code, sized = _code(image, name, entry)
+    return KernelCode(name, metadata, descriptor, code, sized, entry)
 
 
-def _code(image: Image, name: str, entry: int) -> bytes:
-    """The machine code of the function that begins at an address."""
-    function = image.symbols.get(name)
-    if function is None or not function.is_function or function.address != entry:
+def _code(image: Image, name: str, entry: int) -> tuple[bytes, bool]:
+    """The machine code that begins at an address, and whether somebody says how long it is.
+
+    HIP starts a kernel at its descriptor's entry and asks for no symbol of the code.
+    """
+    place = image.symbols.get(name)
+    if place is not None and place.address != entry:
         raise CodeObjectError(f"its code at 0x{entry:x} is not the function of its name")
-    section = _section(image, function)
-    if not section.is_code or entry % 4:
+    section = next((s for s in image.sections.values() if s.is_code and s.holds(entry, 4)), None)
+    if section is None or entry % 4:
         raise CodeObjectError(f"at 0x{entry:x} there is no code")
-    if not 0 < function.size <= _LARGEST_KERNEL:
-        raise CodeObjectError(f"its function has {function.size} bytes")
-    return section.part(entry, function.size)
+    return _extent(image, section, entry, place.size if place is not None else 0)
+
+
+def _extent(image: Image, section: ElfSection, start: int, stated: int) -> tuple[bytes, bool]:
+    """The bytes of code, and whether a symbol states how many there are."""
+    size = stated or _next_code(image, section, start) - start
+    if size > _LARGEST_KERNEL:
+        raise CodeObjectError(f"its function has {size} bytes")
+    return section.part(start, size), stated > 0
+
+
+def _next_code(image: Image, section: ElfSection, entry: int) -> int:
+    """Where code ends of which nobody says it: at the next function or kernel, or with its section.
+
+    Other symbols do not end it: assemblers keep the labels within a kernel as such.
+    """
+    end = section.address + len(section.content)
+    place = bisect_right(image.code_starts, entry)
+    return min([end, *image.code_starts[place : place + 1]])
 
 
 def _section(image: Image, symbol: ElfSymbol) -> ElfSection:

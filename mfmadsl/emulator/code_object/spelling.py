@@ -11,6 +11,7 @@ from collections.abc import Callable
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.formats import extracted
 from mfmadsl.emulator.code_object.table import EncodedField, EncodingRow, ModifierField
+from mfmadsl.emulator.text.operand import INDEXED
 from mfmadsl.model import Architecture
 
 LITERAL = 255
@@ -51,6 +52,7 @@ _DPP_NAMED = {
 }  # fmt: skip
 _ORDER = ("idxen", "offen", "offset0", "offset1", "offset", "gds", "glc", "sc0", "slc", "nt", "scc",
           "sc1", "lds")  # fmt: skip
+_SPELLED_LAST = ("dst_sel", "dst_unused", "src0_sel", "src1_sel")
 _HARDWARE_REGISTERS = {1: "HW_REG_MODE"}
 
 
@@ -67,8 +69,10 @@ def spelled(row: EncodingRow, bits: int, literal: int | None, chip: Architecture
 
 
 def _rank(modifier: str) -> int:
-    """LLVM takes modifiers of memory instructions in one order."""
+    """LLVM takes modifiers of memory instructions in one order, and what SDWA selects last."""
     name = modifier.partition(":")[0]
+    if name in _SPELLED_LAST:
+        return len(_ORDER) + 1
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
@@ -224,6 +228,12 @@ def _wait(value: int, chip: Architecture) -> str:
     return " ".join(waited or [f"{name}({count})" for name, count in counts.items()])
 
 
+def _indexed(value: int, chip: Architecture) -> str:
+    """The operands of vector instructions that M0 is added to."""
+    del chip
+    return f"gpr_idx({','.join(name for i, name in enumerate(INDEXED) if value >> i & 1)})"
+
+
 def _named(names: tuple[str, ...], prefix: str, value: int) -> str:
     if value >= len(names):
         raise CodeObjectError(f"there is no selection {value}")
@@ -250,6 +260,8 @@ _CONSTANTS: dict[str, Callable[[int, Architecture], str]] = {
     "displacement": _displacement,
     "hwreg": _hardware_register,
     "wait": _wait,
+    "gpr_idx": _indexed,
+    "gpr_idx_on": _indexed,
 }
 _SPELLED: dict[str, Callable[[int], str]] = {
     "omod": lambda value: _OUTPUT_MODIFIERS[value],

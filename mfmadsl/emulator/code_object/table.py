@@ -88,6 +88,15 @@ class EncodingRow:
             found |= placed(-1, pieces)
         return found
 
+    @property
+    def unused(self) -> int:
+        """The bits that say nothing: LLVM takes any (`VOP3PXe`, in VOPInstructions.td).
+
+        Of a product with scales the first half loads those, and has but two sources and op_sel of
+        them (CDNA4 ISA, V_MFMA_LD_SCALE_B32).
+        """
+        return _UNUSED_BESIDE_SCALES if self.size == 16 else 0
+
     def __str__(self) -> str:
         def joined(parts: tuple[object, ...]) -> str:
             return ",".join(map(str, parts)) or "-"
@@ -96,6 +105,10 @@ class EncodingRow:
             f"{self.format} {self.base:0{2 * self.size}x} {self.name} {joined(self.operands)} "
             f"{joined(self.modifiers)} {joined(self.suffix)}"
         )
+
+
+_UNUSED_BESIDE_SCALES = placed(-1, ((0, 11), (13, 3), (50, 9), (61, 3)))
+"""Target, neg_hi, op_sel of a third source, clamp, that source, and neg."""
 
 
 def parse_row(line: str) -> EncodingRow:

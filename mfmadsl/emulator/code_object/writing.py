@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -14,13 +15,22 @@ from mfmadsl.emulator.text import long_branch
 from mfmadsl.model import Architecture
 
 _TRIPLE = "amdgcn-amd-amdhsa-"
-_ELSEWHERE = {
-    "s_getpc_b64": "asks where it lies itself, to reach constants, globals or functions from there",
-    "s_swappc_b64": "calls a function",
-    "s_setpc_b64": "jumps to an address that it computes",
-    "s_call_b64": "calls a function",
-}
-"""Instructions after which the code is not what stands between two labels."""
+_JUMPS = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
+_ASKS = "s_getpc_b64"
+_REACHES_DATA = (
+    "it asks where it lies itself, and jumps nowhere: so it reaches constants or globals from "
+    "there, which is not emulated: compile with constants as arguments"
+)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Machine code, and where it lies. Of code that is not `sized` nobody says how long it is: more
+    may follow, that is no code."""
+
+    address: int
+    content: bytes
+    sized: bool = True
 
 
 def assembly_text(
@@ -29,12 +39,16 @@ def assembly_text(
     name: str,
     metadata: Mapping[str, Any],
     directives: Mapping[str, int],
-    code: bytes,
+    code: Code,
     chip: Architecture,
+    functions: tuple[Code, ...] = (),
 ) -> str:
-    """The text of a kernel. Raises CodeObjectError for code that cannot be told as text."""
+    """The text of a kernel, and of the functions that it may call, where it computes an address.
+
+    Raises CodeObjectError for code that cannot be told as text.
+    """
     try:
-        instructions = _instructions(code, chip)
+        instructions = _instructions(code, chip, functions)
     except CodeObjectError as error:
         raise CodeObjectError(f"kernel `{name}`: {error}") from None
     lines = [
@@ -67,11 +81,30 @@ def assembly_text(
 
 
 @lru_cache(maxsize=64)
-def _instructions(code: bytes, chip: Architecture) -> str:
-    """The instructions, with labels where branches lead."""
+def _instructions(code: Code, chip: Architecture, functions: tuple[Code, ...]) -> str:
+    """The instructions of a kernel, with labels where branches lead.
+
+    Of one that computes an address each has its own behind it, and what it may call follows.
+    """
     decoded = tuple(_with_long_branches(code, chip))
-    _check_stays(decoded)
-    labels = {d.target: f".LBB_{d.target:x}" for d in decoded if d.target is not None}
+    names = {each.name for each in decoded}
+    if not names & {_ASKS, *_JUMPS}:
+        return _written(code, decoded, ".LBB", addressed=False)
+    if not names & set(_JUMPS):
+        first = next(each for each in decoded if each.name == _ASKS)
+        raise CodeObjectError(f"byte {first.offset} of the code, `{first.text}`: {_REACHES_DATA}")
+    texts = [_written(code, decoded, ".LBB", addressed=True)]
+    for number, function in enumerate(functions):
+        try:
+            called = tuple(_with_long_branches(function, chip))
+            texts.append(_written(function, called, f".LF{number}", addressed=True))
+        except CodeObjectError:
+            continue  # a jump there is refused when it is executed
+    return "\n".join(texts)
+
+
+def _written(code: Code, decoded: Sequence[Decoded], label: str, addressed: bool) -> str:
+    labels = {d.target: f"{label}_{d.target:x}" for d in decoded if d.target is not None}
     strays = labels.keys() - {d.offset for d in decoded}
     if strays:
         raise CodeObjectError(f"a branch leads into an instruction, to byte {min(strays)}")
@@ -79,31 +112,32 @@ def _instructions(code: bytes, chip: Architecture) -> str:
     for d in decoded:
         if d.offset in labels:
             lines.append(f"{labels[d.offset]}:")
-        lines.append(f"\t{d.text}" if d.target is None else f"\t{d.text} {labels[d.target]}")
+        separator = "," if d.name == "s_call_b64" else ""
+        text = d.text if d.target is None else f"{d.text}{separator} {labels[d.target]}"
+        lines.append(f"\t{text}{_place(code, d) if addressed else ''}")
     return "\n".join(lines)
 
 
-def _with_long_branches(code: bytes, chip: Architecture) -> Iterator[Decoded]:
+def _place(code: Code, one: Decoded) -> str:
+    """Where an instruction lies, and its words, as llvm-objdump writes it."""
+    content = code.content[one.offset : one.offset + one.size]
+    words = [content[i : i + 4][::-1].hex().upper() for i in range(0, len(content), 4)]
+    return f" // {code.address + one.offset:012X}: {' '.join(words)}"
+
+
+def _with_long_branches(code: Code, chip: Architecture) -> Iterator[Decoded]:
     """The instructions, with `s_branch` for each long branch within the code."""
-    decoded, at = disassemble(code, chip), 0
+    decoded, at = disassemble(code.content, chip, code.sized), 0
+    begins = {each.offset for each in decoded}
     while at < len(decoded):
         first, run = decoded[at], decoded[at : at + long_branch.LENGTH]
         away = None
-        if first.name == "s_getpc_b64":
+        if first.name == _ASKS:
             away = long_branch.distance([each.text for each in run])
-        if away is None or not 0 <= (target := first.offset + first.size + away) < len(code):
+        if away is None or (target := first.offset + first.size + away) not in begins:
             yield first
             at += 1
         else:
             size = sum(each.size for each in run)
             yield Decoded(first.offset, size, "s_branch", "s_branch", target)
             at += len(run)
-
-
-def _check_stays(decoded: tuple[Decoded, ...]) -> None:
-    for d in decoded:
-        if d.name in _ELSEWHERE:
-            raise CodeObjectError(
-                f"byte {d.offset} of the code, `{d.text}`: it {_ELSEWHERE[d.name]}, which is not "
-                "emulated: compile with everything inlined, and constants as arguments"
-            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.row import QUARTER_RATE, Special, upward
 from mfmadsl.emulator.instructions.source import SourceOperand, reads_of_sources, sources_of
@@ -18,7 +19,11 @@ _CARRYING_IN = frozenset(["v_addc_co_u32", "v_subb_co_u32", "v_subbrev_co_u32"])
 
 
 def _carry(instruction: Instruction) -> Operation:
-    """v_add_co, v_sub_co and their forms that take a carry in."""
+    """v_add_co, v_sub_co and their forms that take a carry in.
+
+    `clamp` lets sums stop at the ends of the range (CDNA3 ISA, section 6.2); LLVM makes
+    `uadd.sat` and `usub.sat` of it on chips whose sums always have a carry.
+    """
     name = base_name(instruction.name)
     first, out, left, right, *carry = instruction.taking(5 if name in _CARRYING_IN else 4)
     register = check_target(first, 1)
@@ -30,6 +35,9 @@ def _carry(instruction: Instruction) -> Operation:
     sources = sources_of(instruction, ("u32", "u32"), (left, right))
     target = target_of(instruction, register, 2)
     subtract, reverse = "sub" in name, "rev" in name
+    clamp = "clamp" in instruction.modifiers
+    if clamp and carry:
+        raise OperandError("no manual says what clamp makes of a sum with a carry")
 
     def execute(waves: Waves) -> None:
         a, b = (source.read(waves).astype(np.int64) for source in sources)
@@ -37,8 +45,9 @@ def _carry(instruction: Instruction) -> Operation:
             a, b = b, a
         carried = waves.read_mask(carry[0]) if carry else 0
         total = a - b - carried if subtract else a + b + carried
+        result = np.clip(total, 0, 0xFFFF_FFFF) if clamp else total
         # The sources may be the target: write after reading.
-        target.write(waves, np.asarray(total).astype(np.uint32))
+        target.write(waves, np.asarray(result).astype(np.uint32))
         waves.write_mask(carry_out, np.asarray((total < 0) | (total > 0xFFFF_FFFF)))
 
     reads = (*reads_of_sources(sources), *reads_of(*carry), *target.reads())
@@ -84,7 +93,7 @@ def _bit_64(a: Array, b: Array, total: Array) -> Array:
 
 CARRIES: dict[str, Special] = {
     **{
-        f"v_{name}_co_u32": Special(_carry, sub_words=True)
+        f"v_{name}_co_u32": Special(_carry, frozenset(["clamp"]), sub_words=True)
         for name in ("add", "sub", "subrev", "addc", "subb", "subbrev")
     },
     "v_mad_u64_u32": Special(_multiply_add_wide),

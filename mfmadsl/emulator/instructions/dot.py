@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.modifier import base_name, has_source_modifiers
+from mfmadsl.emulator.instructions.modifier import (
+    base_name,
+    encoding_of,
+    has_source_modifiers,
+    known_dpp,
+)
 from mfmadsl.emulator.instructions.number import from_bfloat
+from mfmadsl.emulator.instructions.source import reads_of_sources, sources_of
+from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.bits import Array, codes_of, width_of
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
@@ -32,19 +39,27 @@ DOT_PRODUCTS: dict[str, tuple[str, bool]] = {
 
 
 def compile_dot(instruction: Instruction, machine: Machine) -> Operation | None:
-    """What a dot product does; neg_lo and neg_hi negate elements of floats, clamp saturates."""
+    """What a dot product does; neg_lo and neg_hi negate elements of floats, clamp saturates.
+
+    Those whose target is the addend may read their first source from other lanes (DPP).
+    """
     kind, accumulates = DOT_PRODUCTS[base_name(instruction.name)]
     floating = "f" in kind
-    allowed = set() if accumulates else {"clamp"} | ({"neg_lo", "neg_hi"} if floating else set())
-    if set(instruction.modifiers) - allowed or has_source_modifiers(instruction):
+    allowed = {"clamp"} | ({"neg_lo", "neg_hi"} if floating else set())
+    if accumulates:
+        allowed = set()
+    moves = accumulates and encoding_of(instruction) == "dpp"
+    known = known_dpp(instruction) if moves else not set(instruction.modifiers) - allowed
+    if not known or has_source_modifiers(instruction):
         return None
     register, a, b, *rest = instruction.taking(*((3, 4) if accumulates else (4,)))
-    target = check_target(register, 1)
-    addend = rest[0] if rest else target
+    target = target_of(instruction, check_target(register, 1), 2)
+    addend = rest[0] if rest else register
     out = "f32" if floating else "u32" if kind[0] == "u" else "i32"
-    check_source(a, "u32")
-    check_source(b, "u32")
     check_source(addend, out)
+    for operand in (a, b):
+        check_source(operand, "u32")
+    sources = sources_of(instruction, ("u32", "u32"), (a, b))
     signs = [
         np.array(pair) for pair in zip(*(_signs(instruction, n) for n in ("neg_lo", "neg_hi")),
                                        strict=True)
@@ -53,21 +68,22 @@ def compile_dot(instruction: Instruction, machine: Machine) -> Operation | None:
 
     def execute(waves: Waves) -> None:
         x, y = (
-            _elements(np.broadcast_to(waves.read_vector(o, "u32"), (waves.count, LANES)), kind)
-            for o in (a, b)
+            _elements(np.broadcast_to(source.read(waves), (waves.count, LANES)), kind)
+            for source in sources
         )
         c = waves.read_vector(addend, out).astype(np.float64 if floating else np.int64)
         if floating:
             total = (x * signs[0] * (y * signs[1])).sum(axis=-1) + c * signs[2][0]
             result = total.astype(np.float32)
-            waves.write_vector(target, machine.clamped(result) if clamp else result)
+            target.write(waves, machine.clamped(result) if clamp else result)
             return
         total = (x * y).sum(axis=-1) + c
         limits = np.iinfo(np.uint32 if out == "u32" else np.int32)
         total = np.clip(total, limits.min, limits.max) if clamp else total
-        waves.write_vector(target, total.astype(np.int64).astype(np.uint32))
+        target.write(waves, total.astype(np.int64).astype(np.uint32))
 
-    return Operation(execute, "valu", reads_of(a, b, addend), (target,))
+    reads = (*reads_of_sources(sources), *reads_of(addend))
+    return Operation(execute, "valu", reads, (target.register,))
 
 
 def _signs(instruction: Instruction, modifier: str) -> list[int]:

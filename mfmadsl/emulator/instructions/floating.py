@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,37 @@ def _fix_division(quotient: Array, denominator: Array, numerator: Array) -> Arra
     return np.where(special, numerator / denominator, signed).astype(quotient.dtype)
 
 
+@cache
+def _two_over_pi() -> int:
+    """The first 1201 bits of 2/pi, which is what the chip holds: by Machin's formula for pi."""
+    bits = 1201 + 64
+
+    def arctangent(of: int) -> int:  # of 1/of, in units of 2^-(2 * bits)
+        power = total = (1 << 2 * bits) // of
+        step = 1
+        while power:
+            power //= -of * of
+            step += 2
+            total += power // step
+        return total
+
+    pi = 4 * (4 * arctangent(5) - arctangent(239))
+    return (2 << 3 * bits) // pi >> bits - 1201
+
+
+def _piece_of_two_over_pi(a: Array, segment: Array) -> Array:
+    """53 bits of 2/pi: those that count for a number of this size (CDNA3 ISA, V_TRIG_PREOP_F64)."""
+    a, segment = np.broadcast_arrays(a, segment & np.uint32(31))
+    exponents = a.view(np.uint64) >> np.uint64(52) & np.uint64(0x7FF)
+    found = np.zeros(a.shape, np.float64)
+    for index in np.ndindex(a.shape):
+        exponent = int(exponents[index])
+        shift = 53 * int(segment[index]) + max(0, exponent - 1077)
+        piece = (_two_over_pi() << shift >> 1201 - 53) & ((1 << 53) - 1)
+        found[index] = math.ldexp(piece, -53 - shift + (128 if exponent >= 1968 else 0))
+    return found
+
+
 _FLUSHING = ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak")
 
 
@@ -245,6 +277,7 @@ for _kind in ("f16", "f32", "f64"):
 FLOATING |= {
     "v_mul_legacy_f32": row("f32 f32", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b)
                             .astype(np.float32), short=False),
+    "v_trig_preop_f64": row("f64 u32", _piece_of_two_over_pi, short=False),
     "v_frexp_exp_i32_f32": row("f32", _exponent(np.int32)),
     "v_frexp_exp_i32_f64": row("f64", _exponent(np.int32)),
     "v_frexp_exp_i16_f16": row("f16", _exponent(np.int16)),

@@ -149,7 +149,14 @@ def _count_lower_lanes(high: bool) -> Callable[[Instruction], Operation]:
     return compile_it
 
 
+def _nothing(instruction: Instruction) -> Operation:
+    """v_nop: it takes its slot, and that is all."""
+    instruction.taking(0)
+    return Operation(lambda waves: None, "valu")
+
+
 LANE_INSTRUCTIONS: dict[str, Special] = {
+    "v_nop": Special(_nothing),
     "v_readfirstlane_b32": Special(_read_first_lane),
     "v_readlane_b32": Special(_read_lane),
     "v_writelane_b32": Special(_write_lane),

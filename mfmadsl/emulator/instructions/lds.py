@@ -120,7 +120,9 @@ def _transposing_read(instruction: Instruction, words: int, bits: int) -> Operat
 
 def _permute(instruction: Instruction, backward: bool) -> Operation:
     """Values from, or to, the lanes that addresses name; LDS itself is not touched."""
-    target, address, data = (check_registers(o, 1, "v") for o in instruction.taking(3))
+    first, second, third = instruction.taking(3)
+    target, data = (check_registers(o, 1, "va") for o in (first, third))
+    address = check_registers(second, 1, "v")
     displacement = np.uint32(instruction.number("offset"))
 
     def moved(waves: Waves, source: Waves) -> Array:
@@ -149,7 +151,8 @@ def _swizzle(instruction: Instruction) -> Operation | None:
     """ds_swizzle_b32: lanes read others by a fixed pattern."""
     if set(instruction.modifiers) - {"offset"}:
         return None
-    target, source = (check_registers(o, 1, "v") for o in instruction.taking(2))
+    first, second = instruction.taking(2)
+    target, source = check_registers(first, 1, "va"), check_registers(second, 1, "v")
     chosen = swizzled_lanes(swizzle_pattern(instruction.modifiers.get("offset", "0")))
 
     def moved(waves: Waves, data: Waves) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation, reads_of
+from mfmadsl.emulator.machine.vector_mode import INDEXES, SKIPS
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import MODE, Literal, check_source, check_target
@@ -18,8 +19,11 @@ MODE_INSTRUCTIONS = ("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32")
 _HARDWARE_REGISTER = re.compile(r"hwreg\(HW_REG_MODE(?:, (\d+), (\d+))?\)")
 
 
-_MODE_FIELDS = 0x3FF
-"""Bits of MODE that say how to round, flush and clamp: here they are known before a kernel runs."""
+_MODE_FIELDS = 0x3FF | INDEXES | SKIPS
+"""Bits of MODE that say how to round, flush and clamp: here they are known before a kernel runs.
+
+So are those of vector instructions, but for instructions of their own.
+"""
 
 
 def compile_mode(instruction: Instruction, machine: Machine) -> Operation | None:

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.machine.bits import Array, pair_of_words
 from mfmadsl.emulator.machine.memory import AccessError
 from mfmadsl.emulator.machine.mode import Machine
@@ -19,44 +20,74 @@ from mfmadsl.emulator.text.operand import (
     check_registers,
     check_source,
     check_target,
+    parse_integer,
 )
 
 _LOAD = re.compile(r"s_(buffer_)?load_dword(x2|x4|x8|x16|)")
-_FLAGS = {"glc", "offset"}
+SMEM_FLAGS = {"glc", "offset"}
 
 
 def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a scalar load does, or None if it is not one."""
     del machine
     match = _LOAD.fullmatch(instruction.name)
-    if not match or set(instruction.modifiers) - _FLAGS:
+    if not match or set(instruction.modifiers) - SMEM_FLAGS:
         return None
     first, second, *rest = instruction.taking(2, 3)
     target = check_target(first, int(match[2][1:] or 1), "s")
     base = check_registers(second, 4 if match[1] else 2, "s")
     offset = rest[0] if rest else Literal("0")
-    check_source(offset, "u32", "s")
+    constant = constant_offset(instruction, offset, signed=not match[1])
     load = _buffer_load if match[1] else _load
     reads = reads_of(base, offset)
-    constant = np.uint64(instruction.number("offset", bits=20))
 
     def execute(waves: Waves) -> None:
-        displacement: Array = constant + waves.read_scalar(offset, "u32")
-        load(waves, target, base, displacement & ~np.uint64(3))
+        load(waves, target, base, scalar_displacement(waves, offset, constant))
 
     return Operation(execute, "smem", reads, (target,))
 
 
+def constant_offset(instruction: Instruction, offset: Operand, signed: bool) -> np.uint64:
+    """The offset that is a constant, alone or beside a register: of 21 bits with a sign, and for a
+    buffer without one (CDNA3 ISA, section 13.1, SMEM; LLVM's assembler).
+
+    Raises OperandError for any other.
+    """
+    value = instruction.signed_number("offset")
+    if isinstance(offset, Literal):
+        if "offset" in instruction.modifiers:
+            raise OperandError("there are two constant offsets")
+        given = parse_integer(offset.text)
+        if given is None or offset.negate or offset.absolute:
+            raise OperandError(f"the offset is a number, not {offset.text}")
+        value = given
+    else:
+        check_source(offset, "u32", "s")
+    lowest = -(1 << 20) if signed else 0
+    if not lowest <= value < 1 << 20:
+        raise OperandError(f"the offset is from {lowest} to {(1 << 20) - 1}, not {value}")
+    return np.uint64(value % (1 << 64))
+
+
+def scalar_displacement(waves: Waves, offset: Operand, constant: np.uint64) -> Array:
+    """What is added to the base, in whole words."""
+    total: Array = np.full(waves.count, constant)
+    if isinstance(offset, Register):
+        total = total + waves.read_scalar(offset, "u32")
+    return total & ~np.uint64(3)
+
+
 def _load(waves: Waves, target: Register, base: Operand, displacement: Array) -> None:
     address = (waves.read_scalar(base, "u64") + displacement) & ~np.uint64(3)
-    offsets = _reach(waves, address, np.arange(waves.count), 4 * target.count)
+    offsets = reach_scalar(waves, address, np.arange(waves.count), 4 * target.count)
     if waves.watch is not None:
         waves.watch.scalar_loads(waves, offsets, target)
     for i, word in enumerate(waves.memory.load_words(offsets, target.count)):
         waves.scalar[target.index + i] = word
 
 
-def _reach(waves: Waves, addresses: Array, wave: Array, size: int) -> Array:
+def reach_scalar(waves: Waves, addresses: Array, wave: Array, size: int) -> Array:
+    """Offsets in global memory of what some waves access, of so many bytes."""
     addresses = np.broadcast_to(addresses, wave.shape)
     try:
         return waves.memory.offsets(addresses, size)
@@ -73,7 +104,7 @@ def _buffer_load(waves: Waves, target: Register, base: Register, displacement: A
     for i in range(target.count):
         at = np.broadcast_to(displacement + np.uint64(4 * i), (waves.count,))
         inside = at + np.uint64(4) <= size
-        offsets = _reach(waves, (start + at)[inside], np.flatnonzero(inside), 4)
+        offsets = reach_scalar(waves, (start + at)[inside], np.flatnonzero(inside), 4)
         if waves.watch is not None:
             waves.watch.scalar_loads(waves, offsets, Register("s", target.index + i, 1))
         waves.scalar[target.index + i] = 0

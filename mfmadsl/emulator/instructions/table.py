@@ -7,9 +7,12 @@ from mfmadsl.emulator.instructions.lds import compile_lds
 from mfmadsl.emulator.instructions.matrix import compile_matrix
 from mfmadsl.emulator.instructions.modifier import has_source_modifiers
 from mfmadsl.emulator.instructions.packed import compile_packed
+from mfmadsl.emulator.instructions.program_counter import compile_program_counter
 from mfmadsl.emulator.instructions.scalar import compile_scalar
 from mfmadsl.emulator.instructions.smem import compile_smem
+from mfmadsl.emulator.instructions.smem_write import compile_smem_write
 from mfmadsl.emulator.instructions.vector import compile_vector
+from mfmadsl.emulator.instructions.vector_mode import compile_vector_mode
 from mfmadsl.emulator.instructions.vmem import compile_vmem
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
@@ -26,7 +29,10 @@ _PLAIN_COMPILERS = (
     compile_lds,
     compile_vmem,
     compile_smem,
+    compile_smem_write,
     compile_scalar,
+    compile_program_counter,
+    compile_vector_mode,
 )
 
 

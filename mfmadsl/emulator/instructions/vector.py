@@ -37,12 +37,16 @@ from mfmadsl.emulator.text.operand import (
     check_source,
     check_target,
 )
+from mfmadsl.model import assumed
 
 
 @cache
 def vector_rows(arch: str) -> Mapping[str, Row]:
     """The rows of a chip's instruction table."""
-    return {**INTEGER, **FLOATING, **CONVERT, **narrow_rows(arch)}
+    rows = {**INTEGER, **FLOATING, **CONVERT, **narrow_rows(arch)}
+    if assumed(arch).family == "CDNA1":  # later chips have another one at its place in VOP2
+        rows["v_mul_legacy_f32"] = replace(rows["v_mul_legacy_f32"], short=True)
+    return rows
 
 
 def compile_vector(instruction: Instruction, machine: Machine) -> Operation | None:
@@ -91,9 +95,10 @@ def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
         for i, source in enumerate(sources)
         if (read := source.register_read()) is not None
     ]
+    plainly = row.banks == ("v", "vs") and not (row.accumulates or row.bare or row.reads_mode)
     return Operation(
         execute, row.unit, (*reads, *target.reads()), (target.register,), flow=flow,
-        **plain.cost,
+        indexable=plainly and encoding_of(instruction) in ("e32", "e64"), **plain.cost,
     )  # fmt: skip
 
 
@@ -118,6 +123,9 @@ def _compare(
     encoding = encoding_of(instruction)
     selects = encoding == "sdwa" and not row.is_wide
     allowed = {"src0_sel", "src1_sel"} if selects else set()
+    if encoding == "e64" and row.on_floats and "class" not in instruction.name:
+        # It asks for an exception where there is NaN, and no kernel traps (CDNA3 ISA, section 6.2).
+        allowed = {"clamp"}
     if set(instruction.modifiers) - allowed or encoding == "dpp":
         return None
     if row.is_wide and encoding == "sdwa":

@@ -36,6 +36,10 @@ PASSED = NO_EFFECT | {"s_endpgm", "s_barrier", "s_waitcnt"}
 """Instructions that only pass: what runs next depends on them at most."""
 
 
+COMPUTED = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
+"""Instructions that lead to an address of a register, or leave one to come back to."""
+
+
 def _any_lane(register: int) -> Callable[[Waves], Mask]:
     return lambda waves: (waves.scalar[register] | waves.scalar[register + 1]) != 0
 

@@ -48,7 +48,8 @@ class Operation:
     EXEC does not mask. `slots` says for how many issue slots, of four cycles each, the vector
     ALU is busy with it; of a matrix instruction they are the passes of the matrix core. One that is
     `wide`, on 64 bits, takes as many slots as the chip needs for that. `takes_scc` and `gives_scc`
-    say what it does with the scalar condition code.
+    say what it does with the scalar condition code. A jump `leads_to` addresses, one of each wave.
+    One that is `indexable` has a target and then sources, to which M0 may be added.
     """
 
     execute: Execute
@@ -61,6 +62,8 @@ class Operation:
     wide: bool = False
     takes_scc: bool = False
     gives_scc: bool = False
+    leads_to: Callable[[Waves], Array] | None = None
+    indexable: bool = False
 
     @property
     def counters(self) -> tuple[Counter, ...]:

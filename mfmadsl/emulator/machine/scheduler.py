@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
+
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.control import CONDITIONS, PASSED, branch_target
+from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.control import COMPUTED, CONDITIONS, PASSED, branch_target
 from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.vector_mode import (
+    INDEXED_UNITS,
+    SETS_VECTOR_MODE,
+    SKIPS,
+    VECTOR_UNITS,
+    common_mode,
+    indexed,
+    vector_modes,
+)
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.operand import spelled
 
 _TICK = 64
 """Instructions, each of a millisecond or so where many waves run."""
@@ -35,6 +48,10 @@ class Scheduler:
         self.tick: Callable[[], None] | None = None
         self._compiled: list[Operation | None] = [None] * len(program.instructions)
         self._executed = [0] * len(program.instructions)
+        # Few programs change what vector instructions do.
+        names = {each.name for each in program.instructions}
+        self._changes_mode = not names.isdisjoint(SETS_VECTOR_MODE)
+        self._indexed: dict[tuple[int, int], Operation] = {}
 
     def counts(self) -> dict[str, int]:
         """How many waves have executed an instruction, repetitions counted, by mnemonic."""
@@ -55,25 +72,25 @@ class Scheduler:
             if not running:  # every wave has reached its barrier or its end
                 if watch is not None:
                     watch.barrier(waiting)
-                running, waiting = _joined(waiting), []
+                running, waiting = self._joined(waiting), []
             running.sort(key=lambda group: group.pc, reverse=True)
             group = running.pop()
             meeting = running[-1].pc if running else None
             stopped, split = self.advance(group, meeting, watch)
-            if split is not None:
-                running += [group, split]
+            if split:
+                running += [group, *split]
             elif stopped == "barrier":
                 waiting.append(group)
             elif stopped == "meeting":
                 running.append(group)
-            running = _joined(running)
+            running = self._joined(running)
 
     def advance(
         self, waves: Waves, meeting: int | None, watch: Watch | None = None
-    ) -> tuple[str, Waves | None]:
+    ) -> tuple[str, list[Waves]]:
         """Execute until the end, a barrier, a divergent branch, or another group's place.
 
-        Says which it was, and gives the waves that took the branch.
+        Says which it was, and gives the groups of waves that took the branch.
         """
         instructions, executed = self._program.instructions, self._executed
         while True:
@@ -96,11 +113,11 @@ class Scheduler:
                 if watch is not None:
                     watch.passes(waves, instruction)
                 if name == "s_endpgm":
-                    return "end", None
+                    return "end", []
                 if name == "s_barrier":
-                    return "barrier", None
-                split = self._branch(waves, instruction) if "branch" in name else None
-                if split is not None:
+                    return "barrier", []
+                split = self._branch(waves, instruction) if "branch" in name else []
+                if split:
                     return "split", split
             else:
                 operation = self._compiled[pc]
@@ -109,38 +126,112 @@ class Scheduler:
                     _check_registers(waves, instruction, operation)
                     self._compiled[pc] = operation
                 try:
-                    if watch is None:
-                        operation.execute(waves)
-                    else:
-                        watch.before(waves, instruction, operation)
-                        operation.execute(waves)
-                        watch.after(waves, instruction, operation)
+                    split = self._execute(waves, pc, operation, watch)
                 except EmulationError as error:
                     raise error.at(instruction.line, instruction.text) from None
+                if split:
+                    return "split", split
             if meeting is not None and waves.pc >= meeting:
-                return "meeting", None
+                return "meeting", []
 
-    def _branch(self, waves: Waves, instruction: Instruction) -> Waves | None:
+    def _execute(
+        self, waves: Waves, pc: int, operation: Operation, watch: Watch | None
+    ) -> list[Waves]:
+        """Execute what computes or accesses memory; the waves that go another way split off."""
+        instruction = self._program.instructions[pc]
+        if self._changes_mode and operation.unit in VECTOR_UNITS:
+            mode = common_mode(waves)
+            if mode < 0:
+                return self._by_mode(waves, pc)
+            if mode & SKIPS:
+                if watch is not None:
+                    watch.passes(waves, instruction)
+                return []
+            if mode and operation.unit in INDEXED_UNITS:
+                operation = self._in_mode(waves, pc, operation, mode)
+        if watch is not None:
+            watch.before(waves, instruction, operation)
+        # What is swapped with the program counter may be written over.
+        leads_to = operation.leads_to and operation.leads_to(waves)
+        operation.execute(waves)
+        if watch is not None:
+            watch.after(waves, instruction, operation)
+        return self._jump(waves, instruction, leads_to) if instruction.name in COMPUTED else []
+
+    def _by_mode(self, waves: Waves, pc: int) -> list[Waves]:
+        """Waves of several modes, before an instruction that depends on it: those of the first one
+        go on, the others split off."""
+        self._executed[pc] -= waves.count
+        waves.steps -= 1
+        modes = vector_modes(waves)
+        first, *apart = [waves.select(modes == mode, pc) for mode in np.unique(modes)]
+        waves.__dict__.update(first.__dict__)
+        return apart
+
+    def _in_mode(self, waves: Waves, pc: int, operation: Operation, mode: int) -> Operation:
+        """A vector instruction on the registers that M0 chooses."""
+        found = self._indexed.get((pc, mode))
+        if found is None:
+            instruction = self._program.instructions[pc]
+            found = self._compile(indexed(instruction, operation, mode))
+            _check_registers(waves, instruction, found)
+            self._indexed[pc, mode] = found
+        return found
+
+    def _joined(self, groups: list[Waves]) -> list[Waves]:
+        """Groups at the same program counter, made one, unless they are in different modes."""
+        by_place: dict[tuple[int, int], Waves] = {}
+        for group in groups:
+            key = group.pc, common_mode(group) if self._changes_mode else 0
+            by_place[key] = by_place[key].join(group) if key in by_place else group
+        return list(by_place.values())
+
+    def _jump(self, waves: Waves, instruction: Instruction, leads_to: Array | None) -> list[Waves]:
+        """Follow a jump to addresses, or a call of a label; the waves that go elsewhere than the
+        first ones do, split off."""
+        if leads_to is None:
+            called = self._program.labels.get(spelled(instruction.operands[-1]))
+            if called is None:
+                raise EmulationError("a call of nothing")
+            waves.pc = called
+            return []
+        addresses = np.broadcast_to(leads_to, (waves.count,))
+        groups = []
+        for address in np.unique(addresses):
+            place = self._program.addresses.get(int(address))
+            if place is None:
+                raise EmulationError(
+                    f"jumps to {int(address):#x}, where no instruction is known to begin"
+                )
+            groups.append((addresses == address, place))
+        if len(groups) == 1:
+            waves.pc = groups[0][1]
+            return []
+        first, *apart = [waves.select(chosen, place) for chosen, place in groups]
+        waves.__dict__.update(first.__dict__)
+        return apart
+
+    def _branch(self, waves: Waves, instruction: Instruction) -> list[Waves]:
         """Follow a branch; if only some waves take it, those that do, split off."""
         target = branch_target(self._program, instruction)
         if target is None:
             raise EmulationError("branch to nowhere", instruction.line, instruction.text)
         if instruction.name == "s_branch":
             waves.pc = target
-            return None
+            return []
         condition = instruction.name.removeprefix("s_cbranch_")
         if condition not in CONDITIONS:
             raise EmulationError("unknown instruction", instruction.line, instruction.text)
         taken = CONDITIONS[condition](waves)
         if taken.all():
             waves.pc = target
-            return None
+            return []
         if not taken.any():
-            return None
+            return []
         apart = waves.select(taken, target)
         rest = waves.select(~taken, waves.pc)
         waves.__dict__.update(rest.__dict__)
-        return apart
+        return [apart]
 
 
 def _check_registers(waves: Waves, instruction: Instruction, operation: Operation) -> None:
@@ -154,11 +245,3 @@ def _check_registers(waves: Waves, instruction: Instruction, operation: Operatio
                 "see `.amdhsa_next_free_vgpr` and `.amdhsa_accum_offset`",
                 instruction.line, instruction.text, "register",
             )  # fmt: skip
-
-
-def _joined(groups: list[Waves]) -> list[Waves]:
-    """Groups at the same program counter, made one."""
-    by_pc: dict[int, Waves] = {}
-    for group in groups:
-        by_pc[group.pc] = by_pc[group.pc].join(group) if group.pc in by_pc else group
-    return list(by_pc.values())

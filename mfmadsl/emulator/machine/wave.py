@@ -76,6 +76,12 @@ class AccessWatch:
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Waves load into scalar registers."""
 
+    def scalar_stores(
+        self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int,
+        updates: bool,
+    ) -> None:  # fmt: skip
+        """Chosen waves store scalar registers, or read, combine and write at once."""
+
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """Whether a fault is kept, so that the emulation goes on."""
         return False

@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.control import PASSED, branch_target
+from mfmadsl.emulator.machine.control import COMPUTED, PASSED, branch_target
 from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.machine.vector_mode import SETS_VECTOR_MODE
 from mfmadsl.emulator.profiler.main_loop import is_matrix
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import EXEC, VCC, Register
@@ -79,7 +80,7 @@ def _is_followed(program: Program, instruction: Instruction) -> bool:
     """Whether it is no branch, or one on a known condition to a known place."""
     name = instruction.name
     if not name.startswith(_BRANCHES):
-        return True
+        return name not in COMPUTED and name not in SETS_VECTOR_MODE
     known = name == "s_branch" or name.removeprefix("s_cbranch_") in _ASKED
     return known and branch_target(program, instruction) is not None
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mfmadsl.argument import check_flag, check_integer, described
 from mfmadsl.emulator.machine.launch import Launch, Load, load_arguments
 from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
-from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles
+from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, check_costs
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.matrix_counts import are_confirmed, matrix_counts
 from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
@@ -173,6 +173,7 @@ def profile_launch(
     """As `profile`, of a launch whose memory `load` gives, afresh each time."""
     check_budget(budget)
     program = launch.program
+    check_costs(program)
     chip = chip_of(program.arch)
     sold = product_of(chip.name, product)
     registers = program.registers

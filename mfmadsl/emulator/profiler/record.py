@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.machine.bits import Array, Mask
@@ -171,6 +172,12 @@ class Recording(Watch):
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """A load through the scalar cache costs its latency only."""
+
+    def scalar_stores(
+        self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int,
+        updates: bool,
+    ) -> None:  # fmt: skip
+        """Nor does a store through it cost more than that."""
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """No fault is kept: the first one ends the profile."""

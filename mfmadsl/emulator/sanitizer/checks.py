@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.machine.bits import Array, Mask
@@ -55,6 +56,8 @@ class Checks(Watch):
         chosen = self._chosen(waves)
         self._current = instruction
         self._in_flight.used(waves, chosen, operation)
+        if instruction.name == "s_setvskip":
+            self._in_flight.switched(waves, chosen)
         self._undefined.check_reads(waves, chosen, operation)
 
     def after(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
@@ -142,6 +145,15 @@ class Checks(Watch):
     def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
         """Tell the fault: chips may differ in what the lane gets."""
         waves.fault("disputed-bounds", message, wave, lane)
+
+    def scalar_stores(
+        self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int,
+        updates: bool,
+    ) -> None:  # fmt: skip
+        """Find undefined memory that is combined with; what is written is defined."""
+        if updates:
+            self._undefined.scalar_load(waves, chosen, offsets, words)
+        self._undefined.overwrite(waves.memory, offsets, 4 * words)
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Kernel arguments, most often, which are always written."""

@@ -70,6 +70,14 @@ class InFlight:
                     wave,
                 )
 
+    def switched(self, waves: Waves, chosen: Selected) -> None:
+        """Tell a fault where vector instructions are switched on or off with accesses to memory
+        under way (CDNA3 ISA, S_SETVSKIP: it needs a wait before)."""
+        late = self.issued["vmcnt"][chosen] > self.done["vmcnt"][chosen]
+        if late.any():
+            message = "accesses to memory are still in flight: it needs `s_waitcnt vmcnt(0)` before"
+            waves.fault("in-flight", message, int(np.argmax(late)))
+
     def issue(self, chosen: Selected, operation: Operation) -> None:
         """Give the waves a ticket for a memory instruction."""
         for counter in operation.counters:

@@ -170,6 +170,16 @@ class Undefined:
             return None
         return bits
 
+    def scalar_load(
+        self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int
+    ) -> None:
+        """Tell a fault where chosen waves read global memory that nobody wrote."""
+        shadow = self._memory.get(id(waves.memory))
+        if shadow is not None and (bad := shadow.load_words(offsets, words).any(axis=0)).any():
+            place = waves.memory.describe(int(offsets[bad][0]))
+            message = f"reads {place}, which nobody wrote"
+            waves.fault("uninitialized", message, int(chosen[bad][0]))
+
     def loaded(
         self, waves: Waves, chosen: Selected, target: Register, bits: Shadow, mask: Mask | None
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mfmadsl.emulator.error import EmulationError, OperandError
 from mfmadsl.emulator.text.long_branch import with_long_branches
@@ -26,19 +26,28 @@ _ARGUMENTS = {  # of instructions whose operand is no register and no constant l
     "s_waitcnt": re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)[ &]*)+|" + _NUMBER.pattern),
     **dict.fromkeys(("s_nop", "s_sleep", "s_setprio"), _NUMBER),
 }
-_HARDWARE_REGISTER = re.compile(r"hwreg\([^)]*\)")
+_NO_OPERAND = re.compile(r"(hwreg|gpr_idx)\([^)]*\)")  # of s_setreg, s_getreg, s_set_gpr_idx
+_PLACE = re.compile(r"//\s*([0-9A-Fa-f]{8,16}):((?:\s+[0-9A-Fa-f]{8}){1,5})\s*")
+"""Where code lies and what its words are, as llvm-objdump writes it behind an instruction."""
+CODE = 0x7E00_0000_0000
+"""What is added to the addresses of code: below all of the memory that a kernel is given."""
 _MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|\w+\([^)]*\)|[^\s,]+)")
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line: `name` as written, operands left to right, `key:value` modifiers and flags."""
+    """One line: `name` as written, operands left to right, `key:value` modifiers and flags.
+
+    `address` is where it lies, and `size` how many bytes it has, where a comment tells it.
+    """
 
     name: str
     operands: tuple[Operand, ...]
     modifiers: Mapping[str, str]
     line: int
     text: str
+    address: int | None = None
+    size: int = 0
 
     def taking(self, *counts: int) -> list[Operand]:
         """The operands, if there are as many as one of `counts` says. Raises OperandError else."""
@@ -94,7 +103,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Program:
-    """One kernel. `entry` and the values of `labels` index `instructions`.
+    """One kernel. `entry` and the values of `labels` and `addresses` index `instructions`.
 
     `registers` are those that it uses. `workgroup_size` is in threads, where the metadata requires
     one, and `most_threads` the largest that it allows.
@@ -108,6 +117,7 @@ class Program:
     directives: Mapping[str, int] = field(default_factory=dict)
     arguments: tuple[KernelArgument, ...] = ()
     registers: Registers = field(default_factory=lambda: Registers(0, 0, 0, 0, 0))
+    addresses: Mapping[int, int] = field(default_factory=dict)
     workgroup_size: tuple[int, ...] | None = None
     most_threads: int | None = None
 
@@ -149,6 +159,11 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
         },
         arguments=metadata.arguments,
         registers=registers,
+        addresses={
+            each.address: place
+            for place, each in enumerate(instructions)
+            if each.address is not None
+        },
         workgroup_size=metadata.workgroup_size,
         most_threads=metadata.counts.get("max_flat_workgroup_size"),
     )
@@ -188,8 +203,16 @@ def _instructions(lines: list[str]) -> tuple[tuple[Instruction, ...], dict[str, 
         if label := _LABEL.fullmatch(code):
             labels[label[1]] = len(instructions)
         else:
-            instructions.append(parse_instruction(code, number))
+            instructions.append(_placed(parse_instruction(code, number), lines[number - 1]))
     return tuple(instructions), labels
+
+
+def _placed(instruction: Instruction, line: str) -> Instruction:
+    """The instruction with the place that a comment of its line tells."""
+    found = _PLACE.search(line) if "//" in line else None
+    if found is None:
+        return instruction
+    return replace(instruction, address=CODE + int(found[1], 16), size=4 * len(found[2].split()))
 
 
 def _lines_of_code(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -216,9 +239,9 @@ def parse_instruction(code: str, number: int = 0) -> Instruction:
         return Instruction(name, (), {"argument": rest}, number, code)
     modifiers: dict[str, str] = dict(_MODIFIER.findall(rest))
     rest = _MODIFIER.sub("", rest)
-    if register := _HARDWARE_REGISTER.search(rest):  # s_setreg and s_getreg: no operand like others
-        modifiers["hwreg"] = register[0]
-        rest = rest.replace(register[0], "").strip(" ,")
+    if special := _NO_OPERAND.search(rest):
+        modifiers[special[1]] = special[0]
+        rest = rest.replace(special[0], "").strip(" ,")
     operands: list[Operand] = []
     pieces = [piece.strip() for piece in re.split(r",(?![^\[]*\])", rest)]
     for position, piece in enumerate(pieces):

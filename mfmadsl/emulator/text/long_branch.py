@@ -6,7 +6,7 @@
         s_addc_u32 s99, s99, (.LBB0_9-.Lpost_getpc3)>>32      ->  s_branch .LBB0_9
         s_setpc_b64 s[98:99]
 
-Nothing else may ask for such an address: one that leads elsewhere is that of a function.
+What else computes an address is executed as it stands, where the text tells where code lies.
 """
 
 from __future__ import annotations

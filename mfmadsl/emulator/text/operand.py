@@ -14,6 +14,9 @@ VCC, M0, EXEC = 106, 124, 126
 MODE = 128
 """The number here of the MODE register (CDNA3 ISA, section 4.2), which has none of its own."""
 
+INDEXED = ("SRC0", "SRC1", "SRC2", "DST")
+"""The operands of vector instructions that M0 may be added to, from bit 12 of M0 on."""
+
 SCALAR_REGISTERS = 129
 _LAST_SCALAR = 101  # those above have names of their own
 

@@ -98,6 +98,59 @@ amdhsa.version: [1, 2]
 """
 
 
+ONE_KERNEL = """\
+	.text
+	.globl kernel
+	.p2align 8
+	.type kernel,@function
+kernel:
+{code}
+	s_endpgm
+.Lkernel_end:
+	.size kernel, .Lkernel_end-kernel
+{after}
+	.rodata
+	.p2align 6
+	.amdhsa_kernel kernel
+		.amdhsa_user_sgpr_kernarg_segment_ptr 1
+		.amdhsa_next_free_vgpr 16
+		.amdhsa_next_free_sgpr 40
+		{accum_offset}
+		.amdhsa_float_denorm_mode_32 3
+	.end_amdhsa_kernel
+	.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .name: kernel
+    .symbol: kernel.kd
+    .args:
+      - {{.name: x, .offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}}
+    .group_segment_fixed_size: 0
+    .kernarg_segment_align: 8
+    .kernarg_segment_size: 8
+    .max_flat_workgroup_size: 1024
+    .private_segment_fixed_size: 0
+    .sgpr_count: 46
+    .vgpr_count: 16
+    .wavefront_size: 64
+amdhsa.target: amdgcn-amd-amdhsa--{target}
+amdhsa.version: [1, 2]
+...
+	.end_amdgpu_metadata
+"""
+
+
+@cache
+def kernel_object(code: str, arch: str = "gfx942", after: str = "") -> bytes:
+    """A code object of one kernel, which is given the address of `x` in s[0:1] and its workgroup in
+    s2; functions may stand behind it."""
+    split = "" if ARCHITECTURES[arch].separate_files else ".amdhsa_accum_offset 16"
+    text = ONE_KERNEL.format(code=code, after=after, accum_offset=split, target=arch)
+    linked = link(object_file(text, arch))
+    assert linked is not None
+    return linked
+
+
 @cache
 def code_object(arch: str = "gfx942", version: int = 5, other: str = "s_nop 0") -> bytes:
     """A code object of two kernels: `double`, and one of which the code is given."""

@@ -229,3 +229,32 @@ def test_scratch_memory_is_each_lanes_own() -> None:
     assert (waves.vector[2] == LANES).all()
     run(waves, "scratch_load_dword v3, off, off offset:8")
     assert not waves.vector[3].any()
+
+
+@pytest.mark.parametrize(
+    ("offset", "place"),
+    [("-8", -8), ("0x10", 16), ("s8", 24), ("s8 offset:-16", 8), ("s8 offset:13", 36),
+     ("s8 offset:-4 glc", 20)],
+)  # fmt: skip
+def test_scalar_offsets_have_a_sign(offset: str, place: int) -> None:
+    """Of 21 bits, beside a register too; the lowest two of a sum do not count."""
+    waves = with_memory()
+    words = content(waves).view(np.uint32)
+    put(waves, {"s[4:5]": np.uint64(waves.memory.segments[0].address + 64), "s8": np.uint32(24)})
+    run(waves, f"s_load_dwordx2 s[6:7], s[4:5], {offset}")
+    assert waves.scalar[6:8, 0].tolist() == words[(64 + place) // 4 :][:2].tolist()
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("s_load_dword s6, s[4:5], 0x100000", "the offset is from -1048576 to 1048575"),
+        ("s_load_dword s6, s[4:5], s8 offset:-1048577", "the offset is from -1048576"),
+        ("s_buffer_load_dword s6, s[4:7], -4", "the offset is from 0 to 1048575"),
+        ("s_load_dword s6, s[4:5], 1.0", "the offset is a number"),
+        ("s_load_dword s6, s[4:5], 4 offset:4", "two constant offsets"),
+    ],
+)
+def test_scalar_offsets_that_there_are_not(code: str, message: str) -> None:
+    with pytest.raises(EmulationError, match=message):
+        run(wave(), code)

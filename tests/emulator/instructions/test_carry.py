@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mfmadsl.emulator import EmulationError
 from tests.emulator.waves import put, run, wave
 
 
@@ -44,3 +45,20 @@ def test_the_reversed_subtraction_takes_its_sources_the_other_way(a: int, b: int
         run(waves, f"{name} v0, s[10:11], v2, v3")
         assert waves.vector[0, 0, 0] == (first - second) % 2**32
         assert bool(waves.scalar[10, 0] & 1) == (first < second)
+
+
+@pytest.mark.parametrize(("a", "b"), [(5, 3), (3, 5), (2**32 - 1, 1), (2**32 - 1, 2**32 - 1)])
+def test_a_clamped_sum_stops_at_the_end_of_the_range_and_tells_its_carry(a: int, b: int) -> None:
+    for name, exact in (
+        ("v_add_co_u32_e64", a + b), ("v_sub_co_u32_e64", a - b), ("v_subrev_co_u32_e64", b - a),
+    ):  # fmt: skip
+        waves = wave()
+        put(waves, {"v2": np.uint32(a), "v3": np.uint32(b)})
+        run(waves, f"{name} v0, s[10:11], v2, v3 clamp")
+        assert waves.vector[0, 0, 0] == min(max(exact, 0), 2**32 - 1)
+        assert bool(waves.scalar[10, 0] & 1) == (not 0 <= exact < 2**32)
+
+
+def test_what_a_clamped_sum_with_a_carry_is_nobody_says() -> None:
+    with pytest.raises(EmulationError, match="no manual says what clamp makes of"):
+        run(wave(), "v_addc_co_u32_e64 v0, s[10:11], v2, v3, vcc clamp")

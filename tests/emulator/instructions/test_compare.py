@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.instructions.compare import COMPARE
 from mfmadsl.emulator.text.operand import EXEC, VCC
 from tests.emulator.instructions.manual.bits import number, signed
@@ -101,3 +102,13 @@ def test_every_comparison_is_tested() -> None:
     tested = {name for name in NAMES if name.split("_")[2] in PYTHON}
     tested |= {f"v_{cmp}_class_{kind}" for cmp in ("cmp", "cmpx") for kind in ("f16", "f32", "f64")}
     assert tested == set(COMPARE)
+
+
+def test_a_comparison_that_would_tell_an_exception_compares_all_the_same() -> None:
+    """Its clamp bit asks for that (CDNA3 ISA, section 6.2); of integers it means nothing."""
+    lanes = np.array([1, np.nan, -3, 0] * 16, np.float32)
+    for modifier in ("", " clamp"):
+        waves = executed(f"v_cmp_nlt_f32_e64 s[4:5], v2, 1.0{modifier}", {"v2": lanes})
+        assert waves.scalar[4, 0] == int("0011" * 8, 2)
+    with pytest.raises(EmulationError, match="unknown instruction"):
+        executed("v_cmp_lt_i32_e64 s[4:5], v2, 1 clamp", {"v2": lanes})

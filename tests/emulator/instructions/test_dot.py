@@ -95,3 +95,28 @@ def test_a_sum_of_signed_integers_saturates_at_both_ends(added: int, total: int)
     }
     waves = executed("v_dot4_i32_i8 v0, v1, v2, v3 clamp", values)
     assert (vector(waves, 0, np.int32) == total).all()
+
+
+@pytest.mark.parametrize("name", sorted(n for n, (_, adds) in DOT_PRODUCTS.items() if adds))
+def test_the_first_source_may_be_that_of_another_lane(name: str) -> None:
+    """DPP, whose lanes that are masked keep what they have."""
+    kind, _ = DOT_PRODUCTS[name]
+    generator = np.random.default_rng(5)
+    floating = "f" in kind
+    a, b = (
+        (_halves(generator, kind) if floating else generator.integers(0, 2**32, 64, np.uint32))
+        for _ in range(2)
+    )
+    c = np.arange(64, dtype=np.float32).view(np.uint32) if floating else np.arange(64, dtype="u4")
+    swapped = a[np.arange(64) ^ 1]
+    plain = vector(executed(f"{name}_e32 v0, v2, v3", {"v0": c, "v2": swapped, "v3": b}), 0)
+    moved = f"{name}_dpp v0, v2, v3 quad_perm:[1,0,3,2] row_mask:0x5 bank_mask:0xf"
+    found = vector(executed(moved, {"v0": c, "v2": a, "v3": b}), 0)
+    written = np.arange(64) // 16 % 2 == 0
+    np.testing.assert_array_equal(found, np.where(written, plain, c))
+    assert (plain[written] != c[written]).mean() > 0.9
+
+
+def _halves(generator: np.random.Generator, kind: str) -> np.ndarray:
+    codes = [rounded(float(x), kind) for x in generator.integers(1, 99, 128)]
+    return np.array(codes, np.uint16).view(np.uint32)

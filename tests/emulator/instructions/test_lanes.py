@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator.instructions.lanes import LANE_INSTRUCTIONS
+from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.text.assembly import parse_instruction
 from tests.emulator.waves import executed, put, run, vector, wave
 
 LANE = np.arange(64, dtype=np.uint32)
@@ -55,5 +58,16 @@ def test_lanes_below_are_counted() -> None:
 def test_every_lane_instruction_is_tested() -> None:
     assert set(LANE_INSTRUCTIONS) == {
         "v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_permlane16_swap_b32",
-        "v_permlane32_swap_b32", "v_swap_b32", "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32",
+        "v_permlane32_swap_b32", "v_swap_b32", "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32", "v_nop",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["v_nop", "v_nop_e32", "v_nop_e64"])
+def test_what_does_nothing_takes_its_slot(name: str) -> None:
+    operation = compile_instruction(parse_instruction(name), Machine("gfx942"))
+    assert (operation.unit, operation.slots, operation.reads, operation.writes) == (
+        "valu", 1, (), (),
+    )  # fmt: skip
+    waves = executed(name, {"v0": LANE, "s0": np.uint32(9)})
+    assert (vector(waves, 0) == LANE).all()
+    assert waves.scalar[0, 0] == 9

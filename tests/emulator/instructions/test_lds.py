@@ -89,3 +89,13 @@ def test_swizzles(offset: int, source: object) -> None:
     put(waves, {"v1": LANE})
     run(waves, f"ds_swizzle_b32 v0, v1 offset:{offset}")
     assert vector(waves, 0).tolist() == [source(i) for i in range(64)]  # type: ignore[operator]
+
+
+def test_permutations_are_of_accumulation_registers_too() -> None:
+    waves = wave()
+    put(waves, {"v1": 4 * (LANE ^ 5), "a4": LANE + 300})
+    run(waves, "ds_bpermute_b32 a2, v1, a4", "gfx90a")
+    assert (waves.accumulation[2, 0] == (LANE ^ 5) + 300).all()
+    put(waves, {"v3": LANE + 7})
+    run(waves, "ds_swizzle_b32 a2, v3 offset:swizzle(SWAP,1)", "gfx90a")
+    assert (waves.accumulation[2, 0] == (LANE ^ 1) + 7).all()

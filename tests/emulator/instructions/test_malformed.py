@@ -43,6 +43,8 @@ v_pk_fma_f32 v[2:3], v[4:5], v[6:7], v[8:9] op_sel:[0,1,0] op_sel_hi:[1,1,0] neg
 v_pk_mov_b32 v[2:3], v[4:5], v[6:7] op_sel:[0,1]
 v_fma_mix_f32 v2, v3, v4, v5 op_sel_hi:[1,0,1] op_sel:[1,0,0]
 v_dot4_i32_i8 v2, v3, v4, v5 clamp
+v_dot2c_f32_f16_dpp v2, v3, v4 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf
+v_trig_preop_f64 v[2:3], v[4:5], v6
 v_accvgpr_write_b32 a2, v3
 v_mfma_f32_16x16x4_4b_f16 a[0:15], v[0:1], v[2:3], a[0:15] cbsz:1 abid:1 blgp:2
 v_mfma_f64_16x16x4_f64 a[0:7], v[0:1], v[2:3], a[0:7] neg:[1,0,0]
@@ -53,7 +55,13 @@ s_bfm_b64 s[4:5], s6, 7
 s_cmpk_lt_i32 s4, 0x7
 s_and_saveexec_b64 s[4:5], s[6:7]
 s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1
+s_setvskip s4, 3
+s_set_gpr_idx_on s4, gpr_idx(SRC0,DST)
+s_set_gpr_idx_mode gpr_idx(SRC1)
 s_load_dwordx4 s[4:7], s[0:1], 0x10
+s_store_dwordx2 s[4:5], s[0:1], s3 offset:-8
+s_buffer_store_dword s4, s[20:23], 0x10
+s_atomic_cmpswap_x2 s[4:7], s[0:1], 0x10 glc
 s_buffer_load_dwordx2 s[4:5], s[20:23], s3 offset:0x8
 ds_read2st64_b32 v[2:3], v30 offset1:1
 ds_write_b96 v30, v[2:4] offset:4
@@ -139,6 +147,8 @@ MODIFIERS = [
     "abid:-1",
     "blgp:-1",
     "frob",
+    "gpr_idx(DST)",
+    "gpr_idx(FOO)",
     "hwreg(HW_REG_MODE)",
     "hwreg(HW_REG_MODE,40,3)",
 ]

@@ -16,6 +16,7 @@ from mfmadsl.emulator.instructions.vector import vector_rows
 from mfmadsl.emulator.machine.control import NO_EFFECT
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.text.assembly import parse_instruction
+from mfmadsl.model import ARCHITECTURES
 
 ROOT = Path(__file__).parents[3]
 
@@ -88,3 +89,10 @@ for mark in test.pytestmark:
         test(code)
 """
     subprocess.run([sys.executable, "-O", "-c", code], check=True, cwd=ROOT)
+
+
+def test_a_legacy_product_has_a_short_form_on_one_chip() -> None:
+    """On later ones another instruction has its place."""
+    for arch in ARCHITECTURES:
+        found = vector_rows(arch)["v_mul_legacy_f32"]
+        assert found.has_short_form == (arch == "gfx908")

@@ -195,6 +195,25 @@ def test_numbers_are_numpys(value: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("stated", "size", "right"),
+    [
+        ({"value_type": "i32"}, 8, np.float64),
+        ({"value_type": "i32"}, 8, np.int64),
+        ({"value_type": "F32"}, 2, np.int16),
+        ({"type_name": "int"}, 8, np.uint64),
+    ],
+)
+def test_a_value_whose_stated_type_has_another_size_is_of_its_size(
+    stated: dict[str, str], size: int, right: Any
+) -> None:
+    """As hand-written metadata has it: arguments of eight bytes, padding included."""
+    argument = KernelArgument("n", 0, size, "by_value", **stated)  # type: ignore[arg-type]
+    check_passed(right(3), argument, "n")
+    with pytest.raises(ValueError, match=f"argument n has {size} bytes, but int32 has 4"):
+        check_passed(np.int32(3), argument, "n")
+
+
+@pytest.mark.parametrize(
     ("stated", "right", "wrong"),
     [
         ({"value_type": "F16"}, np.float16, np.float32),

@@ -146,7 +146,7 @@ def _run_one_by_one(
         wave = running.pop(generator.randrange(len(running)))
         meeting = wave.pc + generator.choice([1, 5, 30, 1000])
         stopped, split = scheduler.advance(wave, meeting, chip)
-        assert split is None
+        assert not split
         if stopped == "barrier":
             waiting.append(wave)
         elif stopped == "meeting":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mfmadsl.emulator.code_object import CodeObjectError, read_code_object
+from mfmadsl.emulator import emulate
+from mfmadsl.emulator.code_object import read_code_object
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.assembly import Program, parse_assembly
 from tests.emulator.code_object.objects import code_object
@@ -75,6 +76,7 @@ def test_an_address_of_something_else_is_refused(offset: str) -> None:
     code = "s_getpc_b64 s[6:7]\ns_add_u32 s6, s6, {}\ns_addc_u32 s7, s7, {}\ns_setpc_b64 s[6:7]"
     number = int(offset, 0)
     halves = number & 0xFFFFFFFF, number >> 32 & 0xFFFFFFFF
-    found = read_code_object(code_object(other=code.format(*halves)))
-    with pytest.raises(CodeObjectError, match=r"asks where it lies|leads into an instruction"):
-        found.assembly("other")
+    text = read_code_object(code_object(other=code.format(*halves))).assembly("other")
+    assert "s_branch" not in text
+    with pytest.raises(EmulationError, match="where no instruction is known to begin"):
+        emulate(text.replace("other", "kernel"), [], (1,), (64,))

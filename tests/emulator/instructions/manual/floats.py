@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from tests.emulator.instructions.manual.bits import (
@@ -254,6 +255,36 @@ FLOATS |= {
     "v_frexp_exp_i32_f64": _power_of("f64"),
     "v_frexp_exp_i16_f16": _power_of("f16"),
 }
+
+
+def _two_over_pi() -> int:
+    """Its first 1201 bits, by the recipe for pi of Python's documentation of `decimal`."""
+    with localcontext() as context:
+        context.prec = 420
+        three = Decimal(3)
+        lasts, t, s, n, na, d, da = Decimal(0), three, three, 1, 0, 0, 24
+        while s != lasts:
+            lasts = s
+            n, na = n + na, na + 8
+            d, da = d + da, da + 32
+            t = (t * n) / d
+            s += t
+        return int(Decimal(2) / s * (1 << 1201))
+
+
+_DIGITS = _two_over_pi()
+
+
+def _piece(a: int, segment: int) -> int:
+    """V_TRIG_PREOP_F64: 53 bits of 2/pi from a place on, the first 1201 of which there are."""
+    exponent = a >> 52 & 0x7FF
+    place = 53 * (segment & 31) + max(0, exponent - 1077)
+    digits = f"{_DIGITS:01201b}".ljust(place + 53, "0")[place : place + 53]
+    scale = -53 - place + (128 if exponent >= 1968 else 0)
+    return rounded(Fraction(int(digits, 2)) * Fraction(2) ** scale, "f64")
+
+
+FLOATS["v_trig_preop_f64"] = _piece
 
 
 def apart(a: int, b: int, kind: str) -> int:
