@@ -8,6 +8,7 @@ from tvm.s_tir.dlight.base import ScheduleRule
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 
+from mfmadsl.argument import check_type
 from mfmadsl.error import MfmadslError
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.relax.kv_cache.replace import with_cache_kernels
@@ -38,7 +39,12 @@ class MatrixCore(ScheduleRule):
 
     def with_cache(self, module: tvm.IRModule, target: Target) -> tvm.IRModule:
         """The module with the attentions of TVM's paged KV cache exchanged for ours, before dlight,
-        which asks no rule about them."""
+        which asks no rule about them.
+
+        Raises ArgumentTypeError for what is no module, or no target of TVM.
+        """
+        check_type("module", module, tvm.IRModule, "an IRModule")
+        check_type("target", target, Target, "a tvm.target.Target")
         changed, lines = with_cache_kernels(module, target)
         self._seen += lines
         return changed

@@ -32,7 +32,7 @@ def with_cache_kernels(
         try:
             found = recognised(function, target)
             if found is None:
-                reason = "is no attention of TVM's KV cache as its frontend makes them"
+                reason = "is none of those attentions of TVM's KV cache that become ours"
                 lines.append(Scheduled(name, TVM, reason=reason))
                 continue
             made = cache_kernels(found, str(target.attrs.get("mcpu", "")))

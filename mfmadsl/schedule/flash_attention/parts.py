@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import e, log2
 
 from tvm import tirx
 from tvm.script.ir_builder import tirx as script
@@ -65,20 +64,23 @@ def store_part(
         for (n,) in loops(cut.sizes.queries):  # while all lanes run
             exchange(cut, held.total, n, lane, lambda a, b: a + b)
         for (n,) in loops(cut.sizes.queries):
-            row = cut.row(place, n, lane)
-            largest = held.before[n, lane, 0] * tirx.const(cut.score.factor, "float32")
-            largest = tirx.max(largest, tirx.const(LOWEST, "float32"))  # no infinity
+            row, total = cut.row(place, n, lane), held.total[n, lane, 0]
+            largest = tirx.max(held.before[n, lane, 0], tirx.const(LOWEST, "float32"))
+            if not cut.subtracts:  # parts are added up: what they are off by has to be the same
+                script.buffer_store(held.rescale, exp2(-held.off_before[n, lane, 0]), [n, lane, 0])
+                total = total * held.rescale[n, lane, 0]
             with script.If(tirx.all(row < place.rows, is_first(cut, lane))), script.Then():
                 script.buffer_store(parts.largest, largest, [batch, place.split, row])
-                script.buffer_store(parts.total, held.total[n, lane, 0], [batch, place.split, row])
-
+                script.buffer_store(parts.total, total, [batch, place.split, row])
     axes = cut.found.axes
     indices = [batch, place.split, axes.row.var, axes.column.var]
 
     def made(c: Expr, n: Expr, lane: Expr, r: Expr) -> BufferStore:
         row, column = cut.row(place, n, lane), column_of(cut, c, lane, r)
-        own = [batch, place.split, row, column]
-        return BufferStore(parts.attended, held.o[c, n, lane, r], own)
+        attended = held.o[c, n, lane, r]
+        if not cut.subtracts:
+            attended = attended * held.rescale[n, lane, 0]
+        return BufferStore(parts.attended, attended, [batch, place.split, row, column])
 
     store_columns(cut, place, BufferStore(parts.attended, tirx.const(0, "float32"), indices), made)
 
@@ -132,19 +134,20 @@ def _join(cut: Cut, parts: KeyParts, waves: int, query: Expr, wave: Expr, lane: 
         one = tirx.const(1, "float32")
         return Found(shared.largest[n, 0], shared.total[n, 0], shared.attended[n, column], one)
 
-    _add_up(held, each, -(-splits // waves), element)
+    _add_up(cut, held, each, -(-splits // waves), element)
     zero = tirx.const(0, "int32")
     for (c,) in loops(each):
         script.buffer_store(shared.attended, held.attended[0, c], [wave, lane * each + c])
     script.buffer_store(shared.largest, held.largest[0, 0], [wave, zero])
     script.buffer_store(shared.total, held.total[0, 0], [wave, zero])
-    _add_up(held, each, waves, of_wave)
+    _add_up(cut, held, each, waves, of_wave)
     places = {**batch_places(cut, batch), axes.row.var: row}
+    largest = held.largest[0, 0] * tirx.const(cut.score.factor, "float32")
     with script.If(tirx.EQ(wave, zero)), script.Then():
         for result in cut.found.results:
             for (c,) in loops(each if result.of_columns else 1):
                 total, column = held.total[0, 0], lane * each + c
-                known = Sums(held.largest[0, 0], total, inverse_of(total), held.attended[0, c])
+                known = Sums(largest, total, inverse_of(total), held.attended[0, c])
                 store = made_of(cut, result, known, places, column)
                 bound_of = column < columns if result.of_columns else tirx.EQ(lane, zero)
                 with script.If(Analyzer().simplify(bound_of)), script.Then():
@@ -169,9 +172,11 @@ def _allocated(suffix: str, scope: str, count: int, columns: int) -> KeyParts:
     return KeyParts(buffer("largest", 1), buffer("total", 1), buffer("attended", columns))
 
 
-def _add_up(held: KeyParts, columns: int, count: int, part: Callable[[Expr, Expr], Found]) -> None:
+def _add_up(
+    cut: Cut, held: KeyParts, columns: int, count: int, part: Callable[[Expr, Expr], Found]
+) -> None:
     """Add up so many parts, each in proportion to the largest score of all."""
-    zero = tirx.const(0, "int32")
+    zero, exponent = tirx.const(0, "int32"), tirx.const(cut.score.exponent, "float32")
     script.buffer_store(held.largest, part(zero, zero).largest, [0, 0])
     for n in range(1, count):
         other = part(tirx.const(n, "int32"), zero).largest
@@ -179,7 +184,7 @@ def _add_up(held: KeyParts, columns: int, count: int, part: Callable[[Expr, Expr
     for n in range(count):
         for c in range(columns):
             found = part(tirx.const(n, "int32"), tirx.const(c, "int32"))
-            less = (found.largest - held.largest[0, 0]) * tirx.const(log2(e), "float32")
+            less = (found.largest - held.largest[0, 0]) * exponent
             share = exp2(less) * found.counts
             for buffer, value in ((held.total, found.total), (held.attended, found.attended)):
                 if buffer is held.total and c:

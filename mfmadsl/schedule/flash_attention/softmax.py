@@ -7,7 +7,7 @@ in each step. The sum of exponentials stays apart in each lane up to the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import floor, inf, log2
+from math import ceil, inf, log2
 
 import tvm_ffi
 from tvm import tirx
@@ -25,7 +25,7 @@ from mfmadsl.schedule.flash_attention.score import unmasked
 from mfmadsl.schedule.flash_attention.wave import CHAINS, Cut, WavePlace, WaveRegisters
 from mfmadsl.schedule.product.nest import same
 
-_KNOWN = 26  # bits before the point of numbers that are rounded by at most 2
+_KNOWN = 28  # bits before the point of numbers that are rounded by at most 8
 
 
 def clear(cut: Cut, held: WaveRegisters) -> None:
@@ -39,6 +39,8 @@ def clear(cut: Cut, held: WaveRegisters) -> None:
             lowest = tirx.const(LOWEST, "float32")
             script.buffer_store(held.largest, lowest, [n, lane, 0])
             script.buffer_store(held.before, lowest, [n, lane, 0])
+            if not cut.subtracts:
+                script.buffer_store(held.off, zero, [n, lane, 0])
 
 
 def rescale(cut: Cut, held: WaveRegisters) -> None:
@@ -86,30 +88,35 @@ def make_scores(
 
 def find_largest(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
     """The largest score of a query up to this step, and by what older sums become less."""
-    factor = tirx.const(cut.score.exponent, "float32")
+    own, factor = (n, lane, 0), tirx.const(cut.score.exponent, "float32")
     _largest_of_step(cut, held, n, lane)
     exchange(cut, held.partial, n, lane, largest_of)
-    script.buffer_store(held.before, held.largest[n, lane, 0], [n, lane, 0])
-    new = largest_of(held.largest[n, lane, 0], held.partial[n, lane, 0])
-    script.buffer_store(held.largest, new, [n, lane, 0])
-    less = (held.before[n, lane, 0] - held.largest[n, lane, 0]) * factor
-    script.buffer_store(held.rescale, exp2(less), [n, lane, 0])
+    script.buffer_store(held.before, held.largest[own], list(own))
+    new = largest_of(held.largest[own], held.partial[own])
+    script.buffer_store(held.largest, new, list(own))
+    less = held.before[own] - held.largest[own]
+    if cut.subtracts:
+        script.buffer_store(held.rescale, exp2(less * factor), list(own))
+        return
+    script.buffer_store(held.factor, _factor(cut, held.largest[own]), list(own))
+    script.buffer_store(held.offset, -held.largest[own] * held.factor[own], list(own))
+    script.buffer_store(held.off_before, held.off[own], list(own))
+    off = multiplied_and_added(held.largest[own], held.factor[own], held.offset[own])
+    script.buffer_store(held.off, off, list(own))
+    power = multiplied_and_added(less, factor, held.off[own] - held.off_before[own])
+    script.buffer_store(held.rescale, exp2(power), list(own))
 
 
 def make_exponentials(cut: Cut, held: WaveRegisters, n: Expr, lane: Expr) -> None:
     """The exponentials of a query's scores, in their place."""
-    own = [n, lane, 0]
-    if not cut.raised:
-        script.buffer_store(held.factor, _factor(cut, held.largest[tuple(own)]), own)
-        script.buffer_store(held.offset, -held.largest[tuple(own)] * held.factor[tuple(own)], own)
+    own = n, lane, 0
     for x, r in loops(cut.sizes.keys, cut.sums):
         score = held.s[x, n, lane, r]
-        if cut.raised:
-            less = score - held.largest[tuple(own)]
-            factor, offset = (tirx.const(x, "float32") for x in (cut.score.exponent, cut.raised))
-            power = less * factor + offset
+        if cut.subtracts:
+            less = (score - held.largest[own]) * tirx.const(cut.score.exponent, "float32")
+            power = less + tirx.const(cut.raised, "float32") if cut.raised else less
         else:
-            power = multiplied_and_added(score, held.factor[tuple(own)], held.offset[tuple(own)])
+            power = multiplied_and_added(score, held.factor[own], held.offset[own])
         script.buffer_store(held.s, power, [x, n, lane, r])
     # Apart from the exponentials: so LLVM computes two of them at a time.
     for x, r in loops(cut.sizes.keys, cut.sums):
@@ -225,14 +232,23 @@ def _factor(cut: Cut, largest: Expr) -> Expr:
     """What scores of a query are multiplied with, whose largest one is known.
 
     A multiple of that is subtracted from the same multiple of each score, in one instruction, which
-    rounds once; but the multiple of the largest one has been rounded before. That cancels out as
-    long as it is off by little. Of scores so large that it is off by more than 2, float32 knows
-    hardly which is the largest: there the factor is a power of two, for which it is not off.
+    rounds once; but the multiple of the largest one has been rounded before, and is `off` by that:
+    all exponentials of the query are, until their sum divides them. Where it would be off by more
+    than 8, two scores that differ do so by 16 or more, and any greater factor says the same: there
+    it is a power of two, of which the multiple is not off.
     """
     factor = cut.score.exponent
-    power = min(1.0, 2.0 ** floor(log2(factor)))
-    known = tirx.abs(largest) < tirx.const(2.0**_KNOWN / factor, "float32")
-    return tirx.Select(known, tirx.const(factor, "float32"), tirx.const(power, "float32"))
+    power = 2.0 ** ceil(log2(factor))
+    beyond: Expr = tirx.const(power, "float32")
+    if power > 1:  # the multiple of a number that is as large as can be would be none
+        beyond = tirx.Select(_is_below(largest, 2.0**126 / power), beyond, tirx.const(1, "float32"))
+    known = _is_below(largest, 2.0**_KNOWN / factor)
+    return tirx.Select(known, tirx.const(factor, "float32"), beyond)
+
+
+def _is_below(value: Expr, bound: float) -> Expr:
+    below: Expr = tirx.abs(value) < tirx.const(min(bound, 2.0**127), "float32")
+    return below
 
 
 def multiplied_and_added(value: Expr, factor: Expr, offset: Expr) -> Expr:

@@ -30,9 +30,7 @@ from mfmadsl.schedule.flash_attention.results import (
 from mfmadsl.schedule.flash_attention.softmax import exchange
 from mfmadsl.schedule.flash_attention.turned import chunk_turned
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters
-from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
-
-_LINE = 128  # bytes
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, LINE
 
 Made = Callable[[Expr, Expr, Expr, Expr], BufferStore]
 """Gives what is stored of an element of O: of a tile of columns, a tile of rows, a lane, and one of
@@ -81,7 +79,7 @@ def _store_lines(cut: Cut, place: WavePlace, store: BufferStore, made: Made) -> 
     """Store a result, about a line of columns at a time: each wave its own rows."""
     buffer, tile = store.buffer, cut.chain.intrinsic.m
     size = bits_of(buffer.dtype) // 8
-    once = gcd(cut.sizes.columns, max(1, _LINE // (tile * size)))
+    once = gcd(cut.sizes.columns, max(1, LINE // (tile * size)))
     shape = cut.tiling.block, once * tile
     lines = named(
         f"{buffer.name}_lines",

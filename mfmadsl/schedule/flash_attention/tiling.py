@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import ceil, prod
 
 from mfmadsl.argument import check_extent, check_type, described
+from mfmadsl.error import MfmadslError
 from mfmadsl.language import find
 from mfmadsl.model import Architecture, AttentionTiling, Intrinsic, unscaled
 from mfmadsl.passes.tir.expression import bits_of, constant
@@ -16,7 +17,7 @@ from mfmadsl.schedule.flash_attention.score import score_of
 from mfmadsl.schedule.flash_attention.ways import loads_straight
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES
-from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, LINE
 
 MOST_SPLITS = 1024
 """Of the keys: a kernel that joins so many parts is long."""
@@ -60,6 +61,11 @@ def default_tiling(found: Attention, chip: Architecture) -> AttentionTiling:
     # Where registers leave no room for a second workgroup, the LDS need not.
     alone = [each for each in offered if lds_bytes(each, found) + _LINES <= chip.lds_bytes]
     taken = (sharing or alone or offered[-1:])[0]
+    if (needed := lds_bytes(taken, found)) > chip.lds_bytes:
+        raise ScheduleError(
+            f"workload: a depth of {depth} and {columns} columns of V take {needed} bytes of the"
+            f" LDS for {taken.keys} keys, of which {chip.name} has {chip.lds_bytes}"
+        )
     return replace(taken, splits=_splits(taken, found, chip))
 
 
@@ -116,7 +122,17 @@ def lds_bytes(tiling: AttentionTiling, found: Attention) -> int:
     for read in score_of(found).reads:
         if read.of_keys:
             of_reads += (tiling.block if read.of_queries else 1) * max(8, bits_of(read.dtype)) // 8
-    return tiling.stages * tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads)
+    return tiling.stages * tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads) + (
+        lines_bytes(tiling, found)
+    )
+
+
+def lines_bytes(tiling: AttentionTiling, found: Attention) -> int:
+    """The bytes of lines of results, if they have no place where tiles were: those of one type
+    share one."""
+    dtypes = {str(each.store.buffer.dtype) for each in found.results if each.of_columns}
+    dtypes = {"float32"} if tiling.splits > 1 else dtypes
+    return len(dtypes - {found.dtype}) * tiling.block * LINE
 
 
 def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Chain:
@@ -128,7 +144,10 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
     for name in ("waves", "rows", "keys", "k_pack", "value_pack", "splits", "stages"):
         check_extent(f"tiling.{name}", getattr(tiling, name))
     check_type("tiling.instruction", tiling.instruction, str, "an intrinsic's name")
-    instruction = find(tiling.instruction)
+    try:
+        instruction = find(tiling.instruction)
+    except MfmadslError as unknown:
+        raise ScheduleError(f"tiling.instruction: {unknown}") from unknown
     _check_instruction(instruction, found, chip)
     chain = _chain(tiling)
     if tiling.rows % instruction.n:
@@ -138,8 +157,9 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
         )
     if tiling.keys % chain.period:
         raise ScheduleError(
-            f"tiling.keys: {tiling.keys} is no multiple of {chain.period}, after which the tiles of"
-            " both products begin anew"
+            f"tiling.keys: {tiling.keys} is no multiple of {chain.period}: an instruction makes"
+            f" scores of {instruction.m} keys, and value_pack={tiling.value_pack} of them sum over"
+            f" {chain.second.k}"
         )
     if tiling.splits > 1 and found.packed is not None:
         raise ScheduleError(
@@ -157,12 +177,26 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
             f"tiling.waves: {tiling.waves} have {threads} threads, but a workgroup on {chip.name}"
             f" has at most {chip.max_threads}"
         )
-    if (needed := lds_bytes(tiling, found)) > chip.lds_bytes:
+    check_lds(tiling, lds_bytes(tiling, found), lines_bytes(tiling, found), chip)
+    sums = tiling.rows * (known_sizes(found)[1] + tiling.keys) // chip.wave_size
+    if sums > chip.registers:
         raise ScheduleError(
-            f"tiling.keys: tiles of {tiling.keys} keys take {needed} bytes of the LDS, of which"
-            f" {chip.name} has {chip.lds_bytes}"
+            f"tiling.rows: a lane has {sums} sums of {tiling.rows} queries, but {chip.registers}"
+            " registers: take fewer, or fewer keys"
         )
     return chain
+
+
+def check_lds(tiling: AttentionTiling, needed: int, lines: int, chip: Architecture) -> None:
+    """Raise ScheduleError for tiles, and lines of results, of more bytes than the LDS has."""
+    if needed > chip.lds_bytes:
+        places = f" in {tiling.stages} stages" if tiling.stages > 1 else ""
+        room = max(0, chip.lds_bytes - lines) * tiling.keys * tiling.stages // (needed - lines)
+        raise ScheduleError(
+            f"tiling.keys: tiles of {tiling.keys} keys{places} and lines of {tiling.block} results"
+            f" take {needed} bytes of the LDS, of which {chip.name} has {chip.lds_bytes}: {room}"
+            " keys in one stage would fit"
+        )
 
 
 def _chain(tiling: AttentionTiling) -> Chain:

@@ -113,6 +113,12 @@ class Cut:
         return 0 if dtype == _HALF and not self.chip.flushes_halves else _RAISED.get(dtype, 0)
 
     @property
+    def subtracts(self) -> bool:
+        """Whether the largest score is subtracted before the multiplication, which takes two
+        instructions: of sums that are raised, and with factors that are as good as infinite."""
+        return bool(self.raised) or not 2.0**-90 < self.score.exponent < 2.0**90
+
+    @property
     def sums(self) -> int:
         """Elements of a tile of sums that a lane has."""
         return self.chain.intrinsic.c.layout.elements_per_lane
@@ -159,7 +165,7 @@ class WavePlace:
 class WaveRegisters:
     """The buffers of a wave: operands, sums, and of each query the largest score, what it was one
     step before, by what older sums became less, what scores are multiplied with and what is added
-    then, and sums of exponentials.
+    then, by how much that is off and was one step before, and sums of exponentials.
 
     `reads` are what scores read of other arguments, by the names of the reads.
     """
@@ -175,6 +181,8 @@ class WaveRegisters:
     rescale: Buffer
     factor: Buffer
     offset: Buffer
+    off: Buffer
+    off_before: Buffer
     total: Buffer
     partial: Buffer
     reads: Mapping[str, Buffer]
@@ -228,6 +236,8 @@ def registers(cut: Cut) -> WaveRegisters:
         of_query("rescale"),
         of_query("factor"),
         of_query("offset"),
+        of_query("off"),
+        of_query("off_before"),
         of_query("total"),
         of_query("partial", CHAINS),
         {read.name: of_read(read) for read in cut.score.reads},

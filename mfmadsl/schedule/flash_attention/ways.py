@@ -21,14 +21,17 @@ def turns_values(found: Attention, chain: Chain, chip: Architecture) -> bool:
 
 def loads_straight(found: Attention, chain: Chain, keys: int, chip: Architecture) -> bool:
     """Whether loads may bring K and V into the LDS past the registers, in steps of so many keys:
-    elements as they are, in whole chunks, and no key behind the last one."""
+    elements as they are, in whole chunks, no key behind the last one, and nothing beside them."""
     axes, tile = found.axes, chain.intrinsic.m
     whole = ((axes.key, keys), (axes.depth, chain.first.k), (axes.column, tile))
     if not chip.wide_loads_to_lds or not turns_values(found, chain, chip):
         return False
     if any((constant(axis.extent) or 1) % each for axis, each in whole):
         return False
-    if found.packed is not None or found.offsets or score_of(found).count is not None:
+    score = score_of(found)
+    if found.packed is not None or found.offsets or score.count is not None:
+        return False
+    if any(read.of_keys for read in score.reads):
         return False
     along = (found.k, axes.depth), (found.v, axes.column)
     plain = all(isinstance(value, TensorLoad) and lies_along(value, axis) for value, axis in along)

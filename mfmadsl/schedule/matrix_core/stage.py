@@ -29,7 +29,7 @@ from mfmadsl.schedule.matrix_core.tile_loops import (
     per_lane,
     tiled,
 )
-from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK
+from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, LINE
 from mfmadsl.schedule.product.inline import inline_producers
 from mfmadsl.schedule.product.memory import Memory
 from mfmadsl.schedule.product.nest import line
@@ -42,7 +42,6 @@ PIECE = 8
 GROUP = 16
 """Bytes of rows that it takes together."""
 
-_LINE = 128  # bytes that are fetched at once
 _TOGETHER = 8  # groups of rows whose halves of a chunk are put at a time
 
 
@@ -192,7 +191,7 @@ def _side(groups: int, others: int, group_bytes: int, threads: int) -> int:
     """
     if not groups & (groups - 1):
         return groups
-    side = _LINE // group_bytes
+    side = LINE // group_bytes
     while side > groups & -groups and (
         ceil(ceil(groups / side) * side * others / threads) > ceil(groups * others / threads)
     ):

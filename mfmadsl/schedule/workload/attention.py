@@ -148,7 +148,9 @@ def _check_packed(packed: str | None, batch: Place, lengths: bool, pages: int | 
         return
     check_choice("packed", packed, tuple(each for each in _PACKED if each))
     if constant(batch) == 1:
-        raise ArgumentError("packed: one batch has nothing behind it")
+        raise ArgumentError(
+            "packed: one batch has nothing behind it: leave it out, or make `batch` a symbol"
+        )
     if packed == "all" and (lengths or pages is not None):
         other = "lengths" if lengths else "pages"
         raise ArgumentError(f'packed: "all" has no `{other}`: "queries" leaves keys as they are')

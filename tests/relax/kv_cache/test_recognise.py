@@ -114,7 +114,7 @@ def test_a_changed_function_stays_as_it_is(
     after, (line,) = with_cache_kernels(module, TARGET)
     assert after["f"].same_as(module["f"])
     assert (line.function, line.rule, line.is_ours) == ("f", "TVM", False)
-    assert line.reason == "is no attention of TVM's KV cache as its frontend makes them"
+    assert line.reason == "is none of those attentions of TVM's KV cache that become ours"
 
 
 def test_other_attentions_of_tvm_are_named_in_the_report_and_stay() -> None:

@@ -194,7 +194,8 @@ class Case:
             most: Array = np.minimum(own, rounding * (p @ np.abs(v)))
             return np.asarray(most + 2.0**-9 * np.abs(p @ v) + 2.0**-20)
         roundings = 3 if self.scales == "token" else 2
-        return np.asarray(roundings * rounding * (p @ np.abs(v)) + 2.0**-20)
+        own = _ROUNDING.get(self.out_dtype or self.dtype, 0) * np.abs(p @ v)
+        return np.asarray(roundings * rounding * (p @ np.abs(v)) + own + 2.0**-20)
 
     def arguments(self) -> tuple[list[Array], Array, Array]:
         """All arguments of a kernel, in which no result is right yet; O and L among them."""

@@ -172,26 +172,34 @@ def test_a_product_is_refused() -> None:
         mfmadsl.attention_schedule(mfmadsl.matmul(32, 32, 32, "float16", "float32"))
 
 
-BAD = {
-    "instruction": ("mfma_f32_16x16x4_f32", "multiplies float32"),
-    "rows": (24, "no multiple of the 32 columns"),
-    "keys": (48, "no multiple of 32"),
-    "waves": (32, "at most 1024"),
-    "splits": (0, "from 1"),
-}
+BAD = [
+    ("instruction", "mfma_f32_16x16x4_f32", "multiplies float32"),
+    ("instruction", "mfma", "no intrinsic is called"),
+    ("rows", 24, "no multiple of the 32 columns"),
+    ("rows", 512, "a lane has 1024 sums of 512 queries, but 512 registers"),
+    ("keys", 48, "no multiple of 32"),
+    ("waves", 32, "at most 1024"),
+    ("splits", 0, "from 1"),
+    ("splits", 2000, "at most 1024"),
+    ("stages", 5, "at most 4"),
+]
 
 
-@pytest.mark.parametrize("field", list(BAD))
-def test_an_illegal_tiling_is_refused(field: str) -> None:
-    value, reason = BAD[field]
+@pytest.mark.parametrize(("field", "value", "reason"), BAD)
+def test_an_illegal_tiling_is_refused(field: str, value: object, reason: str) -> None:
     workload = mfmadsl.attention(1, 1, 64, 64, 64)
     own = vars(mfmadsl.attention_tiling(workload)) | {field: value}
     with pytest.raises(mfmadsl.MfmadslError, match=f"tiling.{field}: .*{reason}"):
         mfmadsl.attention_schedule(workload, tiling=mfmadsl.AttentionTiling(**own))
 
 
+def test_a_depth_that_the_lds_does_not_hold_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="workload: a depth of 4096 and 4096 columns of V"):
+        mfmadsl.attention_schedule(mfmadsl.attention(1, 1, 64, 64, 4096))
+
+
 def test_tiles_that_the_lds_does_not_hold_are_refused() -> None:
     workload = mfmadsl.attention(1, 1, 64, 512, 256)
     own = vars(mfmadsl.attention_tiling(workload)) | {"keys": 128}
-    with pytest.raises(ScheduleError, match=r"tiling\.keys: tiles of 128 keys take 131072 bytes"):
+    with pytest.raises(ScheduleError, match=r"tiling\.keys: .* 139264 bytes .* 56 keys in one"):
         mfmadsl.attention_schedule(workload, tiling=mfmadsl.AttentionTiling(**own))

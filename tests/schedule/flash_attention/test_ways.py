@@ -65,6 +65,7 @@ def test_gfx942_has_neither() -> None:
         ({"lengths": (256,)}, (True, False)),
         ({"causal": True}, (True, True)),
         ({"layout": "bshd"}, (True, True)),
+        ({"bias": True}, (True, False)),
     ],
     ids=str,
 )  # fmt: skip
@@ -120,14 +121,14 @@ STRAIGHT = [
     replace(WHOLE, causal=True, queries=300, keys=128), replace(WHOLE, dtype="bfloat16"),
     replace(WHOLE, depth=128, value_depth=64, layout="bshd", cap=3.0),
     replace(WHOLE, dtype="float8_e4m3fn", depth=128, causal=True),
-    replace(WHOLE, bias=True, heads=4, kv_heads=2),
+    replace(WHOLE, heads=4, kv_heads=2),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("case", STRAIGHT, ids=str)
 def test_every_number_of_steps_is_right_with_loads_ahead(case: Case, stages: int) -> None:
-    case.check("gfx950", keys=64, stages=stages)
+    case.check("gfx950", keys=64, stages=stages, splits=1)
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
@@ -137,12 +138,20 @@ def test_stages_are_legal_where_loads_do_not_go_straight(arch: str, stages: int)
     case.check(arch, keys=32, stages=stages)
 
 
-@pytest.mark.parametrize("out_dtype", ["float16", "bfloat16", "float32"])
+TYPES = [
+    ("float16", "float16"), ("float16", "float32"), ("bfloat16", "bfloat16"),
+    ("bfloat16", "float16"), ("bfloat16", "float32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize(("dtype", "out_dtype"), TYPES)
 @pytest.mark.parametrize("columns", [8, 20, 33, 96, 160])
-def test_results_of_any_width_leave_by_lines(columns: int, out_dtype: str) -> None:
-    dtype = "float16" if out_dtype == "float16" else "bfloat16"
+def test_results_of_any_width_leave_by_lines(
+    columns: int, dtype: str, out_dtype: str, arch: str
+) -> None:
     case = Case(heads=2, queries=70, keys=40, value_depth=columns, dtype=dtype, out_dtype=out_dtype)
-    assembly = case.check().assembly
+    assembly = case.check(arch, splits=1, keys=32).assembly
     if columns % 8 == 0:
         stores = Counter(line.split()[0] for line in assembly.splitlines() if "store" in line)
         assert stores["global_store_dwordx4"]
@@ -164,3 +173,17 @@ def test_a_step_that_reads_the_first_keys_leaves_none_behind() -> None:
         workload = case.workload()
         mfmadsl.sanitize(mfmadsl.build(mfmadsl.attention_schedule(workload, arch), arch), arguments)
         assert np.abs(o[0, 0].astype(np.float64) - v[0, 0]).max() <= 2.0**-3  # of halves at 128
+
+
+WIDE = [
+    ({"waves": 16, "keys": 32}, Case(queries=512, keys=70, depth=32)),
+    ({"waves": 8, "keys": 64, "stages": 2}, Case(queries=256, keys=300, depth=128)),
+]
+
+
+@pytest.mark.parametrize(("tiling", "case"), WIDE, ids=str)
+def test_lines_that_have_no_place_where_tiles_were_are_counted(
+    tiling: dict[str, int], case: Case
+) -> None:
+    with pytest.raises(mfmadsl.ScheduleError, match=r"tiling\.keys: .* bytes of the LDS"):
+        replace(case, out_dtype="float32").check("gfx942", splits=1, **tiling)

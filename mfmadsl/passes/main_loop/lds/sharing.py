@@ -37,6 +37,7 @@ from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.annotation import word
 from mfmadsl.passes.tir.expression import (
     bits_of,
+    calls_of,
     constant,
     depends,
     known_bytes,
@@ -217,6 +218,9 @@ def _is_plain(statement: Stmt, buffer: Buffer) -> bool:
     indices = [store.indices[0] for store in stores if store.buffer.same_as(buffer)]
     indices += [load.indices[0] for load in loads_of(statement) if load.source.same_as(buffer)]
     uses = sum(variable.same_as(buffer) for variable in variables_of(statement))
+    calls = [call for call in calls_of(statement) if name_of(call) == "address_of"]
+    if any(depends(call, buffer) for call in calls):
+        return False  # of an element, and not of what its bits are taken for
     return len(indices) == uses and all(_lie_together(index) for index in indices)
 
 

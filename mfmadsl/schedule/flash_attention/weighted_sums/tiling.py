@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain as chain_of
 from math import ceil
 
@@ -11,7 +12,7 @@ from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.chain import Chain
 from mfmadsl.schedule.flash_attention.described import Attention, Axis
-from mfmadsl.schedule.flash_attention.tiling import checked
+from mfmadsl.schedule.flash_attention.tiling import check_lds, checked, lines_bytes
 from mfmadsl.schedule.flash_attention.ways import loads_straight
 from mfmadsl.schedule.flash_attention.weighted_sums.cut import (
     attention_like,
@@ -95,11 +96,7 @@ def checked_sums(tiling: AttentionTiling, found: WeightedSums, chip: Architectur
     chain = checked(tiling, _plain(found), chip)
     if tiling.splits > 1:
         raise ScheduleError(f"tiling.splits: is 1 where there is no softmax, not {tiling.splits}")
-    if (needed := sums_lds_bytes(tiling, found)) > chip.lds_bytes:
-        raise ScheduleError(
-            f"tiling.keys: tiles of {tiling.keys} keys take {needed} bytes of the LDS, of which"
-            f" {chip.name} has {chip.lds_bytes}"
-        )
+    check_lds(tiling, sums_lds_bytes(tiling, found), _lines_bytes(tiling, found), chip)
     return chain
 
 
@@ -131,7 +128,13 @@ def sums_lds_bytes(tiling: AttentionTiling, found: WeightedSums) -> int:
     for read in weights_of(found).masks.reads:
         if read.of_keys:
             of_reads += (tiling.block if read.of_queries else 1) * max(8, bits_of(read.dtype)) // 8
-    return tiling.stages * tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads)
+    tiles = tiling.stages * tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads)
+    return tiles + _lines_bytes(tiling, found)
+
+
+def _lines_bytes(tiling: AttentionTiling, found: WeightedSums) -> int:
+    like = _plain(found)
+    return max(lines_bytes(tiling, replace(like, results=each.results)) for each in found.sums)
 
 
 def _registers(tiling: AttentionTiling, found: WeightedSums, chip: Architecture) -> int:

@@ -12,6 +12,9 @@ from mfmadsl.passes.main_loop.analysis.halves import LEAST
 CHUNK = 16
 """Bytes of the widest LDS access of a lane."""
 
+LINE = 128
+"""Bytes that are fetched and stored at once."""
+
 _WORD = 4
 _SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
 _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
