@@ -51,6 +51,9 @@ FEW_REGISTERS = {
 """Those that `attention_schedule` takes for long attentions of 128 columns: their registers leave
 room for a second workgroup. A step has fewer keys, or loads go straight into the LDS."""
 
+CAUSAL = {**FEW_REGISTERS, "gfx950": replace(FEW_REGISTERS["gfx950"], keys=32)}
+"""Those for masked scores, which take more registers themselves."""
+
 UNPIPELINED = {**TILINGS, "gfx942": FEW_REGISTERS["gfx942"]}
 """Those of loops in which nothing overlaps: workgroups that share a compute unit wait in turn, and
 64 KB of LDS have room for two only of shorter tiles."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from examples.attention.kernel import FEW_REGISTERS, cut_of, scheduled
+from examples.attention.kernel import CAUSAL, cut_of, scheduled
 from examples.attention.size import Size
 from examples.attention.skewed import walk
 from mfmadsl.schedule.flash_attention.steps import KeySteps, Phase
@@ -14,7 +14,7 @@ from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace, WaveRegisters
 
 def schedule(size: Size, arch: str) -> Schedule:
     """Each step asks of each score whether it counts."""
-    return scheduled(cut_of(size, FEW_REGISTERS[arch], arch, causal=True), body)
+    return scheduled(cut_of(size, CAUSAL[arch], arch, causal=True), body)
 
 
 def body(cut: Cut, place: WavePlace, held: WaveRegisters) -> None:

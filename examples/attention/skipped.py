@@ -5,10 +5,10 @@ from __future__ import annotations
 from tvm.s_tir import Schedule
 
 from examples.attention import skewed
-from examples.attention.kernel import FEW_REGISTERS, cut_of, scheduled
+from examples.attention.kernel import CAUSAL, cut_of, scheduled
 from examples.attention.size import Size
 
 
 def schedule(size: Size, arch: str) -> Schedule:
     """A loop of whole tiles without a mask, and one of those at the diagonal with it."""
-    return scheduled(cut_of(size, FEW_REGISTERS[arch], arch, causal=True), skewed.body)
+    return scheduled(cut_of(size, CAUSAL[arch], arch, causal=True), skewed.body)
