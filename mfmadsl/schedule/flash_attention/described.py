@@ -8,7 +8,7 @@ whatever it computes of the second product, the sums of exponentials and the lar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import constant, substitute, widened
+from mfmadsl.schedule.product.nest import same
 
 Node = TypeVar("Node", bound=tvm_ffi.Object)
 
@@ -127,3 +128,27 @@ def narrow(extent: Expr) -> Expr:
     if number is not None:
         return tirx.const(number, "int32")
     return extent if str(extent.ty.dtype) == "int32" else tirx.Cast("int32", extent)
+
+
+def dtype_of(value: Expr) -> str:
+    """The type of a value."""
+    return str(value.ty.dtype)
+
+
+def cast_types(value: Expr) -> list[str]:
+    """The types that a value is cast to, the last first."""
+    found = []
+    while isinstance(value, tirx.Cast):
+        found.append(dtype_of(value))
+        value = value.value
+    return found
+
+
+def replaced(value: Expr, instead: Iterable[tuple[TensorLoad, Expr]]) -> Expr:
+    """A value with others in place of some loads."""
+    pairs = list(instead)
+
+    def load(found: TensorLoad) -> Expr:
+        return next((other for each, other in pairs if same(found, each)), found)
+
+    return tvm_ffi.structural_map(value, (TensorLoad, load))

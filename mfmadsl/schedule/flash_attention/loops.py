@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
-from tvm.tirx import Expr
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.passes.tir.expression import loads_of
 
@@ -55,3 +55,15 @@ def block(
                 kinds[-1] = script.axis.reduce
             own = zip(kinds, shape, inner, strict=True)
             yield places, [axis(extent, loop) for axis, extent, loop in own]
+
+
+@contextmanager
+def function_like(source: PrimFunc) -> Iterator[IRBuilder]:
+    """A function with the name, the attributes and the parameters of another; the builder has it
+    once its body is written."""
+    with IRBuilder() as builder, script.prim_func(s_tir=True):
+        script.func_name(str(source.attrs.get("global_symbol", "main")) if source.attrs else "main")
+        script.func_attr(dict(source.attrs or {}))
+        for parameter in source.params:
+            script.arg(parameter.name, parameter)
+        yield builder

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from math import prod
 
 from tvm import ir, tirx
-from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr, PrimFunc, Var
 from tvm.tirx.buffer import BufferType
 
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.flash_attention.described import at_places, narrow
-from mfmadsl.schedule.flash_attention.loops import bound, held, named
+from mfmadsl.schedule.flash_attention.loops import bound, function_like, held, named
 from mfmadsl.schedule.flash_attention.moves import copy_tiles, load_queries, load_read_tiles
 from mfmadsl.schedule.flash_attention.packed_rows import kept, packed_rows, tile_count
 from mfmadsl.schedule.flash_attention.parts import KeyParts, join_parts, parts_of, store_part
@@ -56,11 +55,7 @@ class Online:
 def online(cut: Cut) -> Online:
     """The function of an attention that is cut: its parameters are those of the attention's own."""
     source = cut.found.function
-    with IRBuilder() as builder, script.prim_func(s_tir=True):
-        script.func_name(str(source.attrs.get("global_symbol", "main")) if source.attrs else "main")
-        script.func_attr(dict(source.attrs or {}))
-        for parameter in source.params:
-            script.arg(parameter.name, parameter)
+    with function_like(source) as builder:
         suffixes = _kernel(cut)
     return Online(builder.get(), suffixes)
 

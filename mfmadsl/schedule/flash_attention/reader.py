@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.tirx import BufferStore, Expr, IterVar, PrimFunc, Var
@@ -24,7 +23,10 @@ from mfmadsl.schedule.flash_attention.described import (
     Axis,
     Result,
     Softmax,
+    cast_types,
+    dtype_of,
     narrow,
+    replaced,
 )
 from mfmadsl.schedule.flash_attention.multiplied import (
     EXACT,
@@ -89,7 +91,7 @@ class _Reader:
         second, key = weights.second, weights.second.over
         product, first = self._first(weights)
         operands = self._operands(first, product, key, weights.score)
-        q, k = (multiplied(each, _dtype(v), first.nest) for each in operands)
+        q, k = (multiplied(each, dtype_of(v), first.nest) for each in operands)
         table, rows = self._known.row_batches, list[Expr]()
         batch = tirx.Var("batch", "int32")
         if table is not None:
@@ -109,7 +111,7 @@ class _Reader:
         )
         if not any(result.of_columns for result in results):
             raise second.nest.refusal("is a product with V that no result is made of")
-        score = _replaced(weights.score, [(product, values.product)])
+        score = replaced(weights.score, [(product, values.product)])
         if self._known.reductions(score):
             raise first.nest.refusal("is a score that others are made of, too")
         found = Attention(self._known.function, axes, values, q, k, v, score, results)
@@ -146,15 +148,15 @@ class _Reader:
         )
 
     def _weights(self, second: Reduction, weight: Expr) -> _Weights:
-        inner, casts = uncast(weight), _cast_types(weight)
-        dtype = casts[-1] if casts else _dtype(inner)
+        inner, casts = uncast(weight), cast_types(weight)
+        dtype = casts[-1] if casts else dtype_of(inner)
         if dtype not in EXACT or casts not in ([dtype], ["float32", dtype]):
             raise second.nest.refusal(
                 f"multiplies weights of {' and '.join(casts or [dtype])}, in which no kernel"
                 " attends: cast them, as Q, K and V, to a float of 16 or 8 bits"
             )
-        if _dtype(inner) != "float32":
-            raise second.nest.refusal(f"rounds weights of {_dtype(inner)}, not of float32")
+        if dtype_of(inner) != "float32":
+            raise second.nest.refusal(f"rounds weights of {dtype_of(inner)}, not of float32")
         normalised = None
         if isinstance(inner, tirx.Div):
             by = inner.b
@@ -264,7 +266,7 @@ class _Reader:
                 instead.append((load, values.largest))
             else:
                 raise nest.refusal(f"is a result made of `{line(load)}`, which the kernel has not")
-        value = _replaced(store.value, instead)
+        value = replaced(store.value, instead)
         return Result(BufferStore(store.buffer, value, list(store.indices)), of_columns)
 
     def _places(
@@ -311,26 +313,3 @@ def _over_all(reduction: Reduction, key: IterVar) -> bool:
 
 def _exponentials(value: Expr) -> list[Call]:
     return [call for call in calls_of(value) if name_of(call) == "exp"]
-
-
-def _dtype(value: Expr) -> str:
-    return str(value.ty.dtype)
-
-
-def _cast_types(value: Expr) -> list[str]:
-    """The types that a value is cast to, the last first."""
-    found = []
-    while isinstance(value, tirx.Cast):
-        found.append(str(value.ty.dtype))
-        value = value.value
-    return found
-
-
-def _replaced(value: Expr, instead: Iterable[tuple[TensorLoad, Expr]]) -> Expr:
-    """A value with others in place of some loads."""
-    pairs = list(instead)
-
-    def load(found: TensorLoad) -> Expr:
-        return next((other for each, other in pairs if same(found, each)), found)
-
-    return tvm_ffi.structural_map(value, (TensorLoad, load))

@@ -11,12 +11,11 @@ from functools import partial
 from math import prod
 
 from tvm import tirx
-from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, BufferStore, Expr
 
 from mfmadsl.schedule.flash_attention.described import Result, at_places
-from mfmadsl.schedule.flash_attention.loops import bound, held, loops, named
+from mfmadsl.schedule.flash_attention.loops import bound, function_like, held, loops, named
 from mfmadsl.schedule.flash_attention.moves import (
     StepPlace,
     copy_keys,
@@ -46,11 +45,7 @@ from mfmadsl.schedule.flash_attention.weighted_sums.weight import make_weights
 def written_out(cut: SumsCut) -> Online:
     """The function of weighted sums that are cut: its parameters are those of their own."""
     source = cut.found.function
-    with IRBuilder() as builder, script.prim_func(s_tir=True):
-        script.func_name(str(source.attrs.get("global_symbol", "main")) if source.attrs else "main")
-        script.func_attr(dict(source.attrs or {}))
-        for parameter in source.params:
-            script.arg(parameter.name, parameter)
+    with function_like(source) as builder:
         suffixes = _kernel(cut)
     return Online(builder.get(), suffixes)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Var
@@ -15,7 +14,15 @@ from mfmadsl.passes.tir.expression import among, depends, loads_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.axes import axes_of
 from mfmadsl.schedule.flash_attention.definition import Definitions, Reduction
-from mfmadsl.schedule.flash_attention.described import Axes, Axis, Result, narrow
+from mfmadsl.schedule.flash_attention.described import (
+    Axes,
+    Axis,
+    Result,
+    cast_types,
+    dtype_of,
+    narrow,
+    replaced,
+)
 from mfmadsl.schedule.flash_attention.multiplied import multiplied, without_float32
 from mfmadsl.schedule.flash_attention.weighted_sums.described import (
     FirstProduct,
@@ -122,18 +129,18 @@ class _Reader:
         if len(sides) != 1 or not loads_of(sides[0]):
             raise nest.refusal("does not multiply weights with elements of an argument")
         weight = term.b if term.a.same_as(sides[0]) else term.a
-        inner, casts = uncast(weight), _cast_types(weight)
+        inner, casts = uncast(weight), cast_types(weight)
         if (
             not casts
             or casts[-1] not in _TYPES
             or casts not in ([casts[-1]], ["float32", casts[-1]])
         ):
-            names = " and ".join(casts or [_dtype(inner)])
+            names = " and ".join(casts or [dtype_of(inner)])
             raise nest.refusal(
                 f"multiplies weights of {names}: cast them, as what they are made of, to float16 or"
                 " bfloat16"
             )
-        if _dtype(inner) != "float32" or str(sum_of.buffer.dtype) != "float32":
+        if dtype_of(inner) != "float32" or str(sum_of.buffer.dtype) != "float32":
             raise nest.refusal("has weights or sums that are not of float32")
         value = multiplied(without_float32(sides[0]), casts[-1], nest)
         loads: list[TensorLoad] = []
@@ -198,7 +205,7 @@ class _Reader:
             known = next((other for other in products if _alike(product, other)), product)
             products += [product] if known is product else []
             variables.append((each.load, known.variable))
-        weight = substitute(_replaced(second.weight, variables), moved)
+        weight = substitute(replaced(second.weight, variables), moved)
         summed = tirx.Var(f"sum_{len(found.sums)}", "float32")
         results = [self._result(each, second, summed, moved) for each in self._results(nest)]
         value = substitute(second.value, moved)
@@ -253,7 +260,7 @@ class _Reader:
             if each.iter_type == IterVar.DataPar and not among(each.var, list(places)):
                 raise nest.refusal(f"has a result for each `{each.var.name}`, no axis of its sum")
         sums = [(load, summed) for load in self._known.reductions(value)]
-        store = BufferStore(nest.store.buffer, _replaced(value, sums), list(nest.store.indices))
+        store = BufferStore(nest.store.buffer, replaced(value, sums), list(nest.store.indices))
         return Result(substitute(substitute(store, places), moved), True)
 
 
@@ -292,25 +299,3 @@ def _alike(one: FirstProduct, other: FirstProduct) -> bool:
 def _together(values: Sequence[Expr]) -> Expr:
     """An expression that depends on what any of these does."""
     return reduce(tirx.Add, [each.astype("float32") for each in values])
-
-
-def _dtype(value: Expr) -> str:
-    return str(value.ty.dtype)
-
-
-def _cast_types(value: Expr) -> list[str]:
-    """The types that a value is cast to, the last first."""
-    found = []
-    while isinstance(value, tirx.Cast):
-        found.append(str(value.ty.dtype))
-        value = value.value
-    return found
-
-
-def _replaced(value: Expr, instead: Sequence[tuple[TensorLoad, Expr]]) -> Expr:
-    """A value with others in place of some loads."""
-
-    def load(found: TensorLoad) -> Expr:
-        return next((other for each, other in instead if same(found, each)), found)
-
-    return tvm_ffi.structural_map(value, (TensorLoad, load))
