@@ -60,7 +60,7 @@ def check_described(value: Any, name: str, dtype: str, shape: Sequence[int]) -> 
     _check_plain(value, name)
     wanted = numpy_type(dtype)
     if value.dtype != wanted:
-        how = f"convert it with astype, or with view if it has the bits of {wanted}"
+        how = f"convert it with astype and keep that, or with view if it has the bits of {wanted}"
         if wanted == np.uint8 and value.dtype.itemsize == 1 and value.dtype.kind not in "biu":
             how = 'give its bits, view("uint8"), packed if the elements have fewer than eight'
         raise ArgumentError(f"argument {name} is an array of {wanted}, not of {value.dtype}: {how}")
