@@ -21,7 +21,11 @@ OVERLAP = "mfmadsl.overlap"
 EDGES = "mfmadsl.edges"
 """The annotation of a loop that names tiles, with spaces between them, whose rows past an edge may
 hold anything, because nobody looks at what becomes of them. The edge is the outermost condition of
-the copy into the tile; of a loop that is a sum, without what says where K ends."""
+the copy into the tile, without what says where K ends."""
+
+MOVING_EDGES = "mfmadsl.moving_edges"
+"""The annotation of a loop that says 1 if conditions in its variable are such edges of these tiles,
+too: nobody looks at what an iteration has there, and no load asks for it."""
 
 AHEAD = "mfmadsl.ahead"
 """The annotation of an unrolled loop that says 1 if its loads are to come before all else in it.
@@ -39,7 +43,7 @@ REMARK = "mfmadsl.remark"
 
 _MOST = (1 << 31) - 1
 _NUMBERS = {
-    PIPELINE: (1, 4), SWIZZLE: (0, 1), AHEAD: (0, 1),
+    PIPELINE: (1, 4), SWIZZLE: (0, 1), AHEAD: (0, 1), MOVING_EDGES: (0, 1),
     GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV
 
 from mfmadsl.model import AttentionTiling
-from mfmadsl.passes.tir.annotation import EDGES, PIPELINE
+from mfmadsl.passes.tir.annotation import EDGES, MOVING_EDGES, PIPELINE
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.schedule.flash_attention.wave import Cut
 from mfmadsl.schedule.matrix_core.stage import GROUP, PIECE, turned_pieces
@@ -52,5 +52,6 @@ def pipeline_of(tiling: AttentionTiling, keys: Sequence[str]) -> dict[str, int |
     Nobody looks at scores of keys that are not there: so loads straight into the LDS need not ask
     for each.
     """
-    edges = {EDGES: " ".join(keys)} if tiling.stages > 1 else {}
-    return {PIPELINE: tiling.stages, **edges}
+    if tiling.stages == 1:
+        return {PIPELINE: 1}
+    return {PIPELINE: tiling.stages, EDGES: " ".join(keys), MOVING_EDGES: 1}

@@ -21,7 +21,7 @@ class Loop:
     last. `threads` is how many there are of each thread index, and `symbols` are the extents that
     are known at the launch only. `lean` says that registers are scarce. `gathered` are the indices
     that are read of memory, and what each is: an iteration's, where the loop's variable is in that.
-    Of a sum, edges in the loop's variable say where it ends.
+    `moving_edges` says that edges which may hold anything are those in the loop's variable, too.
     """
 
     variable: tirx.Var
@@ -32,7 +32,7 @@ class Loop:
     symbols: frozenset[str] = frozenset()
     lean: bool = False
     gathered: Mapping[tirx.Var, Expr] = field(default_factory=dict)
-    is_sum: bool = True
+    moving_edges: bool = False
 
     def is_uniform(self, expression: Expr) -> bool:
         """Whether it is the same for all threads, and no index that is read in each iteration."""

@@ -68,7 +68,7 @@ def edges_of(
     loose = (
         set()
         if exact
-        else {str(c) for s in run for c in s.edges if not (loop.is_sum and depends(c, k))}
+        else {str(c) for s in run for c in s.edges if loop.moving_edges or not depends(c, k)}
     )
     # Where nobody looks at what an iteration loads, to ask would cost more than to load.
     unasked = [c for c in first.conditions if str(c) in loose and depends(c, k)]

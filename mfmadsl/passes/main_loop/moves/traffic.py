@@ -39,7 +39,7 @@ from mfmadsl.passes.main_loop.moves.row_values import values_ahead
 from mfmadsl.passes.main_loop.moves.short_tile import with_short_tiles
 from mfmadsl.passes.main_loop.moves.swizzles import swizzles_of
 from mfmadsl.passes.tir import device
-from mfmadsl.passes.tir.annotation import EDGES, SWIZZLE
+from mfmadsl.passes.tir.annotation import EDGES, MOVING_EDGES, SWIZZLE
 from mfmadsl.passes.tir.bounds import bind_loop
 from mfmadsl.passes.tir.expression import constant
 
@@ -100,7 +100,7 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     elements = [copied_by_all(each, rooms) for each in some]
     main = narrow.with_tiles({handle: room.buffer for handle, room in rooms.items()})
     loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named}
-    facts = _facts(kernel, loop, analyzer, gathered, parsed.is_sum)
+    facts = _facts(kernel, loop, analyzer, gathered)
     swizzles = swizzles_of(kernel, main, elements) if int(annotations.get(SWIZZLE, 1)) else {}
     places = Places(swizzles, counts, kernel.lean)
     fetches, home = _fetches(elements, facts, loose)
@@ -121,9 +121,7 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     return Traffic(kernel, main, places, tuple(fetches), tuple(puts), placed, found, land, reads)
 
 
-def _facts(
-    kernel: EnclosingKernel, loop: For, analyzer: Analyzer, gathered: Gathered, is_sum: bool
-) -> Loop:
+def _facts(kernel: EnclosingKernel, loop: For, analyzer: Analyzer, gathered: Gathered) -> Loop:
     extent, before_last = loop.extent, kernel.analyzer.clone()
     count = constant(extent)
     least = tirx.const(1, str(extent.ty.dtype))
@@ -133,7 +131,7 @@ def _facts(
     symbols = frozenset(str(p.name) for p in kernel.function.params)
     return Loop(
         loop.loop_var, extent, analyzer, before_last, kernel.threads.counts, symbols, kernel.lean,
-        gathered.values, is_sum,
+        gathered.values, bool(int((loop.annotations or {}).get(MOVING_EDGES, 0))),
     )  # fmt: skip
 
 
