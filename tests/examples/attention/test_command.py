@@ -49,7 +49,9 @@ def test_a_wrong_attention_is_exit_code_1(
 def test_what_is_refused_is_a_sentence_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--size", "1x128x128x1024", "--jobs", "1"], [RIGHT]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("error: tiling.keys: tiles of 32 keys and lines of 128 results take 131072 bytes")
+    assert said.startswith(
+        "error: tiling.keys: tiles of 32 keys and lines of 128 results take 131072 bytes"
+    )
     assert len(said.splitlines()) == 1
 
 

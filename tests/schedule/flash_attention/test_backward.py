@@ -152,5 +152,8 @@ def test_an_illegal_tiling_is_refused(field: str) -> None:
 def test_tiles_that_the_lds_does_not_hold_are_refused() -> None:
     _, workload = BackwardCase(depth=256).workloads()
     own = vars(mfmadsl.attention_tiling(workload)) | {"keys": 64}
-    with pytest.raises(ScheduleError, match=r"tiling\.keys: tiles of 64 keys and lines of 64 results take \d+ bytes"):
+    with pytest.raises(
+        ScheduleError,
+        match=r"tiling\.keys: tiles of 64 keys and lines of 64 results take \d+ bytes",
+    ):
         mfmadsl.attention_schedule(workload, tiling=mfmadsl.AttentionTiling(**own))
