@@ -102,6 +102,7 @@ SHARES = {
     "passes/types/test_narrow.py": 0.2,
     "passes/types/test_small_floats.py": 0.4,
     "passes/types/test_small_integers.py": 0.3,
+    "relax/kv_cache/test_kernels.py": 0.4,
     "relax/kv_cache/test_recognise.py": 0.4,
     "relax/test_attention.py": 0.5,
     "relax/test_pipeline.py": 0.5,
