@@ -215,12 +215,19 @@ def exchange(
 ) -> None:
     """Reduce over the lanes that have a query: each of them gets the result."""
     for distance in cut.chain.distances:
-        bits, lanes = tirx.reinterpret("int32", buffer[n, lane, 0]), 2 * distance
-        names = [f"other.half.of.{lanes}"]
+        own, lanes = buffer[n, lane, 0], 2 * distance
         if cut.chip.swaps_halves:
-            names = [f"{which}.half.of.{lanes}" for which in ("first", "second")]
-        halves = [tirx.reinterpret("float32", device("int32", name, bits)) for name in names]
-        script.buffer_store(buffer, both(*[buffer[n, lane, 0], *halves][-2:]), [n, lane, 0])
+            joined = both(_half(own, "first", lanes), _half(own, "second", lanes))
+        else:
+            joined = both(own, _half(own, "other", lanes))
+        script.buffer_store(buffer, joined, [n, lane, 0])
+
+
+def _half(value: Expr, which: str, lanes: int) -> Expr:
+    """What one half of so many lanes has, each lane of which has the same."""
+    bits = device("int32", f"{which}.half.of.{lanes}", tirx.reinterpret("int32", value))
+    half: Expr = tirx.reinterpret("float32", bits)
+    return half
 
 
 def _element(y: Expr, n: Expr, lane: Expr, each: int) -> tuple[Expr, Expr, Expr, Expr]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, prod
 
@@ -12,8 +13,8 @@ from mfmadsl.model import Architecture, AttentionTiling, Intrinsic, unscaled
 from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.chain import Chain
-from mfmadsl.schedule.flash_attention.described import Attention
-from mfmadsl.schedule.flash_attention.score import score_of
+from mfmadsl.schedule.flash_attention.described import Attention, Axis
+from mfmadsl.schedule.flash_attention.score import Score, score_of
 from mfmadsl.schedule.flash_attention.ways import loads_straight
 from mfmadsl.schedule.matrix_core.tiling.choice import choose_instruction
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES
@@ -52,7 +53,7 @@ def default_tiling(found: Attention, chip: Architecture) -> AttentionTiling:
     period = Chain(instruction, pack, 1).period
     steps = [keys for keys in (_KEYS_OF_FEW if few else _KEYS) if keys % period == 0] or [period]
     offered = [
-        replace(each, stages=2) if loads_straight(found, _chain(each), each.keys, chip) else each
+        replace(each, stages=2) if loads_straight(found, chain_of(each), each.keys, chip) else each
         for keys in steps
         for each in [AttentionTiling(chosen.name, waves, instruction.n, keys, pack, 1)]
     ]
@@ -104,27 +105,36 @@ def _splits(tiling: AttentionTiling, found: Attention, chip: Architecture) -> in
 
 def known_sizes(found: Attention) -> tuple[int, int]:
     """(depth, columns of V). Raises ScheduleError where one is a symbol."""
-    sizes = []
-    for name, axis in (("depth", found.axes.depth), ("columns of V", found.axes.column)):
-        number = constant(axis.extent)
-        if number is None:
-            raise ScheduleError(f"workload: the {name} is `{axis.extent}`, but has to be known")
-        sizes.append(number)
-    return sizes[0], sizes[1]
+    return known_size("depth", found.axes.depth), known_size("columns of V", found.axes.column)
+
+
+def known_size(name: str, axis: Axis) -> int:
+    """The extent of an axis. Raises ScheduleError where it is a symbol."""
+    number = constant(axis.extent)
+    if number is None:
+        raise ScheduleError(f"workload: the {name} is `{axis.extent}`, but has to be known")
+    return number
 
 
 def lds_bytes(tiling: AttentionTiling, found: Attention) -> int:
-    """The bytes of a workgroup's tiles."""
-    chain, (depth, columns) = _chain(tiling), known_sizes(found)
-    rows = ceil(depth / chain.first.k) * chain.first.k
-    rows += ceil(columns / chain.intrinsic.m) * chain.intrinsic.m
+    """The bytes of a workgroup's tiles, and of lines of results that have no place there."""
+    depth, columns = known_sizes(found)
+    tiles = tiles_bytes(tiling, found.dtype, [depth], [columns], score_of(found))
+    return tiles + lines_bytes(tiling, found)
+
+
+def tiles_bytes(
+    tiling: AttentionTiling, dtype: str, depths: Sequence[int], columns: Sequence[int], score: Score
+) -> int:
+    """The bytes of tiles of keys and of values, and of what a score reads for each key."""
+    chain = chain_of(tiling)
+    rows = sum(ceil(depth / chain.first.k) * chain.first.k for depth in depths)
+    rows += sum(ceil(each / chain.intrinsic.m) * chain.intrinsic.m for each in columns)
     of_reads = 0
-    for read in score_of(found).reads:
+    for read in score.reads:
         if read.of_keys:
             of_reads += (tiling.block if read.of_queries else 1) * max(8, bits_of(read.dtype)) // 8
-    return tiling.stages * tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads) + (
-        lines_bytes(tiling, found)
-    )
+    return tiling.stages * tiling.keys * (rows * bits_of(dtype) // 8 + of_reads)
 
 
 def lines_bytes(tiling: AttentionTiling, found: Attention) -> int:
@@ -149,7 +159,7 @@ def checked(tiling: AttentionTiling, found: Attention, chip: Architecture) -> Ch
     except MfmadslError as unknown:
         raise ScheduleError(f"tiling.instruction: {unknown}") from unknown
     _check_instruction(instruction, found, chip)
-    chain = _chain(tiling)
+    chain = chain_of(tiling)
     if tiling.rows % instruction.n:
         raise ScheduleError(
             f"tiling.rows: {tiling.rows} is no multiple of the {instruction.n} columns of"
@@ -199,7 +209,7 @@ def check_lds(tiling: AttentionTiling, needed: int, lines: int, chip: Architectu
         )
 
 
-def _chain(tiling: AttentionTiling) -> Chain:
+def chain_of(tiling: AttentionTiling) -> Chain:
     """An instruction with scales is taken without them."""
     return Chain(unscaled(find(tiling.instruction)), tiling.k_pack, tiling.value_pack)
 

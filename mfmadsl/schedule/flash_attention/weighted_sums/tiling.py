@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain as chain_of
 from math import ceil
 
 from mfmadsl.language import find
@@ -11,8 +10,15 @@ from mfmadsl.model import Architecture, AttentionTiling, unscaled
 from mfmadsl.passes.tir.expression import bits_of, constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.flash_attention.chain import Chain
-from mfmadsl.schedule.flash_attention.described import Attention, Axis
-from mfmadsl.schedule.flash_attention.tiling import check_lds, checked, lines_bytes
+from mfmadsl.schedule.flash_attention.described import Attention
+from mfmadsl.schedule.flash_attention.tiling import (
+    chain_of,
+    check_lds,
+    checked,
+    known_size,
+    lines_bytes,
+    tiles_bytes,
+)
 from mfmadsl.schedule.flash_attention.ways import loads_straight
 from mfmadsl.schedule.flash_attention.weighted_sums.cut import (
     attention_like,
@@ -67,11 +73,12 @@ def _straight(found: WeightedSums, chip: Architecture) -> AttentionTiling | None
     """
     chosen = choose_instruction(found.dtype, found.dtype, chip.name, None)
     tiling = AttentionTiling(chosen.name, _WAVES, find(chosen.name).n, _KEYS, 1, 1, stages=2)
-    chain = Chain(unscaled(find(chosen.name)), tiling.k_pack, tiling.value_pack)
+    chain = chain_of(tiling)
     masks = weights_of(found).masks
     if _KEYS % chain.period or (len(found.sums) > 1 and not masks.is_plain):
         return None
-    for each in chain_of.from_iterable(attentions_like(found, masks.value)):
+    products, sums = attentions_like(found, masks.value)
+    for each in (*products, *sums):
         if not loads_straight(each, chain, _KEYS, chip):
             return None
     if sums_lds_bytes(tiling, found) > chip.lds_bytes or not _waves_of_simd(tiling, found, chip):
@@ -104,31 +111,18 @@ def _plain(found: WeightedSums) -> Attention:
     return attention_like(found, found.products[0].variable)
 
 
-def _known(axis: Axis, name: str) -> int:
-    number = constant(axis.extent)
-    if number is None:
-        raise ScheduleError(f"workload: the {name} is `{axis.extent}`, but has to be known")
-    return number
-
-
 def _depths(found: WeightedSums) -> list[int]:
-    return [_known(each.depth, "depth") for each in found.products]
+    return [known_size("depth", each.depth) for each in found.products]
 
 
 def _columns(found: WeightedSums) -> list[int]:
-    return [_known(each.column, "columns of a sum") for each in found.sums]
+    return [known_size("columns of a sum", each.column) for each in found.sums]
 
 
 def sums_lds_bytes(tiling: AttentionTiling, found: WeightedSums) -> int:
-    """The bytes of a workgroup's tiles."""
-    chain = Chain(unscaled(find(tiling.instruction)), tiling.k_pack, tiling.value_pack)
-    rows = sum(ceil(depth / chain.first.k) * chain.first.k for depth in _depths(found))
-    rows += sum(ceil(n / chain.intrinsic.m) * chain.intrinsic.m for n in _columns(found))
-    of_reads = 0
-    for read in weights_of(found).masks.reads:
-        if read.of_keys:
-            of_reads += (tiling.block if read.of_queries else 1) * max(8, bits_of(read.dtype)) // 8
-    tiles = tiling.stages * tiling.keys * (rows * bits_of(found.dtype) // 8 + of_reads)
+    """The bytes of a workgroup's tiles, and of lines of results that have no place there."""
+    masks = weights_of(found).masks
+    tiles = tiles_bytes(tiling, found.dtype, _depths(found), _columns(found), masks)
     return tiles + _lines_bytes(tiling, found)
 
 
