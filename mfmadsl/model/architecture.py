@@ -45,6 +45,8 @@ class Architecture:
       most (A, C).
     - `wide_slots`: issue slots that a vector instruction on 64 bits takes: 1 where the chip
       multiplies as many doubles as floats in a cycle, 64 a compute unit (D; B: full-rate-64-ops).
+    - `transcendental_slots`: issue slots of the functions of 32 and 16 bits that the vector ALU
+      approximates: exp, log, rcp, rsq, sqrt, sin and cos (C; D: CDNA 4 has twice the rate).
     - `packs_coordinates`: a wave starts with the thread's coordinates in ten bits each of v0, and
       not with one of them in each of v0 to v2 (B, "Initial Kernel Execution State").
     - `architected_scratch`: the hardware itself knows where a wave's scratch memory lies, and no
@@ -115,6 +117,7 @@ class Architecture:
     dies: int
     issue_slot: int
     wide_slots: int
+    transcendental_slots: int
     packs_coordinates: bool
     architected_scratch: bool
     registers: int

@@ -88,7 +88,7 @@ def _division_scale(instruction: Instruction) -> Operation:
         waves.write_mask(flag, scaled)
 
     reads = reads_of_sources(sources)
-    return Operation(execute, "valu", reads, (target, flag), wide=kind == "f64")
+    return Operation(execute, "valu", reads, (target, flag), slots="wide" if kind == "f64" else 1)
 
 
 def _sources(operands: Sequence[Operand], kind: str) -> list[SourceOperand]:
@@ -110,7 +110,7 @@ def _division_step(instruction: Instruction) -> Operation:
         waves.write_vector(target, SCALED_MULTIPLY_ADD[name](*values, scale))
 
     reads = (*reads_of_sources(sources), OperandRead(VCC_PAIR))
-    return Operation(execute, "valu", reads, (target,), wide=kind == "f64")
+    return Operation(execute, "valu", reads, (target,), slots="wide" if kind == "f64" else 1)
 
 
 DIVISION: dict[str, Special] = {

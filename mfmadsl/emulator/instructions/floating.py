@@ -20,6 +20,7 @@ import numpy as np
 from mfmadsl.emulator.instructions.row import QUARTER_RATE, Row, row
 from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of
 from mfmadsl.emulator.machine.denormal import flushing
+from mfmadsl.emulator.machine.operation import Slots
 
 _SMALL = 2.0**-450
 
@@ -223,6 +224,7 @@ def _add_rows(kind: str) -> None:
     two, three = f"{kind} {kind}", f"{kind} {kind} {kind}"
     fused = fused_multiply_add(kind)
     short = kind != "f64"
+    approximated: Slots = "transcendental" if short else QUARTER_RATE
     rows = {
         "add": row(two, lambda a, b: a + b, short=short),
         "mul": row(two, lambda a, b: a * b, short=short),
@@ -235,9 +237,9 @@ def _add_rows(kind: str) -> None:
         "ceil": row(kind, np.ceil),
         "floor": row(kind, np.floor),
         "rndne": row(kind, np.rint),
-        "rcp": row(kind, _rounded(kind, lambda a: 1 / a), slots=QUARTER_RATE),
-        "rsq": row(kind, _rounded(kind, lambda a: 1 / np.sqrt(a)), slots=QUARTER_RATE),
-        "sqrt": row(kind, _rounded(kind, np.sqrt), slots=QUARTER_RATE),
+        "rcp": row(kind, _rounded(kind, lambda a: 1 / a), slots=approximated),
+        "rsq": row(kind, _rounded(kind, lambda a: 1 / np.sqrt(a)), slots=approximated),
+        "sqrt": row(kind, _rounded(kind, np.sqrt), slots=approximated),
         "ldexp": row(
             f"{kind} {'i16' if kind == 'f16' else 'i32'}", _load_exponent, short=kind == "f16"
         ),
@@ -251,10 +253,10 @@ def _add_rows(kind: str) -> None:
             "max3": row(three, lambda a, b, c: largest(largest(a, b), c)),
             "min3": row(three, lambda a, b, c: smallest(smallest(a, b), c)),
             "med3": row(three, _median),
-            "exp": row(kind, _rounded(kind, np.exp2), slots=QUARTER_RATE),
-            "log": row(kind, _rounded(kind, np.log2), slots=QUARTER_RATE),
-            "sin": row(kind, _periodic(kind, np.sin, 0), slots=QUARTER_RATE),
-            "cos": row(kind, _periodic(kind, np.cos, 1), slots=QUARTER_RATE),
+            "exp": row(kind, _rounded(kind, np.exp2), slots=approximated),
+            "log": row(kind, _rounded(kind, np.log2), slots=approximated),
+            "sin": row(kind, _periodic(kind, np.sin, 0), slots=approximated),
+            "cos": row(kind, _periodic(kind, np.cos, 1), slots=approximated),
             "mad": row(three, lambda a, b, c: a * b + c),
             "mac": row(three, lambda a, b, c: a * b + c, accumulates=True),
             "fmamk": row(three, fused, bare=True, short=True),

@@ -161,7 +161,7 @@ def _pair(
         waves.write_vector(target, pair_of(low, high))
 
     reads = reads_of_sources([source for sources in halves for source, _ in sources])
-    return Operation(execute, row.unit, reads, (target,), **row.cost)
+    return Operation(execute, row.unit, reads, (target,), slots=row.cost)
 
 
 def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation | None:

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
 from mfmadsl.emulator.machine.bits import Array, Compute, dtype_of, width_of
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.operation import Operation, Unit
+from mfmadsl.emulator.machine.operation import Operation, Slots, Unit
 from mfmadsl.emulator.text.assembly import Instruction
 
 QUARTER_RATE = 4
-"""Slots of the functions that the vector ALU approximates: exp, log, rcp, rsq, sqrt, sin and cos
-(ROCm Compute Profiler, "Performance model": a quarter of the lanes at once), and of products of 32
-bits (LLVM's cost model and its scheduling class `WriteIntMul`)."""
-
-
-class Cost(TypedDict):
-    """What of an `Operation` says how long it takes."""
-
-    slots: int
-    wide: bool
+"""Slots of products of 32 bits (LLVM's cost model and its scheduling class `WriteIntMul`), and of
+functions of 64 bits that the vector ALU approximates (LLVM's class `WriteTrans64`)."""
 
 
 _HELD_AS = {"u8": "u32", "k16": "i32", "n16": "u32"}
@@ -69,7 +61,7 @@ class Row:
     bare: bool = False
     op_sel: bool = True
     unit: Unit = "valu"
-    slots: int | None = None
+    slots: Slots | None = None
 
     @cached_property
     def result(self) -> np.dtype[Any]:
@@ -113,9 +105,9 @@ class Row:
         return self.op_sel and narrow and not self.has_short_form and not self.accumulates
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> Slots:
         """For how many issue slots its unit is busy with it, as an `Operation` says it."""
-        return {"slots": self.slots or 1, "wide": self.slots is None and self.is_wide}
+        return self.slots or ("wide" if self.is_wide else 1)
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
     plainly = row.banks == ("v", "vs") and not (row.accumulates or row.bare or row.reads_mode)
     return Operation(
         execute, row.unit, (*reads, *target.reads()), (target.register,), flow=flow,
-        indexable=plainly and encoding_of(instruction) in ("e32", "e64"), **plain.cost,
+        indexable=plainly and encoding_of(instruction) in ("e32", "e64"), slots=plain.cost,
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _compare(
 
     writes = (target, EXEC_PAIR) if to_exec else (target,)
     reads = reads_of_sources(sources)
-    return Operation(execute, row.unit, reads, writes, **row.cost)
+    return Operation(execute, row.unit, reads, writes, slots=row.cost)
 
 
 SPECIAL: dict[str, Special] = {**LANE_INSTRUCTIONS, **CARRIES, **DIVISION, **SELECT}

@@ -16,6 +16,9 @@ Execute = Callable[[Waves], None]
 Unit = OneOf["valu", "matrix", "salu", "smem", "lds", "vmem", "flat"]
 """What executes an instruction."""
 
+Slots = int | OneOf["wide", "transcendental"]
+"""Issue slots, or those that the chip takes for 64 bits, or for the functions it approximates."""
+
 _COUNTERS: dict[str, tuple[Counter, ...]] = {
     "vmem": ("vmcnt",),
     "lds": ("lgkmcnt",),
@@ -46,8 +49,8 @@ class Operation:
     `flow` is given waves and, as others, their undefined bits; it gives the undefined bits of what
     is written, word after word in the order of `writes`. `whole_wave` marks an instruction that
     EXEC does not mask. `slots` says for how many issue slots, of four cycles each, the vector
-    ALU is busy with it; of a matrix instruction they are the passes of the matrix core. One that is
-    `wide`, on 64 bits, takes as many slots as the chip needs for that. `takes_scc` and `gives_scc`
+    ALU is busy with it, or what the chip says that of; of a matrix instruction they are the passes
+    of the matrix core. `takes_scc` and `gives_scc`
     say what it does with the scalar condition code. A jump `leads_to` addresses, one of each wave.
     One that is `indexable` has a target and then sources, to which M0 may be added.
     """
@@ -58,8 +61,7 @@ class Operation:
     writes: tuple[Register, ...] = ()
     flow: Callable[[Waves, Waves], Array] | None = None
     whole_wave: bool = False
-    slots: int = 1
-    wide: bool = False
+    slots: Slots = 1
     takes_scc: bool = False
     gives_scc: bool = False
     leads_to: Callable[[Waves], Array] | None = None

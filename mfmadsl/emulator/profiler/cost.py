@@ -27,7 +27,13 @@ def check_costs(program: Program) -> None:
 
 def busy_cycles(chip: Architecture, operation: Operation) -> int:
     """Cycles that the unit of an instruction is busy with it."""
-    return (chip.wide_slots if operation.wide else operation.slots) * SLOT
+    match operation.slots:
+        case "wide":
+            return chip.wide_slots * SLOT
+        case "transcendental":
+            return chip.transcendental_slots * SLOT
+        case slots:
+            return slots * SLOT
 
 
 def issue_cycles(chip: Architecture, operation: Operation) -> int:

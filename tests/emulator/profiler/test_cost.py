@@ -14,6 +14,7 @@ from mfmadsl.emulator.instructions.packed import PAIRS_OF_F32, PAIRS_OF_HALVES
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.instructions.vector import vector_rows
 from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.machine.operation import Slots
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.text.assembly import parse_instruction
 from mfmadsl.language import library
@@ -37,15 +38,18 @@ def test_matrix_cycles_are_those_of_the_library(entry: Intrinsic, arch: str) -> 
 
 
 def test_cycles_of_all_rows() -> None:
-    """By their names: what is approximated takes four turns, as do products of 32 bits."""
+    """By their names: the chip says what it takes to approximate; products of 32 bits and what is
+    approximated in 64 take four turns."""
     rows = {**vector_rows("gfx950"), **COMPARE, **PAIRS_OF_F32, **PAIRS_OF_HALVES}
     for name, row in rows.items():
-        slots, wide = 1, False
-        if re.match(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_|v_mul_(lo|hi)_[ui]32$", name):
+        slots: Slots = 1
+        if re.match(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_", name) and not name.endswith("f64"):
+            slots = "transcendental"
+        elif re.match(r"v_(rcp|rsq|sqrt)_f64|v_mul_(lo|hi)_[ui]32$", name):
             slots = 4
         elif re.search(r"_[fuib]64(_|$)", name) and name != "v_mov_b64":
-            wide = True
-        assert row.cost == {"slots": slots, "wide": wide}, name
+            slots = "wide"
+        assert row.cost == slots, name
 
 
 FULL_RATE = [
@@ -58,8 +62,8 @@ FULL_RATE = [
     "v_div_fmas_f32 v0, v2, v4, v6",
     "s_add_u32 s0, s1, s2",
 ]
+TRANSCENDENTAL = ["v_exp_f32 v0, v1", "v_rcp_f16 v0, v1", "v_rcp_iflag_f32 v0, v1"]
 QUARTER_RATE = [
-    "v_exp_f32 v0, v1",
     "v_rcp_f64 v[0:1], v[2:3]",
     "v_mul_lo_u32 v0, v1, v2",
     "v_mul_hi_u32 v0, v1, v2",
@@ -82,18 +86,23 @@ WIDE = [
 CHIPS = tuple(ARCHITECTURES)
 
 
+# CDNA 4 has twice the rate of transcendental functions (AMD's white paper).
+CYCLES = (
+    (FULL_RATE, dict.fromkeys(CHIPS, 4)),
+    (QUARTER_RATE, dict.fromkeys(CHIPS, 16)),
+    (WIDE, {"gfx908": 8, "gfx90a": 4, "gfx942": 4, "gfx950": 4}),
+    (TRANSCENDENTAL, {"gfx908": 16, "gfx90a": 16, "gfx942": 16, "gfx950": 8}),
+)
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize(
-    ("code", "cycles"),
-    [*((code, 4) for code in FULL_RATE), *((code, 16) for code in QUARTER_RATE),
-     *((code, 0) for code in WIDE)],
-)  # fmt: skip
-def test_cycles_to_issue(code: str, cycles: int, arch: str) -> None:
-    """Of what works on 64 bits, the chip says how long it takes."""
+    ("code", "cycles"), [(code, cycles) for codes, cycles in CYCLES for code in codes]
+)
+def test_cycles_to_issue(code: str, cycles: dict[str, int], arch: str) -> None:
     chip = architecture(arch)
     operation = compile_instruction(parse_instruction(code), Machine(arch))
-    expected = cycles or chip.wide_slots * SLOT
-    assert issue_cycles(chip, operation) == busy_cycles(chip, operation) == expected
+    assert issue_cycles(chip, operation) == busy_cycles(chip, operation) == cycles[arch]
 
 
 # Peak of f64 vector instructions, in TFLOP/s, compute units and MHz, by AMD's white papers and data
