@@ -13,6 +13,9 @@ from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model import DEFAULT_ARCH, PRODUCTS
 
+MOST_DEVICES = 16
+"""As `device/hip/runtime.h` has it."""
+
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option(
@@ -39,6 +42,12 @@ from mfmadsl.model import DEFAULT_ARCH, PRODUCTS
     type=click.IntRange(1),
     help="Instructions that a wave may execute; ten million by default.",
 )
+@click.option(
+    "--devices",
+    type=click.IntRange(1, MOST_DEVICES),
+    default=1,
+    help="How many of them there are, all alike; 1 by default.",
+)
 @click.option("--log", is_flag=True, help="Tell of each launch, and why calls of HIP fail.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def device(
@@ -47,6 +56,7 @@ def device(
     sanitize: bool,
     profile: Path | None,
     budget: int | None,
+    devices: int,
     log: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -62,7 +72,9 @@ def device(
     product = product or product_asked()
     if arch is None:
         arch = DEFAULT_ARCH if product is None else PRODUCTS[product].arch
-    options = Options(arch, product, sanitize, log, profile is not None, budget or BUDGET)
+    options = Options(
+        arch, product, sanitize, log, profile is not None, budget or BUDGET, devices
+    )
     try:
         ended = run_program(command, options)
     except ArgumentError as error:

@@ -26,7 +26,7 @@ class Options:
 
     `sanitize`: look for what the chip does not define. `log`: tell of each launch, and why calls
     fail. `profile`: model the time of each launch; events of HIP then tell that time. `budget`:
-    instructions that a wave may execute.
+    instructions that a wave may execute. `devices`: how many there are, all alike.
     """
 
     arch: str = DEFAULT_ARCH
@@ -35,6 +35,7 @@ class Options:
     log: bool = False
     profile: bool = False
     budget: int = BUDGET
+    devices: int = 1
 
 
 @dataclass

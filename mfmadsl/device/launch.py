@@ -15,7 +15,8 @@ from mfmadsl.emulator.run import run_loaded
 from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument, passed
-from mfmadsl.model import GpuProduct
+from mfmadsl.error import ArgumentError
+from mfmadsl.model import GpuProduct, assumed
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,24 @@ def launch_of(function: Function, start: Start) -> Launch:
     check_capacity(function.program)
     check_extents(launch)
     return launch
+
+
+def resident_groups(function: Function, threads: int, lds_bytes: int) -> int:
+    """How many workgroups of so many threads, with bytes of LDS beside the kernel's own, a compute
+    unit holds; 0 where not one fits."""
+    from mfmadsl.emulator.profiler.occupancy import occupancy
+    from mfmadsl.resources import asked_scalar_registers, asked_vector_registers
+
+    program = function.program
+    chip = assumed(program.arch)
+    asked = asked_vector_registers(program.directives, program.registers, chip.name)
+    scalar = asked_scalar_registers(program.directives)
+    own = program.directive("group_segment_fixed_size")
+    waves = -(-threads // chip.wave_size)
+    try:
+        return occupancy(chip, asked, own + lds_bytes, waves, scalar).groups
+    except ArgumentError:
+        return 0
 
 
 def modelled_seconds(

@@ -24,6 +24,8 @@ class RequestKind(IntEnum):
     UNLOAD = 3
     FUNCTION = 4
     LAUNCH = 5
+    RESIDENT = 6
+    NAMES = 7
 
 
 class Status(IntEnum):
@@ -46,10 +48,13 @@ NUMBER = struct.Struct("<I")
 RESERVED_BYTES = 1 << 20
 """At the start of the shared memory, for what a launch needs beside the program's own."""
 
-_DEVICE = struct.Struct("<14q64s64s")
+_DEVICE = struct.Struct("<15q64s64s")
 _FUNCTION = struct.Struct("<7I")
 _PAIR = struct.Struct("<II")
 _START = struct.Struct("<I3I3IIQQII")
+RESIDENT = struct.Struct("<III")
+"""A function, threads of a workgroup, and bytes of LDS beside the kernel's own."""
+
 _MOST_ARGUMENTS = 256  # as `hip/module.c` has it
 
 
@@ -70,9 +75,10 @@ class Start:
 
 
 def device_reply(
-    chip: Architecture, product: GpuProduct, memory_bytes: int, models_time: bool
+    chip: Architecture, product: GpuProduct, memory_bytes: int, models_time: bool, count: int
 ) -> bytes:
-    """What the device is; the version of its instructions as the digits of gfx942 tell it."""
+    """What each of `count` devices is; the version of its instructions as the digits of gfx942 tell
+    it."""
     major, minor = int(chip.name[3:-2]), int(chip.name[-2], 16)
     return _DEVICE.pack(
         memory_bytes,
@@ -89,6 +95,7 @@ def device_reply(
         product.dies,
         RESERVED_BYTES,
         models_time,
+        count,
         f"{product.name} ({'modelled' if models_time else 'emulated'})".encode(),
         chip.name.encode(),
     )

@@ -6,12 +6,13 @@ import socket
 from dataclasses import replace
 
 from mfmadsl.device.gpu import Gpu
-from mfmadsl.device.launch import Function, modelled_seconds, run_launch
+from mfmadsl.device.launch import Function, modelled_seconds, resident_groups, run_launch
 from mfmadsl.device.memory import MOST_ARGUMENT_BYTES, SharedMemory
 from mfmadsl.device.protocol import (
     ADDRESS,
     HEADER,
     NUMBER,
+    RESIDENT,
     RequestKind,
     Start,
     Status,
@@ -90,6 +91,10 @@ class Session:
         if operation == RequestKind.FUNCTION:
             (module,) = NUMBER.unpack_from(body)
             return self._function(module, body[NUMBER.size :].decode(errors="replace"))
+        if operation == RequestKind.RESIDENT:
+            return self._resident(*RESIDENT.unpack(body))
+        if operation == RequestKind.NAMES:
+            return self._names(*NUMBER.unpack(body))
         if operation == RequestKind.LAUNCH and self._memory is not None:
             return self._launch(body, self._memory)
         return Status.NOT_SUPPORTED, b""
@@ -98,7 +103,7 @@ class Session:
         gpu = self._gpu
         self._memory = SharedMemory(file, start)
         return Status.SUCCESS, device_reply(
-            gpu.chip, gpu.product, gpu.memory_bytes, gpu.models_time
+            gpu.chip, gpu.product, gpu.memory_bytes, gpu.models_time, gpu.options.devices
         )
 
     def _load(self, image: bytes) -> Reply:
@@ -148,6 +153,20 @@ class Session:
         self._number += 1
         self._functions[function.number] = function
         return Status.SUCCESS, reply
+
+    def _resident(self, number: int, threads: int, lds_bytes: int) -> Reply:
+        """How many workgroups of a kernel a compute unit holds."""
+        function = self._functions.get(number)
+        if function is None:
+            return Status.INVALID_HANDLE, b""
+        return Status.SUCCESS, NUMBER.pack(resident_groups(function, threads, lds_bytes))
+
+    def _names(self, module: int) -> Reply:
+        """The names of a module's kernels, each with a NUL behind it."""
+        loaded = self._modules.get(module)
+        if loaded is None:
+            return Status.INVALID_HANDLE, b""
+        return Status.SUCCESS, b"".join(name.encode() + b"\0" for name in loaded.kernels)
 
     def _launch(self, body: bytes, memory: SharedMemory) -> Reply:
         start, self._version = read_start(body, self._version)

@@ -16,7 +16,7 @@
 
 Device device;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static int channel = -1;
 static bool tried;
 static hipError_t state = hipErrorNoDevice;
@@ -99,7 +99,7 @@ static bool send_memory(int file) {
 /* A child of `fork` has a copy of the socket, on which its words and its parent's would mix. As
    with HIP itself, only `exec` brings it a device. */
 static void forked(void) {
-  pthread_mutex_init(&mutex, NULL);
+  mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   if (channel >= 0) close(channel);
   channel = -1;
   state = tried ? hipErrorNotInitialized : state;

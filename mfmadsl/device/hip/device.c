@@ -1,13 +1,23 @@
-/* What the device is: one, with the properties that the emulator tells of its chip. */
-#include "runtime.h"
+/* What the devices are: alike, with the properties that the emulator tells of their chip. */
+#include "stream.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static hipError_t exists(int number) {
+hipError_t device_exists(int number) {
   hipError_t error = ready();
-  return error ? error : number ? hipErrorInvalidDevice : hipSuccess;
+  bool there = number >= 0 && number < device.count;
+  return error ? error : there ? hipSuccess : hipErrorInvalidDevice;
 }
+
+static _Thread_local int current;
+int current_device(void) { return current; }
+
+/* Which kernels reach what lies on which other device. */
+static bool peers[MOST_DEVICES][MOST_DEVICES];
+static uint64_t changes;
+uint64_t peer_changes(void) { return changes; }
+bool reaches(int number, int other) { return number == other || peers[number][other]; }
 
 API hipError_t hipInit(unsigned flags) { return done(flags ? hipErrorInvalidValue : ready()); }
 
@@ -22,18 +32,28 @@ API hipError_t hipRuntimeGetVersion(int *version) { return hipDriverGetVersion(v
 API hipError_t hipGetDeviceCount(int *count) {
   if (!count) return done(hipErrorInvalidValue);
   hipError_t error = ready();
-  *count = !error;
+  *count = error ? 0 : (int)device.count;
   return done(error);
 }
 API hipError_t hipDeviceGet(int *found, int number) {
-  hipError_t error = found ? exists(number) : hipErrorInvalidValue;
+  hipError_t error = found ? device_exists(number) : hipErrorInvalidValue;
   if (!error) *found = number;
   return done(error);
 }
-API hipError_t hipSetDevice(int number) { return done(exists(number)); }
+API hipError_t hipSetDevice(int number) {
+  hipError_t error = device_exists(number);
+  if (!error) current = number;
+  return done(error);
+}
+API hipError_t hipSetValidDevices(int *numbers, int count) {
+  hipError_t error = count < 0 || (count && !numbers) ? hipErrorInvalidValue : ready();
+  for (int i = 0; i < count && !error; i++) error = device_exists(numbers[i]);
+  if (!error && count) current = numbers[0];
+  return done(error);
+}
 API hipError_t hipGetDevice(int *number) {
   hipError_t error = number ? ready() : hipErrorInvalidValue;
-  if (!error) *number = 0;
+  if (!error) *number = current;
   return done(error);
 }
 API hipError_t hipSetDeviceFlags(unsigned flags) {
@@ -46,21 +66,24 @@ API hipError_t hipGetDeviceFlags(unsigned *flags) {
 }
 API hipError_t hipDeviceSynchronize(void) {
   hipError_t error = ready();
+  lock();
+  if (!error) error = check_safe();
+  unlock();
   return done(error ? error : fault());
 }
 
 API hipError_t hipDeviceGetName(char *name, int size, int number) {
-  hipError_t error = name && size > 0 ? exists(number) : hipErrorInvalidValue;
+  hipError_t error = name && size > 0 ? device_exists(number) : hipErrorInvalidValue;
   if (!error) snprintf(name, size, "%s", device.name);
   return done(error);
 }
 API hipError_t hipDeviceTotalMem(size_t *bytes, int number) {
-  hipError_t error = bytes ? exists(number) : hipErrorInvalidValue;
+  hipError_t error = bytes ? device_exists(number) : hipErrorInvalidValue;
   if (!error) *bytes = device.memory_bytes;
   return done(error);
 }
 API hipError_t hipDeviceComputeCapability(int *major, int *minor, int number) {
-  hipError_t error = major && minor ? exists(number) : hipErrorInvalidValue;
+  hipError_t error = major && minor ? device_exists(number) : hipErrorInvalidValue;
   if (!error) *major = (int)device.major, *minor = (int)device.minor;
   return done(error);
 }
@@ -70,36 +93,85 @@ API hipError_t hipDeviceReset(void) {
   return done(error);
 }
 
-static const char PLACE[] = "0000:00:00.0";
+/* Each device has a bus of its own. */
+enum { PLACE_BYTES = 13 };
+static void place_of(int number, char place[PLACE_BYTES]) {
+  snprintf(place, PLACE_BYTES, "0000:%02x:00.0", number & 0xFF);
+}
 API hipError_t hipDeviceGetPCIBusId(char *place, int size, int number) {
-  hipError_t error = place && size >= (int)sizeof PLACE ? exists(number) : hipErrorInvalidValue;
-  if (!error) strcpy(place, PLACE);
+  hipError_t error = place && size >= PLACE_BYTES ? device_exists(number) : hipErrorInvalidValue;
+  if (!error) place_of(number, place);
   return done(error);
 }
 API hipError_t hipDeviceGetByPCIBusId(int *number, const char *place) {
   hipError_t error = number && place ? ready() : hipErrorInvalidValue;
-  if (!error && strcmp(place, PLACE)) error = hipErrorInvalidDevice;
-  if (!error) *number = 0;
+  if (error) return done(error);
+  for (int i = 0; i < device.count; i++) {
+    char own[PLACE_BYTES];
+    place_of(i, own);
+    if (!strcmp(place, own)) {
+      *number = i;
+      return hipSuccess;
+    }
+  }
+  return done(hipErrorInvalidDevice);
+}
+static void uuid_of(int number, char uuid[16]) {
+  char text[17];
+  snprintf(text, sizeof text, "mfmadsl-gpu-%04d", number);
+  memcpy(uuid, text, 16);
+}
+API hipError_t hipDeviceGetUuid(char *uuid, int number) {
+  hipError_t error = uuid ? device_exists(number) : hipErrorInvalidValue;
+  if (!error) uuid_of(number, uuid);
   return done(error);
 }
+
+/* Peers. */
 API hipError_t hipDeviceCanAccessPeer(int *can, int number, int peer) {
-  hipError_t error = can ? exists(number | peer) : hipErrorInvalidValue;
-  if (!error) *can = 0; /* there is no other, and a device is no peer of itself */
+  hipError_t error = can ? device_exists(number) : hipErrorInvalidValue;
+  if (!error) error = device_exists(peer);
+  if (!error) *can = number != peer; /* a device is no peer of itself */
   return done(error);
+}
+static hipError_t change_peer(int peer, bool enabled) {
+  hipError_t error = device_exists(peer);
+  if (error) return error;
+  if (peer == current) return hipErrorInvalidDevice;
+  if (peers[current][peer] == enabled)
+    return enabled ? hipErrorPeerAccessAlreadyEnabled : hipErrorPeerAccessNotEnabled;
+  lock();
+  peers[current][peer] = enabled, changes++;
+  unlock();
+  return hipSuccess;
 }
 API hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags) {
-  (void)peer;
-  return done(flags ? hipErrorInvalidValue : hipErrorInvalidDevice);
+  return done(flags ? hipErrorInvalidValue : change_peer(peer, true));
 }
-API hipError_t hipDeviceDisablePeerAccess(int peer) {
-  (void)peer;
-  return done(hipErrorPeerAccessNotEnabled);
+API hipError_t hipDeviceDisablePeerAccess(int peer) { return done(change_peer(peer, false)); }
+
+enum { RANK, ACCESS, ATOMICS, ARRAYS }; /* hipDeviceP2PAttr */
+API hipError_t hipDeviceGetP2PAttribute(int *value, int attribute, int number, int peer) {
+  hipError_t error = value ? device_exists(number) : hipErrorInvalidValue;
+  if (!error) error = device_exists(peer);
+  if (!error && number == peer) error = hipErrorInvalidDevice;
+  if (!error && (attribute < RANK || attribute > ARRAYS)) error = hipErrorInvalidValue;
+  if (!error) *value = attribute == ACCESS || attribute == ATOMICS;
+  return done(error);
+}
+API hipError_t hipExtGetLinkTypeAndHopCount(int number, int peer, unsigned *type, unsigned *hops) {
+  enum { XGMI = 4 };
+  hipError_t error = type && hops ? device_exists(number) : hipErrorInvalidValue;
+  if (!error) error = device_exists(peer);
+  if (!error && number == peer) error = hipErrorInvalidValue;
+  if (!error) *type = XGMI, *hops = 1;
+  return done(error);
 }
 
 enum { LARGEST_GRID = 2147483647, LARGEST_GRID_YZ = 65535 };
 
 API hipError_t hipDeviceGetAttribute(int *value, int attribute, int number) {
-  hipError_t error = value ? exists(number) : hipErrorInvalidValue;
+  hipError_t error = value ? device_exists(number) : hipErrorInvalidValue;
   if (error) return done(error);
   switch (attribute) {
   case 3: *value = 1; break; /* CanMapHostMemory */
@@ -187,7 +259,7 @@ typedef struct {
 } Properties;
 
 API hipError_t hipGetDevicePropertiesR0600(Properties *found, int number) {
-  hipError_t error = found ? exists(number) : hipErrorInvalidValue;
+  hipError_t error = found ? device_exists(number) : hipErrorInvalidValue;
   if (error) return done(error);
   int threads = (int)device.max_threads;
   *found = (Properties){
@@ -218,7 +290,8 @@ API hipError_t hipGetDevicePropertiesR0600(Properties *found, int number) {
   };
   snprintf(found->name, sizeof found->name, "%s", device.name);
   snprintf(found->gcnArchName, sizeof found->gcnArchName, "%s", device.arch);
-  memcpy(found->uuid, "mfmadsl emulated", sizeof found->uuid);
+  found->pciBusID = number;
+  uuid_of(number, found->uuid);
   return hipSuccess;
 }
 
@@ -237,26 +310,9 @@ API hipError_t hipGetDevicePropertiesR0000(void *found, int number) {
   return old_properties();
 }
 
-/* Contexts: each device has one, which is always current. */
-static char primary;
-API hipError_t hipDevicePrimaryCtxRetain(void **context, int number) {
-  hipError_t error = context ? exists(number) : hipErrorInvalidValue;
-  if (!error) *context = &primary;
+/* All devices are as near to what is wished. */
+API hipError_t hipChooseDevice(int *number, const Properties *wished) {
+  hipError_t error = number && wished ? ready() : hipErrorInvalidValue;
+  if (!error) *number = 0;
   return done(error);
 }
-API hipError_t hipDevicePrimaryCtxRelease(int number) { return done(exists(number)); }
-API hipError_t hipDevicePrimaryCtxGetState(int number, unsigned *flags, int *active) {
-  hipError_t error = flags && active ? exists(number) : hipErrorInvalidValue;
-  if (!error) *flags = 0, *active = 1;
-  return done(error);
-}
-API hipError_t hipCtxGetCurrent(void **context) {
-  hipError_t error = context ? ready() : hipErrorInvalidValue;
-  if (!error) *context = &primary;
-  return done(error);
-}
-API hipError_t hipCtxSetCurrent(void *context) {
-  return done(context && context != &primary ? hipErrorInvalidContext : ready());
-}
-API hipError_t hipCtxGetDevice(int *number) { return hipGetDevice(number); }
-API hipError_t hipCtxSynchronize(void) { return hipDeviceSynchronize(); }

@@ -1,34 +1,10 @@
 /* Modules, their functions, and launches, all of which are the emulator's work. */
-#include "runtime.h"
+#include "module.h"
 
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct Module {
-  uint32_t number;
-  struct Function *functions;
-  struct Module *next;
-};
-
-enum { MOST_ARGUMENTS = 256 };
-
-/* As the emulator sends it: what the metadata says of a kernel; arguments by their places in the
- * kernel argument segment. */
-typedef struct {
-  uint32_t number, kernarg_bytes, arguments, lds_bytes, scratch_bytes, registers, max_threads;
-  struct {
-    uint32_t offset, size;
-  } argument[MOST_ARGUMENTS];
-} Description;
-
-struct Function {
-  Description is;
-  char *name;
-  struct Module *module;
-  struct Function *next;
-};
 
 static struct Module *modules;
 
@@ -38,7 +14,7 @@ static bool is_module(hipModule_t module) {
   return false;
 }
 
-static bool is_function(hipFunction_t function) {
+bool is_function(hipFunction_t function) {
   for (struct Module *each = modules; each; each = each->next)
     for (struct Function *one = each->functions; one; one = one->next)
       if (one == function) return true;
@@ -162,6 +138,39 @@ hipError_t find_function(hipFunction_t *function, hipModule_t module, const char
   return error;
 }
 
+hipError_t kernel_names(hipModule_t module, char *names, size_t room, size_t *got) {
+  hipError_t error = ready();
+  if (error) return error;
+  lock();
+  error = is_module(module)
+              ? ask(NAMES, &module->number, sizeof module->number, names, room, got)
+              : hipErrorInvalidHandle;
+  unlock();
+  return error;
+}
+
+hipError_t describe(hipFunction_t function, Description *is) {
+  hipError_t error = ready();
+  if (error) return error;
+  lock();
+  if (is_function(function))
+    *is = function->is;
+  else
+    error = hipErrorInvalidDeviceFunction;
+  unlock();
+  return error;
+}
+
+hipError_t any_function(hipFunction_t *function, const void *named) {
+  hipError_t error = ready();
+  if (error) return error;
+  lock();
+  *function = (hipFunction_t)named;
+  bool found = is_function(*function);
+  unlock();
+  return found ? hipSuccess : function_of(function, named);
+}
+
 API hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
   return done(load_image(module, image));
 }
@@ -173,10 +182,10 @@ API hipError_t hipModuleLoadDataEx(hipModule_t *module, const void *image, unsig
 API hipError_t hipModuleLoadFatBinary(hipModule_t *module, const void *image) {
   return done(load_image(module, image));
 }
-API hipError_t hipModuleLoad(hipModule_t *module, const char *path) {
-  if (!module || !path) return done(hipErrorInvalidValue);
+hipError_t load_file(hipModule_t *module, const char *path) {
+  if (!module || !path) return hipErrorInvalidValue;
   FILE *file = fopen(path, "rb");
-  if (!file) return done(hipErrorFileNotFound);
+  if (!file) return hipErrorFileNotFound;
   char *image = NULL;
   size_t size = 0, room = 0, got;
   do {
@@ -192,11 +201,24 @@ API hipError_t hipModuleLoad(hipModule_t *module, const char *path) {
   bool whole = size > sizeof(Elf64_Ehdr) && size >= image_bytes(image, size);
   hipError_t error = whole ? load_image(module, image) : hipErrorInvalidImage;
   free(image);
-  return done(error);
+  return error;
+}
+API hipError_t hipModuleLoad(hipModule_t *module, const char *path) {
+  return done(load_file(module, path));
 }
 API hipError_t hipModuleUnload(hipModule_t module) { return done(unload(module)); }
 API hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name) {
   return done(find_function(function, module, name));
+}
+API hipError_t hipModuleGetFunctionCount(unsigned *count, hipModule_t module) {
+  static const size_t ROOM = 1 << 20;
+  char *names = malloc(ROOM);
+  size_t got = 0;
+  hipError_t error = count && names ? kernel_names(module, names, ROOM, &got)
+                                    : hipErrorInvalidValue;
+  for (size_t i = *count = 0; !error && i < got; i++) *count += !names[i];
+  free(names);
+  return done(error);
 }
 API hipError_t hipModuleGetGlobal(void **address, size_t *size, hipModule_t module,
                                   const char *name) {
@@ -205,169 +227,3 @@ API hipError_t hipModuleGetGlobal(void **address, size_t *size, hipModule_t modu
   return done(name ? hipErrorNotFound : hipErrorInvalidValue);
 }
 
-API hipError_t hipFuncGetAttribute(int *value, int attribute, hipFunction_t function) {
-  enum { MAX_THREADS = 0, SHARED = 1, CONSTANT = 2, LOCAL = 3, REGISTERS = 4, MAX_DYNAMIC = 8 };
-  hipError_t error = value ? ready() : hipErrorInvalidValue;
-  if (error) return done(error);
-  lock();
-  if (!is_function(function))
-    error = hipErrorInvalidDeviceFunction;
-  else
-    switch (attribute) {
-    case MAX_THREADS: *value = (int)function->is.max_threads; break;
-    case SHARED: *value = (int)function->is.lds_bytes; break;
-    case CONSTANT: *value = 0; break;
-    case LOCAL: *value = (int)function->is.scratch_bytes; break;
-    case REGISTERS: *value = (int)function->is.registers; break;
-    case MAX_DYNAMIC: *value = (int)(device.lds_bytes - function->is.lds_bytes); break;
-    default: error = hipErrorInvalidValue;
-    }
-  unlock();
-  return done(error);
-}
-
-/* The kernel argument segment, from pointers to the values or from the caller's own buffer. */
-static hipError_t gather(const Description *is, char *segment, void **values, void **extra) {
-  enum { END = 3, BUFFER = 1, BUFFER_SIZE = 2 };
-  memset(segment, 0, is->kernarg_bytes);
-  if (values && extra) return hipErrorInvalidValue;
-  if (extra) {
-    const void *buffer = NULL;
-    size_t size = 0;
-    for (; (uintptr_t)*extra != END; extra += 2) {
-      if ((uintptr_t)*extra == BUFFER)
-        buffer = extra[1];
-      else if ((uintptr_t)*extra == BUFFER_SIZE)
-        size = *(size_t *)extra[1];
-      else
-        return hipErrorInvalidValue;
-    }
-    size_t needed = 0;
-    for (uint32_t i = 0; i < is->arguments; i++)
-      if (is->argument[i].offset + is->argument[i].size > needed)
-        needed = is->argument[i].offset + is->argument[i].size;
-    if (size < needed || (needed && !buffer)) {
-      explain("a launch with %zu bytes of arguments: the kernel takes %zu", size, needed);
-      return hipErrorInvalidValue;
-    }
-    if (needed) memcpy(segment, buffer, needed);
-    return hipSuccess;
-  }
-  if (is->arguments && !values) return hipErrorInvalidValue;
-  for (uint32_t i = 0; i < is->arguments; i++) {
-    if (!values[i]) return hipErrorInvalidValue;
-    memcpy(segment + is->argument[i].offset, values[i], is->argument[i].size);
-  }
-  return hipSuccess;
-}
-
-/* As the emulator gets it; the list of allocations only where it is not the one that it has. */
-typedef struct {
-  uint32_t function, grid[3], block[3], lds_bytes;
-  uint64_t version, stream;
-  uint32_t kernarg_bytes, allocations;
-} Start;
-
-static hipError_t run(const Description *is, dim3 grid, dim3 block, uint32_t lds_bytes,
-                      hipStream_t stream, const char *segment) {
-  static uint64_t sent = UINT64_MAX;
-  size_t count;
-  uint64_t version, nanoseconds = 0;
-  const Allocation *known = allocations(&count, &version);
-  if (sent == version) count = 0;
-  Start head = {is->number, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, lds_bytes,
-                version,    (uint64_t)stream,         is->kernarg_bytes,           (uint32_t)count};
-  size_t size = sizeof head + is->kernarg_bytes, got = 0;
-  char *message = malloc(size + count * 2 * sizeof(uint64_t));
-  if (!message) return hipErrorOutOfMemory;
-  memcpy(message, &head, sizeof head);
-  memcpy(message + sizeof head, segment, is->kernarg_bytes);
-  for (size_t i = 0; i < count; i++, size += 2 * sizeof(uint64_t))
-    memcpy(message + size, &known[i], 2 * sizeof(uint64_t)); /* address and size */
-  hipError_t error = ask(LAUNCH, message, size, &nanoseconds, sizeof nanoseconds, &got);
-  free(message);
-  if (!error || error == hipErrorLaunchFailure) sent = version;
-  spend(nanoseconds);
-  /* It is told where the program waits for the launch, as of a launch that runs on its own. */
-  if (error == hipErrorLaunchFailure) set_fault(error), error = hipSuccess;
-  return error;
-}
-
-hipError_t launch(hipFunction_t function, dim3 grid, dim3 block, uint32_t lds_bytes,
-                  hipStream_t stream, void **values, void **extra) {
-  hipError_t error = ready();
-  if (error) return error;
-  if (!is_stream(stream)) return hipErrorInvalidHandle;
-  if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z)
-    return hipErrorInvalidConfiguration;
-  lock();
-  char *segment = NULL;
-  if (!is_function(function))
-    error = hipErrorInvalidDeviceFunction;
-  else if ((error = fault()))
-    ;
-  else if ((uint64_t)block.x * block.y * block.z > function->is.max_threads) {
-    explain("%s: a block of %u x %u x %u threads, of %u at most", function->name, block.x, block.y,
-            block.z, function->is.max_threads);
-    error = hipErrorInvalidConfiguration;
-  } else if (lds_bytes > device.lds_bytes - function->is.lds_bytes) {
-    explain("%s: %u bytes of LDS beside its own %u, of %lld", function->name, lds_bytes,
-            function->is.lds_bytes, (long long)device.lds_bytes);
-    error = hipErrorLaunchOutOfResources;
-  } else if (!(segment = malloc(function->is.kernarg_bytes + 1)))
-    error = hipErrorOutOfMemory;
-  else if (!(error = gather(&function->is, segment, values, extra)))
-    error = run(&function->is, grid, block, lds_bytes, stream, segment);
-  free(segment);
-  unlock();
-  return error;
-}
-
-API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned gx, unsigned gy, unsigned gz,
-                                     unsigned bx, unsigned by, unsigned bz, unsigned lds_bytes,
-                                     hipStream_t stream, void **values, void **extra) {
-  return done(
-      launch(function, (dim3){gx, gy, gz}, (dim3){bx, by, bz}, lds_bytes, stream, values, extra));
-}
-API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx, unsigned gy,
-                                                unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                                unsigned lds_bytes, hipStream_t stream,
-                                                void **values) {
-  return done(
-      launch(function, (dim3){gx, gy, gz}, (dim3){bx, by, bz}, lds_bytes, stream, values, NULL));
-}
-
-typedef struct {
-  dim3 grid, block;
-  unsigned lds_bytes;
-  hipStream_t stream;
-  void *attributes;
-  unsigned count;
-} LaunchConfiguration;
-API hipError_t hipDrvLaunchKernelEx(const LaunchConfiguration *how, hipFunction_t function,
-                                    void **values, void **extra) {
-  if (!how) return done(hipErrorInvalidValue);
-  return done(launch(function, how->grid, how->block, how->lds_bytes, how->stream, values, extra));
-}
-
-/* Its grid is in threads, and need not be whole blocks: those that are not are refused. */
-API hipError_t hipExtModuleLaunchKernel(hipFunction_t function, unsigned gx, unsigned gy,
-                                        unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                        size_t lds_bytes, hipStream_t stream, void **values,
-                                        void **extra, hipEvent_t before, hipEvent_t after,
-                                        unsigned flags) {
-  hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
-  (void)flags;
-  if (!bx || !by || !bz || lds_bytes > UINT32_MAX) return done(hipErrorInvalidConfiguration);
-  if (gx % bx || gy % by || gz % bz) {
-    explain("hipExtModuleLaunchKernel: %u x %u x %u threads are no whole blocks of %u x %u x %u",
-            gx, gy, gz, bx, by, bz);
-    return done(hipErrorNotSupported);
-  }
-  hipError_t error = before ? hipEventRecord(before, stream) : hipSuccess;
-  if (!error)
-    error = launch(function, (dim3){gx / bx, gy / by, gz / bz}, (dim3){bx, by, bz},
-                   (uint32_t)lds_bytes, stream, values, extra);
-  if (!error && after) error = hipEventRecord(after, stream);
-  return done(error);
-}

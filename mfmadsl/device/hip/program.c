@@ -59,11 +59,6 @@ API void __hipRegisterVar(void **program, void *var, char *name, char *device_na
   (void)program, (void)var, (void)name, (void)device_name, (void)external, (void)size,
       (void)constant, (void)global;
 }
-API hipError_t hipGetSymbolAddress(void **address, const void *symbol) {
-  (void)address, (void)symbol;
-  explain("hipGetSymbolAddress: variables of the device are not emulated");
-  return done(hipErrorInvalidSymbol);
-}
 
 API void __hipUnregisterFatBinary(void **handle) {
   Program *program = (Program *)handle;
@@ -109,7 +104,7 @@ static hipError_t loaded_function(hipFunction_t *function, const void *stub) {
   return error;
 }
 
-static hipError_t function_of(hipFunction_t *function, const void *stub) {
+hipError_t function_of(hipFunction_t *function, const void *stub) {
   pthread_mutex_lock(&loading);
   hipError_t error = loaded_function(function, stub);
   pthread_mutex_unlock(&loading);
@@ -124,10 +119,12 @@ API hipError_t hipLaunchKernel(const void *stub, dim3 grid, dim3 block, void **v
   if (!error) error = launch(function, grid, block, (uint32_t)lds_bytes, stream, values, NULL);
   return done(error);
 }
+PER_THREAD(hipLaunchKernel);
 API hipError_t hipLaunchCooperativeKernel(const void *stub, dim3 grid, dim3 block, void **values,
                                           unsigned lds_bytes, hipStream_t stream) {
   return hipLaunchKernel(stub, grid, block, values, lds_bytes, stream);
 }
+PER_THREAD(hipLaunchCooperativeKernel);
 API hipError_t hipGetFuncBySymbol(hipFunction_t *function, const void *stub) {
   return done(function ? function_of(function, stub) : hipErrorInvalidValue);
 }

@@ -21,23 +21,41 @@ typedef enum {
   hipErrorInvalidSymbol = 13,
   hipErrorInvalidDevicePointer = 17,
   hipErrorInvalidMemcpyDirection = 21,
+  hipErrorMissingConfiguration = 52,
   hipErrorInvalidDeviceFunction = 98,
   hipErrorNoDevice = 100,
   hipErrorInvalidDevice = 101,
   hipErrorInvalidImage = 200,
   hipErrorInvalidContext = 201,
+  hipErrorMapFailed = 205,
+  hipErrorAlreadyMapped = 208,
   hipErrorNoBinaryForGpu = 209,
+  hipErrorNotMapped = 211,
   hipErrorUnsupportedLimit = 215,
   hipErrorFileNotFound = 301,
   hipErrorOperatingSystem = 304,
   hipErrorInvalidHandle = 400,
+  hipErrorIllegalState = 401,
   hipErrorNotFound = 500,
+  hipErrorNotReady = 600,
   hipErrorIllegalAddress = 700,
   hipErrorLaunchOutOfResources = 701,
+  hipErrorPeerAccessAlreadyEnabled = 704,
   hipErrorPeerAccessNotEnabled = 705,
   hipErrorHostMemoryNotRegistered = 713,
   hipErrorLaunchFailure = 719,
+  hipErrorCooperativeLaunchTooLarge = 720,
   hipErrorNotSupported = 801,
+  hipErrorStreamCaptureUnsupported = 900,
+  hipErrorStreamCaptureInvalidated = 901,
+  hipErrorStreamCaptureMerge = 902,
+  hipErrorStreamCaptureUnmatched = 903,
+  hipErrorStreamCaptureUnjoined = 904,
+  hipErrorStreamCaptureIsolation = 905,
+  hipErrorStreamCaptureImplicit = 906,
+  hipErrorCapturedEvent = 907,
+  hipErrorStreamCaptureWrongThread = 908,
+  hipErrorGraphExecUpdateFailure = 910,
   hipErrorUnknown = 999,
 } hipError_t;
 
@@ -63,11 +81,11 @@ bool within(const void *address);
 void give_back(uint64_t offset, uint64_t size);
 
 /* connection.c: the emulator. All of these but `ready` want `lock` held. */
-typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH } Operation;
+typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH, RESIDENT, NAMES } Operation;
 
 typedef struct {
   int64_t memory_bytes, compute_units, wave_size, max_threads, lds_bytes, registers,
-      threads_of_unit, clock_khz, l2_bytes, major, minor, dies, reserved_bytes, models_time;
+      threads_of_unit, clock_khz, l2_bytes, major, minor, dies, reserved_bytes, models_time, count;
   char name[64], arch[64];
 } Device;
 
@@ -85,25 +103,69 @@ hipError_t ask(Operation operation, const void *body, size_t size, void *reply, 
 hipError_t ask2(Operation operation, const void *head, size_t head_size, const void *body,
                 size_t size, void *reply, size_t room, size_t *got);
 
+/* device.c: devices are alike, and count from 0. */
+enum { MOST_DEVICES = 16 };
+hipError_t device_exists(int number);
+/* The one that this thread works with. */
+int current_device(void);
+/* Whether kernels of one device may reach what lies on another. */
+bool reaches(int number, int other);
+/* How often that has changed. */
+uint64_t peer_changes(void);
+
 /* memory.c */
+typedef struct Pool *hipMemPool_t;
 typedef struct {
   uint64_t address, size;
   uint32_t flags;
-  bool host;
+  int device;
+  bool host, mapped; /* `mapped` by virtual.c, which knows who may reach it */
+  hipMemPool_t pool;
 } Allocation;
 
+hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipMemPool_t pool);
+hipError_t release(void *pointer, bool host);
 /* Free everything. */
 void release_all(void);
 /* The allocation that holds these bytes, or NULL; `lock` is held. */
 const Allocation *holding(const void *address, size_t size);
+/* An allocation that is looked at after the lock is given back. */
+hipError_t find(Allocation *found, const void *pointer);
 /* All of them, in the order of their addresses, and how often that list has changed; `lock` is
  * held. */
 const Allocation *allocations(size_t *count, uint64_t *version);
+/* Take the place of all that is mapped in a range of addresses; `lock` is held. */
+hipError_t replace_mapped(uint64_t start, uint64_t size, const Allocation *mapped, size_t count);
+/* Bytes that are taken on a device; `lock` is held. */
+uint64_t taken(int number);
+/* Take or give back bytes of a device beside its allocations; `lock` is held. */
+bool take(int number, int64_t bytes);
+/* The first address that no allocation of hipMalloc has: virtual.c has those from there on. */
+uint64_t virtual_start(void);
+uint64_t whole_pages(uint64_t size);
+
+/* pool.c */
+void pool_counts(hipMemPool_t pool, int64_t bytes);
+void forget_pools(void);
+
+/* virtual.c */
+bool mapped_for(uint64_t address, int number);
+void forget_virtual(void);
+
+/* managed.c */
+void forget_wishes(uint64_t address);
 
 /* stream.c */
 typedef struct Stream *hipStream_t;
 typedef struct Event *hipEvent_t;
 bool is_stream(hipStream_t stream);
+/* Ready, and a stream; an error of a launch is told by whoever waits. */
+hipError_t usable(hipStream_t stream);
+/* The device of a stream. */
+int device_of(hipStream_t stream);
+bool is_event(hipEvent_t event);
+hipError_t record(hipEvent_t event);
+hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
 /* What a launch takes in the model of the chip, in nanoseconds; `lock` is held. */
 void spend(uint64_t nanoseconds);
 /* Whether a launch has failed: then so does all that waits for it. */
@@ -111,11 +173,21 @@ hipError_t fault(void);
 void set_fault(hipError_t error);
 void forget_fault(void);
 
-/* module.c */
+/* module.c, kernel.c and program.c */
 typedef struct Module *hipModule_t;
 typedef struct Function *hipFunction_t;
 hipError_t load_image(hipModule_t *module, const void *image);
+hipError_t load_file(hipModule_t *module, const char *path);
 hipError_t unload(hipModule_t module);
 hipError_t find_function(hipFunction_t *function, hipModule_t module, const char *name);
 hipError_t launch(hipFunction_t function, dim3 grid, dim3 block, uint32_t lds_bytes,
                   hipStream_t stream, void **values, void **extra);
+/* The kernel whose stub a program that hipcc compiled has at an address. */
+hipError_t function_of(hipFunction_t *function, const void *stub);
+/* A kernel that is named by either. */
+hipError_t any_function(hipFunction_t *function, const void *named);
+
+/* A name that HIP has for what is done by default on a thread's own stream, which here is the same
+ * as that of all. */
+#define PER_THREAD(name)                                                                           \
+  extern __typeof__(name) name##_spt __attribute__((alias(#name), visibility("default")))

@@ -24,3 +24,9 @@ API hipError_t hipGetProcAddress(const char *name, void **function, int version,
   if (!*function) explain("hipGetProcAddress: `%s` is not emulated", name);
   return done(*function ? hipSuccess : hipErrorInvalidValue);
 }
+/* As that, with numbers of its own for what was found. */
+API hipError_t hipGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+                                      int *status) {
+  return hipGetProcAddress(name, function, 700, flags, status);
+}
+PER_THREAD(hipGetDriverEntryPoint);

@@ -64,7 +64,7 @@ def devices() -> None:
     expect("hipErrorInvalidDevice", "hipDeviceGetByPCIBusId", number(), b"0000:12:00.0")
     expect("hipErrorInvalidDevice", "hipDeviceCanAccessPeer", number(), 0, 1)
     expect("hipErrorInvalidDevice", "hipDeviceEnablePeerAccess", 1, 0)
-    expect("hipErrorPeerAccessNotEnabled", "hipDeviceDisablePeerAccess", 1)
+    expect("hipErrorInvalidDevice", "hipDeviceDisablePeerAccess", 1)
     expect("hipErrorInvalidValue", "hipGetDevicePropertiesR0600", NOTHING, 0)
     expect("hipErrorNotSupported", "hipGetDeviceProperties", NOTHING, 0)
     expect("hipErrorInvalidContext", "hipCtxSetCurrent", FAR)

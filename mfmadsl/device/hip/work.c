@@ -1,0 +1,55 @@
+/* Doing what a stream is asked to do: at once, or as a node of the graph that it captures. */
+#include "work.h"
+
+#include "graph.h"
+#include "stream.h"
+
+#include <stdlib.h>
+
+hipError_t perform(const Work *work, hipStream_t stream) {
+  switch (work->kind) {
+  case KERNEL: return run_kernel(&work->kernel, stream);
+  case COPY: return perform_copy(&work->copy);
+  case FILL: return perform_fill(&work->fill);
+  case HOST_CALL: work->host.function(work->host.data); return hipSuccess;
+  case CHILD: return run_graph(work->child, stream);
+  case RECORD: return record(work->event);
+  case NOTHING:
+  case WAIT:     /* what came before is done */
+  case ALLOCATE: /* memory of a graph is there as long as the graph is */
+  case FREE: break;
+  }
+  return hipSuccess;
+}
+
+hipError_t submit(const Work *work, hipStream_t stream) {
+  hipError_t error = usable(stream);
+  if (error) return error;
+  lock();
+  bool captured = captures(stream);
+  error = captured ? capture_work(stream, work) : check_not_implicit(stream);
+  unlock();
+  return captured || error ? error : perform(work, stream);
+}
+
+hipError_t clone_work(Work *made, const Work *work) {
+  *made = *work;
+  switch (work->kind) {
+  case KERNEL: return clone_call(&made->kernel, &work->kernel);
+  case CHILD:
+    made->child = clone_graph(work->child);
+    return made->child ? hipSuccess : hipErrorOutOfMemory;
+  case ALLOCATE: made->block->users++; return hipSuccess;
+  default: return hipSuccess;
+  }
+}
+
+void free_work(Work *work) {
+  if (work->kind == KERNEL) free(work->kernel.values);
+  if (work->kind == CHILD && work->child) free_graph(work->child);
+  if (work->kind == ALLOCATE && !--work->block->users) {
+    release(work->block->address, false);
+    free(work->block);
+  }
+  work->kind = NOTHING;
+}
