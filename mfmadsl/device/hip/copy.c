@@ -94,6 +94,7 @@ hipError_t check_copy(const Copy *copy) {
 static bool reachable(const Side *side, bool on_device, const char *what) {
   if (!on_device && !within(side->start)) return true;
   if (holding(side->start, side->span)) return true;
+  if (is_registered(side->start, side->span, NULL)) return true;
   explain("%zu bytes at %p, the %s of a copy, are not within one allocation", side->span,
           side->start, what);
   return false;

@@ -168,52 +168,6 @@ API hipError_t hipExtGetLinkTypeAndHopCount(int number, int peer, unsigned *type
   return done(error);
 }
 
-enum { LARGEST_GRID = 2147483647, LARGEST_GRID_YZ = 65535 };
-
-API hipError_t hipDeviceGetAttribute(int *value, int attribute, int number) {
-  hipError_t error = value ? device_exists(number) : hipErrorInvalidValue;
-  if (error) return done(error);
-  switch (attribute) {
-  case 3: *value = 1; break; /* CanMapHostMemory */
-  case 5: *value = (int)device.clock_khz; break;
-  case 8: *value = 1; break;  /* ConcurrentKernels */
-  case 10: *value = 1; break; /* CooperativeLaunch */
-  case 16: *value = 0; break; /* Integrated */
-  case 19: *value = (int)device.l2_bytes; break;
-  case 23: *value = (int)device.major; break;
-  case 61: *value = (int)device.minor; break;
-  case 24: *value = 0; break; /* ManagedMemory: none that moves by itself */
-  case 26:
-  case 27:
-  case 28:
-  case 55:
-  case 56: *value = (int)device.max_threads; break;
-  case 29: *value = LARGEST_GRID; break;
-  case 30:
-  case 31: *value = LARGEST_GRID_YZ; break;
-  case 57: *value = (int)device.threads_of_unit; break;
-  case 63:
-  case 10015: *value = (int)device.compute_units; break;
-  case 65: *value = 0; break; /* PageableMemoryAccess */
-  case 71:
-  case 72: *value = (int)device.registers; break;
-  case 74:
-  case 75:
-  case 76:
-  case 10002: *value = (int)device.lds_bytes; break;
-  case 84:
-    *value = device.memory_bytes > LARGEST_GRID ? LARGEST_GRID : (int)device.memory_bytes;
-    break;
-  case 85: *value = 1; break; /* UnifiedAddressing */
-  case 87: *value = (int)device.wave_size; break;
-  case 10018: *value = (int)device.dies; break;
-  default:
-    explain("hipDeviceGetAttribute: attribute %d is not known of an emulated device", attribute);
-    return done(hipErrorInvalidValue);
-  }
-  return hipSuccess;
-}
-
 /* hipDeviceProp_tR0600, the structure of ROCm 6 and 7. */
 typedef struct {
   char name[256];
@@ -278,6 +232,9 @@ API hipError_t hipGetDevicePropertiesR0600(Properties *found, int number) {
       .multiProcessorCount = (int)device.compute_units,
       .canMapHostMemory = 1,
       .concurrentKernels = 1,
+      .asyncEngineCount = 1,
+      .streamPrioritiesSupported = 1,
+      .memoryPoolsSupported = 1,
       .unifiedAddressing = 1,
       .l2CacheSize = (int)device.l2_bytes,
       .maxThreadsPerMultiProcessor = (int)device.threads_of_unit,

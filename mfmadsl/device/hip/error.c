@@ -102,6 +102,8 @@ static const struct {
      "attempt to terminate a thread-local capture sequence from another thread"},
     {hipErrorGraphExecUpdateFailure, "hipErrorGraphExecUpdateFailure",
      "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"},
+    {hipErrorHostMemoryAlreadyRegistered, "hipErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
     {hipErrorUnknown, "hipErrorUnknown", "unknown error"},
 };
 

@@ -38,7 +38,8 @@ hipError_t perform_fill(const Fill *fill) {
   hipError_t error = shape_of(fill, &shape);
   if (error || fills_nothing(fill)) return error;
   lock();
-  error = holding(rows->to, shape.span) ? fault() : hipErrorInvalidValue;
+  bool there = holding(rows->to, shape.span) || is_registered(rows->to, shape.span, NULL);
+  error = there ? fault() : hipErrorInvalidValue;
   if (error == hipErrorInvalidValue)
     explain("%zu bytes at %p, the destination of a fill, are not within one allocation",
             shape.span, rows->to);

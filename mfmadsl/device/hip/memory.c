@@ -175,17 +175,6 @@ API hipError_t hipMemAllocHost(void **pointer, size_t size) {
 API hipError_t hipHostFree(void *pointer) { return done(release_safely(pointer, true)); }
 API hipError_t hipFreeHost(void *pointer) { return done(release_safely(pointer, true)); }
 
-/* Memory of the host that was not allocated here is not the emulator's to see. */
-API hipError_t hipHostRegister(void *pointer, size_t size, unsigned flags) {
-  (void)pointer, (void)size, (void)flags;
-  explain("hipHostRegister: memory of malloc cannot be shared: take hipHostMalloc");
-  return done(hipErrorNotSupported);
-}
-API hipError_t hipHostUnregister(void *pointer) {
-  (void)pointer;
-  return done(hipErrorHostMemoryNotRegistered);
-}
-
 API hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
   size_t row = (width + 255) / 256 * 256, size;
   if (!pitch || row < width || __builtin_mul_overflow(row, height, &size))
@@ -234,19 +223,3 @@ API hipError_t hipMemPtrGetInfo(void *pointer, size_t *size) {
   if (!error) *size = found.size;
   return done(error);
 }
-API hipError_t hipHostGetDevicePointer(void **device_pointer, void *pointer, unsigned flags) {
-  Allocation found;
-  if (!device_pointer || flags) return done(hipErrorInvalidValue);
-  hipError_t error = find(&found, pointer);
-  if (!error && !found.host) error = hipErrorInvalidValue;
-  if (!error) *device_pointer = pointer;
-  return done(error);
-}
-API hipError_t hipHostGetFlags(unsigned *flags, void *pointer) {
-  Allocation found;
-  hipError_t error = flags ? find(&found, pointer) : hipErrorInvalidValue;
-  if (!error && !found.host) error = hipErrorInvalidValue;
-  if (!error) *flags = found.flags;
-  return done(error);
-}
-

@@ -2,6 +2,26 @@
 #include "runtime.h"
 
 enum { UNREGISTERED = 0, HOST = 1, DEVICE = 2 };
+/* The flags of memory of the host that streams may reach. */
+static hipError_t host_flags(const void *pointer, unsigned *flags) {
+  Allocation found;
+  hipError_t error = ready();
+  if (error || is_registered(pointer, 1, flags)) return error;
+  error = find(&found, pointer);
+  if (!error && !found.host) error = hipErrorInvalidValue;
+  if (!error) *flags = found.flags;
+  return error;
+}
+API hipError_t hipHostGetDevicePointer(void **device_pointer, void *pointer, unsigned flags) {
+  unsigned own;
+  hipError_t error = device_pointer && !flags ? host_flags(pointer, &own) : hipErrorInvalidValue;
+  if (!error) *device_pointer = pointer;
+  return done(error);
+}
+API hipError_t hipHostGetFlags(unsigned *flags, void *pointer) {
+  return done(flags ? host_flags(pointer, flags) : hipErrorInvalidValue);
+}
+
 typedef struct {
   int type, device;
   void *device_pointer, *host_pointer;
@@ -13,6 +33,11 @@ API hipError_t hipPointerGetAttributes(PointerAttributes *attributes, const void
   Allocation found;
   if (!attributes || !pointer) return done(hipErrorInvalidValue);
   hipError_t error = find(&found, pointer);
+  unsigned flags;
+  if (error == hipErrorInvalidValue && is_registered(pointer, 1, &flags)) {
+    *attributes = (PointerAttributes){HOST, 0, (void *)pointer, (void *)pointer, 0, flags};
+    return hipSuccess;
+  }
   if (error == hipErrorInvalidValue && !within(pointer)) { /* any other memory of the host */
     *attributes = (PointerAttributes){UNREGISTERED, -2, NULL, NULL, 0, 0};
     return hipSuccess;

@@ -42,6 +42,7 @@ typedef enum {
   hipErrorLaunchOutOfResources = 701,
   hipErrorPeerAccessAlreadyEnabled = 704,
   hipErrorPeerAccessNotEnabled = 705,
+  hipErrorHostMemoryAlreadyRegistered = 712,
   hipErrorHostMemoryNotRegistered = 713,
   hipErrorLaunchFailure = 719,
   hipErrorCooperativeLaunchTooLarge = 720,
@@ -105,6 +106,7 @@ hipError_t ask2(Operation operation, const void *head, size_t head_size, const v
 
 /* device.c: devices are alike, and count from 0. */
 enum { MOST_DEVICES = 16 };
+enum { LARGEST_GRID = 2147483647, LARGEST_GRID_YZ = 65535 };
 hipError_t device_exists(int number);
 /* The one that this thread works with. */
 int current_device(void);
@@ -151,6 +153,9 @@ void forget_pools(void);
 /* virtual.c */
 bool mapped_for(uint64_t address, int number);
 void forget_virtual(void);
+
+/* registered.c */
+bool is_registered(const void *pointer, uint64_t size, unsigned *flags);
 
 /* managed.c */
 void forget_wishes(uint64_t address);
