@@ -72,9 +72,7 @@ def device(
     product = product or product_asked()
     if arch is None:
         arch = DEFAULT_ARCH if product is None else PRODUCTS[product].arch
-    options = Options(
-        arch, product, sanitize, log, profile is not None, budget or BUDGET, devices
-    )
+    options = Options(arch, product, sanitize, log, profile is not None, budget or BUDGET, devices)
     try:
         ended = run_program(command, options)
     except ArgumentError as error:

@@ -99,7 +99,7 @@ def resident_groups(function: Function, threads: int, lds_bytes: int) -> int:
     """How many workgroups of so many threads, with bytes of LDS beside the kernel's own, a compute
     unit holds; 0 where not one fits."""
     from mfmadsl.emulator.profiler.occupancy import occupancy
-    from mfmadsl.resources import asked_scalar_registers, asked_vector_registers
+    from mfmadsl.emulator.text.registers import asked_scalar_registers, asked_vector_registers
 
     program = function.program
     chip = assumed(program.arch)

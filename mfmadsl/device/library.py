@@ -17,7 +17,7 @@ _SOURCES = Path(__file__).parent / "hip"
 _NAME = "libamdhip64.so"
 _VERSIONS = (5, 6, 7)  # of ROCm, that programs were linked with
 _FLAGS = (
-    "-std=gnu11", "-D_GNU_SOURCE", "-Werror=implicit-function-declaration", "-O2", "-shared",
+    "-std=gnu11", "-D_GNU_SOURCE", "-Werror=implicit-function-declaration", "-O1", "-shared",
     "-fPIC", "-fvisibility=hidden", "-pthread", f"-Wl,-soname,{_NAME}", "-ldl",
 )  # fmt: skip
 
@@ -57,6 +57,7 @@ def _make(folder: Path, sources: list[str]) -> None:
             raise RuntimeBuildError(f"{' '.join(compiler)}: {said}")
         for version in _VERSIONS:
             (beside / f"{_NAME}.{version}").symlink_to(_NAME)
+        (beside / "lib").symlink_to(".")  # as ROCm's folder has it
         (beside / _NAME).chmod(0o755)
         with suppress(OSError):  # another process was faster, with the same
             beside.rename(folder)

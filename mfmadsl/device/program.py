@@ -53,8 +53,11 @@ def run_program(command: Sequence[str], options: Options | None = None) -> Ended
 
 
 def _environment(library: Path, place: Path, log: bool) -> dict[str, str]:
+    """The program's, which finds the library by its name, or in the folder of a ROCm where there is
+    no other."""
     given = os.environ.get("LD_LIBRARY_PATH")
     return {
+        "ROCM_PATH": str(library),
         **{name: value for name, value in os.environ.items() if name != "MFMADSL_DEVICE_LOG"},
         "LD_LIBRARY_PATH": f"{library}:{given}" if given else str(library),
         "MFMADSL_DEVICE": str(place),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import hip
 import pytest
 
 from mfmadsl import RuntimeBuildError
@@ -31,8 +34,25 @@ def test_it_is_there_under_the_names_that_programs_were_linked_with(cache: Path)
     folder = hip_library()
     assert folder.parent == cache
     names = {path.name for path in folder.iterdir()}
-    assert names == {"libamdhip64.so", *(f"libamdhip64.so.{version}" for version in (5, 6, 7))}
+    libraries = {"libamdhip64.so", *(f"libamdhip64.so.{version}" for version in (5, 6, 7))}
+    assert names == {*libraries, "lib"}
+    assert (folder / "lib/libamdhip64.so").samefile(folder / "libamdhip64.so")
     assert (folder / "libamdhip64.so.7").resolve() == (folder / "libamdhip64.so").resolve()
+
+
+DECLARED = re.compile(r"^cdef [^(]*?\b(hip\w+)\(", re.M)
+REFUSED = re.compile(r"^WITHOUT\((\w+),", re.M)
+
+
+def test_each_function_of_hip_is_there_and_most_do_something() -> None:
+    """Those that hip-python declares, after HIP's headers; the others say that they are refused."""
+    declared = set(DECLARED.findall((Path(hip.__file__).parent / "chip.pxd").read_text()))
+    loaded = ctypes.CDLL(str(hip_library() / "libamdhip64.so"))
+    refused = set(REFUSED.findall((Path(library.__file__).parent / "hip/refused.c").read_text()))
+    assert len(declared) > 480
+    assert [name for name in sorted(declared) if not hasattr(loaded, name)] == []
+    assert refused <= declared
+    assert len(declared - refused) >= 380
 
 
 def test_several_that_want_it_at_once_find_one(cache: Path) -> None:

@@ -99,6 +99,35 @@ def test_tritons_own_launcher_runs_its_kernels() -> None:
     assert (done.returncode, done.stdout) == (0, "0 differ\n"), done.stderr
 
 
+def test_graphs_by_their_nodes_and_by_capture(stored: Path) -> None:
+    done = on_device(sys.executable, PROGRAMS / "graphs.py", stored / "scaled")
+    assert (done.returncode, done.stdout) == (0, "all graphs are right\n"), done.stderr
+
+
+def test_pools_virtual_memory_arrays_and_several_devices(stored: Path) -> None:
+    """Its last kernel reaches for memory of a device that it may not reach: exit code 1."""
+    command = sys.executable, PROGRAMS / "resources.py", stored / "scaled"
+    done = on_device(*command, options=("--devices", "2"))
+    assert (done.returncode, done.stdout) == (1, "all resources are right\n"), done.stderr
+
+
+@pytest.fixture(scope="module")
+def iree_module(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What IREE's compiler makes of a product."""
+    made = tmp_path_factory.mktemp("iree") / "product.vmfb"
+    source, target = PROGRAMS / "product.mlir", "--iree-rocm-target=gfx942"
+    compiler = Path(sys.executable).with_name("iree-compile")
+    options = "--iree-hal-target-device=hip", target, "-o", str(made)
+    subprocess.run([compiler, *options, source], check=True)
+    return made
+
+
+@pytest.mark.parametrize("streams", ["true", "false"])
+def test_irees_own_runtime_runs_a_product(iree_module: Path, streams: str) -> None:
+    done = on_device(sys.executable, PROGRAMS / "iree_product.py", iree_module, streams)
+    assert (done.returncode, done.stdout) == (0, "0 differ\n"), done.stderr
+
+
 def test_a_kernel_reaches_what_is_allocated(stored: Path) -> None:
     told = accesses(stored, "numbered", 520, 8)
     assert told["memory"] == [0, 0, *range(128)]

@@ -3,8 +3,8 @@ wrong.
 
     mfmadsl device -- python graphs.py SCALED
 
-SCALED is the code object of a kernel with y[i] = a * x[i] + i for i < n. The calls are hip-python's,
-whose structures are those of HIP's own headers.
+SCALED is the code object of a kernel with y[i] = a * x[i] + i for i < n. The calls are
+hip-python's, whose structures are those of HIP's own headers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +113,25 @@ def launch(stream: Any, source: Any, target: Any, a: float) -> None:
     arguments = (source, target, ctypes.c_float(a), ctypes.c_int(COUNT))
     call(
         hip.hipModuleLaunchKernel(
-            function, COUNT // 64, 1, 1, 64, 1, 1, sharedMemBytes=0, stream=stream,
-            kernelParams=None, extra=arguments,
-        )  # fmt: skip
+            function,
+            COUNT // 64,
+            1,
+            1,
+            64,
+            1,
+            1,
+            sharedMemBytes=0,
+            stream=stream,
+            kernelParams=None,
+            extra=arguments,
+        )
     )
 
 
-TO_DEVICE, TO_HOST = hip.hipMemcpyKind.hipMemcpyHostToDevice, hip.hipMemcpyKind.hipMemcpyDeviceToHost
+TO_DEVICE, TO_HOST = (
+    hip.hipMemcpyKind.hipMemcpyHostToDevice,
+    hip.hipMemcpyKind.hipMemcpyDeviceToHost,
+)
 
 
 def by_nodes() -> None:
@@ -134,7 +147,7 @@ def by_nodes() -> None:
     first = kernel_node(graph, x, y, 2.0)
     into = call(hip.hipGraphAddMemcpyNode1D(graph, 0, x, host, BYTES, TO_DEVICE))[0]
     order = [into, first, second, out, looked]
-    for pair in zip(order, order[1:], strict=False):
+    for pair in pairwise(order):
         call(edge(graph, *pair))
     stream = call(hip.hipStreamCreate())
     exec_ = call(hip.hipGraphInstantiateWithFlags(graph, 0))
@@ -210,16 +223,17 @@ def by_capture() -> None:
 def refused() -> None:
     one, other = (call(hip.hipStreamCreate()) for _ in range(2))
     event = call(hip.hipEventCreate())
-    begin = lambda mode: call(hip.hipStreamBeginCapture(one, mode))  # noqa: E731
+
+    def begin(mode: Any) -> None:
+        call(hip.hipStreamBeginCapture(one, mode))
+
     fails(E.hipErrorIllegalState, hip.hipStreamEndCapture(one))
     fails(
         E.hipErrorStreamCaptureUnsupported,
         hip.hipStreamBeginCapture(None, MODE.hipStreamCaptureModeRelaxed),
     )
     begin(MODE.hipStreamCaptureModeGlobal)
-    fails(
-        E.hipErrorIllegalState, hip.hipStreamBeginCapture(one, MODE.hipStreamCaptureModeRelaxed)
-    )
+    fails(E.hipErrorIllegalState, hip.hipStreamBeginCapture(one, MODE.hipStreamCaptureModeRelaxed))
     fails(E.hipErrorStreamCaptureUnsupported, hip.hipStreamSynchronize(one))
     fails(E.hipErrorStreamCaptureInvalidated, hip.hipMemsetAsync(x, 0, BYTES, one))
     fails(E.hipErrorStreamCaptureInvalidated, hip.hipStreamEndCapture(one))
