@@ -6,6 +6,7 @@ from . import language as language
 from . import model as model
 from . import relax as relax
 from . import schedule as schedule
+from . import triton as triton
 from .backend import CodegenError as CodegenError
 from .backend import Kernel as Kernel
 from .backend import LinkError as LinkError
