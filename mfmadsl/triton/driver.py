@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from triton import knobs
@@ -115,9 +116,7 @@ class Driver(DriverBase):  # type: ignore[misc]
 
     def get_active_torch_device(self) -> Any:
         """Tensors lie in the memory of the CPU."""
-        import torch
-
-        return torch.device("cpu")
+        return import_module("torch").device("cpu")
 
     def get_benchmarker(self) -> Callable[..., Sequence[float]]:
         """Milliseconds of a call's launches in the chip's model, for `triton.autotune`: the same
