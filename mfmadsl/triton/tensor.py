@@ -82,8 +82,8 @@ class HostMemory:
 
 
 def memory_of(name: str, value: Any) -> HostMemory:
-    """All memory of what a kernel is given a pointer to: a tensor of PyTorch's has its storage, a view
-    of an array the whole array.
+    """All memory of what a kernel is given a pointer to: a tensor of PyTorch's has its storage, a
+    view of an array the whole array.
 
     Raises ArgumentError where that is not told, or lies on another device.
     """
