@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -12,6 +14,10 @@ from mfmadsl.cli.specs import ARCH, OUTPUT, PRODUCT, product_asked
 from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model import DEFAULT_ARCH, PRODUCTS
+
+INDEX, FAULTS = "index.html", "faults.sarif"
+_OURS = re.compile(r"\d{3,}-\w*(-faults)?\.(html|s)")
+"""What `report/program_pages.py` calls its files."""
 
 MOST_DEVICES = 16
 """As `device/hip/runtime.h` has it."""
@@ -38,6 +44,12 @@ MOST_DEVICES = 16
     help="Write what each launch takes in the model of the chip, for ui.perfetto.dev.",
 )
 @click.option(
+    "--report",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write a page about each kernel that was launched into a folder, with an index.",
+)
+@click.option(
     "--budget",
     type=click.IntRange(1),
     help="Instructions that a wave may execute; ten million by default.",
@@ -55,6 +67,7 @@ def device(
     product: str | None,
     sanitize: bool,
     profile: Path | None,
+    report: Path | None,
     budget: int | None,
     devices: int,
     log: bool,
@@ -67,12 +80,17 @@ def device(
     """
     from mfmadsl.device import Options, run_program
     from mfmadsl.emulator.run import BUDGET
+    from mfmadsl.report.program_pages import program_pages
     from mfmadsl.report.program_timeline import program_timeline_json
 
     product = product or product_asked()
     if arch is None:
         arch = DEFAULT_ARCH if product is None else PRODUCTS[product].arch
-    options = Options(arch, product, sanitize, log, profile is not None, budget or BUDGET, devices)
+    if report is not None:
+        _check_folder(report)
+    options = Options(
+        arch, product, sanitize, log, (profile or report) is not None, budget or BUDGET, devices
+    )
     try:
         ended = run_program(command, options)
     except ArgumentError as error:
@@ -81,4 +99,31 @@ def device(
         fail(str(error))
     if profile is not None:
         write_text(profile, program_timeline_json(ended.launches, ended.product.launch))
+    if report is not None:
+        _write_pages(report, program_pages(ended.launches))
     sys.exit(ended.exit_code or int(ended.faulty))
+
+
+def _check_folder(folder: Path) -> None:
+    """End the command where a folder has what no report of ours is."""
+    try:
+        there = [path.name for path in folder.iterdir()] if folder.exists() else []
+    except OSError as error:
+        fail(f"{folder}: cannot be read: {error.strerror}")
+    others = [name for name in there if name not in (INDEX, FAULTS) and not _OURS.fullmatch(name)]
+    if others:
+        fail(f"{folder}: has `{others[0]}`, which is of no report: name a new or an empty folder")
+
+
+def _write_pages(folder: Path, pages: Mapping[str, str]) -> None:
+    """Write a report's files; those of a report that was there before go."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.iterdir():
+            if _OURS.fullmatch(old.name) and old.name not in pages:
+                old.unlink()
+    except OSError as error:
+        fail(f"{folder}: cannot be written: {error.strerror}")
+    for name, text in pages.items():
+        write_text(folder / name, text)
+    click.echo(f"wrote {folder / INDEX}", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mfmadsl.device.memory import SharedMemory, pointers
 from mfmadsl.device.protocol import Start
@@ -17,6 +18,9 @@ from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument, passed
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import GpuProduct, assumed
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator.profiler import Profile
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,14 @@ class LaunchRecord:
     seconds: float
     faults: tuple[Fault, ...]
     failed: bool
-    modelled: float | None = None
-    """Seconds that it takes in the model of the chip, where that was asked."""
+    assembly: str = ""
+    profile: Profile | None = None
+    """In the model of the chip, where that was asked."""
+
+    @property
+    def modelled(self) -> float | None:
+        """Seconds that it takes in the model of the chip, where that was asked."""
+        return None if self.profile is None else self.profile.on_chip.seconds
 
 
 def run_launch(
@@ -82,7 +92,7 @@ def run_launch(
         faults = [*watcher.found, *faults]
     return LaunchRecord(
         function.program.name, start.grid, start.block, launch.lds_bytes, start.stream, executed,
-        time.perf_counter() - before, tuple(faults), failed,
+        time.perf_counter() - before, tuple(faults), failed, function.assembly,
     )  # fmt: skip
 
 
@@ -113,10 +123,10 @@ def resident_groups(function: Function, threads: int, lds_bytes: int) -> int:
         return 0
 
 
-def modelled_seconds(
+def modelled(
     function: Function, start: Start, memory: SharedMemory, product: GpuProduct, budget: int
-) -> float:
-    """Seconds of a launch on a whole chip, in the profiler's model; memory stays as it is.
+) -> Profile:
+    """A launch in the profiler's model; memory stays as it is.
 
     Raises EmulationError and ArgumentError as `profile` does.
     """
@@ -124,4 +134,4 @@ def modelled_seconds(
 
     launch = launch_of(function, start)
     load = partial(memory.loaded, launch, start.arguments, {}, kept=True)
-    return profile_launch(launch, load, budget, product=product.name).on_chip.seconds
+    return profile_launch(launch, load, budget, product=product.name)

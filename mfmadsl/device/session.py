@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mfmadsl.device.gpu import Gpu
-from mfmadsl.device.launch import Function, modelled_seconds, resident_groups, run_launch
+from mfmadsl.device.launch import Function, modelled, resident_groups, run_launch
 from mfmadsl.device.memory import MOST_ARGUMENT_BYTES, SharedMemory
 from mfmadsl.device.protocol import (
     ADDRESS,
@@ -26,6 +27,9 @@ from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model import assumed
 
+if TYPE_CHECKING:
+    from mfmadsl.emulator.profiler import Profile
+
 _ELF = b"\x7fELF"
 Reply = tuple[Status, bytes]
 
@@ -40,7 +44,7 @@ class Session:
         self._functions: dict[int, Function] = {}
         self._number = 0
         self._version: int | None = None
-        self._seconds: dict[tuple[object, ...], float] = {}
+        self._profiles: dict[tuple[object, ...], Profile] = {}
 
     def close(self) -> None:
         """Give back what the program had."""
@@ -176,37 +180,39 @@ class Session:
         gpu = self._gpu
         with gpu.turn:  # one launch at a time, of whatever program
             try:
-                modelled = self._modelled(function, start, memory) if gpu.models_time else None
+                profile = self._modelled(function, start, memory) if gpu.models_time else None
                 launched = run_launch(
                     function, start, memory, gpu.options.sanitize, gpu.options.budget
                 )
             except ArgumentError as error:
                 gpu.tell(f"kernel `{function.program.name}` cannot be launched: {error}")
                 return Status.INVALID_CONFIGURATION, b""
-            gpu.record(replace(launched, modelled=modelled))
+            launched = replace(launched, profile=profile)
+            gpu.record(launched)
         if launched.failed:
             return Status.LAUNCH_FAILURE, b""
-        nanoseconds = 0 if modelled is None else round(modelled * 1e9 + gpu.product.launch)
+        spent = launched.modelled
+        nanoseconds = 0 if spent is None else round(spent * 1e9 + gpu.product.launch)
         return Status.SUCCESS, ADDRESS.pack(nanoseconds)
 
-    def _modelled(self, function: Function, start: Start, memory: SharedMemory) -> float | None:
-        """Seconds in the model, looked at once for launches that differ in pointers only; None of a
-        kernel at fault, which is told when it runs."""
+    def _modelled(self, function: Function, start: Start, memory: SharedMemory) -> Profile | None:
+        """In the model, looked at once for launches that differ in pointers only; None of a kernel
+        at fault, which is told when it runs."""
         scalars = [
             start.arguments[a.offset : a.offset + a.size]
             for a in function.passed
             if a.kind == "by_value"
         ]
         key = (start.function, start.grid, start.block, start.lds_bytes, *scalars)
-        if key not in self._seconds:
+        if key not in self._profiles:
             gpu = self._gpu
             try:
-                self._seconds[key] = modelled_seconds(
+                self._profiles[key] = modelled(
                     function, start, memory, gpu.product, gpu.options.budget
                 )
             except EmulationError:
                 return None
-        return self._seconds[key]
+        return self._profiles[key]
 
 
 def served(gpu: Gpu, channel: socket.socket) -> None:

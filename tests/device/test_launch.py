@@ -93,21 +93,22 @@ def test_the_time_of_a_launch_is_looked_up_by_its_values_and_not_its_pointers(
     ours, theirs = socket.socketpair()
     with ours, theirs:
         session = Session(Gpu(Options(profile=True)), ours)
-        short = session._modelled(counting(), start(ARRAYS[0], 2), memory)
-        elsewhere = session._modelled(counting(), start(ARRAYS[1], 2), memory)
-        long = session._modelled(counting(), start(ARRAYS[0], 4000), memory)
+
+        def seconds(start: Start) -> float:
+            profile = session._modelled(counting(), start, memory)
+            assert profile is not None
+            return profile.on_chip.seconds
+
+        short, elsewhere = (seconds(start(array, 2)) for array in ARRAYS)
+        long = seconds(start(ARRAYS[0], 4000))
         many = replace(start(ARRAYS[0], 2), grid=(1 << 12, 1, 1))
-        crowded = session._modelled(counting(), many, memory)
-        alone = session._modelled(counting(), replace(many, lds_bytes=1 << 16), memory)
+        crowded = seconds(many)
+        alone = seconds(replace(many, lds_bytes=1 << 16))
         session.close()
-    assert short is not None
-    assert long is not None
     assert elsewhere == short
     assert long > 2 * short
-    assert crowded is not None
-    assert alone is not None
     assert alone > 2 * crowded  # no two of those have room for their LDS on a compute unit
-    assert len(session._seconds) == 4
+    assert len(session._profiles) == 4
 
 
 def test_what_a_launch_adds_to_the_lds_comes_behind_the_kernels_own() -> None:

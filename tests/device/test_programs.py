@@ -177,6 +177,29 @@ def test_with_a_profile_time_is_that_of_the_model(stored: Path, tmp_path: Path) 
     assert second["ts"] == pytest.approx(first["ts"] + first["dur"] + between)
 
 
+def test_a_report_has_a_page_for_each_kernel_and_an_index(stored: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pages" / "here"
+    told = accesses(stored, "raced", 512, 0, 512, options=("--sanitize", "--report", str(folder)))
+    assert told.said.splitlines()[-1] == f"wrote {folder / 'index.html'}"
+    names = {"001-raced.s", "001-raced.html", "001-raced-faults.html", "faults.sarif", "index.html"}
+    assert {path.name for path in folder.iterdir()} == names
+    index = (folder / "index.html").read_text()
+    assert [name in index for name in sorted(names)] == [True, True, True, False, False]
+    (result,) = json.loads((folder / "faults.sarif").read_text())["runs"][0]["results"]
+    line = result["locations"][0]["physicalLocation"]["region"]["startLine"]
+    text = (folder / "001-raced.s").read_text().splitlines()
+    assert text[line - 1].strip().startswith(("ds_read", "ds_write"))
+    # A report takes the place of the one before it, and of nothing else.
+    accesses(stored, "numbered", 512, 0, options=("--report", str(folder)))
+    names = {"001-numbered.s", "001-numbered.html", "faults.sarif", "index.html"}
+    assert {path.name for path in folder.iterdir()} == names
+    (folder / "mine.txt").write_text("mine")
+    done = on_device(sys.executable, "-c", "", options=("--report", str(folder)))
+    assert done.returncode == 1
+    assert "has `mine.txt`, which is of no report" in done.stderr
+    assert {path.name for path in folder.iterdir()} == {*names, "mine.txt"}
+
+
 def test_a_fault_is_told_under_the_profiler_too(stored: Path, tmp_path: Path) -> None:
     options = ("--profile", str(tmp_path / "timeline.json"))
     told = accesses(stored, "numbered", 508, 0, options=options)

@@ -1,0 +1,84 @@
+"""Faults as SARIF: what a forge needs to show them beside lines."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+
+from mfmadsl.emulator.error import EarlierAccess, Fault
+from mfmadsl.report.sarif import Found, sarif_json
+
+# What of the standard's schema a forge asks for (SARIF 2.1.0, sections 3.13, 3.14, 3.27 and 3.28).
+TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
+LOCATION = {
+    "type": "object",
+    "required": ["physicalLocation"],
+    "properties": {
+        "message": TEXT,
+        "physicalLocation": {
+            "type": "object",
+            "required": ["artifactLocation"],
+            "properties": {
+                "artifactLocation": {"type": "object", "required": ["uri"]},
+                "region": {
+                    "type": "object",
+                    "properties": {"startLine": {"type": "integer", "minimum": 1}},
+                },
+            },
+        },
+    },
+}
+RESULT = {
+    "type": "object",
+    "required": ["message", "ruleId", "level", "locations"],
+    "properties": {
+        "message": TEXT,
+        "level": {"enum": ["none", "note", "warning", "error"]},
+        "locations": {"type": "array", "items": LOCATION, "minItems": 1},
+        "relatedLocations": {"type": "array", "items": LOCATION},
+    },
+}
+SCHEMA = {
+    "type": "object",
+    "required": ["version", "runs"],
+    "properties": {
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["tool"],
+                "properties": {"results": {"type": "array", "items": RESULT}},
+            },
+        },
+    },
+}
+
+EARLIER = EarlierAccess(3, "ds_write_b32 v1, v2", 0)
+FAULTS = (
+    Fault("race", "4 bytes of LDS at 16", 7, "ds_read_b32 v3, v1", wave=1, earlier=EARLIER),
+    Fault("budget", "it does not end"),
+)
+
+
+def test_results_name_the_kind_the_line_and_what_came_before() -> None:
+    told = json.loads(sarif_json(Found("sums", "001-sums.s", fault) for fault in FAULTS))
+    jsonschema.validate(told, SCHEMA)
+    (run,) = told["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["budget", "race"]
+    race, budget = run["results"]
+    place = race["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "001-sums.s"
+    assert place["region"] == {"startLine": 7, "snippet": {"text": "ds_read_b32 v3, v1"}}
+    (before,) = race["relatedLocations"]
+    assert before["physicalLocation"]["region"]["startLine"] == 3
+    assert before["message"]["text"] == "what wave 0 did before"
+    assert race["message"]["text"] == "sums: 4 bytes of LDS at 16"
+    assert "region" not in budget["locations"][0]["physicalLocation"]
+
+
+def test_without_faults_there_are_no_results() -> None:
+    told = json.loads(sarif_json([]))
+    jsonschema.validate(told, SCHEMA)
+    assert told["runs"][0]["results"] == []
