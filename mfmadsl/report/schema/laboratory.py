@@ -66,6 +66,7 @@ def laboratory() -> dict[str, Any]:
                 stalls=COUNTS,
             ),
             limits=array(STRING),
+            advice=array(exactly(rule=STRING, text=STRING)),
             chip=exactly(
                 product=one_of(*PRODUCTS),
                 modelled={"const": True},
