@@ -129,6 +129,8 @@ class Session:
         try:
             text = loaded.assembly(name)
             program = parse_assembly(text, name)
+            if program.data:
+                raise ArgumentError("it reaches constants or variables of its code object")
             function = Function(self._number + 1, text, program)
             if function.kernarg_bytes > MOST_ARGUMENT_BYTES:
                 raise ArgumentError(f"it takes {function.kernarg_bytes} bytes of arguments")

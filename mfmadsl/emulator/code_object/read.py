@@ -15,12 +15,12 @@ from mfmadsl.emulator.code_object.descriptor import SIZE, Descriptor, read_descr
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.image import (
     DESCRIPTOR,
-    ElfSection,
     ElfSymbol,
     Image,
     read_image,
 )
 from mfmadsl.emulator.code_object.notes import read_kernels
+from mfmadsl.emulator.code_object.section import ElfSection
 from mfmadsl.emulator.code_object.writing import Code, assembly_text
 from mfmadsl.model import architecture
 
@@ -50,7 +50,7 @@ class CodeObject:
 
     `features` has `xnack` and `sramecc` where the code is for chips that have them on (True) or
     off (False), and not for both. `version` is that of the code object, 3 to 6. `functions` are
-    what kernels may call.
+    what kernels may call, and `sections` what they may reach by addresses.
     """
 
     arch: str
@@ -58,6 +58,7 @@ class CodeObject:
     version: int
     kernels: Mapping[str, KernelCode]
     functions: tuple[Code, ...] = ()
+    sections: tuple[ElfSection, ...] = ()
 
     @property
     def target(self) -> str:
@@ -68,7 +69,7 @@ class CodeObject:
         """The text of one kernel in LLVM's syntax, with its directives and its metadata.
 
         Raises CodeObjectError where there is no such kernel, and for code that cannot be told as
-        text: an instruction that is not known, or constants that lie beside the code.
+        text: an instruction that is not known.
         """
         if kernel not in self.kernels:
             names = ", ".join(self.kernels)
@@ -77,6 +78,7 @@ class CodeObject:
         return assembly_text(
             self.target, self.version, one.name, one.metadata, one.descriptor.directives,
             Code(one.address, one.code, one.sized), architecture(self.arch), self.functions,
+            self.sections,
         )  # fmt: skip
 
 
@@ -109,7 +111,12 @@ def _read(data: bytes, arch: str | None) -> CodeObject:
         except CodeObjectError as error:
             raise CodeObjectError(f"kernel {described(name)}: {error}") from None
     return CodeObject(
-        image.chip.name, image.features, image.version, kernels, tuple(_functions(image))
+        image.chip.name,
+        image.features,
+        image.version,
+        kernels,
+        tuple(_functions(image)),
+        tuple(section for section in image.sections.values() if section.content),
     )
 
 

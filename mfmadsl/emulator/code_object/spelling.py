@@ -53,7 +53,7 @@ _DPP_NAMED = {
 _ORDER = ("idxen", "offen", "offset0", "offset1", "offset", "gds", "glc", "sc0", "slc", "nt", "scc",
           "sc1", "lds")  # fmt: skip
 _SPELLED_LAST = ("dst_sel", "dst_unused", "src0_sel", "src1_sel")
-_HARDWARE_REGISTERS = {1: "HW_REG_MODE"}
+_HARDWARE_REGISTERS = {1: "HW_REG_MODE", 15: "HW_REG_SH_MEM_BASES"}
 
 
 def spelled(row: EncodingRow, bits: int, literal: int | None, chip: Architecture) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from mfmadsl.emulator.instructions.integer import (
     reversed_bits,
 )
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compile_mode
-from mfmadsl.emulator.instructions.row import Row
+from mfmadsl.emulator.instructions.row import Row, undefined_bits
 from mfmadsl.emulator.machine.bits import Array, Compute
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead, Operation, reads_of
@@ -137,10 +138,11 @@ SCALAR: dict[str, Row] = {
                         takes_scc=True, accumulates=True),
     "s_cselect_b32": _row("b32 b32", _choose, takes_scc=True),
     "s_cselect_b64": _row("b64 b64", _choose, takes_scc=True),
-    "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a),
+    "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a,
+                      moves=(0, 1), adds=True),
     "s_sub_u32": _row("u32 u32", lambda a, b: a - b, lambda a, b, r: b > a),
     "s_addc_u32": _row("u32 u32", _add_carry, lambda a, b, scc, _: _carry(
-        a.astype(np.int64) + b + scc), takes_scc=True),
+        a.astype(np.int64) + b + scc), takes_scc=True, moves=(0, 1), adds=True),
     "s_subb_u32": _row("u32 u32", _subtract_borrow, lambda a, b, scc, _: _carry(
         a.astype(np.int64) - b - scc), takes_scc=True),
     "s_add_i32": _row("i32 i32", lambda a, b: a + b, _add_overflows),
@@ -188,6 +190,9 @@ for _bits in ("b32", "b64"):
             "xnor": lambda a, b: ~(a ^ b),
         }.items()
     }
+    # Of the lanes that are off, LLVM leaves masks as they were, which may be as nobody wrote them.
+    for _name in ("and", "or", "andn2", "orn2"):
+        SCALAR[f"s_{_name}_{_bits}"] = replace(SCALAR[f"s_{_name}_{_bits}"], moves=(0, 1))
     SCALAR |= {
         f"s_lshl_{_bits}": _row(f"{_kind} u32", _shift("left"), _nonzero),
         f"s_lshr_{_bits}": _row(f"{_kind} u32", _shift("right"), _nonzero),
@@ -310,8 +315,12 @@ def _plain(instruction: Instruction, row: Row) -> Operation:
             waves.scc = np.broadcast_to(row.scc(*values, result), (waves.count,))
         waves.write_scalar(target, np.ascontiguousarray(result))
 
-    def flow(_: Waves, undefined: Waves) -> Array:
-        return _read(undefined, *typed[0])
+    def flow(waves: Waves, undefined: Waves) -> Array:
+        values = [_read(waves, operand, kind) for operand, kind in typed]
+        bits = [_read(undefined, o, k).view(f"u{v.itemsize}")
+                for (o, k), v in zip(typed, values, strict=True)]  # fmt: skip
+        found = undefined_bits(row, values, bits)
+        return np.where(undefined.scc, ~found.dtype.type(0), found) if row.takes_scc else found
 
     moved = bool(row.moves)
     reads = tuple(OperandRead(o, moved=moved) for o, _ in typed if isinstance(o, Register))

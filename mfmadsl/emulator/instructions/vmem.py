@@ -9,7 +9,9 @@ import numpy as np
 
 from mfmadsl.emulator.instructions.atomic import Update, find_memory_update, update_memory
 from mfmadsl.emulator.instructions.buffer import compile_buffer
-from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.aperture import access_flat
+from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import OperandRead, Operation, Unit, reads_of
 from mfmadsl.emulator.machine.transfer import (
@@ -90,19 +92,25 @@ def _global(instruction: Instruction, is_load: bool, width: Width) -> Operation:
     address, moved = (second, first) if is_load else (first, second)
     data = check_registers(moved, width.registers, "va")
     place = _place(instruction, address, base[0] if base else None)
-    # What may lie in scratch memory is aligned for it.
-    alignment = min(width.size, 4) if unit == "flat" else 1
+
+    move = load if is_load else store
 
     def execute(waves: Waves) -> None:
-        mask = waves.exec_mask()
         addresses = place.addresses(waves)
-        offsets, mask = reach_global(waves, addresses, mask, width.size, alignment)
-        (load if is_load else store)(waves, waves.memory, offsets, data, width, mask)
+        offsets, mask = reach_global(waves, addresses, waves.exec_mask(), width.size)
+        move(waves, waves.memory, offsets, data, width, mask)
 
+    def execute_flat(waves: Waves) -> None:
+        def access(memory: ByteStore, offsets: Addresses, mask: Mask | None) -> None:
+            move(waves, memory, offsets, data, width, mask)
+
+        access_flat(waves, place.addresses(waves), width.size, 1, access)
+
+    run = execute_flat if unit == "flat" else execute
     if is_load:
         kept = (OperandRead(data, 0xFFFF if width.half == "hi" else 0xFFFF0000, moved=True),)
-        return Operation(execute, unit, place.reads + (kept if width.half else ()), (data,))
-    return Operation(execute, unit, (*place.reads, OperandRead(data, moved=True)))
+        return Operation(run, unit, place.reads + (kept if width.half else ()), (data,))
+    return Operation(run, unit, (*place.reads, OperandRead(data, moved=True)))
 
 
 def _global_to_lds(instruction: Instruction, width: Width) -> Operation:
@@ -150,9 +158,14 @@ def _atomic(instruction: Instruction, update: Update) -> Operation:
     place = _place(instruction, address, base[0] if base else None)
 
     def execute(waves: Waves) -> None:
-        size, mask = update.size, waves.exec_mask()
-        offsets, mask = reach_global(waves, place.addresses(waves), mask, size, size)
-        update_memory(waves, waves.memory, offsets, update, [data], target, mask)
+        def access(memory: ByteStore, offsets: Addresses, mask: Mask | None) -> None:
+            update_memory(waves, memory, offsets, update, [data], target, mask)
+
+        size, addresses = update.size, place.addresses(waves)
+        if _is_flat(instruction):
+            access_flat(waves, addresses, size, size, access)
+        else:
+            access(waves.memory, *reach_global(waves, addresses, waves.exec_mask(), size, size))
 
     reads = reads_of(place.address, data, *((place.base,) if place.base else ()))
     return Operation(execute, "vmem", reads, (target,) if target else ())

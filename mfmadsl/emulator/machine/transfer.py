@@ -59,15 +59,21 @@ def reach_lds(
     )
 
 
-def _reach_scratch(
+def reach_scratch(
     waves: Waves, addresses: Array, mask: Mask | None, size: int
 ) -> tuple[Addresses, Mask | None]:
+    """Offsets in scratch memory of what the lanes of `mask` access, each in its own piece, and the
+    lanes that can.
+
+    They may lie anywhere: LLVM 22 has unaligned accesses to scratch memory on all GFX9 chips
+    (`FeatureUnalignedScratchAccess`), and stores words at odd addresses there.
+    """
     owners = waves.index[:, None] * LANES + np.arange(LANES)
     return _reach(
         waves,
         mask,
         lambda m: waves.scratch.offsets(
-            active(addresses, waves, m), active(owners, waves, m), size, min(size, 4)
+            active(addresses, waves, m), active(owners, waves, m), size, 1
         ),
     )
 
@@ -176,5 +182,5 @@ def fetch_to_lds(
 
 def move_scratch(waves: Waves, offset: Array, data: Register, is_load: bool, width: Width) -> None:
     """Between registers and each lane's own piece of the scratch memory."""
-    offsets, mask = _reach_scratch(waves, offset, waves.exec_mask(), width.size)
+    offsets, mask = reach_scratch(waves, offset, waves.exec_mask(), width.size)
     (load if is_load else store)(waves, waves.scratch, offsets, data, width, mask)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from mfmadsl.emulator import EmulationError, emulate
-from mfmadsl.emulator.code_object import CodeObjectError, read_code_object
+from mfmadsl.emulator.code_object import read_code_object
 from mfmadsl.emulator.profiler import profile
 from mfmadsl.emulator.sanitizer.sanitize import sanitize
 from mfmadsl.emulator.text.assembly import parse_assembly
@@ -189,10 +189,11 @@ def test_text_that_does_not_tell_where_it_lies_is_refused() -> None:
         emulate(text_kernel("s_getpc_b64 s[4:5]"), [np.zeros(4, np.uint8)], (1,), (64,))
 
 
-def test_constants_beside_the_code_are_refused() -> None:
-    found = read_code_object(kernel_object("\ts_getpc_b64 s[4:5]\n\ts_load_dword s6, s[4:5], 0x0"))
-    with pytest.raises(CodeObjectError, match=r"byte 0 of the code, `s_getpc.*reaches constants"):
-        found.assembly("kernel")
+def test_constants_beside_the_code_are_read() -> None:
+    after = "\t.p2align 3\nbeside:\n\t.long 11, 0xffffffff, 33\n"
+    code = f"{address('beside', 8)}\n\ts_load_dword s20, s[8:9], 0x8\n{STORE}"
+    code = code.replace("v_mov_b32_e32 v1, s20", "s_waitcnt lgkmcnt(0)\n\tv_mov_b32_e32 v1, s20")
+    assert ran(code, after=after)[0] == 33
 
 
 def test_an_address_that_nobody_wrote_is_a_fault() -> None:
