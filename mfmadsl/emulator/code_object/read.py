@@ -65,8 +65,11 @@ class CodeObject:
         """The chip with its features, such as `gfx90a:sramecc+:xnack-`."""
         return self.arch + "".join(f":{x}{'-+'[on]}" for x, on in sorted(self.features.items()))
 
-    def assembly(self, kernel: str) -> str:
+    def assembly(self, kernel: str, addressed: bool = False) -> str:
         """The text of one kernel in LLVM's syntax, with its directives and its metadata.
+
+        It tells where instructions lie if the kernel computes addresses, or if it shall be
+        `addressed`.
 
         Raises CodeObjectError where there is no such kernel, and for code that cannot be told as
         text: an instruction that is not known.
@@ -78,7 +81,7 @@ class CodeObject:
         return assembly_text(
             self.target, self.version, one.name, one.metadata, one.descriptor.directives,
             Code(one.address, one.code, one.sized), architecture(self.arch), self.functions,
-            self.sections,
+            self.sections, addressed,
         )  # fmt: skip
 
 

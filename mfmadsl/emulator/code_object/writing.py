@@ -41,14 +41,15 @@ def assembly_text(
     chip: Architecture,
     functions: tuple[Code, ...] = (),
     sections: tuple[ElfSection, ...] = (),
+    addressed: bool = False,
 ) -> str:
     """The text of a kernel and, where it computes an address, of the functions that it may call and
-    of the data that it may reach.
+    of the data that it may reach. With `addressed` it tells in any case where instructions lie.
 
     Raises CodeObjectError for code that cannot be told as text.
     """
     try:
-        instructions, addressed = _instructions(code, chip, functions)
+        instructions, reaches = _instructions(code, chip, functions, addressed)
     except CodeObjectError as error:
         raise CodeObjectError(f"kernel `{name}`: {error}") from None
     lines = [
@@ -76,7 +77,7 @@ def assembly_text(
         "\t.end_amdhsa_kernel",
         "\t.amdgpu_metadata",
         f"{as_yaml(metadata, version)}\t.end_amdgpu_metadata",
-        *(_data(section) for section in sections if addressed),
+        *(_data(section) for section in sections if reaches),
         "",
     ])  # fmt: skip
 
@@ -88,14 +89,17 @@ def _data(section: ElfSection) -> str:
 
 
 @lru_cache(maxsize=64)
-def _instructions(code: Code, chip: Architecture, functions: tuple[Code, ...]) -> tuple[str, bool]:
+def _instructions(
+    code: Code, chip: Architecture, functions: tuple[Code, ...], addressed: bool
+) -> tuple[str, bool]:
     """The instructions of a kernel, with labels where branches lead, and whether it computes an
-    address: then each has its own behind it, and what it may call follows.
+    address: then each has its own behind it, as it has if `addressed`, and what it may call
+    follows.
     """
     decoded = tuple(_with_long_branches(code, chip))
     names = {each.name for each in decoded}
     if not names & {_ASKS, *_JUMPS}:
-        return _written(code, decoded, ".LBB", addressed=False), False
+        return _written(code, decoded, ".LBB", addressed), False
     texts = [_written(code, decoded, ".LBB", addressed=True)]
     for number, function in enumerate(functions):
         try:

@@ -15,7 +15,7 @@ from mfmadsl.emulator.sanitizer.sanitize import sanitize
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.model import ARCHITECTURES
 from tests.emulator.code_object.objects import kernel_object
-from tests.emulator.waves import kernel as text_kernel
+from tests.emulator.waves import run, wave
 
 CHIPS = list(ARCHITECTURES)
 
@@ -186,7 +186,7 @@ def test_the_text_tells_where_its_instructions_lie_and_is_the_same_code() -> Non
 
 def test_text_that_does_not_tell_where_it_lies_is_refused() -> None:
     with pytest.raises(EmulationError, match=r"s_getpc_b64.*text does not tell where code lies"):
-        emulate(text_kernel("s_getpc_b64 s[4:5]"), [np.zeros(4, np.uint8)], (1,), (64,))
+        run(wave(), "s_getpc_b64 s[4:5]")
 
 
 def test_constants_beside_the_code_are_read() -> None:
