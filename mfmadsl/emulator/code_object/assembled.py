@@ -29,13 +29,14 @@ from mfmadsl.environment.assembler import find_assembler
 from mfmadsl.environment.linker import find_linker
 from mfmadsl.model import ARCHITECTURES
 
+_OF_LLVM = r"num_\w+|numbered_sgpr|private_seg_size|uses_\w+|has_\w+"
+"""The ends of symbols that LLVM itself sets, to say what kernels use."""
 _NEEDS_ASSEMBLER = re.compile(
-    r"""/\*
-    |^[ \t]*\.(?:macro|rept|irpc?|if\w*|include|incbin|equ|equiv|eqv|altmacro)\b.*
-    # LLVM itself sets symbols that say what kernels use.
-    |^[ \t]*\.set[ \t]+(?!amdgpu\.|\S+\.(?:num_\w+|numbered_sgpr|private_seg_size|uses_\w+|has_\w+),).*
-    |^[ \t]*[A-Za-z_.$][\w.$]*[ \t]*=[^=].*""",
-    re.MULTILINE | re.VERBOSE,
+    r"/\*"
+    r"|^[ \t]*\.(?:macro|rept|irpc?|if\w*|include|incbin|equ|equiv|eqv|altmacro)\b.*"
+    rf"|^[ \t]*\.set[ \t]+(?!amdgpu\.|\S+\.(?:{_OF_LLVM}),).*"
+    r"|^[ \t]*[A-Za-z_.$][\w.$]*[ \t]*=[^=].*",
+    re.MULTILINE,
 )
 _EXPRESSION = re.compile(r"[\w)]\s*(?:<<|>>|[-+*/%&^|])\s*[\w(]|[~!(]\s*\w")
 _ADDRESSES = ("s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64")

@@ -19,6 +19,7 @@ from mfmadsl.emulator.instructions.integer import (
     reversed_bits,
 )
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compile_mode
+from mfmadsl.emulator.instructions.quad import any_of_quads, doubled_bits, whole_quads
 from mfmadsl.emulator.instructions.row import Row, undefined_bits
 from mfmadsl.emulator.machine.bits import Array, Compute
 from mfmadsl.emulator.machine.mode import Machine
@@ -47,6 +48,8 @@ def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | No
         return _compare(instruction, SCALAR_COMPARE[name])
     if name in SAVE_EXEC:
         return _save_exec(instruction, SAVE_EXEC[name])
+    if name in WRITE_EXEC:
+        return _save_exec(instruction, WRITE_EXEC[name], new=True)
     return None
 
 
@@ -122,6 +125,10 @@ def _shift_add(shift: int) -> Row:
     )
 
 
+def _bit_of_pair(place: Array) -> Array:
+    return np.uint64(1) << (place & np.uint32(63)).astype(np.uint64)
+
+
 def _choose(a: Array, b: Array, scc: Array) -> Array:
     return np.where(scc, a, b)
 
@@ -173,6 +180,9 @@ SCALAR: dict[str, Row] = {
                           accumulates=True),
     "s_bitset1_b32": _row("u32 u32", lambda a, old: old | np.uint32(1) << (a & 31),
                           accumulates=True),
+    "s_bitset0_b64": _row("u32 u64", lambda a, old: old & ~_bit_of_pair(a), accumulates=True),
+    "s_bitset1_b64": _row("u32 u64", lambda a, old: old | _bit_of_pair(a), accumulates=True),
+    "s_bitreplicate_b64_b32": _row("u32", doubled_bits),
     **{f"s_lshl{shift}_add_u32": _shift_add(shift) for shift in range(1, 5)},
 }  # fmt: skip
 for _bits in ("b32", "b64"):
@@ -204,6 +214,8 @@ for _bits in ("b32", "b64"):
         f"s_ff0_i32_{_bits}": _row(_bits, lambda a: lowest_set(~a)),
         f"s_ff1_i32_{_bits}": _row(_bits, lowest_set),
         f"s_flbit_i32_{_bits}": _row(_bits, leading_zeros),
+        f"s_quadmask_{_bits}": _row(_bits, any_of_quads, _nonzero),
+        f"s_wqm_{_bits}": _row(_bits, whole_quads, _nonzero),
     }
 SCALAR["s_flbit_i32"] = _row("i32", leading_signs)
 SCALAR["s_flbit_i32_i64"] = _row("i64", leading_signs)
@@ -252,6 +264,10 @@ SAVE_EXEC: dict[str, Row] = {
     }.items()
 }
 """How the new EXEC follows from the source and EXEC; the old one goes to the target."""
+
+WRITE_EXEC = {f"s_{name}_wrexec_b64": SAVE_EXEC[f"s_{name}_saveexec_b64"]
+              for name in ("andn1", "andn2")}  # fmt: skip
+"""Those whose new EXEC goes to the target, too."""
 
 
 def _read(waves: Waves, operand: Operand, kind: str) -> Array:
@@ -345,7 +361,7 @@ def _compare(instruction: Instruction, row: Row) -> Operation:
     return Operation(execute, row.unit, reads_of(a, b), gives_scc=True)
 
 
-def _save_exec(instruction: Instruction, row: Row) -> Operation:
+def _save_exec(instruction: Instruction, row: Row, new: bool = False) -> Operation:
     first, source = instruction.taking(2)
     target = check_target(first, 2, "s")
     check_source(source, "b64", "s")
@@ -353,7 +369,7 @@ def _save_exec(instruction: Instruction, row: Row) -> Operation:
     def execute(waves: Waves) -> None:
         active = waves.read_scalar(EXEC_PAIR, "b64")
         result = row.compute(waves.read_scalar(source, "b64"), active)
-        waves.write_scalar(target, active)
+        waves.write_scalar(target, result if new else active)
         waves.write_scalar(EXEC_PAIR, result)
         waves.scc = _nonzero(result)
 

@@ -8,6 +8,7 @@ from mfmadsl.emulator.instructions.matrix import compile_matrix
 from mfmadsl.emulator.instructions.modifier import has_source_modifiers
 from mfmadsl.emulator.instructions.packed import compile_packed
 from mfmadsl.emulator.instructions.program_counter import compile_program_counter
+from mfmadsl.emulator.instructions.relative import compile_relative
 from mfmadsl.emulator.instructions.scalar import compile_scalar
 from mfmadsl.emulator.instructions.smem import compile_smem
 from mfmadsl.emulator.instructions.smem_write import compile_smem_write
@@ -35,6 +36,7 @@ _PLAIN_COMPILERS = (
     compile_program_counter,
     compile_vector_mode,
     compile_system,
+    compile_relative,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from mfmadsl.emulator.machine.transfer import (
     load,
     move_scratch,
     reach_global,
+    scratch_to_lds,
     store,
 )
 from mfmadsl.emulator.machine.wave import Waves
@@ -29,6 +31,7 @@ from mfmadsl.emulator.text.operand import AssemblySymbol, Operand, Register, che
 
 _MOVE = re.compile(r"(global|flat|scratch)_(load|store)_(\w+)")
 _TO_LDS = re.compile(r"global_load_lds_(\w+)")
+_SCRATCH_TO_LDS = re.compile(r"scratch_load_lds_(\w+)")
 _ATOMIC = re.compile(r"(global|flat)_atomic_(\w+?)(_x2|_f32|_f64|_f16|_bf16)?")
 CACHE_FLAGS = frozenset({"sc0", "sc1", "nt", "glc", "slc", "scc", "dlc"})
 
@@ -36,13 +39,16 @@ CACHE_FLAGS = frozenset({"sc0", "sc1", "nt", "glc", "slc", "scc", "dlc"})
 def compile_vmem(instruction: Instruction, machine: Machine) -> Operation | None:
     """What a memory instruction does, or None if it is not one of these."""
     name = instruction.name
-    if name.startswith("buffer_"):
+    if name.startswith(("buffer_", "tbuffer_")):
         return compile_buffer(instruction, machine)
     if set(instruction.modifiers) - {"offset"} - CACHE_FLAGS:
         return None
     if match := _TO_LDS.fullmatch(name):
         width = WIDTHS.get(match[1])
         return _global_to_lds(instruction, width) if width else None
+    if match := _SCRATCH_TO_LDS.fullmatch(name):
+        width = WIDTHS.get(match[1])
+        return _scratch_to_lds(instruction, width) if width else None
     if match := _MOVE.fullmatch(name):
         width = WIDTHS.get(match[3])
         move = _scratch if match[1] == "scratch" else _global
@@ -130,23 +136,43 @@ def _scratch(instruction: Instruction, is_load: bool, width: Width) -> Operation
     """A load or store of each lane's own memory, at vector, scalar and constant offsets."""
     first, second, base = instruction.taking(3)
     address, moved = (second, first) if is_load else (first, second)
-    parts = [
-        check_registers(part, 1, bank)
-        for part, bank in ((address, "v"), (base, "s"))
-        if not isinstance(part, AssemblySymbol)
-    ]
+    parts = _scratch_parts(address, base)
     displacement = instruction.signed_number("offset")
     data = check_registers(moved, width.registers, "va")
 
     def execute(waves: Waves) -> None:
-        offset: Array = np.full((1, 1), displacement & 0xFFFF_FFFF, dtype=np.uint32)
-        for part in parts:
-            offset = offset + waves.read_vector(part, "u32")
-        move_scratch(waves, offset, data, is_load, width)
+        move_scratch(waves, _sum(waves, parts, displacement), data, is_load, width)
 
     if is_load:
         return Operation(execute, "vmem", reads_of(*parts), (data,))
     return Operation(execute, "vmem", (*reads_of(*parts), OperandRead(data, moved=True)))
+
+
+def _scratch_to_lds(instruction: Instruction, width: Width) -> Operation:
+    """A load of each lane's own memory straight to LDS, as one of global memory goes there."""
+    parts = _scratch_parts(*instruction.taking(2))
+    displacement = instruction.signed_number("offset")
+
+    def execute(waves: Waves) -> None:
+        scratch_to_lds(waves, _sum(waves, parts, displacement), displacement & 0xFFFF_FFFF, width)
+
+    return Operation(execute, "vmem", (*reads_of(*parts), OperandRead(M0_REGISTER)))
+
+
+def _scratch_parts(address: Operand, base: Operand) -> list[Register]:
+    """The registers whose sum is an offset in scratch memory."""
+    return [
+        check_registers(part, 1, bank)
+        for part, bank in ((address, "v"), (base, "s"))
+        if not isinstance(part, AssemblySymbol)
+    ]
+
+
+def _sum(waves: Waves, parts: Sequence[Register], displacement: int) -> Array:
+    offset: Array = np.full((1, 1), displacement & 0xFFFF_FFFF, dtype=np.uint32)
+    for part in parts:
+        offset = offset + waves.read_vector(part, "u32")
+    return offset
 
 
 def _atomic(instruction: Instruction, update: Update) -> Operation:

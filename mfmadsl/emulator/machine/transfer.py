@@ -172,6 +172,21 @@ def fetch_to_lds(
         words[...] = loaded
     else:
         words[:, inside] = loaded
+    _fill_lds(waves, words, lanes, place)
+
+
+def scratch_to_lds(waves: Waves, offset: Array, place: int, width: Width) -> None:
+    """Move each lane's own scratch memory straight into LDS, likewise."""
+    offsets, mask = reach_scratch(waves, offset, waves.exec_mask(), width.size)
+    words = np.zeros((width.registers, waves.count, LANES), dtype=np.uint32)
+    words[:, waves.lanes_of(mask)] = read(waves.scratch, offsets, width).reshape(
+        width.registers, -1
+    )
+    _fill_lds(waves, words, mask, place)
+
+
+def _fill_lds(waves: Waves, words: Array, lanes: Mask | None, place: int) -> None:
+    size = 4 * len(words)
     base = waves.read_scalar(M0_REGISTER, "u32")[..., None] + np.uint32(place)
     targets = base + np.arange(LANES, dtype=np.uint32) * np.uint32(size)
     offsets, mask = reach_lds(waves, targets, lanes, size, min(size, 4))

@@ -1,4 +1,4 @@
-"""Text that only LLVM's assembler understands, and text that it takes as well as the parser does."""
+"""Text that only LLVM's assembler understands, and text that the parser reads as well."""
 
 from __future__ import annotations
 

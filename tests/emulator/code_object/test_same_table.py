@@ -36,6 +36,8 @@ REFUSED = {
 }
 """What the table has so that code which never comes there can be read."""
 IN_PART = {
+    "v_pk_fmac_f16_dpp": "of registers as they are only",
+    "v_pk_fmac_f16_sdwa": "of registers as they are only",
     "s_getreg_b32": "of some registers only",
     "s_sendmsg": "of an interrupt only",
     "s_setreg_b32": "of what may change while a kernel runs",

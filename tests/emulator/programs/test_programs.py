@@ -98,6 +98,19 @@ def test_recursion_deeper_than_the_stack_is_out_of_bounds() -> None:
         ran(source, np.full(64, 100, np.int32))
 
 
+def test_an_array_of_variable_length_lies_on_the_stack() -> None:
+    source = (
+        "NOINLINE int f(int n, int x) { int *a = __builtin_alloca(4 * n);\n"
+        "  for (int j = 0; j < n; ++j) a[j] = x * j; int s = 0;\n"
+        "  for (int j = 0; j < n; ++j) s += a[n - 1 - j] ^ j; return s; }\n"
+        "kernel void k(global int *out) { out[LANE] = f(7, out[LANE]); }"
+    )
+    out = np.arange(64, dtype=np.int32)
+    expected = sum((out * (6 - j)) ^ j for j in range(7))
+    ran(source, out)
+    assert (out == expected).all()
+
+
 def test_a_trap_is_a_fault() -> None:
     source = (
         "kernel void k(global int *out) { if (out[LANE] > 3) __builtin_trap(); out[LANE] = 1; }"
