@@ -184,6 +184,15 @@ def test_the_text_tells_where_its_instructions_lie_and_is_the_same_code() -> Non
     assert "//" not in plain
 
 
+def test_a_jump_to_a_function_that_is_not_known_says_what_it_has() -> None:
+    function = "\t.p2align 8\n\t.type odd,@function\nodd:\n\t.long 0xffffffff\n.Lodd:\n"
+    after = f"{function}\t.size odd, .Lodd-odd\n"
+    code = f"{address('odd', 8)}\n\ts_swappc_b64 s[30:31], s[8:9]"
+    text = read_code_object(kernel_object(code, after=after)).assembly("kernel")
+    with pytest.raises(EmulationError, match="begin: byte 0 of the code, ffffffff: gfx942 has no"):
+        emulate(text, [np.zeros(64, np.uint32)], (1,), (64,))
+
+
 def test_text_that_does_not_tell_where_it_lies_is_refused() -> None:
     with pytest.raises(EmulationError, match=r"s_getpc_b64.*text does not tell where code lies"):
         run(wave(), "s_getpc_b64 s[4:5]")
