@@ -43,6 +43,11 @@ _ADDRESSES = ("s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64")
 _DEBUG = re.compile(r"^[ \t]*\.(?:file|loc|cfi_\w+)\b.*$", re.MULTILINE)
 _REFUSAL = re.compile(r"^[^\n]*?:(\d+):(\d+): error: (.*)$", re.MULTILINE)
 _PLACE = re.compile(r"^[^\n]*?kernel\.s:(\d+):\d+: (?:error|note)", re.MULTILINE)
+_READS_FILE = re.compile(
+    r"\.inc(?:lude|bin)\b"
+    r"|(?:^|:)[ \t]*\.(?!L)\w*\\",  # a directive whose name a macro makes may be one of these
+    re.MULTILINE | re.IGNORECASE,
+)
 _SECONDS = 60
 
 
@@ -78,15 +83,19 @@ def _assembled(text: str, kernel: str | None, line: int) -> Program:
             '`.amdgcn_target "amdgcn-amd-amdhsa--gfx942"`, for example',
             line, _line_of(text, line),
         )  # fmt: skip
+    if found := _READS_FILE.search(text):
+        line = text.count("\n", 0, found.end()) + 1
+        message = "may read another file: write what it has into the text"
+        raise EmulationError(message, line, _line_of(text, line))
     data = _object(text, arch + features, line)
     try:
-        found = read_code_object(data)
-        names = list(found.kernels)
+        code_object = read_code_object(data)
+        names = list(code_object.kernels)
         if kernel is None and len(names) > 1:
             raise EmulationError(f"the text holds several kernels, name one: {', '.join(names)}")
         if not names:
             raise EmulationError("the text holds no kernel: its metadata describes none")
-        program = parse_assembly(found.assembly(kernel or names[0], addressed=True))
+        program = parse_assembly(code_object.assembly(kernel or names[0], addressed=True))
     except CodeObjectError as error:
         raise EmulationError(f"as LLVM assembles it: {error}") from None
     lines = _lines(data)

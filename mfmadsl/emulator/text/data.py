@@ -26,6 +26,7 @@ _ZEROS = re.compile(r"\s*\.zero\s+(\d{1,9})\s*")
 _QUADS = re.compile(r"\s*\.quad\s+(0x[0-9a-f]{1,16}(?:,0x[0-9a-f]{1,16})*)\s*")
 _BYTES = re.compile(r"\s*\.byte\s+(0x[0-9a-f]{1,2}(?:,0x[0-9a-f]{1,2})*)\s*")
 _A_LINE = 64  # bytes
+_MOST = 1 << 29  # bytes from the first address of a program to the last of its data
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,11 @@ def data_of(lines: Sequence[str]) -> tuple[DataSection, ...]:
     found: list[DataSection] = []
     for number, line in enumerate(lines):
         if "//" in line and (section := _SECTION.fullmatch(line)) is not None:
-            content = b"".join(_contents(lines, number + 1))
-            place = CODE + int(section[3], 16)
-            found.append(DataSection(section[1], place, content, "w" in section[2]))
+            content, place = b"".join(_contents(lines, number + 1)), int(section[3], 16)
+            if place + len(content) > _MOST:
+                message = f"ends at {place + len(content):#x}: data is read up to {_MOST:#x}"
+                raise EmulationError(message, number + 1, line.strip())
+            found.append(DataSection(section[1], CODE + place, content, "w" in section[2]))
     return tuple(sorted(found, key=lambda each: each.address))
 
 

@@ -139,6 +139,25 @@ def test_what_llvm_refuses_is_refused_in_its_words(code: str, message: str) -> N
     assert ".s:" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        '.incbin "/etc/hostname"',
+        'here: .INCLUDE "other.s"',
+        '.macro file name\n.inc\\()bin "\\name"\n.endm\n\tfile /etc/hostname',
+        '.irp name, incbin\n.\\name "/etc/hostname"\n.endr',
+    ],
+)
+def test_text_that_reads_files_is_refused(code: str) -> None:
+    with pytest.raises(EmulationError, match="may read another file: write what it has into the"):
+        ran(text_of(f".set N, 3\n{code}\n{STORE}"))
+
+
+def test_labels_of_macros_are_no_directives() -> None:
+    macro = ".macro skip\n\ts_branch .Lnext\\@\n\ts_nop 0\n.Lnext\\@:\n.endm\n"
+    assert (ran(text_of(f"{macro}\tskip\n\tskip\n\ts_movk_i32 s20, 42\n{STORE}")) == 42).all()
+
+
 def test_text_for_llvm_has_to_name_its_chip() -> None:
     text = text_of(SYMBOLS).partition("\n")[2]
     with pytest.raises(EmulationError, match=r"line 6: `.set N, 20`: .*name it by `.amdgcn_target"):

@@ -37,6 +37,14 @@ def test_sections_without_an_address_are_none() -> None:
     assert data_of(['\t.section\t.rodata,"a",@progbits', "\t.quad\t0x1"]) == ()
 
 
+def test_data_far_away_is_refused() -> None:
+    lines = data_text(".rodata", 1 << 40, b"12345678", False, False).splitlines()
+    with pytest.raises(
+        EmulationError, match=r"line 1: .*ends at 0x10000000008: data is read up to"
+    ):
+        data_of(lines)
+
+
 def test_what_is_no_data_is_refused() -> None:
     lines = [*data_text(".rodata", 8, b"12345678", False, False).splitlines(), "\ts_nop 0"]
     with pytest.raises(EmulationError, match="line 3: `s_nop 0`: this is no data"):
