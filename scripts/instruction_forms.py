@@ -12,6 +12,7 @@ from mfmadsl.emulator.instructions.convert import CONVERT, narrow_rows
 from mfmadsl.emulator.instructions.dot import DOT_PRODUCTS
 from mfmadsl.emulator.instructions.floating import FLOATING
 from mfmadsl.emulator.instructions.integer import INTEGER
+from mfmadsl.emulator.instructions.lds_counter import BY_LANE, COUNTERS
 from mfmadsl.emulator.instructions.matrix.isa import BY_FAMILY
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS
 from mfmadsl.emulator.instructions.modifier import base_name
@@ -20,7 +21,7 @@ from mfmadsl.emulator.instructions.packed import (
     PAIRS_OF_F32,
     PAIRS_OF_HALVES,
 )
-from mfmadsl.emulator.instructions.scalar import SAVE_EXEC, SCALAR, SCALAR_COMPARE
+from mfmadsl.emulator.instructions.scalar import SAVE_EXEC, SCALAR, SCALAR_COMPARE, WRITE_EXEC
 from mfmadsl.emulator.instructions.smem_write import SCALAR_ATOMICS
 from mfmadsl.emulator.instructions.vector import SPECIAL, vector_rows
 from mfmadsl.emulator.machine.bits import width_of
@@ -45,6 +46,7 @@ def scalar_names() -> list[str]:
           for kind in ("", "buffer_") for width in widths),
         *(f"s_{kind}atomic_{name}{width}" for kind in ("", "buffer_") for name in SCALAR_ATOMICS
           for width in ("", "_x2")),
+        *WRITE_EXEC, *(f"s_movrel{way}_b{bits}" for way in "sd" for bits in (32, 64)),
         "s_setvskip", "s_set_gpr_idx_on", "s_set_gpr_idx_off", "s_set_gpr_idx_idx",
         "s_set_gpr_idx_mode",
     ]  # fmt: skip
@@ -53,7 +55,7 @@ def scalar_names() -> list[str]:
 def vector_names(arch: str) -> list[str]:
     return [
         *vector_rows(arch), *COMPARE, *SPECIAL, "v_pk_mov_b32", *PAIRS_OF_F32,
-        *PAIRS_OF_HALVES, *DOT_PRODUCTS, *MIXED,
+        *PAIRS_OF_HALVES, *DOT_PRODUCTS, *MIXED, "v_pk_fmac_f16", "v_clrexcp",
     ]  # fmt: skip
 
 
@@ -85,8 +87,21 @@ def lds_names() -> list[str]:
     kinds = ("u32", "i32", "u64", "i64", "b32", "b64", "f32", "f64", "f16", "bf16")
     atomics = [f"{name}{rtn}_{kind}" for name in ATOMICS for rtn in ("", "_rtn") for kind in kinds]
     transposed = [f"read_b{size}_tr_b{bits}" for size in (64, 96) for bits in (4, 6, 8, 16)]
-    others = ["bpermute_b32", "permute_b32", "swizzle_b32"]
-    return [f"ds_{name}" for name in (*moves, *atomics, *transposed, *others)]
+    others = ["bpermute_b32", "permute_b32", "swizzle_b32", "nop"]
+    exchanges = [f"wrxchg2{x}_rtn_b{bits}" for x in ("", "st64") for bits in (32, 64)]
+    named = [f"ds_{name}" for name in (*moves, *atomics, *transposed, *others, *exchanges)]
+    of_two = [f"ds_{name}_src2_{kind}" for name in (*ATOMICS, "write") for kind in kinds]
+    return [*named, *COUNTERS, *BY_LANE, *of_two]
+
+
+def typed_names(prefixes: Iterable[str]) -> list[str]:
+    return [
+        f"{prefix}_{move}_format_{half}{components}"
+        for prefix in prefixes
+        for move in ("load", "store")
+        for half in ("", "d16_", "d16_hi_")
+        for components in ("x", "xy", "xyz", "xyzw")
+    ]
 
 
 def scalar_forms(name: str) -> Forms:
@@ -100,6 +115,9 @@ def scalar_forms(name: str) -> Forms:
         return
     yield "smem", "-", "-", "-"
     yield "smem", "sdata:2", "-", "-"
+    yield "smem", "sbase:2,displacement", "-", "-"
+    yield "smem", "sbase:2,soffset_low", "-", "-"
+    yield "smem", "sbase:2,soffset", "-", "-"
     for operands in ("label",) if "branch" in name else ("-", "wait", "number"):
         yield "sopp", operands, "-", "-"
     for operands in ("sdst,simm16", "sdst,hwreg", "hwreg,sdst", "hwreg,literal", "sdst:2,label"):
@@ -200,6 +218,8 @@ def matrix_forms(chip: Architecture, name: str) -> Forms:
 
 def lds_forms(name: str) -> Forms:
     del name
+    for operands in ("-", "vdst@25", "data0@25", "addr"):
+        yield "ds", operands, "-", "-"
     for a in (1, 2, 3, 4):
         for operands in (
             f"vdst:{a}@25,addr", f"addr,data0:{a}@25", f"addr,data0:{a}@25,data1:{a}@25",
@@ -217,7 +237,7 @@ def flat_forms(name: str) -> Forms:
         "offset": ("vaddr", ",off"), "base": ("off", ",saddr"), "none": ("off", ",off"),
         "both": ("vaddr", ",saddr"),
     }  # fmt: skip
-    if "load_lds" in name and kind != "global":
+    if "load_lds" in name and kind == "flat":
         return
     chosen = {"flat": ("flat",), "global": ("global", "saddr"),
               "scratch": ("offset", "base", "none", "both")}[kind]  # fmt: skip
@@ -247,3 +267,12 @@ def buffer_forms(name: str) -> Forms:
                 for flag in ("sc0", "glc"):
                     suffix = ",".join(filter(None, (places, flag)))
                     yield "mubuf", f"vdata:{a}@55,{where}", "-", suffix
+
+
+def typed_forms(name: str) -> Forms:
+    kind, said = ("mtbuf", "format=19:7") if name.startswith("t") else ("mubuf", "-")
+    for vector, places in (("off", ""), ("vaddr", "offen"), ("vaddr", "idxen"),
+                           ("vaddr:2", "idxen,offen")):  # fmt: skip
+        for count in (1, 2, 3, 4):
+            operands = f"vdata:{count}@55,{vector},srsrc:4,ssrc"
+            yield kind, operands, said, places or "-"

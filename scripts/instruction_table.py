@@ -47,6 +47,8 @@ from scripts.instruction_forms import (
     scalar_forms,
     scalar_names,
     short_forms,
+    typed_forms,
+    typed_names,
     vector_names,
 )
 
@@ -61,7 +63,7 @@ _SAMPLES = {  # numbers of fields, as registers that tuples of any size may begi
     "sdwa_sdst": 12, "simm16": 0x1234, "number": 3, "label": 5, "wait": 0x0271, "hwreg": 0x1881,
     "literal": 0x5678, "gpr_idx": 5, "gpr_idx_on": 9,
     "dpp": 0x1B, "row_mask": 5, "bank_mask": 6, "dst_sel": 2, "src0_sel": 3,
-    "src1_sel": 4, "dst_unused": 2, "offset": 5,
+    "src1_sel": 4, "dst_unused": 2, "offset": 5, "format": 0x17,
 }  # fmt: skip
 
 UNSPELLED = {"gfx90a": "mubuf 00000000e0a0c000 buffer_wbl2 - - -"}
@@ -101,6 +103,7 @@ def assemble(lines: Sequence[str], arch: str) -> list[bytes | None]:
 _FLAGS = {
     "flat": "glc=16 sc0=16 slc=17 nt=17 scc=25 sc1=25",
     "mubuf": "glc=14 sc0=14 slc=17 nt=17 scc=15 sc1=15 offset=0:12",
+    "mtbuf": "glc=14 sc0=14 slc=54 nt=54 sc1=53 scc=53 offset=0:12",
     "smem": "glc=16",
     "ds": "gds=16 offset=0:16 offset0=0:8 offset1=8:8",
     "vop3": "neg0=61 neg1=62 neg2=63 abs0=8 abs1=9 abs2=10 clamp=15 omod=59:2 "
@@ -312,6 +315,7 @@ def rows_of_chip(chip: Architecture, only: Set[str] | None = None) -> list[Encod
         *found_rows(asked(lds_names()), chip, lds_forms),
         *found_rows(asked(memory_names(("flat", "global", "scratch"))), chip, flat_forms),
         *found_rows(asked([*memory_names(["buffer"]), *buffers]), chip, buffer_forms),
+        *found_rows(asked(typed_names(("buffer", "tbuffer"))), chip, typed_forms),
     ]
     others = [parse_row(UNSPELLED[chip.name])] if chip.name in UNSPELLED else []
     first: dict[tuple[int, int], EncodingRow] = {}

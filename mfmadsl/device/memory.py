@@ -11,6 +11,7 @@ import numpy as np
 from mfmadsl.device.protocol import RESERVED_BYTES
 from mfmadsl.emulator.machine.launch import Launch, LoadedProgram, dispatch_packet, hidden_arguments
 from mfmadsl.emulator.machine.memory import Bytes, GlobalMemory, Segment
+from mfmadsl.error import ArgumentError
 
 _ELSEWHERE = "in no allocation: is it freed, or a pointer of the host?"
 _GUARD = 4096  # bytes behind an allocation that are nobody's
@@ -44,6 +45,13 @@ class SharedMemory:
     def allocate(self, allocations: tuple[tuple[int, int], ...]) -> None:
         """From now on these are the allocations, as (address, bytes)."""
         self._allocations = allocations
+
+    def write(self, address: int, content: bytes) -> None:
+        """Put bytes at an address of the program's. Raises ArgumentError beyond the memory."""
+        start = address - self._start
+        if not 0 <= start <= len(self._shared) - len(content):
+            raise ArgumentError(f"{len(content)} bytes at {address:#x} are beyond the memory")
+        self._shared[start : start + len(content)] = np.frombuffer(content, np.uint8)
 
     def loaded(
         self, launch: Launch, arguments: bytes, names: Mapping[int, str], kept: bool = False

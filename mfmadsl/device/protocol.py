@@ -26,6 +26,8 @@ class RequestKind(IntEnum):
     LAUNCH = 5
     RESIDENT = 6
     NAMES = 7
+    PLACE = 8
+    VARIABLE = 9
 
 
 class Status(IntEnum):
@@ -52,6 +54,12 @@ _DEVICE = struct.Struct("<15q64s64s")
 _FUNCTION = struct.Struct("<7I")
 _PAIR = struct.Struct("<II")
 _START = struct.Struct("<I3I3IIQQII")
+LOADED = struct.Struct("<IIQ")
+"""A module, nothing, and the bytes that it takes in memory."""
+
+PLACED = struct.Struct("<QQ")
+"""A module and its address, or a variable's address and bytes."""
+
 RESIDENT = struct.Struct("<III")
 """A function, threads of a workgroup, and bytes of LDS beside the kernel's own."""
 

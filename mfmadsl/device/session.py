@@ -12,7 +12,9 @@ from mfmadsl.device.memory import MOST_ARGUMENT_BYTES, SharedMemory
 from mfmadsl.device.protocol import (
     ADDRESS,
     HEADER,
+    LOADED,
     NUMBER,
+    PLACED,
     RESIDENT,
     RequestKind,
     Start,
@@ -21,9 +23,11 @@ from mfmadsl.device.protocol import (
     function_reply,
     read_start,
 )
-from mfmadsl.emulator.code_object import CodeObject, CodeObjectError, read_code_object
+from mfmadsl.device.module import Module
+from mfmadsl.emulator.code_object import CodeObjectError, read_code_object
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.text.assembly import parse_assembly
+from mfmadsl.emulator.text.assembly import moved, parse_assembly
+from mfmadsl.emulator.text.data import CODE
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model import assumed
 
@@ -40,7 +44,7 @@ class Session:
     def __init__(self, gpu: Gpu, channel: socket.socket) -> None:
         self._gpu, self._channel = gpu, channel
         self._memory: SharedMemory | None = None
-        self._modules: dict[int, CodeObject] = {}
+        self._modules: dict[int, Module] = {}
         self._functions: dict[int, Function] = {}
         self._number = 0
         self._version: int | None = None
@@ -99,6 +103,11 @@ class Session:
             return self._resident(*RESIDENT.unpack(body))
         if operation == RequestKind.NAMES:
             return self._names(*NUMBER.unpack(body))
+        if operation == RequestKind.PLACE and self._memory is not None:
+            return self._place(*PLACED.unpack(body), self._memory)
+        if operation == RequestKind.VARIABLE:
+            (module,) = NUMBER.unpack_from(body)
+            return self._variable(module, body[NUMBER.size :].decode(errors="replace"))
         if operation == RequestKind.LAUNCH and self._memory is not None:
             return self._launch(body, self._memory)
         return Status.NOT_SUPPORTED, b""
@@ -124,20 +133,45 @@ class Session:
             )
             return Status.NO_BINARY_FOR_GPU, b""
         self._number += 1
-        self._modules[self._number] = loaded
-        return Status.SUCCESS, NUMBER.pack(self._number)
+        self._modules[self._number] = Module(image, loaded)
+        size = max((s.address + len(s.content) for s in loaded.sections), default=0)
+        return Status.SUCCESS, LOADED.pack(self._number, 0, size)
+
+    def _place(self, number: int, address: int, memory: SharedMemory) -> Reply:
+        """Put a module's code and data into memory, from an address on."""
+        module = self._modules.get(number)
+        if module is None:
+            return Status.INVALID_HANDLE, b""
+        placed = module.placed(self._gpu.chip.name, address)
+        for section in placed.object.sections:
+            memory.write(address + section.address, section.content)
+        self._modules[number] = placed
+        return Status.SUCCESS, b""
+
+    def _variable(self, number: int, name: str) -> Reply:
+        """Where a variable of a module lies, and its bytes."""
+        module = self._modules.get(number)
+        if module is None:
+            return Status.INVALID_HANDLE, b""
+        if name not in module.object.variables:
+            known = ", ".join(module.object.variables) or "none"
+            self._gpu.log(f"there is no variable `{name}` in a module, but: {known}")
+            return Status.NOT_FOUND, b""
+        address, size = module.object.variables[name]
+        return Status.SUCCESS, PLACED.pack(module.base + address, size)
 
     def _function(self, module: int, name: str) -> Reply:
-        loaded = self._modules.get(module)
-        if loaded is None:
+        found = self._modules.get(module)
+        if found is None:
             return Status.INVALID_HANDLE, b""
+        loaded = found.object
         if name not in loaded.kernels:
             known = ", ".join(loaded.kernels)
             self._gpu.log(f"there is no kernel `{name}` in a module, but: {known}")
             return Status.NOT_FOUND, b""
         try:
             text = loaded.assembly(name)
-            program = parse_assembly(text, name)
+            program = moved(parse_assembly(text, name), found.base - CODE)
             function = Function(self._number + 1, text, program)
             if function.kernarg_bytes > MOST_ARGUMENT_BYTES:
                 raise ArgumentError(f"it takes {function.kernarg_bytes} bytes of arguments")
@@ -170,7 +204,7 @@ class Session:
         loaded = self._modules.get(module)
         if loaded is None:
             return Status.INVALID_HANDLE, b""
-        return Status.SUCCESS, b"".join(name.encode() + b"\0" for name in loaded.kernels)
+        return Status.SUCCESS, b"".join(name.encode() + b"\0" for name in loaded.object.kernels)
 
     def _launch(self, body: bytes, memory: SharedMemory) -> Reply:
         start, self._version = read_start(body, self._version)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.argument import check_integer, described, three_extents
+from mfmadsl.emulator.code_object.assembled import read_program
 from mfmadsl.emulator.instructions.matrix import is_modelled
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.advance import Advance
@@ -33,7 +34,6 @@ from mfmadsl.emulator.request import (
     check_progress,
     checked_entries,
 )
-from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import Intrinsic
 
@@ -193,12 +193,12 @@ def launch_of(
         what = "what `build` returns, or assembly text"
         raise ArgumentTypeError(f"kernel: is {what}, not {described(kernel)}")
     if isinstance(kernel, str):
-        program = parse_assembly(kernel)
+        program = read_program(kernel)
         block = program.workgroup_size if block is None else block
         if grid is None or block is None:
             raise ArgumentError("assembly text does not say its launch: give grid and block")
     else:
-        program = parse_assembly(kernel.assembly, kernel.symbol)
+        program = read_program(kernel.assembly, kernel.symbol)
         grid = kernel.grid if grid is None else grid
         if block is not None and three_extents("block", block) != kernel.block:
             raise ArgumentError(

@@ -165,10 +165,10 @@ def _lds_of_triton(path: Path, name: str) -> int | None:
 
 def _program(path: Path, text: str, symbol: str | None) -> Program:
     from mfmadsl.emulator import EmulationError
-    from mfmadsl.emulator.text.assembly import parse_assembly
+    from mfmadsl.emulator.code_object.assembled import read_program
 
     try:
-        return parse_assembly(text, symbol)
+        return read_program(text, symbol)
     except EmulationError as error:
         raise KernelFileError(f"{path}: {error}") from None
 

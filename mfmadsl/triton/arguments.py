@@ -88,9 +88,11 @@ class BoundArguments:
                 ("kernel arguments", np.zeros(size, np.uint8)),
                 ("dispatch packet", dispatch_packet(launch)),
                 *zip(self._names(), contents, strict=True),
-            ]
+            ],
+            {s.name: f"`{s.name}`, which is constant" for s in program.data if not s.is_writable},
+            program.data,
         )
-        block, packet, *segments = memory.segments
+        block, packet, *segments = memory.segments[len(program.data) :]
         starts = [segment.address for segment in segments]
         content = memory.content(block)
         for argument, value in self._placed(passed(program.arguments), starts):

@@ -14,6 +14,9 @@ declare i32 @llvm.amdgcn.workitem.id.x()
 declare i32 @llvm.amdgcn.workgroup.id.x()
 declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
 @lds = external addrspace(3) global [0 x float], align 4
+@table = internal addrspace(4) constant [4 x i32] [i32 10, i32 20, i32 30, i32 40], align 4
+@counter = addrspace(1) externally_initialized global [2 x i32] [i32 7, i32 0], align 8
+@place = addrspace(1) externally_initialized global ptr addrspace(1) @counter, align 8
 
 define amdgpu_kernel void @{name}({parameters}) #0 {{
   %lane = call i32 @llvm.amdgcn.workitem.id.x()
@@ -88,6 +91,18 @@ end:"""),
   %value = load volatile float, ptr addrspace(3) %theirs
   %to = getelementptr float, ptr addrspace(1) %x, i64 %wide
   store float %value, ptr addrspace(1) %to"""),
+    # x[i] = table[i % 4] + counter[0], and counter[1], which `place` points to, counts lanes
+    "variables": ("ptr addrspace(1) %x", """
+  %rest = and i32 %i, 3
+  %entry = getelementptr i32, ptr addrspace(4) @table, i32 %rest
+  %constant = load i32, ptr addrspace(4) %entry
+  %added = load i32, ptr addrspace(1) @counter
+  %sum = add i32 %constant, %added
+  %to = getelementptr i32, ptr addrspace(1) %x, i64 %wide
+  store i32 %sum, ptr addrspace(1) %to
+  %there = load ptr addrspace(1), ptr addrspace(1) @place
+  %second = getelementptr i32, ptr addrspace(1) %there, i32 1
+  %old = atomicrmw add ptr addrspace(1) %second, i32 1 syncscope("agent") monotonic"""),
     # what the runtime tells it of its launch, and the sum of a structure
     "described": ("ptr addrspace(1) %x, [6 x i32] %numbers", _described()),
 }  # fmt: skip

@@ -42,7 +42,7 @@ def on_device(*command: object, options: tuple[str, ...] = ()) -> subprocess.Com
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     """A folder with each kernel's code object, under its name."""
-    for name in ("scaled", "numbered", "followed", "raced", "described"):
+    for name in ("scaled", "numbered", "followed", "raced", "described", "variables"):
         (tmp_path / name).write_bytes(code_object(name))
     return tmp_path
 
@@ -102,6 +102,11 @@ def test_tritons_own_launcher_runs_its_kernels() -> None:
 def test_graphs_by_their_nodes_and_by_capture(stored: Path) -> None:
     done = on_device(sys.executable, PROGRAMS / "graphs.py", stored / "scaled")
     assert (done.returncode, done.stdout) == (0, "all graphs are right\n"), done.stderr
+
+
+def test_variables_and_constants_of_a_module(stored: Path) -> None:
+    done = on_device(sys.executable, PROGRAMS / "variables.py", stored / "variables")
+    assert (done.returncode, done.stdout) == (0, "all variables are right\n"), done.stderr
 
 
 def test_pools_virtual_memory_arrays_and_several_devices(stored: Path) -> None:

@@ -65,6 +65,18 @@ static size_t image_bytes(const char *image, size_t limit) {
 
 enum { LARGEST_IMAGE = 1 << 30 }; /* bytes; an image that was cut off may claim any size */
 
+/* Memory for variables and constants, at an address that the emulator is told. */
+static hipError_t place_data(struct Module *module, uint64_t size) {
+  hipError_t error = allocate(&module->data, size, 0, false, NULL);
+  uint64_t place[] = {module->number, (uint64_t)module->data};
+  if (!error) error = ask(PLACE, place, sizeof place, NULL, 0, NULL);
+  if (error) {
+    release(module->data, false);
+    ask(UNLOAD, &module->number, sizeof module->number, NULL, 0, NULL);
+  }
+  return error;
+}
+
 hipError_t load_image(hipModule_t *module, const void *image) {
   if (!module || !image) return hipErrorInvalidValue;
   *module = NULL;
@@ -76,7 +88,13 @@ hipError_t load_image(hipModule_t *module, const void *image) {
   if (!made) return hipErrorOutOfMemory;
   lock();
   size_t got = 0;
-  error = ask(LOAD, image, size, &made->number, sizeof made->number, &got);
+  struct {
+    uint32_t number, zero;
+    uint64_t data_bytes;
+  } loaded = {0};
+  error = ask(LOAD, image, size, &loaded, sizeof loaded, &got);
+  made->number = loaded.number;
+  if (!error && loaded.data_bytes) error = place_data(made, loaded.data_bytes);
   if (error) {
     free(made);
   } else {
@@ -95,6 +113,7 @@ hipError_t unload(hipModule_t module) {
   for (struct Module **place = &modules; *place; place = &(*place)->next)
     if (*place == module) {
       *place = module->next;
+      release(module->data, false);
       error = ask(UNLOAD, &module->number, sizeof module->number, NULL, 0, NULL);
       for (struct Function *each = module->functions, *next; each; each = next) {
         next = each->next;
@@ -220,10 +239,23 @@ API hipError_t hipModuleGetFunctionCount(unsigned *count, hipModule_t module) {
   free(names);
   return done(error);
 }
+hipError_t find_variable(void **address, size_t *size, hipModule_t module, const char *name) {
+  if (!name || !*name) return hipErrorInvalidValue;
+  hipError_t error = ready();
+  if (error) return error;
+  uint64_t found[2] = {0};
+  size_t got = 0;
+  lock();
+  error = is_module(module) ? ask2(VARIABLE, &module->number, sizeof module->number, name,
+                                   strlen(name), found, sizeof found, &got)
+                            : hipErrorInvalidHandle;
+  unlock();
+  if (error) return error;
+  if (address) *address = (void *)found[0];
+  if (size) *size = found[1];
+  return hipSuccess;
+}
 API hipError_t hipModuleGetGlobal(void **address, size_t *size, hipModule_t module,
                                   const char *name) {
-  (void)address, (void)size, (void)module;
-  explain("hipModuleGetGlobal: `%s`: variables of modules are not emulated", name ? name : "");
-  return done(name ? hipErrorNotFound : hipErrorInvalidValue);
+  return done(find_variable(address, size, module, name));
 }
-

@@ -4,6 +4,7 @@
 
 struct Module {
   uint32_t number;
+  void *data; /* what kernels reach by addresses of their own; NULL where there is none */
   struct Function *functions;
   struct Module *next;
 };

@@ -27,8 +27,17 @@ typedef struct Kernel {
   struct Kernel *next;
 } Kernel;
 
+/* A variable of the device, by the one of the host that stands for it. */
+typedef struct Variable {
+  const void *shadow;
+  char *name;
+  Program *program;
+  struct Variable *next;
+} Variable;
+
 static Program *programs;
 static Kernel *kernels;
+static Variable *variables;
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* no image twice */
 
 API void **__hipRegisterFatBinary(const void *wrapper) {
@@ -53,11 +62,15 @@ API void __hipRegisterFunction(void **program, const void *stub, char *device_na
   unlock();
 }
 
-/* Variables of the device: hipGetSymbolAddress does not find them. */
-API void __hipRegisterVar(void **program, void *var, char *name, char *device_name, int external,
+API void __hipRegisterVar(void **program, void *shadow, char *name, char *device_name, int external,
                           size_t size, int constant, int global) {
-  (void)program, (void)var, (void)name, (void)device_name, (void)external, (void)size,
-      (void)constant, (void)global;
+  (void)name, (void)external, (void)size, (void)constant, (void)global;
+  Variable *made = calloc(1, sizeof *made);
+  if (!made || !(made->name = strdup(device_name))) abort();
+  lock();
+  made->shadow = shadow, made->program = (Program *)program, made->next = variables;
+  variables = made;
+  unlock();
 }
 
 API void __hipUnregisterFatBinary(void **handle) {
@@ -65,6 +78,13 @@ API void __hipUnregisterFatBinary(void **handle) {
   hipModule_t module = NULL;
   lock();
   for (Kernel **place = &kernels, *each; (each = *place);)
+    if (each->program == program) {
+      *place = each->next;
+      free(each->name);
+      free(each);
+    } else
+      place = &each->next;
+  for (Variable **place = &variables, *each; (each = *place);)
     if (each->program == program) {
       *place = each->next;
       free(each->name);
@@ -82,25 +102,49 @@ API void __hipUnregisterFatBinary(void **handle) {
   if (module) unload(module);
 }
 
+/* The module of a program, loaded when it is first asked for. */
+static hipError_t module_of(hipModule_t *module, Program *program) {
+  lock();
+  *module = program->module;
+  unlock();
+  if (*module) return hipSuccess;
+  if (program->wrapper->magic != FAT) return hipErrorInvalidImage;
+  hipError_t error = load_image(module, program->wrapper->image);
+  lock();
+  if (!error) program->module = *module;
+  unlock();
+  return error;
+}
+
 static hipError_t loaded_function(hipFunction_t *function, const void *stub) {
   lock();
   Kernel *kernel = kernels;
   while (kernel && kernel->stub != stub) kernel = kernel->next;
-  Program *program = kernel ? kernel->program : NULL;
-  hipModule_t module = program ? program->module : NULL;
   *function = kernel ? kernel->function : NULL;
   unlock();
   if (!kernel) return hipErrorInvalidDeviceFunction;
   if (*function) return hipSuccess;
-  hipError_t error = hipSuccess;
-  if (!module) {
-    if (program->wrapper->magic != FAT) return hipErrorInvalidImage;
-    error = load_image(&module, program->wrapper->image);
-  }
+  hipModule_t module;
+  hipError_t error = module_of(&module, kernel->program);
   if (!error) error = find_function(function, module, kernel->name);
   lock();
-  if (!error) program->module = module, kernel->function = *function;
+  if (!error) kernel->function = *function;
   unlock();
+  return error;
+}
+
+hipError_t find_symbol(void **address, size_t *size, const void *shadow) {
+  hipError_t error = ready();
+  if (error) return error;
+  pthread_mutex_lock(&loading);
+  lock();
+  Variable *variable = variables;
+  while (variable && variable->shadow != shadow) variable = variable->next;
+  unlock();
+  hipModule_t module;
+  error = variable ? module_of(&module, variable->program) : hipErrorInvalidSymbol;
+  if (!error) error = find_variable(address, size, module, variable->name);
+  pthread_mutex_unlock(&loading);
   return error;
 }
 

@@ -82,7 +82,7 @@ bool within(const void *address);
 void give_back(uint64_t offset, uint64_t size);
 
 /* connection.c: the emulator. All of these but `ready` want `lock` held. */
-typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH, RESIDENT, NAMES } Operation;
+typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH, RESIDENT, NAMES, PLACE, VARIABLE } Operation;
 
 typedef struct {
   int64_t memory_bytes, compute_units, wave_size, max_threads, lds_bytes, registers,
@@ -189,6 +189,9 @@ hipError_t launch(hipFunction_t function, dim3 grid, dim3 block, uint32_t lds_by
                   hipStream_t stream, void **values, void **extra);
 /* The kernel whose stub a program that hipcc compiled has at an address. */
 hipError_t function_of(hipFunction_t *function, const void *stub);
+/* Where a variable of a module lies, or of a program that hipcc compiled, by its shadow. */
+hipError_t find_variable(void **address, size_t *size, hipModule_t module, const char *name);
+hipError_t find_symbol(void **address, size_t *size, const void *shadow);
 /* A kernel that is named by either. */
 hipError_t any_function(hipFunction_t *function, const void *named);
 

@@ -78,6 +78,10 @@ FORMATS = (
         _fields(vaddr=(32, 8), vdata=(40, 8), saddr=(48, 7), vdst=(56, 8)),
     ),
     Encoding(
+        "mtbuf", 0xFC00_0000, 0xE800_0000, 0x0007_8000,
+        _fields(vaddr=(32, 8), vdata=(40, 8), srsrc=(48, 5), ssrc=(56, 8)),
+    ),
+    Encoding(
         "mubuf", 0xFC00_0000, 0xE000_0000, 0x01FC_0000,
         _fields(vaddr=(32, 8), vdata=(40, 8), srsrc=(48, 5), ssrc=(56, 8)),
     ),

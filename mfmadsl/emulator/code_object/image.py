@@ -19,6 +19,9 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from mfmadsl.emulator.code_object.error import CodeObjectError
+from mfmadsl.emulator.code_object.relocation import relocated
+from mfmadsl.emulator.code_object.section import ElfSection
+from mfmadsl.emulator.text.data import CODE
 from mfmadsl.model import ARCHITECTURES, Architecture, unknown_chip
 
 _AMDGPU, _HSA = 224, 64  # e_machine, EI_OSABI
@@ -32,6 +35,7 @@ DESCRIPTOR = ".kd"
 _SYMBOL_BYTES = 24
 _MOST_SECTIONS = 1000
 _MOST_SYMBOLS = 1 << 16
+_MOST_ZEROS = 256 << 20  # bytes of a section that are not in the file
 _BROKEN = (ConstructError, ELFError, ArithmeticError, AssertionError, AttributeError, LookupError,
            RecursionError, TypeError, ValueError)  # fmt: skip
 """What pyelftools answers to files that are not what they say."""
@@ -46,25 +50,6 @@ class ElfSymbol:
     size: int
     section: int
     is_function: bool
-
-
-@dataclass(frozen=True)
-class ElfSection:
-    """Bytes of the file that lie at an address."""
-
-    address: int
-    content: bytes
-    is_code: bool
-
-    def holds(self, address: int, size: int) -> bool:
-        """Whether these bytes lie within the section."""
-        return self.address <= address and address + size <= self.address + len(self.content)
-
-    def part(self, address: int, size: int) -> bytes:
-        """Some of it. Raises CodeObjectError where it lies elsewhere."""
-        if size < 0 or not self.holds(address, size):
-            raise CodeObjectError(f"{size} bytes at 0x{address:x} lie beyond their section")
-        return self.content[address - self.address :][:size]
 
 
 @dataclass(frozen=True)
@@ -90,8 +75,9 @@ class Image:
         )
 
 
-def read_image(data: bytes) -> Image:
-    """The file of a code object. Raises CodeObjectError for any other."""
+def read_image(data: bytes, base: int = CODE) -> Image:
+    """The file of a code object that is loaded from `base` on. Raises CodeObjectError for any
+    other."""
     _check_header(data)
     try:
         elf = ELFFile(BytesIO(data))
@@ -101,12 +87,14 @@ def read_image(data: bytes) -> Image:
         sections = list(elf.iter_sections())
         metadata = _metadata(sections)
         version = _VERSIONS[data[8]]
+        symbols = _symbols(sections)
+        loaded = {i: _section(each, data) for i, each in enumerate(sections) if _is_loaded(each)}
         return Image(
             _chip(flags & _MACHINE, metadata),
             _features(flags, version),
             version,
-            _symbols(sections),
-            {i: _section(each, data) for i, each in enumerate(sections) if _is_loaded(each)},
+            symbols,
+            relocated(loaded, sections, base),
             metadata,
         )
     except CodeObjectError:
@@ -168,11 +156,6 @@ def _symbols(sections: list[Any]) -> dict[str, ElfSymbol]:
     """The symbols by name: those that a loader sees go before those for debuggers."""
     found: dict[str, ElfSymbol] = {}
     for table in sections:
-        if table["sh_type"] in ("SHT_REL", "SHT_RELA") and table["sh_size"]:
-            raise CodeObjectError(
-                f"it has relocations ({table.name}): addresses in it are those that a loader "
-                "writes, and that is not emulated"
-            )
         if not isinstance(table, SymbolTableSection):
             continue
         if table["sh_entsize"] != _SYMBOL_BYTES or table.num_symbols() > _MOST_SYMBOLS:
@@ -187,11 +170,17 @@ def _symbols(sections: list[Any]) -> dict[str, ElfSymbol]:
 
 
 def _is_loaded(section: Any) -> bool:
-    return bool(section["sh_flags"] & 2) and section["sh_type"] == "SHT_PROGBITS"
+    return bool(section["sh_flags"] & 2) and section["sh_type"] in ("SHT_PROGBITS", "SHT_NOBITS")
 
 
 def _section(section: Any, data: bytes) -> ElfSection:
-    start, size = section["sh_offset"], section["sh_size"]
-    if start + size > len(data):
+    start, size, flags = (section[key] for key in ("sh_offset", "sh_size", "sh_flags"))
+    if section["sh_type"] == "SHT_NOBITS":
+        if size > _MOST_ZEROS:
+            raise CodeObjectError(f"its section {section.name} says that it has {size} bytes")
+        content = bytes(size)
+    elif start + size > len(data):
         raise CodeObjectError(f"its section {section.name} lies beyond its end")
-    return ElfSection(section["sh_addr"], data[start : start + size], bool(section["sh_flags"] & 4))
+    else:
+        content = data[start : start + size]
+    return ElfSection(section.name, section["sh_addr"], content, bool(flags & 4), bool(flags & 1))

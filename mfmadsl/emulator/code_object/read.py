@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -15,13 +15,14 @@ from mfmadsl.emulator.code_object.descriptor import SIZE, Descriptor, read_descr
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.image import (
     DESCRIPTOR,
-    ElfSection,
     ElfSymbol,
     Image,
     read_image,
 )
 from mfmadsl.emulator.code_object.notes import read_kernels
+from mfmadsl.emulator.code_object.section import ElfSection
 from mfmadsl.emulator.code_object.writing import Code, assembly_text
+from mfmadsl.emulator.text.data import CODE
 from mfmadsl.model import architecture
 
 _LARGEST_KERNEL = 16 << 20  # bytes of its code
@@ -50,7 +51,8 @@ class CodeObject:
 
     `features` has `xnack` and `sramecc` where the code is for chips that have them on (True) or
     off (False), and not for both. `version` is that of the code object, 3 to 6. `functions` are
-    what kernels may call.
+    what kernels may call, `sections` what they may reach by addresses, and `variables` addresses
+    and bytes of what of that has a name.
     """
 
     arch: str
@@ -58,17 +60,22 @@ class CodeObject:
     version: int
     kernels: Mapping[str, KernelCode]
     functions: tuple[Code, ...] = ()
+    sections: tuple[ElfSection, ...] = ()
+    variables: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def target(self) -> str:
         """The chip with its features, such as `gfx90a:sramecc+:xnack-`."""
         return self.arch + "".join(f":{x}{'-+'[on]}" for x, on in sorted(self.features.items()))
 
-    def assembly(self, kernel: str) -> str:
+    def assembly(self, kernel: str, addressed: bool = False) -> str:
         """The text of one kernel in LLVM's syntax, with its directives and its metadata.
 
+        It tells where instructions lie if the kernel computes addresses, or if it shall be
+        `addressed`.
+
         Raises CodeObjectError where there is no such kernel, and for code that cannot be told as
-        text: an instruction that is not known, or constants that lie beside the code.
+        text: an instruction that is not known.
         """
         if kernel not in self.kernels:
             names = ", ".join(self.kernels)
@@ -77,6 +84,7 @@ class CodeObject:
         return assembly_text(
             self.target, self.version, one.name, one.metadata, one.descriptor.directives,
             Code(one.address, one.code, one.sized), architecture(self.arch), self.functions,
+            self.sections, addressed,
         )  # fmt: skip
 
 
@@ -90,14 +98,15 @@ def read_code_object(data: bytes, arch: str | None = None) -> CodeObject:
     check_type("data", data, (bytes, bytearray, memoryview), "the bytes of a code object")
     if arch is not None:
         arch = architecture(arch).name
-    return _read(bytes(data), arch)
+    return read_loaded(bytes(data), arch, CODE)
 
 
 @lru_cache(maxsize=16)
-def _read(data: bytes, arch: str | None) -> CodeObject:
+def read_loaded(data: bytes, arch: str | None, base: int) -> CodeObject:
+    """As `read_code_object`, of an object that is loaded from an address on."""
     if len(data) > LARGEST:
         raise CodeObjectError(f"it has more than {LARGEST >> 20} MiB, so it is no code object")
-    image = read_image(unbundled(data, arch))
+    image = read_image(unbundled(data, arch), base)
     if arch not in (None, image.chip.name):
         raise CodeObjectError(f"it is for {image.chip.name}, not for {arch}")
     described_kernels = read_kernels(image.metadata)
@@ -109,8 +118,27 @@ def _read(data: bytes, arch: str | None) -> CodeObject:
         except CodeObjectError as error:
             raise CodeObjectError(f"kernel {described(name)}: {error}") from None
     return CodeObject(
-        image.chip.name, image.features, image.version, kernels, tuple(_functions(image))
+        image.chip.name,
+        image.features,
+        image.version,
+        kernels,
+        tuple(_functions(image)),
+        tuple(section for section in image.sections.values() if section.content),
+        _variables(image),
     )
+
+
+def _variables(image: Image) -> dict[str, tuple[int, int]]:
+    """Address and bytes of each name that is neither code nor a kernel's descriptor."""
+    return {
+        symbol.name: (symbol.address, symbol.size)
+        for symbol in image.symbols.values()
+        if symbol.size
+        and not symbol.is_function
+        and not symbol.name.endswith(DESCRIPTOR)
+        and (section := image.sections.get(symbol.section)) is not None
+        and not section.is_code
+    }
 
 
 def _functions(image: Image) -> Iterator[Code]:

@@ -50,10 +50,10 @@ _DPP_NAMED = {
     0x130: "wave_shl:1", 0x134: "wave_rol:1", 0x138: "wave_shr:1", 0x13C: "wave_ror:1",
     0x140: "row_mirror", 0x141: "row_half_mirror", 0x142: "row_bcast:15", 0x143: "row_bcast:31",
 }  # fmt: skip
-_ORDER = ("idxen", "offen", "offset0", "offset1", "offset", "gds", "glc", "sc0", "slc", "nt", "scc",
-          "sc1", "lds")  # fmt: skip
+_ORDER = ("format", "idxen", "offen", "offset0", "offset1", "offset", "gds", "glc", "sc0", "slc",
+          "nt", "scc", "sc1", "lds")  # fmt: skip
 _SPELLED_LAST = ("dst_sel", "dst_unused", "src0_sel", "src1_sel")
-_HARDWARE_REGISTERS = {1: "HW_REG_MODE"}
+_HARDWARE_REGISTERS = {1: "HW_REG_MODE", 15: "HW_REG_SH_MEM_BASES"}
 
 
 def spelled(row: EncodingRow, bits: int, literal: int | None, chip: Architecture) -> str:
@@ -264,6 +264,7 @@ _CONSTANTS: dict[str, Callable[[int, Architecture], str]] = {
     "gpr_idx_on": _indexed,
 }
 _SPELLED: dict[str, Callable[[int], str]] = {
+    "format": lambda value: f"format:{value}",  # without it LLVM takes another one than 0
     "omod": lambda value: _OUTPUT_MODIFIERS[value],
     "dst_sel": lambda value: _named(_SELECTIONS, "dst_sel", value),
     "src0_sel": lambda value: _named(_SELECTIONS, "src0_sel", value),

@@ -11,16 +11,14 @@ from mfmadsl.emulator.code_object.descriptor import USUAL
 from mfmadsl.emulator.code_object.disassemble import Decoded, disassemble
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.notes import as_yaml
+from mfmadsl.emulator.code_object.section import ElfSection
 from mfmadsl.emulator.text import long_branch
+from mfmadsl.emulator.text.data import data_text
 from mfmadsl.model import Architecture
 
 _TRIPLE = "amdgcn-amd-amdhsa-"
 _JUMPS = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
 _ASKS = "s_getpc_b64"
-_REACHES_DATA = (
-    "it asks where it lies itself, and jumps nowhere: so it reaches constants or globals from "
-    "there, which is not emulated: compile with constants as arguments"
-)
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,16 @@ def assembly_text(
     code: Code,
     chip: Architecture,
     functions: tuple[Code, ...] = (),
+    sections: tuple[ElfSection, ...] = (),
+    addressed: bool = False,
 ) -> str:
-    """The text of a kernel, and of the functions that it may call, where it computes an address.
+    """The text of a kernel and, where it computes an address, of the functions that it may call and
+    of the data that it may reach. With `addressed` it tells in any case where instructions lie.
 
     Raises CodeObjectError for code that cannot be told as text.
     """
     try:
-        instructions = _instructions(code, chip, functions)
+        instructions, reaches = _instructions(code, chip, functions, addressed)
     except CodeObjectError as error:
         raise CodeObjectError(f"kernel `{name}`: {error}") from None
     lines = [
@@ -76,31 +77,37 @@ def assembly_text(
         "\t.end_amdhsa_kernel",
         "\t.amdgpu_metadata",
         f"{as_yaml(metadata, version)}\t.end_amdgpu_metadata",
+        *(_data(section) for section in sections if reaches),
         "",
     ])  # fmt: skip
 
 
-@lru_cache(maxsize=64)
-def _instructions(code: Code, chip: Architecture, functions: tuple[Code, ...]) -> str:
-    """The instructions of a kernel, with labels where branches lead.
+def _data(section: ElfSection) -> str:
+    return data_text(
+        section.name, section.address, section.content, section.is_writable, section.is_code
+    )
 
-    Of one that computes an address each has its own behind it, and what it may call follows.
+
+@lru_cache(maxsize=64)
+def _instructions(
+    code: Code, chip: Architecture, functions: tuple[Code, ...], addressed: bool
+) -> tuple[str, bool]:
+    """The instructions of a kernel, with labels where branches lead, and whether it computes an
+    address: then each has its own behind it, as it has if `addressed`, and what it may call
+    follows.
     """
     decoded = tuple(_with_long_branches(code, chip))
     names = {each.name for each in decoded}
     if not names & {_ASKS, *_JUMPS}:
-        return _written(code, decoded, ".LBB", addressed=False)
-    if not names & set(_JUMPS):
-        first = next(each for each in decoded if each.name == _ASKS)
-        raise CodeObjectError(f"byte {first.offset} of the code, `{first.text}`: {_REACHES_DATA}")
+        return _written(code, decoded, ".LBB", addressed), False
     texts = [_written(code, decoded, ".LBB", addressed=True)]
     for number, function in enumerate(functions):
         try:
             called = tuple(_with_long_branches(function, chip))
             texts.append(_written(function, called, f".LF{number}", addressed=True))
-        except CodeObjectError:
-            continue  # a jump there is refused when it is executed
-    return "\n".join(texts)
+        except CodeObjectError as error:  # told where a jump leads there
+            texts.append(f"; {function.address:012X}: {error}")
+    return "\n".join(texts), True
 
 
 def _written(code: Code, decoded: Sequence[Decoded], label: str, addressed: bool) -> str:

@@ -25,6 +25,15 @@ def _exchange(old: Array, expected: Array, new: Array) -> Array:
     return np.where(old == expected, new, old)
 
 
+def _exchange_marked(old: Array, new: Array) -> Array:
+    """Each word of two is replaced by one whose highest bit is set, without that."""
+    found = old
+    for shift in (0, 32):
+        mark, word = np.uint64(1 << shift + 31), np.uint64(0xFFFF_FFFF << shift)
+        found = np.where(new & mark != 0, found & ~word | new & word & ~mark, found)
+    return found
+
+
 @dataclass(frozen=True)
 class Atomic:
     """What an atomic leaves in memory, of what was there and of `values` numbers of a lane.
@@ -58,11 +67,15 @@ ATOMICS: dict[str, Atomic] = {
     "dec": Atomic(lambda old, a: np.where((old == 0) | (old > a), a, old - old.dtype.type(1))),
     "cmpswap": Atomic(lambda old, a, expected: _exchange(old, expected, a), values=2),
     "cmpst": Atomic(_exchange, values=2),
+    "mskor": Atomic(lambda old, a, b: old & ~a | b, values=2, on_floats=False),
+    "wrap": Atomic(lambda old, a, b: np.where(old >= a, old - a, old + b), 2, on_floats=False),
+    "condxchg32": Atomic(_exchange_marked, on_floats=False),
     "pk_add": Atomic(lambda old, a: old + a),
     "pk_add_bf16": Atomic(_add_bfloat),
 }
 
 _PACKED = ("f16", "bf16")
+_ONLY = {"wrap": "b32", "condxchg32": "b64"}
 
 
 @dataclass(frozen=True)
@@ -82,6 +95,8 @@ class Update:
 def find_update(name: str, kind: str) -> Update | None:
     """An atomic by the name and the type in its mnemonic; None if there is no such one."""
     if name not in ATOMICS or (name == "pk_add") != (kind in _PACKED):
+        return None
+    if name in _ONLY and _ONLY[name] != kind:
         return None
     atomic = ATOMICS["pk_add_bf16" if kind == "bf16" else name]
     if kind[0] == "f" and not atomic.on_floats:

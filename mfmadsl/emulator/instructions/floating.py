@@ -212,6 +212,15 @@ def _of_three(pick: Compute) -> Compute:
     return compute
 
 
+def _legacy_product(a: Array, b: Array) -> Array:
+    """A product that is 0 where a factor is, also of infinity and NaN."""
+    return np.where((a == 0) | (b == 0), 0, a * b).astype(np.float32)
+
+
+def _legacy_product_and_sum(a: Array, b: Array, c: Array) -> Array:
+    return _legacy_product(a, b) + c
+
+
 largest, smallest = _extreme(larger=True), _extreme(larger=False)
 maximum3, minimum3 = _of_three(largest), _of_three(smallest)
 FLOATING: dict[str, Row] = {}
@@ -277,12 +286,15 @@ def _add_rows(kind: str) -> None:
 for _kind in ("f16", "f32", "f64"):
     _add_rows(_kind)
 FLOATING |= {
-    "v_mul_legacy_f32": row("f32 f32", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b)
-                            .astype(np.float32), short=False),
+    "v_mul_legacy_f32": row("f32 f32", _legacy_product, short=False),
+    "v_mad_legacy_f32": row("f32 f32 f32", flushing(_legacy_product_and_sum, "f32")),
     "v_trig_preop_f64": row("f64 u32", _piece_of_two_over_pi, short=False),
     "v_frexp_exp_i32_f32": row("f32", _exponent(np.int32)),
     "v_frexp_exp_i32_f64": row("f64", _exponent(np.int32)),
     "v_frexp_exp_i16_f16": row("f16", _exponent(np.int16)),
 }  # fmt: skip
-del FLOATING["v_mad_f16"], FLOATING["v_mac_f16"]
-FLOATING["v_mad_legacy_f16"] = row("f16 f16 f16", lambda a, b, c: a * b + c, op_sel=False)
+# What GFX8 had of these clears the upper half of its target, and has no op_sel.
+for _base in ("mad", "fma", "div_fixup"):
+    FLOATING[f"v_{_base}_legacy_f16"] = replace(FLOATING[f"v_{_base}_f16"], op_sel=False)
+for _base in ("exp", "log"):
+    FLOATING[f"v_{_base}_legacy_f32"] = FLOATING[f"v_{_base}_f32"]

@@ -128,12 +128,11 @@ def median(a: Array, b: Array, c: Array) -> Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
-def _absolute_differences(a: Array, b: Array, c: Array) -> Array:
-    """v_sad_u8: the differences of four bytes each, added to c."""
-    for byte in range(4):
-        x, y = (v.astype(np.int64) >> 8 * byte & 0xFF for v in (a, b))
-        c = c + np.abs(x - y).astype(np.uint32)
-    return c
+def _saturated_bytes(a: Array) -> Array:
+    """v_sat_pk_u8_i16: two halves with a sign, each as the nearest byte."""
+    low, high = ((a >> np.uint32(s)).astype(np.uint16).view(np.int16) for s in (0, 16))
+    x, y = (np.clip(v, 0, 255).astype(np.uint32) for v in (low, high))
+    return np.asarray(x | y << np.uint32(8))
 
 
 def _shift_pack(low: int, high: int, a: Array, b: Array, shift: Array) -> Array:
@@ -218,6 +217,7 @@ INTEGER: dict[str, Row] = {
     "v_mad_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3),
     "v_mad_legacy_u16": arithmetic("u16", lambda a, b, c: a * b + c, 3, op_sel=False),
     "v_mad_i16": arithmetic("i16", lambda a, b, c: a * b + c, 3),
+    "v_mad_legacy_i16": arithmetic("i16", lambda a, b, c: a * b + c, 3, op_sel=False),
     "v_mul_lo_u16": row("u16 u16", lambda a, b: a * b),
     "v_add3_u32": row("u32 u32 u32", lambda a, b, c: a + b + c),
     "v_lshl_add_u32": row("u32 u32 u32", lambda a, b, c: (a << _shift(b, 32)) + c),
@@ -243,8 +243,7 @@ INTEGER: dict[str, Row] = {
     "v_mad_i32_i24": row("i32 i32 i32", lambda a, b, c: _signed_24(a) * _signed_24(b) + c),
     "v_mad_u32_u16": row("u16 u16 u32", lambda a, b, c: a.astype(np.uint32) * b + c),
     "v_mad_i32_i16": row("i16 i16 i32", lambda a, b, c: a.astype(np.int32) * b + c),
-    "v_sad_u8": row("u32 u32 u32", _absolute_differences),
-    "v_sad_u32": row("u32 u32 u32", lambda a, b, c: np.maximum(a, b) - np.minimum(a, b) + c),
+    "v_sat_pk_u8_i16": row("u32", _saturated_bytes),
     "v_bcnt_u32_b32": row("u32 u32", lambda a, b: population(a) + b, short=False),
     "v_ffbh_u32": row("u32", leading_zeros),
     "v_ffbl_b32": row("u32", lowest_set),

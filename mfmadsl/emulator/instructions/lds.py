@@ -8,6 +8,13 @@ import numpy as np
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.atomic import Update, find_update, update_memory
+from mfmadsl.emulator.instructions.lds_counter import (
+    BY_LANE,
+    COUNTERS,
+    compile_by_lane,
+    compile_counter,
+)
+from mfmadsl.emulator.instructions.lds_places import compile_of_two_places
 from mfmadsl.emulator.instructions.swizzle import swizzle_pattern, swizzled_lanes
 from mfmadsl.emulator.machine.bits import Array, Mask, codes_of, words_of_codes
 from mfmadsl.emulator.machine.mode import Machine
@@ -21,6 +28,8 @@ from mfmadsl.emulator.text.operand import Operand, Register, check_registers
 _MOVE = re.compile(r"ds_(read|write)(2st64|2|)_(\w+)")
 _TRANSPOSE = re.compile(r"ds_read_b(64|96)_tr_b(4|6|8|16)")
 _ATOMIC = re.compile(r"ds_(\w+?)(_rtn)?_(u32|i32|u64|i64|b32|b64|f32|f64|f16|bf16)")
+_OF_TWO_PLACES = re.compile(r"ds_(\w+?)_src2_(\w+)")
+_EXCHANGE_OF_TWO = re.compile(r"ds_wrxchg2(st64)?_rtn_b(32|64)")
 _PAIRED = (4, 8)  # bytes of each of two accesses by one instruction
 _BLOCK = 16  # lanes that transpose together
 
@@ -40,8 +49,17 @@ def compile_lds(instruction: Instruction, machine: Machine) -> Operation | None:
         scale = {"2st64": 64, "2": 1, "": 0}[match[2]]
         if width is not None and not (scale and width.size not in _PAIRED):
             return _move(instruction, match[1] == "read", scale, width)
+    if name in COUNTERS:
+        return compile_counter(instruction, COUNTERS[name])
+    if name in BY_LANE:
+        return compile_by_lane(instruction)
+    if match := _EXCHANGE_OF_TWO.fullmatch(name):
+        return _exchange_of_two(instruction, int(match[2]) // 32, 64 if match[1] else 1)
     if name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _permute(instruction, backward=name.startswith("ds_b"))
+    if match := _OF_TWO_PLACES.fullmatch(name):
+        update = find_update(match[1].replace("write", "wrxchg"), match[2])
+        return compile_of_two_places(instruction, update) if update else None
     if match := _ATOMIC.fullmatch(name):
         update = find_update(match[1], match[3])
         return _atomic(instruction, update, returns=match[2] is not None) if update else None
@@ -179,3 +197,24 @@ def _atomic(instruction: Instruction, update: Update, returns: bool) -> Operatio
         update_memory(waves, waves.lds, offsets, update, data, target, mask)
 
     return Operation(execute, "lds", reads_of(address, *data), (target,) if target else ())
+
+
+def _exchange_of_two(instruction: Instruction, words: int, scale: int) -> Operation:
+    """Two exchanges at two offsets."""
+    first, second, *brought = instruction.taking(4)
+    address = check_registers(second, 1, "v")
+    target = check_registers(first, 2 * words, "va")
+    data = [check_registers(operand, words, "va") for operand in brought]
+    update = find_update("wrxchg", f"b{32 * words}")
+    assert update is not None
+    places = [
+        instruction.number(name, bits=8) * 4 * words * scale for name in ("offset0", "offset1")
+    ]
+
+    def execute(waves: Waves) -> None:
+        reached = [_reach(waves, address, place, update.size, update.size) for place in places]
+        for i, (offsets, mask) in enumerate(reached):
+            half = Register(target.bank, target.index + i * words, words)
+            update_memory(waves, waves.lds, offsets, update, [data[i]], half, mask)
+
+    return Operation(execute, "lds", reads_of(address, *data), (target,))

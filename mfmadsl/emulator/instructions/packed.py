@@ -88,6 +88,8 @@ def compile_packed(instruction: Instruction, machine: Machine) -> Operation | No
         return _pair(instruction, machine, PAIRS_OF_F32[name], _word)
     if name in PAIRS_OF_HALVES:
         return _pair(instruction, machine, PAIRS_OF_HALVES[name], half_of)
+    if name == "v_pk_fmac_f16":
+        return _accumulating(instruction, machine)
     if name in DOT_PRODUCTS:
         return compile_dot(instruction, machine)
     if name in MIXED:
@@ -162,6 +164,18 @@ def _pair(
 
     reads = reads_of_sources([source for sources in halves for source, _ in sources])
     return Operation(execute, row.unit, reads, (target,), slots=row.cost)
+
+
+def _accumulating(instruction: Instruction, machine: Machine) -> Operation | None:
+    """v_pk_fmac_f16, which adds to its target; of constants no manual says what their upper half
+    is."""
+    if instruction.modifiers:
+        return None
+    target, *sources = instruction.taking(3)
+    for source in sources:
+        check_registers(source, 1, "vs")
+    fused = replace(instruction, operands=(target, *sources, target))
+    return _pair(fused, machine, PAIRS_OF_HALVES["v_pk_fma_f16"], half_of)
 
 
 def _mixed(instruction: Instruction, machine: Machine, form: str) -> Operation | None:

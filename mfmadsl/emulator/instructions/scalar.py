@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from mfmadsl.emulator.instructions.integer import (
     reversed_bits,
 )
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compile_mode
-from mfmadsl.emulator.instructions.row import Row
+from mfmadsl.emulator.instructions.quad import any_of_quads, doubled_bits, whole_quads
+from mfmadsl.emulator.instructions.row import Row, undefined_bits
 from mfmadsl.emulator.machine.bits import Array, Compute
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead, Operation, reads_of
@@ -46,6 +48,8 @@ def compile_scalar(instruction: Instruction, machine: Machine) -> Operation | No
         return _compare(instruction, SCALAR_COMPARE[name])
     if name in SAVE_EXEC:
         return _save_exec(instruction, SAVE_EXEC[name])
+    if name in WRITE_EXEC:
+        return _save_exec(instruction, WRITE_EXEC[name], new=True)
     return None
 
 
@@ -121,6 +125,10 @@ def _shift_add(shift: int) -> Row:
     )
 
 
+def _bit_of_pair(place: Array) -> Array:
+    return np.uint64(1) << (place & np.uint32(63)).astype(np.uint64)
+
+
 def _choose(a: Array, b: Array, scc: Array) -> Array:
     return np.where(scc, a, b)
 
@@ -137,10 +145,11 @@ SCALAR: dict[str, Row] = {
                         takes_scc=True, accumulates=True),
     "s_cselect_b32": _row("b32 b32", _choose, takes_scc=True),
     "s_cselect_b64": _row("b64 b64", _choose, takes_scc=True),
-    "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a),
+    "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a,
+                      moves=(0, 1), adds=True),
     "s_sub_u32": _row("u32 u32", lambda a, b: a - b, lambda a, b, r: b > a),
     "s_addc_u32": _row("u32 u32", _add_carry, lambda a, b, scc, _: _carry(
-        a.astype(np.int64) + b + scc), takes_scc=True),
+        a.astype(np.int64) + b + scc), takes_scc=True, moves=(0, 1), adds=True),
     "s_subb_u32": _row("u32 u32", _subtract_borrow, lambda a, b, scc, _: _carry(
         a.astype(np.int64) - b - scc), takes_scc=True),
     "s_add_i32": _row("i32 i32", lambda a, b: a + b, _add_overflows),
@@ -171,6 +180,9 @@ SCALAR: dict[str, Row] = {
                           accumulates=True),
     "s_bitset1_b32": _row("u32 u32", lambda a, old: old | np.uint32(1) << (a & 31),
                           accumulates=True),
+    "s_bitset0_b64": _row("u32 u64", lambda a, old: old & ~_bit_of_pair(a), accumulates=True),
+    "s_bitset1_b64": _row("u32 u64", lambda a, old: old | _bit_of_pair(a), accumulates=True),
+    "s_bitreplicate_b64_b32": _row("u32", doubled_bits),
     **{f"s_lshl{shift}_add_u32": _shift_add(shift) for shift in range(1, 5)},
 }  # fmt: skip
 for _bits in ("b32", "b64"):
@@ -188,6 +200,9 @@ for _bits in ("b32", "b64"):
             "xnor": lambda a, b: ~(a ^ b),
         }.items()
     }
+    # Of the lanes that are off, LLVM leaves masks as they were, which may be as nobody wrote them.
+    for _name in ("and", "or", "andn2", "orn2"):
+        SCALAR[f"s_{_name}_{_bits}"] = replace(SCALAR[f"s_{_name}_{_bits}"], moves=(0, 1))
     SCALAR |= {
         f"s_lshl_{_bits}": _row(f"{_kind} u32", _shift("left"), _nonzero),
         f"s_lshr_{_bits}": _row(f"{_kind} u32", _shift("right"), _nonzero),
@@ -199,6 +214,8 @@ for _bits in ("b32", "b64"):
         f"s_ff0_i32_{_bits}": _row(_bits, lambda a: lowest_set(~a)),
         f"s_ff1_i32_{_bits}": _row(_bits, lowest_set),
         f"s_flbit_i32_{_bits}": _row(_bits, leading_zeros),
+        f"s_quadmask_{_bits}": _row(_bits, any_of_quads, _nonzero),
+        f"s_wqm_{_bits}": _row(_bits, whole_quads, _nonzero),
     }
 SCALAR["s_flbit_i32"] = _row("i32", leading_signs)
 SCALAR["s_flbit_i32_i64"] = _row("i64", leading_signs)
@@ -247,6 +264,10 @@ SAVE_EXEC: dict[str, Row] = {
     }.items()
 }
 """How the new EXEC follows from the source and EXEC; the old one goes to the target."""
+
+WRITE_EXEC = {f"s_{name}_wrexec_b64": SAVE_EXEC[f"s_{name}_saveexec_b64"]
+              for name in ("andn1", "andn2")}  # fmt: skip
+"""Those whose new EXEC goes to the target, too."""
 
 
 def _read(waves: Waves, operand: Operand, kind: str) -> Array:
@@ -310,8 +331,12 @@ def _plain(instruction: Instruction, row: Row) -> Operation:
             waves.scc = np.broadcast_to(row.scc(*values, result), (waves.count,))
         waves.write_scalar(target, np.ascontiguousarray(result))
 
-    def flow(_: Waves, undefined: Waves) -> Array:
-        return _read(undefined, *typed[0])
+    def flow(waves: Waves, undefined: Waves) -> Array:
+        values = [_read(waves, operand, kind) for operand, kind in typed]
+        bits = [_read(undefined, o, k).view(f"u{v.itemsize}")
+                for (o, k), v in zip(typed, values, strict=True)]  # fmt: skip
+        found = undefined_bits(row, values, bits)
+        return np.where(undefined.scc, ~found.dtype.type(0), found) if row.takes_scc else found
 
     moved = bool(row.moves)
     reads = tuple(OperandRead(o, moved=moved) for o, _ in typed if isinstance(o, Register))
@@ -336,7 +361,7 @@ def _compare(instruction: Instruction, row: Row) -> Operation:
     return Operation(execute, row.unit, reads_of(a, b), gives_scc=True)
 
 
-def _save_exec(instruction: Instruction, row: Row) -> Operation:
+def _save_exec(instruction: Instruction, row: Row, new: bool = False) -> Operation:
     first, source = instruction.taking(2)
     target = check_target(first, 2, "s")
     check_source(source, "b64", "s")
@@ -344,7 +369,7 @@ def _save_exec(instruction: Instruction, row: Row) -> Operation:
     def execute(waves: Waves) -> None:
         active = waves.read_scalar(EXEC_PAIR, "b64")
         result = row.compute(waves.read_scalar(source, "b64"), active)
-        waves.write_scalar(target, active)
+        waves.write_scalar(target, result if new else active)
         waves.write_scalar(EXEC_PAIR, result)
         waves.scc = _nonzero(result)
 

@@ -8,9 +8,11 @@ from mfmadsl.emulator.instructions.matrix import compile_matrix
 from mfmadsl.emulator.instructions.modifier import has_source_modifiers
 from mfmadsl.emulator.instructions.packed import compile_packed
 from mfmadsl.emulator.instructions.program_counter import compile_program_counter
+from mfmadsl.emulator.instructions.relative import compile_relative
 from mfmadsl.emulator.instructions.scalar import compile_scalar
 from mfmadsl.emulator.instructions.smem import compile_smem
 from mfmadsl.emulator.instructions.smem_write import compile_smem_write
+from mfmadsl.emulator.instructions.system import compile_system
 from mfmadsl.emulator.instructions.vector import compile_vector
 from mfmadsl.emulator.instructions.vector_mode import compile_vector_mode
 from mfmadsl.emulator.instructions.vmem import compile_vmem
@@ -33,6 +35,8 @@ _PLAIN_COMPILERS = (
     compile_scalar,
     compile_program_counter,
     compile_vector_mode,
+    compile_system,
+    compile_relative,
 )
 
 

@@ -11,8 +11,10 @@ import numpy as np
 from mfmadsl.emulator.instructions.carry import CARRIES
 from mfmadsl.emulator.instructions.compare import COMPARE, write_comparison
 from mfmadsl.emulator.instructions.convert import CONVERT, narrow_rows
+from mfmadsl.emulator.instructions.differences import DIFFERENCES
 from mfmadsl.emulator.instructions.division import DIVISION
 from mfmadsl.emulator.instructions.floating import FLOATING
+from mfmadsl.emulator.instructions.graphics import GRAPHICS
 from mfmadsl.emulator.instructions.integer import INTEGER
 from mfmadsl.emulator.instructions.lanes import LANE_INSTRUCTIONS
 from mfmadsl.emulator.instructions.modifier import (
@@ -43,7 +45,7 @@ from mfmadsl.model import assumed
 @cache
 def vector_rows(arch: str) -> Mapping[str, Row]:
     """The rows of a chip's instruction table."""
-    rows = {**INTEGER, **FLOATING, **CONVERT, **narrow_rows(arch)}
+    rows = {**INTEGER, **FLOATING, **DIFFERENCES, **GRAPHICS, **CONVERT, **narrow_rows(arch)}
     if assumed(arch).family == "CDNA1":  # later chips have another one at its place in VOP2
         rows["v_mul_legacy_f32"] = replace(rows["v_mul_legacy_f32"], short=True)
     return rows

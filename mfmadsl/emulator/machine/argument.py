@@ -82,13 +82,14 @@ def check_size(size: int, what: str) -> None:
 
 def protections(
     args: Sequence[Any], described: Sequence[KernelArgument], names: Sequence[str]
-) -> list[str]:
-    """For each argument, why the kernel must not write to it; empty where it may."""
+) -> dict[str, str]:
+    """The arguments that the kernel must not write to, by name, and why."""
     arrays = [
         None if a.kind == "by_value" or value is None else value
         for value, a in zip(args, described, strict=True)
     ]
-    return [_protection(place, arrays, names) for place in range(len(arrays))]
+    reasons = {name: _protection(place, arrays, names) for place, name in enumerate(names)}
+    return {n: f"argument {n}, whose array {reason}" for n, reason in reasons.items() if reason}
 
 
 def _protection(place: int, arrays: Sequence[npt.NDArray[Any] | None], names: Sequence[str]) -> str:

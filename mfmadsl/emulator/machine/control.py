@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction, Program
@@ -25,6 +27,13 @@ NO_EFFECT = frozenset(
         "buffer_invl2",
         "buffer_wbinvl1",
         "buffer_wbinvl1_vol",
+        "s_wakeup",
+        "s_dcache_discard",
+        "s_dcache_discard_x2",
+        "v_clrexcp",
+        "v_clrexcp_e32",
+        "v_clrexcp_e64",
+        "ds_nop",
         "s_ttracedata",
         "s_incperflevel",
         "s_decperflevel",
@@ -40,6 +49,10 @@ COMPUTED = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
 """Instructions that lead to an address of a register, or leave one to come back to."""
 
 
+def _never(waves: Waves) -> Mask:
+    return np.zeros(waves.count, np.bool_)
+
+
 def _any_lane(register: int) -> Callable[[Waves], Mask]:
     return lambda waves: (waves.scalar[register] | waves.scalar[register + 1]) != 0
 
@@ -51,6 +64,11 @@ CONDITIONS: dict[str, Callable[[Waves], Mask]] = {
     "vccnz": _any_lane(VCC),
     "execz": lambda waves: ~_any_lane(EXEC)(waves),
     "execnz": _any_lane(EXEC),
+    # No debugger has set what these ask for.
+    "cdbgsys": _never,
+    "cdbguser": _never,
+    "cdbgsys_or_user": _never,
+    "cdbgsys_and_user": _never,
 }
 """Which waves take a conditional branch, by the end of its mnemonic."""
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.argument import described
+from mfmadsl.emulator.machine.aperture import HARDWARE_WORDS
 from mfmadsl.emulator.machine.argument import check_passed, check_size, protections
 from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.machine.mode import machine_of
@@ -34,6 +35,15 @@ three arguments that have one each (`WidenOrSplitVectorLoad`).
 """
 
 _MORE_LDS = ": if the kernel gets more when it is launched, say so by `--lds`, or `lds_bytes=`"
+
+_DYNAMIC_STACK = 1024
+"""Bytes of scratch memory that HIP gives a lane where the compiler does not know how many it needs,
+as of recursion and calls by pointers, unless `hipDeviceSetLimit` says otherwise."""
+
+_MORE_STACK = (
+    ", as much as HIP gives where the compiler does not know how much is needed: if the program "
+    "sets another limit, write it as `.amdhsa_private_segment_fixed_size`"
+)
 
 SCRATCH_DESCRIPTOR = (0, 0x8000_0000, 0xFFFF_FFFF, 0x0080_0000)
 """What s[0:3] hold in kernels that reach their scratch memory by buffer instructions: base 0,
@@ -143,9 +153,13 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
             ("dispatch packet", dispatch_packet(launch)),
             *contents,
         ],
-        {} if kept else dict(zip(names, protections(args, taken, names), strict=True)),
+        {
+            **{s.name: f"`{s.name}`, which is constant" for s in program.data if not s.is_writable},
+            **({} if kept else protections(args, taken, names)),
+        },
+        program.data,
     )
-    block, packet, *segments = memory.segments
+    block, packet, *segments = memory.segments[len(program.data) :]
     values = [
         content if a.kind == "by_value" else _pointer(value, segment)
         for value, a, segment, (_, content) in zip(args, taken, segments, contents, strict=True)
@@ -221,15 +235,21 @@ def start_waves(
         accumulation=max(vector - accumulation, 0) if accumulation else vector,
         workgroup=np.repeat(np.arange(len(groups)), per_group),
         lds=OwnedMemory("LDS", len(groups), launch.lds_bytes, _MORE_LDS),
-        scratch=OwnedMemory(
-            "scratch", count * LANES, program.directive("private_segment_fixed_size")
-        ),
+        scratch=OwnedMemory("scratch", count * LANES, *_scratch(program)),
         memory=loaded.memory,
         position=WavePosition(groups, per_group, launch.grid),
     )
     waves.pc = program.entry
     _set_vector_registers(waves, launch)
     return waves, _set_scalar_registers(waves, launch, loaded, np.repeat(groups, per_group))
+
+
+def _scratch(program: Program) -> tuple[int, str]:
+    """How much scratch memory a lane gets, and what helps where that is too little."""
+    size = program.directive("private_segment_fixed_size")
+    if not program.directive("uses_dynamic_stack"):
+        return size, ""
+    return max(size, _DYNAMIC_STACK), _MORE_STACK
 
 
 def _set_vector_registers(waves: Waves, launch: Launch) -> None:
@@ -284,6 +304,8 @@ def _set_scalar_registers(
     for index, value in enumerate(values):
         waves.scalar[index] = value
     waves.scalar[MODE] = _mode(program)
+    for index, words in HARDWARE_WORDS.items():
+        waves.scalar[index : index + 2] = np.array(words, np.uint32)[:, None]
     return len(values)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.text.data import CODE, DataSection
 from mfmadsl.error import MfmadslError
 
 Addresses = npt.NDArray[np.int64]
@@ -107,8 +108,9 @@ class ByteStore:
 class GlobalMemory(ByteStore):
     """Segments in one address space, in the order of their addresses, with guards between them.
 
-    `content` begins at `first_address`. `protected` says of segments, by their names, why they must
-    not be written. What lies further than `reach` behind the end of one is `elsewhere`.
+    `content` begins at `first_address`. `protected` says of segments that must not be
+    written what they are, by their names. What lies further than `reach` behind the end of one is
+    `elsewhere`.
     """
 
     def __init__(
@@ -134,16 +136,23 @@ class GlobalMemory(ByteStore):
 
     @classmethod
     def of_arrays(
-        cls, arrays: Sequence[tuple[str, Bytes]], protected: Mapping[str, str] | None = None
+        cls,
+        arrays: Sequence[tuple[str, Bytes]],
+        protected: Mapping[str, str] | None = None,
+        data: Sequence[DataSection] = (),
     ) -> GlobalMemory:
-        """Copies of the arrays, a segment each."""
-        segments = []
-        offset = _GUARD
+        """Copies of the arrays, a segment each, behind the data of a program, at its addresses."""
+        segments = [Segment(each.name, each.address, len(each.content)) for each in data]
+        first = CODE if data else _FIRST_ADDRESS
+        end = max((s.address + s.size for s in segments), default=first) - first
+        offset = -(-end // _GUARD) * _GUARD + _GUARD
         for name, content in arrays:
-            segments.append(Segment(name, _FIRST_ADDRESS + offset, content.size))
+            segments.append(Segment(name, first + offset, content.size))
             offset += -(-content.size // _GUARD) * _GUARD + _GUARD
-        memory = cls(zeros(offset), _FIRST_ADDRESS, segments, protected)
-        for segment, (_, content) in zip(segments, arrays, strict=True):
+        memory = cls(zeros(offset), first, segments, protected)
+        contents = [np.frombuffer(each.content, np.uint8) for each in data]
+        contents += [content for _, content in arrays]
+        for segment, content in zip(segments, contents, strict=True):
             memory.content(segment)[:] = content
         return memory
 
@@ -163,9 +172,7 @@ class GlobalMemory(ByteStore):
         for segment, reason in self._protected:
             start = self.offset_of(segment)
             if ((offsets >= start) & (offsets < start + segment.size)).any():
-                raise EmulationError(
-                    f"writes to argument {segment.name}, whose array {reason}", kind="read-only"
-                )
+                raise EmulationError(f"writes to {reason}", kind="read-only")
 
     def content(self, segment: Segment) -> Bytes:
         """The bytes of an argument."""

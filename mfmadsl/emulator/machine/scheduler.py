@@ -200,8 +200,10 @@ class Scheduler:
         for address in np.unique(addresses):
             place = self._program.addresses.get(int(address))
             if place is None:
+                reason = self._program.unread.get(int(address))
                 raise EmulationError(
                     f"jumps to {int(address):#x}, where no instruction is known to begin"
+                    + (f": {reason}" if reason else "")
                 )
             groups.append((addresses == address, place))
         if len(groups) == 1:

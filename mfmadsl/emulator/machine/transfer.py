@@ -59,15 +59,21 @@ def reach_lds(
     )
 
 
-def _reach_scratch(
+def reach_scratch(
     waves: Waves, addresses: Array, mask: Mask | None, size: int
 ) -> tuple[Addresses, Mask | None]:
+    """Offsets in scratch memory of what the lanes of `mask` access, each in its own piece, and the
+    lanes that can.
+
+    They may lie anywhere: LLVM 22 has unaligned accesses to scratch memory on all GFX9 chips
+    (`FeatureUnalignedScratchAccess`), and stores words at odd addresses there.
+    """
     owners = waves.index[:, None] * LANES + np.arange(LANES)
     return _reach(
         waves,
         mask,
         lambda m: waves.scratch.offsets(
-            active(addresses, waves, m), active(owners, waves, m), size, min(size, 4)
+            active(addresses, waves, m), active(owners, waves, m), size, 1
         ),
     )
 
@@ -166,6 +172,21 @@ def fetch_to_lds(
         words[...] = loaded
     else:
         words[:, inside] = loaded
+    _fill_lds(waves, words, lanes, place)
+
+
+def scratch_to_lds(waves: Waves, offset: Array, place: int, width: Width) -> None:
+    """Move each lane's own scratch memory straight into LDS, likewise."""
+    offsets, mask = reach_scratch(waves, offset, waves.exec_mask(), width.size)
+    words = np.zeros((width.registers, waves.count, LANES), dtype=np.uint32)
+    words[:, waves.lanes_of(mask)] = read(waves.scratch, offsets, width).reshape(
+        width.registers, -1
+    )
+    _fill_lds(waves, words, mask, place)
+
+
+def _fill_lds(waves: Waves, words: Array, lanes: Mask | None, place: int) -> None:
+    size = 4 * len(words)
     base = waves.read_scalar(M0_REGISTER, "u32")[..., None] + np.uint32(place)
     targets = base + np.arange(LANES, dtype=np.uint32) * np.uint32(size)
     offsets, mask = reach_lds(waves, targets, lanes, size, min(size, 4))
@@ -176,5 +197,5 @@ def fetch_to_lds(
 
 def move_scratch(waves: Waves, offset: Array, data: Register, is_load: bool, width: Width) -> None:
     """Between registers and each lane's own piece of the scratch memory."""
-    offsets, mask = _reach_scratch(waves, offset, waves.exec_mask(), width.size)
+    offsets, mask = reach_scratch(waves, offset, waves.exec_mask(), width.size)
     (load if is_load else store)(waves, waves.scratch, offsets, data, width, mask)

@@ -70,10 +70,12 @@ class Checks(Watch):
         self._loaded.clear()
 
     def passes(self, waves: Waves, instruction: Instruction) -> None:
-        """Of an `s_waitcnt`, note what has arrived."""
+        """Of an `s_waitcnt`, note what has arrived; of a branch, find an undefined condition."""
         if instruction.name == "s_waitcnt":
             counts = wait_counts(instruction.modifiers["argument"])
             self._in_flight.wait(self._chosen(waves), counts)
+        elif instruction.name.startswith("s_cbranch_scc"):
+            self._undefined.check_condition(waves, self._chosen(waves))
 
     def barrier(self, groups: Sequence[Waves]) -> None:
         """Find waves that have ended, and let accesses to LDS be ordered by the barrier."""

@@ -120,7 +120,7 @@ class Sanitizer:
     def starts(self, waves: Waves, scalars: int) -> Checks:
         """The checks for waves that start together."""
         if self._unwritten and self._memory is None:  # the first workgroups of the launch
-            _, _, *arguments = waves.memory.segments
+            _, _, *arguments = waves.memory.segments[len(self._program.data) :]
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
         vectors = 1 if assumed(self._program.arch).packs_coordinates else 3
         undefined = Undefined(waves, vectors, scalars, self._memory)

@@ -23,7 +23,11 @@ from mfmadsl.emulator.sanitizer.in_flight import Selected
 from mfmadsl.emulator.text.operand import EXEC, MODE, SCALAR_REGISTERS, Literal, Operand, Register
 
 Shadow = npt.NDArray[np.uint32]
-_HARDWARE_SETS = {102, 103, 104, 105, EXEC, EXEC + 1, MODE}  # flat scratch, XNACK mask, EXEC
+_HARDWARE_SETS = {102, 103, 104, 105, EXEC, EXEC + 1, *range(MODE, SCALAR_REGISTERS)}
+"""Flat scratch, the XNACK mask, EXEC, and what is behind it."""
+
+
+_EXEC_WORDS = {("s", EXEC), ("s", EXEC + 1)}
 
 
 class _ShadowWaves(Waves):
@@ -69,6 +73,7 @@ class Undefined:
             if index not in _HARDWARE_SETS:
                 self._shadows["s", index] = once
         self._result: Shadow | None = None
+        self._condition = np.zeros(waves.count, np.bool_)  # where SCC is undefined
         self._memory = {id(store): _undefined(store) for store in (waves.lds, waves.scratch)}
         if memory is not None:
             self._memory[id(waves.memory)] = memory
@@ -87,6 +92,10 @@ class Undefined:
         """Tell a fault where undefined bits are used, and follow those that are only moved."""
         self._result = None
         moved, mask = False, waves.exec_mask()
+        if operation.takes_scc:
+            moved = operation.flow is not None and bool(self._condition[chosen].any())
+            if not moved:
+                self.check_condition(waves, chosen)
         for each in operation.reads:
             register = each.register
             for index in register.indices:
@@ -104,8 +113,14 @@ class Undefined:
         if moved and operation.flow is not None:
             files = {"vector": "v", "accumulation": "a", "scalar": "s"}
             shadows: Any = {name: _ShadowFile(self, bank, chosen) for name, bank in files.items()}
+            shadows["scc"] = self._condition[chosen]
             shadow_waves = _ShadowWaves(**{**waves.__dict__, **shadows})
             self._result = np.asarray(operation.flow(waves, shadow_waves))
+
+    def check_condition(self, waves: Waves, chosen: Selected) -> None:
+        """Tell a fault where SCC depends on what nobody wrote."""
+        if self._condition.any() and (bad := self._condition[chosen]).any():
+            self._tell(waves, "reads SCC, which depends on bits", bad)
 
     @staticmethod
     def _tell(waves: Waves, what: str, bad: Array) -> None:
@@ -115,6 +130,9 @@ class Undefined:
     def written(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
         """The target registers are defined now, but for bits that were only moved there."""
         words = words_of(self._result) if self._result is not None else []
+        if operation.gives_scc:
+            bits = [np.broadcast_to(word, self._condition[chosen].shape) for word in words]
+            self._condition[chosen] = np.any(bits, axis=0) if bits else False
         position = 0
         for register in operation.writes:
             for index in register.indices:
@@ -132,6 +150,8 @@ class Undefined:
         self, waves: Waves, chosen: Selected, key: tuple[str, int], word: Array, whole: bool
     ) -> None:
         mask = None if key[0] == "s" or whole else waves.exec_mask()
+        if key in _EXEC_WORDS and word.any():
+            self._tell(waves, "writes to EXEC bits", word)
         old = self._shadows.get(key)
         if old is None:
             if not word.any():

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from mfmadsl.emulator.error import EmulationError, OperandError
+from mfmadsl.emulator.text.data import CODE, DataSection, data_of
 from mfmadsl.emulator.text.long_branch import with_long_branches
 from mfmadsl.emulator.text.metadata import KernelArgument, read_metadata
 from mfmadsl.emulator.text.operand import Operand, parse_integer, parse_operand
@@ -25,12 +26,13 @@ _LONGEST_LINE = 1000  # characters; LLVM's longest have some hundred
 _ARGUMENTS = {  # of instructions whose operand is no register and no constant like others
     "s_waitcnt": re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)[ &]*)+|" + _NUMBER.pattern),
     **dict.fromkeys(("s_nop", "s_sleep", "s_setprio"), _NUMBER),
+    "s_sendmsg": re.compile(r"sendmsg\([\w, ]+\)|" + _NUMBER.pattern),
 }
 _NO_OPERAND = re.compile(r"(hwreg|gpr_idx)\([^)]*\)")  # of s_setreg, s_getreg, s_set_gpr_idx
 _PLACE = re.compile(r"//\s*([0-9A-Fa-f]{8,16}):((?:\s+[0-9A-Fa-f]{8}){1,5})\s*")
 """Where code lies and what its words are, as llvm-objdump writes it behind an instruction."""
-CODE = 0x7E00_0000_0000
-"""What is added to the addresses of code: below all of the memory that a kernel is given."""
+_UNREAD = re.compile(r"; ([0-9A-F]{12}): (.+)")
+"""A function that is not known in full: where it lies, and why."""
 _MODIFIER = re.compile(r"\s([a-z]\w*):(\[[^\]]*\]|\w+\([^)]*\)|[^\s,]+)")
 
 
@@ -106,7 +108,8 @@ class Program:
     """One kernel. `entry` and the values of `labels` and `addresses` index `instructions`.
 
     `registers` are those that it uses. `workgroup_size` is in threads, where the metadata requires
-    one, and `most_threads` the largest that it allows.
+    one, and `most_threads` the largest that it allows. `data` is what it reaches by addresses,
+    and `unread` has functions with what is not known, and why.
     """
 
     name: str
@@ -120,10 +123,26 @@ class Program:
     addresses: Mapping[int, int] = field(default_factory=dict)
     workgroup_size: tuple[int, ...] | None = None
     most_threads: int | None = None
+    data: tuple[DataSection, ...] = ()
+    unread: Mapping[int, str] = field(default_factory=dict)
 
     def directive(self, name: str) -> int:
         """The value of `.amdhsa_NAME`; 0, its default, where the text does not say it."""
         return self.directives.get(name, 0)
+
+
+def moved(program: Program, by: int) -> Program:
+    """The program with its code and data so many bytes on; what addresses data holds stay."""
+    return replace(
+        program,
+        instructions=tuple(
+            each if each.address is None else replace(each, address=each.address + by)
+            for each in program.instructions
+        ),
+        addresses={address + by: place for address, place in program.addresses.items()},
+        data=tuple(replace(each, address=each.address + by) for each in program.data),
+        unread={address + by: why for address, why in program.unread.items()},
+    )
 
 
 def parse_assembly(text: str, kernel: str | None = None) -> Program:
@@ -166,6 +185,12 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
         },
         workgroup_size=metadata.workgroup_size,
         most_threads=metadata.counts.get("max_flat_workgroup_size"),
+        data=data_of(lines),
+        unread={
+            CODE + int(found[1], 16): found[2]
+            for line in lines
+            if line[:1] == ";" and (found := _UNREAD.fullmatch(line))
+        },
     )
 
 

@@ -14,10 +14,14 @@ VCC, M0, EXEC = 106, 124, 126
 MODE = 128
 """The number here of the MODE register (CDNA3 ISA, section 4.2), which has none of its own."""
 
+SHARED_BASE, SHARED_LIMIT, PRIVATE_BASE, PRIVATE_LIMIT = 130, 132, 134, 136
+"""Numbers here of pairs of registers that name the apertures of flat addresses; they are sources
+only (CDNA3 ISA, section 5.2)."""
+
 INDEXED = ("SRC0", "SRC1", "SRC2", "DST")
 """The operands of vector instructions that M0 may be added to, from bit 12 of M0 on."""
 
-SCALAR_REGISTERS = 129
+SCALAR_REGISTERS = 138
 _LAST_SCALAR = 101  # those above have names of their own
 
 _NAMED = {
@@ -32,6 +36,12 @@ _NAMED = {
     "flat_scratch_lo": (102, 1),
     "flat_scratch_hi": (103, 1),
     "xnack_mask": (104, 2),
+    "xnack_mask_lo": (104, 1),
+    "xnack_mask_hi": (105, 1),
+    "src_shared_base": (SHARED_BASE, 2),
+    "src_shared_limit": (SHARED_LIMIT, 2),
+    "src_private_base": (PRIVATE_BASE, 2),
+    "src_private_limit": (PRIVATE_LIMIT, 2),
 }
 _REGISTER = re.compile(r"([vsa])(?:(\d+)|\[(\d+)(?::(\d+))?\])")
 _INTEGER = re.compile(r"-?(0x[0-9a-f]+|0|[1-9]\d*)", re.IGNORECASE)
@@ -217,6 +227,8 @@ def spelled(operand: Operand) -> str:
 def check_target(operand: Operand, count: int, bank: str = "v") -> Register:
     """An operand that is written. Raises OperandError if it cannot be."""
     register = check_registers(operand, count, bank)
+    if register.bank == "s" and register.index > EXEC + 1:
+        raise OperandError("it is a source only")
     if register.negate or register.absolute or register.extend:
         raise OperandError("a target has no modifiers")
     return register

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pytest
 
 from mfmadsl.emulator import EmulationError, emulate
-from mfmadsl.emulator.code_object import CodeObjectError, read_code_object
+from mfmadsl.emulator.code_object import read_code_object
 from mfmadsl.emulator.profiler import profile
 from mfmadsl.emulator.sanitizer.sanitize import sanitize
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.model import ARCHITECTURES
 from tests.emulator.code_object.objects import kernel_object
-from tests.emulator.waves import kernel as text_kernel
+from tests.emulator.waves import run, wave
 
 CHIPS = list(ARCHITECTURES)
 
@@ -184,15 +184,25 @@ def test_the_text_tells_where_its_instructions_lie_and_is_the_same_code() -> Non
     assert "//" not in plain
 
 
+def test_a_jump_to_a_function_that_is_not_known_says_what_it_has() -> None:
+    function = "\t.p2align 8\n\t.type odd,@function\nodd:\n\t.long 0xffffffff\n.Lodd:\n"
+    after = f"{function}\t.size odd, .Lodd-odd\n"
+    code = f"{address('odd', 8)}\n\ts_swappc_b64 s[30:31], s[8:9]"
+    text = read_code_object(kernel_object(code, after=after)).assembly("kernel")
+    with pytest.raises(EmulationError, match="begin: byte 0 of the code, ffffffff: gfx942 has no"):
+        emulate(text, [np.zeros(64, np.uint32)], (1,), (64,))
+
+
 def test_text_that_does_not_tell_where_it_lies_is_refused() -> None:
     with pytest.raises(EmulationError, match=r"s_getpc_b64.*text does not tell where code lies"):
-        emulate(text_kernel("s_getpc_b64 s[4:5]"), [np.zeros(4, np.uint8)], (1,), (64,))
+        run(wave(), "s_getpc_b64 s[4:5]")
 
 
-def test_constants_beside_the_code_are_refused() -> None:
-    found = read_code_object(kernel_object("\ts_getpc_b64 s[4:5]\n\ts_load_dword s6, s[4:5], 0x0"))
-    with pytest.raises(CodeObjectError, match=r"byte 0 of the code, `s_getpc.*reaches constants"):
-        found.assembly("kernel")
+def test_constants_beside_the_code_are_read() -> None:
+    after = "\t.p2align 3\nbeside:\n\t.long 11, 0xffffffff, 33\n"
+    code = f"{address('beside', 8)}\n\ts_load_dword s20, s[8:9], 0x8\n{STORE}"
+    code = code.replace("v_mov_b32_e32 v1, s20", "s_waitcnt lgkmcnt(0)\n\tv_mov_b32_e32 v1, s20")
+    assert ran(code, after=after)[0] == 33
 
 
 def test_an_address_that_nobody_wrote_is_a_fault() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import partial
+from io import BytesIO
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,8 +21,10 @@ from mfmadsl.emulator.code_object import (
     code_object_size,
     read_code_object,
 )
+from mfmadsl.emulator.code_object.image import read_image
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.assembly import parse_assembly
+from mfmadsl.emulator.text.data import CODE
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import ARCHITECTURES
 from tests.emulator.code_object.objects import code_object, instructions, object_file, two_kernels
@@ -232,7 +236,6 @@ def test_arguments_are_checked() -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("s_getpc_b64 s[4:5]", "asks where it lies itself"),
         ("s_call_b64 s[4:5], double", "jumps out of the kernel"),
         ("exp mrt0 v0, v0, v0, v0", r"byte 0 of the code, .*: gfx908 has no such instruction"),
         ("s_branch double", "jumps out of the kernel"),
@@ -245,12 +248,43 @@ def test_code_that_is_no_text_is_refused_kernel_by_kernel(code: str, message: st
         found.assembly("other")
 
 
-def test_relocations_are_refused() -> None:
+def data_of(directives: str) -> tuple[dict[str, bytes], dict[str, int]]:
+    """Sections that directives add, as they are loaded, and where symbols lie."""
+    linked = link(object_file(two_kernels("gfx942") + directives, "gfx942"))
+    assert linked is not None
+    sections = {each.name: each.content for each in read_code_object(linked).sections}
+    return sections, {name: s.address for name, s in read_image(linked).symbols.items()}
+
+
+def test_addresses_in_data_are_written_as_a_loader_does() -> None:
+    sections, places = data_of(
+        "\t.data\n\t.globl here\nhere:\n\t.quad double+8, 5, here, .Lown+4, nowhere\n"
+        "\t.weak nowhere\n.Lown:\n\t.quad 6\n"
+    )
+    own = places["here"] + 40
+    addresses = (places["double"] + 8, -CODE + 5, places["here"], own + 4, -CODE, -CODE + 6)
+    assert sections[".data"] == b"".join((CODE + x).to_bytes(8, "little") for x in addresses)
+
+
+def test_variables_without_values_are_zeros() -> None:
+    sections, _ = data_of('\t.section .bss,"aw",@nobits\n\t.zero 300\n')
+    assert sections[".bss"] == bytes(300)
+
+
+def test_addresses_that_no_loader_writes_are_refused() -> None:
     text = two_kernels("gfx942") + "\t.data\n\t.globl here\nhere:\n\t.quad double\n"
     linked = link(object_file(text, "gfx942"))
     assert linked is not None
-    with pytest.raises(CodeObjectError, match=r"it has relocations \(.rela.dyn\)"):
-        read_code_object(linked)
+    elf = ELFFile(BytesIO(linked))
+    place = elf.get_section_by_name(".rela.dyn")["sh_offset"]
+    other_kind = bytearray(linked)
+    other_kind[place + 8 : place + 12] = (6).to_bytes(4, "little")
+    with pytest.raises(CodeObjectError, match="relocations of kind 6 are none that a loader knows"):
+        read_code_object(bytes(other_kind))
+    in_code = bytearray(linked)
+    in_code[place : place + 8] = elf.get_section_by_name(".text")["sh_addr"].to_bytes(8, "little")
+    with pytest.raises(CodeObjectError, match=r"is to be written to 0x\w+, where there is no data"):
+        read_code_object(bytes(in_code))
 
 
 @st.composite

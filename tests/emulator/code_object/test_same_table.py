@@ -20,7 +20,8 @@ from mfmadsl.emulator.instructions.vector import vector_rows
 from mfmadsl.emulator.machine.bits import width_of
 from mfmadsl.emulator.machine.control import PASSED
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.text.assembly import CODE, parse_instruction
+from mfmadsl.emulator.text.assembly import parse_instruction
+from mfmadsl.emulator.text.data import CODE
 from mfmadsl.model import ARCHITECTURES, Architecture
 from scripts.instruction_table import assemble, sample_bits
 from tests.emulator.instructions.manual.forms import forms
@@ -31,15 +32,14 @@ SEED = int(os.environ["MFMADSL_SEED"])
 DRAWN = 60  # mnemonics of each chip
 
 REFUSED = {
-    "s_memtime": "there is no clock",
-    "s_memrealtime": "there is no clock",
-    "s_sendmsg": "there is nobody to send it to",
     "s_sethalt": "a wave that stops is one that a debugger looks at",
-    "s_trap": "there is no handler of traps",
 }
 """What the table has so that code which never comes there can be read."""
 IN_PART = {
-    "s_getreg_b32": "of the MODE register only",
+    "v_pk_fmac_f16_dpp": "of registers as they are only",
+    "v_pk_fmac_f16_sdwa": "of registers as they are only",
+    "s_getreg_b32": "of some registers only",
+    "s_sendmsg": "of an interrupt only",
     "s_setreg_b32": "of what may change while a kernel runs",
     "s_setreg_imm32_b32": "of what may change while a kernel runs",
 }

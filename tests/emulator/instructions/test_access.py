@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.machine.aperture import HARDWARE_WORDS
 from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.memory import OwnedMemory
 from mfmadsl.emulator.machine.wave import Waves
 from tests.emulator.waves import put, run, vector, wave
 
@@ -74,7 +76,6 @@ def test_narrow_stores_change_nothing_else() -> None:
         ("global_load_dword v8, v[0:1], off offset:-4", "offset -4 of|far from every argument"),
         ("global_load_dwordx4 v[8:11], v[0:1], off offset:3088", r"`data`, which has 4096 bytes"),
         ("global_load_ubyte v8, v[0:1], off offset:3088", r"offset 4096 of `data`, which has 4096"),
-        ("flat_load_dword v8, v[0:1] offset:2", "not aligned to 4"),
         ("global_atomic_add v[0:1], v8, off offset:2", "not aligned to 4"),
         ("global_atomic_add_x2 v[0:1], v[8:9], off offset:4", "not aligned to 8"),
         ("ds_read_b32 v8, v2 offset:256", "LDS address 256, but it has 256.*lane 0"),
@@ -86,19 +87,69 @@ def test_accesses_that_the_chip_would_not_survive(code: str, message: str) -> No
         run(with_memory(), code)
 
 
-def test_words_of_scratch_memory_are_aligned_to_words() -> None:
+def test_words_of_scratch_memory_may_lie_anywhere() -> None:
     waves = with_memory()
     put(waves, {"v3": 0 * LANES + 4, "v[8:9]": LANES.astype(np.uint64) * 3 + (7 << 32)})
     run(waves, "scratch_store_dwordx2 v3, v[8:9], off")
     run(waves, "scratch_load_dwordx2 v[10:11], v3, off")
     assert (vector(waves, 10) == LANES * 3).all()
     assert (vector(waves, 11) == 7).all()
-    put(waves, {"v3": 0 * LANES + 2})
-    with pytest.raises(EmulationError, match="not aligned to 4"):
-        run(waves, "scratch_load_dwordx2 v[10:11], v3, off")
+    put(waves, {"v3": 0 * LANES + 6})
+    run(waves, "scratch_load_dwordx2 v[10:11], v3, off")
+    assert (vector(waves, 10) == LANES * 3 >> 16 | 7 << 16).all()
 
 
-def test_flat_accesses_of_several_words_are_aligned_to_words() -> None:
+def test_flat_addresses_lead_to_global_memory_the_lds_and_scratch_memory() -> None:
+    """Lane by lane, by the aperture in the high word: those of Linux."""
+    waves = with_memory()
+    (segment,) = waves.memory.segments
+    place = 4 * (LANES % 16).astype(np.int64)
+    shared, private = (1 << 48) + place, (2 << 48) + place
+    ours = segment.address + place
+    addresses = np.choose(LANES % 3, [ours, shared, private]).astype(np.uint64)
+    put(waves, {"v[4:5]": addresses, "v6": (LANES + 1000).astype(np.uint32)})
+    run(waves, "flat_store_dword v[4:5], v6")
+    run(waves, "flat_load_dword v7, v[4:5]")
+    put(waves, {"v8": place.astype(np.uint32)})
+    run(waves, "scratch_load_dword v9, v8, off")
+    run(waves, "ds_read_b32 v10, v8")
+    last = {place // 4: lane for lane, place in enumerate(place.tolist()) if lane % 3 == 1}
+    of_scratch = LANES % 3 == 2
+    assert (vector(waves, 7)[of_scratch] == LANES[of_scratch] + 1000).all()
+    assert (vector(waves, 9)[of_scratch] == LANES[of_scratch] + 1000).all()
+    assert all(vector(waves, 10)[word] == lane + 1000 for word, lane in last.items())
+    put(waves, {"v11": np.ones(64, np.uint32)})
+    run(waves, "flat_atomic_add v12, v[4:5], v11 sc0")
+    assert (vector(waves, 12)[of_scratch] == LANES[of_scratch] + 1000).all()
+    run(waves, "scratch_load_dword v9, v8, off")
+    assert (vector(waves, 9)[of_scratch] == LANES[of_scratch] + 1001).all()
+
+
+@pytest.mark.parametrize(("name", "high"), [("shared", 0x10000), ("private", 0x20000)])
+def test_apertures_are_in_registers(name: str, high: int) -> None:
+    waves = with_memory()
+    for register, words in HARDWARE_WORDS.items():
+        waves.scalar[register : register + 2] = np.array(words)[:, None]
+    run(waves, f"s_mov_b64 s[4:5], src_{name}_base")
+    run(waves, f"s_mov_b64 s[6:7], src_{name}_limit")
+    run(waves, "s_getreg_b32 s8, hwreg(HW_REG_SH_MEM_BASES)")
+    assert waves.scalar[4:8, 0].tolist() == [0, high, 0xFFFF_FFFF, high]
+    assert waves.scalar[8, 0] == 0x0001_0002
+    with pytest.raises(EmulationError, match="it is a source only"):
+        run(waves, f"s_mov_b64 src_{name}_base, 0")
+
+
+def test_scratch_memory_goes_straight_to_the_lds() -> None:
+    waves = with_memory()
+    put(waves, {"v3": 0 * LANES + 8, "v4": LANES + 5, "m0": np.uint32(16), "v2": 4 * LANES})
+    waves.lds = OwnedMemory("LDS", 1, 512)
+    run(waves, "scratch_store_dword v3, v4, off offset:4")
+    run(waves, "scratch_load_lds_dword v3, off offset:4")
+    run(waves, "ds_read_b32 v6, v2 offset:20")
+    assert (vector(waves, 6) == LANES + 5).all()
+
+
+def test_flat_accesses_of_several_words_are_those_of_global_memory() -> None:
     waves = with_memory()
     run(waves, "flat_load_dwordx4 v[8:11], v[0:1] offset:4")
     expected = content(waves).copy().view(np.uint32)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.atomic import ATOMICS
 from mfmadsl.emulator.machine.bits import Array
 from tests.emulator.waves import put, run, vector, wave
@@ -147,6 +148,93 @@ def test_only_active_lanes_take_part() -> None:
     assert vector(waves, 6)[0] == 4
 
 
+def test_some_bits_are_replaced() -> None:
+    waves = wave()
+    put(waves, {"v2": 0 * LANE, "v4": 0 * LANE + 0xFF, "v5": LANE, "v7": 0 * LANE + 0xABCD})
+    run(waves, "ds_write_b32 v2, v7")
+    run(waves, "ds_mskor_rtn_b32 v6, v2, v4, v5")
+    expected = [0xABCD, *(0xAB00 | lane for lane in range(63))]
+    assert vector(waves, 6).tolist() == expected
+
+
+def test_a_counter_wraps() -> None:
+    """By 5, and where it would be less than nothing, by 100 the other way."""
+    waves = wave()
+    put(waves, {"v2": 0 * LANE, "v4": 0 * LANE + 5, "v5": 0 * LANE + 100})
+    run(waves, "ds_wrap_rtn_b32 v6, v2, v4, v5")
+    value, expected = 0, []
+    for _ in range(64):
+        expected.append(value)
+        value = value - 5 if value >= 5 else value + 100
+    assert vector(waves, 6).tolist() == expected
+
+
+def test_words_that_are_marked_are_exchanged() -> None:
+    waves = wave(lds=1024)
+    marked = [0x8000_0007, 7, 0x8000_0009, 9]
+    low, high = (np.array([marked[(lane >> s) % 2 + 2 * s] for lane in range(64)], np.uint32)
+                 for s in (0, 1))  # fmt: skip
+    put(waves, {"v2": 8 * LANE, "v4": low, "v5": high, "v[6:7]": np.full(64, 1 << 32 | 2, "u8")})
+    run(waves, "ds_write_b64 v2, v[6:7]")
+    run(waves, "ds_condxchg32_rtn_b64 v[8:9], v2, v[4:5]")
+    run(waves, "ds_read_b64 v[10:11], v2")
+    assert (vector(waves, 8, np.uint64) == 1 << 32 | 2).all()
+    assert (vector(waves, 10) == np.where(LANE % 2, 2, 7)).all()
+    assert (vector(waves, 11) == np.where(LANE // 2 % 2, 1, 9)).all()
+
+
+def test_two_places_are_exchanged() -> None:
+    waves = wave(lds=2048)
+    put(waves, {"v2": 4 * LANE, "v4": LANE + 100, "v5": LANE + 200, "v6": LANE, "v7": LANE + 500})
+    run(waves, "ds_write2st64_b32 v2, v6, v7 offset0:1 offset1:3")
+    run(waves, "ds_wrxchg2st64_rtn_b32 v[8:9], v2, v4, v5 offset0:1 offset1:3")
+    run(waves, "ds_read2st64_b32 v[10:11], v2 offset0:1 offset1:3")
+    found = [vector(waves, register) for register in (8, 9, 10, 11)]
+    assert all((f == LANE + more).all() for f, more in zip(found, (0, 500, 100, 200), strict=True))
+
+
+@pytest.mark.parametrize(("name", "sign"), [("append", 1), ("consume", -1)])
+def test_a_counter_of_lanes(name: str, sign: int) -> None:
+    """At the upper half of M0 and the offset; each wave gets what the one before it left."""
+    waves = wave(2)
+    put(waves, {"v2": 0 * LANE + 24, "v4": 0 * LANE + 1000, "m0": np.uint32(16 << 16)})
+    run(waves, "ds_write_b32 v2, v4")
+    put(waves, {"exec": np.array(0b10110, np.uint64)})
+    run(waves, f"ds_{name} v6 offset:8")
+    assert waves.vector[6, 0, [0, 1, 2, 3, 4]].tolist() == [0, 1000, 1000, 0, 1000]
+    assert waves.vector[6, 1, 1] == 1000 + sign * 3
+    run(waves, "ds_read_b32 v8, v2")
+    assert waves.vector[8, 1, 1] == 1000 + sign * 6
+
+
+def test_words_of_the_lanes_lie_side_by_side() -> None:
+    waves = wave(lds=512)
+    put(waves, {"v4": LANE + 7, "m0": np.uint32(128), "v2": 4 * LANE})
+    run(waves, "ds_write_addtid_b32 v4 offset:16")
+    run(waves, "ds_read_b32 v6, v2 offset:144")
+    run(waves, "ds_read_addtid_b32 v8 offset:16")
+    assert (vector(waves, 6) == LANE + 7).all()
+    assert (vector(waves, 8) == LANE + 7).all()
+
+
+def test_words_of_the_lds_are_combined() -> None:
+    """Each with the one behind it, in the order of the lanes."""
+    waves = wave(lds=512)
+    put(waves, {"v2": 4 * LANE, "v4": LANE * LANE})
+    run(waves, "ds_write_b32 v2, v4")
+    put(waves, {"exec": np.array(2**63 - 1, np.uint64)})
+    run(waves, "ds_add_src2_u32 v2 offset:1", "gfx908")
+    run(waves, "ds_read_b32 v6, v2")
+    assert (vector(waves, 6)[:63] == (LANE**2 + (LANE + 1) ** 2)[:63]).all()
+    put(waves, {"v2": 4 * LANE + 4})
+    run(waves, "ds_write_src2_b32 v2 offset:0x7fff", "gfx908")  # one word before
+    run(waves, "ds_read_b32 v6, v2")
+    assert (vector(waves, 6)[:63] == 1).all()
+    with pytest.raises(EmulationError, match="the offset is one of 15 bits"):
+        run(waves, "ds_add_src2_u32 v2 offset:0x8000", "gfx908")
+
+
 def test_every_atomic_is_tested() -> None:
     others = {"rsub", "min", "max", "wrxchg", "cmpswap", "cmpst", "pk_add", "pk_add_bf16"}
+    others |= {"mskor", "wrap", "condxchg32"}
     assert set(ATOMICS) == {*INTEGERS, *others}

@@ -130,6 +130,17 @@ def legal() -> dict[str, bool]:
     return dict(zip(lines, accepted(lines, "gfx950"), strict=True))
 
 
+def test_a_pair_of_products_is_added_to_the_target() -> None:
+    halves = [np.arange(128) % 7 - 3, np.arange(128) % 5, np.arange(128) % 11]
+    a, b, c = (half.astype(np.float16) for half in halves)
+    registers = {f"v{i}": v.view(np.uint32) for i, v in ((2, a), (3, b), (0, c))}
+    found = vector(executed("v_pk_fmac_f16 v0, v2, v3", registers), 0)
+    assert (found == (a * b + c).view(np.uint32)).all()
+    for line in ("v_pk_fmac_f16 v0, v2, 1.0", "v_pk_fmac_f16 v0, v2, v3 clamp"):
+        with pytest.raises(EmulationError):
+            executed(line, registers)
+
+
 @pytest.mark.parametrize("name", sorted(PAIRS_OF_HALVES))
 def test_two_halves(name: str, legal: dict[str, bool]) -> None:
     kind, count = PAIRS_OF_HALVES[name].kinds[0], len(PAIRS_OF_HALVES[name].kinds)

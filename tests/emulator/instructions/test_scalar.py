@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS
 from mfmadsl.emulator.instructions.scalar import SAVE_EXEC, SCALAR, SCALAR_COMPARE
-from mfmadsl.emulator.text.operand import MODE
+from mfmadsl.emulator.text.operand import EXEC, M0, MODE
 from tests.emulator.instructions.manual.bits import signed
 from tests.emulator.waves import executed, put, run, wave
 
@@ -43,6 +43,14 @@ def field(x: int, control: int, bits: int, extend: bool) -> int:
     low, width = control & (bits - 1), min(control >> 16 & 127, bits)
     value = (signed(x, bits) if extend else x) >> low & ((1 << width) - 1)
     return signed(value, width) if extend else value
+
+
+def quads(x: int, bits: int) -> int:
+    return sum(1 << i for i in range(bits // 4) if x >> 4 * i & 15)
+
+
+def whole_quads(x: int, bits: int) -> int:
+    return sum(15 << 4 * i for i in range(bits // 4) if x >> 4 * i & 15)
 
 
 # mnemonic: (result, condition code; None where it stays as it was)
@@ -123,6 +131,8 @@ WIDE: dict[str, tuple[Callable[[int], int], bool | None]] = {
     "s_ff1_i32_b64": (trailing_zeros, None),
     "s_flbit_i32_b64": (lambda a: leading_zeros(a, 64), None),
     "s_flbit_i32_i64": (lambda a: sign_run(a, 64), None),
+    "s_quadmask_b64": (lambda a: quads(a, 64), True),
+    "s_wqm_b64": (lambda a: whole_quads(a, 64), True),
 }
 
 
@@ -170,6 +180,8 @@ def test_a_mask_of_a_pair(width: int, offset: int) -> None:
 
 
 ONE: dict[str, tuple[Callable[[int], int], bool]] = {
+    "s_quadmask_b32": (lambda a: quads(a, 32), True),
+    "s_wqm_b32": (lambda a: whole_quads(a, 32), True),
     "s_mov_b32": (lambda a: a, False),
     "s_not_b32": (lambda a: ~a, True),
     "s_abs_i32": (lambda a: abs(signed(a)), True),
@@ -252,6 +264,49 @@ def test_single_bits(a: int, position: int) -> None:
     assert int(executed("s_bitset0_b32 s0, s1", values).scalar[0, 0]) == a & ~bit
     assert bool(executed("s_bitcmp1_b32 s0, s1", values).scc[0]) == bool(a & bit)
     assert bool(executed("s_bitcmp0_b32 s0, s1", values).scc[0]) == (not a & bit)
+
+
+@given(pair, st.integers(0, 255))
+def test_single_bits_of_pairs(a: int, position: int) -> None:
+    values = {"s[0:1]": np.uint64(a), "s2": np.uint32(position)}
+    bit = 1 << (position & 63)
+    for name, expected in (("s_bitset1_b64", a | bit), ("s_bitset0_b64", a & ~bit)):
+        waves = executed(f"{name} s[0:1], s2", values)
+        assert int(waves.scalar[0, 0]) | int(waves.scalar[1, 0]) << 32 == expected
+
+
+@given(word)
+def test_each_bit_twice(a: int) -> None:
+    waves = executed("s_bitreplicate_b64_b32 s[0:1], s2", {"s2": np.uint32(a)})
+    expected = sum(3 << 2 * i for i in range(32) if a >> i & 1)
+    assert int(waves.scalar[0, 0]) | int(waves.scalar[1, 0]) << 32 == expected
+
+
+@given(pair, pair)
+def test_exec_is_written_to_a_register_too(source: int, active: int) -> None:
+    values = {"s[2:3]": np.uint64(source), "exec": np.uint64(active)}
+    for name, expected in (("andn1", ~source & active), ("andn2", source & ~active)):
+        waves = executed(f"s_{name}_wrexec_b64 s[0:1], s[2:3]", values)
+        for low in (0, EXEC):
+            assert int(waves.scalar[low, 0]) | int(waves.scalar[low + 1, 0]) << 32 == expected
+        assert bool(waves.scc[0]) == (expected != 0)
+
+
+def test_registers_that_m0_chooses_are_moved() -> None:
+    """Each wave has an M0 of its own."""
+    waves = wave(2)
+    put(waves, {f"s{i}": np.uint32(100 + i) for i in range(32)})
+    waves.scalar[M0] = [4, 6]
+    run(waves, "s_movrels_b32 s40, s10")
+    assert waves.scalar[40].tolist() == [114, 116]
+    run(waves, "s_movreld_b64 s[20:21], s[2:3]")
+    assert waves.scalar[24:28].T.tolist() == [[102, 103, 126, 127], [124, 125, 102, 103]]
+    run(waves, "s_movrels_b64 s[42:43], s[10:11]")
+    assert waves.scalar[42:44].T.tolist() == [[114, 115], [116, 117]]
+    for m0 in (100, 3):  # beyond the last one; not the first of a pair
+        waves.scalar[M0] = m0
+        with pytest.raises(EmulationError, match=f"M0 leads to s{10 + m0}"):
+            run(waves, "s_movrels_b64 s[42:43], s[10:11]")
 
 
 def test_constants_of_sixteen_bits_are_signed() -> None:
@@ -401,6 +456,7 @@ def test_every_scalar_instruction_is_tested() -> None:
     tested |= {"s_addc_u32", "s_subb_u32", "s_cselect_b32", "s_cselect_b64"}
     tested |= {"s_bitset0_b32", "s_bitset1_b32", "s_movk_i32", "s_addk_i32", "s_mulk_i32"}
     tested |= {"s_cmov_b32", "s_cmov_b64", "s_cmovk_i32"}
+    tested |= {"s_bitset0_b64", "s_bitset1_b64", "s_bitreplicate_b64_b32"}
     assert tested == set(SCALAR)
     compared = {f"s_{cmp}_{r}_{kind}" for cmp in ("cmp", "cmpk") for r in COMPARISONS
                 for kind in ("u32", "i32")}  # fmt: skip

@@ -213,7 +213,7 @@ def test_what_is_no_such_instruction_is_refused(code: str, message: str) -> None
         ("s_set_gpr_idx_on 200, gpr_idx(SRC0)\n\tv_mov_b32_e32 v7, v4", "uses v204, but the ker"),
         ("s_set_gpr_idx_on s20, gpr_idx(SRC0)\n\tv_mov_b32_e32 v7, v4", "reads s20, which nob"),
         # M0 is defined where it was set, and nowhere else.
-        ("s_set_gpr_idx_on 1, gpr_idx(SRC0)\n\ts_set_gpr_idx_off\n\ts_add_u32 s9, m0, 0",
+        ("s_set_gpr_idx_on 1, gpr_idx(SRC0)\n\ts_set_gpr_idx_off\n\ts_sub_u32 s9, m0, 0",
          "reads s124, which nobody wrote"),
         ("global_load_dword v8, v4, s[0:1]\n\ts_setvskip 0, 0",
          r"s_setvskip.*accesses to memory are still in flight: it needs `s_waitcnt vmcnt\(0\)`"),

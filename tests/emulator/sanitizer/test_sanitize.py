@@ -532,3 +532,30 @@ def test_only_the_first_of_many_names_what_it_collides_with() -> None:
     assert len(races) == 1
     assert races[0].earlier is not None
     assert found.counts[found.faults.index(races[0])] > 1
+
+
+MASKS = """
+	v_cmp_gt_u32_e32 vcc, 8, v0
+	s_and_saveexec_b64 s[8:9], vcc
+	s_or_b64 s[10:11], s[10:11], exec
+	s_andn2_b64 s[12:13], exec, s[10:11]
+	{use}"""
+
+
+def test_lanes_that_are_off_may_have_masks_that_nobody_wrote() -> None:
+    """As LLVM writes loops at -O0."""
+    assert run(MASKS.format(use="s_cmp_eq_u64 s[12:13], 0")).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ("s_cmp_eq_u64 s[10:11], 0", "reads s10, which nobody wrote"),
+        ("s_mov_b64 exec, s[10:11]", "writes to EXEC bits, which nobody wrote"),
+        ("s_or_b64 s[14:15], s[10:11], 0\n\ts_cbranch_scc1 .Lend\n.Lend:", "reads SCC, which dep"),
+        ("s_add_u32 s14, s10, 1\n\ts_cselect_b32 s15, 0, 1", "reads SCC, which depends on bits"),
+        ("s_add_u32 s14, s10, 1\n\ts_addc_u32 s15, 0, 1\n\ts_cmp_eq_u32 s15, 0", "reads s15, whic"),
+    ],
+)
+def test_masks_that_nobody_wrote_are_not_used(use: str, message: str) -> None:
+    assert fault(MASKS.format(use=use)).message.startswith(message)

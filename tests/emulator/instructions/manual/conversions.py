@@ -57,10 +57,10 @@ def _half_up(x: float) -> int:
     return math.floor(Fraction(x) + Fraction(1, 2))
 
 
-def _normalized(scale: int, low: int) -> Model:
+def _normalized(scale: int, low: int, kind: str = "f32") -> Model:
     def model(a: int) -> int:
-        x = number(rounded(Fraction(number(a, "f32")) * scale, "f32"), "f32") if math.isfinite(
-            number(a, "f32")) else number(a, "f32")  # fmt: skip
+        x = number(rounded(Fraction(number(a, kind)) * scale, "f32"), "f32") if math.isfinite(
+            number(a, kind)) else number(a, kind)  # fmt: skip
         if math.isnan(x):
             return 0
         return int(min(max(round(x) if math.isfinite(x) else x, low), scale))
@@ -104,5 +104,11 @@ CONVERSIONS: dict[str, Model] = {
     "v_cvt_pk_u16_u32": _pair(lambda a: min(a, 65535)),
     "v_cvt_pk_i16_i32": _pair(lambda a: min(max(signed(a), -32768), 32767)),
     "v_cvt_pk_u8_f32": _byte_into,
+    "v_cvt_pkaccum_u8_f32": _byte_into,
+    "v_cvt_pknorm_i16_f16": _pair(_normalized(32767, -32767, "f16")),
+    "v_cvt_pknorm_u16_f16": _pair(_normalized(65535, 0, "f16")),
+    "v_cvt_norm_i16_f16": _normalized(32767, -32767, "f16"),
+    "v_cvt_norm_u16_f16": _normalized(65535, 0, "f16"),
+    "v_cvt_off_f32_i4": lambda a: rounded(Fraction(signed(a, 4), 16), "f32"),
     "v_pack_b32_f16": lambda a, b: a | b << 16,
 }  # fmt: skip

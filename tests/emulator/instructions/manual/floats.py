@@ -190,6 +190,24 @@ def _legacy_product(a: int, b: int) -> int:
     return 0 if x == 0 or y == 0 else FLOATS["v_mul_f32"](a, b)
 
 
+def _face(x: int, y: int, z: int) -> int:
+    """The face of a cube that a vector goes through: +x, -x, +y, -y, +z, -z."""
+    a, b, c = (number(v, "f32") for v in (x, y, z))
+    if abs(c) >= abs(a) and abs(c) >= abs(b):
+        return 4 + (c < 0)
+    if abs(b) >= abs(a):
+        return 2 + (b < 0)
+    return int(a < 0)
+
+
+def _opposite(x: int) -> int:
+    return x ^ 1 << 31
+
+
+def _twice(x: int) -> int:
+    return rounded(2 * number(x, "f32"), "f32")
+
+
 FLOATS: dict[str, Model] = {}
 TRANSCENDENTAL: set[str] = set()
 """Those that a chip only approximates; the emulator gives the nearest number, or its neighbour."""
@@ -238,19 +256,36 @@ for _kind in ("f16", "f32", "f64"):
             "fmaak": _fused,
             "madmk": _mad,
             "madak": _mad,
-            ("mad_legacy" if _kind == "f16" else "mad"): _mad,
+            "mad": _mad,
+            "mac": _mad,
         }
+        if _kind == "f16":
+            _rows |= {f"{_name}_legacy": _rows[_name] for _name in ("mad", "fma", "div_fixup")}
         if _kind == "f32":
-            _rows["mac"] = _mad
             # "Denormals are flushed", say the manuals of these.
             for _name in ("exp", "log", "rcp", "rsq", "sqrt", "mad", "mac", "madmk", "madak"):
                 _rows[_name] = flushed(_rows[_name], _kind)
             _rows["rcp_iflag"] = _rows["rcp"]
-            TRANSCENDENTAL.add("v_rcp_iflag_f32")
+            _rows |= {f"{_name}_legacy": _rows[_name] for _name in ("exp", "log")}
+            TRANSCENDENTAL |= {"v_rcp_iflag_f32", "v_exp_legacy_f32", "v_log_legacy_f32"}
         TRANSCENDENTAL |= {f"v_{_name}_{_kind}" for _name in ("exp", "log", "sin", "cos")}
     FLOATS |= {f"v_{_name}_{_kind}": _model for _name, _model in _rows.items()}
 FLOATS |= {
     "v_mul_legacy_f32": _legacy_product,
+    "v_mad_legacy_f32": flushed(
+        lambda a, b, c: FLOATS["v_add_f32"](_legacy_product(a, b), c), "f32"
+    ),
+    "v_cubeid_f32": lambda x, y, z: rounded(Fraction(_face(x, y, z)), "f32"),
+    "v_cubesc_f32": lambda x, y, z: (_opposite(z), z, x, x, x, _opposite(x))[_face(x, y, z)],
+    "v_cubetc_f32": lambda x, y, z: (
+        _opposite(y),
+        _opposite(y),
+        z,
+        _opposite(z),
+        _opposite(y),
+        _opposite(y),
+    )[_face(x, y, z)],
+    "v_cubema_f32": lambda x, y, z: _twice((x, x, y, y, z, z)[_face(x, y, z)]),
     "v_frexp_exp_i32_f32": _power_of("f32"),
     "v_frexp_exp_i32_f64": _power_of("f64"),
     "v_frexp_exp_i16_f16": _power_of("f16"),

@@ -53,6 +53,21 @@ def low24(x: int) -> int:
     return x & 0xFFFFFF
 
 
+def differences(a: int, b: int, masked: bool = False) -> int:
+    """Of four bytes; with `masked`, of those that are not 0 in the second."""
+    pairs = zip(a.to_bytes(4, "little"), b.to_bytes(4, "little"), strict=True)
+    return sum(abs(x - y) for x, y in pairs if y or not masked)
+
+
+def windows(a: int, b: int, c: int, masked: bool) -> int:
+    """The differences to each of four words within eight bytes, added to a half each."""
+    found = 0
+    for place in range(4):
+        half = (c >> 16 * place) + differences(a >> 8 * place & M - 1, b, masked)
+        found |= (half & 0xFFFF) << 16 * place
+    return found
+
+
 INTEGERS: dict[str, Model] = {
     "v_mov_b32": lambda a: a,
     "v_mov_b64": lambda a: a,
@@ -93,6 +108,7 @@ INTEGERS: dict[str, Model] = {
     "v_sub_i16": lambda a, b: a - b,
     "v_mad_u16": lambda a, b, c: a * b + c,
     "v_mad_legacy_u16": lambda a, b, c: a * b + c,
+    "v_mad_legacy_i16": lambda a, b, c: a * b + c,
     "v_mad_i16": lambda a, b, c: a * b + c,
     "v_mul_lo_u16": lambda a, b: a * b,
     "v_add3_u32": lambda a, b, c: a + b + c,
@@ -114,6 +130,16 @@ INTEGERS: dict[str, Model] = {
     "v_sad_u8": lambda a, b, c: c + sum(
         abs((a >> s & 255) - (b >> s & 255)) for s in (0, 8, 16, 24)),
     "v_sad_u32": lambda a, b, c: abs(a - b) + c,
+    "v_sad_hi_u8": lambda a, b, c: c + (differences(a, b) << 16),
+    "v_sad_u16": lambda a, b, c: c + sum(
+        abs((a >> s & 0xFFFF) - (b >> s & 0xFFFF)) for s in (0, 16)),
+    "v_msad_u8": lambda a, b, c: c + differences(a, b, masked=True),
+    "v_qsad_pk_u16_u8": lambda a, b, c: windows(a, b, c, masked=False),
+    "v_mqsad_pk_u16_u8": lambda a, b, c: windows(a, b, c, masked=True),
+    "v_sat_pk_u8_i16": lambda a: clamped(signed(a, 16), 0, 255)
+    | clamped(signed(a >> 16, 16), 0, 255) << 8,
+    "v_lerp_u8": lambda a, b, c: sum(
+        (a >> s & 255) + (b >> s & 255) + (c >> s & 1) >> 1 << s for s in (0, 8, 16, 24)),
     "v_bcnt_u32_b32": lambda a, b: a.bit_count() + b,
     "v_ffbh_u32": from_top,
     "v_ffbl_b32": from_bottom,
@@ -162,7 +188,7 @@ SATURATING: dict[str, Model] = {
         ("sub", ("u32", "i32", "u16", "i16"), lambda a, b: a - b),
         ("subrev", ("u32", "u16"), lambda a, b: b - a),
         ("mad", ("u16", "i16"), lambda a, b, c: a * b + c),
-        ("mad_legacy", ("u16",), lambda a, b, c: a * b + c),
+        ("mad_legacy", ("u16", "i16"), lambda a, b, c: a * b + c),
     )
     for kind in kinds
 }
