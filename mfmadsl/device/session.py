@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mfmadsl.device.gpu import Gpu
 from mfmadsl.device.launch import Function, modelled, resident_groups, run_launch
 from mfmadsl.device.memory import MOST_ARGUMENT_BYTES, SharedMemory
+from mfmadsl.device.module import Module
 from mfmadsl.device.protocol import (
     ADDRESS,
     HEADER,
@@ -23,7 +24,6 @@ from mfmadsl.device.protocol import (
     function_reply,
     read_start,
 )
-from mfmadsl.device.module import Module
 from mfmadsl.emulator.code_object import CodeObjectError, read_code_object
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.assembly import moved, parse_assembly
@@ -104,7 +104,7 @@ class Session:
         if operation == RequestKind.NAMES:
             return self._names(*NUMBER.unpack(body))
         if operation == RequestKind.PLACE and self._memory is not None:
-            return self._place(*PLACED.unpack(body), self._memory)
+            return self._place(self._memory, *PLACED.unpack(body))
         if operation == RequestKind.VARIABLE:
             (module,) = NUMBER.unpack_from(body)
             return self._variable(module, body[NUMBER.size :].decode(errors="replace"))
@@ -137,7 +137,7 @@ class Session:
         size = max((s.address + len(s.content) for s in loaded.sections), default=0)
         return Status.SUCCESS, LOADED.pack(self._number, 0, size)
 
-    def _place(self, number: int, address: int, memory: SharedMemory) -> Reply:
+    def _place(self, memory: SharedMemory, number: int, address: int) -> Reply:
         """Put a module's code and data into memory, from an address on."""
         module = self._modules.get(number)
         if module is None:

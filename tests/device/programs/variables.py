@@ -3,8 +3,8 @@ what is wrong.
 
     mfmadsl device -- python variables.py VARIABLES
 
-VARIABLES is the code object of a kernel with x[i] = table[i % 4] + counter[0], which counts lanes in
-counter[1] by a pointer in another variable.
+VARIABLES is the code object of a kernel with x[i] = table[i % 4] + counter[0], which counts lanes
+in counter[1] by a pointer in another variable.
 """
 
 from __future__ import annotations
@@ -44,7 +44,16 @@ def launched(function: Any) -> Any:
     x, found = call(hip.hipMalloc(4 * COUNT)), np.zeros(COUNT, np.int32)
     call(
         hip.hipModuleLaunchKernel(
-            function, 1, 1, 1, COUNT, 1, 1, sharedMemBytes=0, stream=None, kernelParams=None,
+            function,
+            1,
+            1,
+            1,
+            COUNT,
+            1,
+            1,
+            sharedMemBytes=0,
+            stream=None,
+            kernelParams=None,
             extra=(x,),
         )
     )
