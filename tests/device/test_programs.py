@@ -83,6 +83,11 @@ def test_every_call_that_fails_tells_its_error(stored: Path) -> None:
     assert done.returncode == 0
 
 
+def test_no_function_crashes_that_is_given_nothing() -> None:
+    done = on_device(sys.executable, PROGRAMS / "nothing.py")
+    assert (done.returncode, done.stdout.split()[1:]) == (0, ["functions", "took", "nothing"])
+
+
 def test_memory_and_launches_of_all_kinds(stored: Path) -> None:
     objects = (stored / "numbered", stored / "described")
     done = on_device(sys.executable, PROGRAMS / "memory.py", *objects)

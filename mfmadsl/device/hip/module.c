@@ -235,7 +235,9 @@ API hipError_t hipModuleGetFunctionCount(unsigned *count, hipModule_t module) {
   size_t got = 0;
   hipError_t error = count && names ? kernel_names(module, names, ROOM, &got)
                                     : hipErrorInvalidValue;
-  for (size_t i = *count = 0; !error && i < got; i++) *count += !names[i];
+  unsigned found = 0;
+  for (size_t i = 0; !error && i < got; i++) found += !names[i];
+  if (!error) *count = found;
   free(names);
   return done(error);
 }
