@@ -67,6 +67,18 @@ def test_several_kernels_share_functions_and_tables() -> None:
     assert (out == -7 - np.arange(1, 65) % 3).all()
 
 
+def test_arguments_that_nobody_wrote_are_found_beside_data() -> None:
+    source = (
+        "static const constant int t[3] = {7, 8, 9};\n"
+        "kernel void k(global int *out, global int *in) { out[LANE] = in[LANE] + t[LANE % 3]; }"
+    )
+    text = read_code_object(compiled(source, "gfx942", 2, "c")).assembly("k")
+    arrays = [np.zeros(64, np.int32), np.zeros(64, np.int32)]
+    assert not sanitize(text, arrays, (1,), (64,), unwritten=[0]).faults
+    with pytest.raises(EmulationError, match="offset 0 of `1`, which has 256 bytes, which nobody"):
+        sanitize(text, arrays, (1,), (64,), unwritten=[1])
+
+
 def test_a_constant_is_not_written() -> None:
     source = (
         "static const constant int t[3] = {7, 8, 9};\n"
