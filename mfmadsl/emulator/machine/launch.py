@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mfmadsl.argument import described
 from mfmadsl.emulator.machine.aperture import HARDWARE_WORDS
 from mfmadsl.emulator.machine.argument import check_passed, check_size, protections
-from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory, Segment
+from mfmadsl.emulator.machine.memory import HOST_CALLS, GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.wave import EXEC_PAIR, LANES, WavePosition, Waves, new_waves
 from mfmadsl.emulator.text.assembly import Program
@@ -212,7 +212,8 @@ def dispatch_packet(launch: Launch) -> npt.NDArray[np.uint8]:
 
 def hidden_arguments(launch: Launch) -> list[tuple[KernelArgument, npt.NDArray[np.uint8]]]:
     """The launch, for kernels that ask for it in hidden arguments; what else they ask is 0."""
-    known = {"hidden_dynamic_lds_size": launch.lds_bytes, "hidden_grid_dims": 3}
+    known = {"hidden_dynamic_lds_size": launch.lds_bytes, "hidden_grid_dims": 3,
+             "hidden_hostcall_buffer": HOST_CALLS}  # fmt: skip
     for axis, groups, threads in zip("xyz", launch.grid, launch.block, strict=True):
         known |= {f"hidden_block_count_{axis}": groups, f"hidden_group_size_{axis}": threads}
     return [

@@ -17,6 +17,8 @@ Words = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 
 _FIRST_ADDRESS = 0x7F00_0000_0000  # far above 32 bits, so that a truncated pointer is caught
+HOST_CALLS = 0x7D00_0000_0000
+"""Where kernels look for the buffer of their calls of the host, which is not there."""
 _GUARD = 4096  # bytes between two segments that belong to nobody
 
 
@@ -215,6 +217,8 @@ class GlobalMemory(ByteStore):
             raise AccessError("out-of-bounds", message, ~inside)
 
     def _describe(self, address: int) -> str:
+        if 0 <= address - HOST_CALLS < _GUARD:
+            return "in the buffer of calls of the host (an assertion that failed, or what prints)"
         place = self._segment_of(address)
         if place < 0 or address - self._ends[place] > self._reach:
             return self._elsewhere

@@ -104,6 +104,13 @@ def test_each_instruction_has_the_line_of_the_text_that_it_comes_from(code: str)
         assert name in line or of_macros[each.text] in line
 
 
+def test_lines_are_those_of_the_text_and_not_of_what_it_was_compiled_from() -> None:
+    code = f'.file 1 "kernel.cl"\n.set N, 20\n.loc 1 7 3\n\ts_movk_i32 s[N], 42\n{STORE}'
+    text = text_of(code)
+    line = 1 + text.splitlines().index("\ts_movk_i32 s[N], 42")
+    assert read_program(text).instructions[0].line == line
+
+
 def test_a_fault_is_told_at_the_line_of_the_text() -> None:
     text = text_of(SYMBOLS.replace("v0, v1, s[0:1]", "v0, v1, s[0:1] offset:N"))
     line = 1 + next(i for i, x in enumerate(text.splitlines()) if "global_store" in x)

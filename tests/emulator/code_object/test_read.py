@@ -258,11 +258,11 @@ def data_of(directives: str) -> tuple[dict[str, bytes], dict[str, int]]:
 
 def test_addresses_in_data_are_written_as_a_loader_does() -> None:
     sections, places = data_of(
-        "\t.data\n\t.globl here\nhere:\n\t.quad double+8, 5, here, .Lown+4, nowhere\n"
+        "\t.data\n\t.globl here\nhere:\n\t.quad double+8, 5, here+16, .Lown+4, nowhere\n"
         "\t.weak nowhere\n.Lown:\n\t.quad 6\n"
     )
     own = places["here"] + 40
-    addresses = (places["double"] + 8, -CODE + 5, places["here"], own + 4, -CODE, -CODE + 6)
+    addresses = (places["double"] + 8, -CODE + 5, places["here"] + 16, own + 4, -CODE, -CODE + 6)
     assert sections[".data"] == b"".join((CODE + x).to_bytes(8, "little") for x in addresses)
 
 

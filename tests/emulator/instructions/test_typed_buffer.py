@@ -122,6 +122,14 @@ def test_registers_are_stored_as_the_format_says(data, kind, values, stored) -> 
     assert (content.view(expected.dtype).reshape(64, 4) == expected).all()
 
 
+def test_the_upper_half_of_a_register_is_stored() -> None:
+    waves = with_elements(np.zeros(64, np.uint16), 2, UINT)
+    put(waves, {"v8": LANE << 16 | 7})
+    run(waves, "buffer_store_format_d16_hi_x v8, v1, s[4:7], 0 offen")
+    stored = waves.memory.content(waves.memory.segments[0])[:128].view(np.uint16)
+    assert (stored == LANE).all()
+
+
 def test_formats_by_the_names_that_llvm_gives_them() -> None:
     waves = with_elements(HALVES, 1, UNORM)
     name = "[BUF_DATA_FORMAT_16_16,BUF_NUM_FORMAT_UINT]"

@@ -67,6 +67,18 @@ def test_several_kernels_share_functions_and_tables() -> None:
     assert (out == -7 - np.arange(1, 65) % 3).all()
 
 
+def test_arguments_that_nobody_wrote_are_found_beside_data() -> None:
+    source = (
+        "static const constant int t[3] = {7, 8, 9};\n"
+        "kernel void k(global int *out, global int *in) { out[LANE] = in[LANE] + t[LANE % 3]; }"
+    )
+    text = read_code_object(compiled(source, "gfx942", 2, "c")).assembly("k")
+    arrays = [np.zeros(64, np.int32), np.zeros(64, np.int32)]
+    assert not sanitize(text, arrays, (1,), (64,), unwritten=[0]).faults
+    with pytest.raises(EmulationError, match="offset 0 of `1`, which has 256 bytes, which nobody"):
+        sanitize(text, arrays, (1,), (64,), unwritten=[1])
+
+
 def test_a_constant_is_not_written() -> None:
     source = (
         "static const constant int t[3] = {7, 8, 9};\n"
@@ -128,6 +140,19 @@ def test_a_trap_for_debuggers_does_nothing() -> None:
     out = np.zeros(64, np.int32)
     ran("kernel void k(global int *out) { __builtin_debugtrap(); out[LANE] = 2; }", out)
     assert (out == 2).all()
+
+
+def test_what_calls_the_host_is_told() -> None:
+    """As `printf` and Triton's assertions do, by a hidden argument."""
+    source = (
+        "kernel void k(global int *out) { if (out[LANE] > 3)"
+        " *(global int *)((const constant ulong *)__builtin_amdgcn_implicitarg_ptr())[10] = 1; }"
+    )
+    out = np.zeros(64, np.int32)
+    ran(source, out)
+    out[5] = 4
+    with pytest.raises(EmulationError, match="in the buffer of calls of the host"):
+        ran(source, out)
 
 
 def test_a_symbol_that_is_defined_elsewhere_is_refused() -> None:
