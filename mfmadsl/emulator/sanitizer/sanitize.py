@@ -28,6 +28,7 @@ from mfmadsl.emulator.run import (
 )
 from mfmadsl.emulator.sanitizer.checks import Checks
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
+from mfmadsl.emulator.sanitizer.wait_states import Sequences
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.model import Intrinsic, assumed
 
@@ -113,6 +114,7 @@ class Sanitizer:
         self.found: list[Fault] = []
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
+        self._sequences = Sequences(program)
         self._memory: ByteStore | None = None  # the undefined bytes of global memory
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
@@ -124,7 +126,9 @@ class Sanitizer:
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
         vectors = 1 if assumed(self._program.arch).packs_coordinates else 3
         undefined = Undefined(waves, vectors, scalars, self._memory)
-        return Checks(waves, self._program, undefined, self._piece, self._collects)
+        return Checks(
+            waves, self._program, undefined, self._sequences, self._piece, self._collects
+        )
 
     def _collects(self, waves: Waves, fault: Fault) -> bool:
         if not self._keep_going:

@@ -1,0 +1,171 @@
+"""An executed instruction, as far as it matters to those behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal as OneOf
+
+from mfmadsl.emulator.instructions.modifier import base_name, encoding_of
+from mfmadsl.emulator.machine.operation import Operation
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import EXEC, M0, VCC, Register
+
+Place = tuple[str, int]
+"""What two instructions may meet in: a register's bank and index, or a state that has a name."""
+
+Places = frozenset[Place]
+NOWHERE: Places = frozenset()
+
+_NAMES = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
+_HARDWARE_REGISTER = re.compile(r"hwreg\(\s*(\w+)")
+_SINGLES = re.compile(r"v_mfma_f32_\d+x\d+x\d+(_\d+b)?_?f32")
+_LONGEST_NOP = 0xF  # the bits of its operand that count
+
+
+def places(registers: Iterable[Register], banks: str) -> Places:
+    """The registers of some banks, one by one."""
+    return frozenset(
+        (register.bank, index)
+        for register in registers
+        if register.bank in banks
+        for index in register.indices
+    )
+
+
+def spelled(place: Place) -> str:
+    """A place as a reader calls it."""
+    bank, index = place
+    if bank == "s" and index in _NAMES:
+        return _NAMES[index]
+    return f"{bank}{index}" if bank in "vsa" else bank
+
+
+@dataclass(frozen=True)
+class Step:
+    """An instruction with what it reads and writes; without an operation, neither."""
+
+    instruction: Instruction
+    operation: Operation | None
+
+    @cached_property
+    def name(self) -> str:
+        """The mnemonic without its encoding."""
+        return base_name(self.instruction.name)
+
+    @cached_property
+    def states(self) -> int:
+        """The wait states that it takes: one, or as many as an `s_nop` says."""
+        if self.name != "s_nop":
+            return 1
+        return (int(self.instruction.modifiers["argument"], 0) & _LONGEST_NOP) + 1
+
+    @cached_property
+    def reads(self) -> tuple[Register, ...]:
+        """The registers that it reads."""
+        return () if self.operation is None else tuple(r.register for r in self.operation.reads)
+
+    @cached_property
+    def writes(self) -> tuple[Register, ...]:
+        """The registers that it writes."""
+        return () if self.operation is None else self.operation.writes
+
+    @cached_property
+    def vectors_read(self) -> Places:
+        """The vector registers that it reads."""
+        return places(self.reads, "va")
+
+    @cached_property
+    def vectors_written(self) -> Places:
+        """The vector registers that it writes."""
+        return places(self.writes, "va")
+
+    @cached_property
+    def scalars_read(self) -> Places:
+        """The scalar registers that it reads."""
+        return places(self.reads, "s")
+
+    @cached_property
+    def scalars_written(self) -> Places:
+        """The scalar registers that it writes."""
+        return places(self.writes, "s")
+
+    # What executes it.
+
+    @property
+    def unit(self) -> str:
+        """What executes it; empty where nothing does."""
+        return "" if self.operation is None else self.operation.unit
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether the vector ALU or the matrix core executes it."""
+        return self.unit in ("valu", "matrix")
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it accesses global, scratch or flat memory, by vector registers."""
+        return self.unit in ("vmem", "flat")
+
+    @property
+    def takes_lanes(self) -> bool:
+        """Whether it reads or writes memory or LDS of the lanes."""
+        return self.is_memory or self.unit == "lds"
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the matrix core executes it."""
+        return self.unit == "matrix"
+
+    @property
+    def is_plain_vector(self) -> bool:
+        """Whether the vector ALU executes it."""
+        return self.unit == "valu"
+
+    @cached_property
+    def is_dot(self) -> bool:
+        """Whether it is a dot product of the vector ALU."""
+        return self.name.startswith("v_dot")
+
+    @cached_property
+    def is_dpp(self) -> bool:
+        """Whether it moves its first source between lanes (DPP)."""
+        return self.is_plain_vector and encoding_of(self.instruction) == "dpp"
+
+    @cached_property
+    def hardware_register(self) -> Places:
+        """The hardware register that it names."""
+        found = _HARDWARE_REGISTER.match(self.instruction.modifiers.get("hwreg", ""))
+        return NOWHERE if found is None else frozenset({(found[1], 0)})
+
+    # Of a matrix instruction.
+
+    @property
+    def passes(self) -> int:
+        """How many passes of four cycles the matrix core needs."""
+        return 0 if self.operation is None else self.operation.slots
+
+    @cached_property
+    def core(self) -> OneOf["double", "single", "narrow"]:
+        """The kind of a matrix instruction: on doubles (DGEMM), on floats (SGEMM), on less (XDL)."""
+        if self.name.startswith("v_mfma_f64"):
+            return "double"
+        return "single" if _SINGLES.fullmatch(self.name) else "narrow"
+
+    @cached_property
+    def addend(self) -> Places:
+        """C of a matrix instruction; of a sparse one its target."""
+        if self.name.startswith("v_smfmac"):
+            return self.vectors_written
+        c = self.instruction.operands[3:4]
+        return places([r for r in c if isinstance(r, Register)], "va")
+
+    @cached_property
+    def factors(self) -> tuple[Places, ...]:
+        """A, B and what else a matrix instruction reads, but for C."""
+        others = [*self.instruction.operands[1:3], *self.instruction.operands[4:]]
+        if self.name.startswith("v_smfmac"):
+            others += self.instruction.operands[3:4]
+        return tuple(places([r], "va") for r in others if isinstance(r, Register))
