@@ -65,8 +65,8 @@ def sanitize(
     (`unwritten` lists the arguments, by position, whose content counts as such, beside that of
     workspaces); two waves that
     meet in LDS with a write and no barrier between; a barrier that not all waves of a workgroup
-    reach; using a register before the wait for its load, or LDS before that for its access; a
-    misaligned access; more than `budget` instructions in a wave. `trusted` is that of `emulate`.
+    reach; using a register before the wait for its load, or LDS before that for its access; an
+    instruction whose wait states behind another one are not over; a misaligned access; more than `budget` instructions in a wave. `trusted` is that of `emulate`.
 
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.
@@ -126,9 +126,7 @@ class Sanitizer:
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
         vectors = 1 if assumed(self._program.arch).packs_coordinates else 3
         undefined = Undefined(waves, vectors, scalars, self._memory)
-        return Checks(
-            waves, self._program, undefined, self._sequences, self._piece, self._collects
-        )
+        return Checks(waves, self._program, undefined, self._sequences, self._piece, self._collects)
 
     def _collects(self, waves: Waves, fault: Fault) -> bool:
         if not self._keep_going:

@@ -93,7 +93,7 @@ def test_a_register_that_only_some_lanes_wrote() -> None:
 
 
 def test_a_matrix_instruction_reads_lanes_that_are_off() -> None:
-    code = "	s_mov_b64 exec, 0xff\n	v_mov_b32_e32 v9, 0\n"
+    code = "	s_mov_b64 exec, 0xff\n	v_mov_b32_e32 v9, 0\n	s_nop 1\n"
     found = fault(f"{code}	v_mfma_f32_4x4x1_16b_f32 v[12:15], v9, v9, 0", 64)
     assert (found.message, found.lane) == ("reads v9, which nobody wrote", 8)
     assert run(f"{code}	v_add_f32_e32 v12, v9, v9", 64).faults == ()

@@ -6,11 +6,13 @@ LLVM's `checkMAIHazards908`, `checkMAIHazards90A`, `checkMAIVALUHazards` and `ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from mfmadsl.emulator.sanitizer.wait_states.rule import SINCE_CDNA2, SINCE_CDNA3, Rule
-from mfmadsl.emulator.sanitizer.wait_states.step import NOWHERE, Places, Step
+from mfmadsl.emulator.sanitizer.wait_states.step import NOWHERE, Places, Step, places
 from mfmadsl.emulator.text.operand import EXEC
+
+States = Callable[[Sequence[Step], Step], int]
 
 _EXEC: Places = frozenset({("s", EXEC), ("s", EXEC + 1)})
 _DOUBLE_CORE: Places = frozenset({("the core of doubles", 0)})
@@ -36,8 +38,8 @@ def _written_by(condition: Callable[[Step], bool]) -> Callable[[Step], Places]:
     return lambda step: step.vectors_written if condition(step) else NOWHERE
 
 
-def _each(places: Places) -> Iterable[Places]:
-    return (frozenset({place}) for place in places)
+def _each(registers: Places) -> Iterable[Places]:
+    return (frozenset({register}) for register in registers)
 
 
 def _reads(condition: Callable[[Step], bool]) -> Callable[[Step], Iterable[Places]]:
@@ -73,40 +75,53 @@ def _same(step: Step, addend: Step) -> bool:
 # CDNA1, whose cores reach accumulation registers only.
 
 
-def _old_addend(first: Step, second: Step) -> int:
-    return 0 if _same(first, second) else 2
+def _old_addend(since: Sequence[Step], second: Step) -> int:
+    return 0 if _same(since[-1], second) else 2
+
+
+def _plain_registers(step: Step) -> Iterable[Places]:
+    """What is read of v0, v1, ... on its way to accumulation registers."""
+    into = step.is_matrix or step.name == "v_accvgpr_write_b32"
+    return _each(places(step.reads, "v")) if into else ()
+
+
+def _behind_longest(more: int) -> States:
+    """LLVM counts the passes of the longest of those instructions that have begun since."""
+    return lambda since, _: max(each.passes for each in since if each.is_matrix) + more
 
 
 _CDNA1 = ("CDNA1",)
 _CDNA1_RULES: tuple[Rule, ...] = (
     Rule(
         "a vector instruction wrote it", lambda s: s.scalars_written if s.is_vector else NOWHERE,
-        "a matrix instruction or v_accvgpr_write follows",
+        "a matrix instruction or v_accvgpr_write uses",
         lambda s: (_EXEC,) if s.is_matrix or s.name == "v_accvgpr_write_b32" else (), 4, _CDNA1,
     ),
     Rule(
         "a vector instruction wrote it",
-        lambda s: frozenset(p for p in s.vectors_written if p[0] == "v") if s.is_vector else NOWHERE,
-        "a matrix instruction or v_accvgpr_write reads",
-        _reads(lambda s: s.is_matrix or s.name == "v_accvgpr_write_b32"), 2, _CDNA1,
+        _written_by(_is_vector),
+        "a matrix instruction or v_accvgpr_write reads", _plain_registers, 2, _CDNA1,
     ),
     Rule(
         "a matrix instruction wrote a part of it", _result,
         "a matrix instruction adds to", _addend, _old_addend, _CDNA1,
     ),
-    Rule("a matrix instruction wrote it", _result, "a matrix instruction multiplies", _factors, 4, _CDNA1),
+    Rule(
+        "a matrix instruction wrote it", _result, "a matrix instruction multiplies", _factors,
+        4, _CDNA1,
+    ),
     Rule(
         "a matrix instruction wrote it", _result, "v_accvgpr_read reads",
-        _reads(_is("v_accvgpr_read_b32")), lambda first, _: first.passes + 2, _CDNA1,
+        _reads(_is("v_accvgpr_read_b32")), _behind_longest(2), _CDNA1,
     ),
     Rule(
         "a matrix instruction wrote it", _result, "v_accvgpr_write overwrites",
-        _writes(_is("v_accvgpr_write_b32")), lambda first, _: first.passes - 1, _CDNA1,
+        _writes(_is("v_accvgpr_write_b32")), _behind_longest(-1), _CDNA1,
     ),
     Rule(
         "a matrix instruction adds to it", lambda s: s.addend if s.is_matrix else NOWHERE,
         "v_accvgpr_write overwrites",
-        _writes(_is("v_accvgpr_write_b32")), lambda first, _: first.passes - 3, _CDNA1,
+        _writes(_is("v_accvgpr_write_b32")), _behind_longest(-3), _CDNA1,
     ),
     Rule(
         "v_accvgpr_write wrote it", _written_by(_is("v_accvgpr_write_b32")),
@@ -141,10 +156,11 @@ def _extra(step: Step, family: str) -> int:
     return int(family == "CDNA4" and step.passes != _SHORTEST)
 
 
-def _behind_core(family: str) -> Callable[[Step, Step], int]:
+def _behind_core(family: str) -> States:
     """Before a vector instruction takes the result, or a matrix instruction multiplies it."""
 
-    def states(first: Step, second: Step) -> int:
+    def states(since: Sequence[Step], second: Step) -> int:
+        first = since[-1]
         if first.core == "double":
             if first.passes == _SMALL_DOUBLES:
                 return 9 if second.takes_lanes else 6
@@ -157,19 +173,21 @@ def _behind_core(family: str) -> Callable[[Step, Step], int]:
     return states
 
 
-def _before_overwriting(family: str) -> Callable[[Step, Step], int]:
-    def states(first: Step, second: Step) -> int:
+def _before_overwriting(family: str) -> States:
+    def states(since: Sequence[Step], second: Step) -> int:
+        first = since[-1]
         if first.core == "double":
             return 6 if first.passes == _SMALL_DOUBLES else 11
-        return _behind_core(family)(first, second)
+        return _behind_core(family)(since, second)
 
     return states
 
 
-def _before_adding(family: str) -> Callable[[Step, Step], int]:
+def _before_adding(family: str) -> States:
     """Before a matrix instruction adds to a result, or to a part of it."""
 
-    def states(first: Step, second: Step) -> int:
+    def states(since: Sequence[Step], second: Step) -> int:
+        first = since[-1]
         doubles = (first.core == "double", second.core == "double")
         old = family == "CDNA2"
         if old and doubles == (True, False):
@@ -196,11 +214,11 @@ def _before_adding(family: str) -> Callable[[Step, Step], int]:
 def _late_addend(family: str) -> Callable[[Step], Places]:
     """C, which the core reads late."""
 
-    def places(step: Step) -> Places:
+    def addend(step: Step) -> Places:
         late = step.core == "narrow" or (step.core == "single" and family == "CDNA2")
         return step.addend if step.is_matrix and late else NOWHERE
 
-    return places
+    return addend
 
 
 def _rules_of(family: str) -> tuple[Rule, ...]:
@@ -224,16 +242,21 @@ def _rules_of(family: str) -> tuple[Rule, ...]:
         ),
         Rule(
             "a matrix instruction adds to it", _late_addend(family), "it overwrites",
-            _writes(_other), lambda first, _: first.passes - 1, one,
+            _writes(_other), lambda since, _: since[-1].passes - 1, one,
         ),
     )  # fmt: skip
+
+
+def _of_dots(same: int, different: int) -> States:
+    """Behind a dot product, before the same one or another instruction."""
+    return lambda since, second: same if since[-1].name == second.name else different
 
 
 _LATER_RULES: tuple[Rule, ...] = (
     Rule(
         "a vector instruction wrote it",
         lambda s: s.scalars_written if s.is_plain_vector else NOWHERE,
-        "a matrix instruction follows", lambda s: (_EXEC,) if s.is_matrix else (), 4, SINCE_CDNA2,
+        "a matrix instruction uses", lambda s: (_EXEC,) if s.is_matrix else (), 4, SINCE_CDNA2,
     ),
     Rule(
         "a vector instruction wrote it",
@@ -248,16 +271,16 @@ _LATER_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "a dot product wrote it", _written_by(lambda s: s.is_dot), "it reads", _reads(_other),
-        lambda first, second: 0 if first.name == second.name else 3, SINCE_CDNA2,
+        _of_dots(same=0, different=3), SINCE_CDNA2,
     ),
     Rule(
         "a dot product wrote it", _written_by(lambda s: s.is_dot), "it multiplies",
         lambda s: s.factors if s.is_dot else (),
-        lambda first, second: 3 if first.name == second.name else 0, SINCE_CDNA2,
+        _of_dots(same=3, different=0), SINCE_CDNA2,
     ),
     Rule(
         "a dot product wrote it", _written_by(lambda s: s.is_dot), "it overwrites", _writes(_other),
-        lambda first, second: 0 if first.name == second.name else 3, SINCE_CDNA2,
+        _of_dots(same=0, different=3), SINCE_CDNA2,
     ),
     # A fault of the chip, which LLVM works around.
     Rule(

@@ -105,7 +105,9 @@ def _recent(step: Step, older: Sequence) -> Sequence:
 
 def _message(lack: Missing) -> str:
     left = lack.needed - lack.found
-    nops = [f"`s_nop {min(left - done, _LONGEST_NOP) - 1}`" for done in range(0, left, _LONGEST_NOP)]
+    nops = [
+        f"`s_nop {min(left - done, _LONGEST_NOP) - 1}`" for done in range(0, left, _LONGEST_NOP)
+    ]
     return (
         f"{lack.rule.how} {spelled(lack.place)} {lack.found} wait states after "
         f"{lack.rule.what}, and {lack.needed} are needed: put {' and '.join(nops)} before"

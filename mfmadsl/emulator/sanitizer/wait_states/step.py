@@ -149,7 +149,7 @@ class Step:
 
     @cached_property
     def core(self) -> OneOf["double", "single", "narrow"]:
-        """The kind of a matrix instruction: on doubles (DGEMM), on floats (SGEMM), on less (XDL)."""
+        """What a matrix instruction multiplies: doubles (DGEMM), floats (SGEMM), less (XDL)."""
         if self.name.startswith("v_mfma_f64"):
             return "double"
         return "single" if _SINGLES.fullmatch(self.name) else "narrow"

@@ -21,11 +21,14 @@ _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_\w+)?_f\d+")
 _LANE_READS = ("v_readlane_b32", "v_readfirstlane_b32")
 _LANE_SELECTS = ("v_readlane_b32", "v_writelane_b32")
 _HALF_SWAPS = ("v_permlane16_swap_b32", "v_permlane32_swap_b32")
+_PACKED = ("v_pk_", "v_dot2_")
 _READS_M0 = ("s_sendmsg", "s_sendmsghalt", "s_ttracedata", "ds_read_addtid_b32",
              "ds_write_addtid_b32")  # fmt: skip
 
 
-def _if(condition: Callable[[Step], bool], of: Callable[[Step], Places]) -> Callable[[Step], Places]:
+def _if(
+    condition: Callable[[Step], bool], of: Callable[[Step], Places]
+) -> Callable[[Step], Places]:
     return lambda step: of(step) if condition(step) else NOWHERE
 
 
@@ -59,10 +62,7 @@ def _late_data(step: Step) -> Places:
     if step.name.startswith(("buffer", "tbuffer")) and offsets:
         return NOWHERE
     return frozenset(
-        (r.bank, i)
-        for r in step.reads
-        if r.bank != "s" and r.count > _WIDE_DATA
-        for i in r.indices
+        (r.bank, i) for r in step.reads if r.bank != "s" and r.count > _WIDE_DATA for i in r.indices
     )
 
 
@@ -77,6 +77,11 @@ def _placed_in_part(step: Step) -> bool:
     if step.instruction.modifiers.get("dst_sel", "DWORD") != "DWORD":
         return True
     if step.name.startswith("v_cvt_scalef32") and "pk_fp4" in step.name:
+        return True
+    # LLVM has one bit for both, and so counts packed instructions that, as usual, take the high
+    # half of their first source for the high half of the result.
+    packed = step.name.startswith(_PACKED) and step.name != "v_pk_fmac_f16"
+    if (step.instruction.written_flags("op_sel_hi") or [packed])[0]:
         return True
     sources = len(step.instruction.operands) - 1
     flags = step.instruction.written_flags("op_sel") or []
@@ -94,26 +99,27 @@ VECTOR_RULES: tuple[Rule, ...] = (
     ),
     # checkDivFMasHazards; "VALU writes VCC (including v_div_scale), V_DIV_FMAS".
     Rule(
-        "a vector instruction wrote it", _if(lambda step: step.is_vector, lambda s: s.scalars_written & _VCC),
+        "a vector instruction wrote it", _scalars_of_vector,
         "v_div_fmas reads",
         lambda step: (_VCC,) if step.name.startswith("v_div_fmas") else (), 4,
     ),
     # checkRWLaneHazards; "VALU writes SGPR, V_{READ,WRITE}LANE using that SGPR as the lane select".
     Rule(
         "a vector instruction wrote it", _scalars_of_vector,
-        "the lane is chosen by",
+        "it chooses the lane by",
         _each(_named(*_LANE_SELECTS), _lane_select), 4,
     ),
-    # checkDPPHazards; "VALU writes VGPR, VALU DPP reads that VGPR". LLVM: whatever writes it.
+    # checkDPPHazards; "VALU writes VGPR, VALU DPP reads that VGPR". LLVM: whatever writes it, also
+    # before it is the target, of which lanes may stay.
     Rule(
         "it was written", lambda step: step.vectors_written,
-        "a DPP instruction reads",
-        _each(lambda step: step.is_dpp, lambda step: step.vectors_read), 2,
+        "a DPP instruction takes",
+        _each(lambda step: step.is_dpp, lambda s: s.vectors_read | s.vectors_written), 2,
     ),
     # checkDPPHazards; "VALU writes EXEC, VALU DPP op".
     Rule(
         "a vector instruction wrote it", _scalars_of_vector,
-        "a DPP instruction follows", lambda step: (_EXEC,) if step.is_dpp else (), 5,
+        "a DPP instruction uses", lambda step: (_EXEC,) if step.is_dpp else (), 5,
     ),
     # checkGetRegHazards, checkSetRegHazards; "S_SETREG, S_GETREG or S_SETREG of the same register".
     Rule(
@@ -126,7 +132,7 @@ VECTOR_RULES: tuple[Rule, ...] = (
     Rule(
         "a scalar instruction wrote it",
         _if(lambda step: step.unit == "salu", lambda s: s.scalars_written),
-        "the next instruction takes",
+        "it takes",
         lambda step: (_M0,) if step.name in _READS_M0 or _loads_to_lds(step) else (), 1,
     ),
     # createsVALUHazard; "FLAT_STORE_X3, BUFFER_STORE_DWORD_X4, ..., write VGPRs holding writedata".
@@ -169,13 +175,13 @@ VECTOR_RULES: tuple[Rule, ...] = (
     Rule(
         "a vector instruction wrote it",
         _if(lambda step: step.is_vector, lambda step: step.vectors_written),
-        "a lane is read of",
+        "a lane is read from",
         _each(_named(*_LANE_READS), lambda step: step.vectors_read), 1, SINCE_CDNA3,
     ),
     # hasVDecCoExecHazard; "VALU writes EXEC, V_READLANE, V_READFIRSTLANE, V_WRITELANE".
     Rule(
         "a vector instruction wrote it", _scalars_of_vector,
-        "a lane is read or written by",
+        "an access to a lane uses",
         lambda step: (_EXEC,) if step.name in (*_LANE_READS, *_LANE_SELECTS) else (), 4,
         SINCE_CDNA3,
     ),
@@ -183,13 +189,13 @@ VECTOR_RULES: tuple[Rule, ...] = (
     Rule(
         "a vector instruction wrote it",
         _if(lambda step: step.is_vector, lambda step: step.vectors_written),
-        "halves are swapped of",
+        "a swap of halves takes",
         _each(_named(*_HALF_SWAPS), lambda step: step.vectors_read), 2, ("CDNA4",),
     ),
     Rule(
         "v_cmpx wrote it",
         _if(lambda step: step.name.startswith("v_cmpx"), lambda step: step.scalars_written),
-        "halves are swapped by", lambda step: (_EXEC,) if step.name in _HALF_SWAPS else (), 4,
+        "a swap of halves uses", lambda step: (_EXEC,) if step.name in _HALF_SWAPS else (), 4,
         ("CDNA4",),
     ),
 )  # fmt: skip
