@@ -31,12 +31,13 @@ class OperandRead:
     """Registers that an instruction reads, and which bits of each word it looks at.
 
     With `moved`, it only moves the bits, so that they may be some that nobody wrote; of stores,
-    whoever watches is told where to.
+    whoever watches is told where to. Of a mask of `lanes` the bits of active ones count.
     """
 
     register: Register
     bits: int = ALL_BITS
     moved: bool = False
+    lanes: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Operation:
     EXEC does not mask. `slots` says for how many issue slots, of four cycles each, the vector
     ALU is busy with it; of a matrix instruction they are the passes of the matrix core. One that is
     `wide`, on 64 bits, takes as many slots as the chip needs for that. `takes_scc` and `gives_scc`
-    say what it does with the scalar condition code. A jump `leads_to` addresses, one of each wave.
+    say what it does with the scalar condition code; of an instruction with a flow that gives one, it
+    says whether the first of `writes` is not 0. A jump `leads_to` addresses, one of each wave.
     One that is `indexable` has a target and then sources, to which M0 may be added.
     """
 
@@ -79,6 +81,13 @@ class Operation:
 def reads_of(*operands: Operand) -> tuple[OperandRead, ...]:
     """What is read of operands, as far as they are registers."""
     return tuple(OperandRead(operand) for operand in operands if isinstance(operand, Register))
+
+
+def masks_of(*operands: Operand) -> tuple[OperandRead, ...]:
+    """What is read of operands that have a bit for each lane, as far as they are registers."""
+    return tuple(
+        OperandRead(operand, lanes=True) for operand in operands if isinstance(operand, Register)
+    )
 
 
 def moves_of(*operands: Operand) -> tuple[OperandRead, ...]:

@@ -79,6 +79,8 @@ class Checks(Watch):
         if instruction.name == "s_waitcnt":
             counts = wait_counts(instruction.modifiers["argument"])
             self._in_flight.wait(self._chosen(waves), counts)
+        elif instruction.name.startswith("s_cbranch"):
+            self._undefined.check_branch(waves, self._chosen(waves), instruction.name)
 
     def barrier(self, groups: Sequence[Waves]) -> None:
         """Find waves that have ended, and let accesses to LDS be ordered by the barrier."""

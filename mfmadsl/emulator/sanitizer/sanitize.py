@@ -63,10 +63,10 @@ def sanitize(
 
     That is: an access outside of an argument; reading a register, LDS or memory that nobody wrote
     (`unwritten` lists the arguments, by position, whose content counts as such, beside that of
-    workspaces); two waves that
-    meet in LDS with a write and no barrier between; a barrier that not all waves of a workgroup
-    reach; using a register before the wait for its load, or LDS before that for its access; an
-    instruction whose wait states behind another one are not over; a misaligned access; more than `budget` instructions in a wave. `trusted` is that of `emulate`.
+    workspaces); two waves that meet in LDS with a write and no barrier between; a barrier that not
+    all waves of a workgroup reach; using a register before the wait for its load, or LDS before
+    that for its access; an instruction whose wait states behind another one are not over; a
+    misaligned access; more than `budget` instructions in a wave. `trusted` is that of `emulate`.
 
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.

@@ -116,8 +116,11 @@ class Step:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether the matrix core executes it."""
-        return self.unit == "matrix"
+        """Whether the matrix core executes it, for as many passes as the manuals say.
+
+        Nobody knows them of an instruction that only a `.mfma` entry describes.
+        """
+        return self.unit == "matrix" and self.passes > 1
 
     @property
     def is_plain_vector(self) -> bool:
