@@ -10,7 +10,7 @@ from mfmadsl.emulator.instructions.row import QUARTER_RATE, Special, upward
 from mfmadsl.emulator.instructions.source import SourceOperand, reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.bits import Array
-from mfmadsl.emulator.machine.operation import OperandRead, Operation, reads_of
+from mfmadsl.emulator.machine.operation import OperandRead, Operation, masks_of, reads_of
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register, check_source, check_target
@@ -50,7 +50,7 @@ def _carry(instruction: Instruction) -> Operation:
         target.write(waves, np.asarray(result).astype(np.uint32))
         waves.write_mask(carry_out, np.asarray((total < 0) | (total > 0xFFFF_FFFF)))
 
-    reads = (*reads_of_sources(sources), *reads_of(*carry), *target.reads())
+    reads = (*reads_of_sources(sources), *masks_of(*carry), *target.reads())
     return Operation(execute, "valu", reads, (target.register, carry_out))
 
 

@@ -109,7 +109,7 @@ def _division_step(instruction: Instruction) -> Operation:
         scale: Mask = waves.read_mask(VCC_PAIR)
         waves.write_vector(target, SCALED_MULTIPLY_ADD[name](*values, scale))
 
-    reads = (*reads_of_sources(sources), OperandRead(VCC_PAIR))
+    reads = (*reads_of_sources(sources), OperandRead(VCC_PAIR, lanes=True))
     return Operation(execute, "valu", reads, (target,), slots="wide" if kind == "f64" else 1)
 
 

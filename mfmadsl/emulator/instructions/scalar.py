@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from mfmadsl.emulator.instructions.integer import (
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS, compile_mode
 from mfmadsl.emulator.instructions.quad import any_of_quads, doubled_bits, whole_quads
 from mfmadsl.emulator.instructions.row import Row, undefined_bits
-from mfmadsl.emulator.machine.bits import Array, Compute
+from mfmadsl.emulator.machine.bits import Array, Compute, width_of
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead, Operation, reads_of
+from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead, Operation, moves_of, reads_of
 from mfmadsl.emulator.machine.wave import EXEC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
@@ -138,13 +137,13 @@ SCALAR: dict[str, Row] = {
     "s_mov_b64": _row("b64", lambda a: a, moves=(0,)),
     "s_movk_i32": _row("k16", lambda a: a),
     "s_cmov_b32": _row("b32 b32", _choose,
-                       takes_scc=True, accumulates=True),
+                       takes_scc=True, accumulates=True, moves=(0, 1)),
     "s_cmov_b64": _row("b64 b64", _choose,
-                       takes_scc=True, accumulates=True),
+                       takes_scc=True, accumulates=True, moves=(0, 1)),
     "s_cmovk_i32": _row("k16 i32", _choose,
-                        takes_scc=True, accumulates=True),
-    "s_cselect_b32": _row("b32 b32", _choose, takes_scc=True),
-    "s_cselect_b64": _row("b64 b64", _choose, takes_scc=True),
+                        takes_scc=True, accumulates=True, moves=(1,)),
+    "s_cselect_b32": _row("b32 b32", _choose, takes_scc=True, moves=(0, 1)),
+    "s_cselect_b64": _row("b64 b64", _choose, takes_scc=True, moves=(0, 1)),
     "s_add_u32": _row("u32 u32", lambda a, b: a + b, lambda a, b, r: r < a,
                       moves=(0, 1), adds=True),
     "s_sub_u32": _row("u32 u32", lambda a, b: a - b, lambda a, b, r: b > a),
@@ -170,9 +169,12 @@ SCALAR: dict[str, Row] = {
     "s_bfe_i32": _row("i32 u32", _field, _nonzero),
     "s_bfe_u64": _row("u64 u32", _field, _nonzero),
     "s_bfe_i64": _row("i64 u32", _field, _nonzero),
-    "s_pack_ll_b32_b16": _row("u32 u32", lambda a, b: _low(a) | b << 16),
-    "s_pack_lh_b32_b16": _row("u32 u32", lambda a, b: _low(a) | (b & 0xFFFF0000)),
-    "s_pack_hh_b32_b16": _row("u32 u32", lambda a, b: a >> 16 | (b & 0xFFFF0000)),
+    "s_pack_ll_b32_b16": _row("u32 u32", lambda a, b: _low(a) | b << 16,
+                              moves=(0, 1)),
+    "s_pack_lh_b32_b16": _row("u32 u32", lambda a, b: _low(a) | (b & 0xFFFF0000),
+                              moves=(0, 1)),
+    "s_pack_hh_b32_b16": _row("u32 u32", lambda a, b: a >> 16 | (b & 0xFFFF0000),
+                              moves=(0, 1)),
     "s_abs_i32": _row("i32", np.abs, _nonzero),
     "s_sext_i32_i16": _row("b32", _cast(np.int16)),
     "s_sext_i32_i8": _row("b32", _cast(np.int8)),
@@ -188,7 +190,7 @@ SCALAR: dict[str, Row] = {
 for _bits in ("b32", "b64"):
     _kind = "u" + _bits[1:]
     SCALAR |= {
-        f"s_{_name}_{_bits}": _row(f"{_bits} {_bits}", _compute, _nonzero)
+        f"s_{_name}_{_bits}": _row(f"{_bits} {_bits}", _compute, _nonzero, moves=(0, 1))
         for _name, _compute in {
             "and": lambda a, b: a & b,
             "or": lambda a, b: a | b,
@@ -200,15 +202,12 @@ for _bits in ("b32", "b64"):
             "xnor": lambda a, b: ~(a ^ b),
         }.items()
     }
-    # Of the lanes that are off, LLVM leaves masks as they were, which may be as nobody wrote them.
-    for _name in ("and", "or", "andn2", "orn2"):
-        SCALAR[f"s_{_name}_{_bits}"] = replace(SCALAR[f"s_{_name}_{_bits}"], moves=(0, 1))
     SCALAR |= {
-        f"s_lshl_{_bits}": _row(f"{_kind} u32", _shift("left"), _nonzero),
-        f"s_lshr_{_bits}": _row(f"{_kind} u32", _shift("right"), _nonzero),
-        f"s_ashr_i{_bits[1:]}": _row(f"i{_bits[1:]} u32", _shift("right"), _nonzero),
-        f"s_not_{_bits}": _row(_bits, lambda a: ~a, _nonzero),
-        f"s_brev_{_bits}": _row(_bits, reversed_bits),
+        f"s_lshl_{_bits}": _row(f"{_kind} u32", _shift("left"), _nonzero, moves=(0,)),
+        f"s_lshr_{_bits}": _row(f"{_kind} u32", _shift("right"), _nonzero, moves=(0,)),
+        f"s_ashr_i{_bits[1:]}": _row(f"i{_bits[1:]} u32", _shift("right"), _nonzero, moves=(0,)),
+        f"s_not_{_bits}": _row(_bits, lambda a: ~a, _nonzero, moves=(0,)),
+        f"s_brev_{_bits}": _row(_bits, reversed_bits, moves=(0,)),
         f"s_bcnt0_i32_{_bits}": _row(_bits, lambda a: population(~a), _nonzero),
         f"s_bcnt1_i32_{_bits}": _row(_bits, population, _nonzero),
         f"s_ff0_i32_{_bits}": _row(_bits, lambda a: lowest_set(~a)),
@@ -249,7 +248,7 @@ SCALAR_COMPARE: dict[str, Row] = {
        for bit in (0, 1) for bits in (32, 64)},
 }  # fmt: skip
 SAVE_EXEC: dict[str, Row] = {
-    f"s_{name}_saveexec_b64": _row("b64 b64", combine)
+    f"s_{name}_saveexec_b64": _row("b64 b64", combine, moves=(0,))
     for name, combine in {
         "and": lambda s, e: s & e,
         "or": lambda s, e: s | e,
@@ -333,18 +332,23 @@ def _plain(instruction: Instruction, row: Row) -> Operation:
 
     def flow(waves: Waves, undefined: Waves) -> Array:
         values = [_read(waves, operand, kind) for operand, kind in typed]
-        bits = [_read(undefined, o, k).view(f"u{v.itemsize}")
-                for (o, k), v in zip(typed, values, strict=True)]  # fmt: skip
-        found = undefined_bits(row, values, bits)
-        return np.where(undefined.scc, ~found.dtype.type(0), found) if row.takes_scc else found
+        bits = [_read(undefined, operand, f"u{width_of(kind)}") for operand, kind in typed]
+        given = [*values, waves.scc] if row.takes_scc else values
+        found = undefined_bits(row, given, bits)
+        if row.adds and row.takes_scc:  # nothing is known of a sum with an undefined carry
+            found = np.where(undefined.scc, ~found.dtype.type(0), found)
+        return np.broadcast_to(found, (waves.count,))
 
-    moved = bool(row.moves)
-    reads = tuple(OperandRead(o, moved=moved) for o, _ in typed if isinstance(o, Register))
+    reads = tuple(
+        OperandRead(operand, moved=i in row.moves)
+        for i, (operand, _) in enumerate(typed)
+        if isinstance(operand, Register)
+    )
     if row.compute is _field:
         reads = _field_reads(operands[0], operands[1], reads)
     return Operation(
-        execute, row.unit, reads, (target,), flow=flow if moved else None,
-        takes_scc=row.takes_scc, gives_scc=row.scc is not None,
+        execute, row.unit, reads, (target,), flow=flow if row.moves else None,
+        takes_scc=row.takes_scc, gives_scc=row.scc is not None, carries=row.adds,
     )  # fmt: skip
 
 
@@ -373,5 +377,10 @@ def _save_exec(instruction: Instruction, row: Row, new: bool = False) -> Operati
         waves.write_scalar(EXEC_PAIR, result)
         waves.scc = _nonzero(result)
 
-    reads = reads_of(source, EXEC_PAIR)
-    return Operation(execute, row.unit, reads, (target, EXEC_PAIR), gives_scc=True)
+    def flow(waves: Waves, undefined: Waves) -> Array:
+        values = [waves.read_scalar(operand, "b64") for operand in (source, EXEC_PAIR)]
+        bits = [undefined.read_scalar(operand, "u64") for operand in (source, EXEC_PAIR)]
+        return np.broadcast_to(undefined_bits(row, values, bits), (waves.count,))
+
+    reads = (*moves_of(source), *reads_of(EXEC_PAIR))
+    return Operation(execute, row.unit, reads, (EXEC_PAIR, target), flow=flow, gives_scc=True)

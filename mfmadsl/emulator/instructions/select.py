@@ -11,7 +11,7 @@ from mfmadsl.emulator.instructions.row import Special
 from mfmadsl.emulator.instructions.source import reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.bits import Array
-from mfmadsl.emulator.machine.operation import Operation, reads_of
+from mfmadsl.emulator.machine.operation import Operation, masks_of, reads_of
 from mfmadsl.emulator.machine.wave import VCC_PAIR, Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Literal, Register, check_source, check_target
@@ -37,10 +37,10 @@ def _conditional_move(instruction: Instruction) -> Operation:
 
     def flow(waves: Waves, undefined: Waves) -> Array:
         a, b = (source.read_bits(undefined) for source in sources)
-        return target.placed(undefined, np.where(waves.read_mask(condition), b, a))
+        return target.flow(undefined, np.where(waves.read_mask(condition), b, a))
 
     moved = tuple(replace(read, moved=True) for read in reads_of_sources(sources))
-    reads = (*reads_of(condition), *moved, *target.reads())
+    reads = (*masks_of(condition), *moved, *target.reads())
     return Operation(execute, "valu", reads, (target.register,), flow=flow)
 
 

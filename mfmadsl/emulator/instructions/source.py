@@ -44,6 +44,11 @@ class LanePattern:
     writes: Mask
     zero_fill: bool
 
+    @property
+    def keeps_some(self) -> bool:
+        """Whether there may be lanes whose result is not kept."""
+        return not (self.zero_fill and self.writes.all())
+
     def written(self, waves: Waves) -> Mask:
         """(count, 64): lanes whose result is kept."""
         writes = np.broadcast_to(self.writes, (waves.count, LANES))

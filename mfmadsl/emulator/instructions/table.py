@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mfmadsl.emulator.error import EmulationError, OperandError
+from mfmadsl.emulator.instructions.chip import not_of_chip
 from mfmadsl.emulator.instructions.lds import compile_lds
 from mfmadsl.emulator.instructions.matrix import compile_matrix
 from mfmadsl.emulator.instructions.modifier import has_source_modifiers
@@ -19,6 +20,7 @@ from mfmadsl.emulator.instructions.vmem import compile_vmem
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.model import assumed
 
 _VECTOR_COMPILERS = (
     compile_vector,
@@ -51,5 +53,8 @@ def compile_instruction(instruction: Instruction, machine: Machine) -> Operation
             reason = f": {error}"
             break
         if operation is not None:
+            reason = not_of_chip(instruction, assumed(machine.arch))
+            if reason:
+                break
             return operation
     raise EmulationError(f"unknown instruction{reason}", instruction.line, instruction.text)

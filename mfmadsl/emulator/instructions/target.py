@@ -43,9 +43,18 @@ class Target:
     def _kept(self) -> int:
         return ~(((1 << self.width) - 1) << self.low) & ALL_BITS
 
+    def flow(self, undefined: Waves, bits: Array) -> Array:
+        """The undefined bits of the register, where those of the result are `bits`."""
+        placed = self.placed(undefined, bits)
+        if self.lanes is None:
+            return placed
+        kind = f"u{8 * placed.itemsize}"
+        kept = undefined.read_vector(self.register, kind)
+        return np.where(self.lanes.written(undefined), placed.view(kept.dtype), kept)
+
     def reads(self) -> tuple[OperandRead, ...]:
         """What of the register stays, and so is read."""
-        if self.lanes is not None and not self.lanes.zero_fill:
+        if self.lanes is not None and self.lanes.keeps_some:
             return (OperandRead(self.register, moved=True),)
         if self.width and self.preserve:
             return (OperandRead(self.register, self._kept, moved=True),)

@@ -90,7 +90,7 @@ def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
     def flow(waves: Waves, undefined: Waves) -> Array:
         values = [source.read(waves) for source in sources]
         bits = [source.read_bits(undefined) for source in sources]
-        return target.placed(undefined, undefined_bits(row, values, bits))
+        return target.flow(undefined, undefined_bits(row, values, bits))
 
     reads = [
         replace(read, moved=i in row.moves)

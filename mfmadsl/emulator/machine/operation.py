@@ -34,12 +34,13 @@ class OperandRead:
     """Registers that an instruction reads, and which bits of each word it looks at.
 
     With `moved`, it only moves the bits, so that they may be some that nobody wrote; of stores,
-    whoever watches is told where to.
+    whoever watches is told where to. Of a mask of `lanes` the bits of active ones count.
     """
 
     register: Register
     bits: int = ALL_BITS
     moved: bool = False
+    lanes: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class Operation:
     is written, word after word in the order of `writes`. `whole_wave` marks an instruction that
     EXEC does not mask. `slots` says for how many issue slots, of four cycles each, the vector
     ALU is busy with it, or what the chip says that of; of a matrix instruction they are the passes
-    of the matrix core. `takes_scc` and `gives_scc`
-    say what it does with the scalar condition code. A jump `leads_to` addresses, one of each wave.
+    of the matrix core. `takes_scc` and `gives_scc` say what it does with the scalar condition code,
+    which with a flow says whether the first of `writes` is not 0, or where it `carries`, more than
+    fits into that. A jump `leads_to` addresses, one of each wave.
     One that is `indexable` has a target and then sources, to which M0 may be added.
     """
 
@@ -64,6 +66,7 @@ class Operation:
     slots: Slots = 1
     takes_scc: bool = False
     gives_scc: bool = False
+    carries: bool = False
     leads_to: Callable[[Waves], Array] | None = None
     indexable: bool = False
 
@@ -81,6 +84,13 @@ class Operation:
 def reads_of(*operands: Operand) -> tuple[OperandRead, ...]:
     """What is read of operands, as far as they are registers."""
     return tuple(OperandRead(operand) for operand in operands if isinstance(operand, Register))
+
+
+def masks_of(*operands: Operand) -> tuple[OperandRead, ...]:
+    """What is read of operands that have a bit for each lane, as far as they are registers."""
+    return tuple(
+        OperandRead(operand, lanes=True) for operand in operands if isinstance(operand, Register)
+    )
 
 
 def moves_of(*operands: Operand) -> tuple[OperandRead, ...]:

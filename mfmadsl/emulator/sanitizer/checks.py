@@ -18,6 +18,7 @@ from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
+from mfmadsl.emulator.sanitizer.wait_states import Sequences, WaveSequences
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import Register
 
@@ -34,6 +35,7 @@ class Checks(Watch):
         waves: Waves,
         program: Program,
         undefined: Undefined,
+        sequences: Sequences,
         piece: int,
         collect: Callable[[Waves, Fault], bool],
     ) -> None:
@@ -42,6 +44,7 @@ class Checks(Watch):
         self._total = waves.count
         self._loaded: list[tuple[Register, Array, Mask | None]] = []
         self._in_flight = InFlight(waves.count)
+        self._executed = WaveSequences(waves.count, sequences)
         self._races = Races(waves, self._in_flight, piece)
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
@@ -52,9 +55,10 @@ class Checks(Watch):
         return slice(None) if waves.count == self._total else waves.index
 
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
-        """Find registers that are used before they arrive, and undefined bits that are read."""
+        """Find registers that are used too early, and undefined bits that are read."""
         chosen = self._chosen(waves)
         self._current = instruction
+        self._executed.executes(waves, chosen, instruction, operation)
         self._in_flight.used(waves, chosen, operation)
         if instruction.name == "s_setvskip":
             self._in_flight.switched(waves, chosen)
@@ -70,12 +74,13 @@ class Checks(Watch):
         self._loaded.clear()
 
     def passes(self, waves: Waves, instruction: Instruction) -> None:
-        """Of an `s_waitcnt`, note what has arrived; of a branch, find an undefined condition."""
+        """Count what passes as a wait state; of an `s_waitcnt`, note what has arrived."""
+        self._executed.executes(waves, self._chosen(waves), instruction, None)
         if instruction.name == "s_waitcnt":
             counts = wait_counts(instruction.modifiers["argument"])
             self._in_flight.wait(self._chosen(waves), counts)
-        elif instruction.name.startswith("s_cbranch_scc"):
-            self._undefined.check_condition(waves, self._chosen(waves))
+        elif instruction.name.startswith("s_cbranch"):
+            self._undefined.check_branch(waves, self._chosen(waves), instruction.name)
 
     def barrier(self, groups: Sequence[Waves]) -> None:
         """Find waves that have ended, and let accesses to LDS be ordered by the barrier."""
@@ -147,6 +152,10 @@ class Checks(Watch):
     def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
         """Tell the fault: chips may differ in what the lane gets."""
         waves.fault("disputed-bounds", message, wave, lane)
+
+    def misplaced(self, waves: Waves, message: str, wave: int) -> None:
+        """Tell the fault."""
+        waves.fault("misaligned", message, wave)
 
     def scalar_stores(
         self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int,

@@ -28,6 +28,7 @@ from mfmadsl.emulator.run import (
 )
 from mfmadsl.emulator.sanitizer.checks import Checks
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
+from mfmadsl.emulator.sanitizer.wait_states import Sequences
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.model import Intrinsic, assumed
 
@@ -62,9 +63,9 @@ def sanitize(
 
     That is: an access outside of an argument; reading a register, LDS or memory that nobody wrote
     (`unwritten` lists the arguments, by position, whose content counts as such, beside that of
-    workspaces); two waves that
-    meet in LDS with a write and no barrier between; a barrier that not all waves of a workgroup
-    reach; using a register before the wait for its load, or LDS before that for its access; a
+    workspaces); two waves that meet in LDS with a write and no barrier between; a barrier that not
+    all waves of a workgroup reach; using a register before the wait for its load, or LDS before
+    that for its access; an instruction whose wait states behind another one are not over; a
     misaligned access; more than `budget` instructions in a wave. `trusted` is that of `emulate`.
 
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
@@ -113,6 +114,7 @@ class Sanitizer:
         self.found: list[Fault] = []
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
+        self._sequences = Sequences(program)
         self._memory: ByteStore | None = None  # the undefined bytes of global memory
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
@@ -124,7 +126,7 @@ class Sanitizer:
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
         vectors = 1 if assumed(self._program.arch).packs_coordinates else 3
         undefined = Undefined(waves, vectors, scalars, self._memory)
-        return Checks(waves, self._program, undefined, self._piece, self._collects)
+        return Checks(waves, self._program, undefined, self._sequences, self._piece, self._collects)
 
     def _collects(self, waves: Waves, fault: Fault) -> bool:
         if not self._keep_going:

@@ -20,14 +20,22 @@ from mfmadsl.emulator.machine.transfer import read
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.in_flight import Selected
-from mfmadsl.emulator.text.operand import EXEC, MODE, SCALAR_REGISTERS, Literal, Operand, Register
+from mfmadsl.emulator.text.operand import (
+    EXEC,
+    MODE,
+    SCALAR_REGISTERS,
+    VCC,
+    Literal,
+    Operand,
+    Register,
+)
 
 Shadow = npt.NDArray[np.uint32]
+_SCC = ("scc", 0)
+_ONCE_A_WAVE = ("s", "scc")
+_EXEC = (("s", EXEC), ("s", EXEC + 1))
 _HARDWARE_SETS = {102, 103, 104, 105, EXEC, EXEC + 1, *range(MODE, SCALAR_REGISTERS)}
 """Flat scratch, the XNACK mask, EXEC, and what is behind it."""
-
-
-_EXEC_WORDS = {("s", EXEC), ("s", EXEC + 1)}
 
 
 class _ShadowWaves(Waves):
@@ -72,8 +80,8 @@ class Undefined:
         for index in range(scalars, SCALAR_REGISTERS):
             if index not in _HARDWARE_SETS:
                 self._shadows["s", index] = once
+        self._shadows[_SCC] = once
         self._result: Shadow | None = None
-        self._condition = np.zeros(waves.count, np.bool_)  # where SCC is undefined
         self._memory = {id(store): _undefined(store) for store in (waves.lds, waves.scratch)}
         if memory is not None:
             self._memory[id(waves.memory)] = memory
@@ -84,7 +92,7 @@ class Undefined:
         if shadow is not None:
             return shadow[chosen]
         count = self._count if isinstance(chosen, slice) else len(chosen)
-        return np.zeros(count if bank == "s" else (count, LANES), np.uint32)
+        return np.zeros(count if bank in _ONCE_A_WAVE else (count, LANES), np.uint32)
 
     # Registers.
 
@@ -92,17 +100,15 @@ class Undefined:
         """Tell a fault where undefined bits are used, and follow those that are only moved."""
         self._result = None
         moved, mask = False, waves.exec_mask()
-        if operation.takes_scc:
-            moved = operation.flow is not None and bool(self._condition[chosen].any())
-            if not moved:
-                self.check_condition(waves, chosen)
         for each in operation.reads:
             register = each.register
-            for index in register.indices:
+            for place, index in enumerate(register.indices):
                 shadow = self._shadows.get((register.bank, index))
                 if shadow is None:
                     continue
                 bad = shadow[chosen] & np.uint32(each.bits)
+                if each.lanes:
+                    bad = bad & waves.scalar[EXEC + place]
                 if register.bank != "s" and mask is not None and not operation.whole_wave:
                     bad = np.where(mask, bad, 0)
                 if bad.any():
@@ -110,17 +116,32 @@ class Undefined:
                         moved = True
                     else:
                         self._tell(waves, f"reads {register.bank}{index}", bad)
+        if operation.takes_scc and not operation.carries:
+            self._check_scc(waves, chosen)
+        elif operation.takes_scc:
+            moved = moved or _SCC in self._shadows
         if moved and operation.flow is not None:
             files = {"vector": "v", "accumulation": "a", "scalar": "s"}
             shadows: Any = {name: _ShadowFile(self, bank, chosen) for name, bank in files.items()}
-            shadows["scc"] = self._condition[chosen]
+            shadows["scc"] = self.of(*_SCC, chosen) != 0
             shadow_waves = _ShadowWaves(**{**waves.__dict__, **shadows})
             self._result = np.asarray(operation.flow(waves, shadow_waves))
 
-    def check_condition(self, waves: Waves, chosen: Selected) -> None:
-        """Tell a fault where SCC depends on what nobody wrote."""
-        if self._condition.any() and (bad := self._condition[chosen]).any():
-            self._tell(waves, "reads SCC, which depends on bits", bad)
+    def check_branch(self, waves: Waves, chosen: Selected, name: str) -> None:
+        """Tell a fault where a branch depends on what nobody wrote."""
+        if name in ("s_cbranch_scc0", "s_cbranch_scc1"):
+            self._check_scc(waves, chosen)
+        elif name in ("s_cbranch_vccz", "s_cbranch_vccnz"):
+            undefined = np.stack([self.of("s", VCC + word, chosen) for word in (0, 1)])
+            if undefined.any():
+                bad = _may_be_zero(waves.scalar[VCC : VCC + 2], undefined)
+                if bad.any():
+                    self._tell(waves, "reads vcc", bad)
+
+    def _check_scc(self, waves: Waves, chosen: Selected) -> None:
+        bad = self.of(*_SCC, chosen)
+        if bad.any():
+            self._tell(waves, "reads SCC", bad)
 
     @staticmethod
     def _tell(waves: Waves, what: str, bad: Array) -> None:
@@ -130,33 +151,40 @@ class Undefined:
     def written(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
         """The target registers are defined now, but for bits that were only moved there."""
         words = words_of(self._result) if self._result is not None else []
-        if operation.gives_scc:
-            bits = [np.broadcast_to(word, self._condition[chosen].shape) for word in words]
-            self._condition[chosen] = np.any(bits, axis=0) if bits else False
         position = 0
         for register in operation.writes:
             for index in register.indices:
                 word = words[position] if position < len(words) else None
                 position += 1
                 key = (register.bank, index)
+                if key in _EXEC and word is not None and word.any():
+                    self._tell(waves, "gives EXEC bits", word)
+                    continue
                 if word is None:
                     kept = _kept(operation.reads, register)
                     if key not in self._shadows:
                         continue
                     word = self.of(*key, chosen) & np.uint32(kept)
                 self._set(waves, chosen, key, word, operation.whole_wave)
+        if operation.gives_scc:
+            undefined = np.zeros(waves.count, np.uint32)
+            if words:
+                result = operation.writes[0]
+                values = waves.scalar[result.index : result.index + result.count]
+                bits = np.stack(words[: result.count])
+                undefined |= bits.any(axis=0) if operation.carries else _may_be_zero(values, bits)
+            self._set(waves, chosen, _SCC, undefined, whole=False)
 
     def _set(
         self, waves: Waves, chosen: Selected, key: tuple[str, int], word: Array, whole: bool
     ) -> None:
-        mask = None if key[0] == "s" or whole else waves.exec_mask()
-        if key in _EXEC_WORDS and word.any():
-            self._tell(waves, "writes to EXEC bits", word)
+        once = key[0] in _ONCE_A_WAVE
+        mask = None if once or whole else waves.exec_mask()
         old = self._shadows.get(key)
         if old is None:
             if not word.any():
                 return
-            shape = (self._count,) if key[0] == "s" else (self._count, LANES)
+            shape = (self._count,) if once else (self._count, LANES)
             new = np.zeros(shape, np.uint32)
         else:
             new = old.copy()
@@ -248,6 +276,11 @@ class Undefined:
         shadow = self._memory.get(id(store))
         if shadow is not None:
             shadow.store_words(offsets, np.zeros((size // 4, *offsets.shape), np.uint32))
+
+
+def _may_be_zero(words: Array, undefined: Array) -> Array:
+    """Whether undefined bits decide if numbers of some words, along the first axis, are 0."""
+    return np.asarray(undefined.any(axis=0) & ~(words & ~undefined).any(axis=0))
 
 
 def unwritten(memory: GlobalMemory, segments: Iterable[Segment]) -> ByteStore:

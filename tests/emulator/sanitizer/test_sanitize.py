@@ -93,7 +93,7 @@ def test_a_register_that_only_some_lanes_wrote() -> None:
 
 
 def test_a_matrix_instruction_reads_lanes_that_are_off() -> None:
-    code = "	s_mov_b64 exec, 0xff\n	v_mov_b32_e32 v9, 0\n"
+    code = "	s_mov_b64 exec, 0xff\n	v_mov_b32_e32 v9, 0\n	s_nop 1\n"
     found = fault(f"{code}	v_mfma_f32_4x4x1_16b_f32 v[12:15], v9, v9, 0", 64)
     assert (found.message, found.lane) == ("reads v9, which nobody wrote", 8)
     assert run(f"{code}	v_add_f32_e32 v12, v9, v9", 64).faults == ()
@@ -372,8 +372,9 @@ def test_waves_that_part_and_meet_again_keep_their_registers_apart() -> None:
 @pytest.mark.parametrize("width", ["b64", "b96", "b128"])
 def test_a_wide_access_may_lie_anywhere(width: str) -> None:
     """amdhsa sets the chips so; only what an access reaches counts."""
-    last = {"b64": 4, "b96": 5, "b128": 6}[width]
-    read = EXCHANGE.replace("ds_read_b32 v3, v2", f"ds_read_{width} v[3:{last}], v2 offset:2")
+    last = {"b64": 5, "b96": 6, "b128": 7}[width]
+    read = EXCHANGE.replace("ds_read_b32 v3, v2", f"ds_read_{width} v[4:{last}], v2 offset:2")
+    read = read.replace("v1, v3", "v1, v4")
     read = read.replace("v_add_u32_e32 v2, 64, v0", "v_and_b32_e32 v2, 0, v0")
     assert run(read, 256).faults == ()
 
