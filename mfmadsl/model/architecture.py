@@ -59,6 +59,7 @@ class Architecture:
     - `register_granule`: a wave is given a multiple of so many vector registers (B).
     - `separate_files`: accumulation registers are a file of their own, which only matrix
       instructions and moves reach (A, section 3.6; B).
+    - `even_tuples`: several vector registers begin at an even one (B, requires-aligned-vgprs).
     - `accumulation_granule`: where both kinds share a file, accumulation registers begin at a
       multiple of this (B, `.amdhsa_accum_offset`).
     - `waves_by_scalars`: (the most scalar registers, waves of a SIMD that they leave room for), the
@@ -121,6 +122,7 @@ class Architecture:
     simd_registers: int
     register_granule: int
     separate_files: bool
+    even_tuples: bool
     accumulation_granule: int
     waves_by_scalars: tuple[tuple[int, int], ...]
     lds_bytes: int

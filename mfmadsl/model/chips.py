@@ -32,6 +32,7 @@ CDNA = Architecture(
     simd_registers=512,
     register_granule=8,
     separate_files=False,
+    even_tuples=True,
     accumulation_granule=4,
     waves_by_scalars=((80, 10), (88, 9), (100, 8), (102, 7)),
     lds_bytes=64 * 1024,
@@ -73,6 +74,7 @@ GFX908 = replace(
     simd_registers=256,
     register_granule=4,
     separate_files=True,
+    even_tuples=False,
     packs_coordinates=False,
     line_bytes=64,
     l1_bytes=16 * 1024,
@@ -126,6 +128,7 @@ WITHOUT_MATRICES = re.compile(r"gfx([678]\d\d|90[0-79c]|10\d\d)")
 # any has, so that nothing is refused for being too much, and no matrix instructions.
 _UNKNOWN = replace(
     CDNA,
+    even_tuples=False,
     lds_bytes=max(a.lds_bytes for a in ARCHITECTURES.values()),
     registers=max(a.registers for a in ARCHITECTURES.values()),
 )

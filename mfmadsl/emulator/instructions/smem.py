@@ -74,11 +74,25 @@ def scalar_displacement(waves: Waves, offset: Operand, constant: np.uint64) -> A
     total: Array = np.full(waves.count, constant)
     if isinstance(offset, Register):
         total = total + waves.read_scalar(offset, "u32")
-    return total & ~np.uint64(3)
+    return whole_words(waves, total)
+
+
+def whole_words(waves: Waves, addresses: Array) -> Array:
+    """A part of an address, of which the last two bits do not count (CDNA3 ISA, section 8.2).
+
+    Whoever watches is told where they are set: the chip gives another word than the one meant.
+    """
+    whole = addresses & ~np.uint64(3)
+    if waves.watch is not None and (cut := np.broadcast_to(whole != addresses, waves.count)).any():
+        wave = int(np.argmax(cut))
+        odd = int(np.broadcast_to(addresses, waves.count)[wave]) & 3
+        message = f"the address is {odd} bytes behind a word, from which the chip reads instead"
+        waves.watch.misplaced(waves, message, wave)
+    return whole
 
 
 def _load(waves: Waves, target: Register, base: Operand, displacement: Array) -> None:
-    address = (waves.read_scalar(base, "u64") + displacement) & ~np.uint64(3)
+    address = whole_words(waves, waves.read_scalar(base, "u64")) + displacement
     offsets = reach_scalar(waves, address, np.arange(waves.count), 4 * target.count)
     if waves.watch is not None:
         waves.watch.scalar_loads(waves, offsets, target)

@@ -19,6 +19,7 @@ from mfmadsl.emulator.instructions.smem import (
     constant_offset,
     reach_scalar,
     scalar_displacement,
+    whole_words,
 )
 from mfmadsl.emulator.machine.bits import Array, pair_of_words
 from mfmadsl.emulator.machine.mode import Machine
@@ -55,7 +56,7 @@ class _Place:
         size = _WORD * words
         at = scalar_displacement(waves, self.offset, self.constant) + np.uint64(_WORD * first)
         if self.base.count == 2:
-            start = waves.read_scalar(self.base, "u64") & ~np.uint64(3)
+            start = whole_words(waves, waves.read_scalar(self.base, "u64"))
             inside = np.ones(waves.count, np.bool_)
         else:
             low, high, limit, _ = waves.scalar[self.base.index : self.base.index + 4]

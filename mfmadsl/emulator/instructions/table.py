@@ -17,6 +17,8 @@ from mfmadsl.emulator.instructions.vmem import compile_vmem
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Register, spelled
+from mfmadsl.model import assumed
 
 _VECTOR_COMPILERS = (
     compile_vector,
@@ -36,6 +38,21 @@ _PLAIN_COMPILERS = (
 )
 
 
+_ANY_TUPLE = "ds_read_b96_tr_b6"
+"""Takes three registers from any on (LLVM, `validateVGPRAlign`)."""
+
+
+def _misplaced_tuple(instruction: Instruction, machine: Machine) -> str:
+    """Why several vector registers of an instruction are none that the chip takes, or nothing."""
+    if instruction.name == _ANY_TUPLE or not assumed(machine.arch).even_tuples:
+        return ""
+    registers = (r for r in instruction.operands if isinstance(r, Register) and r.bank != "s")
+    odd = next((r for r in registers if r.count > 1 and r.index % 2), None)
+    if odd is None:
+        return ""
+    return f": several vector registers begin at an even one, unlike `{spelled(odd)}`"
+
+
 def compile_instruction(instruction: Instruction, machine: Machine) -> Operation:
     """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""
     plain = () if has_source_modifiers(instruction) else _PLAIN_COMPILERS
@@ -47,5 +64,8 @@ def compile_instruction(instruction: Instruction, machine: Machine) -> Operation
             reason = f": {error}"
             break
         if operation is not None:
+            reason = _misplaced_tuple(instruction, machine)
+            if reason:
+                break
             return operation
     raise EmulationError(f"unknown instruction{reason}", instruction.line, instruction.text)

@@ -21,8 +21,9 @@ from mfmadsl.emulator.machine.wave import EXEC_PAIR, LANES, WavePosition, Waves,
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument, passed
 from mfmadsl.emulator.text.operand import MODE
+from mfmadsl.emulator.text.registers import asked_vector_registers
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import Intrinsic, assumed
+from mfmadsl.model import Architecture, Intrinsic, assumed
 
 Extents = tuple[int, int, int]
 
@@ -85,12 +86,26 @@ def check_extents(launch: Launch) -> None:
             f"`{program.name}`: a workgroup has up to {chip.lds_bytes} bytes of LDS, not "
             f"{described(launch.lds_bytes)}"
         )
+    _check_room(launch, chip)
     for axis, groups, threads in zip("xyz", launch.grid, block, strict=True):
         if groups * threads >= 1 << 32:
             raise ArgumentError(
                 f"grid: {groups} workgroups of {threads} threads along {axis} are more than the "
                 "hardware counts, which is up to 2^32 - 1 threads"
             )
+
+
+def _check_room(launch: Launch, chip: Architecture) -> None:
+    """Raise ArgumentError where the waves of a workgroup have more registers than a chip has."""
+    program = launch.program
+    asked = asked_vector_registers(program.directives, program.registers, program.arch)
+    waves = -(-launch.waves_per_group // chip.simds)
+    if chip.family and waves * chip.granted(asked) > chip.simd_registers:
+        raise ArgumentError(
+            f"block: {launch.threads} threads are {waves} waves for each SIMD, whose "
+            f"{chip.simd_registers} registers a lane are too few: `{program.name}` asks for "
+            f"{chip.granted(asked)} in each wave"
+        )
 
 
 @dataclass(frozen=True)
@@ -214,11 +229,11 @@ def start_waves(
     """The waves of some workgroups, and how many of their scalar registers the hardware has set."""
     program, per_group = launch.program, launch.waves_per_group
     count = len(groups) * per_group
-    accumulation, vector = (program.directive(d) for d in ("accum_offset", "next_free_vgpr"))
+    accumulation, asked = (program.directive(d) for d in ("accum_offset", "next_free_vgpr"))
     waves = new_waves(
         count,
-        vector=max(vector, 3),
-        accumulation=max(vector - accumulation, 0) if accumulation else vector,
+        vector=max(min(asked, accumulation) if accumulation else asked, 3),
+        accumulation=max(asked - accumulation, 0) if accumulation else asked,
         workgroup=np.repeat(np.arange(len(groups)), per_group),
         lds=OwnedMemory("LDS", len(groups), launch.lds_bytes, _MORE_LDS),
         scratch=OwnedMemory(

@@ -49,8 +49,8 @@ class Operation:
     EXEC does not mask. `slots` says for how many issue slots, of four cycles each, the vector
     ALU is busy with it; of a matrix instruction they are the passes of the matrix core. One that is
     `wide`, on 64 bits, takes as many slots as the chip needs for that. `takes_scc` and `gives_scc`
-    say what it does with the scalar condition code; of an instruction with a flow that gives one, it
-    says whether the first of `writes` is not 0. A jump `leads_to` addresses, one of each wave.
+    say what it does with the scalar condition code, which with a flow says whether the first of
+    `writes` is not 0. A jump `leads_to` addresses, one of each wave.
     One that is `indexable` has a target and then sources, to which M0 may be added.
     """
 

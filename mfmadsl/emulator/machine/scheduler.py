@@ -23,7 +23,7 @@ from mfmadsl.emulator.machine.vector_mode import (
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction, Program
-from mfmadsl.emulator.text.operand import spelled
+from mfmadsl.emulator.text.operand import LAST_SCALAR, spelled
 
 _TICK = 64
 """Instructions, each of a millisecond or so where many waves run."""
@@ -123,7 +123,7 @@ class Scheduler:
                 operation = self._compiled[pc]
                 if operation is None:
                     operation = self._compile(instruction)
-                    _check_registers(waves, instruction, operation)
+                    _check_registers(waves, self._program, instruction, operation)
                     self._compiled[pc] = operation
                 try:
                     split = self._execute(waves, pc, operation, watch)
@@ -174,7 +174,7 @@ class Scheduler:
         if found is None:
             instruction = self._program.instructions[pc]
             found = self._compile(indexed(instruction, operation, mode))
-            _check_registers(waves, instruction, found)
+            _check_registers(waves, self._program, instruction, found)
             self._indexed[pc, mode] = found
         return found
 
@@ -234,11 +234,19 @@ class Scheduler:
         return [apart]
 
 
-def _check_registers(waves: Waves, instruction: Instruction, operation: Operation) -> None:
+def _check_registers(
+    waves: Waves, program: Program, instruction: Instruction, operation: Operation
+) -> None:
     """Raises EmulationError for a register that the kernel has not asked for."""
     files = {"v": waves.vector, "a": waves.accumulation, "s": waves.scalar}
     for register in (*operation.writes, *(read.register for read in operation.reads)):
         last, count = register.index + register.count - 1, len(files[register.bank])
+        if register.bank == "s" and last <= LAST_SCALAR and last >= program.scalar_registers:
+            raise EmulationError(
+                f"uses s{last}, but the kernel asks for {program.scalar_registers} such registers: "
+                "see `.amdhsa_next_free_sgpr`",
+                instruction.line, instruction.text, "register",
+            )  # fmt: skip
         if last >= count:
             raise EmulationError(
                 f"uses {register.bank}{last}, but the kernel asks for {count} such registers: "

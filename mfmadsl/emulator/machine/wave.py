@@ -73,6 +73,9 @@ class AccessWatch:
     def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
         """A lane is out of a buffer's bounds by one rule, and inside by another."""
 
+    def misplaced(self, waves: Waves, message: str, wave: int) -> None:
+        """An address of scalar memory has bits that do not count."""
+
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Waves load into scalar registers."""
 

@@ -153,6 +153,10 @@ class Checks(Watch):
         """Tell the fault: chips may differ in what the lane gets."""
         waves.fault("disputed-bounds", message, wave, lane)
 
+    def misplaced(self, waves: Waves, message: str, wave: int) -> None:
+        """Tell the fault."""
+        waves.fault("misaligned", message, wave)
+
     def scalar_stores(
         self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int,
         updates: bool,

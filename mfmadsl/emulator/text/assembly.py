@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from mfmadsl.emulator.error import EmulationError, OperandError
 from mfmadsl.emulator.text.long_branch import with_long_branches
 from mfmadsl.emulator.text.metadata import KernelArgument, read_metadata
-from mfmadsl.emulator.text.operand import Operand, parse_integer, parse_operand
+from mfmadsl.emulator.text.operand import LAST_SCALAR, Operand, parse_integer, parse_operand
 from mfmadsl.emulator.text.registers import (
     Registers,
+    asked_scalar_registers,
     asked_vector_registers,
     target_of,
     used_registers,
@@ -120,6 +122,16 @@ class Program:
     addresses: Mapping[int, int] = field(default_factory=dict)
     workgroup_size: tuple[int, ...] | None = None
     most_threads: int | None = None
+
+    @cached_property
+    def scalar_registers(self) -> int:
+        """How many scalar registers it asks for, VCC and the like not among them; all, where
+        the text does not say it."""
+        if "next_free_sgpr" not in self.directives:
+            return LAST_SCALAR + 1
+        if self.addresses:  # of machine code, which only says granules of them, with VCC
+            return asked_scalar_registers(self.directives)
+        return self.directive("next_free_sgpr")
 
     def directive(self, name: str) -> int:
         """The value of `.amdhsa_NAME`; 0, its default, where the text does not say it."""

@@ -18,7 +18,7 @@ INDEXED = ("SRC0", "SRC1", "SRC2", "DST")
 """The operands of vector instructions that M0 may be added to, from bit 12 of M0 on."""
 
 SCALAR_REGISTERS = 129
-_LAST_SCALAR = 101  # those above have names of their own
+LAST_SCALAR = 101  # those above have names of their own
 
 _NAMED = {
     "vcc": (VCC, 2),
@@ -227,6 +227,18 @@ def parse_integer(text: str) -> int | None:
     return int(text, 0) if _INTEGER.fullmatch(text) else None
 
 
+def _check_scalars(text: str, first: int, last: int) -> None:
+    """Raises EmulationError for scalar registers that there are not (CDNA3 ISA, section 5.2)."""
+    if last > LAST_SCALAR:
+        raise EmulationError(f"there is no `{text}`: the last scalar register is s{LAST_SCALAR}")
+    count = last - first + 1
+    step = count if count < 3 else 4
+    if first % step:
+        raise EmulationError(
+            f"there is no `{text}`: {count} scalar registers begin at a multiple of {step}"
+        )
+
+
 def parse_operand(text: str) -> Operand:
     """One operand. Raises EmulationError if it is none that is known."""
     if match := re.fullmatch(r"sext\((.+)\)", text):
@@ -246,9 +258,8 @@ def parse_operand(text: str) -> Operand:
         last = int(match[4] or first)
         if last < first:
             raise EmulationError(f"there is no `{text}`: its last register is before its first")
-        if match[1] == "s" and last > _LAST_SCALAR:
-            message = f"there is no `{text}`: the last scalar register is s{_LAST_SCALAR}"
-            raise EmulationError(message)
+        if match[1] == "s":
+            _check_scalars(text, first, last)
         return Register(match[1], first, last - first + 1, negate, absolute)
     if _INTEGER.fullmatch(plain) or _FLOAT.fullmatch(plain):
         return Literal(plain, negate, absolute)
