@@ -8,9 +8,11 @@ from typing import Any
 from mfmadsl.argument import check_integer, check_list, check_type, described
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.assembly import Program
+from mfmadsl.emulator.text.operand import LAST_SCALAR
 from mfmadsl.error import ArgumentError, ArgumentTypeError
-from mfmadsl.model import ARCHITECTURES, Intrinsic
+from mfmadsl.model import Architecture, Intrinsic, assumed
 
+_MOST_PLAIN_REGISTERS = 256  # those that an instruction can name
 _MOST_SCRATCH = 1 << 18  # bytes of a lane: LLVM's largest frames have a few thousand
 
 
@@ -49,15 +51,34 @@ def check_positions(name: str, positions: Any, count: int) -> None:
 
 
 def check_capacity(program: Program) -> None:
-    """Raise EmulationError for a text that asks for more than any of the chips has."""
-    registers = max(chip.registers for chip in ARCHITECTURES.values())
+    """Raise EmulationError for a text that asks for more than its chip has."""
+    chip = assumed(program.arch)
+    registers = chip.simd_registers if chip.separate_files else chip.registers
     for directive, most in (
         ("next_free_vgpr", registers),
-        ("accum_offset", registers),
+        ("next_free_sgpr", LAST_SCALAR + 1),
         ("private_segment_fixed_size", _MOST_SCRATCH),
     ):
         if not 0 <= program.directive(directive) <= most:
-            raise EmulationError(
-                f"kernel `{program.name}`: {directive} is {program.directive(directive)}, which is "
-                f"not between 0 and {most}"
-            )
+            raise _refused(program, directive, f"not between 0 and {most}")
+    if "accum_offset" in program.directives:
+        _check_accumulation(program, chip)
+
+
+def _check_accumulation(program: Program, chip: Architecture) -> None:
+    """Raise EmulationError for accumulation registers that begin where they cannot (LLVM, User
+    Guide for AMDGPU Backend: `.amdhsa_accum_offset`)."""
+    start, granule = program.directive("accum_offset"), chip.accumulation_granule
+    if chip.separate_files:
+        raise _refused(program, "accum_offset", f"for a chip with one file: {chip.name} has two")
+    if not granule <= start <= _MOST_PLAIN_REGISTERS or start % granule:
+        told = f"no multiple of {granule} from {granule} to {_MOST_PLAIN_REGISTERS}"
+        raise _refused(program, "accum_offset", told)
+    asked = max(program.directive("next_free_vgpr"), 1)
+    if start > -(-asked // granule) * granule:
+        raise _refused(program, "accum_offset", f"behind the {asked} registers that it asks for")
+
+
+def _refused(program: Program, directive: str, why: str) -> EmulationError:
+    number = program.directive(directive)
+    return EmulationError(f"kernel `{program.name}`: {directive} is {number}, which is {why}")

@@ -156,6 +156,13 @@ def table_text() -> str:
 
 
 @cache
+def mnemonics_of(family: str) -> frozenset[str]:
+    """The mnemonics that a family's chips have, with the encodings that they name."""
+    lines = (line.split(" ") for line in table_text().splitlines() if not line.startswith("#"))
+    return frozenset(name for _, _, name, *_, families in lines if family in families.split(","))
+
+
+@cache
 def rows_of(family: str) -> Mapping[int, tuple[EncodingRow, ...]]:
     """The rows of a family's instructions by their `opcode_of`; those with fewer fields first."""
     found: dict[int, list[EncodingRow]] = {}

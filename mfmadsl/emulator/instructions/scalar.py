@@ -363,6 +363,4 @@ def _save_exec(instruction: Instruction, row: Row) -> Operation:
         return np.broadcast_to(undefined_bits(row, values, bits), (waves.count,))
 
     reads = (*moves_of(source), *reads_of(EXEC_PAIR))
-    return Operation(
-        execute, row.unit, reads, (EXEC_PAIR, target), flow=flow, gives_scc=True
-    )
+    return Operation(execute, row.unit, reads, (EXEC_PAIR, target), flow=flow, gives_scc=True)

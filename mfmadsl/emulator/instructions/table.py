@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mfmadsl.emulator.error import EmulationError, OperandError
+from mfmadsl.emulator.instructions.chip import not_of_chip
 from mfmadsl.emulator.instructions.lds import compile_lds
 from mfmadsl.emulator.instructions.matrix import compile_matrix
 from mfmadsl.emulator.instructions.modifier import has_source_modifiers
@@ -17,7 +18,6 @@ from mfmadsl.emulator.instructions.vmem import compile_vmem
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Register, spelled
 from mfmadsl.model import assumed
 
 _VECTOR_COMPILERS = (
@@ -38,21 +38,6 @@ _PLAIN_COMPILERS = (
 )
 
 
-_ANY_TUPLE = "ds_read_b96_tr_b6"
-"""Takes three registers from any on (LLVM, `validateVGPRAlign`)."""
-
-
-def _misplaced_tuple(instruction: Instruction, machine: Machine) -> str:
-    """Why several vector registers of an instruction are none that the chip takes, or nothing."""
-    if instruction.name == _ANY_TUPLE or not assumed(machine.arch).even_tuples:
-        return ""
-    registers = (r for r in instruction.operands if isinstance(r, Register) and r.bank != "s")
-    odd = next((r for r in registers if r.count > 1 and r.index % 2), None)
-    if odd is None:
-        return ""
-    return f": several vector registers begin at an even one, unlike `{spelled(odd)}`"
-
-
 def compile_instruction(instruction: Instruction, machine: Machine) -> Operation:
     """What an instruction does to waves of a chip. Raises EmulationError if it is not known."""
     plain = () if has_source_modifiers(instruction) else _PLAIN_COMPILERS
@@ -64,7 +49,7 @@ def compile_instruction(instruction: Instruction, machine: Machine) -> Operation
             reason = f": {error}"
             break
         if operation is not None:
-            reason = _misplaced_tuple(instruction, machine)
+            reason = not_of_chip(instruction, assumed(machine.arch))
             if reason:
                 break
             return operation

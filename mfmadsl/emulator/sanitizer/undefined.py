@@ -276,7 +276,7 @@ class Undefined:
 
 def _may_be_zero(words: Array, undefined: Array) -> Array:
     """Whether undefined bits decide if numbers of some words, along the first axis, are 0."""
-    return undefined.any(axis=0) & ~(words & ~undefined).any(axis=0)
+    return np.asarray(undefined.any(axis=0) & ~(words & ~undefined).any(axis=0))
 
 
 def unwritten(memory: GlobalMemory, segments: Iterable[Segment]) -> ByteStore:

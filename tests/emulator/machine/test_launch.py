@@ -19,9 +19,9 @@ HIDDEN = """
 
 
 def stored(words: int, code: str) -> str:
-    """A kernel that stores s10 and the following registers, one after the other."""
+    """A kernel that stores s12 and the following registers, one after the other."""
     stores = "\n".join(
-        f"	v_mov_b32_e32 v1, s{10 + i}\n	global_store_dword v2, v1, s[4:5] offset:{4 * i}"
+        f"	v_mov_b32_e32 v1, s{12 + i}\n	global_store_dword v2, v1, s[4:5] offset:{4 * i}"
         for i in range(words)
     )
     return kernel(
@@ -32,7 +32,7 @@ def stored(words: int, code: str) -> str:
 
 def test_hidden_arguments_describe_the_launch() -> None:
     """As kernels have them that hipcc compiles for code object version 5."""
-    code = "	s_load_dwordx4 s[10:13], s[0:1], 0x8\n	s_load_dword s14, s[0:1], 0x48"
+    code = "	s_load_dwordx4 s[12:15], s[0:1], 0x8\n	s_load_dword s16, s[0:1], 0x48"
     text = stored(5, code).replace("\n...", HIDDEN)
     result = np.zeros(5, np.uint32)
     emulate(text, [result], (3, 2), (64, 4))
@@ -41,14 +41,14 @@ def test_hidden_arguments_describe_the_launch() -> None:
 
 def test_the_dispatch_packet_describes_the_launch() -> None:
     """As kernels of code object version 4 read it."""
-    code = "	s_load_dword s10, s[2:3], 0x4\n	s_load_dwordx2 s[12:13], s[2:3], 0xc"
+    code = "	s_load_dword s12, s[2:3], 0x4\n	s_load_dwordx2 s[14:15], s[2:3], 0xc"
     text = stored(4, code).replace(
         ".amdhsa_user_sgpr_kernarg_segment_ptr 1",
         ".amdhsa_user_sgpr_dispatch_ptr 1\n\t\t.amdhsa_user_sgpr_kernarg_segment_ptr 1",
     )
     text = text.replace("s[4:5], s[0:1], 0x0", "s[4:5], s[2:3], 0x0")
-    text = text.replace("s10, s[2:3], 0x4", "s10, s[0:1], 0x4")
-    text = text.replace("s[12:13], s[2:3], 0xc", "s[12:13], s[0:1], 0xc")
+    text = text.replace("s12, s[2:3], 0x4", "s12, s[0:1], 0x4")
+    text = text.replace("s[14:15], s[2:3], 0xc", "s[14:15], s[0:1], 0xc")
     result = np.zeros(4, np.uint32)
     emulate(text, [result], (3, 2), (64, 4))
     assert result.tolist() == [64 | 4 << 16, 0, 192, 8]
@@ -59,14 +59,14 @@ def test_the_kernel_arguments_may_be_read_up_to_the_next_sixteen_bytes() -> None
     described = "".join(
         f"\n      - {{.offset: {place}, .size: 4, .value_kind: by_value}}" for place in (8, 12, 16)
     )
-    text = stored(4, "	s_load_dwordx4 s[10:13], s[0:1], 0x8").replace(
+    text = stored(4, "	s_load_dwordx4 s[12:15], s[0:1], 0x8").replace(
         "\n...", f"{described}\n..."
     )
     result = np.zeros(4, np.uint32)
     numbers = [np.uint32(n) for n in (1, 2, 3)]
     emulate(text, [result, *numbers], (1,), (64,))
     assert result[:3].tolist() == [1, 2, 3]
-    beyond = text.replace("s[10:13], s[0:1], 0x8", "s[10:13], s[0:1], 0x14")
+    beyond = text.replace("s[12:15], s[0:1], 0x8", "s[12:15], s[0:1], 0x14")
     with pytest.raises(EmulationError, match=r"16 bytes .*, offset 20 of `kernel arguments`"):
         emulate(beyond, [result, *numbers], (1,), (64,))
 
@@ -82,7 +82,7 @@ def test_a_null_pointer_is_one() -> None:
 
 
 def test_a_required_size_of_workgroups_need_not_be_given() -> None:
-    text = stored(1, "	s_mov_b32 s10, 7").replace(
+    text = stored(1, "	s_mov_b32 s12, 7").replace(
         "  - .name: kernel", "  - .name: kernel\n    .reqd_workgroup_size: [128, 1, 1]"
     )
     result = np.zeros(1, np.uint32)
@@ -91,7 +91,7 @@ def test_a_required_size_of_workgroups_need_not_be_given() -> None:
 
 
 def test_numbers_are_passed_by_value() -> None:
-    text = stored(2, "	s_load_dwordx2 s[10:11], s[0:1], 0x8").replace(
+    text = stored(2, "	s_load_dwordx2 s[12:13], s[0:1], 0x8").replace(
         "\n...", "\n      - {.name: x, .offset: 8, .size: 8, .value_kind: by_value}\n..."
     )
     result = np.zeros(2, np.uint32)
@@ -103,8 +103,9 @@ def test_numbers_are_passed_by_value() -> None:
 
 def test_registers_that_the_linker_counts_are_in_the_metadata() -> None:
     """`.amdhsa_next_free_vgpr` may be an expression of symbols, where functions are called."""
-    text = stored(1, "	v_mov_b32_e32 v20, 9\n	v_readfirstlane_b32 s10, v20")
+    text = stored(1, "	v_mov_b32_e32 v20, 9\n	v_readfirstlane_b32 s12, v20")
     text = text.replace("next_free_vgpr 32", "next_free_vgpr max(totalnumvgprs(kernel.num_agpr))")
+    text = text.replace("accum_offset 32", "accum_offset 24")
     text = text.replace("  - .name: kernel", "  - .name: kernel\n    .vgpr_count: 24")
     result = np.zeros(1, np.uint32)
     emulate(text, [result], (1,), (64,))

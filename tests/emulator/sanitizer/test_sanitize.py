@@ -372,8 +372,9 @@ def test_waves_that_part_and_meet_again_keep_their_registers_apart() -> None:
 @pytest.mark.parametrize("width", ["b64", "b96", "b128"])
 def test_a_wide_access_may_lie_anywhere(width: str) -> None:
     """amdhsa sets the chips so; only what an access reaches counts."""
-    last = {"b64": 4, "b96": 5, "b128": 6}[width]
-    read = EXCHANGE.replace("ds_read_b32 v3, v2", f"ds_read_{width} v[3:{last}], v2 offset:2")
+    last = {"b64": 5, "b96": 6, "b128": 7}[width]
+    read = EXCHANGE.replace("ds_read_b32 v3, v2", f"ds_read_{width} v[4:{last}], v2 offset:2")
+    read = read.replace("v1, v3", "v1, v4")
     read = read.replace("v_add_u32_e32 v2, 64, v0", "v_and_b32_e32 v2, 0, v0")
     assert run(read, 256).faults == ()
 

@@ -1,4 +1,4 @@
-"""What nobody wrote: in masks of lanes, in SCC and EXEC, and in lanes that an instruction leaves."""
+"""What nobody wrote: in masks of lanes, in SCC and EXEC, and in lanes that DPP leaves."""
 
 from __future__ import annotations
 

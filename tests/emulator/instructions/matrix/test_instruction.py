@@ -191,7 +191,7 @@ def test_abid_is_ignored_where_the_index_has_but_one_set() -> None:
 @pytest.mark.parametrize("c", ["v[4:7]", "v[6:9]", "v[2:5]", "v[20:23]", "a[0:3]"])
 def test_d_may_lie_over_c_and_over_the_factors(c: str) -> None:
     """The result is that of registers that lie apart, however D overlaps what is read."""
-    code = "v_mfma_f32_16x16x16_f16 v[4:7], v[5:6], v[8:9], {c}"
+    code = "v_mfma_f32_16x16x16_f16 v[4:7], v[6:7], v[8:9], {c}"
     found = []
     for apart in (True, False):
         waves = wave(2)

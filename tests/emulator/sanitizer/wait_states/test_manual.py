@@ -14,7 +14,6 @@ kernel:
 	s_endpgm
 	.amdhsa_kernel kernel
 		.amdhsa_next_free_vgpr 256
-		.amdhsa_accum_offset 128
 	.end_amdhsa_kernel
 """
 ALL = "gfx908 gfx90a gfx942 gfx950"
