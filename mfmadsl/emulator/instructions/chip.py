@@ -20,18 +20,23 @@ _ANY_TUPLE = "ds_read_b96_tr_b6"
 def not_of_chip(instruction: Instruction, chip: Architecture) -> str:
     """Why a chip does not take an instruction that others do; nothing where it does."""
     name = instruction.name
-    if chip.family and not name.startswith(_MATRIX) and base_name(name) not in _names(chip.family):
+    if chip.family and not _has(chip.family, name):
         return f": {chip.name} does not have it, but other chips do"
     if not chip.even_tuples or name == _ANY_TUPLE:
         return ""
     for operand in instruction.operands:
-        if isinstance(operand, Register) and _is_odd_tuple(operand):
+        if isinstance(operand, Register) and operand.count > 1 and _is_odd_vector(operand):
             return f": several vector registers begin at an even one, unlike `{spelled(operand)}`"
     return ""
 
 
-def _is_odd_tuple(register: Register) -> bool:
-    return register.bank != "s" and register.count > 1 and register.index % 2 == 1
+def _is_odd_vector(register: Register) -> bool:
+    return register.index % 2 == 1 and register.bank != "s"
+
+
+@cache
+def _has(family: str, name: str) -> bool:
+    return name.startswith(_MATRIX) or base_name(name) in _names(family)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mfmadsl.emulator.sanitizer.wait_states.step import Place, Places, Step
@@ -12,7 +12,7 @@ SINCE_CDNA2 = ("CDNA2", "CDNA3", "CDNA4")
 SINCE_CDNA3 = ("CDNA3", "CDNA4")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
     """One row of a table.
 
@@ -39,6 +39,24 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Ruled:
+    """A step by the rules: for each that says something of it, what it leaves unready and what it
+    must find ready."""
+
+    step: Step
+    leaves: Mapping[Rule, Places]
+    takes: tuple[tuple[Rule, Places], ...]
+
+
+def ruled(rules: Iterable[Rule], step: Step) -> Ruled:
+    """A step as the rules see it."""
+    rules = tuple(rules)
+    leaves = {rule: left for rule in rules if (left := rule.after(step))}
+    takes = [(rule, operand) for rule in rules for operand in rule.before(step) if operand]
+    return Ruled(step, leaves, tuple(takes))
+
+
+@dataclass(frozen=True)
 class Missing:
     """Wait states that are missing before an instruction."""
 
@@ -49,22 +67,31 @@ class Missing:
     found: int
 
 
-def missing(rules: Iterable[Rule], older: Sequence[Step], step: Step) -> list[Missing]:
-    """What an instruction lacks behind `older` ones, the youngest first, by each of the rules."""
-    found = []
-    for rule in rules:
-        for operand in rule.before(step):
-            if operand and (one := _missing(rule, older, step, operand)):
-                found.append(one)
-    return found
+def missing(older: Sequence[Ruled], last: Ruled) -> list[Missing]:
+    """What an instruction lacks behind `older` ones, the youngest first."""
+    left: dict[Rule, list[int]] = {rule: [] for rule, _ in last.takes}
+    for number, each in enumerate(older):
+        for rule in each.leaves.keys() & left:
+            left[rule].append(number)
+    found = (
+        _missing(rule, older, left[rule], last.step, operand)
+        for rule, operand in last.takes
+        if left[rule]
+    )
+    return [each for each in found if each is not None]
 
 
-def _missing(rule: Rule, older: Sequence[Step], step: Step, operand: Places) -> Missing | None:
-    between, crossed = 0, rule.across is None
-    for number, first in enumerate(older):
-        if crossed and (met := rule.after(first) & operand):
-            needed = rule.needed(older[: number + 1], step)
-            return Missing(rule, first, min(met), needed, between) if between < needed else None
-        crossed = crossed or (rule.across is not None and rule.across(first))
-        between += first.states
+def _missing(
+    rule: Rule, older: Sequence[Ruled], numbers: Iterable[int], step: Step, operand: Places
+) -> Missing | None:
+    """What an operand lacks behind those of older instructions that the rule knows."""
+    for number in numbers:
+        first, since = older[number], [each.step for each in older[: number + 1]]
+        met = first.leaves[rule] & operand
+        if met and (rule.across is None or any(map(rule.across, since[:-1]))):
+            between = sum(each.states for each in since[:-1])
+            needed = rule.needed(since, step)
+            if between >= needed:
+                return None
+            return Missing(rule, first.step, min(met), needed, between)
     return None

@@ -17,8 +17,8 @@ from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.sanitizer.in_flight import Selected
 from mfmadsl.emulator.sanitizer.wait_states.matrix import MATRIX_RULES
 from mfmadsl.emulator.sanitizer.wait_states.replay import replayed
-from mfmadsl.emulator.sanitizer.wait_states.rule import Missing, missing
-from mfmadsl.emulator.sanitizer.wait_states.step import Step, spelled
+from mfmadsl.emulator.sanitizer.wait_states.rule import Missing, Ruled, missing, ruled
+from mfmadsl.emulator.sanitizer.wait_states.step import spelled, step_of
 from mfmadsl.emulator.sanitizer.wait_states.vector import VECTOR_RULES
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.model import assumed
@@ -28,7 +28,7 @@ LONGEST = 20
 
 _LONGEST_NOP = 8  # wait states of one `s_nop` as LLVM writes it; all chips have it
 
-Sequence = tuple[Step, ...]
+Sequence = tuple[Ruled, ...]
 """The youngest first."""
 
 
@@ -51,7 +51,7 @@ class Sequences:
         self._reach = LONGEST - 1 if program.registers.accumulation else 5
         self._known: list[Sequence] = [()]
         self._numbers: dict[tuple[int, ...], int] = {(): 0}
-        self._steps: dict[tuple[int, int], Step] = {}
+        self._steps: dict[tuple[int, int], Ruled] = {}
         self._followers: dict[tuple[int, int, int], tuple[int, Lack | None]] = {}
 
     def follow(
@@ -64,7 +64,9 @@ class Sequences:
         key = number, pc, id(operation)
         found = self._followers.get(key)
         if found is None:
-            step = self._steps.setdefault(key[1:], Step(instruction, operation))
+            step = self._steps.get(key[1:])
+            if step is None:
+                step = self._steps[key[1:]] = ruled(self._rules, step_of(instruction, operation))
             older = self._known[number]
             found = self._number(_recent(step, older)), self._lack(step, older)
             self._followers[key] = found
@@ -77,12 +79,14 @@ class Sequences:
             self._known.append(sequence)
         return self._numbers[key]
 
-    def _lack(self, step: Step, older: Sequence) -> Lack | None:
-        lacking = missing(self._rules, older, step)
+    def _lack(self, last: Ruled, older: Sequence) -> Lack | None:
+        lacking = missing(older, last)
         if lacking:
             worst = max(lacking, key=lambda each: each.needed - each.found)
             return Lack(_message(worst), worst.first.instruction)
-        again = replayed(older, step, self._reach) if self._may_replay else None
+        if not self._may_replay:
+            return None
+        again = replayed((each.step for each in older), last.step, self._reach)
         if again is None:
             return None
         message = (
@@ -92,14 +96,14 @@ class Sequences:
         return Lack(message, again.first.instruction)
 
 
-def _recent(step: Step, older: Sequence) -> Sequence:
+def _recent(last: Ruled, older: Sequence) -> Sequence:
     """A sequence with one more step, without those too far behind to matter."""
-    kept, states = [step], step.states
+    kept, states = [last], last.step.states
     for each in older:
         if states >= LONGEST:
             break
         kept.append(each)
-        states += each.states
+        states += each.step.states
     return tuple(kept)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal as OneOf
 
 from mfmadsl.emulator.instructions.modifier import base_name, encoding_of
@@ -45,59 +44,27 @@ def spelled(place: Place) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """An instruction with what it reads and writes; without an operation, neither."""
+    """An instruction with what it reads and writes; one that only passes does neither.
+
+    `name` is the mnemonic without its encoding, `unit` what executes it, or nothing. It takes
+    so many wait `states`, and of a matrix core so many `passes`. A `is_dpp` one moves its first
+    source between lanes.
+    """
 
     instruction: Instruction
-    operation: Operation | None
-
-    @cached_property
-    def name(self) -> str:
-        """The mnemonic without its encoding."""
-        return base_name(self.instruction.name)
-
-    @cached_property
-    def states(self) -> int:
-        """The wait states that it takes: one, or as many as an `s_nop` says."""
-        if self.name != "s_nop":
-            return 1
-        return (int(self.instruction.modifiers["argument"], 0) & _LONGEST_NOP) + 1
-
-    @cached_property
-    def reads(self) -> tuple[Register, ...]:
-        """The registers that it reads."""
-        return () if self.operation is None else tuple(r.register for r in self.operation.reads)
-
-    @cached_property
-    def writes(self) -> tuple[Register, ...]:
-        """The registers that it writes."""
-        return () if self.operation is None else self.operation.writes
-
-    @cached_property
-    def vectors_read(self) -> Places:
-        """The vector registers that it reads."""
-        return places(self.reads, "va")
-
-    @cached_property
-    def vectors_written(self) -> Places:
-        """The vector registers that it writes."""
-        return places(self.writes, "va")
-
-    @cached_property
-    def scalars_read(self) -> Places:
-        """The scalar registers that it reads."""
-        return places(self.reads, "s")
-
-    @cached_property
-    def scalars_written(self) -> Places:
-        """The scalar registers that it writes."""
-        return places(self.writes, "s")
+    name: str
+    unit: str
+    states: int
+    passes: int
+    is_dpp: bool
+    reads: tuple[Register, ...]
+    writes: tuple[Register, ...]
+    vectors_read: Places
+    vectors_written: Places
+    scalars_read: Places
+    scalars_written: Places
 
     # What executes it.
-
-    @property
-    def unit(self) -> str:
-        """What executes it; empty where nothing does."""
-        return "" if self.operation is None else self.operation.unit
 
     @property
     def is_vector(self) -> bool:
@@ -127,17 +94,12 @@ class Step:
         """Whether the vector ALU executes it."""
         return self.unit == "valu"
 
-    @cached_property
+    @property
     def is_dot(self) -> bool:
         """Whether it is a dot product of the vector ALU."""
         return self.name.startswith("v_dot")
 
-    @cached_property
-    def is_dpp(self) -> bool:
-        """Whether it moves its first source between lanes (DPP)."""
-        return self.is_plain_vector and encoding_of(self.instruction) == "dpp"
-
-    @cached_property
+    @property
     def hardware_register(self) -> Places:
         """The hardware register that it names."""
         found = _HARDWARE_REGISTER.match(self.instruction.modifiers.get("hwreg", ""))
@@ -146,18 +108,13 @@ class Step:
     # Of a matrix instruction.
 
     @property
-    def passes(self) -> int:
-        """How many passes of four cycles the matrix core needs."""
-        return 0 if self.operation is None else self.operation.slots
-
-    @cached_property
     def core(self) -> OneOf["double", "single", "narrow"]:
         """What a matrix instruction multiplies: doubles (DGEMM), floats (SGEMM), less (XDL)."""
         if self.name.startswith("v_mfma_f64"):
             return "double"
         return "single" if _SINGLES.fullmatch(self.name) else "narrow"
 
-    @cached_property
+    @property
     def addend(self) -> Places:
         """C of a matrix instruction; of a sparse one its target."""
         if self.name.startswith("v_smfmac"):
@@ -165,10 +122,35 @@ class Step:
         c = self.instruction.operands[3:4]
         return places([r for r in c if isinstance(r, Register)], "va")
 
-    @cached_property
+    @property
     def factors(self) -> tuple[Places, ...]:
         """A, B and what else a matrix instruction reads, but for C."""
         others = [*self.instruction.operands[1:3], *self.instruction.operands[4:]]
         if self.name.startswith("v_smfmac"):
             others += self.instruction.operands[3:4]
         return tuple(places([r], "va") for r in others if isinstance(r, Register))
+
+
+def step_of(instruction: Instruction, operation: Operation | None) -> Step:
+    """The step of an instruction; without an operation it only passes."""
+    reads = () if operation is None else tuple(read.register for read in operation.reads)
+    writes = () if operation is None else operation.writes
+    unit = "" if operation is None else operation.unit
+    return Step(
+        instruction,
+        base_name(instruction.name),
+        unit,
+        _states(instruction),
+        0 if operation is None else operation.slots,
+        unit == "valu" and encoding_of(instruction) == "dpp",
+        reads,
+        writes,
+        *(places(registers, banks) for banks in ("va", "s") for registers in (reads, writes)),
+    )
+
+
+def _states(instruction: Instruction) -> int:
+    """One wait state, or as many as an `s_nop` says."""
+    if instruction.name != "s_nop":
+        return 1
+    return (int(instruction.modifiers["argument"], 0) & _LONGEST_NOP) + 1
