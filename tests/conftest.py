@@ -78,6 +78,7 @@ SHARES = {
     "emulator/profiler/test_chip.py": 0.5,
     "emulator/profiler/test_cost.py": 0.3,
     "emulator/profiler/test_matrix_counts.py": 0.25,
+    "emulator/sanitizer/clang/test_clang.py": 0.2,
     "emulator/sanitizer/test_attention_mutants.py": 0.35,
     "emulator/sanitizer/test_mutants.py": 0.1,
     "emulator/sanitizer/test_stages.py": 0.1,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mfmadsl.emulator.code_object.error import CodeObjectError
+from mfmadsl.emulator.text.operand import LAST_SCALAR
 from mfmadsl.model import Architecture
 
 SIZE = 64
@@ -108,6 +109,7 @@ def _registers(rsrc1: int, rsrc3: int, chip: Architecture) -> dict[str, int]:
     }
     if scalars % 2 == 0:  # the hardware gives them out in pairs of granules
         found["next_free_sgpr"] += _SCALAR_GRANULE
+    found["next_free_sgpr"] = min(found["next_free_sgpr"], LAST_SCALAR + 1)
     if chip.separate_files:
         _read("COMPUTE_PGM_RSRC3", rsrc3, {})
         return found

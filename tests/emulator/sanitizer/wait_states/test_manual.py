@@ -107,6 +107,7 @@ MATRIX = [
     ("gfx942", NARROW, WRITE, 7), ("gfx950", NARROW, WRITE, 8),
     ("gfx90a", HALF, "v_mfma_f32_16x16x4_f32 v[40:43], v8, v2, v[40:43]", 11),
     ("gfx942", NARROW, "v_mfma_f32_16x16x4_f32 v[40:43], v8, v2, v[40:43]", 7),
+    ("gfx950", NARROW, "v_mfma_f32_16x16x4_f32 v[40:43], v8, v2, v[40:43]", 8),
     ("gfx90a", HALF, "v_mfma_f32_16x16x4_f32 v[40:43], v1, v2, v[10:13]", 8),
     (NEW, HALF, "v_mfma_f32_16x16x4_f32 v[40:43], v1, v2, v[10:13]", 8),
     ("gfx942", NARROW, "v_mfma_f32_16x16x16_f16 v[40:43], v[0:1], v[2:3], v[10:13]", 5),
@@ -118,7 +119,9 @@ MATRIX = [
     (SINCE_CDNA2, DOUBLE, STORE, 18), (SINCE_CDNA2, DOUBLE, WRITE, 11),
     (SINCE_CDNA2, DOUBLE, "v_fma_f64 v[30:31], v[32:33], v[34:35], v[36:37]", 2),
     ("gfx90a", "v_mfma_f32_16x16x4_f32 v[40:43], v1, v2, v[8:11]", WRITE, 7),
-    ("gfx942", "v_mfma_f32_16x16x16_f16 v[40:43], v[0:1], v[2:3], v[8:11]", WRITE, 3),
+    (NEW, "v_mfma_f32_16x16x16_f16 v[40:43], v[0:1], v[2:3], v[8:11]", WRITE, 3),
+    ("gfx908", "v_mfma_f32_16x16x4f32 a[0:3], v8, v9, a[4:7]", "v_accvgpr_write_b32 a5, v1", 5),
+    (SINCE_CDNA2, "v_dot2_f32_f16 v1, v2, v3, v1", "v_mov_b32_e32 v1, v9", 3),
     (SINCE_CDNA2, "v_dot2_f32_f16 v1, v2, v3, v1", "v_mov_b32_e32 v9, v1", 3),
     (SINCE_CDNA2, "v_dot4_i32_i8 v1, v2, v3, v1", "v_dot4_i32_i8 v1, v2, v3, v1", 0),
     (SINCE_CDNA2, "v_dot4_i32_i8 v1, v2, v3, v1", "v_dot4_i32_i8 v1, v1, v3, v4", 3),
@@ -143,6 +146,19 @@ def test_so_many_stand_between(arch: str, first: str, second: str, states: int) 
         (message,) = lacking(lines(arch, first, *between[1:], second)).values()
         assert f" {states - 1} wait states after " in message
         assert f" and {states} are needed: put `s_nop 0` before" in message
+
+
+@pytest.mark.parametrize(
+    ("arch", "between"),
+    [("gfx908", "v_accvgpr_write_b32 a9, v8"), ("gfx90a", DOUBLE.replace("8:15", "60:67"))],
+)
+def test_what_is_stored_behind_one_instruction_of_a_kind(arch: str, between: str) -> None:
+    """The chip waits for a vector instruction by itself, but not across one of these."""
+    write, store = "v_mov_b32_e32 v9, 0", "global_store_dword v[30:31], v9, off"
+    assert len(lacking(lines(arch, write, between, store))) == 1
+    assert lacking(lines(arch, write, between, "s_nop 0", store)) == {}
+    assert lacking(lines(arch, write, "s_nop 0", store)) == {}
+    assert lacking(lines(arch, write, store)) == {}
 
 
 def test_a_nop_counts_as_often_as_it_says() -> None:
