@@ -19,9 +19,9 @@ def run(code: str, threads: int = 64, arch: str = "gfx942", **directives: int) -
     emulate(text, [np.zeros(1, np.uint32)], (1,), (threads,))
 
 
-def refused(code: str, **directives: int) -> str:
+def refused(code: str, arch: str = "gfx942", **directives: int) -> str:
     with pytest.raises(EmulationError) as raised:
-        run(code, **directives)
+        run(code, 64, arch, **directives)
     return str(raised.value)
 
 
@@ -41,19 +41,19 @@ def test_plain_registers_end_where_those_of_accumulation_begin() -> None:
 
 
 @pytest.mark.parametrize(
-    ("directives", "told"),
+    ("arch", "directives", "told"),
     [
-        ({"accum_offset": 18}, "no multiple of 4 from 4 to 256"),
-        ({"accum_offset": 260, "next_free_vgpr": 300}, "no multiple of 4 from 4 to 256"),
-        ({"accum_offset": 40}, "behind the 32 registers that it asks for"),
-        ({"next_free_sgpr": 103}, "next_free_sgpr is 103, which is not between 0 and 102"),
-        ({"next_free_vgpr": 513}, "next_free_vgpr is 513, which is not between 0 and 512"),
-        ({"next_free_vgpr": 257, "arch": "gfx908"}, "which is not between 0 and 256"),
-        ({"accum_offset": 16, "arch": "gfx908"}, "for a chip with one file: gfx908 has two"),
+        ("gfx942", {"accum_offset": 18}, "no multiple of 4 from 4 to 256"),
+        ("gfx942", {"accum_offset": 260, "next_free_vgpr": 300}, "no multiple of 4 from 4 to 256"),
+        ("gfx942", {"accum_offset": 40}, "behind the 32 registers that it asks for"),
+        ("gfx942", {"next_free_sgpr": 103}, "next_free_sgpr is 103, which is not between 0 and 102"),
+        ("gfx942", {"next_free_vgpr": 513}, "next_free_vgpr is 513, which is not between 0 and 512"),
+        ("gfx908", {"next_free_vgpr": 257}, "which is not between 0 and 256"),
+        ("gfx908", {"accum_offset": 16}, "for a chip with one file: gfx908 has two"),
     ],
 )  # fmt: skip
-def test_numbers_that_the_chip_has_not(directives: dict[str, int], told: str) -> None:
-    assert told in refused("s_nop 0", **{"next_free_vgpr": 32, **directives})
+def test_numbers_that_the_chip_has_not(arch: str, directives: dict[str, int], told: str) -> None:
+    assert told in refused("s_nop 0", arch, **{"next_free_vgpr": 32, **directives})
 
 
 @pytest.mark.parametrize(

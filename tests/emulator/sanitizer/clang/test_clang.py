@@ -1,4 +1,4 @@
-"""Kernels of clang, of many kinds: none is accused, and each of their `s_nop` is found to be needed.
+"""Kernels of clang, of many kinds: none is accused, and each `s_nop` of theirs is needed.
 
 Clang for AMD GPUs is a part of `ziglang`.
 """
