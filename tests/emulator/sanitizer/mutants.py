@@ -54,6 +54,9 @@ def _changes(code: str, generator: random.Random) -> Iterator[tuple[str, str]]:
         yield "wait dropped", nothing
         for wait in re.finditer(r"(vmcnt|lgkmcnt)\((\d+)\)", code):
             yield "wait weakened", _replaced(code, wait, 2, str(int(wait[2]) + 1))
+    if match := re.search(r"s_nop (\d+)", code):
+        states = int(match[1])
+        yield "wait state dropped", _replaced(code, match, 1, str(states - 1)) if states else ""
     if match := re.search(r"(?:ds|global|buffer)_.*offset[01]?:(\d+)", code):
         step = 1 if re.search(r"offset[01]:", code) else 16
         yield "offset shifted", _replaced(code, match, 1, str(int(match[1]) + step))

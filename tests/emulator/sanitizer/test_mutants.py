@@ -64,10 +64,19 @@ def test_wrong_bounds_of_loops_are_caught() -> None:
     assert "harmless" not in {verdict(gemm, mutant, c) for mutant in bounds}
 
 
+def test_wait_states_that_are_dropped_are_told(
+    planted: tuple[Gemm, list[Mutant], np.ndarray],
+) -> None:
+    gemm, found, right = planted
+    dropped = [mutant for mutant in found if mutant.kind == "wait state dropped"]
+    assert dropped
+    assert {verdict(gemm, mutant, right) for mutant in dropped} == {"wait-states"}
+
+
 def test_there_are_enough_of_every_kind(planted: tuple[Gemm, list[Mutant], np.ndarray]) -> None:
     kinds = Counter(mutant.kind for mutant in planted[1])
     assert SHARES * SAMPLE >= 200
     assert set(kinds) >= {
         "barrier dropped", "wait dropped", "wait weakened", "offset shifted", "register swapped",
-        "operand swapped",
+        "operand swapped", "wait state dropped",
     }  # fmt: skip

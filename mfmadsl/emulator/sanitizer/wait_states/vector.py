@@ -16,6 +16,7 @@ from mfmadsl.emulator.text.operand import EXEC, M0, VCC, Register
 _EXEC: Places = frozenset({("s", EXEC), ("s", EXEC + 1)})
 _VCC: Places = frozenset({("s", VCC), ("s", VCC + 1)})
 _M0: Places = frozenset({("s", M0)})
+_MODE: Places = frozenset({("HW_REG_MODE", 0)})
 _WIDE_DATA = 2  # registers, of more than which a store reads its data late
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_\w+)?_f\d+")
 _LANE_READS = ("v_readlane_b32", "v_readfirstlane_b32")
@@ -126,6 +127,11 @@ VECTOR_RULES: tuple[Rule, ...] = (
         "s_setreg wrote it",
         _if(lambda step: step.name.startswith("s_setreg"), lambda s: s.hardware_register),
         "s_getreg or s_setreg accesses", lambda step: (step.hardware_register,), 2,
+    ),
+    # Not LLVM's, which has no use for it; "SET_VSKIP, S_GETREG MODE".
+    Rule(
+        "s_setvskip wrote it", _if(_named("s_setvskip"), lambda _: _MODE), "s_getreg reads",
+        lambda step: (step.hardware_register,) if step.name == "s_getreg_b32" else (), 2,
     ),
     # checkReadM0Hazards; "SALU writes M0, LDS add-TID instruction, buffer_store_LDS_dword,
     # scratch or global with LDS = 1, S_SENDMSG".

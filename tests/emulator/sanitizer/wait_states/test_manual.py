@@ -26,6 +26,7 @@ VECTOR = [
      "s_getreg_b32 s4, hwreg(HW_REG_MODE)", 2),
     (ALL, "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 12",
      "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 12", 2),
+    (ALL, "s_setvskip 0, 0", "s_getreg_b32 s4, hwreg(HW_REG_MODE)", 2),
     (ALL, "v_readlane_b32 s4, v9, 3", "v_readlane_b32 s5, v1, s4", 4),
     (ALL, "v_cmp_eq_u32_e32 vcc, v1, v2", "v_writelane_b32 v3, 5, vcc_lo", 4),
     (ALL, "v_div_scale_f32 v1, vcc, v2, v3, v2", "v_div_fmas_f32 v9, v8, v7, v6", 4),
