@@ -241,7 +241,7 @@ def _check_registers(
     files = {"v": waves.vector, "a": waves.accumulation, "s": waves.scalar}
     for register in (*operation.writes, *(read.register for read in operation.reads)):
         last, count = register.index + register.count - 1, len(files[register.bank])
-        if register.bank == "s" and last <= LAST_SCALAR and last >= program.scalar_registers:
+        if register.bank == "s" and program.scalar_registers <= last <= LAST_SCALAR:
             raise EmulationError(
                 f"uses s{last}, but the kernel asks for {program.scalar_registers} such registers: "
                 "see `.amdhsa_next_free_sgpr`",

@@ -163,12 +163,11 @@ class Undefined:
                     word = self.of(*key, chosen) & np.uint32(kept)
                 self._set(waves, chosen, key, word, operation.whole_wave)
         if operation.gives_scc:
-            result = operation.writes[0] if words else None
             undefined = np.zeros(waves.count, np.uint32)
-            if result is not None:
-                bits = np.stack(words[: result.count])
+            if words:
+                result = operation.writes[0]
                 values = waves.scalar[result.index : result.index + result.count]
-                undefined |= _may_be_zero(values, bits)
+                undefined |= _may_be_zero(values, np.stack(words[: result.count]))
             self._set(waves, chosen, _SCC, undefined, whole=False)
 
     def _set(

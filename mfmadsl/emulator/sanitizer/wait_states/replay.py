@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
-from mfmadsl.emulator.sanitizer.wait_states.step import Places, Step, places
+from mfmadsl.emulator.sanitizer.wait_states.step import Place, Step, places
 
 _VECTOR = ("global_", "flat_", "scratch_", "buffer_", "tbuffer_")
-_STORES = ("store", "atomic", "wb")
+_STORES = ("store", "atomic")
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ def replayed(older: Iterable[Step], step: Step, reach: int) -> Replayed | None:
     if any(word in step.name for word in _STORES):
         return Replayed("it would store again what may have changed", loads[0])
     together = [step, *clause]
-    read = frozenset().union(*(_all(each, "reads") for each in together))
+    read = frozenset[Place]().union(*(places(each.reads, "vas") for each in together))
     for each in together:
-        if _all(each, "writes") & read:
+        if places(each.writes, "vas") & read:
             return Replayed("addresses would be lost", each if each is not step else clause[0])
     return None
 
@@ -53,7 +53,3 @@ def _kind(step: Step) -> str:
     if step.instruction.name.startswith(_VECTOR):
         return "vector"
     return "scalar" if step.unit == "smem" else ""
-
-
-def _all(step: Step, what: str) -> Places:
-    return places(getattr(step, what), "vas")
