@@ -7,6 +7,8 @@ from typing import Any
 
 from mfmadsl.argument import check_integer, check_list, check_type, described
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.instructions.chip import not_of_chip
+from mfmadsl.emulator.machine.control import NO_EFFECT
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.operand import LAST_SCALAR
 from mfmadsl.error import ArgumentError, ArgumentTypeError
@@ -51,7 +53,7 @@ def check_positions(name: str, positions: Any, count: int) -> None:
 
 
 def check_capacity(program: Program) -> None:
-    """Raise EmulationError for a text that asks for more than its chip has."""
+    """Raise EmulationError for a text that asks for what its chip does not have."""
     chip = assumed(program.arch)
     registers = chip.simd_registers if chip.separate_files else chip.registers
     for directive, most in (
@@ -63,6 +65,14 @@ def check_capacity(program: Program) -> None:
             raise _refused(program, directive, f"not between 0 and {most}")
     if "accum_offset" in program.directives:
         _check_accumulation(program, chip)
+    _check_passing(program, chip)
+
+
+def _check_passing(program: Program, chip: Architecture) -> None:
+    """Raise EmulationError for an instruction that only passes, and that the chip does not have."""
+    for each in program.instructions:
+        if each.name in NO_EFFECT and (reason := not_of_chip(each, chip)):
+            raise EmulationError(f"unknown instruction{reason}", each.line, each.text)
 
 
 def _check_accumulation(program: Program, chip: Architecture) -> None:

@@ -33,6 +33,12 @@ def test_scalar_registers_that_are_not_asked_for() -> None:
     run("s_mov_b32 s90, 0", next_free_vgpr=32)  # nothing is said
 
 
+def test_an_instruction_without_effect_is_of_the_chip_too() -> None:
+    run("buffer_inv sc1", next_free_vgpr=32, accum_offset=32)
+    told = refused("buffer_wbinvl1_vol", next_free_vgpr=32)
+    assert "`buffer_wbinvl1_vol`: unknown instruction: gfx942 does not have it" in told
+
+
 def test_plain_registers_end_where_those_of_accumulation_begin() -> None:
     run("v_mov_b32_e32 v15, 0", next_free_vgpr=32, accum_offset=16)
     run("v_accvgpr_write_b32 a15, 0", next_free_vgpr=32, accum_offset=16)

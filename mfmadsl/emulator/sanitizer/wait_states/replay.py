@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
-from mfmadsl.emulator.sanitizer.wait_states.step import Place, Step, places
+from mfmadsl.emulator.sanitizer.wait_states.issued import Issued, Place, places
 
 _VECTOR = ("global_", "flat_", "scratch_", "buffer_", "tbuffer_")
 _STORES = ("store", "atomic")
@@ -23,10 +23,10 @@ class Replayed:
     """Why a memory instruction must not stand in one clause with an earlier one."""
 
     reason: str
-    first: Step
+    first: Issued
 
 
-def replayed(older: Iterable[Step], step: Step, reach: int) -> Replayed | None:
+def replayed(older: Iterable[Issued], step: Issued, reach: int) -> Replayed | None:
     """What is wrong if an instruction and those before it, the youngest first, start over.
 
     LLVM looks at so many of them as `reach` says.
@@ -48,7 +48,7 @@ def replayed(older: Iterable[Step], step: Step, reach: int) -> Replayed | None:
     return None
 
 
-def _kind(step: Step) -> str:
+def _kind(step: Issued) -> str:
     """What a clause is made of: accesses of vectors, or scalar ones."""
     if step.instruction.name.startswith(_VECTOR):
         return "vector"

@@ -15,20 +15,20 @@ from mfmadsl.emulator.error import EarlierAccess
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.sanitizer.in_flight import Selected
-from mfmadsl.emulator.sanitizer.wait_states.matrix import MATRIX_RULES
+from mfmadsl.emulator.sanitizer.wait_states.hazard import Judged, Missing, judged, missing
+from mfmadsl.emulator.sanitizer.wait_states.issued import issue_of, spelled
+from mfmadsl.emulator.sanitizer.wait_states.matrix import MATRIX_HAZARDS
 from mfmadsl.emulator.sanitizer.wait_states.replay import replayed
-from mfmadsl.emulator.sanitizer.wait_states.rule import Missing, Ruled, missing, ruled
-from mfmadsl.emulator.sanitizer.wait_states.step import spelled, step_of
-from mfmadsl.emulator.sanitizer.wait_states.vector import VECTOR_RULES
+from mfmadsl.emulator.sanitizer.wait_states.vector import VECTOR_HAZARDS
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.model import assumed
 
 LONGEST = 20
-"""The most wait states that any rule asks for."""
+"""The most wait states that any hazard asks for."""
 
 _LONGEST_NOP = 8  # wait states of one `s_nop` as LLVM writes it; all chips have it
 
-Sequence = tuple[Ruled, ...]
+Sequence = tuple[Judged, ...]
 """The youngest first."""
 
 
@@ -45,13 +45,13 @@ class Sequences:
 
     def __init__(self, program: Program) -> None:
         family = assumed(program.arch).family
-        self._rules = tuple(r for r in (*VECTOR_RULES, *MATRIX_RULES) if family in r.families)
+        self._hazards = tuple(r for r in (*VECTOR_HAZARDS, *MATRIX_HAZARDS) if family in r.families)
         self._may_replay = bool(family) and bool(program.directive("reserve_xnack_mask"))
         # LLVM's recognizer remembers more where there are accumulation registers.
         self._reach = LONGEST - 1 if program.registers.accumulation else 5
         self._known: list[Sequence] = [()]
         self._numbers: dict[tuple[int, ...], int] = {(): 0}
-        self._steps: dict[tuple[int, int], Ruled] = {}
+        self._steps: dict[tuple[int, int], Judged] = {}
         self._followers: dict[tuple[int, int, int], tuple[int, Lack | None]] = {}
 
     def follow(
@@ -66,7 +66,9 @@ class Sequences:
         if found is None:
             step = self._steps.get(key[1:])
             if step is None:
-                step = self._steps[key[1:]] = ruled(self._rules, step_of(instruction, operation))
+                step = self._steps[key[1:]] = judged(
+                    self._hazards, issue_of(instruction, operation)
+                )
             older = self._known[number]
             found = self._number(_recent(step, older)), self._lack(step, older)
             self._followers[key] = found
@@ -79,7 +81,7 @@ class Sequences:
             self._known.append(sequence)
         return self._numbers[key]
 
-    def _lack(self, last: Ruled, older: Sequence) -> Lack | None:
+    def _lack(self, last: Judged, older: Sequence) -> Lack | None:
         lacking = missing(older, last)
         if lacking:
             worst = max(lacking, key=lambda each: each.needed - each.found)
@@ -96,7 +98,7 @@ class Sequences:
         return Lack(message, again.first.instruction)
 
 
-def _recent(last: Ruled, older: Sequence) -> Sequence:
+def _recent(last: Judged, older: Sequence) -> Sequence:
     """A sequence with one more step, without those too far behind to matter."""
     kept, states = [last], last.step.states
     for each in older:
@@ -113,8 +115,8 @@ def _message(lack: Missing) -> str:
         f"`s_nop {min(left - done, _LONGEST_NOP) - 1}`" for done in range(0, left, _LONGEST_NOP)
     ]
     return (
-        f"{lack.rule.how} {spelled(lack.place)} {lack.found} wait states after "
-        f"{lack.rule.what}, and {lack.needed} are needed: put {' and '.join(nops)} before"
+        f"{lack.hazard.how} {spelled(lack.place)} {lack.found} wait states after "
+        f"{lack.hazard.what}, and {lack.needed} are needed: put {' and '.join(nops)} before"
     )
 
 

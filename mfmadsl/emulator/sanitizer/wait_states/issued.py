@@ -43,7 +43,7 @@ def spelled(place: Place) -> str:
 
 
 @dataclass(frozen=True)
-class Step:
+class Issued:
     """An instruction with what it reads and writes; one that only passes does neither.
 
     `name` is the mnemonic without its encoding, `unit` what executes it, or nothing. It takes
@@ -131,12 +131,12 @@ class Step:
         return tuple(places([r], "va") for r in others if isinstance(r, Register))
 
 
-def step_of(instruction: Instruction, operation: Operation | None) -> Step:
+def issue_of(instruction: Instruction, operation: Operation | None) -> Issued:
     """The step of an instruction; without an operation it only passes."""
     reads = () if operation is None else tuple(read.register for read in operation.reads)
     writes = () if operation is None else operation.writes
     unit = "" if operation is None else operation.unit
-    return Step(
+    return Issued(
         instruction,
         base_name(instruction.name),
         unit,
