@@ -63,7 +63,7 @@ def check_capacity(program: Program) -> None:
     ):
         if not 0 <= program.directive(directive) <= most:
             raise _refused(program, directive, f"not between 0 and {most}")
-    if "accum_offset" in program.directives:
+    if "accum_offset" in program.directives and not chip.separate_files:
         _check_accumulation(program, chip)
     _check_passing(program, chip)
 
@@ -79,8 +79,6 @@ def _check_accumulation(program: Program, chip: Architecture) -> None:
     """Raise EmulationError for accumulation registers that begin where they cannot (LLVM, User
     Guide for AMDGPU Backend: `.amdhsa_accum_offset`)."""
     start, granule = program.directive("accum_offset"), chip.accumulation_granule
-    if chip.separate_files:
-        raise _refused(program, "accum_offset", f"for a chip with one file: {chip.name} has two")
     if not granule <= start <= _MOST_PLAIN_REGISTERS or start % granule:
         told = f"no multiple of {granule} from {granule} to {_MOST_PLAIN_REGISTERS}"
         raise _refused(program, "accum_offset", told)

@@ -21,7 +21,7 @@ def not_of_chip(instruction: Instruction, chip: Architecture) -> str:
     """Why a chip does not take an instruction that others do; nothing where it does."""
     name = instruction.name
     if chip.family and not _has(chip.family, name):
-        return f": {chip.name} does not have it, but other chips do"
+        return f": {chip.name} does not have it"
     if not chip.even_tuples or name == _ANY_TUPLE:
         return ""
     for operand in instruction.operands:

@@ -12,6 +12,7 @@ from tests.emulator.waves import put, run, vector, wave
 LANE = np.arange(64, dtype=np.uint32)
 BYTES = (np.arange(4096) * 37 % 256).astype(np.uint8)
 OLD = 0xAAAABBBB
+ANY_CHIP = ""  # not all of these names are instructions of one
 
 # name: (bytes, whether they are extended by their sign, the half of the register that changes)
 MEANING = {
@@ -59,7 +60,7 @@ def expected(name: str) -> list[np.ndarray]:
 )
 def test_loads(name: str, form: str) -> None:
     waves = filled()
-    run(waves, form.format(name, f"v[8:{7 + len(expected(name))}]"))
+    run(waves, form.format(name, f"v[8:{7 + len(expected(name))}]"), ANY_CHIP)
     for i, word in enumerate(expected(name)):
         assert (vector(waves, 8 + i) == word).all()
 
@@ -71,7 +72,7 @@ def test_stores_change_nothing_else(name: str, form: str) -> None:
     size, _, half = MEANING[name]
     put(waves, {f"v{8 + i}": LANE * np.uint32(0x01010101 * (i + 1)) + 7 for i in range(4)})
     registers = np.stack([vector(waves, 8 + i) for i in range(4)], axis=1).view(np.uint8)
-    run(waves, form.format(name, f"v[8:{8 + max(1, size // 4) - 1}]"))
+    run(waves, form.format(name, f"v[8:{8 + max(1, size // 4) - 1}]"), ANY_CHIP)
     if form.startswith("global"):
         found = waves.memory.content(waves.memory.segments[0])[:1024].reshape(64, 16)
     else:
