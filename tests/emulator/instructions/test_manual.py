@@ -236,7 +236,7 @@ def test_forms(name: str, legal: dict[str, bool]) -> None:
                 f"{case.line}: {found[lane]:#x}, not {value:#x}, of "
                 f"{[hex(x[lane]) for x in inputs]}"
             )
-    assert tested
+    assert tested or not exists
 
 
 def test_output_modifiers_are_ignored_where_the_chip_ignores_them() -> None:
