@@ -11,6 +11,9 @@ from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import ARCHITECTURES, Intrinsic
 
+LOCKSTEP, RANDOM = ORDERS = ("lockstep", "random")
+"""In which orders waves run."""
+
 _MOST_SCRATCH = 1 << 18  # bytes of a lane: LLVM's largest frames have a few thousand
 
 
@@ -37,6 +40,18 @@ def checked_entries(trusted: Any) -> tuple[Intrinsic, ...]:
     for entry in trusted:
         check_type("trusted", entry, Intrinsic, "a list of Intrinsics, as `load` gives it")
     return tuple(trusted)
+
+
+def checked_order(order: object, seed: object) -> int | None:
+    """The seed of a random order of waves, or None for the usual one.
+
+    Raises ArgumentError for any other order, and for a seed that is no number from 0 on.
+    """
+    if order not in ORDERS:
+        raise ArgumentError(f"order: is one of {', '.join(ORDERS)}, not {described(order)}")
+    if check_integer("seed", seed) < 0:
+        raise ArgumentError(f"seed: is a number from 0 on, not {described(seed)}")
+    return int(seed) if order == RANDOM else None  # type: ignore[call-overload]
 
 
 def check_positions(name: str, positions: Any, count: int) -> None:

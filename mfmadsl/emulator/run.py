@@ -15,6 +15,7 @@ from mfmadsl.argument import check_integer, described, three_extents
 from mfmadsl.emulator.instructions.matrix import is_modelled
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.advance import Advance
+from mfmadsl.emulator.machine.executor import Executor
 from mfmadsl.emulator.machine.launch import (
     Launch,
     LoadedProgram,
@@ -23,15 +24,19 @@ from mfmadsl.emulator.machine.launch import (
     start_waves,
 )
 from mfmadsl.emulator.machine.mode import machine_of
+from mfmadsl.emulator.machine.occupancy import resident_workgroups
+from mfmadsl.emulator.machine.order import order_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
-from mfmadsl.emulator.machine.watch import Watcher
-from mfmadsl.emulator.machine.wave import LANES
+from mfmadsl.emulator.machine.watch import Watch, Watcher
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.request import (
+    LOCKSTEP,
     check_arguments,
     check_budget,
     check_capacity,
     check_progress,
     checked_entries,
+    checked_order,
 )
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.error import ArgumentError, ArgumentTypeError
@@ -139,6 +144,8 @@ def emulate(
     budget: int = BUDGET,
     trusted: Sequence[Intrinsic] = (),
     progress: Progress | None = None,
+    order: str = LOCKSTEP,
+    seed: int = 0,
 ) -> Run:
     """Run a kernel's assembly; arrays in `args` are changed in place, as a GPU would.
 
@@ -149,6 +156,10 @@ def emulate(
     state it. `progress` is called now and then with the workgroups done and all of them, of each
     launch.
 
+    Waves run together, until they wait in loops for what others do. With `order` "random" a few of
+    them run for a while, then others: which, and for how long, `seed` decides. What a kernel
+    computes must not depend on it.
+
     The emulator has its own idea of every instruction. For one that it does not know, or to try out
     another layout, `trusted` names `.mfma` entries whose word is taken for what their instructions
     do; the result lists those that were executed.
@@ -158,15 +169,18 @@ def emulate(
 
     Raises ArgumentError for arguments and extents that the kernel cannot have.
     Raises EmulationError where the kernel accesses something outside of its arguments, uses an
-    instruction that is not known, or executes more than `budget` instructions in a wave; it names
-    the line of the assembly. See `sanitize` for all else that may be undefined.
+    instruction that is not known, executes more than `budget` instructions in a wave, or waits in
+    a loop for what no other wave does; it names the line of the assembly. See `sanitize` for all
+    else that may be undefined.
     """
     entries = checked_entries(trusted)
     check_progress(progress)
+    shuffled = checked_order(order, seed)
     runs = []
     for one, values in launches_of(kernel, args):
         launch = launch_of(one, grid, block, lds_bytes)
-        runs.append(run_launch(replace(launch, trusted=entries), values, budget, progress=progress))
+        launch = replace(launch, trusted=entries)
+        runs.append(run_launch(launch, values, budget, progress=progress, seed=shuffled))
     return all_of(runs)
 
 
@@ -219,20 +233,52 @@ def launch_of(
     return launch
 
 
-def portions(
-    launch: Launch, groups: npt.NDArray[np.int64], told: bool = False
-) -> Iterator[npt.NDArray[np.int64]]:
-    """The workgroups that run together, some at a time.
-
-    With `told`, somebody is told how far they are: of many the first one runs alone, and shows how
-    much each of them executes.
-    """
-    at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
-    alone = int(told and len(groups) > _MANY * at_once)
-    if alone:
-        yield groups[:alone]
-    for first in range(alone, len(groups), at_once):
+def portions(launch: Launch, groups: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """The workgroups that run together, some at a time."""
+    at_once = _at_once(launch)
+    for first in range(0, len(groups), at_once):
         yield groups[first : first + at_once]
+
+
+def _at_once(launch: Launch) -> int:
+    return max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
+
+
+class _Workgroups:
+    """The workgroups of a launch that have not started.
+
+    With `advance`, somebody is told how far they are: of many the first one runs alone, and shows
+    how much each of them executes.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        loaded: LoadedProgram,
+        groups: npt.NDArray[np.int64],
+        watcher: Watcher | None,
+        advance: Advance | None,
+    ) -> None:
+        self._launch, self._loaded, self._groups = launch, loaded, groups
+        self._watcher, self._advance = watcher, advance
+        self._at_once = _at_once(launch)
+        self._first = int(advance is not None and len(groups) > _MANY * self._at_once)
+
+    @property
+    def left(self) -> int:
+        """How many there are."""
+        return len(self._groups)
+
+    def start(self, most: int) -> tuple[Waves, Watch | None]:
+        """Start the next of them, up to so many."""
+        count = min(most, self._first or self._at_once)
+        chosen, self._groups, self._first = self._groups[:count], self._groups[count:], 0
+        if self._advance is not None:
+            self._advance.starts(len(chosen))
+        waves, scalars = start_waves(self._launch, self._loaded, chosen)
+        watch = None if self._watcher is None else self._watcher.starts(waves, scalars)
+        waves.watch = watch
+        return waves, watch
 
 
 def run_launch(
@@ -243,14 +289,15 @@ def run_launch(
     groups: npt.NDArray[np.int64] | None = None,
     kept: bool = False,
     progress: Progress | None = None,
+    seed: int | None = None,
 ) -> Run:
     """Run all workgroups of a launch, or some of them, under the eyes of `watcher`.
 
-    With `kept` the caller's arrays stay as they are.
+    With `kept` the caller's arrays stay as they are. With a seed, waves run in a random order.
     """
     check_budget(budget)
     loaded = load_arguments(launch, args, kept)
-    run = run_loaded(launch, loaded, budget, watcher, groups, progress)
+    run = run_loaded(launch, loaded, budget, watcher, groups, progress, seed)
     loaded.bring_back()
     return run
 
@@ -262,6 +309,7 @@ def run_loaded(
     watcher: Watcher | None = None,
     groups: npt.NDArray[np.int64] | None = None,
     progress: Progress | None = None,
+    seed: int | None = None,
 ) -> Run:
     """As `run_launch`, on memory that has the arguments already."""
     if groups is None:
@@ -272,20 +320,15 @@ def run_loaded(
             )
         groups = np.arange(launch.groups)
     compile_one = partial(compile_instruction, machine=machine_of(launch.program, launch.trusted))
-    scheduler = Scheduler(launch.program, budget, compile_one)
+    executor = Executor(launch.program, budget, compile_one)
     advance = None
     if progress is not None:
-        advance = Advance(progress, len(groups), scheduler.executed)
-        scheduler.tick = advance.tick
+        advance = Advance(progress, len(groups), executor.executed)
+        executor.tick = advance.tick
+    workgroups = _Workgroups(launch, loaded, groups, watcher, advance)
     with np.errstate(all="ignore"):
-        for chosen in portions(launch, groups, told=progress is not None):
-            if advance is not None:
-                advance.starts(len(chosen))
-            waves, scalars = start_waves(launch, loaded, chosen)
-            watch = None if watcher is None else watcher.starts(waves, scalars)
-            waves.watch = watch
-            scheduler.run(waves, watch)
-    counts, arch = scheduler.counts(), launch.program.arch
+        Scheduler(executor, workgroups, partial(resident_workgroups, launch), order_of(seed)).run()
+    counts, arch = executor.counts(), launch.program.arch
     described = {name for intrinsic in launch.trusted for name in intrinsic.mnemonics}
     return Run(
         counts,

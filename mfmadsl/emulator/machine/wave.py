@@ -109,7 +109,9 @@ class Waves:
 
     An operation on a register is one NumPy operation over all waves. `scc` is the scalar condition
     code, `workgroup` the index of each wave's workgroup in `lds`, `index` that of the wave itself,
-    whose lanes own pieces of `scratch`. `steps` counts the instructions executed so far.
+    whose lanes own pieces of `scratch`. `steps` counts the instructions executed so far, `returns`
+    the branches back; `returned` says that the last instruction was one. `portion` is the number of
+    those that started together.
     """
 
     vector: npt.NDArray[np.uint32]
@@ -125,6 +127,9 @@ class Waves:
     watch: AccessWatch | None = None
     pc: int = 0
     steps: int = 0
+    returns: int = 0
+    returned: bool = False
+    portion: int = 0
     _exec: Mask | None = field(default=None, repr=False)
 
     @property
@@ -249,6 +254,9 @@ class Waves:
             self.watch,
             pc,
             self.steps,
+            self.returns,
+            self.returned,
+            self.portion,
         )
         waves.update_exec()
         return waves
@@ -276,6 +284,8 @@ class Waves:
             self.watch,
             self.pc,
             max(self.steps, other.steps),
+            max(self.returns, other.returns),
+            portion=self.portion,
         )
         waves.update_exec()
         return waves

@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.machine.executor import Executor
 from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.scheduler import run_together
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
@@ -76,13 +77,13 @@ def first_steps(
     starts = [loaded.memory.offset_of(segment) for segment in loaded.memory.segments]
     lines = _Lines(line_bytes, loop_end, np.array(starts), groups)
     for chosen in portions(launch, groups):
-        scheduler = Scheduler(launch.program, budget, partial(_compile_addresses, machine=machine))
+        executor = Executor(launch.program, budget, partial(_compile_addresses, machine=machine))
         waves, _ = start_waves(launch, loaded, chosen)
         waves.watch = lines
         lines.start(waves.count)
         try:
             with np.errstate(all="ignore"):
-                scheduler.run(waves, lines)
+                run_together(executor, waves, lines)
         except _EnoughIterations:
             pass
         lines.end()

@@ -14,7 +14,13 @@ from mfmadsl.emulator.instructions.lds import accessed_bytes
 from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.machine.memory import ByteStore
 from mfmadsl.emulator.machine.wave import Waves
-from mfmadsl.emulator.request import check_arguments, check_positions, checked_entries
+from mfmadsl.emulator.request import (
+    LOCKSTEP,
+    check_arguments,
+    check_positions,
+    checked_entries,
+    checked_order,
+)
 from mfmadsl.emulator.run import (
     BUDGET,
     Dimensions,
@@ -57,6 +63,8 @@ def sanitize(
     keep_going: bool = False,
     trusted: Sequence[Intrinsic] = (),
     progress: Progress | None = None,
+    order: str = LOCKSTEP,
+    seed: int = 0,
 ) -> Findings:
     """Run a kernel as `emulate` does, and look for what the chip does not define.
 
@@ -65,7 +73,8 @@ def sanitize(
     workspaces); two waves that
     meet in LDS with a write and no barrier between; a barrier that not all waves of a workgroup
     reach; using a register before the wait for its load, or LDS before that for its access; a
-    misaligned access; more than `budget` instructions in a wave. `trusted` is that of `emulate`.
+    misaligned access; more than `budget` instructions in a wave; waiting in a loop for what
+    no other wave does. `trusted`, `order` and `seed` are those of `emulate`.
 
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.
@@ -75,6 +84,7 @@ def sanitize(
     check_arguments(args)
     check_positions("unwritten", unwritten, len(args))
     findings = []
+    shuffled = checked_order(order, seed)
     started = launches_of(kernel, args)
     empty = [args[place] for place in unwritten]  # until the first launch that takes it
     empty += [v for _, values in started for v in values if _is_workspace(v, args)]
@@ -82,7 +92,7 @@ def sanitize(
         places = {i for i, value in enumerate(values) if any(value is each for each in empty)}
         empty = [each for each in empty if not any(each is value for value in values)]
         launch = replace(launch_of(one, grid, block, lds_bytes), trusted=entries)
-        findings.append(_sanitize(launch, values, budget, places, keep_going, progress))
+        findings.append(_sanitize(launch, values, budget, places, keep_going, progress, shuffled))
     return Findings(
         all_of([each.run for each in findings]),
         tuple(fault for each in findings for fault in each.faults),
@@ -92,10 +102,10 @@ def sanitize(
 
 def _sanitize(
     launch: Launch, args: Sequence[Any], budget: int, unwritten: Collection[int], keep_going: bool,
-    progress: Progress | None,
+    progress: Progress | None, seed: int | None,
 ) -> Findings:  # fmt: skip
     sanitizer = Sanitizer(launch.program, keep_going, frozenset(unwritten))
-    run = run_launch(launch, args, budget, sanitizer, progress=progress)
+    run = run_launch(launch, args, budget, sanitizer, progress=progress, seed=seed)
     faults = sanitizer.found
     return Findings(run, tuple(faults), tuple(sanitizer.seen[_key(f)] for f in faults))
 

@@ -412,7 +412,8 @@ def test_an_atomic_that_is_not_aligned() -> None:
 
 
 def test_a_loop_without_an_end() -> None:
-    found = fault("\n.LBB0_1:\n	s_branch .LBB0_1", budget=1000)
+    code = "\n	s_mov_b32 s8, 0\n.LBB0_1:\n	s_add_u32 s8, s8, 1\n	s_branch .LBB0_1"
+    found = fault(code, budget=1000)
     assert (found.kind, found.instruction) == ("budget", "s_branch .LBB0_1")
     assert "executed 1000 instructions without reaching its end" in found.message
 
