@@ -245,7 +245,8 @@ def _at_once(launch: Launch) -> int:
 
 
 class _Workgroups:
-    """The workgroups of a launch that have not started.
+    """The workgroups of a launch that have not started: `groups` are to run, under the eyes of
+    `watcher`, and the others only where those wait for them.
 
     With `advance`, somebody is told how far they are: of many the first one runs alone, and shows
     how much each of them executes.
@@ -259,20 +260,33 @@ class _Workgroups:
         watcher: Watcher | None,
         advance: Advance | None,
     ) -> None:
-        self._launch, self._loaded, self._groups = launch, loaded, groups
+        self._launch, self._loaded = launch, loaded
+        self._groups = self._all = groups
+        self._others: npt.NDArray[np.int64] | None = None  # found when they are asked for
         self._watcher, self._advance = watcher, advance
         self._at_once = _at_once(launch)
         self._first = int(advance is not None and len(groups) > _MANY * self._at_once)
 
     @property
     def left(self) -> int:
-        """How many there are."""
+        """How many are to run."""
         return len(self._groups)
+
+    @property
+    def beside(self) -> int:
+        """How many there are, with those that run only where others wait for them."""
+        if self._others is None:
+            self._others = np.setdiff1d(np.arange(self._launch.groups), self._all)
+        return len(self._groups) + len(self._others)
 
     def start(self, most: int) -> tuple[Waves, Watch | None]:
         """Start the next of them, up to so many."""
         count = min(most, self._first or self._at_once)
-        chosen, self._groups, self._first = self._groups[:count], self._groups[count:], 0
+        self._first = 0
+        if not self.left and self._others is not None:
+            chosen, self._others = self._others[:count], self._others[count:]
+            return start_waves(self._launch, self._loaded, chosen)[0], None
+        chosen, self._groups = self._groups[:count], self._groups[count:]
         if self._advance is not None:
             self._advance.starts(len(chosen))
         waves, scalars = start_waves(self._launch, self._loaded, chosen)
@@ -311,7 +325,10 @@ def run_loaded(
     progress: Progress | None = None,
     seed: int | None = None,
 ) -> Run:
-    """As `run_launch`, on memory that has the arguments already."""
+    """As `run_launch`, on memory that has the arguments already.
+
+    Of some workgroups others run as well, if those wait for them; nobody watches these.
+    """
     if groups is None:
         if launch.groups > MOST_GROUPS:
             raise ArgumentError(

@@ -31,7 +31,11 @@ class Workgroups(Protocol):
 
     @property
     def left(self) -> int:
-        """How many there are."""
+        """How many are to run."""
+
+    @property
+    def beside(self) -> int:
+        """How many there are, with those that run only where others wait for them."""
 
     def start(self, most: int) -> tuple[Waves, Watch | None]:
         """Start some of them, up to so many, and say who watches their waves."""
@@ -83,7 +87,7 @@ class Scheduler:
     def _start_beside(self) -> bool:
         """Start workgroups beside those that have not ended, if there are any and the chip holds
         them."""
-        if not self._workgroups.left:
+        if not self._workgroups.beside:
             return False
         room = self._resident() - len(_workgroups(self._unfinished))
         if room > 0:
@@ -152,7 +156,7 @@ class Scheduler:
             self._running, self._in_loop = self._executor.joined(self._in_loop), []
         elif not self._start_beside():
             raise Standstill(
-                self._in_loop, self._at_barrier, self._workgroups.left, self._recurrences
+                self._in_loop, self._at_barrier, self._workgroups.beside, self._recurrences
             ).told(self._executor)
 
     def _pass_barriers(self) -> bool:
@@ -189,7 +193,7 @@ def _workgroups(groups: Sequence[Waves]) -> np.ndarray[tuple[int, ...], np.dtype
 class Started:
     """Waves that have started, and are all that there are."""
 
-    left = 1
+    left = beside = 1
 
     def __init__(self, waves: Waves, watch: Watch | None) -> None:
         self._waves, self._watch = waves, watch
@@ -197,7 +201,7 @@ class Started:
     def start(self, most: int) -> tuple[Waves, Watch | None]:
         """Give the waves."""
         del most
-        self.left = 0
+        self.left = self.beside = 0
         return self._waves, self._watch
 
 

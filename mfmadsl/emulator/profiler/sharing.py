@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.executor import Executor
@@ -86,6 +87,9 @@ def first_steps(
                 run_together(executor, waves, lines)
         except _EnoughIterations:
             pass
+        except EmulationError as error:
+            if error.fault.kind != "deadlock":  # what waits for workgroups of later rounds
+                raise
         lines.end()
     asked = np.concatenate([np.zeros(0, np.int64), *lines.asked])
     line = asked & (1 << _LINE_BITS) - 1
