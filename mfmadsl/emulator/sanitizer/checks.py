@@ -15,18 +15,23 @@ from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
-from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
+from mfmadsl.emulator.sanitizer.coherence import DEVICE, Coherence
+from mfmadsl.emulator.sanitizer.global_race import GlobalRaces, Lanes
+from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected, Tickets
+from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import Register
+from mfmadsl.model import assumed
 
 
 class Checks(Watch):
     """Watches waves that run together.
 
     `piece` is the smallest number of bytes that an instruction of the program accesses in LDS;
-    `collect` says whether a fault is kept, so that the emulation goes on.
+    `in_memory` has the accesses of all waves of the launch to global memory; `collect` says whether
+    a fault is kept, so that the emulation goes on.
     """
 
     def __init__(
@@ -35,6 +40,7 @@ class Checks(Watch):
         program: Program,
         undefined: Undefined,
         piece: int,
+        in_memory: GlobalRaces,
         collect: Callable[[Waves, Fault], bool],
     ) -> None:
         self._program, self._undefined, self._collect = program, undefined, collect
@@ -43,6 +49,12 @@ class Checks(Watch):
         self._loaded: list[tuple[Register, Array, Mask | None]] = []
         self._in_flight = InFlight(waves.count)
         self._races = Races(waves, self._in_flight, piece)
+        self._in_memory, self._coherence = in_memory, Coherence.of(assumed(program.arch))
+        per_group = waves.position.waves_per_group
+        groups = waves.position.groups[waves.workgroup]
+        self._ids = groups * per_group + np.arange(waves.count) % per_group  # in the launch
+        self._returns = False
+        self._polls = polls(program)
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """Whether `collect` keeps the fault, so that the emulation goes on."""
@@ -54,7 +66,7 @@ class Checks(Watch):
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
         """Find registers that are used before they arrive, and undefined bits that are read."""
         chosen = self._chosen(waves)
-        self._current = instruction
+        self._current, self._returns = instruction, bool(operation.writes)
         self._in_flight.used(waves, chosen, operation)
         if instruction.name == "s_setvskip":
             self._in_flight.switched(waves, chosen)
@@ -70,10 +82,16 @@ class Checks(Watch):
         self._loaded.clear()
 
     def passes(self, waves: Waves, instruction: Instruction) -> None:
-        """Of an `s_waitcnt`, note what has arrived."""
+        """Of an `s_waitcnt`, note what has arrived, and what waves do with their caches."""
         if instruction.name == "s_waitcnt":
             counts = wait_counts(instruction.modifiers["argument"])
             self._in_flight.wait(self._chosen(waves), counts)
+        elif instruction.name.startswith("buffer_"):
+            ids, flight = self._ids[waves.index], self._in_flight
+            if self._coherence.writes_back(instruction):
+                self._in_memory.knowledge.write_back(ids, flight.issued["vmcnt"][waves.index])
+            if self._coherence.invalidates(instruction):
+                self._in_memory.knowledge.invalidate(ids, flight.done["vmcnt"][waves.index])
 
     def barrier(self, groups: Sequence[Waves]) -> None:
         """Find waves that have ended, and let accesses to LDS be ordered by the barrier."""
@@ -93,11 +111,25 @@ class Checks(Watch):
                 except EmulationError as error:
                     raise error.at(place.line, place.text) from None
         self._races.barrier(waiting)
+        self._in_memory.knowledge.barrier(
+            self._ids[waiting], self._in_flight.issued["vmcnt"][waiting]
+        )
+
+    def _lanes(self, waves: Waves, mask: Mask | None, reach: int) -> Lanes:
+        tickets = self._in_flight.issued["vmcnt"][waves.index] + 1
+        ids = self._ids[waves.index]
+        return Lanes.of(waves, self._current, mask, ids, tickets, reach)
+
+    def _done(self, waves: Waves, lanes: Lanes) -> Tickets:
+        """What waves have waited for, of each lane."""
+        number = np.searchsorted(self._ids, lanes.ids)
+        return self._in_flight.done["vmcnt"][number]
 
     def _access(
-        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccessKind
-    ) -> None:
-        self._races.access(waves, offsets, size, mask, access, self._current)
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None,
+        access: LdsAccessKind, brought: tuple[Register, Width] | None = None,
+    ) -> None:  # fmt: skip
+        self._races.access(waves, offsets, size, mask, access, self._current, brought)
 
     def loads(
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
@@ -105,7 +137,11 @@ class Checks(Watch):
     ) -> None:  # fmt: skip
         """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=False))
+            kind = LdsAccessKind(writes=False, polls=waves.pc - 1 in self._polls)
+            self._access(waves, offsets, width.size, mask, kind)
+        elif store is waves.memory:
+            reach = self._coherence.reach(self._current)
+            self._in_memory.load(self._lanes(waves, mask, reach), offsets, width.size)
         bits = self._undefined.load(waves, store, offsets, width, mask)
         if bits is not None:
             self._loaded.append((target, bits, mask))
@@ -116,7 +152,11 @@ class Checks(Watch):
     ) -> None:  # fmt: skip
         """Find races, and undefined bits in what is stored; scratch memory keeps them."""
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True))
+            kind = LdsAccessKind(writes=True)
+            self._access(waves, offsets, width.size, mask, kind, (source, width))
+        elif store is waves.memory:
+            lanes = self._lanes(waves, mask, self._coherence.store_reach(self._current))
+            self._in_memory.store(lanes, offsets, source, width, self._done(waves, lanes))
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
 
@@ -127,11 +167,17 @@ class Checks(Watch):
         """Find races and undefined memory; what is written is defined."""
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True, atomic=True))
+        elif store is waves.memory:
+            lanes = self._lanes(waves, mask, DEVICE)
+            done = self._done(waves, lanes)
+            self._in_memory.update(lanes, offsets, width.size, done, self._returns)
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 
     def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
-        """Find global memory that is undefined on its way to LDS."""
+        """Find races and undefined memory, of what is on its way to LDS."""
+        lanes = self._lanes(waves, mask, self._coherence.reach(self._current))
+        self._in_memory.load(lanes, offsets, width.size)
         self._undefined.load(waves, waves.memory, offsets, width, mask)
 
     def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from mfmadsl.argument import check_flag
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.instructions.lds import accessed_bytes
+from mfmadsl.emulator.instructions.vmem import stored_bytes
 from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.machine.memory import ByteStore
 from mfmadsl.emulator.machine.wave import Waves
@@ -33,6 +34,8 @@ from mfmadsl.emulator.run import (
     run_launch,
 )
 from mfmadsl.emulator.sanitizer.checks import Checks
+from mfmadsl.emulator.sanitizer.coherence import Coherence
+from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.model import Intrinsic, assumed
@@ -123,18 +126,31 @@ class Sanitizer:
         self.found: list[Fault] = []
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
+        self._chip = assumed(program.arch)
         self._memory: ByteStore | None = None  # the undefined bytes of global memory
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
+        self._in_memory: GlobalRaces | None = None
 
     def starts(self, waves: Waves, scalars: int) -> Checks:
         """The checks for waves that start together."""
         if self._unwritten and self._memory is None:  # the first workgroups of the launch
             _, _, *arguments = waves.memory.segments
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
-        vectors = 1 if assumed(self._program.arch).packs_coordinates else 3
+        vectors = 1 if self._chip.packs_coordinates else 3
         undefined = Undefined(waves, vectors, scalars, self._memory)
-        return Checks(waves, self._program, undefined, self._piece, self._collects)
+        in_memory = self._races_in_memory(waves)
+        return Checks(waves, self._program, undefined, self._piece, in_memory, self._collects)
+
+    def _races_in_memory(self, waves: Waves) -> GlobalRaces:
+        """What all workgroups of the launch share."""
+        if self._in_memory is None:
+            coherence, instructions = Coherence.of(self._chip), self._program.instructions
+            sizes = map(stored_bytes, instructions)
+            piece = min([4, *(size for size in sizes if size)])
+            looks = coherence.looks(instructions)
+            self._in_memory = GlobalRaces(waves, piece, coherence, looks)
+        return self._in_memory
 
     def _collects(self, waves: Waves, fault: Fault) -> bool:
         if not self._keep_going:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,13 +28,13 @@ EXCHANGE = """
 	global_store_dword v1, v3, s[4:5]"""
 
 
-def run(code: str, threads: int = 256, **options: object) -> Findings:
+def run(code: str, threads: int = 256, groups: int = 1, **options: Any) -> Findings:
     text = kernel(code, lds=1024)
     arguments = [np.zeros(256, np.uint32)]
-    return sanitize(text, arguments, (2,), (threads,), **options)  # type: ignore[arg-type]
+    return sanitize(text, arguments, (groups,), (threads,), **options)
 
 
-def fault(code: str, threads: int = 256, **options: object) -> Fault:
+def fault(code: str, threads: int = 256, **options: Any) -> Fault:
     with pytest.raises(EmulationError) as raised:
         run(code, threads, **options)
     return raised.value.fault
@@ -272,7 +274,7 @@ def test_beside_what_comes_in_any_order_only_a_wait_for_all_counts(beside: str) 
     """CDNA3 ISA, section 4.4: scalar and flat loads return out of order."""
     code = reading(beside, "lgkmcnt(1)").replace(
         "	ds_write_b32 v1, v0",
-        "	s_waitcnt lgkmcnt(0)\n	v_mov_b32_e32 v8, s4\n	v_mov_b32_e32 v9, s5\n"
+        "	s_waitcnt lgkmcnt(0)\n	v_add_u32_e32 v8, s4, v1\n	v_mov_b32_e32 v9, s5\n"
         "	ds_write_b32 v1, v0",
     )
     found = fault(code)
@@ -473,7 +475,7 @@ def test_all_faults_are_collected_and_the_emulation_goes_on() -> None:
     code = EXCHANGE.replace("	s_barrier\n", "").replace(
         "ds_write_b32 v1, v0", "ds_write_b32 v1, v9"
     )
-    found = run(code, keep_going=True)
+    found = run(code, groups=2, keep_going=True)
     assert [f.kind for f in found.faults] == ["uninitialized", "race"]
     assert all(f.line for f in found.faults)
     assert found.counts[0] == 1
