@@ -21,7 +21,7 @@ from mfmadsl.emulator.machine.recurrence import Recurrence
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 
-_LONG, _LONG_AGAIN = 4096, 256
+_LONG, _LONG_AGAIN = 1024, 256
 """Branches back of a group, after which others have their turn although it never comes back in the
 same state: it may count how often it has looked. The first is more than most loops need."""
 

@@ -75,8 +75,15 @@ class Lanes:
 class _Accesses:
     """The last access to each piece: by whom, and its mark. 0 is none."""
 
+    are_any = False
+
     def __init__(self, pieces: int, kind: type[np.signedinteger[Any]]) -> None:
         self.who, self.mark = _empty(pieces, kind), _empty(pieces, np.int32)
+
+    def note(self, pieces: Ids, who: Ids, marks: Ids) -> None:
+        """These are the last ones."""
+        self.are_any = True
+        self.who[pieces], self.mark[pieces] = who, marks
 
     def cut(self, times: int) -> None:
         """Make smaller pieces of each."""
@@ -103,13 +110,14 @@ class GlobalRaces:
         self.piece, self._coherence = piece, coherence
         pieces = waves.memory.size_in_bytes // piece
         kind = np.int32 if count * LANES < 1 << 31 else np.int64
-        self._written, self._read, self._read_before = (_Accesses(pieces, kind) for _ in range(3))
+        # An atomic leaves what was written before it as unordered as it was.
+        self._written, self._updated = _Accesses(pieces, kind), _Accesses(pieces, kind)
+        self._read, self._read_before = _Accesses(pieces, kind), _Accesses(pieces, kind)
         self.knowledge = Knowledge(count, self.per_group, coherence.several)
         # Of what waves find out of one another, too much would have to be kept of very many.
         self._between_groups = not looks or count <= _MOST_WAVES
         self._messages = _empty(pieces if looks and self._between_groups else 0, np.int32)
         self._looks = looks and self._between_groups
-        self._anything_written = False
         self._recent: deque[_Recent] = deque(maxlen=_REMEMBERED)
 
     def load(self, lanes: Lanes, offsets: Addresses, size: int) -> None:
@@ -130,7 +138,6 @@ class GlobalRaces:
         come before."""
         first, count = self._pieces(offsets, width.size, stores=True)
         self._remember(lanes)
-        self._anything_written = True
         for i in range(count):
             pieces = first + i
             brought = Brought(
@@ -147,13 +154,11 @@ class GlobalRaces:
         """Lanes read, combine and write at once."""
         first, count = self._pieces(offsets, size, stores=True)
         self._remember(lanes)
-        self._anything_written = True
         for i in range(count):
             pieces = first + i
             self._after_write(lanes, pieces, "writes", None)
             self._after_reads(lanes, pieces)
-            self._written.who[pieces] = lanes.ids * LANES + lanes.numbers + 1
-            self._written.mark[pieces] = lanes.marks
+            self._updated.note(pieces, lanes.ids * LANES + lanes.numbers + 1, lanes.marks)
             if self._looks:
                 self._chain(lanes, pieces, self._sent(lanes, done), returns)
 
@@ -169,7 +174,7 @@ class GlobalRaces:
     def _cut(self, piece: int) -> None:
         """Keep smaller pieces from here on, each with what its whole went through."""
         times, self.piece = self.piece // piece, piece
-        for each in (self._written, self._read, self._read_before):
+        for each in (self._written, self._updated, self._read, self._read_before):
             each.cut(times)
         self._messages = self._messages.repeat(times)
 
@@ -179,22 +184,23 @@ class GlobalRaces:
     # Checks.
 
     def _after_write(self, lanes: Lanes, pieces: Ids, verb: str, brought: Brought | None) -> None:
-        """Tell a fault unless the last write to each piece comes before."""
-        if not self._anything_written:
-            return
-        mark = self._written.mark[pieces]
-        if not mark.any():
-            return
-        who = self._written.who[pieces] - 1
-        others = who // LANES
+        """Tell a fault unless the last writes to each piece come before, plain and by atomics."""
         relies = verb == "reads" and lanes.reach < DEVICE
-        late = self._late(lanes, others, mark, relies, stored=True)
-        if brought is not None and late.any():
-            # Of two that write the same, it does not matter which is the last.
-            late &= ~brought.as_there(pieces)
-        if late.any():
-            at = int(np.argmax(late))
-            self._tell(lanes, at, pieces, verb, "wrote", int(others[at]), int(mark[at]), relies)
+        for writes in (self._written, self._updated):
+            if not writes.are_any:
+                continue
+            mark = writes.mark[pieces]
+            if not mark.any():
+                continue
+            others = (writes.who[pieces] - 1) // LANES
+            late = self._late(lanes, others, mark, relies, stored=True)
+            if brought is not None and late.any():
+                # Of two that write the same, it does not matter which is the last.
+                late &= ~brought.as_there(pieces)
+            if late.any():
+                at = int(np.argmax(late))
+                self._tell(lanes, at, pieces, verb, "wrote", int(others[at]), int(mark[at]), relies)
+                return
 
     def _after_reads(self, lanes: Lanes, pieces: Ids) -> None:
         """Tell a fault unless the last reads of each piece come before."""
@@ -245,14 +251,16 @@ class GlobalRaces:
         another = (before > 0) & (before != who)
         if another.any():
             moved = pieces[another]
-            self._read_before.who[moved] = before[another]
-            self._read_before.mark[moved] = self._read.mark[moved]
-        self._read.who[pieces], self._read.mark[pieces] = who, marks
+            self._read_before.note(moved, before[another], self._read.mark[moved])
+        self._read.note(pieces, who, marks)
 
     def _note_write(self, lanes: Lanes, pieces: Ids, brought: Brought) -> None:
         who = lanes.ids * LANES + lanes.numbers + 1
-        self._written.who[pieces], self._written.mark[pieces] = who, lanes.marks
-        if lanes.reach == DEVICE or (self._written.who[pieces] == who).all():
+        if lanes.reach == DEVICE:
+            self._updated.note(pieces, who, lanes.marks)
+            return
+        self._written.note(pieces, who, lanes.marks)
+        if (self._written.who[pieces] == who).all():
             return
         for at, last in brought.beaten(pieces)[:1]:
             same = lanes.ids[at] == lanes.ids[last]
