@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -21,14 +21,13 @@ from mfmadsl.emulator.machine.launch import (
     LoadedProgram,
     check_extents,
     load_arguments,
-    start_waves,
 )
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.occupancy import resident_workgroups
 from mfmadsl.emulator.machine.order import order_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
-from mfmadsl.emulator.machine.watch import Watch, Watcher
-from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.watch import Watcher
+from mfmadsl.emulator.machine.workgroups import LaunchWorkgroups
 from mfmadsl.emulator.request import (
     LOCKSTEP,
     check_arguments,
@@ -45,12 +44,6 @@ from mfmadsl.model import Intrinsic
 Dimensions = Sequence[int]
 Progress = Callable[[int, int], None]
 """Takes how many workgroups of a launch are done, and how many there are."""
-
-_MANY = 2
-"""Portions, of more than which the first workgroup runs alone where somebody waits."""
-
-_LANES_AT_ONCE = 1 << 14
-"""Lanes of the workgroups that run together: enough to hide NumPy's calls, few enough to cache."""
 
 MOST_GROUPS = 1 << 24
 """Workgroups of one launch: a day's work."""
@@ -233,68 +226,6 @@ def launch_of(
     return launch
 
 
-def portions(launch: Launch, groups: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """The workgroups that run together, some at a time."""
-    at_once = _at_once(launch)
-    for first in range(0, len(groups), at_once):
-        yield groups[first : first + at_once]
-
-
-def _at_once(launch: Launch) -> int:
-    return max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
-
-
-class _Workgroups:
-    """The workgroups of a launch that have not started: `groups` are to run, under the eyes of
-    `watcher`, and the others only where those wait for them.
-
-    With `advance`, somebody is told how far they are: of many the first one runs alone, and shows
-    how much each of them executes.
-    """
-
-    def __init__(
-        self,
-        launch: Launch,
-        loaded: LoadedProgram,
-        groups: npt.NDArray[np.int64],
-        watcher: Watcher | None,
-        advance: Advance | None,
-    ) -> None:
-        self._launch, self._loaded = launch, loaded
-        self._groups = self._all = groups
-        self._others: npt.NDArray[np.int64] | None = None  # found when they are asked for
-        self._watcher, self._advance = watcher, advance
-        self._at_once = _at_once(launch)
-        self._first = int(advance is not None and len(groups) > _MANY * self._at_once)
-
-    @property
-    def left(self) -> int:
-        """How many are to run."""
-        return len(self._groups)
-
-    @property
-    def beside(self) -> int:
-        """How many there are, with those that run only where others wait for them."""
-        if self._others is None:
-            self._others = np.setdiff1d(np.arange(self._launch.groups), self._all)
-        return len(self._groups) + len(self._others)
-
-    def start(self, most: int) -> tuple[Waves, Watch | None]:
-        """Start the next of them, up to so many."""
-        count = min(most, self._first or self._at_once)
-        self._first = 0
-        if not self.left and self._others is not None:
-            chosen, self._others = self._others[:count], self._others[count:]
-            return start_waves(self._launch, self._loaded, chosen)[0], None
-        chosen, self._groups = self._groups[:count], self._groups[count:]
-        if self._advance is not None:
-            self._advance.starts(len(chosen))
-        waves, scalars = start_waves(self._launch, self._loaded, chosen)
-        watch = None if self._watcher is None else self._watcher.starts(waves, scalars)
-        waves.watch = watch
-        return waves, watch
-
-
 def run_launch(
     launch: Launch,
     args: Sequence[Any],
@@ -342,7 +273,7 @@ def run_loaded(
     if progress is not None:
         advance = Advance(progress, len(groups), executor.executed)
         executor.tick = advance.tick
-    workgroups = _Workgroups(launch, loaded, groups, watcher, advance)
+    workgroups = LaunchWorkgroups(launch, loaded, groups, watcher, advance)
     with np.errstate(all="ignore"):
         Scheduler(executor, workgroups, partial(resident_workgroups, launch), order_of(seed)).run()
     counts, arch = executor.counts(), launch.program.arch

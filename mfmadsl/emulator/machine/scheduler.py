@@ -26,8 +26,8 @@ _LONG, _LONG_AGAIN = 1024, 256
 same state: it may count how often it has looked. The first is more than most loops need."""
 
 
-class Workgroups(Protocol):
-    """Those of a launch that have not started."""
+class Pending(Protocol):
+    """Workgroups that have not started."""
 
     @property
     def left(self) -> int:
@@ -47,7 +47,7 @@ class Scheduler:
     def __init__(
         self,
         executor: Executor,
-        workgroups: Workgroups,
+        workgroups: Pending,
         resident: Callable[[], int],
         order: Order | None = None,
     ) -> None:

@@ -22,10 +22,10 @@ from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.scheduler import run_together
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.workgroups import portions
 from mfmadsl.emulator.profiler.control_slice import control_slice
 from mfmadsl.emulator.profiler.main_loop import is_matrix
 from mfmadsl.emulator.profiler.record import Trace
-from mfmadsl.emulator.run import portions
 from mfmadsl.emulator.text.assembly import Instruction, Program
 
 MOST = 1 << 18

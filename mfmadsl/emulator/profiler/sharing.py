@@ -28,7 +28,7 @@ from mfmadsl.emulator.machine.scheduler import run_together
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
-from mfmadsl.emulator.run import portions
+from mfmadsl.emulator.machine.workgroups import portions
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 from mfmadsl.error import MfmadslError

@@ -15,8 +15,9 @@ from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.sanitizer.accesses import Lanes
 from mfmadsl.emulator.sanitizer.coherence import DEVICE, Coherence
-from mfmadsl.emulator.sanitizer.global_race import GlobalRaces, Lanes
+from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected, Tickets
 from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races

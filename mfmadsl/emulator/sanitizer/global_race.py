@@ -7,29 +7,28 @@ reach it.
 
 from __future__ import annotations
 
-import mmap
 from collections import deque
-from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mfmadsl.emulator.error import EarlierAccess
 from mfmadsl.emulator.machine.bits import Array, Mask
 from mfmadsl.emulator.machine.memory import Addresses
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.sanitizer.accesses import REACH_BITS, Accesses, Lanes
 from mfmadsl.emulator.sanitizer.brought import Brought
-from mfmadsl.emulator.sanitizer.coherence import DEVICE, PLAIN, WORKGROUP, Coherence
+from mfmadsl.emulator.sanitizer.coherence import DEVICE, WORKGROUP, Coherence
 from mfmadsl.emulator.sanitizer.knowledge import Ids, Knowledge
+from mfmadsl.emulator.sanitizer.messages import Messages
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 
 _REMEMBERED = 4096  # accesses, of which a fault can name one
+_FINE_BYTES = 1 << 26  # of memory, whose pieces are made smaller for a store that is not aligned
 _MOST_WAVES = 1 << 12  # whose knowledge of one another is kept
-_REACH_BITS = 2  # of a ticket, that say how far the access reaches by itself
 
 
 class _Recent(NamedTuple):
@@ -38,63 +37,6 @@ class _Recent(NamedTuple):
     instruction: Instruction
     ids: Ids
     tickets: Ids
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """The lanes of an access, one after the other: their waves, numbers and tickets."""
-
-    waves: Waves
-    instruction: Instruction
-    mask: Mask | None
-    ids: Ids
-    numbers: Ids
-    tickets: Ids
-    reach: int
-
-    @classmethod
-    def of(
-        cls, waves: Waves, instruction: Instruction, mask: Mask | None, ids: Ids, tickets: Ids,
-        reach: int,
-    ) -> Lanes:  # fmt: skip
-        """Those of `mask`, of waves with these numbers in the launch and tickets."""
-        shape = (waves.count, LANES)
-        each = [
-            np.broadcast_to(values, shape)
-            for values in (ids[:, None], np.arange(LANES), tickets[:, None])
-        ]
-        flat = [(v if mask is None else v[mask]).reshape(-1) for v in each]
-        return cls(waves, instruction, mask, flat[0], flat[1], flat[2], reach)
-
-    @property
-    def marks(self) -> Ids:
-        """Tickets with the reach."""
-        return self.tickets << _REACH_BITS | self.reach
-
-
-class _Accesses:
-    """The last access to each piece: by whom, and its mark. 0 is none."""
-
-    are_any = False
-
-    def __init__(self, pieces: int, kind: type[np.signedinteger[Any]]) -> None:
-        self.who, self.mark = _empty(pieces, kind), _empty(pieces, np.int32)
-
-    def note(self, pieces: Ids, who: Ids, marks: Ids) -> None:
-        """These are the last ones."""
-        self.are_any = True
-        self.who[pieces], self.mark[pieces] = who, marks
-
-    def cut(self, times: int) -> None:
-        """Make smaller pieces of each."""
-        self.who, self.mark = self.who.repeat(times), self.mark.repeat(times)
-
-
-def _empty(count: int, kind: type[np.signedinteger[Any]]) -> npt.NDArray[np.signedinteger[Any]]:
-    """Zeros, which take no memory before they are written."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    size = count * np.dtype(kind).itemsize
-    return np.frombuffer(mmap.mmap(-1, max(size, 8), flags), kind)
 
 
 class GlobalRaces:
@@ -108,77 +50,87 @@ class GlobalRaces:
         self.per_group, self._grid = position.waves_per_group, position.grid
         count = prod(position.grid) * self.per_group
         self.piece, self._coherence = piece, coherence
-        pieces = waves.memory.size_in_bytes // piece
+        self._bytes = waves.memory.size_in_bytes
+        pieces = self._bytes // piece
         kind = np.int32 if count * LANES < 1 << 31 else np.int64
         # An atomic leaves what was written before it as unordered as it was.
-        self._written, self._updated = _Accesses(pieces, kind), _Accesses(pieces, kind)
-        self._read, self._read_before = _Accesses(pieces, kind), _Accesses(pieces, kind)
+        self._written, self._updated = Accesses(pieces, kind), Accesses(pieces, kind)
+        self._read, self._read_before = Accesses(pieces, kind), Accesses(pieces, kind)
         self.knowledge = Knowledge(count, self.per_group, coherence.several)
-        # Of what waves find out of one another, too much would have to be kept of very many.
-        self._between_groups = not looks or count <= _MOST_WAVES
-        self._messages = _empty(pieces if looks and self._between_groups else 0, np.int32)
-        self._looks = looks and self._between_groups
+        self._messages = Messages(pieces, self.knowledge) if looks else None
+        self._between_groups = True
+        if count > _MOST_WAVES:
+            self._give_up()
         self._recent: deque[_Recent] = deque(maxlen=_REMEMBERED)
 
     def load(self, lanes: Lanes, offsets: Addresses, size: int) -> None:
         """Lanes load: what others have written must come before."""
-        first, count = self._pieces(offsets, size, stores=False)
         self._remember(lanes)
-        for i in range(count):
-            pieces = first + i
+        for pieces in self._loaded(offsets, size):
             self._after_write(lanes, pieces, "reads", None)
             self._note_read(lanes, pieces)
-            if self._looks and lanes.reach > PLAIN:
-                self._learn(lanes, self._messages[pieces])
+            if self._messages is not None:
+                self._messages.learn(lanes, pieces)
 
     def store(
         self, lanes: Lanes, offsets: Addresses, source: Register, width: Width, done: Ids
     ) -> None:
         """Lanes store, of waves that have waited for `done`: what others have written or read must
         come before."""
-        first, count = self._pieces(offsets, width.size, stores=True)
         self._remember(lanes)
-        for i in range(count):
-            pieces = first + i
+        for i, pieces in enumerate(self._stored(offsets, width.size)):
             brought = Brought(
                 lanes.waves, lanes.mask, lanes.waves.memory, source, width, self.piece, i
             )
             self._after_write(lanes, pieces, "writes", brought)
             self._after_reads(lanes, pieces)
             self._note_write(lanes, pieces, brought)
-            if self._looks:
-                sends = lanes.reach > PLAIN
-                self._messages[pieces] = self._sent(lanes, done) if sends else 0
+            if self._messages is not None:
+                self._messages.send(lanes, pieces, done)
 
     def update(self, lanes: Lanes, offsets: Addresses, size: int, done: Ids, returns: bool) -> None:
         """Lanes read, combine and write at once."""
-        first, count = self._pieces(offsets, size, stores=True)
         self._remember(lanes)
-        for i in range(count):
-            pieces = first + i
+        for pieces in self._stored(offsets, size):
             self._after_write(lanes, pieces, "writes", None)
             self._after_reads(lanes, pieces)
             self._updated.note(pieces, lanes.ids * LANES + lanes.numbers + 1, lanes.marks)
-            if self._looks:
-                self._chain(lanes, pieces, self._sent(lanes, done), returns)
+            if self._messages is not None:
+                self._messages.chain(lanes, pieces, done, returns)
 
-    def _pieces(self, offsets: Addresses, size: int, stores: bool) -> tuple[Ids, int]:
+    def _loaded(self, offsets: Addresses, size: int) -> list[Ids]:
+        """The pieces that lanes load, one or more each: any byte of them counts."""
+        flat = offsets.reshape(-1)
+        first, last = flat // self.piece, (flat + size - 1) // self.piece
+        most = int((last - first).max(initial=0)) + 1
+        return [np.minimum(first + i, last) for i in range(most)]
+
+    def _stored(self, offsets: Addresses, size: int) -> list[Ids]:
+        """The pieces that lanes store, whole ones; of those that cannot be told, none."""
         flat = offsets.reshape(-1)
         off = flat % self.piece
-        count = -(-size // self.piece)
-        if ((off > 0) if stores else (off + size > count * self.piece)).any():
+        if off.any():
+            if self._bytes > _FINE_BYTES:
+                return []
             self._cut(int(np.gcd.reduce(off, initial=self.piece)))
-            return self._pieces(offsets, size, stores)
-        return flat // self.piece, count
+        return [flat // self.piece + i for i in range(size // self.piece)]
 
     def _cut(self, piece: int) -> None:
         """Keep smaller pieces from here on, each with what its whole went through."""
         times, self.piece = self.piece // piece, piece
         for each in (self._written, self._updated, self._read, self._read_before):
             each.cut(times)
-        self._messages = self._messages.repeat(times)
+        if self._messages is not None:
+            self._messages.cut(times)
+
+    def _give_up(self) -> None:
+        """Look no longer at workgroups that look at what others do: that would take too much."""
+        if self._messages is not None:
+            self._messages, self._between_groups = None, False
 
     def _remember(self, lanes: Lanes) -> None:
+        if self._messages is not None and self._messages.too_many:
+            self._give_up()
         self._recent.append(_Recent(lanes.instruction, lanes.ids, lanes.tickets))
 
     # Checks.
@@ -224,7 +176,7 @@ class GlobalRaces:
         same = others // self.per_group == lanes.ids // self.per_group
         if not self._between_groups:
             late &= same
-        reach = mark & (1 << _REACH_BITS) - 1
+        reach = mark & (1 << REACH_BITS) - 1
         least, most = np.minimum(reach, lanes.reach), np.maximum(reach, lanes.reach)
         if self._coherence.several:
             late &= least < np.where(same, WORKGROUP, DEVICE)
@@ -233,7 +185,7 @@ class GlobalRaces:
         if late.any():
             visible = self._visible(reach[late], stored)
             late[late] = ~self.knowledge.before(
-                lanes.ids[late], others[late], mark[late] >> _REACH_BITS, visible, relies
+                lanes.ids[late], others[late], mark[late] >> REACH_BITS, visible, relies
             )
         return late
 
@@ -271,44 +223,13 @@ class GlobalRaces:
             )
             self._fault(lanes, at, message, None)
 
-    def _sent(self, lanes: Lanes, done: Ids) -> Ids:
-        """The messages that lanes write."""
-        numbers = np.zeros(lanes.ids.shape, np.int64)
-        ids, first, inverse = np.unique(lanes.ids, return_index=True, return_inverse=True)
-        each = [
-            self.knowledge.message(int(wave), int(lanes.tickets[at]), int(done[at]))
-            for wave, at in zip(ids, first, strict=True)
-        ]
-        numbers[:] = np.array(each, np.int64)[inverse.reshape(-1)]
-        return numbers
-
-    def _learn(self, lanes: Lanes, messages: Array) -> None:
-        if not messages.any():
-            return
-        for wave, message, ticket in np.unique(
-            np.stack([lanes.ids, messages.astype(np.int64), lanes.tickets]), axis=1
-        ).T.tolist():
-            self.knowledge.learn(wave, message, ticket)
-
-    def _chain(self, lanes: Lanes, pieces: Ids, sent: Ids, returns: bool) -> None:
-        """Waves that change words one after the other, each with the message of the one before."""
-        order = np.lexsort((np.arange(len(pieces)), pieces))
-        known: dict[int, int] = {}
-        for at in order[_changes(pieces[order], lanes.ids[order])].tolist():
-            piece, wave = int(pieces[at]), int(lanes.ids[at])
-            before = known.get(piece, int(self._messages[piece]))
-            if returns:
-                self.knowledge.learn(wave, before, int(lanes.tickets[at]))
-            known[piece] = self.knowledge.chained(before, int(sent[at]))
-        self._messages[list(known)] = list(known.values())
-
     # Faults.
 
     def _tell(
         self, lanes: Lanes, at: int, pieces: Ids, verb: str, did: str, other: int, mark: int,
         relies: bool,
     ) -> None:  # fmt: skip
-        ticket, reach = mark >> _REACH_BITS, mark & (1 << _REACH_BITS) - 1
+        ticket, reach = mark >> REACH_BITS, mark & (1 << REACH_BITS) - 1
         me = int(lanes.ids[at])
         who = self._name(other, me)
         why = self._why(me, other, ticket, bool(self._visible(np.array(reach), did == "wrote")),
@@ -359,10 +280,3 @@ class GlobalRaces:
                 instruction = each.instruction
                 return EarlierAccess(instruction.line, instruction.text, wave % self.per_group)
         return None
-
-
-def _changes(pieces: Ids, ids: Ids) -> Mask:
-    """Where another piece or wave begins."""
-    first = np.ones(len(pieces), np.bool_)
-    first[1:] = (pieces[1:] != pieces[:-1]) | (ids[1:] != ids[:-1])
-    return first

@@ -65,6 +65,11 @@ class Knowledge:
         self.passed: Tickets = np.zeros(self.waves, np.int32)
         """Up to which tickets accesses come before all that their workgroups do now."""
 
+    @property
+    def messages(self) -> int:
+        """How many have been written."""
+        return len(self._messages) - 1
+
     def _mates(self, wave: int) -> slice:
         first = wave // self.per_group * self.per_group
         return slice(first, first + self.per_group)

@@ -66,7 +66,8 @@ EMPTIES = "	buffer_inv sc1\n"
     ],
 )
 def test_what_a_flag_lacks_is_told(text: str, groups: int, missing: str) -> None:
-    for options in ({}, {"order": "random", "seed": 1}, {"order": "random", "seed": 2}):
+    usual: dict[str, Any] = {}
+    for options in (usual, {"order": "random", "seed": 1}, {"order": "random", "seed": 2}):
         found = races(text, groups, **options)
         assert found, options
         assert any(missing in each for each in found), found
@@ -123,15 +124,27 @@ def plain(code: str) -> str:
         ("	global_store_dword v1, v3, s[4:5]", "writes offset 0 of `p0`"),  # other values
         ("	global_store_dword v1, v4, s[4:5]", None),  # one value
         ("	global_store_dword v2, v3, s[4:5]", None),  # words of their own
-        ("	global_store_dword v2, v3, s[4:5]\n	global_load_dword v6, v1, s[4:5]", "reads off"),
-        ("	global_load_dword v6, v1, s[4:5]\n	global_store_dword v2, v3, s[4:5]", "writes off"),
+        (
+            "	global_store_dword v2, v3, s[4:5]\n	global_load_dword v6, v1, s[4:5]",
+            "reads off",
+        ),
+        (
+            "	global_load_dword v6, v1, s[4:5]\n	global_store_dword v2, v3, s[4:5]",
+            "writes off",
+        ),
         ("	global_atomic_add v1, v3, s[4:5]", None),
-        ("	global_store_dword v2, v3, s[4:5]\n	global_atomic_add v1, v3, s[4:5]", "writes off"),
+        (
+            "	global_store_dword v2, v3, s[4:5]\n	global_atomic_add v1, v3, s[4:5]",
+            "writes off",
+        ),
         ("	global_store_dword v1, v3, s[4:5] sc1", None),  # of atomic variables
         ("	global_store_dword v1, v3, s[4:5] sc0", "writes offset 0"),  # not of a workgroup's
         ("	global_store_dword v5, v0, s[4:5] sc1", None),
         ("	global_store_byte v0, v3, s[4:5]", "writes offset 0"),
-        ("	global_store_short v2, v3, s[4:5]\n	global_load_ushort v6, v2, s[4:5] offset:2", None),
+        (
+            "	global_store_short v2, v3, s[4:5]\n	global_load_ushort v6, v2, s[4:5] offset:2",
+            None,
+        ),
     ],
 )
 def test_workgroups_that_meet(code: str, message: str | None) -> None:
@@ -148,9 +161,8 @@ def test_workgroups_that_meet(code: str, message: str | None) -> None:
 )
 def test_lanes_of_one_store_that_meet(store: str, accused: bool) -> None:
     found = races(plain(f"	global_store_dword {store}"), 1)
-    assert found == [
-        "writes offset 0 of `p0`, which has 8192 bytes, where lane 63 writes another value at once"
-    ] * accused
+    assert len(found) == accused
+    assert all(each.endswith("where lane 63 writes another value at once") for each in found)
 
 
 def test_workgroups_of_different_portions_meet() -> None:
@@ -183,17 +195,22 @@ def test_a_barrier_orders_the_waves_of_a_workgroup() -> None:
     """Without a wait: LLVM emits none where waves share a vector L1 cache."""
     assert races(plain(EXCHANGED), 1, 128) == []
     without_first = EXCHANGED.replace("	s_barrier\n", "", 1)
-    assert "reads offset 256 of `p0`, which has 8192 bytes, which wave 1 wrote" in (
-        races(plain(without_first), 1, 128)[0]
+    assert (
+        "reads offset 256 of `p0`, which has 8192 bytes, which wave 1 wrote"
+        in (races(plain(without_first), 1, 128)[0])
     )
-    without_second = EXCHANGED.replace("	s_waitcnt vmcnt(0)\n	s_barrier", "	s_waitcnt vmcnt(0)")
-    assert "writes offset 0 of `p0`, which has 8192 bytes, which wave 1 read" in (
-        races(plain(without_second), 1, 128)[0]
+    last = "	s_waitcnt vmcnt(0)\n	s_barrier"
+    without_second = EXCHANGED.replace(last, "	s_waitcnt vmcnt(0)")
+    assert (
+        "writes offset 0 of `p0`, which has 8192 bytes, which wave 1 read"
+        in (races(plain(without_second), 1, 128)[0])
     )
 
 
 def test_accesses_that_are_not_aligned_share_no_byte() -> None:
-    code = "	global_store_dword v2, v3, s[4:5] offset:2\n	global_load_ubyte v6, v5, s[4:5] offset:{}"
+    code = """
+	global_store_dword v2, v3, s[4:5] offset:2
+	global_load_ubyte v6, v5, s[4:5] offset:{}"""
     assert races(plain(code.format(1)), 2) == []
     assert "reads offset 2 of `p0`" in races(plain(code.format(2)), 2)[0]
 

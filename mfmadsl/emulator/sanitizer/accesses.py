@@ -1,0 +1,75 @@
+"""The lanes of an access to global memory, and who accessed a piece of it last."""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.sanitizer.knowledge import Ids
+from mfmadsl.emulator.text.assembly import Instruction
+
+REACH_BITS = 2
+"""Of a mark, the ones below the ticket, that say how far the access reaches by itself."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The lanes of an access, one after the other: their waves, numbers and tickets."""
+
+    waves: Waves
+    instruction: Instruction
+    mask: Mask | None
+    ids: Ids
+    numbers: Ids
+    tickets: Ids
+    reach: int
+
+    @classmethod
+    def of(
+        cls, waves: Waves, instruction: Instruction, mask: Mask | None, ids: Ids, tickets: Ids,
+        reach: int,
+    ) -> Lanes:  # fmt: skip
+        """Those of `mask`, of waves with these numbers in the launch and tickets."""
+        shape = (waves.count, LANES)
+        each = [
+            np.broadcast_to(values, shape)
+            for values in (ids[:, None], np.arange(LANES), tickets[:, None])
+        ]
+        flat = [(v if mask is None else v[mask]).reshape(-1) for v in each]
+        return cls(waves, instruction, mask, flat[0], flat[1], flat[2], reach)
+
+    @property
+    def marks(self) -> Ids:
+        """Tickets with the reach."""
+        return self.tickets << REACH_BITS | self.reach
+
+
+class Accesses:
+    """The last access to each piece: by whom, and its mark. 0 is none."""
+
+    are_any = False
+
+    def __init__(self, pieces: int, kind: type[np.signedinteger[Any]]) -> None:
+        self.who, self.mark = empty(pieces, kind), empty(pieces, np.int32)
+
+    def note(self, pieces: Ids, who: Ids, marks: Ids) -> None:
+        """These are the last ones."""
+        self.are_any = True
+        self.who[pieces], self.mark[pieces] = who, marks
+
+    def cut(self, times: int) -> None:
+        """Make smaller pieces of each."""
+        self.who, self.mark = self.who.repeat(times), self.mark.repeat(times)
+
+
+def empty(count: int, kind: type[np.signedinteger[Any]]) -> npt.NDArray[np.signedinteger[Any]]:
+    """Zeros, which take no memory before they are written."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    size = count * np.dtype(kind).itemsize
+    return np.frombuffer(mmap.mmap(-1, max(size, 8), flags), kind)
