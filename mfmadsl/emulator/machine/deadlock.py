@@ -30,13 +30,16 @@ class _Look:
     instruction: Instruction
     place: str
     value: int
+    writer: str
     lane: int | None
 
 
 class _Looks(AccessWatch):
     """Watches waves in a loop: `found` has what each has read last, by its number."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, others: AccessWatch | None) -> None:
+        """`others` have watched the waves until now."""
+        self._others = others
         self.found: dict[int, _Look] = {}
         self._instructions = executor.program.instructions
 
@@ -88,7 +91,8 @@ class _Looks(AccessWatch):
         place = f"address {offset % waves.lds.stride:#x} of LDS" if in_lds else (
             waves.memory.describe(offset))  # fmt: skip
         value = int(store.load_words(np.array([offset]), 1)[0, 0])
-        look = _Look(self._instructions[waves.pc - 1], place, value, lane)
+        writer = self._others.writer(waves, store, offset) if self._others else ""
+        look = _Look(self._instructions[waves.pc - 1], place, value, writer, lane)
         self.found[int(waves.index[wave])] = look
 
 
@@ -117,15 +121,15 @@ class Standstill:
             return EmulationError.of(fault)
         others = self._others([look for each in looks.values() for look in each.values()], executor)
         message = (
-            f"waits in a loop for {look.place}: it is {look.value:#x}, and no wave is left that "
-            f"could change it; {others}"
+            f"waits in a loop for {look.place}: it is {look.value:#x}{look.writer}, and no wave "
+            f"is left that could change it; {others}"
         )
         told = look.instruction
         fault = Fault("deadlock", message, told.line, told.text, *position, look.lane)
         return EmulationError.of(fault)
 
     def _looks(self, group: Waves, executor: Executor) -> dict[int, _Look]:
-        watch = _Looks(executor)
+        watch = _Looks(executor, group.watch)
         group.watch, group.steps = watch, 0
         parts, recurrence = [group.select(np.ones(group.count, np.bool_), group.pc)], (
             self.recurrences[group.portion])  # fmt: skip

@@ -82,6 +82,10 @@ class AccessWatch:
     ) -> None:  # fmt: skip
         """Chosen waves store scalar registers, or read, combine and write at once."""
 
+    def writer(self, waves: Waves, store: ByteStore, offset: int) -> str:
+        """Who has written last at an offset, and in which line; nothing where that is not known."""
+        return ""
+
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """Whether a fault is kept, so that the emulation goes on."""
         return False

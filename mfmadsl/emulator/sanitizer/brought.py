@@ -31,7 +31,7 @@ class Brought:
         """Whether what each lane brings to a piece is there already."""
         places = pieces[:, None] * self.piece + np.arange(self.piece)
         there = self.store.load_narrow(places, 1).astype(np.uint8)
-        same: Mask = (there == self._bytes()).all(axis=1)
+        same: Mask = (there == self.content()).all(axis=1)
         return same
 
     def beaten(self, pieces: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -40,11 +40,11 @@ class Brought:
         last = np.zeros(len(pieces), np.int64)
         _, inverse = np.unique(pieces, return_inverse=True)
         last[inverse] = np.arange(len(pieces))
-        content = self._bytes()
+        content = self.content()
         differ = (content != content[last[inverse]]).any(axis=1)
         return [(int(lane), int(last[inverse[lane]])) for lane in np.flatnonzero(differ)]
 
-    def _bytes(self) -> npt.NDArray[np.uint8]:
+    def content(self) -> npt.NDArray[np.uint8]:
         """Of each lane the bytes of its piece."""
         file = self.waves.vector if self.source.bank == "v" else self.waves.accumulation
         words = file[self.source.index : self.source.index + self.width.registers]

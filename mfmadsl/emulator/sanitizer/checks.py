@@ -16,6 +16,7 @@ from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.accesses import Lanes
+from mfmadsl.emulator.sanitizer.brought import Brought
 from mfmadsl.emulator.sanitizer.coherence import DEVICE, Coherence
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected, Tickets
@@ -171,7 +172,10 @@ class Checks(Watch):
         elif store is waves.memory:
             lanes = self._lanes(waves, mask, DEVICE)
             done = self._done(waves, lanes)
-            self._in_memory.update(lanes, offsets, width.size, done, self._returns)
+            wins = None
+            if "cmpswap" in self._current.name:
+                wins = _exchanging(waves, store, offsets, source, width, mask)
+            self._in_memory.update(lanes, offsets, width.size, done, self._returns, wins)
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 
@@ -189,6 +193,12 @@ class Checks(Watch):
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
         """Zeros are as good as any value: the register is written."""
 
+    def writer(self, waves: Waves, store: ByteStore, offset: int) -> str:
+        """Who has written last to the LDS or to global memory."""
+        if store is waves.lds:
+            return self._races.writer(offset)
+        return self._in_memory.writer(offset) if store is waves.memory else ""
+
     def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
         """Tell the fault: chips may differ in what the lane gets."""
         waves.fault("disputed-bounds", message, wave, lane)
@@ -204,3 +214,20 @@ class Checks(Watch):
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Kernel arguments, most often, which are always written."""
+
+
+def _exchanging(
+    waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
+    mask: Mask | None,
+) -> Mask:  # fmt: skip
+    """Which lanes of a compare and swap find what they expect: the first ones at their places."""
+    words = width.size // 4
+    expected = Register(source.bank, source.index + words, words)
+    flat = offsets.reshape(-1)
+    content = Brought(waves, mask, store, expected, width, width.size, 0).content()
+    there = store.load_words(flat, words)
+    finds: Mask = (np.ascontiguousarray(there.T).view(np.uint8) == content).all(axis=1)
+    first = np.zeros_like(finds)
+    _, places = np.unique(np.where(finds, flat, -1), return_index=True)
+    first[places] = True
+    return finds & first

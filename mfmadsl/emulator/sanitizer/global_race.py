@@ -88,13 +88,21 @@ class GlobalRaces:
             if self._messages is not None:
                 self._messages.send(lanes, pieces, done)
 
-    def update(self, lanes: Lanes, offsets: Addresses, size: int, done: Ids, returns: bool) -> None:
-        """Lanes read, combine and write at once."""
+    def update(
+        self, lanes: Lanes, offsets: Addresses, size: int, done: Ids, returns: bool,
+        wins: Mask | None,
+    ) -> None:  # fmt: skip
+        """Lanes read, combine and write at once. Of those that compare first, only some write."""
+        who = lanes.ids * LANES + lanes.numbers + 1
         self._remember(lanes)
         for pieces in self._stored(offsets, size):
             self._after_write(lanes, pieces, "writes", None)
             self._after_reads(lanes, pieces)
-            self._updated.note(pieces, lanes.ids * LANES + lanes.numbers + 1, lanes.marks)
+            if wins is None:
+                self._updated.note(pieces, who, lanes.marks)
+            else:
+                self._note_read(lanes, pieces)
+                self._updated.note(pieces[wins], who[wins], lanes.marks[wins])
             if self._messages is not None:
                 self._messages.chain(lanes, pieces, done, returns)
 
@@ -224,6 +232,17 @@ class GlobalRaces:
             self._fault(lanes, at, message, None)
 
     # Faults.
+
+    def writer(self, offset: int) -> str:
+        """Who has written last at an offset, or that nobody has."""
+        piece = offset // self.piece
+        for writes in (self._updated, self._written):
+            if mark := int(writes.mark[piece]):
+                wave = (int(writes.who[piece]) - 1) // LANES
+                found = self._earlier(wave, mark >> REACH_BITS)
+                where = f" in line {found.line}" if found else ""
+                return f", written by {self._name(wave, -1)}{where}"
+        return ", which nobody has written"
 
     def _tell(
         self, lanes: Lanes, at: int, pieces: Ids, verb: str, did: str, other: int, mark: int,

@@ -74,6 +74,17 @@ class Races:
         self._issued: dict[Counter, Tickets] = {}
         self.barrier(np.arange(waves.count))
 
+    def writer(self, offset: int) -> str:
+        """Who has written last at an offset, or that nobody has."""
+        piece = offset // self._piece
+        ticket, wave = int(self._written[piece]), int(self._writer[piece])
+        if not ticket:
+            return ", which nobody has written"
+        counter: Counter = "vmcnt" if ticket < 0 else "lgkmcnt"
+        found = self._earlier(wave, abs(ticket), counter)
+        where = f" in line {found.line}" if found else ""
+        return f", written by wave {wave % self._per_group}{where}"
+
     def barrier(self, passing: npt.NDArray[np.int64]) -> None:
         """Waves pass a barrier: what they have waited for is over for all of their workgroup."""
         for counter in ("vmcnt", "lgkmcnt"):

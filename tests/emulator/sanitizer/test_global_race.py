@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.sanitizer import sanitize
 from tests.emulator.machine import waiting
 from tests.emulator.machine.test_scheduler import FORMS
@@ -254,3 +254,18 @@ def test_a_loop_that_reads_one_word_of_the_lds_so_many_times_does_not_wait_for_i
     )
     assert counted != text
     assert races(counted, 1, 128)
+
+
+def test_who_waits_for_ever_is_told_who_has_written_last() -> None:
+    nobody = waiting.flag(2, consumer_first=True, is_set=False)
+    lock = waiting.mutex(unlocks=False)
+    in_lds = waiting.in_lds(consumer_first=True, is_set=False)
+    for text, groups, threads, who in (
+        (nobody, 3, 64, "it is 0x0, which nobody has written, and no wave is left"),
+        (lock, 2, 64, "it is 0x1, written by wave 0 of workgroup (0, 0, 0) in line 15, and no"),
+        (in_lds, 1, 128, "it is 0x0, written by wave 0 in line 16, and no wave is left"),
+    ):
+        with pytest.raises(EmulationError) as raised:
+            sanitize(text, [np.zeros(2048, np.uint32)], (groups,), (threads,))
+        assert raised.value.fault.kind == "deadlock"
+        assert who in raised.value.fault.message, raised.value
