@@ -23,10 +23,14 @@ _MOST_TURNS = 1 << 12  # to go once round a loop: more than any has that is foun
 _MOST_OTHERS = 4  # kinds of waves that wait as well
 
 
+_SCALAR, _LDS, _MEMORY = range(3)  # what tells the least of what a wave waits for comes first
+
+
 @dataclass(frozen=True)
 class _Look:
     """What a wave in a loop reads: where, and by which instruction."""
 
+    rank: int
     instruction: Instruction
     place: str
     value: int
@@ -35,7 +39,8 @@ class _Look:
 
 
 class _Looks(AccessWatch):
-    """Watches waves in a loop: `found` has what each has read last, by its number."""
+    """Watches waves in a loop: `found` has what each has read last, by its number, and of the LDS
+    only if it reads no memory: there waves tell one another what one of them has read."""
 
     def __init__(self, executor: Executor, others: AccessWatch | None) -> None:
         """`others` have watched the waves until now."""
@@ -67,9 +72,7 @@ class _Looks(AccessWatch):
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Note where waves read that look at nothing else, such as pointers."""
         for wave, offset in enumerate(offsets):
-            known = self.found.get(int(waves.index[wave]))
-            if known is None or known.lane is None:
-                self._note(waves, wave, waves.memory, int(offset), None)
+            self._note(waves, wave, waves.memory, int(offset), None)
 
     def scalar_stores(
         self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int,
@@ -88,11 +91,15 @@ class _Looks(AccessWatch):
         self, waves: Waves, wave: int, store: ByteStore, offset: int, lane: int | None
     ) -> None:
         in_lds = store is waves.lds
+        rank = _LDS if in_lds else _SCALAR if lane is None else _MEMORY
+        known = self.found.get(int(waves.index[wave]))
+        if known is not None and known.rank > rank:
+            return
         place = f"address {offset % waves.lds.stride:#x} of LDS" if in_lds else (
             waves.memory.describe(offset))  # fmt: skip
         value = int(store.load_words(np.array([offset]), 1)[0, 0])
         writer = self._others.writer(waves, store, offset) if self._others else ""
-        look = _Look(self._instructions[waves.pc - 1], place, value, writer, lane)
+        look = _Look(rank, self._instructions[waves.pc - 1], place, value, writer, lane)
         self.found[int(waves.index[wave])] = look
 
 
@@ -133,11 +140,16 @@ class Standstill:
         group.watch, group.steps = watch, 0
         parts, recurrence = [group.select(np.ones(group.count, np.bool_), group.pc)], (
             self.recurrences[group.portion])  # fmt: skip
+        at_barrier: list[Waves] = []
         for _ in range(_MOST_TURNS):
+            if not parts:
+                parts, at_barrier = at_barrier, []  # if not all are there, others have been
             if not parts:
                 break
             part = parts.pop()
             stopped, split = executor.advance(part, None)
+            if stopped == "barrier":
+                at_barrier.append(part)
             for each in split if stopped in ("end", "barrier") else [part, *split]:
                 again = recurrence.find(each)
                 if not again.all():
@@ -147,6 +159,8 @@ class Standstill:
     def _others(self, looks: Sequence[_Look], executor: Executor) -> str:
         """Who else waits, and for what."""
         waiting = Counter(f"in line {look.instruction.line} for {look.place}" for look in looks)
+        if len(waiting) > _MOST_OTHERS:
+            waiting = Counter(f"in line {look.instruction.line}" for look in looks)
         for group in self.at_barrier:
             line = executor.program.instructions[group.pc - 1].line
             waiting[f"at the barrier in line {line}"] += group.count

@@ -59,7 +59,7 @@ class Scheduler:
         self._at_barrier: list[Waves] = []
         self._in_loop: list[Waves] = []
         self._changes: Changes | None = None  # looked for once a wave waits in a loop
-        self._got_on = False  # whether a wave has, since those in loops have looked
+        self._anew = False  # whether a wave has come to wait in a loop, since all have looked
         self._long = _LONG
 
     def run(self) -> None:
@@ -107,11 +107,11 @@ class Scheduler:
             self._at_barrier.append(group)
         elif stopped != "end":
             split.append(group)
-        self._got_on |= stopped in ("barrier", "end")
         for each in split:
             self._put_back(each)
         if not self._order.in_lockstep:
-            self._pass_barriers()
+            if stopped in ("barrier", "end"):
+                self._pass_barriers()
             if self._order.starts_more():
                 self._start_beside()
         self._running = self._executor.joined(self._running)
@@ -126,7 +126,7 @@ class Scheduler:
         again = recurrence.find(group)
         if again.any():
             waiting = group if again.all() else group.select(again, group.pc)
-            self._got_on |= recurrence.first_time(waiting)
+            self._anew |= recurrence.first_time(waiting)
             self._in_loop.append(waiting)
             if self._changes is None:
                 self._changes = Changes()
@@ -137,7 +137,7 @@ class Scheduler:
         if group.returns % self._long:
             self._running.append(group)
         else:
-            self._got_on, self._long = True, _LONG_AGAIN
+            self._anew, self._long = True, _LONG_AGAIN
             self._in_loop.append(group)
 
     def _look_for_changes(self, groups: Sequence[Waves]) -> None:
@@ -149,8 +149,8 @@ class Scheduler:
         """No wave runs: let those that wait do so, or tell that they wait for ever."""
         if self._pass_barriers():
             return
-        if self._got_on or (self._changes is not None and self._changes.seen):
-            self._got_on = False
+        if self._anew or (self._changes is not None and self._changes.seen):
+            self._anew = False
             if self._changes is not None:
                 self._changes.seen = False
             self._running, self._in_loop = self._executor.joined(self._in_loop), []
@@ -161,11 +161,14 @@ class Scheduler:
 
     def _pass_barriers(self) -> bool:
         """Let waves pass barriers that all of their workgroup have reached that have not ended."""
+        if not self._at_barrier:
+            return False
         away = _workgroups([*self._running, *self._in_loop])
+        stay = np.isin(np.concatenate([_numbers(group) for group in self._at_barrier]), away)
+        ends = np.cumsum([group.count for group in self._at_barrier])
         passing: dict[int, list[Waves]] = {}
         staying = []
-        for group in self._at_barrier:
-            stays = np.isin(_numbers(group), away)
+        for group, stays in zip(self._at_barrier, np.split(stay, ends[:-1]), strict=True):
             if stays.any():
                 staying.append(group.select(stays, group.pc))
             if not stays.all():
