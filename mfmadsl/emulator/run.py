@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -275,7 +275,9 @@ def run_loaded(
         executor.tick = advance.tick
     workgroups = LaunchWorkgroups(launch, loaded, groups, watcher, advance)
     with np.errstate(all="ignore"):
-        Scheduler(executor, workgroups, partial(resident_workgroups, launch), order_of(seed)).run()
+        Scheduler(
+            executor, workgroups, cache(partial(resident_workgroups, launch)), order_of(seed)
+        ).run()
     counts, arch = executor.counts(), launch.program.arch
     described = {name for intrinsic in launch.trusted for name in intrinsic.mnemonics}
     return Run(

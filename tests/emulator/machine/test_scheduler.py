@@ -68,6 +68,7 @@ FORMS: dict[str, tuple[str, int, int, Words]] = {
     "a flag, its consumers first": (waiting.flag(2, consumer_first=True), 3, 64, copies(2, 3)),
     "consumers that sleep": (waiting.flag(2, True, sleep=True), 3, 64, copies(2, 3)),
     "a consumer that counts": (waiting.counting(2), 3, 64, copies(2, 3)),
+    "a consumer that forgets": (waiting.forgetting(2), 3, 64, copies(2, 3)),
     "a sum passed on": (waiting.chain(20, backward=False), 20, 64, sums(20)),
     "a sum passed back": (waiting.chain(20, backward=True), 20, 64, sums(20)),
     "Stream-K, who waits first": (waiting.fix_up(waiting_first=True), 6, 64, fixed_up(3)),

@@ -292,3 +292,17 @@ def counting(producer: int) -> str:
         "	s_waitcnt lgkmcnt(0)\n", "	s_mov_b32 s17, 0\n	s_waitcnt lgkmcnt(0)\n", 1
     )
     return text.replace(".LWAIT:\n", ".LWAIT:\n	s_add_u32 s17, s17, 1\n")
+
+
+def forgetting(producer: int) -> str:
+    """A consumer that keeps of what it has seen only whether to go on, in the condition code."""
+    text = flag(producer, consumer_first=True)
+    text = text.replace(".LWAIT:\n", ".LWAIT:\n	s_cbranch_scc0 .LSEEN\n", 1)
+    looks_again = """	s_mov_b32 s16, 0
+	v_mov_b32_e32 v3, 0
+	s_branch .LWAIT
+.LSEEN:
+"""
+    return text.replace("	s_cbranch_scc1 .LWAIT\n", looks_again).replace(
+        "	s_cbranch_scc1 .LSECOND\n", "	s_cbranch_scc1 .LSECOND\n	s_cmp_eq_u32 s2, s2\n"
+    )
