@@ -121,7 +121,8 @@ class Executor:
                 if split:
                     return "split", split
             if waves.pc <= pc:
-                _count_return(waves)
+                waves.returns += 1
+                waves.returned = True
                 if waves.returns >= OFTEN:
                     return "return", []
             if meeting is not None and waves.pc >= meeting:
@@ -205,9 +206,6 @@ class Executor:
             waves.pc = groups[0][1]
             return []
         first, *apart = [waves.select(chosen, place) for chosen, place in groups]
-        for each in (first, *apart):
-            if each.pc < waves.pc:
-                _count_return(each)
         waves.__dict__.update(first.__dict__)
         return apart
 
@@ -229,16 +227,9 @@ class Executor:
         if not taken.any():
             return []
         apart = waves.select(taken, target)
-        if target < waves.pc:
-            _count_return(apart)
         rest = waves.select(~taken, waves.pc)
         waves.__dict__.update(rest.__dict__)
         return [apart]
-
-
-def _count_return(waves: Waves) -> None:
-    waves.returns += 1
-    waves.returned = True
 
 
 def _check_registers(waves: Waves, instruction: Instruction, operation: Operation) -> None:

@@ -244,6 +244,27 @@ def test_a_seed_decides_on_the_order() -> None:
     assert latest() == latest(order="lockstep", seed=5) == 7
 
 
+def test_waves_may_stop_anywhere() -> None:
+    """One workgroup counts a word to 2, and another one reads it at some time."""
+    text = kernel("""
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_mov_b32_e32 v1, 0
+	v_mov_b32_e32 v2, 1
+	v_mov_b32_e32 v3, 2
+	s_waitcnt lgkmcnt(0)
+	s_cmp_eq_u32 s2, 0
+	s_cbranch_scc1 .LREADS
+	global_store_dword v1, v2, s[4:5]
+	global_store_dword v1, v3, s[4:5]
+	s_endpgm
+.LREADS:
+	global_load_dword v4, v1, s[4:5]
+	s_waitcnt vmcnt(0)
+	global_store_dword v1, v4, s[4:5] offset:4""")
+    found = {int(run(text, 2, 2, order="random", seed=seed)[1]) for seed in range(60)}
+    assert found == {0, 1, 2}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -46,6 +46,10 @@ TICKETS = waiting.ticket_lock()
 WRITES_BACK = "	buffer_wbl2 sc1\n"
 WAITS = "	s_waitcnt vmcnt(0)\n"
 EMPTIES = "	buffer_inv sc1\n"
+EMPTIED_EARLY = FLAG.replace(EMPTIES, "").replace(
+    f"sc1\n{WAITS}	v_readfirstlane", f"sc1\n{EMPTIES}{WAITS}	v_readfirstlane"
+)
+assert EMPTIES in EMPTIED_EARLY
 
 
 @pytest.mark.parametrize(
@@ -55,6 +59,7 @@ EMPTIES = "	buffer_inv sc1\n"
         (FLAG.replace(WRITES_BACK + WAITS, WRITES_BACK), 3, "with nothing between"),
         (FLAG.replace(EMPTIES, ""), 3, "it needs `buffer_inv sc1` once the flag is loaded"),
         (FLAG.replace("buffer_inv sc1", "buffer_inv sc0"), 3, "it needs `buffer_inv sc1`"),
+        (EMPTIED_EARLY, 3, "it needs `buffer_inv sc1` once the flag is loaded"),
         (FLAG.replace("v8, s[4:5] sc1", "v8, s[4:5]"), 3, "reads offset 0 of `p0`"),
         (FLAG.replace("v1, s[4:5] sc1", "v1, s[4:5]"), 3, "which wave 0 of workgroup (2, 0, 0) w"),
         (GRID.replace(WRITES_BACK, ""), 9, "there it needs `buffer_wbl2 sc1`"),
