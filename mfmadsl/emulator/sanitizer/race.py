@@ -182,8 +182,9 @@ class Races:
             wave, lane = (int(x) for x in np.argwhere(waves.lanes_of(mask))[at])
             address = int(pieces[at]) * self._piece % waves.lds.stride
             other = int(self._writer[pieces[at]]) % self._per_group
-            waves.fault("race", f"writes LDS at {address:#x}, where wave {other} writes another "
-                        "value at once", wave, lane)  # fmt: skip
+            what = "as well" if brought is None else "another value"
+            waves.fault("race", f"writes LDS at {address:#x}, where wave {other} writes {what} "
+                        "at once", wave, lane)  # fmt: skip
 
     def _check_reads(
         self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: LdsAccessKind

@@ -71,6 +71,7 @@ FORMS: dict[str, tuple[str, int, int, Words]] = {
     "a consumer that forgets": (waiting.forgetting(2), 3, 64, copies(2, 3)),
     "a sum passed on": (waiting.chain(20, backward=False), 20, 64, sums(20)),
     "a sum passed back": (waiting.chain(20, backward=True), 20, 64, sums(20)),
+    "a flag on behalf of another": (waiting.relay(), 3, 64, np.array([1, 1, 7, 7], np.uint32)),
     "Stream-K, who waits first": (waiting.fix_up(waiting_first=True), 6, 64, fixed_up(3)),
     "Stream-K, who waits last": (waiting.fix_up(waiting_first=False), 6, 64, fixed_up(3)),
     "a barrier over the grid": (waiting.grid_barrier(9), 9, 64, met(9)),

@@ -83,6 +83,31 @@ def chain(groups: int, backward: bool) -> str:
     )
 
 
+def relay() -> str:
+    """The third workgroup reads what the first one wrote, which it knows of from the second one."""
+    return kernel(
+        f"""{_START}{_ONE_LANE}
+	v_mov_b32_e32 v6, 4
+	s_cmp_eq_u32 s2, 1
+	s_cbranch_scc1 .LSECOND
+	s_cmp_eq_u32 s2, 2
+	s_cbranch_scc1 .LTHIRD
+	v_mov_b32_e32 v2, 7
+	global_store_dword v1, v2, s[4:5] offset:8
+{publishes("v1", "v8")}
+	s_endpgm
+.LSECOND:
+{waits("v1", "1", "FIRST")}
+{publishes("v6", "v8")}
+	s_endpgm
+.LTHIRD:
+{waits("v6", "1", "NEXT")}
+	global_load_dword v4, v1, s[4:5] offset:8
+	s_waitcnt vmcnt(0)
+	global_store_dword v1, v4, s[4:5] offset:12"""
+    )
+
+
 def fix_up(waiting_first: bool) -> str:
     """Stream-K: of each two workgroups one stores a partial sum of 64 lanes and sets a flag, and
     the other waits for it and adds its own."""

@@ -241,6 +241,15 @@ def test_waves_that_write_one_place_of_the_lds_by_one_instruction(
         assert bool(races(text, 1, 128, order="random", seed=seed)) == (message is not None)
 
 
+def test_waves_that_load_straight_to_one_place_of_the_lds() -> None:
+    code = (
+        "	v_readfirstlane_b32 s9, v1\n	s_mov_b32 m0, {}\n	global_load_lds_dword v1, s[4:5]"
+    )
+    for place, found in (("s9", []), ("4", ["writes LDS at 0x4, where wave 1 writes as well"])):
+        text = plain(code.format(place)).replace("fixed_size 0", "fixed_size 512")
+        assert [each.removesuffix(" at once") for each in races(text, 1, 128)] == found
+
+
 def test_a_flag_in_the_lds_that_comes_before_its_data() -> None:
     late = waiting.in_lds(consumer_first=True)
     flag = "	ds_write_b32 v1, v8 offset:256\n	s_waitcnt lgkmcnt(0)\n"
