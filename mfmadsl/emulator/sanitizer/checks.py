@@ -114,7 +114,9 @@ class Checks(Watch):
                     raise error.at(place.line, place.text) from None
         self._races.barrier(waiting)
         self._in_memory.knowledge.barrier(
-            self._ids[waiting], self._in_flight.issued["vmcnt"][waiting]
+            self._ids[waiting],
+            self._in_flight.issued["vmcnt"][waiting],
+            self._in_flight.done["vmcnt"][waiting],
         )
 
     def _lanes(self, waves: Waves, mask: Mask | None, reach: int) -> Lanes:

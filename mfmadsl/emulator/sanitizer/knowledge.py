@@ -64,6 +64,8 @@ class Knowledge:
     def __post_init__(self) -> None:
         self.passed: Tickets = np.zeros(self.waves, np.int32)
         """Up to which tickets accesses come before all that their workgroups do now."""
+        # Of these, up to which their own waves have made them visible.
+        self._shown: Tickets = np.zeros(self.waves if self.several else 0, np.int32)
 
     @property
     def messages(self) -> int:
@@ -74,9 +76,12 @@ class Knowledge:
         first = wave // self.per_group * self.per_group
         return slice(first, first + self.per_group)
 
-    def barrier(self, ids: Ids, issued: Ids) -> None:
+    def barrier(self, ids: Ids, issued: Ids, done: Ids) -> None:
         """Waves pass a barrier; a workgroup knows then what one of its waves did."""
         self.passed[ids] = issued
+        for wave, waited in zip(ids.tolist(), done.tolist(), strict=True):
+            if wave in self._written_back:
+                self._shown[wave] = min(waited, self._written_back[wave][0])
         for group in {wave // self.per_group for wave in self._rows} & set(
             (ids // self.per_group).tolist()
         ):
@@ -106,7 +111,9 @@ class Knowledge:
         """The number of a message with what a wave knows."""
         passed = self.passed[self._mates(wave)].copy()
         if self.several:
-            written, visible_mates = self._written_back.get(wave, (0, np.zeros_like(passed)))
+            shown = self._shown[self._mates(wave)]
+            written, by_me = self._written_back.get(wave, (0, shown))
+            visible_mates = np.maximum(by_me, shown)
         else:
             written, visible_mates = done, passed
         row = self._rows.get(wave)

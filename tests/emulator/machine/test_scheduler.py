@@ -72,6 +72,7 @@ FORMS: dict[str, tuple[str, int, int, Words]] = {
     "a sum passed on": (waiting.chain(20, backward=False), 20, 64, sums(20)),
     "a sum passed back": (waiting.chain(20, backward=True), 20, 64, sums(20)),
     "a flag on behalf of another": (waiting.relay(), 3, 64, np.array([1, 1, 7, 7], np.uint32)),
+    "a flag for another wave": (waiting.for_others(), 2, 128, np.array([1, 0, 7, 7], np.uint32)),
     "Stream-K, who waits first": (waiting.fix_up(waiting_first=True), 6, 64, fixed_up(3)),
     "Stream-K, who waits last": (waiting.fix_up(waiting_first=False), 6, 64, fixed_up(3)),
     "a barrier over the grid": (waiting.grid_barrier(9), 9, 64, met(9)),

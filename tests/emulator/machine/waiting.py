@@ -108,6 +108,43 @@ def relay() -> str:
     )
 
 
+def for_others(early: bool = False) -> str:
+    """Wave 1 of a workgroup writes a word, for which wave 0 sets a flag; wave 0 of another one
+    waits for it, and wave 1 reads the word. With `early`, both write back before the barrier."""
+    write_back = "	buffer_wbl2 sc1\n	s_waitcnt vmcnt(0)\n"
+    sets = publishes("v1", "v8")
+    before = write_back if early else ""
+    return kernel(
+        f"""{_START}
+	v_readfirstlane_b32 s6, v0
+	s_mov_b64 exec, 1
+	s_cmp_eq_u32 s2, 0
+	s_cbranch_scc1 .LCONSUMER
+	s_cmp_eq_u32 s6, 0
+	s_cbranch_scc1 .LWRITTEN
+	v_mov_b32_e32 v2, 7
+	global_store_dword v1, v2, s[4:5] offset:8
+.LWRITTEN:
+{before}	s_barrier
+	s_cmp_eq_u32 s6, 0
+	s_cbranch_scc0 .LEND
+{sets.replace(write_back, "") if early else sets}
+	s_endpgm
+.LCONSUMER:
+	s_cmp_eq_u32 s6, 0
+	s_cbranch_scc0 .LSEEN
+{waits("v1", "1", "WAIT")}
+.LSEEN:
+	s_barrier
+	s_cmp_eq_u32 s6, 0
+	s_cbranch_scc1 .LEND
+	global_load_dword v4, v1, s[4:5] offset:8
+	s_waitcnt vmcnt(0)
+	global_store_dword v1, v4, s[4:5] offset:12
+.LEND:"""
+    )
+
+
 def fix_up(waiting_first: bool) -> str:
     """Stream-K: of each two workgroups one stores a partial sum of 64 lanes and sets a flag, and
     the other waits for it and adds its own."""

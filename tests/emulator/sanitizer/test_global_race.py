@@ -65,6 +65,7 @@ assert EMPTIES in EMPTIED_EARLY
         (GRID.replace(WRITES_BACK, ""), 9, "there it needs `buffer_wbl2 sc1`"),
         (GRID.replace(EMPTIES, ""), 9, "it needs `buffer_inv sc1`"),
         (TICKETS.replace(WRITES_BACK, ""), 3, "there it needs `buffer_wbl2 sc1`"),
+        (waiting.relay().replace(WRITES_BACK, "", 1), 3, "workgroup (0, 0, 0) wrote before a flag"),
         (waiting.mutex().replace(EMPTIES, ""), 3, "it needs `buffer_inv sc1`"),
         (waiting.fix_up(True).replace(WRITES_BACK, ""), 6, "there it needs `buffer_wbl2 sc1`"),
         (waiting.chain(5, False).replace("v4, s[4:5] sc1", "v4, s[4:5]"), 5, "offset 0 of `p0`"),
@@ -76,6 +77,18 @@ def test_what_a_flag_lacks_is_told(text: str, groups: int, missing: str) -> None
         found = races(text, groups, **options)
         assert found, options
         assert any(missing in each for each in found), found
+
+
+def test_what_another_wave_wrote_is_written_back_once_it_is_known() -> None:
+    """By the wave that sets the flag, behind the barrier; ahead of it by each wave for itself."""
+    assert races(waiting.for_others(), 2, 128) == []
+    assert races(waiting.for_others(early=True), 2, 128) == []
+    own = waiting.for_others(early=True).replace(
+        "	global_store_dword v1, v2, s[4:5] offset:8\n.LWRITTEN:\n",
+        "	global_store_dword v1, v2, s[4:5] offset:8\n	s_branch .LHERE\n.LWRITTEN:\n",
+    )
+    (found,) = races(own.replace("	s_barrier", ".LHERE:\n	s_barrier", 1), 2, 128)
+    assert "wave 1 of workgroup (1, 0, 0) wrote before a flag: there it needs `buffer_w" in found
 
 
 @pytest.mark.parametrize("arch", CHIPS)
@@ -168,6 +181,24 @@ def test_lanes_of_one_store_that_meet(store: str, accused: bool) -> None:
     found = races(plain(f"	global_store_dword {store}"), 1)
     assert len(found) == accused
     assert all(each.endswith("where lane 63 writes another value at once") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("code", "accused"),
+    [
+        ("	global_store_dword v1, v3, s[4:5]", True),
+        ("	global_atomic_add v1, v3, s[4:5]\n	global_load_dword v6, v1, s[4:5]", True),
+        ("	global_atomic_add v1, v3, s[4:5]\n	global_load_dword v6, v1, s[4:5] glc", False),
+        ("	global_store_dword v2, v3, s[4:5]\n	global_load_dword v6, v1, s[4:5]", True),
+        ("	global_store_dword v2, v3, s[4:5]\n	global_load_dword v6, v1, s[4:5] glc", False),
+        ("	global_store_dword v2, v3, s[4:5]\n	global_atomic_add v1, v3, s[4:5]", False),
+    ],
+)
+@pytest.mark.parametrize("arch", ["gfx908", "gfx90a"])
+def test_where_a_device_has_one_l2_a_store_may_be_of_an_atomic_variable(
+    arch: str, code: str, accused: bool
+) -> None:
+    assert bool(races(plain(code).replace("gfx942", arch), 2)) == accused
 
 
 def test_workgroups_of_different_portions_meet() -> None:
