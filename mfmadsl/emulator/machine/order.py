@@ -23,7 +23,7 @@ class Turn:
     until: int | None = None
 
 
-class Order(Protocol):
+class WaveOrder(Protocol):
     """Takes, of the groups that can run, the one that does."""
 
     in_lockstep: bool
@@ -77,6 +77,6 @@ class Shuffled:
         return self._random.random() < 1 / 64
 
 
-def order_of(seed: int | None) -> Order:
+def order_of(seed: int | None) -> WaveOrder:
     """The order of a seed, or without one the usual."""
     return Lockstep() if seed is None else Shuffled(seed)

@@ -16,7 +16,7 @@ import numpy as np
 from mfmadsl.emulator.machine.deadlock import Standstill
 from mfmadsl.emulator.machine.executor import OFTEN, Executor
 from mfmadsl.emulator.machine.memory import Changes
-from mfmadsl.emulator.machine.order import Lockstep, Order
+from mfmadsl.emulator.machine.order import Lockstep, WaveOrder
 from mfmadsl.emulator.machine.recurrence import Recurrence
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
@@ -49,7 +49,7 @@ class Scheduler:
         executor: Executor,
         workgroups: Pending,
         resident: Callable[[], int],
-        order: Order | None = None,
+        order: WaveOrder | None = None,
     ) -> None:
         self._executor, self._workgroups, self._resident = executor, workgroups, resident
         self._order = Lockstep() if order is None else order
@@ -193,7 +193,7 @@ def _workgroups(groups: Sequence[Waves]) -> np.ndarray[tuple[int, ...], np.dtype
     return np.unique(np.concatenate([np.zeros(0, np.int64), *map(_numbers, groups)]))
 
 
-class Started:
+class _OnePortion:
     """Waves that have started, and are all that there are."""
 
     left = beside = 1
@@ -210,4 +210,4 @@ class Started:
 
 def run_together(executor: Executor, waves: Waves, watch: Watch | None = None) -> None:
     """Run waves to their ends, under the eyes of `watch`."""
-    Scheduler(executor, Started(waves, watch), lambda: 0).run()
+    Scheduler(executor, _OnePortion(waves, watch), lambda: 0).run()

@@ -20,7 +20,8 @@ REACH_BITS = 2
 
 @dataclass(frozen=True)
 class Lanes:
-    """The lanes of an access, one after the other: their waves, numbers and tickets."""
+    """The lanes of an access, one after the other: their waves, numbers, tickets, and up to which
+    ticket their waves have waited."""
 
     waves: Waves
     instruction: Instruction
@@ -28,21 +29,20 @@ class Lanes:
     ids: Ids
     numbers: Ids
     tickets: Ids
+    done: Ids
     reach: int
 
     @classmethod
     def of(
         cls, waves: Waves, instruction: Instruction, mask: Mask | None, ids: Ids, tickets: Ids,
-        reach: int,
+        done: Ids, reach: int,
     ) -> Lanes:  # fmt: skip
         """Those of `mask`, of waves with these numbers in the launch and tickets."""
-        shape = (waves.count, LANES)
-        each = [
-            np.broadcast_to(values, shape)
-            for values in (ids[:, None], np.arange(LANES), tickets[:, None])
-        ]
-        flat = [(v if mask is None else v[mask]).reshape(-1) for v in each]
-        return cls(waves, instruction, mask, flat[0], flat[1], flat[2], reach)
+        of_waves = (ids[:, None], np.arange(LANES), tickets[:, None], done[:, None])
+        full = [np.broadcast_to(values, (waves.count, LANES)) for values in of_waves]
+        flat = [(each if mask is None else each[mask]).reshape(-1) for each in full]
+        by_lane = dict(zip(("ids", "numbers", "tickets", "done"), flat, strict=True))
+        return cls(waves, instruction, mask, reach=reach, **by_lane)
 
     @property
     def marks(self) -> Ids:

@@ -19,7 +19,7 @@ from mfmadsl.emulator.sanitizer.accesses import Lanes
 from mfmadsl.emulator.sanitizer.brought import Brought
 from mfmadsl.emulator.sanitizer.coherence import DEVICE, Coherence
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
-from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected, Tickets
+from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
 from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
@@ -121,13 +121,8 @@ class Checks(Watch):
 
     def _lanes(self, waves: Waves, mask: Mask | None, reach: int) -> Lanes:
         tickets = self._in_flight.issued["vmcnt"][waves.index] + 1
-        ids = self._ids[waves.index]
-        return Lanes.of(waves, self._current, mask, ids, tickets, reach)
-
-    def _done(self, waves: Waves, lanes: Lanes) -> Tickets:
-        """What waves have waited for, of each lane."""
-        number = np.searchsorted(self._ids, lanes.ids)
-        return self._in_flight.done["vmcnt"][number]
+        ids, done = self._ids[waves.index], self._in_flight.done["vmcnt"][waves.index]
+        return Lanes.of(waves, self._current, mask, ids, tickets, done, reach)
 
     def _access(
         self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None,
@@ -160,7 +155,7 @@ class Checks(Watch):
             self._access(waves, offsets, width.size, mask, kind, (source, width))
         elif store is waves.memory:
             lanes = self._lanes(waves, mask, self._coherence.store_reach(self._current))
-            self._in_memory.store(lanes, offsets, source, width, self._done(waves, lanes))
+            self._in_memory.store(lanes, offsets, source, width)
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
 
@@ -173,11 +168,10 @@ class Checks(Watch):
             self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True, atomic=True))
         elif store is waves.memory:
             lanes = self._lanes(waves, mask, DEVICE)
-            done = self._done(waves, lanes)
             wins = None
             if "cmpswap" in self._current.name:
                 wins = _exchanging(waves, store, offsets, source, width, mask)
-            self._in_memory.update(lanes, offsets, width.size, done, self._returns, wins)
+            self._in_memory.update(lanes, offsets, width.size, self._returns, wins)
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 

@@ -72,11 +72,8 @@ class GlobalRaces:
             if self._messages is not None:
                 self._messages.learn(lanes, pieces)
 
-    def store(
-        self, lanes: Lanes, offsets: Addresses, source: Register, width: Width, done: Ids
-    ) -> None:
-        """Lanes store, of waves that have waited for `done`: what others have written or read must
-        come before."""
+    def store(self, lanes: Lanes, offsets: Addresses, source: Register, width: Width) -> None:
+        """Lanes store: what others have written or read must come before."""
         self._remember(lanes)
         for i, pieces in enumerate(self._stored(offsets, width.size)):
             brought = Brought(
@@ -86,10 +83,10 @@ class GlobalRaces:
             self._after_reads(lanes, pieces)
             self._note_write(lanes, pieces, brought)
             if self._messages is not None:
-                self._messages.send(lanes, pieces, done)
+                self._messages.send(lanes, pieces)
 
     def update(
-        self, lanes: Lanes, offsets: Addresses, size: int, done: Ids, returns: bool,
+        self, lanes: Lanes, offsets: Addresses, size: int, returns: bool,
         wins: Mask | None,
     ) -> None:  # fmt: skip
         """Lanes read, combine and write at once. Of those that compare first, only some write."""
@@ -104,7 +101,7 @@ class GlobalRaces:
                 self._note_read(lanes, pieces)
                 self._updated.note(pieces[wins], who[wins], lanes.marks[wins])
             if self._messages is not None:
-                self._messages.chain(lanes, pieces, done, returns)
+                self._messages.chain(lanes, pieces, returns)
 
     def _loaded(self, offsets: Addresses, size: int) -> list[Ids]:
         """The pieces that lanes load, one or more each: any byte of them counts."""

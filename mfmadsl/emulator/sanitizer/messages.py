@@ -27,15 +27,15 @@ class Messages:
         """Make smaller pieces of each."""
         self._numbers = self._numbers.repeat(times)
 
-    def send(self, lanes: Lanes, pieces: Ids, done: Ids) -> None:
-        """Lanes store, of waves that have waited for `done`."""
-        self._numbers[pieces] = self._sent(lanes, done) if lanes.reach > PLAIN else 0
+    def send(self, lanes: Lanes, pieces: Ids) -> None:
+        """Lanes store."""
+        self._numbers[pieces] = self._sent(lanes) if lanes.reach > PLAIN else 0
 
-    def _sent(self, lanes: Lanes, done: Ids) -> Ids:
+    def _sent(self, lanes: Lanes) -> Ids:
         """The messages that lanes write."""
         ids, first, inverse = np.unique(lanes.ids, return_index=True, return_inverse=True)
         each = [
-            self._knowledge.message(int(wave), int(lanes.tickets[at]), int(done[at]))
+            self._knowledge.message(int(wave), int(lanes.tickets[at]), int(lanes.done[at]))
             for wave, at in zip(ids, first, strict=True)
         ]
         numbers: Ids = np.array(each, np.int64)[inverse.reshape(-1)]
@@ -51,9 +51,9 @@ class Messages:
         ).T.tolist():
             self._knowledge.learn(wave, message, ticket)
 
-    def chain(self, lanes: Lanes, pieces: Ids, done: Ids, returns: bool) -> None:
+    def chain(self, lanes: Lanes, pieces: Ids, returns: bool) -> None:
         """Waves change words one after the other, each with the message of the one before."""
-        sent = self._sent(lanes, done)
+        sent = self._sent(lanes)
         order = np.lexsort((np.arange(len(pieces)), pieces))
         known: dict[int, int] = {}
         for at in order[_changes(pieces[order], lanes.ids[order])].tolist():
