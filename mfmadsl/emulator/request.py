@@ -47,11 +47,14 @@ def checked_order(order: object, seed: object) -> int | None:
 
     Raises ArgumentError for any other order, and for a seed that is no number from 0 on.
     """
+    spoken = f"one of {', '.join(ORDERS)}"
+    check_type("order", order, str, spoken)
     if order not in ORDERS:
-        raise ArgumentError(f"order: is one of {', '.join(ORDERS)}, not {described(order)}")
-    if check_integer("seed", seed) < 0:
+        raise ArgumentError(f"order: is {spoken}, not {described(order)}")
+    number = check_integer("seed", seed)
+    if number < 0:
         raise ArgumentError(f"seed: is a number from 0 on, not {described(seed)}")
-    return int(seed) if order == RANDOM else None  # type: ignore[call-overload]
+    return number if order == RANDOM else None
 
 
 def check_positions(name: str, positions: Any, count: int) -> None:
