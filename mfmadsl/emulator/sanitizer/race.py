@@ -120,10 +120,11 @@ class Races:
             self._check_write(waves, pieces, me, mask, access, content)
             if access.writes:
                 self._check_reads(waves, pieces, me, mask, access)
-                self._written[pieces] = -ticket if access.through == "vmcnt" else ticket
-                self._writer[pieces] = me
-                self._atomic[pieces] = access.atomic
-                if not access.atomic:
+                if access.atomic:
+                    self._update(pieces, me, ticket)
+                else:
+                    self._written[pieces] = -ticket if access.through == "vmcnt" else ticket
+                    self._writer[pieces], self._atomic[pieces] = me, False
                     self._check_together(waves, pieces, me, mask, content)
             if not access.writes or access.atomic:
                 self._read[me % self._per_group, pieces] = ticket
@@ -134,9 +135,19 @@ class Races:
         self._written, self._writer = self._written.repeat(times), self._writer.repeat(times)
         self._atomic, self._read = self._atomic.repeat(times), self._read.repeat(times, axis=1)
 
+    def _update(self, pieces: Addresses, me: Tickets, ticket: Tickets) -> None:
+        """Waves change what is there one after the other, and so see what those before did."""
+        for wave in np.unique(me):
+            own = me == wave
+            self._see(pieces[own], me[own])
+            self._written[pieces[own]], self._writer[pieces[own]] = ticket[own], wave
+        self._atomic[pieces] = True
+
     def _see(self, pieces: Addresses, me: Tickets) -> None:
-        """Waves look at what others write."""
+        """Waves look at what others have written, and so know what those had seen."""
         writer, ticket = self._writer[pieces], self._written[pieces]
+        for wave, other in np.unique(np.stack([me, writer])[:, ticket > 0], axis=1).T:
+            np.maximum(self._seen[wave], self._seen[other], out=self._seen[wave])
         np.maximum.at(self._seen, (me, writer % self._per_group), ticket)
 
     def _check_write(

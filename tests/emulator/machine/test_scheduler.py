@@ -85,6 +85,12 @@ FORMS: dict[str, tuple[str, int, int, Words]] = {
     "the LDS, its writer first": (
         waiting.in_lds(False), 1, 128, 3 * np.arange(64, dtype=np.uint32)
     ),
+    "a counter in the LDS": (
+        waiting.counter_in_lds(3),
+        1,
+        192,
+        np.roll(3 * np.arange(192, dtype=np.uint32), -64),
+    ),
     "waves at a barrier": (waiting.behind_a_barrier(2), 3, 128, behind(3)),
 }  # fmt: skip
 

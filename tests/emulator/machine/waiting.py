@@ -308,6 +308,44 @@ def in_lds(consumer_first: bool, is_set: bool = True) -> str:
     )
 
 
+def counter_in_lds(waves: int) -> str:
+    """Waves write words to the LDS, meet at a counter there, and store what the next one wrote."""
+    return kernel(
+        f"""{_START}
+	v_lshlrev_b32_e32 v7, 2, v0
+	v_readfirstlane_b32 s6, v0
+	s_cmp_lg_u32 s6, 0
+	s_cbranch_scc1 .LREADY
+	ds_write_b32 v1, v1 offset:{256 * waves}
+	s_waitcnt lgkmcnt(0)
+.LREADY:
+	s_barrier
+	v_mul_u32_u24_e32 v2, 3, v0
+	ds_write_b32 v7, v2
+	s_mov_b64 s[8:9], exec
+	s_mov_b64 exec, 1
+	s_waitcnt lgkmcnt(0)
+	ds_add_u32 v1, v8 offset:{256 * waves}
+	s_mov_b64 exec, s[8:9]
+.LWAIT:
+	ds_read_b32 v3, v1 offset:{256 * waves}
+	s_waitcnt lgkmcnt(0)
+	v_readfirstlane_b32 s16, v3
+	s_cmp_lt_u32 s16, {waves}
+	s_cbranch_scc1 .LWAIT
+	s_add_u32 s6, s6, 64
+	s_cmp_eq_u32 s6, {64 * waves}
+	s_cselect_b32 s6, 0, s6
+	s_lshl_b32 s6, s6, 2
+	v_and_b32_e32 v6, 63, v0
+	v_lshl_add_u32 v6, v6, 2, s6
+	ds_read_b32 v4, v6
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v7, v4, s[4:5]""",
+        lds=256 * waves + 16,
+    )
+
+
 def behind_a_barrier(producer: int) -> str:
     """Of each workgroup wave 0 waits for a flag that one workgroup sets behind a barrier of its
     own, and the others wait for wave 0 at theirs; then all write the workgroup's number plus 1."""
