@@ -183,6 +183,11 @@ class GlobalMemory(ByteStore):
                     f"writes to argument {segment.name}, whose array {reason}", kind="read-only"
                 )
 
+    @property
+    def end(self) -> int:
+        """The offset behind the last segment: what lies there is nobody's."""
+        return int(self._ends.max(initial=self._first_address)) - self._first_address
+
     def content(self, segment: Segment) -> Bytes:
         """The bytes of an argument."""
         start = self.offset_of(segment)

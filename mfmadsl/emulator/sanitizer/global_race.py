@@ -50,8 +50,8 @@ class GlobalRaces:
         self.per_group, self._grid = position.waves_per_group, position.grid
         count = prod(position.grid) * self.per_group
         self.piece, self._coherence = piece, coherence
-        self._bytes = waves.memory.size_in_bytes
-        pieces = self._bytes // piece
+        self._bytes = waves.memory.end
+        pieces = -(-self._bytes // piece)
         kind = np.int32 if count * LANES < 1 << 31 else np.int64
         # An atomic leaves what was written before it as unordered as it was.
         self._written, self._updated = Accesses(pieces, kind), Accesses(pieces, kind)
