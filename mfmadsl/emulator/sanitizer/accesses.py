@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.wave import LANES, Waves
@@ -56,7 +54,7 @@ class Accesses:
     are_any = False
 
     def __init__(self, pieces: int, kind: type[np.signedinteger[Any]]) -> None:
-        self.who, self.mark = empty(pieces, kind), empty(pieces, np.int32)
+        self.who, self.mark = np.zeros(pieces, kind), np.zeros(pieces, np.int32)
 
     def note(self, pieces: Ids, who: Ids, marks: Ids) -> None:
         """These are the last ones."""
@@ -66,10 +64,3 @@ class Accesses:
     def cut(self, times: int) -> None:
         """Make smaller pieces of each."""
         self.who, self.mark = self.who.repeat(times), self.mark.repeat(times)
-
-
-def empty(count: int, kind: type[np.signedinteger[Any]]) -> npt.NDArray[np.signedinteger[Any]]:
-    """Zeros, which take no memory before they are written."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    size = count * np.dtype(kind).itemsize
-    return np.frombuffer(mmap.mmap(-1, max(size, 8), flags), kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mfmadsl.emulator.machine.bits import Mask
-from mfmadsl.emulator.sanitizer.accesses import Lanes, empty
+from mfmadsl.emulator.sanitizer.accesses import Lanes
 from mfmadsl.emulator.sanitizer.coherence import PLAIN
 from mfmadsl.emulator.sanitizer.knowledge import Ids, Knowledge
 
@@ -16,7 +16,7 @@ class Messages:
     """For each piece of memory the number of its message; 0 is none."""
 
     def __init__(self, pieces: int, knowledge: Knowledge) -> None:
-        self._numbers, self._knowledge = empty(pieces, np.int32), knowledge
+        self._numbers, self._knowledge = np.zeros(pieces, np.int32), knowledge
 
     @property
     def too_many(self) -> bool:
