@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mfmadsl.cli.choice import Choice
 from mfmadsl.cli.failure import fail, print_json
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import ARCH, OUTPUT, format_option, load_all
@@ -84,6 +85,16 @@ TRUST = click.option(
     metavar="FILE",
     help="Take a .mfma file's word for what its instructions do; may be repeated.",
 )
+ORDER = click.option(
+    "--order",
+    type=Choice(("lockstep", "random")),
+    default="lockstep",
+    show_default=True,
+    help="How waves take turns: as many as possible together, or at random.",
+)
+SEED = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of a random order."
+)
 REPORT = click.option(
     "--report", type=OUTPUT, metavar="FILE", help="Write a page about it, to look at."
 )
@@ -120,10 +131,13 @@ def budget_of(budget: int | None) -> dict[str, Any]:
     metavar="N=FILE.npy",
     help="Write an argument, counted from 0, as the kernel left it.",
 )
+@ORDER
+@SEED
 @TRUST
 def emulate(
-    budget: int | None, saved: tuple[str, ...], specs: tuple[Path, ...], **options: Any
-) -> None:
+    budget: int | None, saved: tuple[str, ...], specs: tuple[Path, ...], order: str, seed: int,
+    **options: Any,
+) -> None:  # fmt: skip
     """Run a kernel: assembly text in LLVM's syntax, a code object (.hsaco), or the JSON that
     `gemm --emit json` writes."""
     places = dict(_saves(saved))
@@ -133,7 +147,10 @@ def emulate(
 
     try:
         with shown("emulating") as progress:
-            run = run_it(kernel, values, progress=progress, trusted=trusted, **budget_of(budget))
+            run = run_it(
+                kernel, values, progress=progress, trusted=trusted, order=order, seed=seed,
+                **budget_of(budget),
+            )  # fmt: skip
     except MfmadslError as error:
         fail(str(error))
     for position, path in places.items():
@@ -184,12 +201,14 @@ def _save(path: Path, value: Any) -> None:
     metavar="N",
     help="An argument, counted from 0, that holds nothing until the kernel writes it.",
 )
+@ORDER
+@SEED
 @TRUST
 @REPORT
 @format_option(("text", "json"))
 def sanitize(
     budget: int | None, keep_going: bool, unwritten: tuple[int, ...], specs: tuple[Path, ...],
-    form: str, report: Path | None, **options: Any,
+    order: str, seed: int, form: str, report: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Run a kernel and look for what the chip does not define: races, missing waits, and more."""
     trusted = _trusted(specs)
@@ -204,7 +223,7 @@ def sanitize(
         with shown("sanitizing") as progress:
             found = run_it(
                 kernel, values, keep_going=keep_going, unwritten=unwritten, trusted=trusted,
-                progress=progress, **budget_of(budget),
+                progress=progress, order=order, seed=seed, **budget_of(budget),
             )  # fmt: skip
         faults, counts, waves = found.faults, found.counts, found.run.waves
         notes = caveats((), found.run.trusted)

@@ -15,6 +15,9 @@ from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import Architecture, Intrinsic, assumed
 
 _MOST_PLAIN_REGISTERS = 256  # those that an instruction can name
+LOCKSTEP, RANDOM = ORDERS = ("lockstep", "random")
+"""In which orders waves run."""
+
 _MOST_SCRATCH = 1 << 18  # bytes of a lane: LLVM's largest frames have a few thousand
 
 
@@ -41,6 +44,21 @@ def checked_entries(trusted: Any) -> tuple[Intrinsic, ...]:
     for entry in trusted:
         check_type("trusted", entry, Intrinsic, "a list of Intrinsics, as `load` gives it")
     return tuple(trusted)
+
+
+def checked_order(order: object, seed: object) -> int | None:
+    """The seed of a random order of waves, or None for the usual one.
+
+    Raises ArgumentError for any other order, and for a seed that is no number from 0 on.
+    """
+    spoken = f"one of {', '.join(ORDERS)}"
+    check_type("order", order, str, spoken)
+    if order not in ORDERS:
+        raise ArgumentError(f"order: is {spoken}, not {described(order)}")
+    number = check_integer("seed", seed)
+    if number < 0:
+        raise ArgumentError(f"seed: is a number from 0 on, not {described(seed)}")
+    return number if order == RANDOM else None
 
 
 def check_positions(name: str, positions: Any, count: int) -> None:

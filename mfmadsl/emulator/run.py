@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -16,23 +16,27 @@ from mfmadsl.emulator.code_object.assembled import read_program
 from mfmadsl.emulator.instructions.matrix import is_modelled
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.advance import Advance
+from mfmadsl.emulator.machine.executor import Executor
 from mfmadsl.emulator.machine.launch import (
     Launch,
     LoadedProgram,
     check_extents,
     load_arguments,
-    start_waves,
 )
 from mfmadsl.emulator.machine.mode import machine_of
+from mfmadsl.emulator.machine.occupancy import resident_workgroups
+from mfmadsl.emulator.machine.order import order_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
 from mfmadsl.emulator.machine.watch import Watcher
-from mfmadsl.emulator.machine.wave import LANES
+from mfmadsl.emulator.machine.workgroups import LaunchWorkgroups
 from mfmadsl.emulator.request import (
+    LOCKSTEP,
     check_arguments,
     check_budget,
     check_capacity,
     check_progress,
     checked_entries,
+    checked_order,
 )
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import Intrinsic
@@ -40,12 +44,6 @@ from mfmadsl.model import Intrinsic
 Dimensions = Sequence[int]
 Progress = Callable[[int, int], None]
 """Takes how many workgroups of a launch are done, and how many there are."""
-
-_MANY = 2
-"""Portions, of more than which the first workgroup runs alone where somebody waits."""
-
-_LANES_AT_ONCE = 1 << 14
-"""Lanes of the workgroups that run together: enough to hide NumPy's calls, few enough to cache."""
 
 MOST_GROUPS = 1 << 24
 """Workgroups of one launch: a day's work."""
@@ -139,6 +137,8 @@ def emulate(
     budget: int = BUDGET,
     trusted: Sequence[Intrinsic] = (),
     progress: Progress | None = None,
+    order: str = LOCKSTEP,
+    seed: int = 0,
 ) -> Run:
     """Run a kernel's assembly; arrays in `args` are changed in place, as a GPU would.
 
@@ -149,6 +149,10 @@ def emulate(
     state it. `progress` is called now and then with the workgroups done and all of them, of each
     launch.
 
+    Waves run together, until they wait in loops for what others do. With `order` "random" a few of
+    them run for a while, then others: which, and for how long, `seed` decides. What a kernel
+    computes must not depend on it.
+
     The emulator has its own idea of every instruction. For one that it does not know, or to try out
     another layout, `trusted` names `.mfma` entries whose word is taken for what their instructions
     do; the result lists those that were executed.
@@ -158,15 +162,18 @@ def emulate(
 
     Raises ArgumentError for arguments and extents that the kernel cannot have.
     Raises EmulationError where the kernel accesses something outside of its arguments, uses an
-    instruction that is not known, or executes more than `budget` instructions in a wave; it names
-    the line of the assembly. See `sanitize` for all else that may be undefined.
+    instruction that is not known, executes more than `budget` instructions in a wave, or waits in
+    a loop for what no other wave does; it names the line of the assembly. See `sanitize` for all
+    else that may be undefined.
     """
     entries = checked_entries(trusted)
     check_progress(progress)
+    shuffled = checked_order(order, seed)
     runs = []
     for one, values in launches_of(kernel, args):
         launch = launch_of(one, grid, block, lds_bytes)
-        runs.append(run_launch(replace(launch, trusted=entries), values, budget, progress=progress))
+        launch = replace(launch, trusted=entries)
+        runs.append(run_launch(launch, values, budget, progress=progress, seed=shuffled))
     return all_of(runs)
 
 
@@ -219,22 +226,6 @@ def launch_of(
     return launch
 
 
-def portions(
-    launch: Launch, groups: npt.NDArray[np.int64], told: bool = False
-) -> Iterator[npt.NDArray[np.int64]]:
-    """The workgroups that run together, some at a time.
-
-    With `told`, somebody is told how far they are: of many the first one runs alone, and shows how
-    much each of them executes.
-    """
-    at_once = max(1, _LANES_AT_ONCE // (launch.waves_per_group * LANES))
-    alone = int(told and len(groups) > _MANY * at_once)
-    if alone:
-        yield groups[:alone]
-    for first in range(alone, len(groups), at_once):
-        yield groups[first : first + at_once]
-
-
 def run_launch(
     launch: Launch,
     args: Sequence[Any],
@@ -243,14 +234,15 @@ def run_launch(
     groups: npt.NDArray[np.int64] | None = None,
     kept: bool = False,
     progress: Progress | None = None,
+    seed: int | None = None,
 ) -> Run:
     """Run all workgroups of a launch, or some of them, under the eyes of `watcher`.
 
-    With `kept` the caller's arrays stay as they are.
+    With `kept` the caller's arrays stay as they are. With a seed, waves run in a random order.
     """
     check_budget(budget)
     loaded = load_arguments(launch, args, kept)
-    run = run_loaded(launch, loaded, budget, watcher, groups, progress)
+    run = run_loaded(launch, loaded, budget, watcher, groups, progress, seed)
     loaded.bring_back()
     return run
 
@@ -262,8 +254,12 @@ def run_loaded(
     watcher: Watcher | None = None,
     groups: npt.NDArray[np.int64] | None = None,
     progress: Progress | None = None,
+    seed: int | None = None,
 ) -> Run:
-    """As `run_launch`, on memory that has the arguments already."""
+    """As `run_launch`, on memory that has the arguments already.
+
+    Of some workgroups others run as well, if those wait for them; nobody watches these.
+    """
     if groups is None:
         if launch.groups > MOST_GROUPS:
             raise ArgumentError(
@@ -272,20 +268,17 @@ def run_loaded(
             )
         groups = np.arange(launch.groups)
     compile_one = partial(compile_instruction, machine=machine_of(launch.program, launch.trusted))
-    scheduler = Scheduler(launch.program, budget, compile_one)
+    executor = Executor(launch.program, budget, compile_one)
     advance = None
     if progress is not None:
-        advance = Advance(progress, len(groups), scheduler.executed)
-        scheduler.tick = advance.tick
+        advance = Advance(progress, len(groups), executor.executed)
+        executor.tick = advance.tick
+    workgroups = LaunchWorkgroups(launch, loaded, groups, watcher, advance)
     with np.errstate(all="ignore"):
-        for chosen in portions(launch, groups, told=progress is not None):
-            if advance is not None:
-                advance.starts(len(chosen))
-            waves, scalars = start_waves(launch, loaded, chosen)
-            watch = None if watcher is None else watcher.starts(waves, scalars)
-            waves.watch = watch
-            scheduler.run(waves, watch)
-    counts, arch = scheduler.counts(), launch.program.arch
+        Scheduler(
+            executor, workgroups, cache(partial(resident_workgroups, launch)), order_of(seed)
+        ).run()
+    counts, arch = executor.counts(), launch.program.arch
     described = {name for intrinsic in launch.trusted for name in intrinsic.mnemonics}
     return Run(
         counts,

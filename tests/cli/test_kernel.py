@@ -13,6 +13,7 @@ import pytest
 from mfmadsl.report import json_schema
 from tests.cli.command import run
 from tests.emulator.code_object.objects import code_object
+from tests.emulator.machine import waiting
 from tests.emulator.waves import kernel
 
 # Each lane writes its number, and what its neighbour left in LDS.
@@ -65,12 +66,32 @@ def test_arguments_come_from_files(text: Path, tmp_path: Path) -> None:
         ([*LAUNCH, "--save", "out.npy"], 2, "is not N=FILE.npy"),
         ([*LAUNCH, "--save", "3=out.npy"], 1, "there is no argument 3: the kernel takes 1"),
         ([*LAUNCH, "--budget", "5"], 1, "executed 5 instructions without reaching its end"),
+        ([*LAUNCH, "--order", "randon"], 2, "'randon' is not one of 'lockstep', 'random'"),
+        ([*LAUNCH, "--seed", "-1"], 2, "-1 is not in the range x>=0"),
     ],
 )
 def test_what_is_wrong_is_told(text: Path, arguments: list[str], code: int, message: str) -> None:
     result = run("emulate", text, *arguments)
     assert result.exit_code == code
     assert message in result.output
+
+
+def test_the_order_of_waves_and_who_waits_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.s"
+    path.write_text(waiting.flag(2, consumer_first=True))
+    launch = ("--grid", "3", "--block", "64", "--arg", "uint32[5]=0")
+    first, again, other = (
+        run("emulate", path, *launch, "--order", "random", "--seed", seed).output
+        for seed in ("1", "1", "2")
+    )
+    assert first.startswith("3 waves, ")
+    assert first == again != other
+    assert run("sanitize", path, *launch, "--order", "random").output == "3 waves, no faults\n"
+    path.write_text(waiting.flag(2, consumer_first=True, is_set=False))
+    for command, before in (("emulate", "error: "), ("sanitize", "error[deadlock]: ")):
+        result = run(command, path, *launch)
+        assert (result.exit_code, result.output.startswith(f"{before}line 16: ")) == (1, True)
+        assert "waits in a loop for offset 0 of `p0`" in result.output
 
 
 def test_a_code_object_is_taken_like_text(tmp_path: Path) -> None:

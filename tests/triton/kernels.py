@@ -67,6 +67,33 @@ def histogram(x_ptr, y_ptr, n, SIZE: tl.constexpr):
 
 
 @triton.jit
+def locked_sum(x_ptr, y_ptr, lock_ptr, SIZE: tl.constexpr):
+    """Rows are added to one, by one program at a time, as in Triton's tutorial on layer norm."""
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + tl.program_id(0) * SIZE + i)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    tl.store(y_ptr + i, tl.load(y_ptr + i) + x)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def passed_on(x_ptr, y_ptr, lock_ptr, SIZE: tl.constexpr):
+    """Sums of rows up to each, from program to program; the last of the grid is the first one."""
+    row = tl.num_programs(0) - 1 - tl.program_id(0)
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + row * SIZE + i)
+    if row > 0:
+        while tl.atomic_cas(lock_ptr + row - 1, 1, 1) != 1:
+            pass
+        x += tl.load(y_ptr + (row - 1) * SIZE + i)
+    tl.store(y_ptr + row * SIZE + i, x)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr + row, 1)
+
+
+@triton.jit
 def casts(
     x_ptr, y0, y1, y2, y3, y4, y5, y6, y7, y8, y9, y10, y11,
     N0: tl.constexpr, N1: tl.constexpr, N2: tl.constexpr, N3: tl.constexpr, N4: tl.constexpr,
@@ -162,6 +189,15 @@ def compile_elementwise(name: str, arch: str) -> Any:
     return triton.compile(source, GPUTarget("hip", arch, 64), {"num_warps": 4})
 
 
+LOCKED = {"locked_sum": locked_sum, "passed_on": passed_on}
+
+
+def compile_locked(name: str, arch: str) -> Any:
+    pointers = {"x_ptr": "*fp32", "y_ptr": "*fp32", "lock_ptr": "*i32"}
+    source = ASTSource(LOCKED[name], {**pointers, "SIZE": "constexpr"}, {"SIZE": 512})
+    return triton.compile(source, GPUTarget("hip", arch, 64), {"num_warps": 4})
+
+
 TYPES = {
     "fp64": tl.float64, "fp32": tl.float32, "fp16": tl.float16, "bf16": tl.bfloat16,
     "i64": tl.int64, "i32": tl.int32, "i16": tl.int16, "i8": tl.int8,
@@ -195,6 +231,8 @@ def compile_casts(source: str, narrow: bool, arch: str) -> Any:
 def compile_case(case: str) -> Any:
     """ARCH.KIND.bt, ARCH.KIND.kn, ARCH.FUNCTION, ARCH.SOURCE.casts or ARCH.SOURCE.narrow."""
     arch, kind, *order = case.split(".")
+    if kind in LOCKED:
+        return compile_locked(kind, arch)
     if order in (["casts"], ["narrow"]):
         return compile_casts(kind, order == ["narrow"], arch)
     return compile_gemm(arch, kind, order == ["bt"]) if order else compile_elementwise(kind, arch)

@@ -30,6 +30,7 @@ from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import AssemblySymbol, Operand, Register, check_registers
 
 _MOVE = re.compile(r"(global|flat|scratch)_(load|store)_(\w+)")
+_STORE = re.compile(r"(?:global|flat|buffer)_store_(\w+)")
 _TO_LDS = re.compile(r"global_load_lds_(\w+)")
 _SCRATCH_TO_LDS = re.compile(r"scratch_load_lds_(\w+)")
 _ATOMIC = re.compile(r"(global|flat)_atomic_(\w+?)(_x2|_f32|_f64|_f16|_bf16)?")
@@ -57,6 +58,13 @@ def compile_vmem(instruction: Instruction, machine: Machine) -> Operation | None
         update = find_memory_update(match[2], match[3])
         return _atomic(instruction, update) if update else None
     return None
+
+
+def stored_bytes(instruction: Instruction) -> int | None:
+    """Bytes that a lane stores in global memory at once; None if it does not store there."""
+    match = _STORE.fullmatch(instruction.name)
+    width = WIDTHS.get(match[1]) if match else None
+    return width.size if width else None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +45,17 @@ def zeros(size: int) -> Bytes:
     return np.zeros(-(-size // 16) * 16, np.uint8)
 
 
+class Changes:
+    """Whether a store has changed what was in memory, since somebody looked."""
+
+    def __init__(self) -> None:
+        self.seen = False
+
+
 class ByteStore:
-    """Bytes that lanes load from and store to."""
+    """Bytes that lanes load from and store to. `changes`, where there is one, learns of changes."""
+
+    changes: Changes | None = None
 
     def __init__(self, content: Bytes) -> None:
         """`content` is the memory itself; its size is a multiple of 16."""
@@ -77,7 +87,7 @@ class ByteStore:
             return
         first = offsets >> 2
         for i, word in enumerate(values):
-            self._words[first + i] = word
+            self._put(self._words, first + i, word)
 
     def load_narrow(self, offsets: Addresses, width: int) -> Words:
         """One byte or two from each offset, zero-extended."""
@@ -90,11 +100,11 @@ class ByteStore:
     def store_narrow(self, offsets: Addresses, values: Words, width: int) -> None:
         """Write the low byte, or the low two, of each value at its offset."""
         if width == 1:
-            self._bytes[offsets] = values.astype(np.uint8)
+            self._put(self._bytes, offsets, values.astype(np.uint8))
         elif _off(offsets, 2).any():
             self._scatter(offsets, values, 2)
         else:
-            self._halves[offsets >> 1] = values.astype(np.uint16)
+            self._put(self._halves, offsets >> 1, values.astype(np.uint16))
 
     def _gathered(self, offsets: Addresses, width: int) -> Words:
         found = np.zeros(offsets.shape, np.uint32)
@@ -104,7 +114,13 @@ class ByteStore:
 
     def _scatter(self, offsets: Addresses, values: Words, width: int) -> None:
         for i in range(width):
-            self._bytes[offsets + i] = (values >> np.uint32(8 * i)).astype(np.uint8)
+            byte = (values >> np.uint32(8 * i)).astype(np.uint8)
+            self._put(self._bytes, offsets + i, byte)
+
+    def _put(self, cells: npt.NDArray[Any], places: Addresses, values: npt.NDArray[Any]) -> None:
+        if self.changes is not None and not self.changes.seen:
+            self.changes.seen = bool((cells[places] != values).any())
+        cells[places] = values
 
 
 class GlobalMemory(ByteStore):
@@ -175,6 +191,11 @@ class GlobalMemory(ByteStore):
             start = self.offset_of(segment)
             if ((offsets >= start) & (offsets < start + segment.size)).any():
                 raise EmulationError(f"writes to {reason}", kind="read-only")
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last segment: what lies there is nobody's."""
+        return int(self._ends.max(initial=self._first_address)) - self._first_address
 
     def content(self, segment: Segment) -> Bytes:
         """The bytes of an argument."""

@@ -1,257 +1,213 @@
-"""Which waves run next: those furthest behind, as one, until they part."""
+"""When waves run: together, until some of them wait in loops for what others do.
+
+Workgroups start in portions, the next when the last has ended. Where waves wait in loops, whatever
+else can run does so: waves at a barrier that all of their workgroup have reached, and workgroups
+that the chip holds beside those that have started. Then those in loops look again. If all of them
+find what they found, and nothing in memory has changed, they would do so for ever.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.bits import Array
-from mfmadsl.emulator.machine.control import COMPUTED, CONDITIONS, PASSED, branch_target
-from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.vector_mode import (
-    INDEXED_UNITS,
-    SETS_VECTOR_MODE,
-    SKIPS,
-    VECTOR_UNITS,
-    common_mode,
-    indexed,
-    vector_modes,
-)
+from mfmadsl.emulator.machine.deadlock import Standstill
+from mfmadsl.emulator.machine.executor import OFTEN, Executor
+from mfmadsl.emulator.machine.memory import Changes
+from mfmadsl.emulator.machine.order import Lockstep, WaveOrder
+from mfmadsl.emulator.machine.recurrence import Recurrence
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
-from mfmadsl.emulator.text.assembly import Instruction, Program
-from mfmadsl.emulator.text.operand import LAST_SCALAR, spelled
 
-_TICK = 64
-"""Instructions, each of a millisecond or so where many waves run."""
+_LONG, _LONG_AGAIN = 1024, 256
+"""Branches back of a group, after which others have their turn although it never comes back in the
+same state: it may count how often it has looked. The first is more than most loops need."""
+
+
+class Pending(Protocol):
+    """Workgroups that have not started."""
+
+    @property
+    def left(self) -> int:
+        """How many are to run."""
+
+    @property
+    def beside(self) -> int:
+        """How many there are, with those that run only where others wait for them."""
+
+    def start(self, most: int) -> tuple[Waves, Watch | None]:
+        """Start some of them, up to so many, and say who watches their waves."""
 
 
 class Scheduler:
-    """Runs groups of waves, the one furthest behind first, and joins those that meet again.
-
-    `budget` is how many instructions a wave may execute; `compile_one` makes an instruction ready
-    when it is met first. `tick` is called every so many instructions.
-    """
+    """Runs all waves of a launch. `resident` says how many workgroups the chip holds at once."""
 
     def __init__(
         self,
-        program: Program,
-        budget: int,
-        compile_one: Callable[[Instruction], Operation],
+        executor: Executor,
+        workgroups: Pending,
+        resident: Callable[[], int],
+        order: WaveOrder | None = None,
     ) -> None:
-        self._program = program
-        self._budget = budget
-        self._compile = compile_one
-        self.tick: Callable[[], None] | None = None
-        self._compiled: list[Operation | None] = [None] * len(program.instructions)
-        self._executed = [0] * len(program.instructions)
-        # Few programs change what vector instructions do.
-        names = {each.name for each in program.instructions}
-        self._changes_mode = not names.isdisjoint(SETS_VECTOR_MODE)
-        self._indexed: dict[tuple[int, int], Operation] = {}
+        self._executor, self._workgroups, self._resident = executor, workgroups, resident
+        self._order = Lockstep() if order is None else order
+        self._watches: list[Watch | None] = []  # of the portions that have started
+        self._recurrences: list[Recurrence] = []
+        self._running: list[Waves] = []
+        self._at_barrier: list[Waves] = []
+        self._in_loop: list[Waves] = []
+        self._changes: Changes | None = None  # looked for once a wave waits in a loop
+        self._anew = False  # whether a wave has come to wait in a loop, since all have looked
+        self._long = _LONG
 
-    def counts(self) -> dict[str, int]:
-        """How many waves have executed an instruction, repetitions counted, by mnemonic."""
-        total: Counter[str] = Counter()
-        for instruction, count in zip(self._program.instructions, self._executed, strict=True):
-            if count:
-                total[instruction.name] += count
-        return dict(sorted(total.items()))
-
-    def executed(self) -> int:
-        """How many instructions all waves have executed, repetitions counted."""
-        return sum(self._executed)
-
-    def run(self, waves: Waves, watch: Watch | None = None) -> None:
-        """Run waves under the eyes of `watch` until all of them have ended."""
-        running, waiting = [waves], list[Waves]()
-        while running or waiting:
-            if not running:  # every wave has reached its barrier or its end
-                if watch is not None:
-                    watch.barrier(waiting)
-                running, waiting = self._joined(waiting), []
-            running.sort(key=lambda group: group.pc, reverse=True)
-            group = running.pop()
-            meeting = running[-1].pc if running else None
-            stopped, split = self.advance(group, meeting, watch)
-            if split:
-                running += [group, *split]
-            elif stopped == "barrier":
-                waiting.append(group)
-            elif stopped == "meeting":
-                running.append(group)
-            running = self._joined(running)
-
-    def advance(
-        self, waves: Waves, meeting: int | None, watch: Watch | None = None
-    ) -> tuple[str, list[Waves]]:
-        """Execute until the end, a barrier, a divergent branch, or another group's place.
-
-        Says which it was, and gives the groups of waves that took the branch.
-        """
-        instructions, executed = self._program.instructions, self._executed
+    def run(self) -> None:
+        """Run all workgroups. Raises EmulationError where waves wait for what cannot happen."""
         while True:
-            pc = waves.pc
-            if pc >= len(instructions):
-                raise EmulationError("the program ran past its last instruction", kind="no-end")
-            instruction = instructions[pc]
-            executed[pc] += waves.count
-            waves.pc = pc + 1
-            waves.steps += 1
-            if self.tick is not None and not waves.steps % _TICK:
-                self.tick()
-            if waves.steps > self._budget:
-                raise EmulationError(
-                    f"a wave has executed {self._budget} instructions without reaching its end",
-                    instruction.line, instruction.text, "budget",
-                )  # fmt: skip
-            name = instruction.name
-            if name in PASSED or name.startswith(("s_branch", "s_cbranch")):
-                if watch is not None:
-                    watch.passes(waves, instruction)
-                if name == "s_endpgm":
-                    return "end", []
-                if name == "s_barrier":
-                    return "barrier", []
-                split = self._branch(waves, instruction) if "branch" in name else []
-                if split:
-                    return "split", split
+            if self._running:
+                self._turn()
+            elif self._at_barrier or self._in_loop:
+                self._go_on()
+            elif self._workgroups.left:
+                self._watches.clear()
+                self._recurrences.clear()
+                self._start(self._workgroups.left)
             else:
-                operation = self._compiled[pc]
-                if operation is None:
-                    operation = self._compile(instruction)
-                    _check_registers(waves, self._program, instruction, operation)
-                    self._compiled[pc] = operation
-                try:
-                    split = self._execute(waves, pc, operation, watch)
-                except EmulationError as error:
-                    raise error.at(instruction.line, instruction.text) from None
-                if split:
-                    return "split", split
-            if meeting is not None and waves.pc >= meeting:
-                return "meeting", []
+                return
 
-    def _execute(
-        self, waves: Waves, pc: int, operation: Operation, watch: Watch | None
-    ) -> list[Waves]:
-        """Execute what computes or accesses memory; the waves that go another way split off."""
-        instruction = self._program.instructions[pc]
-        if self._changes_mode and operation.unit in VECTOR_UNITS:
-            mode = common_mode(waves)
-            if mode < 0:
-                return self._by_mode(waves, pc)
-            if mode & SKIPS:
-                if watch is not None:
-                    watch.passes(waves, instruction)
-                return []
-            if mode and operation.unit in INDEXED_UNITS:
-                operation = self._in_mode(waves, pc, operation, mode)
-        if watch is not None:
-            watch.before(waves, instruction, operation)
-        # What is swapped with the program counter may be written over.
-        leads_to = operation.leads_to and operation.leads_to(waves)
-        operation.execute(waves)
-        if watch is not None:
-            watch.after(waves, instruction, operation)
-        return self._jump(waves, instruction, leads_to) if instruction.name in COMPUTED else []
+    def _start(self, most: int) -> None:
+        waves, watch = self._workgroups.start(most)
+        waves.portion = len(self._watches)
+        self._watches.append(watch)
+        self._recurrences.append(Recurrence(waves))
+        self._running.append(waves)
+        self._look_for_changes([waves])
 
-    def _by_mode(self, waves: Waves, pc: int) -> list[Waves]:
-        """Waves of several modes, before an instruction that depends on it: those of the first one
-        go on, the others split off."""
-        self._executed[pc] -= waves.count
-        waves.steps -= 1
-        modes = vector_modes(waves)
-        first, *apart = [waves.select(modes == mode, pc) for mode in np.unique(modes)]
-        waves.__dict__.update(first.__dict__)
-        return apart
+    def _start_beside(self) -> bool:
+        """Start workgroups beside those that have not ended, if there are any and the chip holds
+        them."""
+        if not self._workgroups.beside:
+            return False
+        room = self._resident() - len(_workgroups(self._unfinished))
+        if room > 0:
+            self._start(room)
+        return room > 0
 
-    def _in_mode(self, waves: Waves, pc: int, operation: Operation, mode: int) -> Operation:
-        """A vector instruction on the registers that M0 chooses."""
-        found = self._indexed.get((pc, mode))
-        if found is None:
-            instruction = self._program.instructions[pc]
-            found = self._compile(indexed(instruction, operation, mode))
-            _check_registers(waves, self._program, instruction, found)
-            self._indexed[pc, mode] = found
-        return found
+    @property
+    def _unfinished(self) -> list[Waves]:
+        return [*self._running, *self._at_barrier, *self._in_loop]
 
-    def _joined(self, groups: list[Waves]) -> list[Waves]:
-        """Groups at the same program counter, made one, unless they are in different modes."""
-        by_place: dict[tuple[int, int], Waves] = {}
+    def _turn(self) -> None:
+        """Some waves run until they part, meet others, wait, or end."""
+        turn = self._order.takes(self._running)
+        group, watch = turn.group, self._watches[turn.group.portion]
+        stopped, split = self._executor.advance(group, turn.meeting, watch, turn.until)
+        if stopped == "barrier":
+            self._at_barrier.append(group)
+        elif stopped != "end":
+            split.append(group)
+        for each in split:
+            self._put_back(each)
+        if not self._order.in_lockstep:
+            if stopped in ("barrier", "end"):
+                self._pass_barriers()
+            if self._order.starts_more():
+                self._start_beside()
+        self._running = self._executor.joined(self._running)
+
+    def _put_back(self, group: Waves) -> None:
+        """Waves go on running, unless they wait in a loop."""
+        returned, group.returned = group.returned, False
+        if not returned or group.returns < OFTEN:
+            self._running.append(group)
+            return
+        recurrence = self._recurrences[group.portion]
+        again = recurrence.find(group)
+        if again.any():
+            waiting = group if again.all() else group.select(again, group.pc)
+            self._anew |= recurrence.first_time(waiting)
+            self._in_loop.append(waiting)
+            if self._changes is None:
+                self._changes = Changes()
+                self._look_for_changes(self._unfinished)
+            if waiting is group:
+                return
+            group = group.select(~again, group.pc)
+        if group.returns % self._long:
+            self._running.append(group)
+        else:
+            self._anew, self._long = True, _LONG_AGAIN
+            self._in_loop.append(group)
+
+    def _look_for_changes(self, groups: Sequence[Waves]) -> None:
         for group in groups:
-            key = group.pc, common_mode(group) if self._changes_mode else 0
-            by_place[key] = by_place[key].join(group) if key in by_place else group
-        return list(by_place.values())
+            for store in (group.memory, group.lds, group.scratch):
+                store.changes = self._changes
 
-    def _jump(self, waves: Waves, instruction: Instruction, leads_to: Array | None) -> list[Waves]:
-        """Follow a jump to addresses, or a call of a label; the waves that go elsewhere than the
-        first ones do, split off."""
-        if leads_to is None:
-            called = self._program.labels.get(spelled(instruction.operands[-1]))
-            if called is None:
-                raise EmulationError("a call of nothing")
-            waves.pc = called
-            return []
-        addresses = np.broadcast_to(leads_to, (waves.count,))
-        groups = []
-        for address in np.unique(addresses):
-            place = self._program.addresses.get(int(address))
-            if place is None:
-                reason = self._program.unread.get(int(address))
-                raise EmulationError(
-                    f"jumps to {int(address):#x}, where no instruction is known to begin"
-                    + (f": {reason}" if reason else "")
-                )
-            groups.append((addresses == address, place))
-        if len(groups) == 1:
-            waves.pc = groups[0][1]
-            return []
-        first, *apart = [waves.select(chosen, place) for chosen, place in groups]
-        waves.__dict__.update(first.__dict__)
-        return apart
+    def _go_on(self) -> None:
+        """No wave runs: let those that wait do so, or tell that they wait for ever."""
+        if self._pass_barriers():
+            return
+        if self._anew or (self._changes is not None and self._changes.seen):
+            self._anew = False
+            if self._changes is not None:
+                self._changes.seen = False
+            self._running, self._in_loop = self._executor.joined(self._in_loop), []
+        elif not self._start_beside():
+            raise Standstill(
+                self._in_loop, self._at_barrier, self._workgroups.beside, self._recurrences
+            ).told(self._executor)
 
-    def _branch(self, waves: Waves, instruction: Instruction) -> list[Waves]:
-        """Follow a branch; if only some waves take it, those that do, split off."""
-        target = branch_target(self._program, instruction)
-        if target is None:
-            raise EmulationError("branch to nowhere", instruction.line, instruction.text)
-        if instruction.name == "s_branch":
-            waves.pc = target
-            return []
-        condition = instruction.name.removeprefix("s_cbranch_")
-        if condition not in CONDITIONS:
-            raise EmulationError("unknown instruction", instruction.line, instruction.text)
-        taken = CONDITIONS[condition](waves)
-        if taken.all():
-            waves.pc = target
-            return []
-        if not taken.any():
-            return []
-        apart = waves.select(taken, target)
-        rest = waves.select(~taken, waves.pc)
-        waves.__dict__.update(rest.__dict__)
-        return [apart]
+    def _pass_barriers(self) -> bool:
+        """Let waves pass barriers that all of their workgroup have reached that have not ended."""
+        if not self._at_barrier:
+            return False
+        away = _workgroups([*self._running, *self._in_loop])
+        stay = np.isin(np.concatenate([_numbers(group) for group in self._at_barrier]), away)
+        ends = np.cumsum([group.count for group in self._at_barrier])
+        passing: dict[int, list[Waves]] = {}
+        staying = []
+        for group, stays in zip(self._at_barrier, np.split(stay, ends[:-1]), strict=True):
+            if stays.any():
+                staying.append(group.select(stays, group.pc))
+            if not stays.all():
+                passes = group.select(~stays, group.pc) if stays.any() else group
+                passing.setdefault(group.portion, []).append(passes)
+        for portion, groups in passing.items():
+            watch = self._watches[portion]
+            if watch is not None:
+                watch.barrier(groups)
+            self._running += self._executor.joined(groups)
+        self._at_barrier = staying
+        return bool(passing)
 
 
-def _check_registers(
-    waves: Waves, program: Program, instruction: Instruction, operation: Operation
-) -> None:
-    """Raises EmulationError for a register that the kernel has not asked for."""
-    files = {"v": waves.vector, "a": waves.accumulation, "s": waves.scalar}
-    for register in (*operation.writes, *(read.register for read in operation.reads)):
-        last, count = register.index + register.count - 1, len(files[register.bank])
-        if register.bank == "s" and program.scalar_registers <= last <= LAST_SCALAR:
-            raise EmulationError(
-                f"uses s{last}, but the kernel asks for {program.scalar_registers} such registers: "
-                "see `.amdhsa_next_free_sgpr`",
-                instruction.line, instruction.text, "register",
-            )  # fmt: skip
-        if last >= count:
-            raise EmulationError(
-                f"uses {register.bank}{last}, but the kernel asks for {count} such registers: "
-                "see `.amdhsa_next_free_vgpr` and `.amdhsa_accum_offset`",
-                instruction.line, instruction.text, "register",
-            )  # fmt: skip
+def _numbers(group: Waves) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """The workgroups of waves, told apart from those of other portions."""
+    return group.workgroup + (group.portion << 32)
+
+
+def _workgroups(groups: Sequence[Waves]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """The different workgroups of waves."""
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *map(_numbers, groups)]))
+
+
+class _OnePortion:
+    """Waves that have started, and are all that there are."""
+
+    left = beside = 1
+
+    def __init__(self, waves: Waves, watch: Watch | None) -> None:
+        self._waves, self._watch = waves, watch
+
+    def start(self, most: int) -> tuple[Waves, Watch | None]:
+        """Give the waves."""
+        del most
+        self.left = self.beside = 0
+        return self._waves, self._watch
+
+
+def run_together(executor: Executor, waves: Waves, watch: Watch | None = None) -> None:
+    """Run waves to their ends, under the eyes of `watch`."""
+    Scheduler(executor, _OnePortion(waves, watch), lambda: 0).run()

@@ -85,6 +85,10 @@ class AccessWatch:
     ) -> None:  # fmt: skip
         """Chosen waves store scalar registers, or read, combine and write at once."""
 
+    def writer(self, waves: Waves, store: ByteStore, offset: int) -> str:
+        """Who has written last at an offset, and in which line; nothing where that is not known."""
+        return ""
+
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """Whether a fault is kept, so that the emulation goes on."""
         return False
@@ -112,7 +116,9 @@ class Waves:
 
     An operation on a register is one NumPy operation over all waves. `scc` is the scalar condition
     code, `workgroup` the index of each wave's workgroup in `lds`, `index` that of the wave itself,
-    whose lanes own pieces of `scratch`. `steps` counts the instructions executed so far.
+    whose lanes own pieces of `scratch`. `steps` counts the instructions executed so far, `returns`
+    the branches back; `returned` says that the last instruction was one. `portion` is the number of
+    those that started together.
     """
 
     vector: npt.NDArray[np.uint32]
@@ -128,6 +134,9 @@ class Waves:
     watch: AccessWatch | None = None
     pc: int = 0
     steps: int = 0
+    returns: int = 0
+    returned: bool = False
+    portion: int = 0
     _exec: Mask | None = field(default=None, repr=False)
 
     @property
@@ -252,6 +261,9 @@ class Waves:
             self.watch,
             pc,
             self.steps,
+            self.returns,
+            self.returned,
+            self.portion,
         )
         waves.update_exec()
         return waves
@@ -279,6 +291,8 @@ class Waves:
             self.watch,
             self.pc,
             max(self.steps, other.steps),
+            max(self.returns, other.returns),
+            portion=self.portion,
         )
         waves.update_exec()
         return waves

@@ -1,7 +1,8 @@
 """How long a kernel takes on one compute unit, and what it waits for."""
 
+from mfmadsl.emulator.machine.occupancy import Occupancy, occupancy
 from mfmadsl.emulator.profiler.chip import ChipTime
-from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
+from mfmadsl.emulator.profiler.known_chip import chip_of
 from mfmadsl.emulator.profiler.profile import LdsAccess, Profile, profile
 from mfmadsl.emulator.profiler.timing import Event, Timing
 

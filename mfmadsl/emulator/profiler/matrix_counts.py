@@ -16,15 +16,16 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.executor import Executor
 from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
 from mfmadsl.emulator.machine.mode import machine_of
-from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.scheduler import run_together
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.workgroups import portions
 from mfmadsl.emulator.profiler.control_slice import control_slice
 from mfmadsl.emulator.profiler.main_loop import is_matrix
 from mfmadsl.emulator.profiler.record import Trace
-from mfmadsl.emulator.run import portions
 from mfmadsl.emulator.text.assembly import Instruction, Program
 
 MOST = 1 << 18
@@ -47,13 +48,13 @@ def matrix_counts(launch: Launch, load: Load, budget: int) -> npt.NDArray[np.int
     if decisive is None or not decisive.varies or not decisive.matrix or launch.groups > MOST:
         return alike
     loaded, counts = load(), _Counts(decisive.matrix, launch.groups)
-    scheduler = Scheduler(decisive.program, budget, compile_one)
-    scheduler.tick = _Patience().tick
+    executor = Executor(decisive.program, budget, compile_one)
+    executor.tick = _Patience().tick
     try:
         with np.errstate(all="ignore"):
             for chosen in portions(launch, np.arange(launch.groups)):
                 waves, _ = start_waves(launch, loaded, chosen)
-                scheduler.run(waves, counts)
+                run_together(executor, waves, counts)
     except EmulationError:
         return alike
     return counts.of_groups if counts.of_groups.any() else alike
@@ -74,7 +75,7 @@ def are_confirmed(counts: npt.NDArray[np.int64], program: Program, traces: Seque
 
 
 class _Patience:
-    """Ends what takes too many of a scheduler's ticks."""
+    """Ends what takes too many of an executor's ticks."""
 
     def __init__(self) -> None:
         self._left = _TICKS

@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from mfmadsl.argument import check_flag, check_integer, described
 from mfmadsl.emulator.machine.launch import Launch, Load, load_arguments
+from mfmadsl.emulator.machine.occupancy import Occupancy, occupancy
 from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, check_costs
+from mfmadsl.emulator.profiler.known_chip import chip_of
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.matrix_counts import are_confirmed, matrix_counts
-from mfmadsl.emulator.profiler.occupancy import Occupancy, chip_of, occupancy
 from mfmadsl.emulator.profiler.record import Recorder, TrafficRecord
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.profiler.uneven import mean_groups

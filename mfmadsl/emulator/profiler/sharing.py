@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.machine.executor import Executor
 from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.scheduler import Scheduler
+from mfmadsl.emulator.machine.scheduler import run_together
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
-from mfmadsl.emulator.run import portions
+from mfmadsl.emulator.machine.workgroups import portions
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 from mfmadsl.error import MfmadslError
@@ -76,15 +78,18 @@ def first_steps(
     starts = [loaded.memory.offset_of(segment) for segment in loaded.memory.segments]
     lines = _Lines(line_bytes, loop_end, np.array(starts), groups)
     for chosen in portions(launch, groups):
-        scheduler = Scheduler(launch.program, budget, partial(_compile_addresses, machine=machine))
+        executor = Executor(launch.program, budget, partial(_compile_addresses, machine=machine))
         waves, _ = start_waves(launch, loaded, chosen)
         waves.watch = lines
         lines.start(waves.count)
         try:
             with np.errstate(all="ignore"):
-                scheduler.run(waves, lines)
+                run_together(executor, waves, lines)
         except _EnoughIterations:
             pass
+        except EmulationError as error:
+            if error.fault.kind != "deadlock":  # what waits for workgroups of later rounds
+                raise
         lines.end()
     asked = np.concatenate([np.zeros(0, np.int64), *lines.asked])
     line = asked & (1 << _LINE_BITS) - 1

@@ -15,19 +15,26 @@ from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.sanitizer.accesses import Lanes
+from mfmadsl.emulator.sanitizer.brought import Brought
+from mfmadsl.emulator.sanitizer.coherence import DEVICE, Coherence
+from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
+from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
 from mfmadsl.emulator.sanitizer.wait_states import Sequences, WaveSequences
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import Register
+from mfmadsl.model import assumed
 
 
 class Checks(Watch):
     """Watches waves that run together.
 
     `piece` is the smallest number of bytes that an instruction of the program accesses in LDS;
-    `collect` says whether a fault is kept, so that the emulation goes on.
+    `in_memory` has the accesses of all waves of the launch to global memory; `collect` says whether
+    a fault is kept, so that the emulation goes on.
     """
 
     def __init__(
@@ -37,6 +44,7 @@ class Checks(Watch):
         undefined: Undefined,
         sequences: Sequences,
         piece: int,
+        in_memory: GlobalRaces,
         collect: Callable[[Waves, Fault], bool],
     ) -> None:
         self._program, self._undefined, self._collect = program, undefined, collect
@@ -46,6 +54,12 @@ class Checks(Watch):
         self._in_flight = InFlight(waves.count)
         self._executed = WaveSequences(waves.count, sequences)
         self._races = Races(waves, self._in_flight, piece)
+        self._in_memory, self._coherence = in_memory, Coherence.of(assumed(program.arch))
+        per_group = waves.position.waves_per_group
+        groups = waves.position.groups[waves.workgroup]
+        self._ids = groups * per_group + np.arange(waves.count) % per_group  # in the launch
+        self._returns = False
+        self._polls = polls(program)
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """Whether `collect` keeps the fault, so that the emulation goes on."""
@@ -57,7 +71,7 @@ class Checks(Watch):
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
         """Find registers that are used too early, and undefined bits that are read."""
         chosen = self._chosen(waves)
-        self._current = instruction
+        self._current, self._returns = instruction, bool(operation.writes)
         self._executed.executes(waves, chosen, instruction, operation)
         self._in_flight.used(waves, chosen, operation)
         if instruction.name == "s_setvskip":
@@ -74,13 +88,21 @@ class Checks(Watch):
         self._loaded.clear()
 
     def passes(self, waves: Waves, instruction: Instruction) -> None:
-        """Count what passes as a wait state; of an `s_waitcnt`, note what has arrived."""
-        self._executed.executes(waves, self._chosen(waves), instruction, None)
+        """Count what passes as a wait state; note what has arrived behind an `s_waitcnt`, and what
+        waves do with their caches."""
+        chosen = self._chosen(waves)
+        self._executed.executes(waves, chosen, instruction, None)
         if instruction.name == "s_waitcnt":
             counts = wait_counts(instruction.modifiers["argument"])
-            self._in_flight.wait(self._chosen(waves), counts)
+            self._in_flight.wait(chosen, counts)
         elif instruction.name.startswith("s_cbranch"):
-            self._undefined.check_branch(waves, self._chosen(waves), instruction.name)
+            self._undefined.check_branch(waves, chosen, instruction.name)
+        elif instruction.name.startswith("buffer_"):
+            ids, flight = self._ids[waves.index], self._in_flight
+            if self._coherence.writes_back(instruction):
+                self._in_memory.knowledge.write_back(ids, flight.issued["vmcnt"][waves.index])
+            if self._coherence.invalidates(instruction):
+                self._in_memory.knowledge.invalidate(ids, flight.done["vmcnt"][waves.index])
 
     def barrier(self, groups: Sequence[Waves]) -> None:
         """Find waves that have ended, and let accesses to LDS be ordered by the barrier."""
@@ -100,11 +122,22 @@ class Checks(Watch):
                 except EmulationError as error:
                     raise error.at(place.line, place.text) from None
         self._races.barrier(waiting)
+        self._in_memory.knowledge.barrier(
+            self._ids[waiting],
+            self._in_flight.issued["vmcnt"][waiting],
+            self._in_flight.done["vmcnt"][waiting],
+        )
+
+    def _lanes(self, waves: Waves, mask: Mask | None, reach: int) -> Lanes:
+        tickets = self._in_flight.issued["vmcnt"][waves.index] + 1
+        ids, done = self._ids[waves.index], self._in_flight.done["vmcnt"][waves.index]
+        return Lanes.of(waves, self._current, mask, ids, tickets, done, reach)
 
     def _access(
-        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccessKind
-    ) -> None:
-        self._races.access(waves, offsets, size, mask, access, self._current)
+        self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None,
+        access: LdsAccessKind, brought: tuple[Register, Width] | None = None,
+    ) -> None:  # fmt: skip
+        self._races.access(waves, offsets, size, mask, access, self._current, brought)
 
     def loads(
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
@@ -112,7 +145,11 @@ class Checks(Watch):
     ) -> None:  # fmt: skip
         """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=False))
+            kind = LdsAccessKind(writes=False, polls=waves.pc - 1 in self._polls)
+            self._access(waves, offsets, width.size, mask, kind)
+        elif store is waves.memory:
+            reach = self._coherence.reach(self._current)
+            self._in_memory.load(self._lanes(waves, mask, reach), offsets, width.size)
         bits = self._undefined.load(waves, store, offsets, width, mask)
         if bits is not None:
             self._loaded.append((target, bits, mask))
@@ -123,7 +160,11 @@ class Checks(Watch):
     ) -> None:  # fmt: skip
         """Find races, and undefined bits in what is stored; scratch memory keeps them."""
         if store is waves.lds:
-            self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True))
+            kind = LdsAccessKind(writes=True)
+            self._access(waves, offsets, width.size, mask, kind, (source, width))
+        elif store is waves.memory:
+            lanes = self._lanes(waves, mask, self._coherence.store_reach(self._current))
+            self._in_memory.store(lanes, offsets, source, width)
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
 
@@ -134,11 +175,19 @@ class Checks(Watch):
         """Find races and undefined memory; what is written is defined."""
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True, atomic=True))
+        elif store is waves.memory:
+            lanes = self._lanes(waves, mask, DEVICE)
+            wins = None
+            if "cmpswap" in self._current.name:
+                wins = _exchanging(waves, store, offsets, source, width, mask)
+            self._in_memory.update(lanes, offsets, width.size, self._returns, wins)
         self._undefined.load(waves, store, offsets, width, mask)
         self._undefined.overwrite(store, offsets, width.size)
 
     def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
-        """Find global memory that is undefined on its way to LDS."""
+        """Find races and undefined memory, of what is on its way to LDS."""
+        lanes = self._lanes(waves, mask, self._coherence.reach(self._current))
+        self._in_memory.load(lanes, offsets, width.size)
         self._undefined.load(waves, waves.memory, offsets, width, mask)
 
     def fills(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
@@ -148,6 +197,12 @@ class Checks(Watch):
 
     def clears(self, waves: Waves, target: Register, width: Width, mask: Mask) -> None:
         """Zeros are as good as any value: the register is written."""
+
+    def writer(self, waves: Waves, store: ByteStore, offset: int) -> str:
+        """Who has written last to the LDS or to global memory."""
+        if store is waves.lds:
+            return self._races.writer(offset)
+        return self._in_memory.writer(offset) if store is waves.memory else ""
 
     def disputed(self, waves: Waves, message: str, wave: int, lane: int) -> None:
         """Tell the fault: chips may differ in what the lane gets."""
@@ -168,3 +223,20 @@ class Checks(Watch):
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Kernel arguments, most often, which are always written."""
+
+
+def _exchanging(
+    waves: Waves, store: ByteStore, offsets: Addresses, source: Register, width: Width,
+    mask: Mask | None,
+) -> Mask:  # fmt: skip
+    """Which lanes of a compare and swap find what they expect: the first ones at their places."""
+    words = width.size // 4
+    expected = Register(source.bank, source.index + words, words)
+    flat = offsets.reshape(-1)
+    content = Brought(waves, mask, store, expected, width, width.size, 0).content()
+    there = store.load_words(flat, words)
+    finds: Mask = (np.ascontiguousarray(there.T).view(np.uint8) == content).all(axis=1)
+    first = np.zeros_like(finds)
+    _, places = np.unique(np.where(finds, flat, -1), return_index=True)
+    first[places] = True
+    return finds & first

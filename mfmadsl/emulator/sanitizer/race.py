@@ -19,8 +19,11 @@ from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.memory import Addresses
 from mfmadsl.emulator.machine.wait import Counter
 from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.sanitizer.brought import Brought
 from mfmadsl.emulator.sanitizer.in_flight import InFlight
 from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import Register
 
 Tickets = npt.NDArray[np.int64]
 
@@ -29,10 +32,12 @@ _REMEMBERED = 4096  # instructions on the LDS, of which a fault can name one
 
 @dataclass(frozen=True)
 class LdsAccessKind:
-    """What lanes do to LDS. `through` is the counter that waits for it."""
+    """What lanes do to LDS. One that `polls` looks until another wave has written. `through` is the
+    counter that waits for it."""
 
     writes: bool
     atomic: bool = False
+    polls: bool = False
     through: Counter = "lgkmcnt"
 
 
@@ -62,10 +67,23 @@ class Races:
         self._atomic = np.zeros(pieces, np.bool_)
         self._read = np.zeros((self._per_group, pieces), np.int64)
         self._recent: deque[_Recent] = deque(maxlen=_REMEMBERED)
+        # The LDS does what a wave asks in order: who sees a write, sees what came before.
+        self._seen = np.zeros((waves.count, self._per_group), np.int64)
         self._told: set[tuple[int, str]] = set()
         self._passed: dict[Counter, Tickets] = {}
         self._issued: dict[Counter, Tickets] = {}
         self.barrier(np.arange(waves.count))
+
+    def writer(self, offset: int) -> str:
+        """Who has written last at an offset, or that nobody has."""
+        piece = offset // self._piece
+        ticket, wave = int(self._written[piece]), int(self._writer[piece])
+        if not ticket:
+            return ", which nobody has written"
+        counter: Counter = "vmcnt" if ticket < 0 else "lgkmcnt"
+        found = self._earlier(wave, abs(ticket), counter)
+        where = f" in line {found.line}" if found else ""
+        return f", written by wave {wave % self._per_group}{where}"
 
     def barrier(self, passing: npt.NDArray[np.int64]) -> None:
         """Waves pass a barrier: what they have waited for is over for all of their workgroup."""
@@ -78,9 +96,10 @@ class Races:
 
     def access(
         self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccessKind,
-        instruction: Instruction,
+        instruction: Instruction, brought: tuple[Register, Width] | None = None,
     ) -> None:  # fmt: skip
-        """Lanes access LDS: tell a fault where that meets another wave's access."""
+        """Lanes access LDS: tell a fault where that meets another wave's access. `brought` are the
+        registers that they store."""
         issued = self._in_flight.issued[access.through][waves.index] + 1
         self._recent.append(_Recent(instruction, access.through, waves.index, issued))
         lane_waves = np.broadcast_to(waves.index[:, None], (waves.count, LANES))
@@ -92,12 +111,21 @@ class Races:
         ticket = (self._in_flight.issued[access.through] + 1)[me]
         for i in range(max(1, size // self._piece)):
             pieces = first + i
-            self._check_write(waves, pieces, me, mask, access)
+            if access.polls:
+                self._see(pieces, me)
+                continue
+            content = None if brought is None else Brought(
+                waves, mask, waves.lds, *brought, self._piece, i
+            )  # fmt: skip
+            self._check_write(waves, pieces, me, mask, access, content)
             if access.writes:
                 self._check_reads(waves, pieces, me, mask, access)
-                self._written[pieces] = -ticket if access.through == "vmcnt" else ticket
-                self._writer[pieces] = me
-                self._atomic[pieces] = access.atomic
+                if access.atomic:
+                    self._update(pieces, me, ticket)
+                else:
+                    self._written[pieces] = -ticket if access.through == "vmcnt" else ticket
+                    self._writer[pieces], self._atomic[pieces] = me, False
+                    self._check_together(waves, pieces, me, mask, content)
             if not access.writes or access.atomic:
                 self._read[me % self._per_group, pieces] = ticket
 
@@ -107,10 +135,26 @@ class Races:
         self._written, self._writer = self._written.repeat(times), self._writer.repeat(times)
         self._atomic, self._read = self._atomic.repeat(times), self._read.repeat(times, axis=1)
 
+    def _update(self, pieces: Addresses, me: Tickets, ticket: Tickets) -> None:
+        """Waves change what is there one after the other, and so see what those before did."""
+        for wave in np.unique(me):
+            own = me == wave
+            self._see(pieces[own], me[own])
+            self._written[pieces[own]], self._writer[pieces[own]] = ticket[own], wave
+        self._atomic[pieces] = True
+
+    def _see(self, pieces: Addresses, me: Tickets) -> None:
+        """Waves look at what others have written, and so know what those had seen."""
+        writer, ticket = self._writer[pieces], self._written[pieces]
+        for wave, other in np.unique(np.stack([me, writer])[:, ticket > 0], axis=1).T:
+            np.maximum(self._seen[wave], self._seen[other], out=self._seen[wave])
+        np.maximum.at(self._seen, (me, writer % self._per_group), ticket)
+
     def _check_write(
-        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: LdsAccessKind
-    ) -> None:
-        """Tell a fault unless the last write is over."""
+        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None,
+        access: LdsAccessKind, brought: Brought | None,
+    ) -> None:  # fmt: skip
+        """Tell a fault unless the last write is over. To write what is there already is none."""
         ticket, writer = self._written[pieces], self._writer[pieces]
         through_memory = ticket < 0
         passed, done = self._passed, self._in_flight.done
@@ -120,14 +164,38 @@ class Races:
         if access.through == "vmcnt":
             own = np.where(through_memory, np.abs(ticket), done["lgkmcnt"][writer])
         late = np.abs(ticket) > np.where(writer == me, np.maximum(own, over), over)
+        late &= through_memory | (ticket > self._seen[me, writer % self._per_group])
         if access.atomic:
             late &= ~self._atomic[pieces] | (writer == me)
+        if brought is not None and late.any():
+            late &= (writer == me) | ~brought.as_there(pieces)
         if late.any():
             at = int(np.argmax(late))
             counter: Counter = "vmcnt" if through_memory[at] else "lgkmcnt"
             verb = "writes" if access.writes else "reads"
             self._tell(waves, mask, at, pieces, verb, "wrote", int(writer[at]),
                        int(abs(ticket[at])), counter)  # fmt: skip
+
+    def _check_together(
+        self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None,
+        brought: Brought | None,
+    ) -> None:  # fmt: skip
+        """Tell a fault where another wave writes something else by the same instruction."""
+        beaten = self._writer[pieces] != me
+        if not beaten.any():
+            return
+        lanes = np.flatnonzero(beaten)
+        if brought is not None:
+            differ = [lane for lane, last in brought.beaten(pieces) if me[lane] != me[last]]
+            lanes = np.array(differ, np.int64)
+        if len(lanes):
+            at = int(lanes[0])
+            wave, lane = (int(x) for x in np.argwhere(waves.lanes_of(mask))[at])
+            address = int(pieces[at]) * self._piece % waves.lds.stride
+            other = int(self._writer[pieces[at]]) % self._per_group
+            what = "as well" if brought is None else "another value"
+            waves.fault("race", f"writes LDS at {address:#x}, where wave {other} writes {what} "
+                        "at once", wave, lane)  # fmt: skip
 
     def _check_reads(
         self, waves: Waves, pieces: Addresses, me: Tickets, mask: Mask | None, access: LdsAccessKind
@@ -139,7 +207,8 @@ class Races:
         for number in range(self._per_group):
             reader = group + number
             ticket = self._read[number, pieces]
-            late = (ticket > self._passed["lgkmcnt"][reader]) & (reader != me)
+            over = np.maximum(self._passed["lgkmcnt"][reader], self._seen[me, number])
+            late = (ticket > over) & (reader != me)
             if own is not None:
                 late |= (ticket > own[reader]) & (reader == me)
             # An atomic access reads, too: of another one that is no race.

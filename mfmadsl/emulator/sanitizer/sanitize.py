@@ -11,10 +11,17 @@ import numpy as np
 from mfmadsl.argument import check_flag
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.instructions.lds import accessed_bytes
+from mfmadsl.emulator.instructions.vmem import stored_bytes
 from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.machine.memory import ByteStore
 from mfmadsl.emulator.machine.wave import Waves
-from mfmadsl.emulator.request import check_arguments, check_positions, checked_entries
+from mfmadsl.emulator.request import (
+    LOCKSTEP,
+    check_arguments,
+    check_positions,
+    checked_entries,
+    checked_order,
+)
 from mfmadsl.emulator.run import (
     BUDGET,
     Dimensions,
@@ -27,6 +34,8 @@ from mfmadsl.emulator.run import (
     run_launch,
 )
 from mfmadsl.emulator.sanitizer.checks import Checks
+from mfmadsl.emulator.sanitizer.coherence import Coherence
+from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
 from mfmadsl.emulator.sanitizer.wait_states import Sequences
 from mfmadsl.emulator.text.assembly import Program
@@ -58,6 +67,8 @@ def sanitize(
     keep_going: bool = False,
     trusted: Sequence[Intrinsic] = (),
     progress: Progress | None = None,
+    order: str = LOCKSTEP,
+    seed: int = 0,
 ) -> Findings:
     """Run a kernel as `emulate` does, and look for what the chip does not define.
 
@@ -66,7 +77,8 @@ def sanitize(
     workspaces); two waves that meet in LDS with a write and no barrier between; a barrier that not
     all waves of a workgroup reach; using a register before the wait for its load, or LDS before
     that for its access; an instruction whose wait states behind another one are not over; a
-    misaligned access; more than `budget` instructions in a wave. `trusted` is that of `emulate`.
+    misaligned access; more than `budget` instructions in a wave; waiting in a loop for what no
+    other wave does. `trusted`, `order` and `seed` are those of `emulate`.
 
     Raises EmulationError at the first fault; with `keep_going` all faults are collected, one for
     each instruction and kind, and the emulation goes on as well as it can.
@@ -76,6 +88,7 @@ def sanitize(
     check_arguments(args)
     check_positions("unwritten", unwritten, len(args))
     findings = []
+    shuffled = checked_order(order, seed)
     started = launches_of(kernel, args)
     empty = [args[place] for place in unwritten]  # until the first launch that takes it
     empty += [v for _, values in started for v in values if _is_workspace(v, args)]
@@ -83,7 +96,7 @@ def sanitize(
         places = {i for i, value in enumerate(values) if any(value is each for each in empty)}
         empty = [each for each in empty if not any(each is value for value in values)]
         launch = replace(launch_of(one, grid, block, lds_bytes), trusted=entries)
-        findings.append(_sanitize(launch, values, budget, places, keep_going, progress))
+        findings.append(_sanitize(launch, values, budget, places, keep_going, progress, shuffled))
     return Findings(
         all_of([each.run for each in findings]),
         tuple(fault for each in findings for fault in each.faults),
@@ -93,10 +106,10 @@ def sanitize(
 
 def _sanitize(
     launch: Launch, args: Sequence[Any], budget: int, unwritten: Collection[int], keep_going: bool,
-    progress: Progress | None,
+    progress: Progress | None, seed: int | None,
 ) -> Findings:  # fmt: skip
     sanitizer = Sanitizer(launch.program, keep_going, frozenset(unwritten))
-    run = run_launch(launch, args, budget, sanitizer, progress=progress)
+    run = run_launch(launch, args, budget, sanitizer, progress=progress, seed=seed)
     faults = sanitizer.found
     return Findings(run, tuple(faults), tuple(sanitizer.seen[_key(f)] for f in faults))
 
@@ -114,19 +127,34 @@ class Sanitizer:
         self.found: list[Fault] = []
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
-        self._sequences = Sequences(program)
+        self._chip, self._sequences = assumed(program.arch), Sequences(program)
         self._memory: ByteStore | None = None  # the undefined bytes of global memory
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
+        self._in_memory: GlobalRaces | None = None
 
     def starts(self, waves: Waves, scalars: int) -> Checks:
         """The checks for waves that start together."""
         if self._unwritten and self._memory is None:  # the first workgroups of the launch
             _, _, *arguments = waves.memory.segments[len(self._program.data) :]
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
-        vectors = 1 if assumed(self._program.arch).packs_coordinates else 3
+        vectors = 1 if self._chip.packs_coordinates else 3
         undefined = Undefined(waves, vectors, scalars, self._memory)
-        return Checks(waves, self._program, undefined, self._sequences, self._piece, self._collects)
+        in_memory = self._races_in_memory(waves)
+        return Checks(
+            waves, self._program, undefined, self._sequences, self._piece, in_memory,
+            self._collects,
+        )  # fmt: skip
+
+    def _races_in_memory(self, waves: Waves) -> GlobalRaces:
+        """What all workgroups of the launch share."""
+        if self._in_memory is None:
+            coherence, instructions = Coherence.of(self._chip), self._program.instructions
+            sizes = map(stored_bytes, instructions)
+            piece = min([4, *(size for size in sizes if size)])
+            looks = coherence.looks(instructions)
+            self._in_memory = GlobalRaces(waves, piece, coherence, looks)
+        return self._in_memory
 
     def _collects(self, waves: Waves, fault: Fault) -> bool:
         if not self._keep_going:

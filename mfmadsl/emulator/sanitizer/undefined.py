@@ -116,10 +116,10 @@ class Undefined:
                         moved = True
                     else:
                         self._tell(waves, f"reads {register.bank}{index}", bad)
-        if operation.takes_scc and not operation.carries:
-            self._check_scc(waves, chosen)
-        elif operation.takes_scc:
-            moved = moved or _SCC in self._shadows
+        if operation.takes_scc:
+            # A carry of undefined bits makes a sum undefined; one that is none is a fault.
+            self._check_scc(waves, chosen, np.uint32(ALL_BITS if operation.carries else 0))
+            moved = moved or (operation.carries and _SCC in self._shadows)
         if moved and operation.flow is not None:
             files = {"vector": "v", "accumulation": "a", "scalar": "s"}
             shadows: Any = {name: _ShadowFile(self, bank, chosen) for name, bank in files.items()}
@@ -130,7 +130,7 @@ class Undefined:
     def check_branch(self, waves: Waves, chosen: Selected, name: str) -> None:
         """Tell a fault where a branch depends on what nobody wrote."""
         if name in ("s_cbranch_scc0", "s_cbranch_scc1"):
-            self._check_scc(waves, chosen)
+            self._check_scc(waves, chosen, np.uint32(0))
         elif name in ("s_cbranch_vccz", "s_cbranch_vccnz"):
             undefined = np.stack([self.of("s", VCC + word, chosen) for word in (0, 1)])
             if undefined.any():
@@ -138,8 +138,9 @@ class Undefined:
                 if bad.any():
                     self._tell(waves, "reads vcc", bad)
 
-    def _check_scc(self, waves: Waves, chosen: Selected) -> None:
-        bad = self.of(*_SCC, chosen)
+    def _check_scc(self, waves: Waves, chosen: Selected, least: np.uint32) -> None:
+        undefined = self.of(*_SCC, chosen)
+        bad = (undefined != 0) & (undefined >= least)
         if bad.any():
             self._tell(waves, "reads SCC", bad)
 

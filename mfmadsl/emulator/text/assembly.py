@@ -111,7 +111,8 @@ class Program:
 
     `registers` are those that it uses. `workgroup_size` is in threads, where the metadata requires
     one, and `most_threads` the largest that it allows. `data` is what it reaches by addresses,
-    and `unread` has functions with what is not known, and why.
+    and `unread` has functions with what is not known, and why. `counted_scalars` are the scalar
+    registers that the metadata counts, VCC among them.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Program:
     most_threads: int | None = None
     data: tuple[DataSection, ...] = ()
     unread: Mapping[int, str] = field(default_factory=dict)
+    counted_scalars: int = 0
 
     @cached_property
     def scalar_registers(self) -> int:
@@ -136,7 +138,7 @@ class Program:
             return LAST_SCALAR + 1
         if self.addresses:  # of machine code, which only says granules of them, with VCC
             return asked_scalar_registers(self.directives)
-        return self.directive("next_free_sgpr")
+        return max(self.directive("next_free_sgpr"), self.counted_scalars)
 
     def directive(self, name: str) -> int:
         """The value of `.amdhsa_NAME`; 0, its default, where the text does not say it."""
@@ -197,6 +199,7 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
         },
         workgroup_size=metadata.workgroup_size,
         most_threads=metadata.counts.get("max_flat_workgroup_size"),
+        counted_scalars=metadata.counts.get("sgpr_count", 0),
         data=data_of(lines),
         unread={
             CODE + int(found[1], 16): found[2]

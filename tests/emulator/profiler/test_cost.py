@@ -47,7 +47,7 @@ def test_cycles_of_all_rows() -> None:
             slots = "transcendental"
         elif re.match(r"v_(rcp|rsq|sqrt)_f64|v_mul_(lo|hi)_[ui]32$", name):
             slots = 4
-        elif re.search(r"_[fuib]64(_|$)", name) and name != "v_mov_b64":
+        elif re.search(r"_[fuib]64(_|$)|qsad_", name) and name != "v_mov_b64":
             slots = "wide"
         assert row.cost == slots, name
 

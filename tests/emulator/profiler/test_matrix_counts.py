@@ -12,9 +12,9 @@ import pytest
 
 import mfmadsl
 from mfmadsl.emulator.machine.launch import Launch, load_arguments
+from mfmadsl.emulator.profiler.known_chip import chip_of
 from mfmadsl.emulator.profiler.main_loop import is_matrix
 from mfmadsl.emulator.profiler.matrix_counts import are_confirmed, matrix_counts
-from mfmadsl.emulator.profiler.occupancy import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.run import BUDGET, launch_of, launches_of, run_loaded
 from tests.schedule.flash_attention.attended import Case

@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.machine.executor import Executor
 from mfmadsl.emulator.machine.launch import load_arguments, start_waves
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.scheduler import Scheduler
 from mfmadsl.emulator.machine.wait import LARGEST, wait_counts
 from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
@@ -125,18 +125,18 @@ def emulate_late(kernel: KernelLike, args: Sequence[Any], seed: int, budget: int
     launch = launch_of(kernel, None, None, None)
     loaded = load_arguments(launch, args)
     compile_one = partial(compile_instruction, machine=machine_of(launch.program))
-    scheduler = Scheduler(launch.program, budget, compile_one)
+    executor = Executor(launch.program, budget, compile_one)
     generator = random.Random(seed)
     with np.errstate(all="ignore"):
         for group in range(launch.groups):
             waves, _ = start_waves(launch, loaded, np.array([group]))
             waves.watch = chip = LateChip(waves)
-            _run_one_by_one(scheduler, waves, chip, generator)
+            _run_one_by_one(executor, waves, chip, generator)
     loaded.bring_back()
 
 
 def _run_one_by_one(
-    scheduler: Scheduler, waves: Waves, chip: LateChip, generator: random.Random
+    executor: Executor, waves: Waves, chip: LateChip, generator: random.Random
 ) -> None:
     running = [waves.select(waves.index == wave, waves.pc) for wave in waves.index]
     waiting: list[Waves] = []
@@ -145,7 +145,7 @@ def _run_one_by_one(
             running, waiting = waiting, []
         wave = running.pop(generator.randrange(len(running)))
         meeting = wave.pc + generator.choice([1, 5, 30, 1000])
-        stopped, split = scheduler.advance(wave, meeting, chip)
+        stopped, split = executor.advance(wave, meeting, chip)
         assert not split
         if stopped == "barrier":
             waiting.append(wave)

@@ -24,7 +24,8 @@ SETUP = """
 	v_mov_b32_e32 v3, 8
 	v_mov_b32_e32 v4, 9
 	v_mov_b32_e32 v5, 10
-	s_mov_b32 m0, 0
+	v_readfirstlane_b32 s9, v1
+	s_mov_b32 m0, s9
 	s_waitcnt lgkmcnt(0)
 	"""
 ACCESSES = [
@@ -39,7 +40,7 @@ ACCESSES = [
 
 def sanitized(access: str, scalar: int, chip: str = "gfx942", threads: int = 256) -> Findings:
     code = SETUP.replace("SCALAR", str(scalar)) + access + "\n\ts_waitcnt vmcnt(0)"
-    text = kernel(code, lds=1024).replace("gfx942", chip)
+    text = kernel(code, lds=1040).replace("gfx942", chip)
     return sanitize(text, [np.zeros(256, np.uint32)], (1,), (threads,))
 
 

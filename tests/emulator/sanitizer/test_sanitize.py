@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,13 +28,13 @@ EXCHANGE = """
 	global_store_dword v1, v3, s[4:5]"""
 
 
-def run(code: str, threads: int = 256, **options: object) -> Findings:
+def run(code: str, threads: int = 256, groups: int = 1, **options: Any) -> Findings:
     text = kernel(code, lds=1024)
     arguments = [np.zeros(256, np.uint32)]
-    return sanitize(text, arguments, (2,), (threads,), **options)  # type: ignore[arg-type]
+    return sanitize(text, arguments, (groups,), (threads,), **options)
 
 
-def fault(code: str, threads: int = 256, **options: object) -> Fault:
+def fault(code: str, threads: int = 256, **options: Any) -> Fault:
     with pytest.raises(EmulationError) as raised:
         run(code, threads, **options)
     return raised.value.fault
@@ -272,7 +274,7 @@ def test_beside_what_comes_in_any_order_only_a_wait_for_all_counts(beside: str) 
     """CDNA3 ISA, section 4.4: scalar and flat loads return out of order."""
     code = reading(beside, "lgkmcnt(1)").replace(
         "	ds_write_b32 v1, v0",
-        "	s_waitcnt lgkmcnt(0)\n	v_mov_b32_e32 v8, s4\n	v_mov_b32_e32 v9, s5\n"
+        "	s_waitcnt lgkmcnt(0)\n	v_add_u32_e32 v8, s4, v1\n	v_mov_b32_e32 v9, s5\n"
         "	ds_write_b32 v1, v0",
     )
     found = fault(code)
@@ -413,7 +415,8 @@ def test_an_atomic_that_is_not_aligned() -> None:
 
 
 def test_a_loop_without_an_end() -> None:
-    found = fault("\n.LBB0_1:\n	s_branch .LBB0_1", budget=1000)
+    code = "\n	s_mov_b32 s8, 0\n.LBB0_1:\n	s_add_u32 s8, s8, 1\n	s_branch .LBB0_1"
+    found = fault(code, budget=1000)
     assert (found.kind, found.instruction) == ("budget", "s_branch .LBB0_1")
     assert "executed 1000 instructions without reaching its end" in found.message
 
@@ -473,7 +476,7 @@ def test_all_faults_are_collected_and_the_emulation_goes_on() -> None:
     code = EXCHANGE.replace("	s_barrier\n", "").replace(
         "ds_write_b32 v1, v0", "ds_write_b32 v1, v9"
     )
-    found = run(code, keep_going=True)
+    found = run(code, groups=2, keep_going=True)
     assert [f.kind for f in found.faults] == ["uninitialized", "race"]
     assert all(f.line for f in found.faults)
     assert found.counts[0] == 1
@@ -552,9 +555,9 @@ def test_lanes_that_are_off_may_have_masks_that_nobody_wrote() -> None:
     ("use", "message"),
     [
         ("s_cmp_eq_u64 s[10:11], 0", "reads s10, which nobody wrote"),
-        ("s_mov_b64 exec, s[10:11]", "writes to EXEC bits, which nobody wrote"),
-        ("s_or_b64 s[14:15], s[10:11], 0\n\ts_cbranch_scc1 .Lend\n.Lend:", "reads SCC, which dep"),
-        ("s_add_u32 s14, s10, 1\n\ts_cselect_b32 s15, 0, 1", "reads SCC, which depends on bits"),
+        ("s_mov_b64 exec, s[10:11]", "gives EXEC bits, which nobody wrote"),
+        ("s_or_b64 s[14:15], s[10:11], 0\n\ts_cbranch_scc1 .Lend\n.Lend:", "reads SCC, which nob"),
+        ("s_add_u32 s14, s10, 1\n\ts_cselect_b32 s15, 0, 1", "reads SCC, which nobody wrote"),
         ("s_add_u32 s14, s10, 1\n\ts_addc_u32 s15, 0, 1\n\ts_cmp_eq_u32 s15, 0", "reads s15, whic"),
     ],
 )

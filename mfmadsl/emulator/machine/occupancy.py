@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mfmadsl.emulator.machine.launch import Launch
+from mfmadsl.emulator.text.registers import asked_scalar_registers, asked_vector_registers
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import ARCHITECTURES, Architecture
-
-
-def chip_of(arch: str) -> Architecture:
-    """The chip of that name. Raises ArgumentError for one that is not known."""
-    if arch not in ARCHITECTURES:
-        raise ArgumentError(f"no profile of `{arch}`, but of: {', '.join(ARCHITECTURES)}")
-    return ARCHITECTURES[arch]
+from mfmadsl.model import Architecture, assumed
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,19 @@ def occupancy(
             f"{limits[0]}"
         )
     return Occupancy(-(-resident * waves_per_group // chip.simds), resident, limits[0])
+
+
+def resident_workgroups(launch: Launch) -> int:
+    """How many workgroups of a launch the largest product of its chip holds at once.
+
+    Raises ArgumentError if not one fits.
+    """
+    program = launch.program
+    chip = assumed(program.arch)
+    vector = asked_vector_registers(program.directives, program.registers, chip.name)
+    scalar = asked_scalar_registers(program.directives)
+    held = occupancy(chip, vector, launch.lds_bytes, launch.waves_per_group, scalar)
+    return chip.compute_units * held.groups
 
 
 # Which of equal ones is named: first what no kernel can change, and LDS before the registers that

@@ -1,0 +1,66 @@
+"""The lanes of an access to global memory, and who accessed a piece of it last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.sanitizer.knowledge import Ids
+from mfmadsl.emulator.text.assembly import Instruction
+
+REACH_BITS = 2
+"""Of a mark, the ones below the ticket, that say how far the access reaches by itself."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The lanes of an access, one after the other: their waves, numbers, tickets, and up to which
+    ticket their waves have waited."""
+
+    waves: Waves
+    instruction: Instruction
+    mask: Mask | None
+    ids: Ids
+    numbers: Ids
+    tickets: Ids
+    done: Ids
+    reach: int
+
+    @classmethod
+    def of(
+        cls, waves: Waves, instruction: Instruction, mask: Mask | None, ids: Ids, tickets: Ids,
+        done: Ids, reach: int,
+    ) -> Lanes:  # fmt: skip
+        """Those of `mask`, of waves with these numbers in the launch and tickets."""
+        of_waves = (ids[:, None], np.arange(LANES), tickets[:, None], done[:, None])
+        full = [np.broadcast_to(values, (waves.count, LANES)) for values in of_waves]
+        flat = [(each if mask is None else each[mask]).reshape(-1) for each in full]
+        by_lane = dict(zip(("ids", "numbers", "tickets", "done"), flat, strict=True))
+        return cls(waves, instruction, mask, reach=reach, **by_lane)
+
+    @property
+    def marks(self) -> Ids:
+        """Tickets with the reach."""
+        return self.tickets << REACH_BITS | self.reach
+
+
+class Accesses:
+    """The last access to each piece: by whom, and its mark. 0 is none."""
+
+    are_any = False
+
+    def __init__(self, pieces: int, kind: type[np.signedinteger[Any]]) -> None:
+        self.who, self.mark = np.zeros(pieces, kind), np.zeros(pieces, np.int32)
+
+    def note(self, pieces: Ids, who: Ids, marks: Ids) -> None:
+        """These are the last ones."""
+        self.are_any = True
+        self.who[pieces], self.mark[pieces] = who, marks
+
+    def cut(self, times: int) -> None:
+        """Make smaller pieces of each."""
+        self.who, self.mark = self.who.repeat(times), self.mark.repeat(times)

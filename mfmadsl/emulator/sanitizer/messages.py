@@ -1,0 +1,72 @@
+"""The messages that lie in global memory: what the waves that wrote a word had known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.sanitizer.accesses import Lanes
+from mfmadsl.emulator.sanitizer.coherence import PLAIN
+from mfmadsl.emulator.sanitizer.knowledge import Ids, Knowledge
+
+_MOST = 1 << 20
+
+
+class Messages:
+    """For each piece of memory the number of its message; 0 is none."""
+
+    def __init__(self, pieces: int, knowledge: Knowledge) -> None:
+        self._numbers, self._knowledge = np.zeros(pieces, np.int32), knowledge
+
+    @property
+    def too_many(self) -> bool:
+        """Whether there are more than are kept."""
+        return self._knowledge.messages > _MOST
+
+    def cut(self, times: int) -> None:
+        """Make smaller pieces of each."""
+        self._numbers = self._numbers.repeat(times)
+
+    def send(self, lanes: Lanes, pieces: Ids) -> None:
+        """Lanes store."""
+        self._numbers[pieces] = self._sent(lanes) if lanes.reach > PLAIN else 0
+
+    def _sent(self, lanes: Lanes) -> Ids:
+        """The messages that lanes write."""
+        ids, first, inverse = np.unique(lanes.ids, return_index=True, return_inverse=True)
+        each = [
+            self._knowledge.message(int(wave), int(lanes.tickets[at]), int(lanes.done[at]))
+            for wave, at in zip(ids, first, strict=True)
+        ]
+        numbers: Ids = np.array(each, np.int64)[inverse.reshape(-1)]
+        return numbers
+
+    def learn(self, lanes: Lanes, pieces: Ids) -> None:
+        """Lanes load, by accesses that see what others have made visible."""
+        messages = self._numbers[pieces]
+        if lanes.reach == PLAIN or not messages.any():
+            return
+        for wave, message, ticket in np.unique(
+            np.stack([lanes.ids, messages.astype(np.int64), lanes.tickets]), axis=1
+        ).T.tolist():
+            self._knowledge.learn(wave, message, ticket)
+
+    def chain(self, lanes: Lanes, pieces: Ids, returns: bool) -> None:
+        """Waves change words one after the other, each with the message of the one before."""
+        sent = self._sent(lanes)
+        order = np.lexsort((np.arange(len(pieces)), pieces))
+        known: dict[int, int] = {}
+        for at in order[_changes(pieces[order], lanes.ids[order])].tolist():
+            piece, wave = int(pieces[at]), int(lanes.ids[at])
+            before = known.get(piece, int(self._numbers[piece]))
+            if returns:
+                self._knowledge.learn(wave, before, int(lanes.tickets[at]))
+            known[piece] = self._knowledge.chained(before, int(sent[at]))
+        self._numbers[list(known)] = list(known.values())
+
+
+def _changes(pieces: Ids, ids: Ids) -> Mask:
+    """Where another piece or wave begins."""
+    first = np.ones(len(pieces), np.bool_)
+    first[1:] = (pieces[1:] != pieces[:-1]) | (ids[1:] != ids[:-1])
+    return first
