@@ -273,7 +273,10 @@ def test_waves_that_write_one_place_of_the_lds_by_one_instruction(
 
 
 def test_waves_that_load_straight_to_one_place_of_the_lds() -> None:
-    code = "	v_readfirstlane_b32 s9, v1\n	s_mov_b32 m0, {}\n	s_nop 0\n	global_load_lds_dword v1, s[4:5]"
+    code = (
+        "\tv_readfirstlane_b32 s9, v1\n\ts_mov_b32 m0, {}\n\ts_nop 0\n"
+        "\tglobal_load_lds_dword v1, s[4:5]"
+    )
     for place, found in (("s9", []), ("4", ["writes LDS at 0x4, where wave 1 writes as well"])):
         text = plain(code.format(place)).replace("fixed_size 0", "fixed_size 512")
         assert [each.removesuffix(" at once") for each in races(text, 1, 128)] == found

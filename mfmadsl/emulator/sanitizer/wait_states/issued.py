@@ -141,12 +141,20 @@ def issue_of(instruction: Instruction, operation: Operation | None) -> Issued:
         base_name(instruction.name),
         unit,
         _states(instruction),
-        0 if operation is None else operation.slots,
+        _passes(operation),
         unit == "valu" and encoding_of(instruction) == "dpp",
         reads,
         writes,
         *(places(registers, banks) for banks in ("va", "s") for registers in (reads, writes)),
     )
+
+
+def _passes(operation: Operation | None) -> int:
+    """Of a matrix core; 0 of all that others execute."""
+    if operation is None or operation.unit != "matrix":
+        return 0
+    assert isinstance(operation.slots, int)  # as the matrix core's always are
+    return operation.slots
 
 
 def _states(instruction: Instruction) -> int:
