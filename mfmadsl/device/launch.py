@@ -11,13 +11,14 @@ from mfmadsl.device.memory import SharedMemory, pointers
 from mfmadsl.device.protocol import Start
 from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.machine.launch import Launch, check_extents
+from mfmadsl.emulator.machine.occupancy import occupancy_of
 from mfmadsl.emulator.request import check_capacity
 from mfmadsl.emulator.run import run_loaded
 from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.metadata import KernelArgument, passed
 from mfmadsl.error import ArgumentError
-from mfmadsl.model import GpuProduct, assumed
+from mfmadsl.model import GpuProduct
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.profiler import Profile
@@ -108,17 +109,11 @@ def launch_of(function: Function, start: Start) -> Launch:
 def resident_groups(function: Function, threads: int, lds_bytes: int) -> int:
     """How many workgroups of so many threads, with bytes of LDS beside the kernel's own, a compute
     unit holds; 0 where not one fits."""
-    from mfmadsl.emulator.profiler.occupancy import occupancy
-    from mfmadsl.emulator.text.registers import asked_scalar_registers, asked_vector_registers
-
     program = function.program
-    chip = assumed(program.arch)
-    asked = asked_vector_registers(program.directives, program.registers, chip.name)
-    scalar = asked_scalar_registers(program.directives)
     own = program.directive("group_segment_fixed_size")
-    waves = -(-threads // chip.wave_size)
+    launch = Launch(program, (1, 1, 1), (threads, 1, 1), own + lds_bytes)
     try:
-        return occupancy(chip, asked, own + lds_bytes, waves, scalar).groups
+        return occupancy_of(launch).groups
     except ArgumentError:
         return 0
 

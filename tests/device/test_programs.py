@@ -105,18 +105,18 @@ def test_tritons_own_launcher_runs_its_kernels() -> None:
 
 
 def test_graphs_by_their_nodes_and_by_capture(stored: Path) -> None:
-    done = on_device(sys.executable, PROGRAMS / "graphs.py", stored / "scaled")
+    done = on_device(sys.executable, "-m", "tests.device.programs.graphs", stored / "scaled")
     assert (done.returncode, done.stdout) == (0, "all graphs are right\n"), done.stderr
 
 
 def test_variables_and_constants_of_a_module(stored: Path) -> None:
-    done = on_device(sys.executable, PROGRAMS / "variables.py", stored / "variables")
+    done = on_device(sys.executable, "-m", "tests.device.programs.variables", stored / "variables")
     assert (done.returncode, done.stdout) == (0, "all variables are right\n"), done.stderr
 
 
 def test_pools_virtual_memory_arrays_and_several_devices(stored: Path) -> None:
     """Its last kernel reaches for memory of a device that it may not reach: exit code 1."""
-    command = sys.executable, PROGRAMS / "resources.py", stored / "scaled"
+    command = sys.executable, "-m", "tests.device.programs.resources", stored / "scaled"
     done = on_device(*command, options=("--devices", "2"))
     assert (done.returncode, done.stdout) == (1, "all resources are right\n"), done.stderr
 

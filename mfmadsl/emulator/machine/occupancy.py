@@ -30,7 +30,7 @@ def occupancy(
     `vector` counts both kinds where they share a file, and the larger one elsewhere. Waves go to
     the SIMDs in turn, so that a workgroup may have more waves on one than on another.
 
-    Raises ValueError if not one workgroup fits.
+    Raises ArgumentError if not one workgroup fits.
     """
     waves = {
         "registers": chip.simd_registers // chip.granted(vector),
@@ -54,17 +54,21 @@ def occupancy(
     return Occupancy(-(-resident * waves_per_group // chip.simds), resident, limits[0])
 
 
+def occupancy_of(launch: Launch) -> Occupancy:
+    """Of a launch on its chip. Raises ArgumentError if not one workgroup fits."""
+    program = launch.program
+    chip = assumed(program.arch)
+    vector = asked_vector_registers(program.directives, program.registers, chip.name)
+    scalar = asked_scalar_registers(program.directives)
+    return occupancy(chip, vector, launch.lds_bytes, launch.waves_per_group, scalar)
+
+
 def resident_workgroups(launch: Launch) -> int:
     """How many workgroups of a launch the largest product of its chip holds at once.
 
     Raises ArgumentError if not one fits.
     """
-    program = launch.program
-    chip = assumed(program.arch)
-    vector = asked_vector_registers(program.directives, program.registers, chip.name)
-    scalar = asked_scalar_registers(program.directives)
-    held = occupancy(chip, vector, launch.lds_bytes, launch.waves_per_group, scalar)
-    return chip.compute_units * held.groups
+    return assumed(launch.program.arch).compute_units * occupancy_of(launch).groups
 
 
 # Which of equal ones is named: first what no kernel can change, and LDS before the registers that

@@ -1,7 +1,7 @@
 """Graphs by their nodes and by capture, each compared with what it should leave: prints what is
 wrong.
 
-    mfmadsl device -- python graphs.py SCALED
+    mfmadsl device -- python -m tests.device.programs.graphs SCALED
 
 SCALED is the code object of a kernel with y[i] = a * x[i] + i for i < n. The calls are
 hip-python's, whose structures are those of HIP's own headers.
@@ -19,29 +19,11 @@ from typing import Any
 import numpy as np
 from hip import hip
 
+from tests.device.programs.calls import E, call, check, fails, tell
+
 COUNT = 192
 BYTES = 4 * COUNT
-E = hip.hipError_t
 MODE = hip.hipStreamCaptureMode
-wrong: list[str] = []
-
-
-def call(result: Any) -> Any:
-    """What a call gives, which has to succeed."""
-    error, *values = result if isinstance(result, tuple) else (result,)
-    if error != E.hipSuccess:
-        raise RuntimeError(f"{error!r}")
-    return values[0] if len(values) == 1 else values
-
-
-def check(what: str, holds: Any) -> None:
-    if not holds:
-        wrong.append(what)
-
-
-def fails(error: Any, result: Any) -> None:
-    found = result[0] if isinstance(result, tuple) else result
-    check(f"{found!r}, not {error!r}", found == error)
 
 
 class Dim3(ctypes.Structure):
@@ -292,4 +274,4 @@ def inner() -> None:
 
 for part in (by_nodes, by_capture, refused, inner):
     part()
-print("\n".join(wrong) or "all graphs are right")
+tell("graphs")

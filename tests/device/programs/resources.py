@@ -1,7 +1,7 @@
 """Pools, virtual memory, arrays, contexts, occupancy, wishes, values that streams write, registered
 memory and several devices: prints what is wrong.
 
-    mfmadsl device --devices 2 -- python resources.py SCALED
+    mfmadsl device --devices 2 -- python -m tests.device.programs.resources SCALED
 
 SCALED is the code object of a kernel with y[i] = a * x[i] + i for i < n. The calls are
 hip-python's, whose structures are those of HIP's own headers.
@@ -17,34 +17,16 @@ from typing import Any
 import numpy as np
 from hip import hip
 
+from tests.device.programs.calls import E, call, check, fails, tell
+
 COUNT = 64
 BYTES = 4 * COUNT
-E = hip.hipError_t
 KIND = hip.hipMemcpyKind
 PINNED = hip.hipMemAllocationType.hipMemAllocationTypePinned
 ON_DEVICE = hip.hipMemLocationType.hipMemLocationTypeDevice
-wrong: list[str] = []
 numbers = np.arange(COUNT, dtype=np.float32)
 image = Path(sys.argv[1]).read_bytes()
 library = ctypes.CDLL("libamdhip64.so")
-
-
-def call(result: Any) -> Any:
-    """What a call gives, which has to succeed."""
-    error, *values = result if isinstance(result, tuple) else (result,)
-    if error != E.hipSuccess:
-        raise RuntimeError(f"{error!r}")
-    return values[0] if len(values) == 1 else values
-
-
-def check(what: str, holds: Any) -> None:
-    if not holds:
-        wrong.append(what)
-
-
-def fails(error: Any, result: Any) -> None:
-    found = result[0] if isinstance(result, tuple) else result
-    check(f"{found!r}, not {error!r}", found == error)
 
 
 def launch(x: Any, y: Any, a: float, stream: Any = None) -> None:
@@ -319,4 +301,4 @@ for part in (
     pools, virtual_memory, arrays, contexts, resident, wishes, registered, devices,
 ):  # fmt: skip
     part()
-print("\n".join(wrong) or "all resources are right")
+tell("resources")

@@ -1,7 +1,7 @@
 """Variables of a module, by their names and as those of a program that hipcc has compiled: prints
 what is wrong.
 
-    mfmadsl device -- python variables.py VARIABLES
+    mfmadsl device -- python -m tests.device.programs.variables VARIABLES
 
 VARIABLES is the code object of a kernel with x[i] = table[i % 4] + counter[0], which counts lanes
 in counter[1] by a pointer in another variable.
@@ -17,27 +17,14 @@ from typing import Any
 import numpy as np
 from hip import hip
 
+from tests.device.programs.calls import E, call, check, tell
+
 COUNT = 64
 TABLE = np.array([10, 20, 30, 40], np.int32)
 KIND = hip.hipMemcpyKind
-E = hip.hipError_t
-wrong: list[str] = []
 image = Path(sys.argv[1]).read_bytes()
 library = ctypes.CDLL("libamdhip64.so")
 getattr(library, "__hipRegisterFatBinary").restype = ctypes.c_void_p
-
-
-def call(result: Any) -> Any:
-    """What a call gives, which has to succeed."""
-    error, *values = result if isinstance(result, tuple) else (result,)
-    if error != E.hipSuccess:
-        raise RuntimeError(f"{error!r}")
-    return values[0] if len(values) == 1 else values
-
-
-def check(what: str, holds: Any) -> None:
-    if not holds:
-        wrong.append(what)
 
 
 def launched(function: Any) -> Any:
@@ -117,4 +104,4 @@ def by_shadows() -> None:
 
 by_names()
 by_shadows()
-print("\n".join(wrong) or "all variables are right")
+tell("variables")
