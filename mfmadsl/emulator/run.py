@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from mfmadsl.argument import check_integer, described, three_extents
 from mfmadsl.emulator.code_object.assembled import read_program
+from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.matrix import is_modelled
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.advance import Advance
@@ -274,10 +275,13 @@ def run_loaded(
         advance = Advance(progress, len(groups), executor.executed)
         executor.tick = advance.tick
     workgroups = LaunchWorkgroups(launch, loaded, groups, watcher, advance)
-    with np.errstate(all="ignore"):
-        Scheduler(
-            executor, workgroups, cache(partial(resident_workgroups, launch)), order_of(seed)
-        ).run()
+    resident = cache(partial(resident_workgroups, launch))
+    try:
+        with np.errstate(all="ignore"):
+            Scheduler(executor, workgroups, resident, order_of(seed)).run()
+    except EmulationError as error:
+        if watcher is None or not watcher.ends(error.fault):
+            raise
     counts, arch = executor.counts(), launch.program.arch
     described = {name for intrinsic in launch.trusted for name in intrinsic.mnemonics}
     return Run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 from triton import knobs
@@ -15,6 +16,10 @@ from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.model import assumed
 from mfmadsl.triton.arguments import bound
 from mfmadsl.triton.session import TritonKernel, TritonSession
+
+
+_numbers = count()
+"""Of devices: Triton keeps what it has compiled for each of them."""
 
 
 class _Utils:
@@ -88,6 +93,7 @@ class Driver(DriverBase):  # type: ignore[misc]
         super().__init__()
         self.session = session
         self.utils = _Utils(session)
+        self._number = next(_numbers)
 
     @classmethod
     def is_active(cls) -> bool:
@@ -104,8 +110,8 @@ class Driver(DriverBase):  # type: ignore[misc]
         return GPUTarget("hip", knobs.runtime.override_arch or chip.name, chip.wave_size)
 
     def get_current_device(self) -> int:
-        """There is one."""
-        return 0
+        """Another one for each session: none runs what Triton has compiled for another chip."""
+        return self._number
 
     def set_current_device(self, device: int) -> None:
         """There is no other."""

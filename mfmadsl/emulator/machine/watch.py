@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wave import AccessWatch, Waves
 from mfmadsl.emulator.text.assembly import Instruction
@@ -37,3 +38,6 @@ class Watcher(Protocol):
 
         The hardware has set so many scalar registers, and v0.
         """
+
+    def ends(self, fault: Fault) -> bool:
+        """Whether the fault that ends a launch is kept, so that it counts as over."""

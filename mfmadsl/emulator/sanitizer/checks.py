@@ -17,7 +17,8 @@ from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.accesses import Lanes
 from mfmadsl.emulator.sanitizer.brought import Brought
-from mfmadsl.emulator.sanitizer.coherence import DEVICE, Coherence
+from mfmadsl.emulator.sanitizer.coherence import DEVICE, PLAIN, Coherence
+from mfmadsl.emulator.sanitizer.compared import compared
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
 from mfmadsl.emulator.sanitizer.polls import polls
@@ -59,7 +60,7 @@ class Checks(Watch):
         groups = waves.position.groups[waves.workgroup]
         self._ids = groups * per_group + np.arange(waves.count) % per_group  # in the launch
         self._returns = False
-        self._polls = polls(program)
+        self._polls, self._compared = polls(program), compared(program)
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """Whether `collect` keeps the fault, so that the emulation goes on."""
@@ -144,11 +145,13 @@ class Checks(Watch):
         mask: Mask | None,
     ) -> None:  # fmt: skip
         """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
-        if store is waves.lds:
+        reach = self._coherence.reach(self._current)
+        if waves.pc - 1 in self._compared and reach == PLAIN:
+            pass
+        elif store is waves.lds:
             kind = LdsAccessKind(writes=False, polls=waves.pc - 1 in self._polls)
             self._access(waves, offsets, width.size, mask, kind)
         elif store is waves.memory:
-            reach = self._coherence.reach(self._current)
             self._in_memory.load(self._lanes(waves, mask, reach), offsets, width.size)
         bits = self._undefined.load(waves, store, offsets, width, mask)
         if bits is not None:

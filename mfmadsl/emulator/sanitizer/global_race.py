@@ -101,7 +101,7 @@ class GlobalRaces:
                 self._note_read(lanes, pieces)
                 self._updated.note(pieces[wins], who[wins], lanes.marks[wins])
             if self._messages is not None:
-                self._messages.chain(lanes, pieces, returns)
+                self._messages.chain(lanes, pieces, returns, wins)
 
     def _loaded(self, offsets: Addresses, size: int) -> list[Ids]:
         """The pieces that lanes load, one or more each: any byte of them counts."""
@@ -154,6 +154,8 @@ class GlobalRaces:
             if brought is not None and late.any():
                 # Of two that write the same, it does not matter which is the last.
                 late &= ~brought.as_there(pieces)
+            if late.any() and verb == "writes" and self._messages is not None:
+                late[late] = ~self._messages.known(lanes.ids[late], pieces[late])
             if late.any():
                 at = int(np.argmax(late))
                 self._tell(lanes, at, pieces, verb, "wrote", int(others[at]), int(mark[at]), relies)

@@ -153,6 +153,16 @@ class Knowledge:
             np.maximum(known[:, own], content[ISSUED, own], out=known[:, own])
         self._rows[wave] = _Row(seen, relied)
 
+    def has_read(self, wave: int, message: int) -> None:
+        """A wave has loaded what it then changed, all in one access."""
+        self._learned.setdefault(wave, set()).add(message)
+
+    def has_learned(self, ids: Ids, messages: Ids) -> Mask:
+        """Whether waves have loaded what was written with these messages."""
+        nothing: set[int] = set()
+        pairs = zip(ids.tolist(), messages.tolist(), strict=True)
+        return np.array([message in self._learned.get(wave, nothing) for wave, message in pairs])
+
     def _all(self, message: int) -> Tickets:
         """What a message tells, with those in it: tickets (DONE, VISIBLE or ISSUED, wave)."""
         told: Tickets = np.zeros((3, self.waves), np.int32)

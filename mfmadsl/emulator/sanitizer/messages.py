@@ -51,18 +51,32 @@ class Messages:
         ).T.tolist():
             self._knowledge.learn(wave, message, ticket)
 
-    def chain(self, lanes: Lanes, pieces: Ids, returns: bool) -> None:
-        """Waves change words one after the other, each with the message of the one before."""
+    def known(self, ids: Ids, pieces: Ids) -> Mask:
+        """Which waves have loaded what lies in pieces: it was written before then."""
+        return self._knowledge.has_learned(ids, self._numbers[pieces])
+
+    def chain(self, lanes: Lanes, pieces: Ids, returns: bool, wins: Mask | None) -> None:
+        """Waves change words one after the other, each with the message of the one before.
+
+        Of those that compare first, only some do; the others have looked.
+        """
         sent = self._sent(lanes)
         order = np.lexsort((np.arange(len(pieces)), pieces))
+        changing = order if wins is None else order[wins[order]]
         known: dict[int, int] = {}
-        for at in order[_changes(pieces[order], lanes.ids[order])].tolist():
+        for at in changing[_changes(pieces[changing], lanes.ids[changing])].tolist():
             piece, wave = int(pieces[at]), int(lanes.ids[at])
             before = known.get(piece, int(self._numbers[piece]))
+            known[piece] = self._knowledge.chained(before, int(sent[at]))
             if returns:
                 self._knowledge.learn(wave, before, int(lanes.tickets[at]))
-            known[piece] = self._knowledge.chained(before, int(sent[at]))
+                self._knowledge.has_read(wave, known[piece])
         self._numbers[list(known)] = list(known.values())
+        if wins is not None and returns:
+            lost = order[~wins[order]]
+            for at in lost[_changes(pieces[lost], lanes.ids[lost])].tolist():
+                message, ticket = self._numbers[pieces[at]], lanes.tickets[at]
+                self._knowledge.learn(int(lanes.ids[at]), int(message), int(ticket))
 
 
 def _changes(pieces: Ids, ids: Ids) -> Mask:

@@ -146,6 +146,13 @@ class Sanitizer:
             self._collects,
         )  # fmt: skip
 
+    def ends(self, fault: Fault) -> bool:
+        """Keep what ends the launch with the faults that it has come to."""
+        if self._keep_going:
+            self.found.append(fault)
+            self.seen[_key(fault)] = self.seen.get(_key(fault), 0) + 1
+        return self._keep_going
+
     def _races_in_memory(self, waves: Waves) -> GlobalRaces:
         """What all workgroups of the launch share."""
         if self._in_memory is None:

@@ -24,7 +24,8 @@ _LANE_SELECTS = ("v_readlane_b32", "v_writelane_b32")
 _HALF_SWAPS = ("v_permlane16_swap_b32", "v_permlane32_swap_b32")
 _PACKED = ("v_pk_", "v_dot2_")
 _READS_M0 = ("s_sendmsg", "s_sendmsghalt", "s_ttracedata", "ds_read_addtid_b32",
-             "ds_write_addtid_b32")  # fmt: skip
+             "ds_write_addtid_b32", "s_movrels_b32", "s_movrels_b64", "s_movreld_b32",
+             "s_movreld_b64")  # fmt: skip
 
 
 def _if(
