@@ -89,7 +89,13 @@ class BoundArguments:
                 ("dispatch packet", dispatch_packet(launch)),
                 *zip(self._names(), contents, strict=True),
             ],
-            {s.name: f"`{s.name}`, which is constant" for s in program.data if not s.is_writable},
+            {
+                **{s.name: f"`{s.name}`, which is constant" for s in program.data
+                   if not s.is_writable},
+                **{name: f"{name}, an array that is read-only"
+                   for name, each in zip(self._names(), self.memories, strict=True)
+                   if each.read_only},
+            },
             program.data,
         )
         block, packet, *segments = memory.segments[len(program.data) :]
@@ -99,7 +105,11 @@ class BoundArguments:
             content[argument.offset : argument.offset + len(value)] = np.frombuffer(value, np.uint8)
         for argument, told in hidden_arguments(launch):
             content[argument.offset : argument.offset + argument.size] = told
-        back = [] if kept else list(zip(contents, segments, strict=True))
+        back = [
+            (content, segment)
+            for each, content, segment in zip(self.memories, contents, segments, strict=True)
+            if not kept and not each.read_only
+        ]
         return LoadedProgram(memory, block, packet, tuple(back))
 
     def _names(self) -> list[str]:

@@ -63,7 +63,7 @@ class TritonSession:
     sanitize: bool
     profile: bool
     budget: int
-    launches: list[Launched] = field(default_factory=list)
+    launches: list[Launched] = field(default_factory=list, repr=False)
 
     def run(
         self,

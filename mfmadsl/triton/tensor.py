@@ -35,6 +35,16 @@ class Tensor:
             raise ArgumentTypeError(f"array: is a NumPy array, not {described(array)}")
         if array.dtype.name not in _TYPES:
             raise ArgumentError(f"array: Triton has no type for {array.dtype.name}")
+        if not array.dtype.isnative:
+            raise ArgumentError(
+                "array: its bytes are in the other order: give `array.astype("
+                f"array.dtype.newbyteorder())`, of {array.dtype.name} as the chip has it"
+            )
+        if any(stride % array.itemsize for stride in array.strides):
+            raise ArgumentError(
+                f"array: its elements lie {array.strides} bytes apart, which is no multiple of "
+                f"their size, {array.itemsize}: give `np.ascontiguousarray(array)`"
+            )
         self.array = array
         self.dtype = getattr(tl, _TYPES[array.dtype.name])
 
@@ -72,6 +82,7 @@ class HostMemory:
 
     address: int
     size: int
+    read_only: bool = False
 
     @property
     def content(self) -> Bytes:
@@ -92,7 +103,7 @@ def memory_of(name: str, value: Any) -> HostMemory:
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
         low, high = np.lib.array_utils.byte_bounds(whole)
-        return HostMemory(int(low), int(high - low))
+        return HostMemory(int(low), int(high - low), not value.array.flags.writeable)
     if not hasattr(value, "untyped_storage"):
         raise ArgumentError(
             f"{name}: a pointer of {type(value).__name__}, which does not tell its memory: give "
@@ -112,7 +123,8 @@ def without_overlaps(memories: Sequence[HostMemory]) -> list[HostMemory]:
         last = found[-1] if found else None
         if last is not None and each.address <= last.address + last.size:
             end = max(last.address + last.size, each.address + each.size)
-            found[-1] = HostMemory(last.address, end - last.address)
+            read_only = last.read_only and each.read_only
+            found[-1] = HostMemory(last.address, end - last.address, read_only)
         else:
             found.append(each)
     return found

@@ -37,7 +37,7 @@ def test_a_kernel_writes_into_the_arrays(session: TritonSession) -> None:
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "MI300X"])
 def test_products_on_each_chip(session: TritonSession, arch: str) -> None:
-    use(arch, sanitize=True)
+    own = use(arch, sanitize=True)
     random = np.random.default_rng(0)
     a = random.integers(-4, 5, (64, 96)).astype(np.float16)
     b = random.integers(-4, 5, (96, 32)).astype(np.float16)
@@ -45,6 +45,8 @@ def test_products_on_each_chip(session: TritonSession, arch: str) -> None:
     arrays = [tensor(each) for each in (a, b, c)]
     product[(2, 1)](*arrays, 96, *(s for x in arrays for s in x.stride()), m=32, n=32, k=32)
     assert (c == a.astype(np.float64) @ b).all()
+    (launched,) = own.launches
+    assert (launched.kernel.program.arch, session.launches) == (own.chip.name, [])
 
 
 def test_views_share_their_memory(session: TritonSession) -> None:
@@ -129,6 +131,23 @@ def test_memory_that_the_emulator_does_not_reach_is_refused(session: TritonSessi
         tensor(np.zeros(4, np.complex64))
     with pytest.raises(mfmadsl.ArgumentTypeError, match="is a NumPy array"):
         tensor([1.0])  # type: ignore[arg-type]
+
+
+def test_arrays_that_a_kernel_cannot_take_as_they_are(session: TritonSession) -> None:
+    mixed = np.zeros(8, [("name", "u1"), ("value", np.float32)])
+    with pytest.raises(mfmadsl.ArgumentError, match="no multiple of their size, 4"):
+        tensor(mixed["value"])
+    with pytest.raises(mfmadsl.ArgumentError, match="bytes are in the other order"):
+        tensor(np.arange(8, dtype=np.dtype(np.float32).newbyteorder()))
+
+
+def test_arrays_that_are_read_only_are_read_only(session: TritonSession) -> None:
+    given = np.frombuffer(bytes(1024), np.float32)
+    y = np.ones(256, np.float32)
+    scaled[(1,)](tensor(given), tensor(y), 2.0, 256, block=256)
+    assert not y.any()
+    with pytest.raises(mfmadsl.EmulationError, match=r"writes to argument 1, an array that is r"):
+        scaled[(1,)](tensor(y), tensor(given), 2.0, 256, block=256)
 
 
 def test_memory_that_overlaps_is_one() -> None:

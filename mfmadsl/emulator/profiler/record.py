@@ -13,12 +13,14 @@ from mfmadsl.emulator.machine.bits import Array, Mask
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.watch import Watch
-from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.profiler.lds_cycles import lds_cycles
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 from mfmadsl.model import Architecture
+
+_WORD = 4  # bytes
 
 
 @dataclass
@@ -109,9 +111,10 @@ class Recording(Watch):
     ) -> None:  # fmt: skip
         if store is waves.lds:
             self._lds(waves, offsets, size, mask, reads)
+        elif store is waves.scratch:
+            self._scratch(waves, offsets, size, mask)
         else:
-            loads = reads and store is not waves.scratch
-            self._global(waves, offsets, size, mask, loads)
+            self._global(waves, offsets, size, mask, reads)
 
     def _lds(
         self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, reads: bool
@@ -130,20 +133,33 @@ class Recording(Watch):
         self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, loads: bool
     ) -> None:
         addresses, active = _by_lane(waves, offsets, mask)
-        line = self._chip.line_bytes
-        touched = np.zeros(waves.count, np.int64)
-        for wave in range(waves.count):
-            first = addresses[wave][active[wave]]
-            ends = np.concatenate([first // line, (first + size - 1) // line])
-            lines = np.unique(ends).tolist()
-            touched[wave] = len(lines) * line
-            if loads:
-                trace = self._traces[waves.index[wave]]
+        ends = np.stack([addresses, addresses + size - 1])
+        touched = self._touched(waves, ends, active, size)
+        if loads:
+            for wave, lines in zip(waves.index, touched, strict=True):
+                trace = self._traces[wave]
                 trace.lines.setdefault(len(trace.places) - 1, []).extend(lines)
+
+    def _scratch(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
+        """Words of a wave's lanes lie side by side, as the hardware swizzles them (CDNA3 ISA,
+        "Scratch Memory Swizzle")."""
+        addresses, active = _by_lane(waves, offsets, mask)
+        own = addresses % waves.scratch.stride
+        first, last = own // _WORD, (own + size - 1) // _WORD
+        words = np.arange(size // _WORD + 2)[:, None, None]
+        swizzled = np.minimum(first + words, last) * LANES + np.arange(LANES)
+        self._touched(waves, swizzled * _WORD, active, size)
+
+    def _touched(self, waves: Waves, places: Array, active: Mask, size: int) -> list[list[int]]:
+        """The cache lines with bytes at `places` (bytes of an access, count, 64), of each wave."""
+        numbers = places // self._chip.line_bytes
+        lines = [np.unique(numbers[:, i, active[i]]).tolist() for i in range(waves.count)]
+        costs = np.array([len(each) * self._chip.line_bytes for each in lines], np.int64)
         traffic = self._traffic.setdefault(waves.pc - 1, TrafficRecord())
         traffic.bytes += int(active.sum()) * size
-        traffic.line_bytes += int(touched.sum())
-        self._add(waves, touched)
+        traffic.line_bytes += int(costs.sum())
+        self._add(waves, costs)
+        return lines
 
     def loads(
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,

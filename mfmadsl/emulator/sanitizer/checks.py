@@ -17,7 +17,7 @@ from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.accesses import Lanes
 from mfmadsl.emulator.sanitizer.brought import Brought
-from mfmadsl.emulator.sanitizer.coherence import DEVICE, PLAIN, Coherence
+from mfmadsl.emulator.sanitizer.coherence import DEVICE, PLAIN, WORKGROUP, Coherence
 from mfmadsl.emulator.sanitizer.compared import compared
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
@@ -145,13 +145,15 @@ class Checks(Watch):
         mask: Mask | None,
     ) -> None:  # fmt: skip
         """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
-        reach = self._coherence.reach(self._current)
+        reach, polled = self._coherence.reach(self._current), waves.pc - 1 in self._polls
         if waves.pc - 1 in self._compared and reach == PLAIN:
             pass
         elif store is waves.lds:
-            kind = LdsAccessKind(writes=False, polls=waves.pc - 1 in self._polls)
+            kind = LdsAccessKind(writes=False, polls=polled)
             self._access(waves, offsets, width.size, mask, kind)
         elif store is waves.memory:
+            if polled and not self._coherence.several:
+                reach = max(reach, WORKGROUP)  # waves of a workgroup share the cache it looks into
             self._in_memory.load(self._lanes(waves, mask, reach), offsets, width.size)
         bits = self._undefined.load(waves, store, offsets, width, mask)
         if bits is not None:

@@ -150,7 +150,7 @@ class GlobalRaces:
             if not mark.any():
                 continue
             others = (writes.who[pieces] - 1) // LANES
-            late = self._late(lanes, others, mark, relies, stored=True)
+            late = self._late(lanes, others, mark, relies, stored=True, loads=verb == "reads")
             if brought is not None and late.any():
                 # Of two that write the same, it does not matter which is the last.
                 late &= ~brought.as_there(pieces)
@@ -168,15 +168,18 @@ class GlobalRaces:
             if not mark.any():
                 return
             others = reads.who[pieces] - 1
-            late = self._late(lanes, others, mark, relies=False, stored=False)
+            late = self._late(lanes, others, mark, relies=False, stored=False, loads=True)
             if late.any():
                 at = int(np.argmax(late))
                 self._tell(lanes, at, pieces, "writes", "read", int(others[at]), int(mark[at]),
                            relies=False)  # fmt: skip
                 return
 
-    def _late(self, lanes: Lanes, others: Array, mark: Array, relies: bool, stored: bool) -> Mask:
-        """Which of the lanes' accesses another wave's are not known to come before."""
+    def _late(
+        self, lanes: Lanes, others: Array, mark: Array, relies: bool, stored: bool, loads: bool
+    ) -> Mask:
+        """Which of the lanes' accesses another wave's are not known to come before. Of the two one
+        `loads`, or both write; the other wave's has `stored`."""
         late: Mask = (mark > 0) & (others != lanes.ids)
         if not late.any():
             return late
@@ -188,7 +191,7 @@ class GlobalRaces:
         if self._coherence.several:
             late &= least < np.where(same, WORKGROUP, DEVICE)
         else:  # any store may be that of an atomic variable, if who reads it knows of that
-            late &= (least < WORKGROUP) | (most < DEVICE)
+            late &= (least < WORKGROUP) | (most < DEVICE) & ~(same & loads)
         if late.any():
             visible = self._visible(reach[late], stored)
             late[late] = ~self.knowledge.before(

@@ -1,4 +1,4 @@
-"""Loads of the LDS that look at a word again and again, until another wave has changed it.
+"""Loads that look at a word again and again, until another wave has changed it.
 
 Nothing in an instruction says that a word is a flag. A loop does that loads it from where its
 registers never move, ends by what it finds, and neither stores anything nor passes a barrier: all
@@ -16,7 +16,7 @@ from mfmadsl.emulator.text.operand import EXEC, VCC, Register
 
 _LONGEST = 64  # instructions of such a loop
 _GETS_ON = re.compile(r".*_(store|write|mfma|smfmac)\w*|s_barrier|s_endpgm|ds_write\w*")
-_LOAD = re.compile(r"ds_read\w*")
+_LOAD = re.compile(r"ds_read\w*|(global|flat|buffer)_load_dword\w*")
 
 _Word = tuple[str, int]
 _SCC: _Word = ("scc", 0)

@@ -36,6 +36,7 @@ from mfmadsl.emulator.run import (
 from mfmadsl.emulator.sanitizer.checks import Checks
 from mfmadsl.emulator.sanitizer.coherence import Coherence
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
+from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
 from mfmadsl.emulator.sanitizer.wait_states import Sequences
 from mfmadsl.emulator.text.assembly import Program
@@ -159,7 +160,7 @@ class Sanitizer:
             coherence, instructions = Coherence.of(self._chip), self._program.instructions
             sizes = map(stored_bytes, instructions)
             piece = min([4, *(size for size in sizes if size)])
-            looks = coherence.looks(instructions)
+            looks = coherence.looks(instructions) or bool(polls(self._program))
             self._in_memory = GlobalRaces(waves, piece, coherence, looks)
         return self._in_memory
 

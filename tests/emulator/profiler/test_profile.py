@@ -188,3 +188,28 @@ def test_a_kernel_without_the_lds_waits_for_scalar_loads() -> None:
     found = profile(text, [np.zeros(64, np.uint32)], (1,), (64,))
     assert found.timing.stalls["scalar loads"] > 0
     assert "LDS" not in found.timing.stalls
+
+
+@pytest.mark.parametrize(
+    ("access", "bytes_of_lines"),
+    [
+        ("scratch_store_dword off, v0, off", 2 * 128),
+        ("scratch_store_dwordx4 off, v[0:3], off offset:8", 4 * 2 * 128),
+        ("scratch_store_byte off, v0, off", 2 * 128),
+        ("scratch_load_dword v1, v8, off", 64 * 128),
+    ],
+)
+def test_words_of_scratch_memory_lie_side_by_side(access: str, bytes_of_lines: int) -> None:
+    """Those of 64 lanes are two cache lines, unless each lane takes another word of its own."""
+    code = f"""
+	v_lshlrev_b32_e32 v8, 2, v0
+	v_mov_b32_e32 v1, 0
+	v_mov_b32_e32 v2, 0
+	v_mov_b32_e32 v3, 0
+	{access}
+	s_waitcnt vmcnt(0)
+"""
+    segment = ".amdhsa_group_segment_fixed_size"
+    text = kernel(code).replace(segment, f".amdhsa_private_segment_fixed_size 256\n\t\t{segment}")
+    found = profile(text, [np.zeros(64, np.uint32)], (1,), (64,))
+    assert found.whole.line_bytes == bytes_of_lines

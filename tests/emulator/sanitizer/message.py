@@ -45,13 +45,18 @@ LOAD = '%found = load atomic i32, ptr addrspace(1) %flag syncscope("agent") {ord
 OR = '%found = atomicrmw or ptr addrspace(1) %flag, i32 0 syncscope("agent") {order}'
 
 
-@cache
 def passing_on(arch: str, send: str, look: str) -> str:
     """The assembly of a kernel of two workgroups: the second one writes 64 words and `send`s, the
     first one `look`s until it finds that, and copies them."""
+    return compiled(_PASSED_ON.format(send=send, look=look), arch)
+
+
+@cache
+def compiled(module_text: str, arch: str) -> str:
+    """The assembly of a module of LLVM's."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    module = llvm.parse_assembly(_PASSED_ON.format(send=send, look=look))
+    module = llvm.parse_assembly(module_text)
     target = llvm.Target.from_triple("amdgcn-amd-amdhsa")
     text: str = target.create_target_machine(cpu=arch, opt=2).emit_assembly(module)
     return text

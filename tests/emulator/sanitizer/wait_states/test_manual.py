@@ -41,6 +41,8 @@ VECTOR = [
     (ALL, "s_mov_b32 s7, 0", "global_load_dword v9, v0, s[6:7]", 0),
     (ALL, "v_readfirstlane_b32 s7, v1", "s_load_dword s9, s[6:7], 0x0", 0),
     (ALL, "s_mov_b32 m0, 64", "buffer_load_dword off, s[0:3], 0 lds", 1),
+    (ALL, "s_mov_b32 m0, 2", "s_movrels_b32 s7, s8", 1),
+    (ALL, "s_mov_b32 m0, 2", "s_movreld_b64 s[8:9], s[4:5]", 1),
     (ALL, "v_mov_b32_e32 v1, 0", "v_mov_b32_dpp v2, v1 row_shr:1 row_mask:0xf bank_mask:0xf", 2),
     (ALL, "v_cmpx_eq_u32_e32 vcc, v1, v2",
      "v_mov_b32_dpp v2, v9 row_shr:1 row_mask:0xf bank_mask:0xf", 5),
