@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from mfmadsl.emulator.profiler.advice import advice_on
 from mfmadsl.report.chip import chip_json, chip_lines
 from mfmadsl.report.registers import registers_json, registers_line
 
@@ -51,7 +50,7 @@ def profile_json(profile: Profile) -> dict[str, Any]:
             "stalls": dict(sorted(timing.stalls.items())),
         },
         "limits": list(profile.limits),
-        "advice": [{"rule": each.rule, "text": each.text} for each in advice_on(profile)],
+        "advice": [{"rule": each.rule, "text": each.text} for each in profile.advice],
         "chip": chip_json(profile.on_chip),
     }
 
@@ -88,7 +87,7 @@ def profile_table(profile: Profile) -> str:
         *_columns(profile),
         "",
         *(f"limit       {limit}" for limit in profile.limits),
-        *(f"advice      {each.text}" for each in advice_on(profile)),
+        *(f"advice      {each.text}" for each in profile.advice),
     ]
     worst = sorted(profile.lds, key=_conflicts, reverse=True)[:_MOST_CONFLICTS]
     if conflicts := [access for access in worst if _conflicts(access) > 0]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mfmadsl.report.html import page
 from mfmadsl.report.kernel_page import Profiled, faults_page, profile_page
-from mfmadsl.report.sarif import Found, sarif_json
+from mfmadsl.report.sarif import Located, sarif_json
 
 if TYPE_CHECKING:
     from mfmadsl.device.launch import LaunchRecord
@@ -60,7 +60,7 @@ def program_pages(launches: Sequence[LaunchRecord]) -> Mapping[str, str]:
                 kind.first.symbol, [kind.first.assembly], list(kind.faults),
                 list(kind.faults.values()), 0,
             )  # fmt: skip
-        found += [Found(kind.first.symbol, f"{kind.stem}.s", fault) for fault in kind.faults]
+        found += [Located(kind.first.symbol, f"{kind.stem}.s", fault) for fault in kind.faults]
     files["faults.sarif"] = sarif_json(found)
     files[INDEX] = _index(kinds)
     return files

@@ -19,7 +19,7 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @dataclass(frozen=True)
-class Found:
+class Located:
     """A fault, the kernel that it is of, and the file with that kernel's assembly text."""
 
     kernel: str
@@ -27,7 +27,7 @@ class Found:
     fault: Fault
 
 
-def sarif_json(faults: Iterable[Found]) -> str:
+def sarif_json(faults: Iterable[Located]) -> str:
     """One run with a result for each fault."""
     found = list(faults)
     kinds = sorted({each.fault.kind for each in found})
@@ -40,7 +40,7 @@ def sarif_json(faults: Iterable[Found]) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _result(found: Found) -> dict[str, Any]:
+def _result(found: Located) -> dict[str, Any]:
     fault = found.fault
     result: dict[str, Any] = {
         "ruleId": fault.kind,

@@ -90,11 +90,16 @@ class BoundArguments:
                 *zip(self._names(), contents, strict=True),
             ],
             {
-                **{s.name: f"`{s.name}`, which is constant" for s in program.data
-                   if not s.is_writable},
-                **{name: f"{name}, an array that is read-only"
-                   for name, each in zip(self._names(), self.memories, strict=True)
-                   if each.read_only},
+                **{
+                    s.name: f"`{s.name}`, which is constant"
+                    for s in program.data
+                    if not s.is_writable
+                },
+                **{
+                    name: f"{name}, an array that is read-only"
+                    for name, each in zip(self._names(), self.memories, strict=True)
+                    if each.read_only
+                },
             },
             program.data,
         )

@@ -17,7 +17,6 @@ from mfmadsl.model import assumed
 from mfmadsl.triton.arguments import bound
 from mfmadsl.triton.session import TritonKernel, TritonSession
 
-
 _numbers = count()
 """Of devices: Triton keeps what it has compiled for each of them."""
 

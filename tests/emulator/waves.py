@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfmadsl.emulator.instructions.chip import not_of_chip
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import WavePosition, Waves, new_waves
 from mfmadsl.emulator.text.assembly import parse_instruction
 from mfmadsl.emulator.text.operand import EXEC, MODE, Register, parse_operand
+from mfmadsl.model import architecture
 
+CHIPS = ("gfx942", "gfx950", "gfx90a", "gfx908")
 Words = npt.NDArray[np.uint32]
 
 KERNEL = """\
@@ -85,8 +88,12 @@ def put(waves: Waves, values: Mapping[str, Any]) -> None:
             waves.update_exec()
 
 
-def run(waves: Waves, code: str, arch: str = "gfx942") -> None:
-    """Execute one instruction."""
+def run(waves: Waves, code: str, arch: str | None = None) -> None:
+    """Execute one instruction: on gfx942, or else on another chip that has it."""
+    if arch is None:
+        instruction = parse_instruction(code)
+        having = (x for x in CHIPS if not not_of_chip(instruction, architecture(x)))
+        arch = next(having, CHIPS[0])
     with np.errstate(all="ignore"):
         compile_instruction(parse_instruction(code), Machine(arch)).execute(waves)
 

@@ -7,7 +7,7 @@ import json
 import jsonschema
 
 from mfmadsl.emulator.error import EarlierAccess, Fault
-from mfmadsl.report.sarif import Found, sarif_json
+from mfmadsl.report.sarif import Located, sarif_json
 
 # What of the standard's schema a forge asks for (SARIF 2.1.0, sections 3.13, 3.14, 3.27 and 3.28).
 TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
@@ -63,7 +63,7 @@ FAULTS = (
 
 
 def test_results_name_the_kind_the_line_and_what_came_before() -> None:
-    told = json.loads(sarif_json(Found("sums", "001-sums.s", fault) for fault in FAULTS))
+    told = json.loads(sarif_json(Located("sums", "001-sums.s", fault) for fault in FAULTS))
     jsonschema.validate(told, SCHEMA)
     (run,) = told["runs"]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["budget", "race"]

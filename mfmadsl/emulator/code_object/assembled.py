@@ -27,7 +27,7 @@ from mfmadsl.emulator.text.data import CODE
 from mfmadsl.emulator.text.registers import target_of
 from mfmadsl.environment.assembler import find_assembler
 from mfmadsl.environment.linker import find_linker
-from mfmadsl.model import ARCHITECTURES
+from mfmadsl.model import ARCHITECTURES, DEFAULT_ARCH
 
 _OF_LLVM = r"num_\w+|numbered_sgpr|private_seg_size|uses_\w+|has_\w+"
 """The ends of symbols that LLVM itself sets, to say what kernels use."""
@@ -80,7 +80,7 @@ def _assembled(text: str, kernel: str | None, line: int) -> Program:
     if arch not in ARCHITECTURES:
         raise EmulationError(
             "LLVM's assembler is needed for this, and has to know the chip: name it by "
-            '`.amdgcn_target "amdgcn-amd-amdhsa--gfx942"`, for example',
+            f'`.amdgcn_target "amdgcn-amd-amdhsa--{DEFAULT_ARCH}"`, for example',
             line, _line_of(text, line),
         )  # fmt: skip
     if found := _READS_FILE.search(text):

@@ -72,11 +72,7 @@ PAIRS_OF_HALVES: dict[str, Row] = {
     "v_pk_ashrrev_i16": _shifted("i16", right=True),
 }  # fmt: skip
 
-MIXED: Mapping[str, str] = {
-    f"v_{op}_{form}": form
-    for op in ("fma", "mad")
-    for form in ("mix_f32", "mixlo_f16", "mixhi_f16")
-}
+MIXED: Mapping[str, str] = {f"v_fma_{form}": form for form in ("mix_f32", "mixlo_f16", "mixhi_f16")}
 
 
 def compile_packed(instruction: Instruction, machine: Machine) -> Operation | None:

@@ -241,7 +241,12 @@ class GlobalMemory(ByteStore):
         if 0 <= address - HOST_CALLS < _GUARD:
             return "in the buffer of calls of the host (an assertion that failed, or what prints)"
         place = self._segment_of(address)
-        if place < 0 or address - self._ends[place] > self._reach:
+        after = address - self._ends[place] if place >= 0 else self._reach + 1
+        for following in self.segments[place + 1 : place + 2]:
+            before = following.address - address
+            if before < after and before <= min(self._reach, _GUARD):
+                return f"{before} bytes before `{following.name}`, which has {following.size} bytes"
+        if after > self._reach:
             return self._elsewhere
         nearest = self.segments[place]
         offset = address - nearest.address

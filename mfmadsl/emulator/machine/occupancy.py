@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.text.registers import asked_scalar_registers, asked_vector_registers
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import Architecture, assumed
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator.machine.launch import Launch
 
 
 @dataclass(frozen=True)

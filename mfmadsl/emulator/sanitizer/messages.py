@@ -53,7 +53,7 @@ class Messages:
 
     def known(self, ids: Ids, pieces: Ids) -> Mask:
         """Which waves have loaded what lies in pieces: it was written before then."""
-        return self._knowledge.has_learned(ids, self._numbers[pieces])
+        return self._knowledge.has_learned(ids, self._numbers[pieces].astype(np.int64))
 
     def chain(self, lanes: Lanes, pieces: Ids, returns: bool, wins: Mask | None) -> None:
         """Waves change words one after the other, each with the message of the one before.

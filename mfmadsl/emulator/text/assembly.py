@@ -112,7 +112,8 @@ class Program:
     `registers` are those that it uses. `workgroup_size` is in threads, where the metadata requires
     one, and `most_threads` the largest that it allows. `data` is what it reaches by addresses,
     and `unread` has functions with what is not known, and why. `counted_scalars` are the scalar
-    registers that the metadata counts, VCC among them.
+    registers that the metadata counts, VCC among them. `retries` says that the chip is one that
+    executes memory instructions again after a page fault (`:xnack+`).
     """
 
     name: str
@@ -129,6 +130,7 @@ class Program:
     data: tuple[DataSection, ...] = ()
     unread: Mapping[int, str] = field(default_factory=dict)
     counted_scalars: int = 0
+    retries: bool = False
 
     @cached_property
     def scalar_registers(self) -> int:
@@ -198,6 +200,7 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
             if each.address is not None
         },
         workgroup_size=metadata.workgroup_size,
+        retries=":xnack+" in features,
         most_threads=metadata.counts.get("max_flat_workgroup_size"),
         counted_scalars=metadata.counts.get("sgpr_count", 0),
         data=data_of(lines),

@@ -73,7 +73,7 @@ def test_narrow_stores_change_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("global_load_dword v8, v[0:1], off offset:-4", "offset -4 of|far from every argument"),
+        ("global_load_dword v8, v[0:1], off offset:-4", "4 bytes before `data`"),
         ("global_load_dwordx4 v[8:11], v[0:1], off offset:3088", r"`data`, which has 4096 bytes"),
         ("global_load_ubyte v8, v[0:1], off offset:3088", r"offset 4096 of `data`, which has 4096"),
         ("global_atomic_add v[0:1], v8, off offset:2", "not aligned to 4"),

@@ -92,7 +92,9 @@ seen:
   ret void"""
 
 
-def _result(code: str, arch: str, order: str, seed: int) -> tuple[npt.NDArray[np.uint32], list[str]]:
+def _result(
+    code: str, arch: str, order: str, seed: int
+) -> tuple[npt.NDArray[np.uint32], list[str]]:
     """The memory after nine workgroups, and the races."""
     memory = np.zeros(64, np.uint32)
     found = sanitize(

@@ -46,7 +46,7 @@ class Sequences:
     def __init__(self, program: Program) -> None:
         family = assumed(program.arch).family
         self._hazards = tuple(r for r in (*VECTOR_HAZARDS, *MATRIX_HAZARDS) if family in r.families)
-        self._may_replay = bool(family) and bool(program.directive("reserve_xnack_mask"))
+        self._may_replay = bool(family) and program.retries
         # LLVM's recognizer remembers more where there are accumulation registers.
         self._reach = LONGEST - 1 if program.registers.accumulation else 5
         self._known: list[Sequence] = [()]
@@ -93,7 +93,7 @@ class Sequences:
             return None
         message = (
             f"a retry after a page fault (XNACK) executes it again, and {again.reason}: put "
-            "`s_nop 0` before, or say `:xnack-` in `.amdgcn_target`"
+            "`s_nop 0` before, or leave `:xnack+` out of `.amdgcn_target`"
         )
         return Lack(message, again.first.instruction)
 
