@@ -13,11 +13,11 @@ from mfmadsl.emulator.machine.launch import Launch, LoadedProgram, dispatch_pack
 from mfmadsl.emulator.machine.memory import Bytes, GlobalMemory, Segment
 from mfmadsl.error import ArgumentError
 
-_ELSEWHERE = "in no allocation: is it freed, or a pointer of the host?"
+_ELSEWHERE = "in no allocation: is it freed, or a pointer of the host or of another device?"
 _GUARD = 4096  # bytes behind an allocation that are nobody's
 _ARGUMENTS = 4096  # offsets in what is reserved
 _NO_RESERVE = 0x4000  # MAP_NORESERVE, which Python knows from 3.13 on: no memory until written
-_PACKET = RESERVED_BYTES - 4096
+_PACKET = RESERVED_BYTES - 2 * 4096  # no neighbour of the first allocation
 MOST_ARGUMENT_BYTES = _PACKET - _ARGUMENTS - 4096
 
 

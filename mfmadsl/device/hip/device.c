@@ -89,7 +89,7 @@ API hipError_t hipDeviceComputeCapability(int *major, int *minor, int number) {
 }
 API hipError_t hipDeviceReset(void) {
   hipError_t error = ready();
-  if (!error) release_all();
+  if (!error) release_those_of(current_device());
   return done(error);
 }
 

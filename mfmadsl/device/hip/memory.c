@@ -126,13 +126,36 @@ hipError_t replace_mapped(uint64_t start, uint64_t size, const Allocation *mappe
   return hipSuccess;
 }
 
-void release_all(void) {
+static void release_all(void) {
   lock();
   give_back(device.reserved_bytes, RANGE - device.reserved_bytes);
   memset(used, 0, sizeof used);
   count = 0, changes++;
   forget_pools();
   forget_virtual();
+  forget_fault();
+  unlock();
+}
+
+void release_those_of(int number) {
+  if (device.count == 1) {
+    release_all();
+    return;
+  }
+  lock();
+  size_t left = 0;
+  for (size_t i = 0; i < count; i++) {
+    const Allocation each = known[i];
+    if (each.device != number || each.mapped) {
+      known[left++] = each;
+      continue;
+    }
+    give_back(each.address - memory_start(), whole_pages(each.size));
+    forget_wishes(each.address);
+    take(number, -(int64_t)each.size);
+    if (each.pool) pool_counts(each.pool, -(int64_t)each.size);
+  }
+  count = left, changes++;
   forget_fault();
   unlock();
 }

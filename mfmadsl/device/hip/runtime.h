@@ -127,8 +127,8 @@ typedef struct {
 
 hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipMemPool_t pool);
 hipError_t release(void *pointer, bool host);
-/* Free everything. */
-void release_all(void);
+/* Free what a device has; of several, not what is mapped to virtual addresses. */
+void release_those_of(int number);
 /* The allocation that holds these bytes, or NULL; `lock` is held. */
 const Allocation *holding(const void *address, size_t size);
 /* An allocation that is looked at after the lock is given back. */

@@ -294,6 +294,10 @@ def devices() -> None:
     launch(x, z, 5.0)
     fails(E.hipErrorLaunchFailure, hip.hipDeviceSynchronize())
     call(hip.hipDeviceReset())
+    check("that of the first device is kept", (read(x) == numbers).all())
+    fails(E.hipErrorInvalidValue, hip.hipFree(y))
+    call(hip.hipSetDevice(0))
+    call(hip.hipFree(x))
 
 
 module = call(hip.hipModuleLoadData(image))
