@@ -70,6 +70,22 @@ class Tensor:
         """The address of the first element."""
         return int(self.array.ctypes.data)
 
+    # What `triton.autotune` asks of an argument that it resets or restores.
+
+    def zero_(self) -> Tensor:
+        """Zeros in all of the array."""
+        self.array[...] = 0
+        return self
+
+    def clone(self) -> Tensor:
+        """A tensor with a copy of the array."""
+        return Tensor(self.array.copy())
+
+    def copy_(self, other: Tensor) -> Tensor:
+        """The array has what another one has."""
+        self.array[...] = other.array
+        return self
+
 
 def tensor(array: npt.NDArray[Any]) -> Tensor:
     """An array as Triton takes it. Raises ArgumentError for a type that Triton has not."""

@@ -38,3 +38,15 @@ def product(
 def tuned(x, y, a, n, block: tl.constexpr):
     i = tl.program_id(0) * block + tl.arange(0, block)
     tl.store(y + i, a * tl.load(x + i, mask=i < n), mask=i < n)
+
+
+@triton.autotune(
+    [triton.Config({"block": 256}, num_warps=w) for w in (1, 4)], key=["n"],
+    restore_value=["y"], reset_to_zero=["total"],
+)  # fmt: skip
+@triton.jit
+def accumulated(x, y, total, n, block: tl.constexpr):
+    i = tl.program_id(0) * block + tl.arange(0, block)
+    value = tl.load(x + i, mask=i < n)
+    tl.store(y + i, tl.load(y + i, mask=i < n) + value, mask=i < n)
+    tl.atomic_add(total, tl.sum(value))

@@ -13,7 +13,7 @@ import triton
 import mfmadsl
 from mfmadsl.triton import TritonSession, tensor, use
 from mfmadsl.triton.tensor import HostMemory, memory_of, without_overlaps
-from tests.triton.programs import many, product, scaled, tuned
+from tests.triton.programs import accumulated, many, product, scaled, tuned
 
 
 @pytest.fixture
@@ -102,6 +102,14 @@ def test_autotuning_chooses_by_the_model(session: TritonSession) -> None:
     assert len(timed) == 2
     assert tuned.best_config.num_warps * 64 == min(timed, key=lambda threads: timed[threads])
     assert session.launches[-1].profile is None
+
+
+def test_what_is_tried_leaves_arrays_as_they_were(session: TritonSession) -> None:
+    x, y, total = np.arange(512, dtype=np.int32), np.ones(512, np.int32), np.zeros(1, np.int32)
+    accumulated[(2,)](tensor(x), tensor(y), tensor(total), 512)
+    assert len(session.launches) > 2
+    assert (y == 1 + x).all()
+    assert total.tolist() == [x.sum()]
 
 
 class Far:
