@@ -100,8 +100,11 @@ class Driver(DriverBase):  # type: ignore[misc]
         return False
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        """Types of C, for launchers that are compiled: this one is not."""
-        raise NotImplementedError("the emulator's launcher is not compiled")
+        """The type of C that Triton's own launchers for AMD take."""
+        from triton.backends.amd.driver import ty_to_cpp
+
+        told: str = ty_to_cpp(ty)
+        return told
 
     def get_current_target(self) -> GPUTarget:
         """What Triton compiles for."""

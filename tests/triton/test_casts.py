@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from mfmadsl.emulator import emulate
+from tests.triton.compiled import compile_cases
 
 ROOT = Path(__file__).parent.parent.parent
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
@@ -52,14 +50,7 @@ SPECIAL = [np.inf, np.nan]
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("casts")
-    subprocess.run(
-        [sys.executable, "-m", "tests.triton.kernels", folder, *CASES],
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "TRITON_CACHE_DIR": str(folder / "cache")},
-    )
-    return folder
+    return compile_cases(tmp_path_factory.mktemp("casts"), CASES)
 
 
 def values(dtype: np.dtype[Any]) -> npt.NDArray[Any]:

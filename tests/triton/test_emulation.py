@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from math import erf
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ import pytest
 from mfmadsl.emulator.code_object import read_code_object
 from mfmadsl.emulator.sanitizer import sanitize
 from tests.emulator.code_object.objects import instructions
+from tests.triton.compiled import compile_cases
 
 ROOT = Path(__file__).parent.parent.parent
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
@@ -36,14 +34,7 @@ M, N, K = 112, 80, 80  # multiples of 16, as the kernels are told, but not of th
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("triton")
-    subprocess.run(
-        [sys.executable, "-m", "tests.triton.kernels", folder, *GEMMS, *FUNCTIONS],
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "TRITON_CACHE_DIR": str(folder / "cache")},
-    )
-    return folder
+    return compile_cases(tmp_path_factory.mktemp("triton"), [*GEMMS, *FUNCTIONS])
 
 
 def dtype_of(kind: str, arch: str) -> np.dtype[Any]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import pytest
 
 from mfmadsl.emulator import EmulationError, emulate
 from mfmadsl.emulator.sanitizer import sanitize
+from tests.triton.compiled import compile_cases
 
 ROOT = Path(__file__).parent.parent.parent
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
@@ -28,14 +26,7 @@ pytestmark = pytest.mark.xdist_group("triton")
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("locks")
-    subprocess.run(
-        [sys.executable, "-m", "tests.triton.kernels", folder, *CASES],
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "TRITON_CACHE_DIR": str(folder / "cache")},
-    )
-    return folder
+    return compile_cases(tmp_path_factory.mktemp("locks"), CASES)
 
 
 class Rows:

@@ -172,3 +172,8 @@ def test_memory_that_overlaps_is_one() -> None:
 def test_chips_that_there_are_not_are_refused() -> None:
     with pytest.raises(mfmadsl.ArgumentError, match="gfx777"):
         use("gfx777")
+
+
+def test_types_of_arguments_are_those_of_tritons_own_launchers(session: TritonSession) -> None:
+    named = triton.runtime.driver.active.map_python_to_cpp_type
+    assert [named(each) for each in ("i32", "u8", "fp32")] == ["int32_t", "uint8_t", "double"]

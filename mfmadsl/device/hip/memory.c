@@ -92,6 +92,14 @@ hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipM
   return error;
 }
 
+/* Gives the pages back, and what was counted; who still reads them finds zeros. */
+static void let_go(const Allocation *each) {
+  give_back(each->address - memory_start(), whole_pages(each->size));
+  forget_wishes(each->address);
+  take(each->device, -(int64_t)each->size);
+  if (each->pool) pool_counts(each->pool, -(int64_t)each->size);
+}
+
 hipError_t release(void *pointer, bool host) {
   if (!pointer) return hipSuccess;
   hipError_t error = ready();
@@ -101,11 +109,7 @@ hipError_t release(void *pointer, bool host) {
   Allocation *found = place ? &known[place - 1] : NULL;
   error = hipErrorInvalidValue;
   if (found && found->address == (uint64_t)pointer && found->host == host && !found->mapped) {
-    /* Gives the pages back; who still reads them finds zeros. */
-    give_back(found->address - memory_start(), whole_pages(found->size));
-    forget_wishes(found->address);
-    take(found->device, -(int64_t)found->size);
-    if (found->pool) pool_counts(found->pool, -(int64_t)found->size);
+    let_go(found);
     memmove(found, found + 1, (count - place) * sizeof *known);
     count--, changes++;
     error = hipSuccess;
@@ -145,15 +149,10 @@ void release_those_of(int number) {
   lock();
   size_t left = 0;
   for (size_t i = 0; i < count; i++) {
-    const Allocation each = known[i];
-    if (each.device != number || each.mapped) {
-      known[left++] = each;
-      continue;
-    }
-    give_back(each.address - memory_start(), whole_pages(each.size));
-    forget_wishes(each.address);
-    take(number, -(int64_t)each.size);
-    if (each.pool) pool_counts(each.pool, -(int64_t)each.size);
+    if (known[i].device == number && !known[i].mapped)
+      let_go(&known[i]);
+    else
+      known[left++] = known[i];
   }
   count = left, changes++;
   forget_fault();
