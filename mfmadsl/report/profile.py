@@ -10,6 +10,7 @@ from mfmadsl.report.registers import registers_json, registers_line
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.profiler import LdsAccess, Profile
+    from mfmadsl.emulator.profiler.advice import Advice
     from mfmadsl.emulator.profiler.profile import Section
 
 _MOST_CONFLICTS = 5
@@ -50,7 +51,7 @@ def profile_json(profile: Profile) -> dict[str, Any]:
             "stalls": dict(sorted(timing.stalls.items())),
         },
         "limits": list(profile.limits),
-        "advice": [{"rule": each.rule, "text": each.text} for each in profile.advice],
+        "advice": [{"rule": each.rule, "text": each.text} for each in _advice(profile)],
         "chip": chip_json(profile.on_chip),
     }
 
@@ -87,7 +88,7 @@ def profile_table(profile: Profile) -> str:
         *_columns(profile),
         "",
         *(f"limit       {limit}" for limit in profile.limits),
-        *(f"advice      {each.text}" for each in profile.advice),
+        *(f"advice      {each.text}" for each in _advice(profile)),
     ]
     worst = sorted(profile.lds, key=_conflicts, reverse=True)[:_MOST_CONFLICTS]
     if conflicts := [access for access in worst if _conflicts(access) > 0]:
@@ -131,3 +132,10 @@ def _columns(profile: Profile) -> list[str]:
 
 def _cells(values: Iterable[int]) -> list[str]:
     return [str(value) for value in values]
+
+
+def _advice(profile: Profile) -> tuple[Advice, ...]:
+    # Commands that read no profile do not import the profiler.
+    from mfmadsl.emulator.profiler.advice import advice_on
+
+    return advice_on(profile)

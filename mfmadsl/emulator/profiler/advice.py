@@ -41,7 +41,7 @@ def headline(profile: Profile) -> str:
         start = "It waits: nothing of the chip is busy for half of the time."
     else:
         start = f"It is limited by {limit}, at {profile.on_chip.shares[limit]:.0%}."
-    return " ".join([start, *(each.text for each in profile.advice[:1])])
+    return " ".join([start, *(each.text for each in advice_on(profile)[:1])])
 
 
 def _idle_units(profile: Profile) -> str:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from mfmadsl.argument import check_flag, check_integer, described
 from mfmadsl.emulator.machine.launch import Launch, Load, load_arguments
 from mfmadsl.emulator.machine.occupancy import Occupancy, occupancy
-from mfmadsl.emulator.profiler.advice import Advice, advice_on
 from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, check_costs
 from mfmadsl.emulator.profiler.known_chip import chip_of
@@ -107,11 +106,6 @@ class Profile:
     limits: tuple[str, ...]
     on_chip: ChipTime
     launch: tuple[int, int] = (0, 1)
-
-    @property
-    def advice(self) -> tuple[Advice, ...]:
-        """What would make the kernel faster."""
-        return advice_on(self)
 
     @property
     def matrix_bound(self) -> int:

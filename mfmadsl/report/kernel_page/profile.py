@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mfmadsl.emulator.profiler.advice import headline
+from mfmadsl.emulator.profiler.advice import advice_on, headline
 from mfmadsl.report.html import page
 from mfmadsl.report.kernel_page.listing import listing
 from mfmadsl.report.kernel_page.roofline import Point, Roof, point_of, roof_of, roofline_svg
@@ -103,7 +103,7 @@ def _kernel(kernel: Profiled, letter: str) -> dict[str, object]:
         "bars": _bars(profile),
         "shares": sorted(profile.on_chip.shares.items(), key=lambda item: -item[1]),
         "headline": headline(profile),
-        "advice": [each.text for each in profile.advice],
+        "advice": [each.text for each in advice_on(profile)],
         "limits": profile.limits,
         "mixes": {
             name: _mix(section.instructions) for name, section in sections.items() if section
