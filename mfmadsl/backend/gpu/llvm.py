@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
+from mfmadsl.backend.gpu.assembler import assembled
+from mfmadsl.backend.gpu.wait_states import with_wait_states
+
 TRIPLE = "amdgcn-amd-amdhsa"
 _GROUP_SIZE = re.compile(r'"amdgpu-flat-work-group-size"="[^"]*"')
 _BARRIER = re.compile(r"^( *)(?:tail )?call void @llvm\.amdgcn\.s\.barrier\(\).*$", re.MULTILINE)
@@ -37,6 +40,11 @@ _READ_FROM_LDS = r"load [^\n]*ptr addrspace\(3\) |(?:tail )?call [^\n]*@llvm\.am
 _FROM_LDS = re.compile(rf"^( *%[\w.$-]+ = (?:{_READ_FROM_LDS})[^\n]*)$", re.MULTILINE)
 _FLAGS = re.compile(r"^!llvm\.module\.flags = !\{(.*)\}$", re.MULTILINE)
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
+_VERSION = re.compile(r'!"amdhsa_code_object_version", i32 (\d+)\}')
+_LLVMS_VERSION = 600  # of modules that do not say one
+_EARLY = "!mfmadsl.early"
+"""Marks a module of which LLVM emits instructions that come too early on some path."""
+
 _NO_INSTRUCTION = "\t;;#ASMSTART\n\t;;#ASMEND\n"
 """What LLVM writes for inline assembly with nothing in it: values that it is to know nothing of."""
 
@@ -184,8 +192,11 @@ def emit(ir: str, symbol: str, arch: str) -> MachineCode:
     builder.getModulePassManager().run(module, builder)
     optimized = separate_direct_loads(str(module))
     # Emission changes the module, so it starts from the text again.
-    assembly = machine.emit_assembly(llvm.parse_assembly(optimized))
-    return MachineCode(assembly.replace(_NO_INSTRUCTION, ""), optimized)
+    assembly = machine.emit_assembly(llvm.parse_assembly(optimized)).replace(_NO_INSTRUCTION, "")
+    waiting = with_wait_states(assembly)
+    if waiting != assembly:
+        optimized = f"{optimized}\n{_EARLY} = !{{}}\n"
+    return MachineCode(waiting, optimized)
 
 
 def emit_object(optimized: Sequence[str], arch: str) -> bytes:
@@ -194,7 +205,12 @@ def emit_object(optimized: Sequence[str], arch: str) -> bytes:
     first, *others = map(llvm.parse_assembly, optimized)
     for other in others:
         first.link_in(other)
-    return bytes(_machine(arch).emit_object(first))
+    machine = _machine(arch)
+    if not any(_EARLY in ir for ir in optimized):
+        return bytes(machine.emit_object(first))
+    flag = _VERSION.search(str(first))
+    assembly = with_wait_states(machine.emit_assembly(first))
+    return assembled(assembly, TRIPLE, arch, int(flag[1]) if flag else _LLVMS_VERSION)
 
 
 def _machine(arch: str) -> llvm.TargetMachine:

@@ -48,6 +48,14 @@ PASSED = NO_EFFECT | {"s_endpgm", "s_barrier", "s_waitcnt"}
 COMPUTED = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
 """Instructions that lead to an address of a register, or leave one to come back to."""
 
+BRANCHES = ("s_branch", "s_cbranch")
+"""How the mnemonics of branches to labels begin."""
+
+
+def is_control(instruction: Instruction) -> bool:
+    """Whether it changes no register and no memory: it only passes, or branches to a label."""
+    return instruction.name in PASSED or instruction.name.startswith(BRANCHES)
+
 
 def _never(waves: Waves) -> Mask:
     return np.zeros(waves.count, np.bool_)
@@ -75,7 +83,7 @@ CONDITIONS: dict[str, Callable[[Waves], Mask]] = {
 
 def branch_target(program: Program, instruction: Instruction) -> int | None:
     """The place that a branch leads to, or None if it leads nowhere or is no branch."""
-    if not instruction.name.startswith(("s_branch", "s_cbranch")):
+    if not instruction.name.startswith(BRANCHES):
         return None
     labels = [o.name for o in instruction.operands if isinstance(o, AssemblySymbol)]
     return program.labels.get(labels[0]) if len(labels) == 1 else None

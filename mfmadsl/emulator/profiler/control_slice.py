@@ -13,14 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.control import COMPUTED, PASSED, branch_target
+from mfmadsl.emulator.machine.control import BRANCHES, COMPUTED, branch_target, is_control
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.vector_mode import SETS_VECTOR_MODE
 from mfmadsl.emulator.profiler.main_loop import is_matrix
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import EXEC, VCC, Register
-
-_BRANCHES = ("s_branch", "s_cbranch")
 
 _Word = tuple[str, int]
 _SCC: _Word = ("scc", 0)
@@ -79,7 +77,7 @@ def control_slice(
 def _is_followed(program: Program, instruction: Instruction) -> bool:
     """Whether it is no branch, or one on a known condition to a known place."""
     name = instruction.name
-    if not name.startswith(_BRANCHES):
+    if not name.startswith(BRANCHES):
         return name not in COMPUTED and name not in SETS_VECTOR_MODE
     known = name == "s_branch" or name.removeprefix("s_cbranch_") in _ASKED
     return known and branch_target(program, instruction) is not None
@@ -89,8 +87,7 @@ def _operation(
     instruction: Instruction, compile_one: Callable[[Instruction], Operation]
 ) -> Operation | None:
     """What it does to registers and memory; None of one that only passes or branches."""
-    is_control = instruction.name in PASSED or instruction.name.startswith(_BRANCHES)
-    return None if is_control else compile_one(instruction)
+    return None if is_control(instruction) else compile_one(instruction)
 
 
 def _skips(program: Program) -> Iterator[int]:
@@ -240,7 +237,7 @@ def _built(
                 counted = len(kept)
                 kept.append(replace(instruction, name="s_nop", operands=(), modifiers={}))
             matrix[counted] += 1
-        elif instruction.name.startswith(_BRANCHES):
+        elif instruction.name.startswith(BRANCHES):
             counted = None
             if place not in skipped:
                 kept.append(instruction)

@@ -34,10 +34,12 @@ Sequence = tuple[Judged, ...]
 
 @dataclass(frozen=True)
 class Lack:
-    """A message for an instruction, and the instruction that it is due to."""
+    """A message for an instruction, the instruction that it is due to, and how many wait states
+    are missing between the two."""
 
     message: str
     first: Instruction
+    states: int
 
 
 class Sequences:
@@ -85,7 +87,7 @@ class Sequences:
         lacking = missing(older, last)
         if lacking:
             worst = max(lacking, key=lambda each: each.needed - each.found)
-            return Lack(_message(worst), worst.first.instruction)
+            return Lack(_message(worst), worst.first.instruction, worst.needed - worst.found)
         if not self._may_replay:
             return None
         again = replayed((each.step for each in older), last.step, self._reach)
@@ -95,7 +97,7 @@ class Sequences:
             f"a retry after a page fault (XNACK) executes it again, and {again.reason}: put "
             "`s_nop 0` before, or leave `:xnack+` out of `.amdgcn_target`"
         )
-        return Lack(message, again.first.instruction)
+        return Lack(message, again.first.instruction, 1)
 
 
 def _recent(last: Judged, older: Sequence) -> Sequence:

@@ -2,72 +2,42 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from mfmadsl.emulator.sanitizer import sanitize
+from mfmadsl.emulator.sanitizer.wait_states import lacking
+from mfmadsl.emulator.text.assembly import parse_assembly
 from tests.emulator.sanitizer.message import compiled
+from tests.emulator.sanitizer.wait_states.joined import joined, kinds
 
-_JOINED = """
-target triple = "amdgcn-amd-amdhsa"
-declare i32 @llvm.amdgcn.workitem.id.x()
-declare void @llvm.amdgcn.s.sleep(i32)
-declare <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(
-  <4 x half>, <4 x half>, <16 x float>, i32, i32, i32)
-
-define amdgpu_kernel void @kernel(ptr addrspace(1) %p, i32 %n, i32 %m)
-    "amdgpu-flat-work-group-size"="64,64" {
-  %lane = call i32 @llvm.amdgcn.workitem.id.x()
-  %at = getelementptr <16 x float>, ptr addrspace(1) %p, i32 %lane
-  %c = load <16 x float>, ptr addrspace(1) %at
-  %h = load <4 x half>, ptr addrspace(1) %at
-  %d = call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(
-    <4 x half> %h, <4 x half> %h, <16 x float> %c, i32 0, i32 0, i32 0)
-  %chosen = icmp eq i32 %n, 0
-  br i1 %chosen, label %FIRST, label %SECOND
-long:
-  %l1 = mul i32 %n, %m
-  %l2 = xor i32 %l1, %n
-  %l3 = mul i32 %l2, %l1
-  %l4 = xor i32 %l3, %m
-  %l5 = mul i32 %l4, %l3
-  %l6 = sub i32 %l5, %l4
-  %l7 = mul i32 %l6, %l5
-  %l8 = xor i32 %l7, %l6
-  %l9 = mul i32 %l8, %l7
-  %l10 = xor i32 %l9, 77
-  %l11 = mul i32 %l10, %l2
-  br label %join
-short:
-  call void @llvm.amdgcn.s.sleep(i32 3)
-  br label %join
-join:
-  %k = phi i32 [%l11, %long], [%m, %short]
-  %old = extractelement <16 x float> %d, i32 0
-  %new = fmul float %old, 3.0
-  %stored = insertelement <16 x float> %d, float %new, i32 0
-  %last = sitofp i32 %k to float
-  %all = insertelement <16 x float> %stored, float %last, i32 1
-  store <16 x float> %all, ptr addrspace(1) %at
-  ret void
-}
-"""
+READ = "v_accvgpr_read_b32 v0, a0"
 
 
 @pytest.mark.parametrize(("first", "second"), [("long", "short"), ("short", "long")])
 def test_the_shorter_path_is_told(first: str, second: str) -> None:
-    text = compiled(_JOINED.replace("FIRST", first).replace("SECOND", second), "gfx942")
-    assert _kinds(text) == {"wait-states"}
-    read = "v_accvgpr_read_b32 v0, a0"
-    assert text.count(read) == 1
-    assert _kinds(text.replace(read, f"s_nop 10\n\t{read}")) == set()
+    text = compiled(joined(first, second), "gfx942")
+    assert kinds(text) == {"wait-states"}
+    assert text.count(READ) == 1
+    assert kinds(text.replace(READ, f"s_nop 10\n\t{READ}")) == set()
 
 
-def _kinds(text: str) -> set[str]:
-    """The kinds of faults on both paths."""
-    kinds = set()
-    for number in (0, 1):
-        arguments = [np.zeros(64 * 16, np.float32), np.int32(number), np.int32(3)]
-        found = sanitize(text, arguments, (1,), (64,), keep_going=True)
-        kinds |= {fault.kind for fault in found.faults}
-    return kinds
+@pytest.mark.parametrize(("first", "second"), [("long", "short"), ("short", "long")])
+def test_what_is_missing_on_the_worst_path_is_known_without_running_it(
+    first: str, second: str
+) -> None:
+    text = compiled(joined(first, second), "gfx942")
+    program = parse_assembly(text)
+    found = lacking(program, [program.entry])
+    early = min(found)
+    assert program.instructions[early].text == READ
+    states = found[early]
+    assert kinds(text.replace(READ, f"s_nop {states - 1}\n\t{READ}")) == set()
+    less = f"s_nop {states - 2}\n\t{READ}" if states > 1 else READ
+    assert kinds(text.replace(READ, less)) == {"wait-states"}
+
+
+def test_an_instruction_that_is_not_emulated_may_touch_each_operand() -> None:
+    text = compiled(joined("long", "short"), "gfx942").replace(
+        READ, f"v_of_nobody v40, a0\n\t{READ}"
+    )
+    program = parse_assembly(text)
+    assert program.instructions[min(lacking(program, [program.entry]))].name == "v_of_nobody"

@@ -1,0 +1,77 @@
+"""What a program lacks on any of its paths, whichever of them are taken.
+
+Paths differ only by as much of them as the longest hazard reaches back, so that few meet at any one
+place. A jump to a computed address ends a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.control import COMPUTED, branch_target, is_control
+from mfmadsl.emulator.machine.mode import Machine, machine_of
+from mfmadsl.emulator.machine.operation import Operation, Unit, reads_of
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.sanitizer.wait_states.sequence import Sequences
+from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.operand import Register
+
+_ENDS = ("s_endpgm", *COMPUTED)
+_UNITS: dict[str, Unit] = {
+    "v": "valu", "ds": "lds", "flat": "flat", "global": "vmem", "scratch": "vmem", "buffer": "vmem",
+    "tbuffer": "vmem",
+}  # fmt: skip
+"""What executes an instruction, by how its mnemonic begins; all others the scalar ALU."""
+
+
+def lacking(program: Program, entries: Iterable[int]) -> dict[int, int]:
+    """How many wait states are missing before instructions, by their places.
+
+    That is what the worst path to each lacks, of those that begin at `entries`.
+    """
+    sequences, machine = Sequences(program), machine_of(program)
+    operations: dict[int, Operation | None] = {}
+    found: dict[int, int] = {}
+    pending = [(entry, 0) for entry in entries]
+    seen = set(pending)
+    while pending:
+        place, number = pending.pop()
+        instruction = program.instructions[place]
+        if place not in operations:
+            operations[place] = _operation(instruction, machine)
+        number, lack = sequences.follow(number, place, instruction, operations[place])
+        if lack is not None:
+            found[place] = max(found.get(place, 0), lack.states)
+        for after in _next(program, place):
+            if (after, number) not in seen:
+                seen.add((after, number))
+                pending.append((after, number))
+    return found
+
+
+def _next(program: Program, place: int) -> list[int]:
+    """Where a wave may be after an instruction."""
+    instruction = program.instructions[place]
+    target = branch_target(program, instruction)
+    led_to = [] if target is None else [target]
+    if instruction.name == "s_branch" or instruction.name in _ENDS:
+        return led_to
+    return [*led_to, place + 1] if place + 1 < len(program.instructions) else led_to
+
+
+def _operation(instruction: Instruction, machine: Machine) -> Operation | None:
+    """What an instruction touches; one that is not emulated may read and write each operand."""
+    if is_control(instruction):
+        return None
+    try:
+        return compile_instruction(instruction, machine)
+    except EmulationError:
+        registers = tuple(each for each in instruction.operands if isinstance(each, Register))
+        unit = _UNITS.get(instruction.name.partition("_")[0], "salu")
+        return Operation(_not_executed, unit, reads_of(*registers), registers)
+
+
+def _not_executed(waves: Waves) -> None:
+    raise AssertionError("an instruction that nothing executes")
