@@ -61,7 +61,7 @@ class _Calls(PyExprMutator):
         return changed
 
     def visit_call_(self, call: relax.Call) -> Expr:
-        given = call.args[1].fields if _is_plain(call) else []
+        given = call.args[1].fields if is_plain_call(call) else []
         uses = [self.uses[each.__chandle__()] for each in given]
         call = self.visit_expr_post_order(call)
         function = self._function_of(call)
@@ -70,7 +70,7 @@ class _Calls(PyExprMutator):
         producers: dict[Expr, relax.Call] = {}
         for argument, count in zip(call.args[1].fields, uses, strict=True):
             made = self.lookup_binding(argument) if isinstance(argument, relax.Var) else None
-            if _is_plain(made) and self._gives(made, only_use=count == 1):
+            if is_plain_call(made) and self._gives(made, only_use=count == 1):
                 producers[argument] = made
         return self._together(call, producers) if producers else call
 
@@ -80,7 +80,7 @@ class _Calls(PyExprMutator):
 
     def _function_of(self, call: Expr) -> PrimFunc | None:
         """The module's function that is called with arrays alone; None for one that is joined."""
-        return self.module.functions.get(call.args[0]) if _is_plain(call) else None
+        return self.module.functions.get(call.args[0]) if is_plain_call(call) else None
 
     def _together(self, call: relax.Call, producers: Mapping[Expr, relax.Call]) -> relax.Call:
         """A call of one function that does what producers and call do; the call as it is, where
@@ -136,7 +136,7 @@ def _called(call: relax.Call, inner: Mapping[Expr, Any]) -> relax.Call:
     return relax.Call(_CALL, [call.args[0], arguments], call.attrs, call.ty_args)
 
 
-def _is_plain(call: Expr | None) -> TypeGuard[relax.Call]:
+def is_plain_call(call: Expr | None) -> TypeGuard[relax.Call]:
     """Whether it calls a PrimFunc with arrays alone, and has its result to itself."""
     return isinstance(call, relax.Call) and call.op == _CALL and len(call.args) == 2
 

@@ -21,7 +21,7 @@ from mfmadsl.schedule.product.nest import is_sum, nests
 from mfmadsl.schedule.product.row_statistics import row_statistics
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 
-_COLUMNS = 128  # of C for each compute unit, up to which it is worth it
+_COLUMNS = 256  # of C for each compute unit, up to which it is worth it
 
 
 def fuse_norms(module: tvm.IRModule, target: Target) -> tvm.IRModule:

@@ -14,6 +14,7 @@ from mfmadsl.backend.gpu.kernel import CODE_OBJECT_VERSIONS, check_code_object_v
 from mfmadsl.error import ArgumentError
 from mfmadsl.relax.attention import part_attention
 from mfmadsl.relax.build import SCHEDULED
+from mfmadsl.relax.copies import fuse_copies
 from mfmadsl.relax.integer import multiply_bytes
 from mfmadsl.relax.kv_cache.replace import with_cache_kernels
 from mfmadsl.relax.lowering import CODE_OBJECT_VERSION, PIPELINE
@@ -79,7 +80,9 @@ def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     ]
     parted = multiply_bytes(part_attention(_with_wide_extents(module), target))
     whole = tvm.transform.Sequential(passes)(parted)
-    return fuse_norms(fuse_pairs(fuse_dequantised(whole, target), target), target)
+    for fuse in (fuse_dequantised, fuse_pairs, fuse_norms, fuse_copies):
+        whole = fuse(whole, target)
+    return whole
 
 
 def _with_wide_extents(module: tvm.IRModule) -> tvm.IRModule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import tvm
 from tvm import s_tir
@@ -24,6 +25,7 @@ from mfmadsl.schedule.matrix_core.cases import (
 )
 from mfmadsl.schedule.matrix_core.group_output import with_group_output
 from mfmadsl.schedule.matrix_core.instruction import counting_up
+from mfmadsl.schedule.matrix_core.result_copies import with_result_copies
 from mfmadsl.schedule.matrix_core.row_statistics import leaves_room, with_row_statistics
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.special import (
@@ -40,6 +42,7 @@ from mfmadsl.schedule.product.group_output import group_output
 from mfmadsl.schedule.product.nest import function_of, nest_of
 from mfmadsl.schedule.product.normalise import Product, normalise
 from mfmadsl.schedule.product.prepare import prepared
+from mfmadsl.schedule.product.result_copies import result_copies
 from mfmadsl.schedule.product.row_statistics import RowStatistics, row_statistics
 from mfmadsl.schedule.product.sum_of_products import product_nest
 from mfmadsl.schedule.product.understood import Understood, understood
@@ -73,11 +76,17 @@ def gemm_schedule(
     of `block_scaled_matmul` takes those of its elements, whose sums are scaled in registers, and
     that of `grouped_matmul` has a matrix for each group of rows. `mx_output` adds results of groups
     of columns. Sums of up to four rows that a factor is made of, as in an RMSNorm, are added up by
-    each workgroup ahead of its main loop. The traces of the last three do not replay.
+    each workgroup ahead of its main loop. Parts of the result that are copied to places in other
+    arguments, as into a key-value cache, go there from registers. The traces of the last four do
+    not replay.
 
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
     function = prim_func("workload", workload, ScheduleError)
+    if (copies := result_copies(function)) is not None:
+        plain = gemm_schedule(copies.workload, intrinsic, arch, tiling)
+        whole = with_result_copies(function_of(plain), copies)
+        return s_tir.Schedule(tvm.IRModule({"main": whole}))
     if (output := group_output(function)) is not None:
         plain = gemm_schedule(output.workload, intrinsic, arch, tiling)
         whole = with_group_output(function_of(plain), output)
@@ -176,7 +185,8 @@ def _tiling_of(
 ) -> Tiling:  # fmt: skip
     if not isinstance(product, PrimFunc):
         return special_tilings(product, intrinsic, chip)[0]
-    normalised = _normalised(product)
+    rows = 0 if statistics is None else statistics.rows
+    normalised = replace(_normalised(product), statistics_rows=rows)
     chosen = selected(normalised, intrinsic, None, chip)[1]
     if statistics is None or leaves_room(chosen, statistics, chip):
         return chosen
@@ -251,8 +261,10 @@ def understood_workload(workload: PrimFunc | tvm.IRModule, arch: str) -> Underst
 
 
 def _parted(workload: PrimFunc | tvm.IRModule) -> tuple[PrimFunc, RowStatistics | None]:
-    """The function of a workload without both, and the statistics."""
+    """The function of a workload without these and copies of its result, and the statistics."""
     function = prim_func("workload", workload, ScheduleError)
+    if (copies := result_copies(function)) is not None:
+        function = copies.workload
     if (output := group_output(function)) is not None:
         function = output.workload
     statistics = row_statistics(function)

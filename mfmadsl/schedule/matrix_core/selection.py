@@ -127,7 +127,9 @@ def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> 
     reads = tuple(_read(product, side) for side in (0, 1))
     loads = loads_of(product.memory[:2], product.element_bytes[:2], chip, alike[0].blocks)
     together = _together(product, chip)
-    return ProductShape(m, n, k, s, reads, product.element_bytes[2], loads, together)
+    return ProductShape(
+        m, n, k, s, reads, product.element_bytes[2], loads, together, product.statistics_rows
+    )
 
 
 def _together(product: Product, chip: Architecture) -> ColumnsTogether:

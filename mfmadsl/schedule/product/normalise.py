@@ -42,6 +42,7 @@ class Product:
     are inlined into what reads them; `c` takes C to where the workload has it. `batches` says how
     many A and B there are, `prologues` what they are made of if they are computed, and `names` what
     the workload calls A, B and C. One wave has to store so many `columns_together`.
+    Of `statistics_rows` each workgroup adds up statistics ahead of its product.
     """
 
     block: SBlockRV
@@ -55,6 +56,7 @@ class Product:
     prologues: tuple[Prologue | None, Prologue | None]
     names: tuple[str, str, str]
     columns_together: int = 1
+    statistics_rows: int = 0
 
     @property
     def element_bytes(self) -> tuple[int, int, int]:

@@ -39,6 +39,11 @@ class RowStatistics:
         """The statistics."""
         return [region.source for nest in self.nests for region in nest.block.writes]
 
+    @property
+    def rows(self) -> int:
+        """How many rows each workgroup adds up, of those of several statistics each."""
+        return sum(prod(constant(extent) or 1 for extent in each.shape) for each in self.buffers)
+
 
 def row_statistics(function: PrimFunc) -> RowStatistics | None:
     """The statistics that a function computes before its product, None where it computes none.

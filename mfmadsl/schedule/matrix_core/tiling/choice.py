@@ -28,6 +28,7 @@ _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are pers
 _ABOUT = 1.03  # of a time, up to which another one is about the same
 _SAME = 1.01  # of a time, up to which the formula cannot tell
 _MOST_WAVES = 8  # of a workgroup whose waves share K
+_MADE_STEP = 128  # of k, that a wave takes at least where it makes elements of what it loads
 _SHARING = 4  # workgroups for each compute unit, up to which waves may share K
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
@@ -37,7 +38,7 @@ class ProductShape:
     """What of a product the time of a tiling depends on.
 
     Extents are None where they are known at run time only; an element of C has `result_bytes`, and
-    a wave stores some of its columns `together`.
+    a wave stores some of its columns `together`. Each workgroup adds up statistics of some rows.
     """
 
     m: int | None
@@ -48,6 +49,7 @@ class ProductShape:
     result_bytes: int
     loads: Loads
     together: ColumnsTogether = ANY_COLUMNS
+    statistics_rows: int = 0
 
     @property
     def k_bytes(self) -> KBytes:
@@ -204,7 +206,7 @@ def gemm_on(shape: ProductShape, intrinsic: Intrinsic, chip: Architecture) -> Ge
     m, n, k = (extent or _UNKNOWN_EXTENT for extent in (shape.m, shape.n, shape.k))
     return GemmOnChip(
         m, n, k, shape.batches or 1, shape.reads, shape.result_bytes, intrinsic, chip,
-        product_of(chip.name), shape.loads,
+        product_of(chip.name), shape.loads, shape.statistics_rows,
     )  # fmt: skip
 
 
@@ -261,6 +263,8 @@ def _tiles(tiling: Tiling, extents: tuple[int, int, int, int]) -> int:
 def _with_more_waves(tiling: Tiling, gemm: GemmOnChip, steps: int) -> Iterator[Tiling]:
     """The tiling with as many waves along K as it can have, if it can have several."""
     k_waves = _MOST_WAVES // tiling.wave_count
+    if any(read.work for read in gemm.reads):
+        k_waves = min(k_waves, tiling.k_step // _MADE_STEP)
     while k_waves > 1:
         found = replace(tiling, k_waves=k_waves)
         if _is_legal(found, gemm, steps):

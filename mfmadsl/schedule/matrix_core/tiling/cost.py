@@ -30,12 +30,14 @@ from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
+_STATISTICS = 3000  # cycles in which a row's statistics are added up
 _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
 _FURTHER = 0.6  # steps more where the loads of two are in flight, as kernels behave
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FOUND = 0.5  # of common lines that others have asked for: of the rest they ask at once
 _FIRST_STEPS = 1  # that are asked for before the first is needed
+_MADE = 2.5  # registers of a word that is made of what was loaded
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
 _TURNING: dict[float, float] = {
     1: 8.0,
@@ -48,7 +50,8 @@ _TURNING: dict[float, float] = {
 class GemmOnChip:
     """A product of matrices: extents, what is read, bytes of an element of C, and where it runs.
 
-    An instruction of several blocks counts as many of `batches` at once.
+    An instruction of several blocks counts as many of `batches` at once. Each workgroup adds up
+    statistics of some rows of A before its loop.
     """
 
     m: int
@@ -61,6 +64,7 @@ class GemmOnChip:
     chip: Architecture
     product: GpuProduct
     loads: Loads
+    statistics_rows: int = 0
 
     @cached_property
     def k_bytes(self) -> KBytes:
@@ -87,17 +91,17 @@ def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     """What a GEMM with this tiling should take."""
     terms = _Terms(gemm, tiling)
     seconds = max(terms.fastest, terms.power) + terms.adding_up
-    return Estimate(seconds, terms.fastest + terms.adding_up, terms.requested)
+    return Estimate(seconds, terms.fastest + terms.adding_up, terms.requested * terms.fresh)
 
 
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
     chip = gemm.chip
-    registers = resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads)
+    copied = copied_rows(gemm, tiling)
+    registers = resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads, copied)
     registers += _made_words(gemm, tiling)
     waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
     held = chip.simds * waves // tiling.wave_count
-    copied = copied_rows(gemm, tiling)
     lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, copied)
     return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
 
@@ -115,11 +119,12 @@ def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
 
 
 def _made_words(gemm: GemmOnChip, tiling: Tiling) -> int:
-    """Registers of a thread for what it makes of a step's loads, which LLVM does well ahead."""
+    """Registers of a thread for what it makes of a step's loads, which LLVM does well ahead: as it
+    was seen to need."""
     rows, threads = copied_rows(gemm, tiling), tiling.wave_count * gemm.chip.wave_size
     made = {read.side for read in gemm.reads if read.work}
     row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in made)
-    return int(row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD)
+    return int(_MADE * row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD)
 
 
 class _Terms:
@@ -137,6 +142,7 @@ class _Terms:
         self.resident = min(self.most, 1 if tiling.persistent else resident(gemm, tiling))
         # On the average, and of a workgroup at no edge.
         self.lines = self._lines((gemm.m / self.rows, gemm.n / self.columns))
+        self.fresh = self._fresh()
         self.missing = self._missing()
         self.step_bytes = sum(self.lines) * blocks * self.missing
         whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
@@ -175,6 +181,18 @@ class _Terms:
         """Bytes of lines that a step asks for, of so many rows of A and columns of B, by read."""
         depth, line = min(self.tiling.k_step, self.gemm.k), self.gemm.chip.line_bytes
         return tuple(each.line_bytes(rows[each.side], depth, line) for each in self.gemm.reads)
+
+    def _fresh(self) -> float:
+        """The share of a step's lines that the step before has not asked for: a line may hold what
+        several steps read of a row, as short steps and scales of groups do."""
+        gemm, depth, line = (
+            self.gemm,
+            min(self.tiling.k_step, self.gemm.k),
+            self.gemm.chip.line_bytes,
+        )
+        rows = gemm.m / self.rows, gemm.n / self.columns
+        whole = sum(each.line_bytes(rows[each.side], gemm.k, line) for each in gemm.reads)
+        return min(1.0, whole / (sum(self.lines) * gemm.k / depth))
 
     def _missing(self) -> float:
         """The share of the lines that the vector L1 cache has not: where all workgroups have the
@@ -216,6 +234,7 @@ class _Terms:
             dies_of_layer * self._distinct(high, wide), self._distinct(rows, columns)
         )
         asked = at_once * sum(self.lines) * self.missing
+        of_die, of_chip = of_die * self.fresh, of_chip * self.fresh
         return Sharing(min(1.0, of_die / asked), min(1.0, of_chip / (asked * dies)))
 
     def _distinct(self, rows: int, columns: int) -> float:
@@ -246,7 +265,8 @@ class _Terms:
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
-        ends = _START + coming + _FILL + groups * (stores + self._shared_sums())
+        ahead = _STATISTICS * gemm.statistics_rows
+        ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
 
     def _on_simds(self, cycles: float, groups: int) -> float:

@@ -75,8 +75,13 @@ def takes_halves(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> bool:
     return is_direct(tiling, loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
 
 
-def registers(tiling: Tiling, intrinsic: Intrinsic, k_bytes: KBytes, loads: Loads) -> int:
+def registers(
+    tiling: Tiling, intrinsic: Intrinsic, k_bytes: KBytes, loads: Loads,
+    copied: tuple[int, int] | None = None,
+) -> int:  # fmt: skip
     """What a lane needs: accumulators, fragments of two register steps, and fetched data.
+
+    Of A and B so many rows and columns are `copied`, or all of the tile's.
 
     What goes into the LDS directly is not fetched, and iterations may take the sums by halves: that
     needs the fragments of two steps of half of A, and of all steps of B.
@@ -87,7 +92,7 @@ def registers(tiling: Tiling, intrinsic: Intrinsic, k_bytes: KBytes, loads: Load
         for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
     )
     fragments = 2 * (of_a + of_b)
-    fetched_bytes = k_step_bytes(tiling, k_bytes) * intrinsic.blocks
+    fetched_bytes = k_step_bytes(tiling, k_bytes, copied) * intrinsic.blocks
     threads = tiling.wave_count * intrinsic.wave_size
     fetched = 0 if is_direct(tiling, loads) else ceil(fetched_bytes / threads / _WORD)
     sides = zip(tiling.block, k_bytes, loads.shifted, strict=True)
