@@ -12,7 +12,7 @@ from math import prod
 import tvm
 from tvm import relax
 from tvm.target import Target
-from tvm.tirx import PrimFunc
+from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.relax.joined import is_plain_call
@@ -61,13 +61,13 @@ class _Copying:
     product: int
     copy: int
     source: int
-    targets: tuple[relax.Expr, ...]
+    targets: tuple[Expr, ...]
 
 
 def _joined(
     block: relax.BindingBlock, builder: relax.BlockBuilder, target: Target
 ) -> relax.BindingBlock:
-    """The block with products that copy for themselves; new functions go into the module that is built."""
+    """The block with products that copy for themselves; the builder gets the new functions."""
     if not isinstance(block, relax.DataflowBlock):
         return block
     bindings = list(block.bindings)
@@ -101,7 +101,7 @@ def _copying(
 
 
 def _made_by(
-    bindings: Sequence[relax.VarBinding], place: int, value: relax.Expr, module: tvm.IRModule
+    bindings: Sequence[relax.VarBinding], place: int, value: Expr, module: tvm.IRModule
 ) -> int | None:
     """The binding of a product whose result a value is, perhaps in other extents."""
     for number in reversed(range(place)):
@@ -120,12 +120,10 @@ def _made_by(
     return None
 
 
-def _is_used(
-    bindings: Sequence[relax.VarBinding], product: int, arrays: Sequence[relax.Expr]
-) -> bool:
+def _is_used(bindings: Sequence[relax.VarBinding], product: int, arrays: Sequence[Expr]) -> bool:
     """Whether arrays are made, or touched, where a product is or behind it."""
     for binding in bindings[product:]:
-        used: list[relax.Expr] = [binding.var]
+        used: list[Expr] = [binding.var]
         relax.analysis.post_order_visit(binding.value, used.append)
         if any(each.same_as(array) for each in used for array in arrays):
             return True
@@ -147,7 +145,8 @@ def _together(
     None where both would be no kernel of ours."""
     product, copy = bindings[found.product], bindings[found.copy]
     variables = [product.value.args[0], copy.value.args[0]]
-    function = with_copies(*(builder.get()[each] for each in variables), found.source)
+    made, copying = (builder.get()[each] for each in variables)
+    function = with_copies(made, copying, found.source)
     if function is None:
         return None
     name = "_".join(str(each.name_hint) for each in variables)

@@ -79,7 +79,7 @@ def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
         transform.FuseTIR(),
     ]
     parted = multiply_bytes(part_attention(_with_wide_extents(module), target))
-    whole = tvm.transform.Sequential(passes)(parted)
+    whole: tvm.IRModule = tvm.transform.Sequential(passes)(parted)
     for fuse in (fuse_dequantised, fuse_pairs, fuse_norms, fuse_copies):
         whole = fuse(whole, target)
     return whole

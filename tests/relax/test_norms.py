@@ -64,7 +64,7 @@ def test_the_result_is_right(rows: int) -> None:
         (Model("rms"), "length"),
         (Model("rms", also="product"), 1),
         (Model("rms", also="result"), 1),
-        (Model("rms", columns=304 * 128 + 16), 1),  # each workgroup would normalise the row again
+        (Model("rms", columns=304 * 256 + 16), 1),  # each workgroup would normalise the row again
     ],
 )
 def test_others_stay_a_kernel_of_their_own(model: Model, rows: Any) -> None:

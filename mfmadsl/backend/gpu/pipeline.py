@@ -25,6 +25,7 @@ from mfmadsl.passes.kernel.cases import one_case
 from mfmadsl.passes.kernel.extent_symbols import use_extents, without_uses
 from mfmadsl.passes.kernel.host import check_host
 from mfmadsl.passes.kernel.offset import without_offsets
+from mfmadsl.passes.kernel.reduction import reduce_by_waves
 from mfmadsl.passes.kernel.registers import registers, unroll_over_registers
 from mfmadsl.passes.kernel.requirement import asserted
 from mfmadsl.passes.kernel.short_circuit import short_circuit
@@ -90,6 +91,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         t.AnnotateEntryFunc(),
         s.ThreadSync("shared"),
         s.ThreadSync("warp"),
+        of_functions(lambda function: reduce_by_waves(function, chip)),
         s.LowerThreadAllreduce(),
         of_functions(use_extents),
         of_functions(one_case),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from tvm import tirx
 from tvm.ir import Call
 from tvm.tirx import Evaluate, Expr
 
 from mfmadsl.model import Architecture
-from mfmadsl.passes.tir.expression import i32
+from mfmadsl.passes.tir.expression import bits_of, i32
+
+_WORD = 32  # bits that lanes exchange at once
 
 PAST_THE_END = -(1 << 31)
 """An offset, as an unsigned number, that no buffer reaches."""
@@ -120,6 +125,20 @@ def _wait(counters: int) -> Evaluate:
 
 def _effect(name: str, *arguments: Expr) -> Evaluate:
     return Evaluate(tirx.call_llvm_intrin("void", name, *arguments))
+
+
+def other_half(value: Expr, lanes: int) -> Expr:
+    """A value of another lane of a group of so many, all of them active: that of the other half of
+    them, if all lanes of a half have the same."""
+    dtype = str(value.ty.dtype)
+    bits = bits_of(dtype)
+    own = tirx.reinterpret(f"uint{bits}", value)
+    parts = []
+    for first in range(0, bits, _WORD):
+        word = tirx.reinterpret("int32", (own >> first if first else own).astype("uint32"))
+        other = tirx.reinterpret("uint32", device("int32", f"other.half.of.{lanes}", word))
+        parts.append(other.astype(f"uint{bits}") << first if first else other.astype(f"uint{bits}"))
+    return tirx.reinterpret(dtype, reduce(or_, parts))
 
 
 def device(dtype: str, name: str, *arguments: Expr) -> Expr:

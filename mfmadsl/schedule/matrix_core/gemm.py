@@ -83,9 +83,9 @@ def gemm_schedule(
     Raises ScheduleError for what is no GEMM, cannot be fused, or breaks a limit of the chip.
     """
     function = prim_func("workload", workload, ScheduleError)
-    if (copies := result_copies(function)) is not None:
-        plain = gemm_schedule(copies.workload, intrinsic, arch, tiling)
-        whole = with_result_copies(function_of(plain), copies)
+    if (copied := result_copies(function)) is not None:
+        plain = gemm_schedule(copied.workload, intrinsic, arch, tiling)
+        whole = with_result_copies(function_of(plain), copied)
         return s_tir.Schedule(tvm.IRModule({"main": whole}))
     if (output := group_output(function)) is not None:
         plain = gemm_schedule(output.workload, intrinsic, arch, tiling)

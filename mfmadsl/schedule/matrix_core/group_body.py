@@ -10,8 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 
 import tvm_ffi
 from tvm import tirx
@@ -19,11 +18,10 @@ from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, Stmt, Var
 
 from mfmadsl.passes.tir.block import in_sequence
-from mfmadsl.passes.tir.device import device
+from mfmadsl.passes.tir.device import device, other_half
 from mfmadsl.passes.tir.expression import bits_of, substitute
 from mfmadsl.schedule.product.column_groups import ComparedGroup, GroupOutput, Output, Pair
 
-_WORD = 32  # bits that lanes exchange at once
 _NIBBLES = 2  # elements of four bits in a byte
 
 
@@ -154,7 +152,7 @@ class Body(ABC):
             return [], in_sequence(stores)
         known = tirx.BufferLoad(self.octets, [row])
         own = BufferStore(self.octets, codes[0], [row])
-        both = BufferStore(self.octets, known | _other_half(known, _NIBBLES) << 4, [row])
+        both = BufferStore(self.octets, known | other_half(known, _NIBBLES) << 4, [row])
         store = BufferStore(to, known.astype("uint8"), [*rows, place])
         return [own, both], _if_first(tirx.floormod(number, _NIBBLES), store)
 
@@ -208,7 +206,7 @@ class _ComparingBody(Body):
             lanes *= 2
             for row in rows:
                 group = self._group(row)
-                yield BufferStore(self.groups, choice(group, _other_half(group, lanes)), [row])
+                yield BufferStore(self.groups, choice(group, other_half(group, lanes)), [row])
 
     def _group(self, row: int) -> Expr:
         return tirx.BufferLoad(self.groups, [row])
@@ -247,7 +245,7 @@ class _PairBody(Body):
     def _learnt(self) -> Iterator[Stmt]:
         if self._is_shared:
             for row in range(len(self.rows)):
-                other = _other_half(self._element(row, 0), self.output.width)
+                other = other_half(self._element(row, 0), self.output.width)
                 yield BufferStore(self.others, other, [row])
 
     def _of_group(self, result: Output, row: int) -> Expr:
@@ -289,19 +287,6 @@ def _if_first(number: Expr, statement: Stmt) -> Stmt:
 
 def _is_first(number: Expr) -> Expr:
     return tirx.EQ(number, tirx.IntImm(str(number.ty.dtype), 0))
-
-
-def _other_half(value: Expr, lanes: int) -> Expr:
-    """The value of the other half of so many lanes, each of which has one value."""
-    dtype = str(value.ty.dtype)
-    bits = bits_of(dtype)
-    own = tirx.reinterpret(f"uint{bits}", value)
-    parts = []
-    for first in range(0, bits, _WORD):
-        word = tirx.reinterpret("int32", (own >> first if first else own).astype("uint32"))
-        other = tirx.reinterpret("uint32", device("int32", f"other.half.of.{lanes}", word))
-        parts.append(other.astype(f"uint{bits}") << first if first else other.astype(f"uint{bits}"))
-    return tirx.reinterpret(dtype, reduce(or_, parts))
 
 
 def _code(value: Expr) -> Expr:

@@ -31,8 +31,9 @@ def leaves_room(tiling: Tiling, statistics: RowStatistics, chip: Architecture) -
         sums = tiling.k_waves * prod(tiling.block) * bits_of(product.sum_type) // 8
         in_tile = not tiling.persistent and sums <= tiling.k_step * min(tiling.block) * size
         tiles += 0 if in_tile else sums
-    threads = tiling.wave_count * chip.wave_size
-    own = sum((threads + MOST_ROWS) * bits_of(each.dtype) // 8 for each in statistics.buffers)
+    own = sum(
+        (tiling.wave_count + MOST_ROWS) * bits_of(each.dtype) // 8 for each in statistics.buffers
+    )
     return tiles + own <= chip.lds_bytes
 
 

@@ -18,7 +18,14 @@ class Call(Expr):
     ) -> None: ...
 
 class Function(tvm_ffi.Object):
+    params: Any
+    body: Any
+    ret_ty: Any
+    is_pure: bool
     attrs: Any
+    def __init__(
+        self, params: Any, body: Any, ret_ty: Any, is_pure: bool, attrs: Any = ...
+    ) -> None: ...
 
 class VirtualMachine:
     def __init__(self, rt_mod: Any, device: Any) -> None: ...
