@@ -15,14 +15,14 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir import SBlockRealize
 from tvm.sym import Analyzer
-from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc, Stmt, Var
+from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
-from mfmadsl.passes.tir.expression import constant, step_of
+from mfmadsl.passes.tir.expression import constant, step_of, substitute
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.added_nest import element_wise
 from mfmadsl.schedule.product.dataflow import accesses, holds
-from mfmadsl.schedule.product.nest import Nest, check_plain, is_sum, loads, nests
+from mfmadsl.schedule.product.nest import Nest, check_plain, is_sum, loads, nests, writes_apart
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ def result_copies(function: PrimFunc) -> ResultCopies | None:
     if not every or not results or not all(each.same_as(results[0]) for each in results):
         return None
     result, targets = results[0], [nest.store.buffer for nest in copies]
+    if any(holds(targets[:n], each) for n, each in enumerate(targets)):  # which copy would be last?
+        return None
     rest = with_root(
         function,
         with_parts(function.body.block, body=in_sequence([nest.statement for nest in every])),
@@ -106,21 +108,32 @@ def _copy(nest: Nest, result: Buffer) -> ResultCopy | None:
         check_plain(nest)
     except ScheduleError:
         return None
+    if not writes_apart(nest, nest.store):
+        return None
+    at_first = {
+        axis.var: tirx.IntImm(str(axis.var.ty.dtype), 0)
+        for axis in nest.block.iter_vars
+        if constant(axis.dom.extent) == 1
+    }
     place = flat_place(loads(nest.store.value)[0].indices, result.shape)
-    axes = None if place is None else _axes(nest, place)
-    if place is None or axes is None:
+    if place is None:
+        return None
+    place = substitute(place, at_first)
+    axes = _axes([each for each in nest.block.iter_vars if each.var not in at_first], place)
+    if axes is None:
         return None
     spanned = sum((axis.variable * axis.stride for axis in axes), tirx.IntImm("int64", 0))
     first = constant(Analyzer().simplify(place - spanned))
     if first is None or first < 0:
         return None
-    return ResultCopy(nest.store.buffer, tuple(nest.store.indices), first, axes)
+    target = tuple(substitute(index, at_first) for index in nest.store.indices)
+    return ResultCopy(nest.store.buffer, target, first, axes)
 
 
-def _axes(nest: Nest, place: Expr) -> tuple[CopiedAxis, ...] | None:
+def _axes(axes: Sequence[IterVar], place: Expr) -> tuple[CopiedAxis, ...] | None:
     """The axes of a copy by their strides; None if these leave open which element is which."""
     found: list[CopiedAxis] = []
-    for axis in nest.block.iter_vars:
+    for axis in axes:
         stride = step_of(place, axis.var)
         if stride is None or stride < 1:
             return None

@@ -110,9 +110,10 @@ def _largest_and_place() -> PrimFunc:
 
     largest = te.comm_reducer(later, none, name="largest")
     made = te.compute(
-        shape[:1], lambda i: largest((along.var, x[i, along]), axis=along), name="reduced"
+        shape[:1],
+        lambda i: largest((along.var, x[i, along]), axis=along),  # type: ignore[attr-defined], name="reduced"
     )
-    return te.create_prim_func([x, *made])
+    return te.create_prim_func([x, *made])  # type: ignore[misc]
 
 
 _FIRST = _kernel(_largest_and_place(), (128, 1))
@@ -123,7 +124,7 @@ def test_a_reduction_in_a_loop_waits_until_all_have_read_the_last() -> None:
     function = _of_rows(te.sum, "float32", (7, 256))
     sch = s_tir.Schedule(tvm.IRModule({"main": function}))
     row, along = sch.get_loops(sch.get_sblock("reduced"))
-    one, rows = sch.split(row, [1, 7])
+    one, _ = sch.split(row, [1, 7])
     sch.bind(one, "blockIdx.x")
     sch.bind(along, "threadIdx.x")
     x = np.arange(7 * 256, dtype=np.float32).reshape(7, 256)

@@ -140,5 +140,5 @@ def test_of_few_rows_waves_share_the_steps_of_small_weights(arch: str, rows: int
         "C",
     )
     tiling = mfmadsl.gemm_tiling(te.create_prim_func([a, q, c]), arch=arch)
-    assert tiling.k_waves >= 4
+    assert tiling.k_waves >= 2
     assert tiling.k_step >= 256
