@@ -69,6 +69,7 @@ API hipError_t hipDeviceSynchronize(void) {
   lock();
   if (!error) error = check_safe();
   unlock();
+  if (!error) note(HOST_AWAITED_DEVICE, NULL, 0);
   return done(error ? error : fault());
 }
 

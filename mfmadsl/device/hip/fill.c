@@ -32,7 +32,7 @@ hipError_t check_fill(const Fill *fill) {
   return shape_of(fill, &shape);
 }
 
-hipError_t perform_fill(const Fill *fill) {
+hipError_t perform_fill(const Fill *fill, hipStream_t stream) {
   const FillRows *rows = &fill->rows;
   Shape shape;
   hipError_t error = shape_of(fill, &shape);
@@ -44,6 +44,11 @@ hipError_t perform_fill(const Fill *fill) {
     explain("%zu bytes at %p, the destination of a fill, are not within one allocation",
             shape.span, rows->to);
   unlock();
+  if (!error) {
+    Region to = {(uint64_t)rows->to, shape.width, rows->height,
+                 rows->pitch,        fill->depth, fill->slice};
+    note_memory(FILLED, stream, standard(stream), to, (Region){0});
+  }
   for (size_t z = 0; z < fill->depth && !error; z++)
     for (size_t y = 0; y < rows->height; y++) {
       char *row = (char *)rows->to + z * fill->slice + y * rows->pitch;

@@ -153,8 +153,15 @@ hipError_t run_graph(hipGraph_t graph, hipStream_t stream) {
   lock();
   hipError_t error = in_order(graph, &order) ? hipSuccess : hipErrorInvalidValue;
   unlock();
-  for (size_t i = 0; i < order.count && !error; i++)
-    if (!order.node[i]->disabled) error = perform(&order.node[i]->work, stream);
+  note(GRAPH_BEGINS, stream, 0);
+  for (size_t i = 0; i < order.count && !error; i++) {
+    hipGraphNode_t node = order.node[i];
+    note(NODE_BEGINS, stream, (uint64_t)node);
+    for (size_t j = 0; j < node->after.count; j++)
+      note(NODE_AFTER, stream, (uint64_t)node->after.node[j]);
+    if (!node->disabled) error = perform(&node->work, stream);
+  }
+  note(GRAPH_ENDS, stream, 0);
   free(order.node);
   return error;
 }

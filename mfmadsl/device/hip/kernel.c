@@ -44,7 +44,7 @@ static hipError_t gather(const Description *is, char *segment, void **values, vo
 typedef struct {
   uint32_t function, grid[3], block[3], lds_bytes;
   uint64_t version, stream;
-  uint32_t kernarg_bytes, allocations;
+  uint32_t kernarg_bytes, allocations, device, room;
 } Start;
 
 /* Whether kernels of a device may reach an allocation. */
@@ -71,6 +71,8 @@ static hipError_t run(const KernelCall *call, hipStream_t stream) {
                 version,
                 (uint64_t)stream,
                 is->kernarg_bytes,
+                0,
+                (uint32_t)number,
                 0};
   size_t size = sizeof head + is->kernarg_bytes, got = 0;
   char *message = malloc(size + count * 2 * sizeof(uint64_t));

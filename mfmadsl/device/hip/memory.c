@@ -86,6 +86,7 @@ hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipM
     count++, changes++;
     if (pool) pool_counts(pool, (int64_t)size);
     *pointer = (void *)at;
+    note_memory(host ? WRITTEN : ALLOCATED, NULL, 0, bytes_at(*pointer, size), (Region){0});
     error = hipSuccess;
   }
   unlock();
@@ -94,6 +95,7 @@ hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipM
 
 /* Gives the pages back, and what was counted; who still reads them finds zeros. */
 static void let_go(const Allocation *each) {
+  note_memory(FREED, NULL, 0, bytes_at((void *)each->address, each->size), (Region){0});
   give_back(each->address - memory_start(), whole_pages(each->size));
   forget_wishes(each->address);
   take(each->device, -(int64_t)each->size);
@@ -124,6 +126,7 @@ hipError_t replace_mapped(uint64_t start, uint64_t size, const Allocation *mappe
   size_t last = first;
   while (last < count && known[last].address < start + size) last++;
   if (!make_room(wanted)) return hipErrorOutOfMemory;
+  note_memory(FREED, NULL, 0, bytes_at((void *)start, size), (Region){0});
   memmove(known + first + wanted, known + last, (count - last) * sizeof *known);
   memcpy(known + first, mapped, wanted * sizeof *known);
   count += wanted - (last - first), changes++;
@@ -132,6 +135,7 @@ hipError_t replace_mapped(uint64_t start, uint64_t size, const Allocation *mappe
 
 static void release_all(void) {
   lock();
+  note(RESET, NULL, 0);
   give_back(device.reserved_bytes, RANGE - device.reserved_bytes);
   memset(used, 0, sizeof used);
   count = 0, changes++;
@@ -169,17 +173,25 @@ static hipError_t release_safely(void *pointer, bool host) {
   lock();
   hipError_t error = check_safe();
   unlock();
-  return error ? error : release(pointer, host);
+  if (error) return error;
+  if (pointer) note(HOST_AWAITED_DEVICE, NULL, 0); /* as HIP says of hipFree */
+  return release(pointer, host);
 }
 
 API hipError_t hipMalloc(void **pointer, size_t size) {
   return done(allocate_safely(pointer, size, 0, false));
 }
+/* What the host writes to as well. */
+static hipError_t allocate_for_both(void **pointer, size_t size, unsigned flags) {
+  hipError_t error = allocate_safely(pointer, size, flags, false);
+  if (!error && size) note_memory(WRITTEN, NULL, 0, bytes_at(*pointer, size), (Region){0});
+  return error;
+}
 API hipError_t hipExtMallocWithFlags(void **pointer, size_t size, unsigned flags) {
-  return done(allocate_safely(pointer, size, flags, false));
+  return done(allocate_for_both(pointer, size, flags));
 }
 API hipError_t hipMallocManaged(void **pointer, size_t size, unsigned flags) {
-  return done(allocate_safely(pointer, size, flags, false));
+  return done(allocate_for_both(pointer, size, flags));
 }
 API hipError_t hipFree(void *pointer) { return done(release_safely(pointer, false)); }
 API hipError_t hipHostMalloc(void **pointer, size_t size, unsigned flags) {

@@ -81,6 +81,7 @@ static hipError_t make_stream(hipStream_t *stream, unsigned flags, int priority)
                           .number = ++last_number,
                           .next = streams};
   *stream = streams = made;
+  note(STREAM_MADE, made, flags);
   unlock();
   return hipSuccess;
 }
@@ -102,6 +103,7 @@ API hipError_t hipStreamDestroy(hipStream_t stream) {
   for (struct Stream **place = &streams; *place; place = &(*place)->next)
     if (*place == stream) {
       *place = stream->next;
+      note(STREAM_GONE, stream, 0);
       forget_stream(stream);
       free(stream->units);
       free(stream);
@@ -117,6 +119,7 @@ API hipError_t hipStreamSynchronize(hipStream_t stream) {
   lock();
   if (!error) error = check_not_captured(stream);
   unlock();
+  if (!error) note(HOST_AWAITED_STREAM, stream, 0);
   return done(error ? error : fault());
 }
 PER_THREAD(hipStreamSynchronize);
@@ -159,7 +162,7 @@ API hipError_t hipStreamAddCallback(hipStream_t stream, Callback callback, void 
   lock();
   if (!error) error = check_not_captured(stream);
   unlock();
-  if (!error) callback(stream, fault(), data);
+  if (!error) note(EXCHANGED, stream, 0), callback(stream, fault(), data);
   return done(error);
 }
 PER_THREAD(hipStreamAddCallback);
@@ -180,6 +183,7 @@ API hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
   lock();
   *made = (struct Event){.timed = !(flags & WITHOUT_TIME), .next = events};
   *event = events = made;
+  note(EVENT_GONE, NULL, (uint64_t)made); /* one that was there before, and is forgotten */
   unlock();
   return hipSuccess;
 }
@@ -202,10 +206,11 @@ API hipError_t hipEventDestroy(hipEvent_t event) {
   return done(error);
 }
 
-hipError_t record(hipEvent_t event) {
+hipError_t record(hipEvent_t event, hipStream_t stream) {
   lock();
   hipError_t error = among_events(event) ? hipSuccess : hipErrorInvalidHandle;
   if (!error) event->recorded = true, event->time = now(), event->captured = 0;
+  if (!error) note(RECORDED, stream, (uint64_t)event);
   unlock();
   return error;
 }
@@ -221,7 +226,7 @@ API hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream, uns
   bool captured = captures(stream);
   if (captured) error = flags ? capture_work(stream, &work) : record_captured(event, stream);
   unlock();
-  return done(captured ? error : record(event));
+  return done(captured ? error : record(event, stream));
 }
 API hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
   return hipEventRecordWithFlags(event, stream, 0);
@@ -235,6 +240,7 @@ API hipError_t hipEventQuery(hipEvent_t event) {
   error = !among_events(event) ? hipErrorInvalidHandle
           : event->captured    ? hipErrorCapturedEvent
                                : fault();
+  if (!error) note(HOST_AWAITED_EVENT, NULL, (uint64_t)event);
   unlock();
   return done(error);
 }
@@ -250,8 +256,10 @@ API hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned
     error = hipErrorInvalidHandle;
   else if (flags && captures(stream))
     error = capture_work(stream, &work);
-  else
+  else {
     error = wait_captured(stream, event);
+    if (!error && !event->captured) note(AWAITED, stream, (uint64_t)event);
+  }
   unlock();
   return done(error);
 }
@@ -264,8 +272,11 @@ API hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t first, hipEve
   bool both = among_events(first) && among_events(last);
   if (!both || !first->recorded || !last->recorded || !first->timed || !last->timed)
     error = hipErrorInvalidHandle;
-  else
+  else {
     *milliseconds = (float)((double)(int64_t)(last->time - first->time) / 1e6);
+    note(HOST_AWAITED_EVENT, NULL, (uint64_t)first); /* which says that both are done */
+    note(HOST_AWAITED_EVENT, NULL, (uint64_t)last);
+  }
   unlock();
   return done(error);
 }

@@ -37,6 +37,7 @@ static hipError_t wait_for(hipStream_t stream, void *pointer, uint64_t value, un
   if (error) return error;
   uint64_t there = 0;
   memcpy(&there, pointer, bytes);
+  note(EXCHANGED, stream, 0);
   if (holds(there & mask, value & mask, how, bytes == 8)) return hipSuccess;
   explain("a stream waits for a value that nothing before it has written");
   return hipErrorNotReady;
@@ -44,7 +45,10 @@ static hipError_t wait_for(hipStream_t stream, void *pointer, uint64_t value, un
 static hipError_t write_to(hipStream_t stream, void *pointer, uint64_t value, unsigned flags,
                            size_t bytes) {
   hipError_t error = flags > 1 ? hipErrorInvalidValue : word(stream, pointer, bytes);
-  if (!error) memcpy(pointer, &value, bytes);
+  if (error) return error;
+  note(EXCHANGED, stream, 0);
+  note_memory(WRITTEN, stream, 0, bytes_at(pointer, bytes), (Region){0});
+  memcpy(pointer, &value, bytes);
   return error;
 }
 API hipError_t hipStreamWaitValue32(hipStream_t stream, void *pointer, uint32_t value,

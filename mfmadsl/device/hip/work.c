@@ -9,13 +9,16 @@
 hipError_t perform(const Work *work, hipStream_t stream) {
   switch (work->kind) {
   case KERNEL: return run_kernel(&work->kernel, stream);
-  case COPY: return perform_copy(&work->copy);
-  case FILL: return perform_fill(&work->fill);
-  case HOST_CALL: work->host.function(work->host.data); return hipSuccess;
+  case COPY: return perform_copy(&work->copy, stream);
+  case FILL: return perform_fill(&work->fill, stream);
+  case HOST_CALL:
+    note(EXCHANGED, stream, 0);
+    work->host.function(work->host.data);
+    return hipSuccess;
   case CHILD: return run_graph(work->child, stream);
-  case RECORD: return record(work->event);
+  case RECORD: return record(work->event, stream);
+  case WAIT: note(AWAITED, stream, (uint64_t)work->event); break;
   case NOTHING:
-  case WAIT:     /* what came before is done */
   case ALLOCATE: /* memory of a graph is there as long as the graph is */
   case FREE: break;
   }

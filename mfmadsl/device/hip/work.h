@@ -97,9 +97,9 @@ hipError_t clone_work(Work *made, const Work *work);
 void free_work(Work *work);
 
 /* copy.c, fill.c and kernel.c */
-hipError_t perform_copy(const Copy *copy);
+hipError_t perform_copy(const Copy *copy, hipStream_t stream);
 hipError_t check_copy(const Copy *copy);
-hipError_t perform_fill(const Fill *fill);
+hipError_t perform_fill(const Fill *fill, hipStream_t stream);
 hipError_t check_fill(const Fill *fill);
 hipError_t run_kernel(const KernelCall *call, hipStream_t stream);
 /* A call with its arguments gathered; `free_work` frees them. */

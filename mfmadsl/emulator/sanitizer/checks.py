@@ -19,6 +19,13 @@ from mfmadsl.emulator.sanitizer.accesses import Lanes
 from mfmadsl.emulator.sanitizer.brought import Brought
 from mfmadsl.emulator.sanitizer.coherence import DEVICE, PLAIN, WORKGROUP, Coherence
 from mfmadsl.emulator.sanitizer.compared import compared
+from mfmadsl.emulator.sanitizer.footprint import (
+    READ,
+    SHARED_READ,
+    SHARED_WRITE,
+    WRITE,
+    MemoryWatch,
+)
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
 from mfmadsl.emulator.sanitizer.polls import polls
@@ -35,7 +42,7 @@ class Checks(Watch):
 
     `piece` is the smallest number of bytes that an instruction of the program accesses in LDS;
     `in_memory` has the accesses of all waves of the launch to global memory; `collect` says whether
-    a fault is kept, so that the emulation goes on.
+    a fault is kept, so that the emulation goes on; `beside` knows what else happens to that memory.
     """
 
     def __init__(
@@ -47,6 +54,7 @@ class Checks(Watch):
         piece: int,
         in_memory: GlobalRaces,
         collect: Callable[[Waves, Fault], bool],
+        beside: MemoryWatch | None = None,
     ) -> None:
         self._program, self._undefined, self._collect = program, undefined, collect
         self._current = program.instructions[0]
@@ -59,7 +67,7 @@ class Checks(Watch):
         per_group = waves.position.waves_per_group
         groups = waves.position.groups[waves.workgroup]
         self._ids = groups * per_group + np.arange(waves.count) % per_group  # in the launch
-        self._returns = False
+        self._returns, self._beside = False, beside
         self._polls, self._compared = polls(program), compared(program)
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
@@ -140,13 +148,23 @@ class Checks(Watch):
     ) -> None:  # fmt: skip
         self._races.access(waves, offsets, size, mask, access, self._current, brought)
 
+    def _tell_beside(
+        self, waves: Waves, mask: Mask | None, offsets: Addresses, size: int, kind: int
+    ) -> None:
+        if self._beside is not None:
+            self._beside.accesses(waves, mask, offsets, size, kind)
+
     def loads(
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
         """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
         reach, polled = self._coherence.reach(self._current), waves.pc - 1 in self._polls
-        if waves.pc - 1 in self._compared and reach == PLAIN:
+        first_look = waves.pc - 1 in self._compared and reach == PLAIN
+        if store is waves.memory:
+            shared = first_look or polled or reach == DEVICE
+            self._tell_beside(waves, mask, offsets, width.size, SHARED_READ if shared else READ)
+        if first_look:
             pass
         elif store is waves.lds:
             kind = LdsAccessKind(writes=False, polls=polled)
@@ -168,7 +186,10 @@ class Checks(Watch):
             kind = LdsAccessKind(writes=True)
             self._access(waves, offsets, width.size, mask, kind, (source, width))
         elif store is waves.memory:
-            lanes = self._lanes(waves, mask, self._coherence.store_reach(self._current))
+            reach = self._coherence.store_reach(self._current)
+            kind = SHARED_WRITE if reach == DEVICE else WRITE
+            self._tell_beside(waves, mask, offsets, width.size, kind)
+            lanes = self._lanes(waves, mask, reach)
             self._in_memory.store(lanes, offsets, source, width)
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
@@ -181,16 +202,19 @@ class Checks(Watch):
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True, atomic=True))
         elif store is waves.memory:
+            kind = SHARED_READ | SHARED_WRITE
+            self._tell_beside(waves, mask, offsets, width.size, kind)
             lanes = self._lanes(waves, mask, DEVICE)
             wins = None
             if "cmpswap" in self._current.name:
                 wins = _exchanging(waves, store, offsets, source, width, mask)
             self._in_memory.update(lanes, offsets, width.size, self._returns, wins)
-        self._undefined.load(waves, store, offsets, width, mask)
+        self._undefined.load(waves, store, offsets, width, mask, used=True)
         self._undefined.overwrite(store, offsets, width.size)
 
     def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
         """Find races and undefined memory, of what is on its way to LDS."""
+        self._tell_beside(waves, mask, offsets, width.size, READ)
         lanes = self._lanes(waves, mask, self._coherence.reach(self._current))
         self._in_memory.load(lanes, offsets, width.size)
         self._undefined.load(waves, waves.memory, offsets, width, mask)
@@ -228,6 +252,8 @@ class Checks(Watch):
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Kernel arguments, most often, which are always written."""
+        if self._beside is not None:
+            self._beside.scalar_accesses(waves, offsets, 4 * target.count)
 
 
 def _exchanging(

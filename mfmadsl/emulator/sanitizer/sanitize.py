@@ -35,6 +35,7 @@ from mfmadsl.emulator.run import (
 )
 from mfmadsl.emulator.sanitizer.checks import Checks
 from mfmadsl.emulator.sanitizer.coherence import Coherence
+from mfmadsl.emulator.sanitizer.footprint import MemoryWatch
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
@@ -123,13 +124,17 @@ class Sanitizer:
     """Watches the waves of a launch; see `sanitize`."""
 
     def __init__(
-        self, program: Program, keep_going: bool = False, unwritten: frozenset[int] = frozenset()
-    ) -> None:
+        self, program: Program, keep_going: bool = False,
+        unwritten: frozenset[int] = frozenset(), memory: ByteStore | None = None,
+        beside: MemoryWatch | None = None,
+    ) -> None:  # fmt: skip
+        """`unwritten` are arguments; of memory that outlives the launch, `memory` has the undefined
+        bytes, and `beside` knows what else happens to it."""
         self.found: list[Fault] = []
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
         self._chip, self._sequences = assumed(program.arch), Sequences(program)
-        self._memory: ByteStore | None = None  # the undefined bytes of global memory
+        self._memory, self._beside = memory, beside
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
         self._in_memory: GlobalRaces | None = None
@@ -144,7 +149,7 @@ class Sanitizer:
         in_memory = self._races_in_memory(waves)
         return Checks(
             waves, self._program, undefined, self._sequences, self._piece, in_memory,
-            self._collects,
+            self._collects, self._beside,
         )  # fmt: skip
 
     def ends(self, fault: Fault) -> bool:
