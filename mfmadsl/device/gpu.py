@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mfmadsl.device.launch import LaunchRecord
+from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.run import BUDGET
 from mfmadsl.model import (
     DEFAULT_ARCH,
@@ -46,6 +47,8 @@ class Gpu:
     chip: Architecture = field(init=False)
     product: GpuProduct = field(init=False)
     launches: list[LaunchRecord] = field(default_factory=list)
+    calls: list[Fault] = field(default_factory=list)
+    """What calls of HIP have done wrong."""
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -67,8 +70,8 @@ class Gpu:
 
     @property
     def faulty(self) -> bool:
-        """Whether the sanitizer has found a fault in any launch."""
-        return any(launched.faults for launched in self.launches)
+        """Whether the sanitizer has found a fault in any launch or call."""
+        return bool(self.calls) or any(launched.faults for launched in self.launches)
 
     def record(self, launched: LaunchRecord) -> None:
         """Keep what a launch did; its faults are told at once."""
@@ -76,6 +79,11 @@ class Gpu:
         for fault in launched.faults:
             self.tell(f"{launched.symbol}: error[{fault.kind}]: {fault}")
         self.log(_described(launched))
+
+    def accuse(self, fault: Fault) -> None:
+        """Keep what a call of HIP has done wrong, and tell it."""
+        self.calls.append(fault)
+        self.tell(f"error[{fault.kind}]: {fault}")
 
     def tell(self, message: str) -> None:
         """A line on standard error, which is the program's as well."""

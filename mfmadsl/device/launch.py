@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from mfmadsl.device.memory import SharedMemory, pointers
 from mfmadsl.device.protocol import Start
 from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.machine.launch import Launch, check_extents
+from mfmadsl.emulator.machine.memory import GlobalMemory
 from mfmadsl.emulator.machine.occupancy import occupancy_of
 from mfmadsl.emulator.request import check_capacity
 from mfmadsl.emulator.run import run_loaded
@@ -68,11 +70,16 @@ class LaunchRecord:
 
 
 def run_launch(
-    function: Function, start: Start, memory: SharedMemory, sanitized: bool, budget: int
+    function: Function,
+    start: Start,
+    memory: SharedMemory,
+    budget: int,
+    watched: Callable[[GlobalMemory], Sanitizer] | None = None,
 ) -> LaunchRecord:
     """Run a kernel on the memory of a program.
 
-    Under the sanitizer it goes on after a fault, as well as it can; without, the first one ends it.
+    Under the sanitizer, which `watched` gives for the memory, it goes on after a fault, as well as
+    it can; without, the first one ends it.
     Raises ArgumentError for extents that the kernel or the chip does not take.
     """
     launch = launch_of(function, start)
@@ -81,16 +88,16 @@ def run_launch(
         [(a.name, a.offset) for a in function.passed if a.kind != "by_value"], start.arguments
     )
     loaded = memory.loaded(launch, start.arguments, named)
-    watcher = Sanitizer(function.program, keep_going=True) if sanitized else None
+    sanitizer = None if watched is None else watched(loaded.memory)
     faults: list[Fault] = []
     executed, failed = 0, False
     try:
-        executed = run_loaded(launch, loaded, budget, watcher).total
+        executed = run_loaded(launch, loaded, budget, sanitizer).total
     except EmulationError as error:
         faults.append(error.fault)
         failed = True
-    if watcher is not None:
-        faults = [*watcher.found, *faults]
+    if sanitizer is not None:
+        faults = [*sanitizer.found, *faults]
     return LaunchRecord(
         function.program.name, start.grid, start.block, launch.lds_bytes, start.stream, executed,
         time.perf_counter() - before, tuple(faults), failed, function.assembly,

@@ -16,6 +16,7 @@ from mfmadsl.error import ArgumentError
 _ELSEWHERE = "in no allocation: is it freed, or a pointer of the host or of another device?"
 _GUARD = 4096  # bytes behind an allocation that are nobody's
 _ARGUMENTS = 4096  # offsets in what is reserved
+_MOST_FREED = 1 << 10  # allocations that are remembered
 _NO_RESERVE = 0x4000  # MAP_NORESERVE, which Python knows from 3.13 on: no memory until written
 _PACKET = RESERVED_BYTES - 2 * 4096  # no neighbour of the first allocation
 MOST_ARGUMENT_BYTES = _PACKET - _ARGUMENTS - 4096
@@ -28,11 +29,14 @@ class SharedMemory:
     packet.
     """
 
-    def __init__(self, file: int, start: int) -> None:
-        """`file` is a descriptor of the memory, `start` its address in the program."""
+    def __init__(self, file: int, start: int, alone: bool = True) -> None:
+        """`file` is a descriptor of the memory, `start` its address in the program; `alone` says
+        that all allocations are those of one device."""
         self._file, self._start = file, start
         self._shared = self._mapped(mmap.MAP_SHARED)
         self._allocations: tuple[tuple[int, int], ...] = ()
+        self._alone = alone
+        self._freed: list[tuple[int, int]] = []
 
     def close(self) -> None:
         """The program has ended: what is mapped goes with the last that looks at it."""
@@ -44,7 +48,20 @@ class SharedMemory:
 
     def allocate(self, allocations: tuple[tuple[int, int], ...]) -> None:
         """From now on these are the allocations, as (address, bytes)."""
+        if self._alone:
+            gone = {*self._freed, *self._allocations}.difference(allocations)
+            self._freed = sorted(gone)[-_MOST_FREED:]
         self._allocations = allocations
+
+    @property
+    def start(self) -> int:
+        """The address of the memory in the program."""
+        return self._start
+
+    @property
+    def content(self) -> Bytes:
+        """All of its bytes."""
+        return self._shared
 
     def write(self, address: int, content: bytes) -> None:
         """Put bytes at an address of the program's. Raises ArgumentError beyond the memory."""
@@ -65,7 +82,9 @@ class SharedMemory:
         for address, size in self._allocations:
             name = names.get(address, f"the allocation at {address:#x}")
             segments.append(Segment(name, address, size))
-        memory = GlobalMemory(content, self._start, segments, elsewhere=_ELSEWHERE, reach=_GUARD)
+        memory = GlobalMemory(
+            content, self._start, segments, elsewhere=_ELSEWHERE, reach=_GUARD, freed=self._freed
+        )
         memory.content(block)[:] = np.frombuffer(arguments, np.uint8)
         memory.content(packet)[:] = dispatch_packet(launch)
         for argument, value in hidden_arguments(launch):

@@ -29,7 +29,7 @@ def key_of(device: int, stream: int) -> Key:
 
 @dataclass
 class _Graph:
-    """A graph that runs: what came before it, and of each node that has run what it comes behind."""
+    """A graph that runs: what came before it, and behind what the nodes stand that have run."""
 
     start: int
     done: dict[int, int] = field(default_factory=dict)
@@ -93,17 +93,15 @@ class Order:
             case NoteKind.HOST_AWAITED_STREAM:
                 self.host |= self._before(key)
             case NoteKind.HOST_AWAITED_DEVICE:
-                self.host |= self._all(note.device)
+                self.host |= self.all_done(note.device)
             case NoteKind.EXCHANGED:
-                self.host |= self._all(None)
+                self.host |= self.all_done()
             case NoteKind.GRAPH_BEGINS | NoteKind.NODE_BEGINS | NoteKind.NODE_AFTER:
                 self._in_graph(note, key)
             case NoteKind.GRAPH_ENDS:
                 self._end_node(key)
                 graph = self._graphs[key].pop()
                 self._streams[key] = graph.start | _joined(graph.done.values())
-            case NoteKind.RESET:
-                self.__init__()  # type: ignore[misc]
 
     def _in_graph(self, note: Note, key: Key) -> None:
         graphs = self._graphs.setdefault(key, [])
@@ -121,17 +119,17 @@ class Order:
         if graph.node is not None:
             graph.done[graph.node] = self._streams[key]
 
-    def _all(self, device: int | None) -> int:
-        """All that is done on a device, or on all of them."""
+    def all_done(self, device: int | None = None) -> int:
+        """All that streams have done on a device, or on all of them."""
         streams = _joined(m for k, m in self._streams.items() if device in (None, k[0]))
         return streams | _joined(m for d, m in self._left.items() if device in (None, d))
 
     def forget(self, kept: int) -> None:
         """Of what has been done only a mask is asked for from now on."""
         if kept:
-            for masks in (self._streams, self._events, self._left):
-                for each in masks:  # type: ignore[attr-defined]
-                    masks[each] &= kept  # type: ignore[index]
+            self._streams = {key: mask & kept for key, mask in self._streams.items()}
+            self._events = {event: mask & kept for event, mask in self._events.items()}
+            self._left = {device: mask & kept for device, mask in self._left.items()}
             self.host &= kept
         elif not any(self._graphs.values()):
             self._events.clear()

@@ -7,9 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mfmadsl.device.gpu import Gpu
-from mfmadsl.device.launch import Function, modelled, resident_groups, run_launch
+from mfmadsl.device.history import History
+from mfmadsl.device.launch import (
+    Function,
+    LaunchRecord,
+    modelled,
+    resident_groups,
+    run_launch,
+)
 from mfmadsl.device.memory import MOST_ARGUMENT_BYTES, SharedMemory
 from mfmadsl.device.module import Module
+from mfmadsl.device.notes import read_note
 from mfmadsl.device.protocol import (
     ADDRESS,
     HEADER,
@@ -24,8 +32,11 @@ from mfmadsl.device.protocol import (
     function_reply,
     read_start,
 )
+from mfmadsl.device.provenance import Foreign, reach_of
 from mfmadsl.emulator.code_object import CodeObjectError, read_code_object
 from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.machine.memory import GlobalMemory
+from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
 from mfmadsl.emulator.text.assembly import moved, parse_assembly
 from mfmadsl.emulator.text.data import CODE
 from mfmadsl.error import ArgumentError, MfmadslError
@@ -48,6 +59,7 @@ class Session:
         self._functions: dict[int, Function] = {}
         self._number = 0
         self._version: int | None = None
+        self._history: History | None = None  # under the sanitizer
         self._profiles: dict[tuple[object, ...], Profile] = {}
 
     def close(self) -> None:
@@ -108,15 +120,25 @@ class Session:
         if operation == RequestKind.VARIABLE:
             (module,) = NUMBER.unpack_from(body)
             return self._variable(module, body[NUMBER.size :].decode(errors="replace"))
+        if operation == RequestKind.NOTE and self._history is not None:
+            self._history.happened(read_note(body))
+            return Status.SUCCESS, b""
         if operation == RequestKind.LAUNCH and self._memory is not None:
             return self._launch(body, self._memory)
         return Status.NOT_SUPPORTED, b""
 
     def _hello(self, file: int, start: int) -> Reply:
         gpu = self._gpu
-        self._memory = SharedMemory(file, start)
+        self._memory = SharedMemory(file, start, gpu.options.devices == 1)
+        if gpu.options.sanitize:
+            self._history = History(self._memory.content, start, gpu.chip.dies > 1, gpu.accuse)
         return Status.SUCCESS, device_reply(
-            gpu.chip, gpu.product, gpu.memory_bytes, gpu.models_time, gpu.options.devices
+            gpu.chip,
+            gpu.product,
+            gpu.memory_bytes,
+            gpu.models_time,
+            gpu.options.devices,
+            gpu.options.sanitize,
         )
 
     def _load(self, image: bytes) -> Reply:
@@ -145,6 +167,8 @@ class Session:
         placed = module.placed(self._gpu.chip.name, address)
         for section in placed.object.sections:
             memory.write(address + section.address, section.content)
+            if self._history is not None:
+                self._history.written(address + section.address, len(section.content))
         self._modules[number] = placed
         return Status.SUCCESS, b""
 
@@ -215,9 +239,7 @@ class Session:
         with gpu.turn:  # one launch at a time, of whatever program
             try:
                 profile = self._modelled(function, start, memory) if gpu.models_time else None
-                launched = run_launch(
-                    function, start, memory, gpu.options.sanitize, gpu.options.budget
-                )
+                launched = self._run(function, start, memory)
             except ArgumentError as error:
                 gpu.tell(f"kernel `{function.program.name}` cannot be launched: {error}")
                 return Status.INVALID_CONFIGURATION, b""
@@ -228,6 +250,23 @@ class Session:
         spent = launched.modelled
         nanoseconds = 0 if spent is None else round(spent * 1e9 + gpu.product.launch)
         return Status.SUCCESS, ADDRESS.pack(nanoseconds)
+
+    def _run(self, function: Function, start: Start, memory: SharedMemory) -> LaunchRecord:
+        """Run a launch, watched if asked."""
+        budget, history = self._gpu.options.budget, self._history
+        if history is None:
+            return run_launch(function, start, memory, budget)
+        modules = list(self._modules.values())
+        launched = history.begins(function.program.name, start.device, start.stream)
+
+        def watched(content: GlobalMemory) -> Sanitizer:
+            beside = Foreign(reach_of(content, start.arguments, modules), launched.watch)
+            return Sanitizer(function.program, True, memory=history.unwritten, beside=beside)
+
+        try:
+            return run_launch(function, start, memory, budget, watched)
+        finally:
+            history.ends(launched)
 
     def _modelled(self, function: Function, start: Start, memory: SharedMemory) -> Profile | None:
         """In the model, looked at once for launches that differ in pointers only; None of a kernel

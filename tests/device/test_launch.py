@@ -78,11 +78,11 @@ def start(pointer: int, turns: int) -> Start:
 def test_a_fault_names_the_argument_that_points_there(memory: SharedMemory) -> None:
     # What is by value is no address, though its bits are those of one.
     pointer = ARRAYS[0] + BYTES - 256
-    launched = run_launch(counting(4), start(pointer, 1), memory, True, 10**6)
+    launched = run_launch(counting(4), start(pointer, 1), memory, 10**6)
     (fault,) = launched.faults
     assert fault.kind == "out-of-bounds"
     assert f"the allocation at {ARRAYS[0]:#x}" in fault.message
-    launched = run_launch(counting(4092), start(ARRAYS[1], 1), memory, True, 10**6)
+    launched = run_launch(counting(4092), start(ARRAYS[1], 1), memory, 10**6)
     (fault,) = launched.faults
     assert "offset 4096 of `result`, which has 4096 bytes" in fault.message
 

@@ -128,7 +128,7 @@ class GlobalMemory(ByteStore):
 
     `content` begins at `first_address`. `protected` says of segments that must not be
     written what they are, by their names. What lies further than `reach` behind the end of one is
-    `elsewhere`.
+    `elsewhere`; `freed` has what was allocated before, as (address, bytes).
     """
 
     def __init__(
@@ -139,9 +139,10 @@ class GlobalMemory(ByteStore):
         protected: Mapping[str, str] | None = None,
         elsewhere: str = "far from every argument",
         reach: int = 1 << 32,
+        freed: Sequence[tuple[int, int]] = (),
     ) -> None:
         super().__init__(content)
-        self._elsewhere, self._reach = elsewhere, reach
+        self._elsewhere, self._reach, self._freed = elsewhere, reach, freed
         self.segments = tuple(segments)
         self._first_address = first_address
         self._starts = np.array([s.address for s in segments], np.int64)
@@ -240,6 +241,9 @@ class GlobalMemory(ByteStore):
     def _describe(self, address: int) -> str:
         if 0 <= address - HOST_CALLS < _GUARD:
             return "in the buffer of calls of the host (an assertion that failed, or what prints)"
+        for start, size in self._freed:
+            if start <= address < start + size:
+                return f"offset {address - start} of an allocation of {size} bytes that is freed"
         place = self._segment_of(address)
         after = address - self._ends[place] if place >= 0 else self._reach + 1
         for following in self.segments[place + 1 : place + 2]:

@@ -187,8 +187,8 @@ class Checks(Watch):
             self._access(waves, offsets, width.size, mask, kind, (source, width))
         elif store is waves.memory:
             reach = self._coherence.store_reach(self._current)
-            kind = SHARED_WRITE if reach == DEVICE else WRITE
-            self._tell_beside(waves, mask, offsets, width.size, kind)
+            how = SHARED_WRITE if reach == DEVICE else WRITE
+            self._tell_beside(waves, mask, offsets, width.size, how)
             lanes = self._lanes(waves, mask, reach)
             self._in_memory.store(lanes, offsets, source, width)
         chosen = self._chosen(waves)
@@ -202,8 +202,8 @@ class Checks(Watch):
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True, atomic=True))
         elif store is waves.memory:
-            kind = SHARED_READ | SHARED_WRITE
-            self._tell_beside(waves, mask, offsets, width.size, kind)
+            how = SHARED_READ | SHARED_WRITE
+            self._tell_beside(waves, mask, offsets, width.size, how)
             lanes = self._lanes(waves, mask, DEVICE)
             wins = None
             if "cmpswap" in self._current.name:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.memory import Addresses
 from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.sanitizer.reserved import reserved
 
 READ, WRITE, SHARED_READ, SHARED_WRITE = 1, 2, 4, 8
 """Kinds of accesses, as bits: plain ones, and those that others may meet, such as atomics."""
@@ -71,11 +72,11 @@ class Footprint:
 
     def __init__(self, end: int) -> None:
         pages = (end >> _PAGE_BITS) + 2
-        self._kinds = np.zeros(pages << _PAGE_BITS, np.uint8)  # pages that nobody writes are free
+        self._kinds = reserved(pages << _PAGE_BITS, np.uint8)
         self._views: dict[int, npt.NDArray[Any]] = {
             step: self._kinds.view(of) for step, of in _STEPS.items()
         }
-        self._pages = np.zeros(pages, np.bool_)
+        self._pages = reserved(pages, np.bool_)
 
     def note(self, offsets: Addresses, size: int, kind: int) -> None:
         """Lanes access so many bytes each."""

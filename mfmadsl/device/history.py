@@ -1,0 +1,194 @@
+"""What a program has had done on the device, and the host has not waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfmadsl.device.notes import Note, NoteKind, Region
+from mfmadsl.device.order import Key, Order, key_of
+from mfmadsl.device.overlap import Overlap, Work, met, told_meeting
+from mfmadsl.device.unwritten import Unwritten
+from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.machine.memory import Bytes
+from mfmadsl.emulator.sanitizer.footprint import READ, SHARED_WRITE, WRITE, Spans
+
+_MOST = 4096  # pieces of work that are kept
+_IN_ORDER = {
+    NoteKind.COPIED: "a copy",
+    NoteKind.FILLED: "a fill",
+    NoteKind.ALLOCATED_ON: "an allocation",
+    NoteKind.FREED_ON: "a free",
+}
+
+
+class History:
+    """Of one program. `start` is the address of its memory, whose bytes are `content`; `tell` is
+    given what calls of HIP do wrong."""
+
+    def __init__(
+        self, content: Bytes, start: int, several: bool, tell: Callable[[Fault], None]
+    ) -> None:
+        self.unwritten = Unwritten(content)
+        self._start, self._size = start, len(content)
+        self._several, self._tell = several, tell
+        self._order = Order()
+        self._work: dict[int, Work] = {}
+        self._names: dict[Key, str] = {}
+        self._allocated: dict[int, int] = {}
+        self._hosts: dict[int, int] = {}  # what the host may look into
+
+    # What is told.
+
+    def happened(self, note: Note) -> None:
+        """Learn from what is told, and look at copies, fills and frees."""
+        if note.kind is NoteKind.STREAM_MADE:
+            self._names[key_of(note.device, note.stream)] = f"stream {len(self._names) + 1}"
+        if note.kind in _IN_ORDER:
+            self._works(note, _IN_ORDER[note.kind])
+        elif note.kind in (NoteKind.ALLOCATED, NoteKind.FREED, NoteKind.WRITTEN):
+            self._changes(note)
+        elif note.kind is NoteKind.RESET:
+            for address, size in self._allocated.items():
+                self.unwritten.define(address - self._start, size)
+            self._order, self._work = Order(), {}
+            self._allocated, self._hosts = {}, {}
+        else:
+            self._order.happened(note)
+        self._forget()
+
+    def written(self, address: int, size: int) -> None:
+        """The emulated GPU itself has put something there."""
+        self.unwritten.define(address - self._start, size)
+
+    def _changes(self, note: Note) -> None:
+        """Memory is allocated, freed, or written by the host."""
+        region = note.to
+        offset, size = region.start - self._start, region.width
+        if note.kind is NoteKind.WRITTEN:
+            self.unwritten.define(offset, size)
+            self._hosts[offset] = size
+            return
+        self._work = {n: w.without(offset, offset + size) for n, w in self._work.items()}
+        self._hosts.pop(offset, None)
+        if note.kind is NoteKind.ALLOCATED:
+            self._allocated[region.start] = size
+            self.unwritten.allocate(offset, size)
+        elif self._allocated.pop(region.start, None):
+            self.unwritten.define(offset, size)
+
+    def _works(self, note: Note, what: str) -> None:
+        key = key_of(note.device, note.stream)
+        reads = _within(note.source, self._start, self._size)
+        writes = _within(note.to, self._start, self._size)
+        number, before = self._order.works(key)
+        told = f"{what} on {self._name(key)}"
+        for pieces, kind in ((reads, READ), (writes, WRITE)):
+            self._look(told, pieces, kind, before)
+        if note.kind is NoteKind.COPIED:
+            self._copied(note)
+        elif note.kind is NoteKind.FILLED:
+            for first, last in writes:
+                self.unwritten.define(first, last - first)
+        if note.other and note.kind in (NoteKind.COPIED, NoteKind.FILLED):
+            self._order.host |= before | 1 << number
+        self._work[number] = Work(told, _both(reads, writes))
+
+    def _look(self, told: str, pieces: list[tuple[int, int]], kind: int, before: int) -> None:
+        """Tell of a call that meets what nothing orders it with."""
+        spans = Spans.of(pieces, kind)
+        sizes = spans.ends - spans.starts
+        meeting = met(self._others(before), spans.starts, sizes, kind, self._several)
+        if meeting is not None:
+            message = told_meeting(meeting, kind, self._place(meeting.place))
+            self._tell(Fault("race", f"{told} {message}"))
+
+    def _copied(self, note: Note) -> None:
+        """What is undefined goes with a copy within memory; what the host brings is defined."""
+        inside = self._start <= note.source.start < self._start + self._size
+        sources = list(note.source.spans()) if inside else []
+        targets = [
+            (first - self._start, last - first)
+            for first, last in note.to.spans()
+            if self._start <= first < self._start + self._size
+        ]
+        if len(sources) == len(targets):
+            for (to, size), (first, _) in zip(targets, sources, strict=True):
+                self.unwritten.copy(to, first - self._start, size)
+        else:
+            for to, size in targets:
+                self.unwritten.define(to, size)
+
+    # Launches.
+
+    def begins(self, name: str, device: int, stream: int) -> Launched:
+        """A kernel is launched: who watches it."""
+        key = key_of(device, stream)
+        number, before = self._order.works(key)
+        told = f"kernel `{name}` on {self._name(key)}"
+        return Launched(number, told, Overlap(self._others(before), self._several))
+
+    def ends(self, launched: Launched) -> None:
+        """A kernel has run. The host may have seen what it shares with the host on the way."""
+        spans = launched.watch.spans()
+        shared = spans.some(SHARED_WRITE)
+        for offset, size in self._hosts.items():
+            if len(shared.starts) != len(shared.without(offset, offset + size).starts):
+                self._order.host |= self._order.all_done()
+                break
+        self._work[launched.number] = Work(launched.told, spans)
+        self._forget()
+
+    # Memory of all this.
+
+    def _others(self, before: int) -> list[Work]:
+        """What is neither done before, nor known to be."""
+        return [w for n, w in self._work.items() if not (before | self._order.host) >> n & 1]
+
+    def _forget(self) -> None:
+        """What the host has waited for comes before all that follows."""
+        kept = {n: w for n, w in self._work.items() if not self._order.host >> n & 1}
+        for number in list(kept)[:-_MOST]:
+            del kept[number]
+        if len(kept) != len(self._work) or not kept:
+            self._order.forget(sum(1 << number for number in kept))
+        self._work = kept
+
+    def _name(self, key: Key) -> str:
+        return self._names.get(key, "the stream of all" if not key[1] else "the thread's stream")
+
+    def _place(self, offset: int) -> str:
+        address = offset + self._start
+        hosts = ((start + self._start, size) for start, size in self._hosts.items())
+        for start, size in (*self._allocated.items(), *hosts):
+            if start <= address < start + size:
+                return f"offset {address - start} of the allocation at {start:#x}"
+        return f"what is at {address:#x}"
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch that is watched: its number, what it is in words, and who watches."""
+
+    number: int
+    told: str
+    watch: Overlap
+
+
+def _within(region: Region, start: int, size: int) -> list[tuple[int, int]]:
+    """The pieces of a region that lie in memory, as offsets."""
+    if not start <= region.start < start + size:
+        return []
+    return [(first - start, last - start) for first, last in region.spans()]
+
+
+def _both(reads: list[tuple[int, int]], writes: list[tuple[int, int]]) -> Spans:
+    both = [Spans.of(reads, READ), Spans.of(writes, WRITE)]
+    starts, ends, kinds = (
+        np.concatenate([getattr(each, name) for each in both])
+        for name in ("starts", "ends", "kinds")
+    )
+    order = np.argsort(starts, kind="stable")
+    return Spans(starts[order], ends[order], kinds[order])
