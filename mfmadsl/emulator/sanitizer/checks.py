@@ -28,6 +28,7 @@ from mfmadsl.emulator.sanitizer.footprint import (
 )
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
+from mfmadsl.emulator.sanitizer.lanes_off import LanesOff
 from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
@@ -62,6 +63,7 @@ class Checks(Watch):
         self._loaded: list[tuple[Register, Array, Mask | None]] = []
         self._in_flight = InFlight(waves.count)
         self._executed = WaveSequences(waves.count, sequences)
+        self._lanes_off = LanesOff(program, waves.count)
         self._races = Races(waves, self._in_flight, piece)
         self._in_memory, self._coherence = in_memory, Coherence.of(assumed(program.arch))
         per_group = waves.position.waves_per_group
@@ -83,6 +85,7 @@ class Checks(Watch):
         self._current, self._returns = instruction, bool(operation.writes)
         self._executed.executes(waves, chosen, instruction, operation)
         self._in_flight.used(waves, chosen, operation)
+        self._lanes_off.executes(waves, instruction, operation)
         if instruction.name == "s_setvskip":
             self._in_flight.switched(waves, chosen)
         self._undefined.check_reads(waves, chosen, operation)
@@ -101,6 +104,7 @@ class Checks(Watch):
         waves do with their caches."""
         chosen = self._chosen(waves)
         self._executed.executes(waves, chosen, instruction, None)
+        self._lanes_off.passes(waves, instruction)
         if instruction.name == "s_waitcnt":
             counts = wait_counts(instruction.modifiers["argument"])
             self._in_flight.wait(chosen, counts)
