@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from mfmadsl.cli.failure import fail
+from mfmadsl.cli.kernel import ORDER, SEED
 from mfmadsl.cli.specs import ARCH, OUTPUT, PRODUCT, product_asked
 from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError, MfmadslError
@@ -60,6 +61,8 @@ MOST_DEVICES = 16
     default=1,
     help="How many of them there are, all alike; 1 by default.",
 )
+@ORDER
+@SEED
 @click.option("--log", is_flag=True, help="Tell of each launch, and why calls of HIP fail.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def device(
@@ -70,6 +73,8 @@ def device(
     report: Path | None,
     budget: int | None,
     devices: int,
+    order: str,
+    seed: int,
     log: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -89,7 +94,15 @@ def device(
     if report is not None:
         _check_folder(report)
     options = Options(
-        arch, product, sanitize, log, (profile or report) is not None, budget or BUDGET, devices
+        arch,
+        product,
+        sanitize,
+        log,
+        (profile or report) is not None,
+        budget or BUDGET,
+        devices,
+        order,
+        seed,
     )
     try:
         ended = run_program(command, options)
@@ -100,7 +113,7 @@ def device(
     if profile is not None:
         write_text(profile, program_timeline_json(ended.launches, ended.product.launch))
     if report is not None:
-        _write_pages(report, program_pages(ended.launches))
+        _write_pages(report, program_pages(ended.launches, ended.calls))
     sys.exit(ended.exit_code or int(ended.faulty))
 
 

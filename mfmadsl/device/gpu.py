@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from mfmadsl.device.launch import LaunchRecord
 from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.request import LOCKSTEP, checked_order
 from mfmadsl.emulator.run import BUDGET
 from mfmadsl.model import (
     DEFAULT_ARCH,
@@ -27,7 +28,8 @@ class Options:
 
     `sanitize`: look for what the chip does not define. `log`: tell of each launch, and why calls
     fail. `profile`: model the time of each launch; events of HIP then tell that time. `budget`:
-    instructions that a wave may execute. `devices`: how many there are, all alike.
+    instructions that a wave may execute. `devices`: how many there are, all alike. `order`:
+    of waves, as `emulate` has it, with a `seed` that counts up from launch to launch.
     """
 
     arch: str = DEFAULT_ARCH
@@ -37,6 +39,8 @@ class Options:
     profile: bool = False
     budget: int = BUDGET
     devices: int = 1
+    order: str = LOCKSTEP
+    seed: int = 0
 
 
 @dataclass
@@ -53,9 +57,16 @@ class Gpu:
 
     def __post_init__(self) -> None:
         self.chip = architecture(self.options.arch)
+        checked_order(self.options.order, self.options.seed)
         called = product_called(self.options.arch)
         asked = self.options.product or (called.name if called is not None else None)
         self.product = product_of(self.chip.name, asked)
+
+    @property
+    def next_seed(self) -> int | None:
+        """Of the next launch, where waves run in a random order."""
+        seed = checked_order(self.options.order, self.options.seed)
+        return None if seed is None else seed + len(self.launches)
 
     @property
     def models_time(self) -> bool:

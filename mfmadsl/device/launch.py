@@ -75,12 +75,14 @@ def run_launch(
     memory: SharedMemory,
     budget: int,
     watched: Callable[[GlobalMemory], Sanitizer] | None = None,
+    seed: int | None = None,
 ) -> LaunchRecord:
     """Run a kernel on the memory of a program.
 
     Under the sanitizer, which `watched` gives for the memory, it goes on after a fault, as well as
     it can; without, the first one ends it.
-    Raises ArgumentError for extents that the kernel or the chip does not take.
+    With a seed, waves run in a random order. Raises ArgumentError for extents that the kernel or
+    the chip does not take.
     """
     launch = launch_of(function, start)
     before = time.perf_counter()
@@ -92,7 +94,7 @@ def run_launch(
     faults: list[Fault] = []
     executed, failed = 0, False
     try:
-        executed = run_loaded(launch, loaded, budget, sanitizer).total
+        executed = run_loaded(launch, loaded, budget, sanitizer, seed=seed).total
     except EmulationError as error:
         faults.append(error.fault)
         failed = True

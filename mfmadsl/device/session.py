@@ -253,9 +253,9 @@ class Session:
 
     def _run(self, function: Function, start: Start, memory: SharedMemory) -> LaunchRecord:
         """Run a launch, watched if asked."""
-        budget, history = self._gpu.options.budget, self._history
+        budget, history, seed = self._gpu.options.budget, self._history, self._gpu.next_seed
         if history is None:
-            return run_launch(function, start, memory, budget)
+            return run_launch(function, start, memory, budget, seed=seed)
         modules = list(self._modules.values())
         launched = history.begins(function.program.name, start.device, start.stream)
 
@@ -264,7 +264,7 @@ class Session:
             return Sanitizer(function.program, True, memory=history.unwritten, beside=beside)
 
         try:
-            return run_launch(function, start, memory, budget, watched)
+            return run_launch(function, start, memory, budget, watched, seed)
         finally:
             history.ends(launched)
 

@@ -45,9 +45,12 @@ class _Kind:
         return found
 
 
-def program_pages(launches: Sequence[LaunchRecord]) -> Mapping[str, str]:
+def program_pages(
+    launches: Sequence[LaunchRecord], calls: Sequence[Fault] = ()
+) -> Mapping[str, str]:
     """Files by their names: `index.html`, a page and the assembly text of each kernel and its
-    extents, and `faults.sarif`, whose lines are those of the texts."""
+    extents, and `faults.sarif`, whose lines are those of the texts. `calls` are faults of
+    calls of HIP."""
     kinds = _kinds(launches)
     files: dict[str, str] = {}
     found = []
@@ -61,6 +64,7 @@ def program_pages(launches: Sequence[LaunchRecord]) -> Mapping[str, str]:
                 list(kind.faults.values()), 0,
             )  # fmt: skip
         found += [Located(kind.first.symbol, f"{kind.stem}.s", fault) for fault in kind.faults]
+    found += [Located("HIP", INDEX, fault, text=False) for fault in calls]
     files["faults.sarif"] = sarif_json(found)
     files[INDEX] = _index(kinds)
     return files

@@ -57,7 +57,17 @@ triple:
 	s_mulk_i32 s20, 3
 	s_setpc_b64 s[30:31]
 """
-KINDS = [PLAIN, SYMBOLS, COMMENT, MACRO, REPEATED, CONDITION, EXPRESSION, TABLE, CALL]
+LOCAL = f"""
+	s_movk_i32 s20, 0
+1:
+	s_add_u32 s20, s20, 21
+	s_cmp_lt_u32 s20, 42
+	s_cbranch_scc1 1b
+	s_branch 1f
+	s_movk_i32 s20, 43
+1:
+{STORE}"""
+KINDS = [PLAIN, SYMBOLS, COMMENT, MACRO, REPEATED, CONDITION, EXPRESSION, TABLE, CALL, LOCAL]
 NAMES = [
     "plain",
     "symbols",
