@@ -78,6 +78,7 @@ NAMES = [
     "expression",
     "table",
     "call",
+    "local",
 ]
 
 
@@ -118,7 +119,9 @@ def test_lines_are_those_of_the_text_and_not_of_what_it_was_compiled_from() -> N
     code = f'.file 1 "kernel.cl"\n.set N, 20\n.loc 1 7 3\n\ts_movk_i32 s[N], 42\n{STORE}'
     text = text_of(code)
     line = 1 + text.splitlines().index("\ts_movk_i32 s[N], 42")
-    assert read_program(text).instructions[0].line == line
+    program = read_program(text)
+    assert program.instructions[0].line == line
+    assert program.sources[line] == "kernel.cl:7"
 
 
 def test_a_fault_is_told_at_the_line_of_the_text() -> None:

@@ -13,7 +13,6 @@ from mfmadsl.emulator import EmulationError, emulate
 from mfmadsl.emulator.code_object import read_code_object
 from mfmadsl.emulator.code_object.source_lines import SourceLines
 from mfmadsl.emulator.sanitizer import sanitize
-from tests.emulator.waves import kernel
 
 SOURCE = """\
 #define ADD(a, b) ((a) += (b))
@@ -79,20 +78,3 @@ def test_broken_debug_information_tells_nothing(tmp_path: Path) -> None:
     data = linked(compiled(tmp_path, "-g", "-c"))
     assert {Path(each.file).name for each in SourceLines.of(data).lines} == {"kernel.c"}
     assert SourceLines.of(data[: len(data) // 2]).lines == ()
-
-
-def test_text_for_the_assembler_keeps_its_lines() -> None:
-    code = """
-\t.file\t3 "/kernels" "mine.c"
-\t.loc\t3 7 1
-\ts_load_dwordx2 s[4:5], s[0:1], 0x0
-\t.set distance, 4096
-\t.loc\t3 8 1
-\tv_mov_b32_e32 v1, distance
-\ts_waitcnt lgkmcnt(0)
-\tglobal_store_dword v1, v0, s[4:5]"""
-    free = "\t\t.amdhsa_next_free_sgpr 16\n"
-    text = kernel(code).replace("\t.end_amdhsa_kernel", f"{free}\t.end_amdhsa_kernel")
-    with pytest.raises(EmulationError, match="offset 4096 of") as raised:
-        emulate(text, [np.zeros(10, np.int32)], (1,), (64,))
-    assert raised.value.fault.source == "/kernels/mine.c:8"
