@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mfmadsl.device.memory import SharedMemory, pointers
@@ -98,12 +100,25 @@ def run_launch(
     except EmulationError as error:
         faults.append(error.fault)
         failed = True
+    except ArgumentError:
+        raise
+    except Exception as error:  # ours, and no reason to end the program's device
+        faults.append(_own(error))
+        failed = True
     if sanitizer is not None:
         faults = [*sanitizer.found, *faults]
     return LaunchRecord(
         function.program.name, start.grid, start.block, launch.lds_bytes, start.stream, executed,
         time.perf_counter() - before, tuple(faults), failed, function.assembly,
     )  # fmt: skip
+
+
+def _own(error: Exception) -> Fault:
+    """An error of the emulator itself, and where in it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    told = f"{type(error).__name__}: {error}".rstrip(": ")
+    return Fault("internal-error", f"the emulator itself has failed{where}: {told}")
 
 
 def launch_of(function: Function, start: Start) -> Launch:

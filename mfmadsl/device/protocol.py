@@ -43,6 +43,7 @@ class Status(IntEnum):
     NOT_FOUND = 500
     LAUNCH_FAILURE = 719
     NOT_SUPPORTED = 801
+    UNKNOWN = 999
 
 
 HEADER = struct.Struct("<II")

@@ -34,7 +34,6 @@ from mfmadsl.device.protocol import (
 )
 from mfmadsl.device.provenance import Foreign, reach_of
 from mfmadsl.emulator.code_object import CodeObjectError, read_code_object
-from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine.memory import GlobalMemory
 from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
 from mfmadsl.emulator.text.assembly import moved, parse_assembly
@@ -73,7 +72,7 @@ class Session:
     def serve(self) -> None:
         """Answer until the program ends."""
         while (request := self._request()) is not None:
-            error, content = self._answer(*request)
+            error, content = self._answered(*request)
             try:
                 self._channel.sendall(HEADER.pack(error, len(content)) + content)
             except OSError:  # the program ended while it waited
@@ -98,6 +97,16 @@ class Session:
                 return None
             view = view[got:]
         return bytes(content)
+
+    def _answered(self, operation: int, body: bytes, files: list[int]) -> Reply:
+        """The answer, or an error where finding it fails by a mistake of the emulator's own."""
+        try:
+            return self._answer(operation, body, files)
+        except (MfmadslError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            self._gpu.tell(f"the emulator itself has failed: {type(error).__name__}: {error}")
+            return Status.UNKNOWN, b""
 
     def _answer(self, operation: int, body: bytes, files: list[int]) -> Reply:
         if operation == RequestKind.HELLO and files and self._memory is None:
@@ -283,7 +292,9 @@ class Session:
                 self._profiles[key] = modelled(
                     function, start, memory, gpu.product, gpu.options.budget
                 )
-            except EmulationError:
+            except ArgumentError:
+                raise
+            except Exception:  # of the kernel or of the emulator: told when it runs
                 return None
         return self._profiles[key]
 

@@ -87,6 +87,23 @@ def test_a_fault_names_the_argument_that_points_there(memory: SharedMemory) -> N
     assert "offset 4096 of `result`, which has 4096 bytes" in fault.message
 
 
+def test_a_mistake_of_the_emulator_is_the_fault_of_one_launch(
+    memory: SharedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise IndexError("no such wave")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mfmadsl.device.launch.run_loaded", broken)
+        launched = run_launch(counting(), start(ARRAYS[1], 1), memory, 10**6)
+    (fault,) = launched.faults
+    assert launched.failed
+    assert fault.kind == "internal-error"
+    assert "the emulator itself has failed in test_launch.py, line" in fault.message
+    assert "IndexError: no such wave" in fault.message
+    assert not run_launch(counting(), start(ARRAYS[1], 1), memory, 10**6).failed
+
+
 def test_the_time_of_a_launch_is_looked_up_by_its_values_and_not_its_pointers(
     memory: SharedMemory,
 ) -> None:

@@ -210,6 +210,23 @@ def test_a_report_has_a_page_for_each_kernel_and_an_index(stored: Path, tmp_path
     assert {path.name for path in folder.iterdir()} == {*names, "mine.txt"}
 
 
+def test_a_place_that_cannot_be_written_is_told_before_the_program_runs(tmp_path: Path) -> None:
+    ran, place = tmp_path / "ran", tmp_path / "missing" / "timeline.json"
+    options = ("--report", str(tmp_path / "pages"), "--profile", str(place))
+    done = on_device("touch", ran, options=options)
+    assert (done.returncode, ran.exists()) == (1, False)
+    assert f"{place}: cannot be written: No such file or directory" in done.stderr
+    done = on_device("touch", ran, options=("--profile", str(tmp_path)))
+    assert (done.returncode, ran.exists()) == (1, False)
+
+
+def test_a_random_order_is_a_launches_own(stored: Path) -> None:
+    told = accesses(stored, "numbered", 512, 0, options=("--order", "random", "--seed", "3"))
+    assert (told.code, told["memory"]) == (0, [*range(128)])
+    done = on_device("true", options=("--order", "backwards"))
+    assert done.returncode == 2
+
+
 def test_a_fault_is_told_under_the_profiler_too(stored: Path, tmp_path: Path) -> None:
     options = ("--profile", str(tmp_path / "timeline.json"))
     told = accesses(stored, "numbered", 508, 0, options=options)

@@ -104,6 +104,39 @@ def test_autotuning_chooses_by_the_model(session: TritonSession) -> None:
     assert session.launches[-1].profile is None
 
 
+def test_do_bench_gives_modelled_times(session: TritonSession) -> None:
+    """Of one run, since they have no noise."""
+    x, y = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
+
+    def launch() -> None:
+        scaled[(4,)](tensor(x), tensor(y), 3.5, 1000, block=256)
+
+    (took,) = triton.testing.do_bench(launch, return_mode="all")
+    with session.timed() as launches:
+        launch()
+    (launched,) = launches
+    assert launched.profile is not None
+    assert took == pytest.approx(launched.profile.on_chip.seconds * 1e3)
+    launch()
+    assert session.launches[-1].profile is None
+    assert len(session.launches) < 15
+
+
+def test_events_tell_the_time_between_them(session: TritonSession) -> None:
+    x, y = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
+    events = triton.runtime.driver.active.get_device_interface()
+    first, second, third = (events.Event(enable_timing=True) for _ in range(3))
+    first.record()
+    scaled[(4,)](tensor(x), tensor(y), 3.5, 1000, block=256)
+    second.record()
+    scaled[(4,)](tensor(x), tensor(y), 3.5, 1000, block=256)
+    third.record()
+    assert first.elapsed_time(second) > 0
+    assert first.elapsed_time(third) == pytest.approx(2 * first.elapsed_time(second))
+    with pytest.raises(RuntimeError, match="both events must be recorded"):
+        first.elapsed_time(events.Event())
+
+
 def test_what_is_tried_leaves_arrays_as_they_were(session: TritonSession) -> None:
     x, y, total = np.arange(512, dtype=np.int32), np.ones(512, np.int32), np.zeros(1, np.int32)
     accumulated[(2,)](tensor(x), tensor(y), tensor(total), 512)

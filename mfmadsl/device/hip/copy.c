@@ -120,7 +120,7 @@ hipError_t perform_copy(const Copy *copy, hipStream_t stream) {
   lock();
   bool both = reachable(&to, devices || copy->kind == HOST_TO_DEVICE, "destination") &&
               reachable(&from, devices || copy->kind == DEVICE_TO_HOST, "source");
-  error = both ? fault() : hipErrorInvalidValue;
+  error = both ? fault(device_of(stream)) : hipErrorInvalidValue;
   bool waits = standard(stream) || !is_pinned(&to) || !is_pinned(&from);
   unlock();
   if (!error)

@@ -70,7 +70,7 @@ API hipError_t hipDeviceSynchronize(void) {
   if (!error) error = check_safe();
   unlock();
   if (!error) note(HOST_AWAITED_DEVICE, NULL, 0);
-  return done(error ? error : fault());
+  return done(error ? error : fault(current_device()));
 }
 
 API hipError_t hipDeviceGetName(char *name, int size, int number) {

@@ -39,7 +39,7 @@ hipError_t perform_fill(const Fill *fill, hipStream_t stream) {
   if (error || fills_nothing(fill)) return error;
   lock();
   bool there = holding(rows->to, shape.span) || is_registered(rows->to, shape.span, NULL);
-  error = there ? fault() : hipErrorInvalidValue;
+  error = there ? fault(device_of(stream)) : hipErrorInvalidValue;
   if (error == hipErrorInvalidValue)
     explain("%zu bytes at %p, the destination of a fill, are not within one allocation",
             shape.span, rows->to);

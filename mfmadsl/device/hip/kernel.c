@@ -49,6 +49,7 @@ typedef struct {
 
 /* Whether kernels of a device may reach an allocation. */
 static bool visible(const Allocation *each, int number) {
+  if (each->absent) return false;
   if (each->mapped) return mapped_for(each->address, number);
   return each->host || reaches(number, each->device);
 }
@@ -90,13 +91,14 @@ static hipError_t run(const KernelCall *call, hipStream_t stream) {
   if (!error || error == hipErrorLaunchFailure) sent = version;
   spend(nanoseconds);
   /* It is told where the program waits for the launch, as of a launch that runs on its own. */
-  if (error == hipErrorLaunchFailure) set_fault(error), error = hipSuccess;
+  if (error == hipErrorLaunchFailure) set_fault(number, error), error = hipSuccess;
   return error;
 }
 
 hipError_t run_kernel(const KernelCall *call, hipStream_t stream) {
   lock();
-  hipError_t error = is_function(call->function) ? fault() : hipErrorInvalidDeviceFunction;
+  hipError_t error = is_function(call->function) ? fault(device_of(stream))
+                                                 : hipErrorInvalidDeviceFunction;
   if (!error) error = run(call, stream);
   unlock();
   return error;
@@ -128,8 +130,6 @@ static hipError_t check_call(const KernelCall *call) {
   if (!grid->x || !grid->y || !grid->z || !block->x || !block->y || !block->z)
     return hipErrorInvalidConfiguration;
   if (!is_function(function)) return hipErrorInvalidDeviceFunction;
-  hipError_t error = fault();
-  if (error) return error;
   if ((uint64_t)block->x * block->y * block->z > function->is.max_threads) {
     explain("%s: a block of %u x %u x %u threads, of %u at most", function->name, block->x,
             block->y, block->z, function->is.max_threads);

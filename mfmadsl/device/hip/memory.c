@@ -50,7 +50,8 @@ const Allocation *holding(const void *pointer, size_t size) {
   if (!place) return NULL;
   const Allocation *found = &known[place - 1];
   uint64_t offset = address - found->address;
-  return offset < found->size && size <= found->size - offset ? found : NULL;
+  bool inside = offset < found->size && size <= found->size - offset;
+  return inside && !found->absent ? found : NULL;
 }
 
 uint64_t whole_pages(uint64_t size) { return (size + PAGE - 1) / PAGE * PAGE; }
@@ -82,7 +83,7 @@ hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipM
   bool fits = size <= RANGE / 2 && at + whole_pages(size) + PAGE <= virtual_start();
   if (fits && make_room(1) && take(number, (int64_t)size)) {
     memmove(known + place + 1, known + place, (count - place) * sizeof *known);
-    known[place] = (Allocation){at, size, flags, number, host, false, pool};
+    known[place] = (Allocation){at, size, flags, number, host, .pool = pool};
     count++, changes++;
     if (pool) pool_counts(pool, (int64_t)size);
     *pointer = (void *)at;
@@ -102,6 +103,11 @@ static void let_go(const Allocation *each) {
   if (each->pool) pool_counts(each->pool, -(int64_t)each->size);
 }
 
+static void leave_out(Allocation *found) {
+  memmove(found, found + 1, (known + count - found - 1) * sizeof *known);
+  count--;
+}
+
 hipError_t release(void *pointer, bool host) {
   if (!pointer) return hipSuccess;
   hipError_t error = ready();
@@ -110,14 +116,55 @@ hipError_t release(void *pointer, bool host) {
   size_t place = up_to((uint64_t)pointer);
   Allocation *found = place ? &known[place - 1] : NULL;
   error = hipErrorInvalidValue;
-  if (found && found->address == (uint64_t)pointer && found->host == host && !found->mapped) {
+  if (found && found->address == (uint64_t)pointer && found->host == host && !found->mapped &&
+      !found->absent) {
     let_go(found);
-    memmove(found, found + 1, (count - place) * sizeof *known);
-    count--, changes++;
+    found->absent = found->of_graph;
+    if (!found->of_graph) leave_out(found);
+    changes++;
     error = hipSuccess;
   }
   unlock();
   return error;
+}
+
+/* What begins at an address, which a graph has. */
+static Allocation *of_graph(void *pointer) {
+  size_t place = up_to((uint64_t)pointer);
+  Allocation *found = place ? &known[place - 1] : NULL;
+  bool right = found && found->address == (uint64_t)pointer && found->of_graph;
+  return right ? found : NULL;
+}
+void give_to_graph(void *pointer) {
+  lock();
+  size_t place = up_to((uint64_t)pointer);
+  if (place) known[place - 1].of_graph = true;
+  unlock();
+}
+hipError_t come_back(void *pointer) {
+  hipError_t error = hipSuccess;
+  lock();
+  Allocation *found = of_graph(pointer);
+  if (!found)
+    error = hipErrorInvalidValue; /* the device was reset */
+  else if (found->absent && !take(found->device, (int64_t)found->size))
+    error = hipErrorOutOfMemory;
+  else if (found->absent) {
+    found->absent = false, changes++;
+    note_memory(ALLOCATED, NULL, 0, bytes_at(pointer, found->size), (Region){0});
+  }
+  unlock();
+  return error;
+}
+void release_of_graph(void *pointer) {
+  lock();
+  Allocation *found = of_graph(pointer);
+  if (found) {
+    if (!found->absent) let_go(found);
+    leave_out(found);
+    changes++;
+  }
+  unlock();
 }
 
 hipError_t replace_mapped(uint64_t start, uint64_t size, const Allocation *mapped, size_t wanted) {
@@ -141,7 +188,7 @@ static void release_all(void) {
   count = 0, changes++;
   forget_pools();
   forget_virtual();
-  forget_fault();
+  for (int i = 0; i < MOST_DEVICES; i++) forget_fault(i);
   unlock();
 }
 
@@ -153,13 +200,14 @@ void release_those_of(int number) {
   lock();
   size_t left = 0;
   for (size_t i = 0; i < count; i++) {
-    if (known[i].device == number && !known[i].mapped)
-      let_go(&known[i]);
+    if (known[i].device == number && !known[i].mapped) {
+      if (!known[i].absent) let_go(&known[i]);
+    }
     else
       known[left++] = known[i];
   }
   count = left, changes++;
-  forget_fault();
+  forget_fault(number);
   unlock();
 }
 

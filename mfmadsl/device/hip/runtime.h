@@ -123,11 +123,17 @@ typedef struct {
   uint32_t flags;
   int device;
   bool host, mapped; /* `mapped` by virtual.c, which knows who may reach it */
+  bool of_graph, absent; /* a graph keeps the place of what is freed, for its next run */
   hipMemPool_t pool;
 } Allocation;
 
 hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipMemPool_t pool);
 hipError_t release(void *pointer, bool host);
+/* Let a graph have memory: who frees it makes it `absent`, until it comes back. */
+void give_to_graph(void *pointer);
+hipError_t come_back(void *pointer);
+/* Free what a graph has, absent or not. */
+void release_of_graph(void *pointer);
 /* Free what a device has; of several, not what is mapped to virtual addresses. */
 void release_those_of(int number);
 /* The allocation that holds these bytes, or NULL; `lock` is held. */
@@ -174,10 +180,10 @@ hipError_t record(hipEvent_t event, hipStream_t stream);
 hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
 /* What a launch takes in the model of the chip, in nanoseconds; `lock` is held. */
 void spend(uint64_t nanoseconds);
-/* Whether a launch has failed: then so does all that waits for it. */
-hipError_t fault(void);
-void set_fault(hipError_t error);
-void forget_fault(void);
+/* Whether a launch on a device has failed: then so does all that waits for it. */
+hipError_t fault(int number);
+void set_fault(int number, hipError_t error);
+void forget_fault(int number);
 
 /* note.c: what streams and the host do, told to the emulator where it looks for accesses that
    nothing orders; `session.py` has the other half. These take `lock` by themselves. */

@@ -14,14 +14,14 @@ struct Stream *all_streams(void) { return streams; }
 struct Event *all_events(void) { return events; }
 
 static uint64_t spent; /* nanoseconds, in the model */
-static hipError_t failed;
+static hipError_t failed[MOST_DEVICES];
 
 void spend(uint64_t nanoseconds) { spent += nanoseconds; }
-hipError_t fault(void) { return failed; }
-void set_fault(hipError_t error) {
-  if (!failed) failed = error;
+hipError_t fault(int number) { return failed[number]; }
+void set_fault(int number, hipError_t error) {
+  if (!failed[number]) failed[number] = error;
 }
-void forget_fault(void) { failed = hipSuccess; }
+void forget_fault(int number) { failed[number] = hipSuccess; }
 
 /* The clock that events read: that of the model, where it is asked, else this machine's. */
 static uint64_t now(void) {
@@ -120,7 +120,7 @@ API hipError_t hipStreamSynchronize(hipStream_t stream) {
   if (!error) error = check_not_captured(stream);
   unlock();
   if (!error) note(HOST_AWAITED_STREAM, stream, 0);
-  return done(error ? error : fault());
+  return done(error ? error : fault(device_of(stream)));
 }
 PER_THREAD(hipStreamSynchronize);
 API hipError_t hipStreamQuery(hipStream_t stream) { return hipStreamSynchronize(stream); }
@@ -162,7 +162,7 @@ API hipError_t hipStreamAddCallback(hipStream_t stream, Callback callback, void 
   lock();
   if (!error) error = check_not_captured(stream);
   unlock();
-  if (!error) note(EXCHANGED, stream, 0), callback(stream, fault(), data);
+  if (!error) note(EXCHANGED, stream, 0), callback(stream, fault(device_of(stream)), data);
   return done(error);
 }
 PER_THREAD(hipStreamAddCallback);
@@ -181,7 +181,9 @@ API hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
   struct Event *made = malloc(sizeof *made);
   if (!made) return done(hipErrorOutOfMemory);
   lock();
-  *made = (struct Event){.timed = !(flags & WITHOUT_TIME), .next = events};
+  *made = (struct Event){.timed = !(flags & WITHOUT_TIME),
+                          .device = current_device(),
+                          .next = events};
   *event = events = made;
   note(EVENT_GONE, NULL, (uint64_t)made); /* one that was there before, and is forgotten */
   unlock();
@@ -209,7 +211,8 @@ API hipError_t hipEventDestroy(hipEvent_t event) {
 hipError_t record(hipEvent_t event, hipStream_t stream) {
   lock();
   hipError_t error = among_events(event) ? hipSuccess : hipErrorInvalidHandle;
-  if (!error) event->recorded = true, event->time = now(), event->captured = 0;
+  if (!error) event->recorded = true, event->time = now(), event->captured = 0,
+              event->device = device_of(stream);
   if (!error) note(RECORDED, stream, (uint64_t)event);
   unlock();
   return error;
@@ -239,7 +242,7 @@ API hipError_t hipEventQuery(hipEvent_t event) {
   lock();
   error = !among_events(event) ? hipErrorInvalidHandle
           : event->captured    ? hipErrorCapturedEvent
-                               : fault();
+                               : fault(event->device);
   if (!error) note(HOST_AWAITED_EVENT, NULL, (uint64_t)event);
   unlock();
   return done(error);

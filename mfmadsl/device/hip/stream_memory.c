@@ -29,7 +29,7 @@ static hipError_t word(hipStream_t stream, void *pointer, size_t bytes) {
   } else if (!holding(pointer, bytes))
     error = hipErrorInvalidValue;
   unlock();
-  return error ? error : fault();
+  return error ? error : fault(device_of(stream));
 }
 static hipError_t wait_for(hipStream_t stream, void *pointer, uint64_t value, unsigned how,
                            uint64_t mask, size_t bytes) {

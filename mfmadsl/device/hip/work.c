@@ -19,8 +19,8 @@ hipError_t perform(const Work *work, hipStream_t stream) {
   case RECORD: return record(work->event, stream);
   case WAIT: note(AWAITED, stream, (uint64_t)work->event); break;
   case NOTHING:
-  case ALLOCATE: /* memory of a graph is there as long as the graph is */
-  case FREE: break;
+  case ALLOCATE: return come_back(work->block->address);
+  case FREE: break; /* memory of a graph is there as long as the graph is, unless others free it */
   }
   return hipSuccess;
 }
@@ -40,8 +40,7 @@ hipError_t clone_work(Work *made, const Work *work) {
   switch (work->kind) {
   case KERNEL: return clone_call(&made->kernel, &work->kernel);
   case CHILD:
-    made->child = clone_graph(work->child);
-    return made->child ? hipSuccess : hipErrorOutOfMemory;
+    return copy_graph(&made->child, work->child);
   case ALLOCATE: made->block->users++; return hipSuccess;
   default: return hipSuccess;
   }
@@ -51,7 +50,7 @@ void free_work(Work *work) {
   if (work->kind == KERNEL) free(work->kernel.values);
   if (work->kind == CHILD && work->child) free_graph(work->child);
   if (work->kind == ALLOCATE && !--work->block->users) {
-    release(work->block->address, false);
+    release_of_graph(work->block->address);
     free(work->block);
   }
   work->kind = NOTHING;

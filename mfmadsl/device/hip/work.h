@@ -115,7 +115,7 @@ hipError_t array_place(hipArray_t array, Position at, Extent extent, Pitched *pl
 
 /* graph.c */
 hipError_t run_graph(hipGraph_t graph, hipStream_t stream);
-hipGraph_t clone_graph(hipGraph_t graph); /* `lock` is held */
+hipError_t copy_graph(hipGraph_t *made, hipGraph_t graph); /* `lock` is held */
 void free_graph(hipGraph_t graph);        /* `lock` is held */
 
 /* HIP_MEMCPY3D, the driver's words for a copy. */

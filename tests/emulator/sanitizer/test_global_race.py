@@ -56,7 +56,11 @@ assert EMPTIES in EMPTIED_EARLY
     ("text", "groups", "missing"),
     [
         (FLAG.replace(WRITES_BACK, ""), 3, "there it needs `buffer_wbl2 sc1` and a wait before"),
-        (FLAG.replace(WRITES_BACK + WAITS, WRITES_BACK), 3, "with nothing between"),
+        (
+            FLAG.replace(WRITES_BACK + WAITS, WRITES_BACK),
+            3,
+            "it needs `s_waitcnt vmcnt(0)` between `buffer_wbl2 sc1` and the flag",
+        ),
         (FLAG.replace(EMPTIES, ""), 3, "it needs `buffer_inv sc1` once the flag is loaded"),
         (FLAG.replace("buffer_inv sc1", "buffer_inv sc0"), 3, "it needs `buffer_inv sc1`"),
         (EMPTIED_EARLY, 3, "it needs `buffer_inv sc1` once the flag is loaded"),
