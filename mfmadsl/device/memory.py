@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mfmadsl.device.protocol import RESERVED_BYTES
-from mfmadsl.emulator.machine.launch import Launch, LoadedProgram, dispatch_packet, hidden_arguments
+from mfmadsl.emulator.machine.launch import (
+    Launch,
+    LoadedProgram,
+    dispatch_packet,
+    hidden_arguments,
+    host_memory,
+    serve_host,
+)
 from mfmadsl.emulator.machine.memory import Bytes, GlobalMemory, Segment
 from mfmadsl.error import ArgumentError
 
@@ -18,6 +25,7 @@ _GUARD = 4096  # bytes behind an allocation that are nobody's
 _ARGUMENTS = 4096  # offsets in what is reserved
 _MOST_FREED = 1 << 10  # allocations that are remembered
 _NO_RESERVE = 0x4000  # MAP_NORESERVE, which Python knows from 3.13 on: no memory until written
+_HOST = 1 << 28  # at the end, for calls of the host
 _PACKET = RESERVED_BYTES - 2 * 4096  # no neighbour of the first allocation
 MOST_ARGUMENT_BYTES = _PACKET - _ARGUMENTS - 4096
 
@@ -82,12 +90,15 @@ class SharedMemory:
         for address, size in self._allocations:
             name = names.get(address, f"the allocation at {address:#x}")
             segments.append(Segment(name, address, size))
+        for name, size in host_memory(launch):
+            segments.append(Segment(name, self._start + content.size - _HOST, size))
         memory = GlobalMemory(
             content, self._start, segments, elsewhere=_ELSEWHERE, reach=_GUARD, freed=self._freed
         )
         memory.content(block)[:] = np.frombuffer(arguments, np.uint8)
         memory.content(packet)[:] = dispatch_packet(launch)
-        for argument, value in hidden_arguments(launch):
+        serve_host(launch, memory, quiet=kept)
+        for argument, value in hidden_arguments(launch, memory):
             memory.content(block)[argument.offset : argument.offset + argument.size] = value
         return LoadedProgram(memory, block, packet)
 

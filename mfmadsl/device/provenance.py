@@ -69,7 +69,9 @@ class Reach:
 
 def reach_of(memory: GlobalMemory, arguments: bytes, modules: Sequence[Module]) -> Reach:
     """The allocations that a launch finds in a program's memory, behind its own two segments."""
-    allocations, bases = memory.segments[2:], {each.base for each in modules}
+    last = memory.host.start if memory.host is not None else None
+    allocations = [each for each in memory.segments[2:] if memory.offset_of(each) != last]
+    bases = {each.base for each in modules}
     of_modules = [each for each in allocations if each.address in bases]
     variables = [
         (Segment("", module.base + section.address, len(section.content)), section.content)

@@ -50,6 +50,7 @@ def main(place: str, arch: str, faults: str) -> None:
     gpu = _Telling(Options(arch, sanitize=True))
     with open(faults, "w") as gpu.faults, listening(gpu, Path(place)):
         print("ready", flush=True)
+        sys.stdout = sys.stderr  # for what kernels print
         sys.stdin.read()
 
 

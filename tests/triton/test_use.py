@@ -11,9 +11,10 @@ import pytest
 import triton
 
 import mfmadsl
+from mfmadsl.emulator import EmulationError
 from mfmadsl.triton import TritonSession, tensor, use
 from mfmadsl.triton.tensor import HostMemory, memory_of, without_overlaps
-from tests.triton.programs import accumulated, many, product, scaled, tuned
+from tests.triton.programs import accumulated, many, product, scaled, told, tuned
 
 
 @pytest.fixture
@@ -102,6 +103,28 @@ def test_autotuning_chooses_by_the_model(session: TritonSession) -> None:
     assert len(timed) == 2
     assert tuned.best_config.num_warps * 64 == min(timed, key=lambda threads: timed[threads])
     assert session.launches[-1].profile is None
+
+
+@pytest.mark.parametrize("sanitized", [True, False])
+def test_printing_and_assertions_of_the_device(
+    sanitized: bool, session: TritonSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    del session
+    use("gfx942", sanitize=sanitized)
+    x = np.zeros(128, np.int32)
+    told[(2,)](tensor(x), 128, block=64, num_warps=1, debug=True)
+    printed = capfd.readouterr()
+    lines = sorted(printed.out.splitlines())
+    assert lines == sorted(
+        f"pid ({group}, 0, 0) idx ({lane:2}) place: {64 * group + lane}"
+        for group in (0, 1)
+        for lane in range(64)
+    )
+    assert printed.err == ""
+    x[7] = 100
+    with pytest.raises(EmulationError, match="trap 2: device assertion failed: 'too large', in "):
+        told[(1,)](tensor(x), 64, block=64, num_warps=1, debug=True)
+    assert "device assertion failed: 'too large'" in capfd.readouterr().err
 
 
 def test_do_bench_gives_modelled_times(session: TritonSession) -> None:

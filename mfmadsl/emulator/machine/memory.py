@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,6 @@ Words = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 
 _FIRST_ADDRESS = 0x7F00_0000_0000  # far above 32 bits, so that a truncated pointer is caught
-HOST_CALLS = 0x7D00_0000_0000
-"""Where kernels look for the buffer of their calls of the host, which is not there."""
 _GUARD = 4096  # bytes between two segments that belong to nobody
 
 
@@ -123,6 +121,19 @@ class ByteStore:
         cells[places] = values
 
 
+class Host(Protocol):
+    """Who answers the calls of kernels, by a part of memory from an offset on."""
+
+    said: str
+
+    @property
+    def start(self) -> int:
+        """Where that part begins; nothing else lies behind it."""
+
+    def serve(self) -> None:
+        """Answer what has come."""
+
+
 class GlobalMemory(ByteStore):
     """Segments in one address space, in the order of their addresses, with guards between them.
 
@@ -130,6 +141,8 @@ class GlobalMemory(ByteStore):
     written what they are, by their names. What lies further than `reach` behind the end of one is
     `elsewhere`; `freed` has what was allocated before, as (address, bytes).
     """
+
+    host: Host | None = None
 
     def __init__(
         self,
@@ -159,8 +172,10 @@ class GlobalMemory(ByteStore):
         arrays: Sequence[tuple[str, Bytes]],
         protected: Mapping[str, str] | None = None,
         data: Sequence[DataSection] = (),
+        behind: Sequence[tuple[str, int]] = (),
     ) -> GlobalMemory:
-        """Copies of the arrays, a segment each, behind the data of a program, at its addresses."""
+        """Copies of the arrays, a segment each, behind the data of a program, at its addresses;
+        zeros `behind` them, by names and sizes."""
         segments = [Segment(each.name, each.address, len(each.content)) for each in data]
         first = CODE if data else _FIRST_ADDRESS
         end = max((s.address + s.size for s in segments), default=first) - first
@@ -168,10 +183,14 @@ class GlobalMemory(ByteStore):
         for name, content in arrays:
             segments.append(Segment(name, first + offset, content.size))
             offset += -(-content.size // _GUARD) * _GUARD + _GUARD
+        given = len(segments)
+        for name, size in behind:
+            segments.append(Segment(name, first + offset, size))
+            offset += -(-size // _GUARD) * _GUARD + _GUARD
         memory = cls(zeros(offset), first, segments, protected)
         contents = [np.frombuffer(each.content, np.uint8) for each in data]
         contents += [content for _, content in arrays]
-        for segment, content in zip(segments, contents, strict=True):
+        for segment, content in zip(segments[:given], contents, strict=True):
             memory.content(segment)[:] = content
         return memory
 
@@ -239,8 +258,6 @@ class GlobalMemory(ByteStore):
             raise AccessError("out-of-bounds", message, ~inside)
 
     def _describe(self, address: int) -> str:
-        if 0 <= address - HOST_CALLS < _GUARD:
-            return "in the buffer of calls of the host (an assertion that failed, or what prints)"
         for start, size in self._freed:
             if start <= address < start + size:
                 return f"offset {address - start} of an allocation of {size} bytes that is freed"

@@ -165,7 +165,8 @@ class Checks(Watch):
         """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
         reach, polled = self._coherence.reach(self._current), waves.pc - 1 in self._polls
         first_look = waves.pc - 1 in self._compared and reach == PLAIN
-        if store is waves.memory:
+        in_memory = store is waves.memory and not _of_host(waves, offsets)
+        if in_memory:
             shared = first_look or polled or reach == DEVICE
             self._tell_beside(waves, mask, offsets, width.size, SHARED_READ if shared else READ)
         if first_look:
@@ -173,7 +174,7 @@ class Checks(Watch):
         elif store is waves.lds:
             kind = LdsAccessKind(writes=False, polls=polled)
             self._access(waves, offsets, width.size, mask, kind)
-        elif store is waves.memory:
+        elif in_memory:
             if polled and not self._coherence.several:
                 reach = max(reach, WORKGROUP)  # waves of a workgroup share the cache it looks into
             self._in_memory.load(self._lanes(waves, mask, reach), offsets, width.size)
@@ -189,7 +190,7 @@ class Checks(Watch):
         if store is waves.lds:
             kind = LdsAccessKind(writes=True)
             self._access(waves, offsets, width.size, mask, kind, (source, width))
-        elif store is waves.memory:
+        elif store is waves.memory and not _of_host(waves, offsets):
             reach = self._coherence.store_reach(self._current)
             how = SHARED_WRITE if reach == DEVICE else WRITE
             self._tell_beside(waves, mask, offsets, width.size, how)
@@ -205,7 +206,7 @@ class Checks(Watch):
         """Find races and undefined memory; what is written is defined."""
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True, atomic=True))
-        elif store is waves.memory:
+        elif store is waves.memory and not _of_host(waves, offsets):
             how = SHARED_READ | SHARED_WRITE
             self._tell_beside(waves, mask, offsets, width.size, how)
             lanes = self._lanes(waves, mask, DEVICE)
@@ -258,6 +259,12 @@ class Checks(Watch):
         """Kernel arguments, most often, which are always written."""
         if self._beside is not None:
             self._beside.scalar_accesses(waves, offsets, 4 * target.count)
+
+
+def _of_host(waves: Waves, offsets: Addresses) -> bool:
+    """Whether lanes access what they call the host by: that is the device library's to order."""
+    host = waves.memory.host
+    return host is not None and bool(offsets.size) and int(offsets.min()) >= host.start
 
 
 def _exchanging(
