@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfmadsl.device.notes import Note, NoteKind, Region
-from mfmadsl.device.order import Key, Order, key_of
-from mfmadsl.device.overlap import Overlap, Work, met, told_meeting
+from mfmadsl.device.order import Key, StreamOrder, key_of
+from mfmadsl.device.overlap import OverlapWatch, StreamWork, met, told_meeting
 from mfmadsl.device.unwritten import Unwritten
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.machine.memory import Bytes
@@ -34,8 +34,8 @@ class History:
         self.unwritten = Unwritten(content)
         self._start, self._size = start, len(content)
         self._several, self._tell = several, tell
-        self._order = Order()
-        self._work: dict[int, Work] = {}
+        self._order = StreamOrder()
+        self._work: dict[int, StreamWork] = {}
         self._names: dict[Key, str] = {}
         self._allocated: dict[int, int] = {}
         self._hosts: dict[int, int] = {}  # what the host may look into
@@ -53,7 +53,7 @@ class History:
         elif note.kind is NoteKind.RESET:
             for address, size in self._allocated.items():
                 self.unwritten.define(address - self._start, size)
-            self._order, self._work = Order(), {}
+            self._order, self._work = StreamOrder(), {}
             self._allocated, self._hosts = {}, {}
         else:
             self._order.happened(note)
@@ -94,7 +94,7 @@ class History:
                 self.unwritten.define(first, last - first)
         if note.other and note.kind in (NoteKind.COPIED, NoteKind.FILLED):
             self._order.host |= before | 1 << number
-        self._work[number] = Work(told, _both(reads, writes))
+        self._work[number] = StreamWork(told, _both(reads, writes))
 
     def _look(self, told: str, pieces: list[tuple[int, int]], kind: int, before: int) -> None:
         """Tell of a call that meets what nothing orders it with."""
@@ -123,14 +123,14 @@ class History:
 
     # Launches.
 
-    def begins(self, name: str, device: int, stream: int) -> Launched:
+    def begins(self, name: str, device: int, stream: int) -> WatchedLaunch:
         """A kernel is launched: who watches it."""
         key = key_of(device, stream)
         number, before = self._order.works(key)
         told = f"kernel `{name}` on {self._name(key)}"
-        return Launched(number, told, Overlap(self._others(before), self._several))
+        return WatchedLaunch(number, told, OverlapWatch(self._others(before), self._several))
 
-    def ends(self, launched: Launched) -> None:
+    def ends(self, launched: WatchedLaunch) -> None:
         """A kernel has run. The host may have seen what it shares with the host on the way."""
         spans = launched.watch.spans()
         shared = spans.some(SHARED_WRITE)
@@ -138,12 +138,12 @@ class History:
             if len(shared.starts) != len(shared.without(offset, offset + size).starts):
                 self._order.host |= self._order.all_done()
                 break
-        self._work[launched.number] = Work(launched.told, spans)
+        self._work[launched.number] = StreamWork(launched.told, spans)
         self._forget()
 
     # Memory of all this.
 
-    def _others(self, before: int) -> list[Work]:
+    def _others(self, before: int) -> list[StreamWork]:
         """What is neither done before, nor known to be."""
         return [w for n, w in self._work.items() if not (before | self._order.host) >> n & 1]
 
@@ -169,12 +169,12 @@ class History:
 
 
 @dataclass(frozen=True)
-class Launched:
+class WatchedLaunch:
     """A launch that is watched: its number, what it is in words, and who watches."""
 
     number: int
     told: str
-    watch: Overlap
+    watch: OverlapWatch
 
 
 def _within(region: Region, start: int, size: int) -> list[tuple[int, int]]:

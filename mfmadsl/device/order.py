@@ -36,7 +36,7 @@ class _Graph:
     node: int | None = None
 
 
-class Order:
+class StreamOrder:
     """What has happened, as masks of pieces of work, which count from 0."""
 
     def __init__(self) -> None:

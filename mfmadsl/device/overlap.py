@@ -26,15 +26,15 @@ NOT_ORDERED = "no event, stream or wait of the host orders the two"
 
 
 @dataclass(frozen=True)
-class Work:
+class StreamWork:
     """What was done, in words, and which bytes it has accessed; places are offsets in memory."""
 
     told: str
     spans: Spans
 
-    def without(self, start: int, end: int) -> Work:
+    def without(self, start: int, end: int) -> StreamWork:
         """The same but for what is allocated anew."""
-        return Work(self.told, self.spans.without(start, end))
+        return StreamWork(self.told, self.spans.without(start, end))
 
     @cached_property
     def _by_kinds(self) -> dict[int, Spans]:
@@ -74,11 +74,11 @@ class Meeting:
 
     at: int
     place: int
-    work: Work
+    work: StreamWork
 
 
 def met(
-    others: list[Work], places: npt.NDArray[np.int64], size: Any, kind: int, several: bool
+    others: list[StreamWork], places: npt.NDArray[np.int64], size: Any, kind: int, several: bool
 ) -> Meeting | None:
     """The first work that accesses meet and must not; `size` is that of all, or one for each."""
     for work in others:
@@ -92,14 +92,14 @@ def met(
     return None
 
 
-class Overlap:
+class OverlapWatch:
     """Watches a launch: notes what it accesses, and tells where that meets other work.
 
     Two that meet in words that both may share, such as locks, may order each other by these: what
     else they do is not told.
     """
 
-    def __init__(self, others: list[Work], several: bool) -> None:
+    def __init__(self, others: list[StreamWork], several: bool) -> None:
         self._others, self._several = others, several
         self._footprint: Footprint | None = None
 

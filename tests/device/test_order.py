@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mfmadsl.device.notes import Note, NoteKind, Region
-from mfmadsl.device.order import NOT_BLOCKING, Order, key_of
+from mfmadsl.device.order import NOT_BLOCKING, StreamOrder, key_of
 
 NOWHERE = Region(0, 0, 0, 0, 0, 0)
 ONE, TWO, FREE, ALL = 0x10, 0x20, 0x30, 0
@@ -15,7 +15,7 @@ class Told:
     """An order with two streams that block, and one that does not."""
 
     def __init__(self) -> None:
-        self.order = Order()
+        self.order = StreamOrder()
         self(NoteKind.STREAM_MADE, ONE)
         self(NoteKind.STREAM_MADE, TWO)
         self(NoteKind.STREAM_MADE, FREE, NOT_BLOCKING)
