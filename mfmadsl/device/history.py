@@ -9,13 +9,14 @@ import numpy as np
 
 from mfmadsl.device.notes import Note, NoteKind, Region
 from mfmadsl.device.order import Key, StreamOrder, key_of
-from mfmadsl.device.overlap import OverlapWatch, StreamWork, met, told_meeting
+from mfmadsl.device.overlap import OverlapWatch, StreamWork, met, told_meeting, whole_pages
 from mfmadsl.device.unwritten import Unwritten
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.machine.memory import Bytes
 from mfmadsl.emulator.sanitizer.footprint import READ, SHARED_WRITE, WRITE, Spans
 
 _MOST = 4096  # pieces of work that are kept
+_MOST_GUARDED = 256  # as `hip/guard.c` has it
 _IN_ORDER = {
     NoteKind.COPIED: "a copy",
     NoteKind.FILLED: "a fill",
@@ -39,6 +40,7 @@ class History:
         self._names: dict[Key, str] = {}
         self._allocated: dict[int, int] = {}
         self._hosts: dict[int, int] = {}  # what the host may look into
+        self._told_touches: set[int] = set()  # work of which that is told already
 
     # What is told.
 
@@ -50,6 +52,8 @@ class History:
             self._works(note, _IN_ORDER[note.kind])
         elif note.kind in (NoteKind.ALLOCATED, NoteKind.FREED, NoteKind.WRITTEN):
             self._changes(note)
+        elif note.kind is NoteKind.TOUCHED:
+            self._touched(note.to.start - self._start)
         elif note.kind is NoteKind.RESET:
             for address, size in self._allocated.items():
                 self.unwritten.define(address - self._start, size)
@@ -69,7 +73,8 @@ class History:
         offset, size = region.start - self._start, region.width
         if note.kind is NoteKind.WRITTEN:
             self.unwritten.define(offset, size)
-            self._hosts[offset] = size
+            if note.other:  # and not by a stream
+                self._hosts[offset] = size
             return
         self._work = {n: w.without(offset, offset + size) for n, w in self._work.items()}
         self._hosts.pop(offset, None)
@@ -78,6 +83,35 @@ class History:
             self.unwritten.allocate(offset, size)
         elif self._allocated.pop(region.start, None):
             self.unwritten.define(offset, size)
+
+    def guarded(self) -> list[tuple[int, int, bool]]:
+        """Whole pages that the host must not write to now, and whether it may read them."""
+        found = {
+            (first + self._start, last + self._start, readable)
+            for work in (self._others(0) if self._hosts else ())
+            for kind, readable in ((WRITE, False), (READ, True))
+            for first, last in whole_pages(work.some(kind))
+            if any(start <= first < start + size for start, size in self._hosts.items())
+        }
+        apart: list[tuple[int, int, bool]] = []
+        for each in sorted(found):
+            if not apart or each[0] >= apart[-1][1]:
+                apart.append(each)
+        return apart[:_MOST_GUARDED]
+
+    def _touched(self, offset: int) -> None:
+        """The host itself has accessed what it must not now."""
+        here = np.array([offset])
+        for number, work in self._work.items():
+            early = not self._order.host >> number & 1 and number not in self._told_touches
+            if early and work.spans.hit(here, 1).any():
+                self._told_touches.add(number)
+                message = (
+                    f"the host accesses {self._place(offset)}; {work.told} {work.verb(offset)} it, "
+                    "and the host has not waited for that"
+                )
+                self._tell(Fault("race", message))
+                return
 
     def _works(self, note: Note, what: str) -> None:
         key = key_of(note.device, note.stream)
@@ -152,6 +186,7 @@ class History:
         kept = {n: w for n, w in self._work.items() if not self._order.host >> n & 1}
         for number in list(kept)[:-_MOST]:
             del kept[number]
+        self._told_touches &= kept.keys()
         if len(kept) != len(self._work) or not kept:
             self._order.forget(sum(1 << number for number in kept))
         self._work = kept

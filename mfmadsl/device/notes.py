@@ -35,6 +35,7 @@ class NoteKind(IntEnum):
     NODE_AFTER = 19
     GRAPH_ENDS = 20
     RESET = 21
+    TOUCHED = 22
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from mfmadsl.emulator.sanitizer.footprint import (
     Spans,
 )
 
+_PAGE = 4096  # bytes
 _WRITES, _SHARED = WRITE | SHARED_WRITE, SHARED_READ | SHARED_WRITE
 NOT_ORDERED = "no event, stream or wait of the host orders the two"
 
@@ -150,3 +151,10 @@ def told_meeting(meeting: Meeting, kind: int, where: str) -> str:
     """What is wrong, in words."""
     work, verb = meeting.work, "writes" if kind & _WRITES else "reads"
     return f"{verb} {where}; {work.told} {work.verb(meeting.place)} it, and {NOT_ORDERED}"
+
+
+def whole_pages(spans: Spans) -> list[tuple[int, int]]:
+    """Those that lie within accessed bytes, from and to."""
+    firsts, lasts = -(-spans.starts // _PAGE) * _PAGE, spans.ends // _PAGE * _PAGE
+    pairs = zip(firsts.tolist(), lasts.tolist(), strict=True)
+    return [(first, last) for first, last in pairs if first < last]

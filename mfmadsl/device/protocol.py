@@ -29,6 +29,7 @@ class RequestKind(IntEnum):
     PLACE = 8
     VARIABLE = 9
     NOTE = 10
+    GUARD = 11
 
 
 class Status(IntEnum):
@@ -49,6 +50,9 @@ class Status(IntEnum):
 HEADER = struct.Struct("<II")
 ADDRESS = struct.Struct("<Q")
 NUMBER = struct.Struct("<I")
+GUARDED = struct.Struct("<3Q")
+"""Pages: from, to, and whether the host may read there."""
+
 RESERVED_BYTES = 1 << 20
 """At the start of the shared memory, for what a launch needs beside the program's own."""
 

@@ -20,6 +20,7 @@ from mfmadsl.device.module import Module
 from mfmadsl.device.notes import read_note
 from mfmadsl.device.protocol import (
     ADDRESS,
+    GUARDED,
     HEADER,
     LOADED,
     NUMBER,
@@ -132,6 +133,8 @@ class Session:
         if operation == RequestKind.NOTE and self._history is not None:
             self._history.happened(read_note(body))
             return Status.SUCCESS, b""
+        if operation == RequestKind.GUARD and self._history is not None:
+            return Status.SUCCESS, b"".join(GUARDED.pack(*x) for x in self._history.guarded())
         if operation == RequestKind.LAUNCH and self._memory is not None:
             return self._launch(body, self._memory)
         return Status.NOT_SUPPORTED, b""

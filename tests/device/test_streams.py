@@ -44,6 +44,9 @@ def test_races_are_told_once_and_nothing_else(told: dict[str, list[str]]) -> Non
         ("race_of_a_write_after_a_read", "error[race]: a fill on stream|writes offset 0 of the "
          "allocation at|kernel `scaled` on stream|reads it"),
         ("race_of_the_hosts_copy", "a copy on the stream of all reads"),
+        ("touch_of_a_result", "error[race]: the host accesses offset 4104 of the allocation at|a "
+         "copy on stream|writes it, and the host has not waited"),
+        ("touch_of_a_source", "the host accesses offset 8 of|reads it, and the host has not wait"),
         ("race_with_a_free", "a free on stream|writes offset 0"),
         ("race_with_an_allocation", "an allocation on stream|writes it"),
         ("freed", "error[out-of-bounds]|of an allocation of 768 bytes that is freed"),
@@ -59,5 +62,5 @@ def test_what_is_told(told: dict[str, list[str]], name: str, words: str) -> None
 
 def test_what_is_in_order_and_written_is_not_accused(told: dict[str, list[str]]) -> None:
     right = {name: said for name, said in told.items() if name.startswith(("right_", "written_"))}
-    assert len(right) == 14
+    assert len(right) == 17
     assert {name: said for name, said in right.items() if said} == {}

@@ -126,10 +126,13 @@ hipError_t perform_copy(const Copy *copy, hipStream_t stream) {
   if (!error)
     note_memory(COPIED, stream, waits, region_of(&to, copy, width),
                 region_of(&from, copy, width));
+  host_access_begins();
   for (size_t z = 0; z < copy->extent.depth && !error; z++)
     for (size_t y = 0; y < copy->extent.height; y++)
       memmove(to.start + z * to.slice + y * to.pitch, from.start + z * from.slice + y * from.pitch,
               width);
+  host_access_ends();
+  guard();
   return error;
 }
 

@@ -49,6 +49,7 @@ hipError_t perform_fill(const Fill *fill, hipStream_t stream) {
                  rows->pitch,        fill->depth, fill->slice};
     note_memory(FILLED, stream, standard(stream), to, (Region){0});
   }
+  host_access_begins();
   for (size_t z = 0; z < fill->depth && !error; z++)
     for (size_t y = 0; y < rows->height; y++) {
       char *row = (char *)rows->to + z * fill->slice + y * rows->pitch;
@@ -58,6 +59,8 @@ hipError_t perform_fill(const Fill *fill, hipStream_t stream) {
         for (size_t x = 0; x < rows->width; x++)
           memcpy(row + x * rows->element, &rows->value, rows->element);
     }
+  host_access_ends();
+  guard();
   return error;
 }
 

@@ -99,8 +99,10 @@ hipError_t run_kernel(const KernelCall *call, hipStream_t stream) {
   lock();
   hipError_t error = is_function(call->function) ? fault(device_of(stream))
                                                  : hipErrorInvalidDeviceFunction;
+  tell_touches();
   if (!error) error = run(call, stream);
   unlock();
+  guard();
   return error;
 }
 

@@ -87,7 +87,8 @@ hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipM
     count++, changes++;
     if (pool) pool_counts(pool, (int64_t)size);
     *pointer = (void *)at;
-    note_memory(host ? WRITTEN : ALLOCATED, NULL, 0, bytes_at(*pointer, size), (Region){0});
+    if (host) memory_is_shared();
+    note_memory(host ? WRITTEN : ALLOCATED, NULL, host, bytes_at(*pointer, size), (Region){0});
     error = hipSuccess;
   }
   unlock();
@@ -232,7 +233,10 @@ API hipError_t hipMalloc(void **pointer, size_t size) {
 /* What the host writes to as well. */
 static hipError_t allocate_for_both(void **pointer, size_t size, unsigned flags) {
   hipError_t error = allocate_safely(pointer, size, flags, false);
-  if (!error && size) note_memory(WRITTEN, NULL, 0, bytes_at(*pointer, size), (Region){0});
+  if (!error && size) {
+    memory_is_shared();
+    note_memory(WRITTEN, NULL, 1, bytes_at(*pointer, size), (Region){0});
+  }
   return error;
 }
 API hipError_t hipExtMallocWithFlags(void **pointer, size_t size, unsigned flags) {

@@ -82,7 +82,7 @@ bool within(const void *address);
 void give_back(uint64_t offset, uint64_t size);
 
 /* connection.c: the emulator. All of these but `ready` want `lock` held. */
-typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH, RESIDENT, NAMES, PLACE, VARIABLE, NOTE } Operation;
+typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH, RESIDENT, NAMES, PLACE, VARIABLE, NOTE, GUARD } Operation;
 
 typedef struct {
   int64_t memory_bytes, compute_units, wave_size, max_threads, lds_bytes, registers,
@@ -209,6 +209,7 @@ typedef enum {
   NODE_AFTER,  /* `other`: one that this node comes after */
   GRAPH_ENDS,
   RESET,
+  TOUCHED, /* by the host: the address */
 } NoteKind;
 /* Bytes, rows of them a pitch apart, and slices of these. */
 typedef struct {
@@ -217,6 +218,16 @@ typedef struct {
 void note(NoteKind kind, hipStream_t stream, uint64_t other);
 void note_memory(NoteKind kind, hipStream_t stream, uint64_t other, Region to, Region from);
 Region bytes_at(const void *pointer, size_t size);
+void tell_touch(uint64_t address);
+
+/* guard.c: the host's own accesses to memory that it shares with kernels. */
+void memory_is_shared(void);
+void tell_touches(void);
+/* Look out for those that would come too early now. */
+void guard(void);
+/* Between these, accesses are this library's. */
+void host_access_begins(void);
+void host_access_ends(void);
 
 /* module.c, kernel.c and program.c */
 typedef struct Module *hipModule_t;

@@ -36,8 +36,8 @@ static hipError_t wait_for(hipStream_t stream, void *pointer, uint64_t value, un
   hipError_t error = how > NO_BIT ? hipErrorInvalidValue : word(stream, pointer, bytes);
   if (error) return error;
   uint64_t there = 0;
-  memcpy(&there, pointer, bytes);
   note(EXCHANGED, stream, 0);
+  memcpy(&there, pointer, bytes);
   if (holds(there & mask, value & mask, how, bytes == 8)) return hipSuccess;
   explain("a stream waits for a value that nothing before it has written");
   return hipErrorNotReady;
@@ -48,7 +48,9 @@ static hipError_t write_to(hipStream_t stream, void *pointer, uint64_t value, un
   if (error) return error;
   note(EXCHANGED, stream, 0);
   note_memory(WRITTEN, stream, 0, bytes_at(pointer, bytes), (Region){0});
+  host_access_begins();
   memcpy(pointer, &value, bytes);
+  host_access_ends();
   return error;
 }
 API hipError_t hipStreamWaitValue32(hipStream_t stream, void *pointer, uint32_t value,

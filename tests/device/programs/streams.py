@@ -254,6 +254,42 @@ def right_by_a_call_of_the_host(here: Here) -> None:
     scale(here.y, here.z, here.two)
 
 
+# The host's own accesses to memory that it shares, by whole pages.
+
+PAGE = 4096
+
+
+def pages(name: str, to_host: bool, size: int, touched: int, writes: bool, waits: bool) -> None:
+    """A copy of some pages, and an access of the host to a byte of them behind it."""
+
+    def body(here: Here) -> None:
+        memory, pinned = call(hip.hipMalloc(4 * PAGE)), call(hip.hipHostMalloc(4 * PAGE, 0))
+        call(hip.hipMemset(memory, 5, 4 * PAGE))
+        if to_host:
+            copy(pinned, memory, TO_HOST, here.one, size)
+        else:
+            copy(memory, pinned, TO_DEVICE, here.one, size)
+        if waits:
+            call(hip.hipStreamSynchronize(here.one))
+        byte = ctypes.c_ubyte.from_address(int(pinned) + touched)
+        if writes:
+            byte.value = 7
+        else:
+            assert byte.value == (5 if to_host and touched < size else 0)
+        call(hip.hipFree(memory))
+        call(hip.hipHostFree(pinned))
+
+    body.__name__ = name
+    CASES.append(body)
+
+
+pages("touch_of_a_result", True, 2 * PAGE, PAGE + 8, False, False)
+pages("touch_of_a_source", False, 2 * PAGE, 8, True, False)
+pages("right_touch_of_a_result", True, 2 * PAGE, 8, False, True)
+pages("right_touch_of_another_part", True, 2 * PAGE, 3 * PAGE, True, False)
+pages("right_look_at_a_source", False, 2 * PAGE, 8, False, False)
+
+
 # What nobody has written, and what is freed.
 
 
