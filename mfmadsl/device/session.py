@@ -179,8 +179,9 @@ class Session:
         placed = module.placed(self._gpu.chip.name, address)
         for section in placed.object.sections:
             memory.write(address + section.address, section.content)
-            if self._history is not None:
-                self._history.written(address + section.address, len(section.content))
+        if self._history is not None:
+            end = max((s.address + len(s.content) for s in placed.object.sections), default=0)
+            self._history.written(address, end)
         self._modules[number] = placed
         return Status.SUCCESS, b""
 

@@ -32,6 +32,8 @@ class Unwritten(ByteStore):
 
     def define(self, offset: int, size: int) -> None:
         """These bytes are written."""
+        if not size:
+            return
         first, last = -(-offset // _PAGE), (offset + size) // _PAGE
         self._settle(np.array([offset, offset + size - 1]), 1, (first, last))
         self._pages[first:last] = _KNOWN

@@ -51,8 +51,9 @@ def test_races_are_told_once_and_nothing_else(told: dict[str, list[str]]) -> Non
         ("race_with_an_allocation", "an allocation on stream|writes it"),
         ("freed", "error[out-of-bounds]|of an allocation of 768 bytes that is freed"),
         ("foreign", "error[out-of-bounds]|writes offset 0 of `the allocation at|no argument leads"),
-        ("unwritten", "error[uninitialized]|offset 0 of `x`, which has 768 bytes, which nobody"),
-        ("unwritten_by_a_copy", "offset 384 of `x`, which has 768 bytes, which nobody wrote"),
+        ("unwritten", "error[uninitialized]|reads v|loaded from offset 0 of `x`, which has 768 "
+         "bytes, which nobody wrote"),
+        ("unwritten_by_a_copy", "loaded from offset 384 of `x`, which has 768 bytes, which nobody"),
     ],
 )  # fmt: skip
 def test_what_is_told(told: dict[str, list[str]], name: str, words: str) -> None:

@@ -140,7 +140,7 @@ hipError_t copy_graph(hipGraph_t *copied, hipGraph_t graph) {
     for (size_t j = 0; j < after->count; j++)
       for (size_t k = 0; k < graph->nodes.count; k++)
         if (graph->nodes.node[k] == after->node[j] &&
-            !append(&made->nodes.node[i]->after, made->nodes.node[k])){
+            !append(&made->nodes.node[i]->after, made->nodes.node[k])) {
           error = hipErrorOutOfMemory;
           goto fail;
         }

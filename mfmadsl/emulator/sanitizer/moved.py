@@ -39,13 +39,15 @@ def wholly(bits: Array, width: Width) -> Mask:
     return bad
 
 
-def not_padding(words: Sequence[Array], width: Width, moved: Sequence[bool]) -> list[Mask]:
+def not_padding(
+    words: Sequence[Array], width: Width, moved: Sequence[bool], follows: bool = False
+) -> list[Mask]:
     """Of each word that is stored, with the undefined bits of each lane, the lanes that must not;
-    `moved` are the words that were loaded so."""
+    `moved` are the words that were loaded so, which one who `follows` them lets pass."""
     whole = _whole(width)
     nothing = np.logical_and.reduce([word & whole == whole for word in words])
     return [
-        (word != 0) & (_cut(word) | nothing | (not loaded))
+        (word != 0) & ((not loaded) | ((not follows) & (_cut(word) | nothing)))
         for word, loaded in zip(words, moved, strict=True)
     ]
 

@@ -134,7 +134,7 @@ class Sanitizer:
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
         self._chip, self._sequences = assumed(program.arch), Sequences(program)
-        self._memory, self._beside = memory, beside
+        self._memory, self._beside, self._follows = memory, beside, memory is not None
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
         self._in_memory: GlobalRaces | None = None
@@ -145,7 +145,7 @@ class Sanitizer:
             _, _, *arguments = waves.memory.segments[len(self._program.data) :]
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
         vectors = 1 if self._chip.packs_coordinates else 3
-        undefined = Undefined(waves, vectors, scalars, self._memory)
+        undefined = Undefined(waves, vectors, scalars, self._memory, self._follows)
         in_memory = self._races_in_memory(waves)
         return Checks(
             waves, self._program, undefined, self._sequences, self._piece, in_memory,

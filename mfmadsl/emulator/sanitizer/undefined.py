@@ -63,10 +63,12 @@ class Undefined:
     """What is undefined in the registers of all waves, and in the memory that they share."""
 
     def __init__(
-        self, waves: Waves, vectors: int, scalars: int, memory: ByteStore | None = None
-    ) -> None:
+        self, waves: Waves, vectors: int, scalars: int, memory: ByteStore | None = None,
+        follows: bool = False,
+    ) -> None:  # fmt: skip
         """The hardware has set so many vector and scalar registers, and nobody has written to LDS
         and scratch memory. `memory` is the shadow of global memory, where some of it is undefined.
+        One that `follows` what is loaded tells of it where it is used, and may move it anywhere.
         """
         self._count = waves.count
         self._shadows: dict[tuple[str, int], Shadow] = {}
@@ -82,6 +84,8 @@ class Undefined:
         self._shadows[_SCC] = once
         self._result: Shadow | None = None
         self._moved: set[tuple[str, int]] = set()  # registers whose undefined bits were loaded
+        self._follows, self._from = follows, ""
+        self._places: dict[tuple[str, int], str] = {}  # from where, where that is known
         self._memory = {id(store): _undefined(store) for store in (waves.lds, waves.scratch)}
         if memory is not None:
             self._memory[id(waves.memory)] = memory
@@ -115,7 +119,7 @@ class Undefined:
                     if each.moved:
                         moved = True
                     else:
-                        self._tell(waves, f"reads {register.bank}{index}", bad)
+                        self._tell(waves, f"reads {self._named(register.bank, index)}", bad)
         if operation.takes_scc:
             # A carry of undefined bits makes a sum undefined; one that is none is a fault.
             self._check_scc(waves, chosen, np.uint32(ALL_BITS if operation.carries else 0))
@@ -126,6 +130,12 @@ class Undefined:
             shadows["scc"] = self.of(*_SCC, chosen) != 0
             shadow_waves = _ShadowWaves(**{**waves.__dict__, **shadows})
             self._result = np.asarray(operation.flow(waves, shadow_waves))
+
+    def _named(self, bank: str, index: int) -> str:
+        """A register, and where its content comes from, if that is known."""
+        key = bank, index
+        place = self._places.get(key) if key in self._moved else None
+        return f"{bank}{index}" + (f", loaded from {place}" if place else "")
 
     def check_branch(self, waves: Waves, chosen: Selected, name: str) -> None:
         """Tell a fault where a branch depends on what nobody wrote."""
@@ -172,6 +182,7 @@ class Undefined:
                         continue
                     word = self.of(*key, chosen) & np.uint32(kept)
                 self._set(waves, chosen, key, word, operation.whole_wave)
+                self._places.pop(key, None)
                 if moved and key in self._shadows:
                     self._moved.add(key)
         if operation.gives_scc:
@@ -218,7 +229,10 @@ class Undefined:
             return None
         if store is not waves.scratch:
             bad = bits.any(axis=0) if used else wholly(bits, width)
-            if bad.any():
+            if self._follows and not used:
+                some = bits.any(axis=0).reshape(-1)
+                self._from = self._place(waves, store, offsets, some)
+            elif bad.any():
                 self._tell_load(waves, store, offsets, mask, bad.reshape(-1))
                 bits = np.where(bad, np.uint32(0), bits)
         return bits
@@ -227,13 +241,17 @@ class Undefined:
     def _tell_load(
         waves: Waves, store: ByteStore, offsets: Addresses, mask: Mask | None, bad: Mask
     ) -> None:
-        wave, lane = waves.first_lane(mask, bad)
+        place = Undefined._place(waves, store, offsets, bad)
+        where = waves.first_lane(mask, bad)
+        waves.fault("uninitialized", f"reads {place}, which nobody wrote", *where)
+
+    @staticmethod
+    def _place(waves: Waves, store: ByteStore, offsets: Addresses, bad: Mask) -> str:
+        """Where the first of the lanes that are marked loads from."""
         offset = int(offsets.reshape(-1)[bad][0])
         if store is waves.memory:
-            place = waves.memory.describe(offset)
-        else:
-            place = f"address {offset % waves.lds.stride:#x} of LDS"
-        waves.fault("uninitialized", f"reads {place}, which nobody wrote", wave, lane)
+            return waves.memory.describe(offset)
+        return f"address {offset % waves.lds.stride:#x} of LDS"
 
     def scalar_load(
         self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int
@@ -259,6 +277,8 @@ class Undefined:
             self._set(waves, chosen, key, full, whole=False)
             if word.any():
                 self._moved.add(key)
+                self._places[key] = self._from
+        self._from = ""
 
     def store(
         self, waves: Waves, chosen: Selected, store: ByteStore, offsets: Addresses,
@@ -279,7 +299,8 @@ class Undefined:
             words.append(word if mask is None else np.where(mask, word, 0))
         values = np.stack(words)
         if store is not waves.scratch:
-            bad = not_padding(words, width, [key in self._moved for key in keys])
+            moved = [key in self._moved for key in keys]
+            bad = not_padding(words, width, moved, self._follows)
             for (bank, index), lanes in zip(keys, bad, strict=True):
                 if lanes.any():
                     self._tell(waves, f"stores {bank}{index}", lanes)
