@@ -1,10 +1,10 @@
 """Work on several streams, in order and not: writes the name of each case on standard error, where
 the emulated GPU tells its faults.
 
-    mfmadsl device --sanitize -- python -m tests.device.programs.streams SCALED JUMPED FOLLOWED
+    mfmadsl device --sanitize -- python -m tests.device.programs.streams SCALED JUMPED ...
 
-These are code objects of kernels with y[i] = a * x[i] + i for i < n, with x[6 * stride] = 6, and
-with list[i][0] += 1.
+These are code objects of kernels with y[i] = a * x[i] + i for i < n, with x[6 * stride] = 6, with
+list[i][0] += 1, and with y[i] = x[i].
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ TO_DEVICE, TO_HOST, BETWEEN = (
 RELAXED = hip.hipStreamCaptureMode.hipStreamCaptureModeRelaxed
 CASES: list[Callable[[Any], None]] = []
 modules = [call(hip.hipModuleLoadData(Path(path).read_bytes())) for path in sys.argv[1:]]
-function, jumped, followed = (
+function, jumped, followed, copied = (
     call(hip.hipModuleGetFunction(module, name))
-    for module, name in zip(modules, (b"scaled", b"jumped", b"followed"), strict=True)
+    for module, name in zip(modules, (b"scaled", b"jumped", b"followed", b"copied"), strict=True)
 )
 
 
@@ -303,6 +303,22 @@ def unwritten_by_a_copy(here: Here) -> None:
     call(hip.hipMemset(here.y, 0, BYTES // 2))
     copy(here.z, here.y, BETWEEN, None)
     scale(here.z, here.y, None)
+
+
+def copy_by_a_kernel(x: Any, y: Any) -> None:
+    values = (ctypes.c_void_p(int(x)), ctypes.c_void_p(int(y)))
+    call(hip.hipModuleLaunchKernel(copied, 3, 1, 1, 64, 1, 1, 0, None, None, values))
+
+
+@case
+def right_to_move_what_nobody_wrote(here: Here) -> None:
+    copy_by_a_kernel(here.y, here.z)
+
+
+@case
+def unwritten_by_a_kernel(here: Here) -> None:
+    copy_by_a_kernel(here.y, here.z)
+    scale(here.z, here.x, None)
 
 
 @case
