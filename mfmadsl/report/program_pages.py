@@ -66,7 +66,7 @@ def program_pages(
         found += [Located(kind.first.symbol, f"{kind.stem}.s", fault) for fault in kind.faults]
     found += [Located("HIP", INDEX, fault, text=False) for fault in calls]
     files["faults.sarif"] = sarif_json(found)
-    files[INDEX] = _index(kinds)
+    files[INDEX] = _index(kinds, calls)
     return files
 
 
@@ -90,7 +90,7 @@ def _profile(kind: _Kind) -> str:
     return profile_page([Profiled(first.profile, first.assembly, first.grid, first.block, facts)])
 
 
-def _index(kinds: Sequence[_Kind]) -> str:
+def _index(kinds: Sequence[_Kind], calls: Sequence[Fault]) -> str:
     total = sum(kind.seconds for kind in kinds)
     rows = [
         {
@@ -109,4 +109,5 @@ def _index(kinds: Sequence[_Kind]) -> str:
         for kind in kinds
     ]
     launches = sum(len(kind.launches) for kind in kinds)
-    return page("program.html.jinja", rows=rows, launches=launches, total=f"{total * 1e6:,.1f}")
+    told = f"{total * 1e6:,.1f}"
+    return page("program.html.jinja", rows=rows, launches=launches, total=told, calls=calls)
