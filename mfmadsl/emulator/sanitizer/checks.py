@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from mfmadsl.emulator.sanitizer.footprint import (
 )
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
-from mfmadsl.emulator.sanitizer.lanes_off import LanesOff
+from mfmadsl.emulator.sanitizer.lanes_off import LanesOff, Skipped
 from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
@@ -55,6 +55,7 @@ class Checks(Watch):
         piece: int,
         in_memory: GlobalRaces,
         collect: Callable[[Waves, Fault], bool],
+        jumps: Mapping[int, Skipped],
         beside: MemoryWatch | None = None,
     ) -> None:
         self._program, self._undefined, self._collect = program, undefined, collect
@@ -63,7 +64,7 @@ class Checks(Watch):
         self._loaded: list[tuple[Register, Array, Mask | None]] = []
         self._in_flight = InFlight(waves.count)
         self._executed = WaveSequences(waves.count, sequences)
-        self._lanes_off = LanesOff(program, waves.count)
+        self._lanes_off = LanesOff(program, waves.count, jumps)
         self._races = Races(waves, self._in_flight, piece)
         self._in_memory, self._coherence = in_memory, Coherence.of(assumed(program.arch))
         per_group = waves.position.waves_per_group

@@ -10,7 +10,7 @@ nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,54 +37,36 @@ class Skipped:
 
 def skipped(program: Program) -> Mapping[int, Skipped]:
     """The jumps of a program that pass the end of a region that they are in, by their places."""
+    regions = list(_regions(program))
     found = {}
-    saves = _saves(program)
-    ends = [
-        place
-        for place, each in enumerate(program.instructions if saves else ())
-        if each.name in _GIVES_BACK and each.operands[0] == EXEC_PAIR
-    ]
-    for place, branch in enumerate(program.instructions if ends else ()):
+    for place, branch in enumerate(program.instructions if regions else ()):
         target = branch_target(program, branch)
-        if target is None:
+        if target is None or target <= place:
             continue
-        for end in (each for each in ends if place < each < target):
-            passed = _ends(program, saves, place, end)
-            if passed is not None and not _left(program, end, target):
+        for start, passed in regions:
+            if start < place < passed.place < target and not _left(program, passed.place, target):
                 found[place] = passed
     return found
 
 
-def _saves(program: Program) -> list[tuple[int, Register]]:
-    return [
-        (place, each.operands[0])
-        for place, each in enumerate(program.instructions)
-        if (_SAVES.fullmatch(each.name) or _copies_exec(each))
-        and isinstance(each.operands[0], Register)
-    ]
-
-
-def _copies_exec(instruction: Instruction) -> bool:
-    return instruction.name == "s_mov_b64" and instruction.operands[1] == EXEC_PAIR
-
-
-def _ends(
-    program: Program, saves: list[tuple[int, Register]], jump: int, place: int
-) -> Skipped | None:
-    """Whether an instruction ends a region that begins before a jump."""
-    instruction = program.instructions[place]
-    for start, saved in reversed(saves):
-        if start < jump and saved in instruction.operands[1:]:
-            between = program.instructions[start + 1 : jump]
-            return None if any(_touches(each, saved) for each in between) else Skipped(place, saved)
-    return None
-
-
-def _touches(instruction: Instruction, saved: Register) -> bool:
-    target = instruction.operands[0] if instruction.operands else None
-    return isinstance(target, Register) and target.bank == "s" and bool(
-        {*target.indices} & {*saved.indices}
-    )  # fmt: skip
+def _regions(program: Program) -> Iterator[tuple[int, Skipped]]:
+    """Where regions begin and end: EXEC is saved, and comes back from where nothing else has been
+    put meanwhile."""
+    saved: dict[Register, int] = {}
+    for place, each in enumerate(program.instructions):
+        if not each.operands:
+            continue
+        if each.name in _GIVES_BACK and each.operands[0] == EXEC_PAIR:
+            for register, start in saved.items():
+                if register in each.operands[1:]:
+                    yield start, Skipped(place, register)
+        target = each.operands[0]
+        if not isinstance(target, Register) or target.bank != "s":
+            continue
+        saved = {x: p for x, p in saved.items() if set(x.indices).isdisjoint(target.indices)}
+        copies = each.name == "s_mov_b64" and each.operands[1] == EXEC_PAIR
+        if copies or _SAVES.fullmatch(each.name):
+            saved[target] = place
 
 
 def _left(program: Program, start: int, end: int) -> bool:
@@ -95,8 +77,8 @@ def _left(program: Program, start: int, end: int) -> bool:
 class LanesOff:
     """Follows the waves of a portion from such jumps to their ends."""
 
-    def __init__(self, program: Program, count: int) -> None:
-        self._program, self._skipped = program, skipped(program)
+    def __init__(self, program: Program, count: int, jumps: Mapping[int, Skipped]) -> None:
+        self._program, self._skipped = program, jumps
         self._jumped = np.full(count, -1, np.int64)
         self._stored = np.full(count, -1, np.int64)
         self._any = False

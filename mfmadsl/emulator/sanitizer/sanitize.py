@@ -37,6 +37,7 @@ from mfmadsl.emulator.sanitizer.checks import Checks
 from mfmadsl.emulator.sanitizer.coherence import Coherence
 from mfmadsl.emulator.sanitizer.footprint import MemoryWatch
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
+from mfmadsl.emulator.sanitizer.lanes_off import skipped
 from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
 from mfmadsl.emulator.sanitizer.wait_states import Sequences
@@ -134,6 +135,7 @@ class Sanitizer:
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
         self._chip, self._sequences = assumed(program.arch), Sequences(program)
+        self._jumps = skipped(program)
         self._memory, self._beside, self._follows = memory, beside, memory is not None
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
@@ -149,7 +151,7 @@ class Sanitizer:
         in_memory = self._races_in_memory(waves)
         return Checks(
             waves, self._program, undefined, self._sequences, self._piece, in_memory,
-            self._collects, self._beside,
+            self._collects, self._jumps, self._beside,
         )  # fmt: skip
 
     def ends(self, fault: Fault) -> bool:
