@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -58,7 +59,8 @@ class SharedMemory:
         """From now on these are the allocations, as (address, bytes)."""
         if self._alone:
             gone = {*self._freed, *self._allocations}.difference(allocations)
-            self._freed = sorted(gone)[-_MOST_FREED:]
+            self._freed = [each for each in sorted(gone) if not _taken(each, allocations)]
+            del self._freed[:-_MOST_FREED]
         self._allocations = allocations
 
     @property
@@ -101,6 +103,13 @@ class SharedMemory:
         for argument, value in hidden_arguments(launch, memory):
             memory.content(block)[argument.offset : argument.offset + argument.size] = value
         return LoadedProgram(memory, block, packet)
+
+
+def _taken(freed: tuple[int, int], allocations: Sequence[tuple[int, int]]) -> bool:
+    """Whether any of what was freed is allocated again; allocations are in order."""
+    start, end = freed[0], freed[0] + freed[1]
+    place = bisect_left(allocations, (end, 0)) - 1  # the last that begins before the end
+    return place >= 0 and sum(allocations[place]) > start
 
 
 def pointers(arguments: Sequence[tuple[str, int]], block: bytes) -> dict[int, str]:

@@ -128,6 +128,18 @@ def test_the_time_of_a_launch_is_looked_up_by_its_values_and_not_its_pointers(
     assert len(session._profiles) == 4
 
 
+def test_memory_that_is_freed_is_told_as_such_until_it_is_taken_again(
+    memory: SharedMemory,
+) -> None:
+    memory.allocate(((ARRAYS[1], BYTES),))
+    (fault,) = run_launch(counting(), start(ARRAYS[0], 1), memory, 10**6).faults
+    assert f"of an allocation of {BYTES} bytes that is freed" in fault.message
+    memory.allocate(((ARRAYS[0], BYTES // 2), (ARRAYS[1], BYTES)))
+    pointer = ARRAYS[0] + BYTES // 2 - 4
+    (fault,) = run_launch(counting(), start(pointer, 1), memory, 10**6).faults
+    assert "freed" not in fault.message
+
+
 def test_what_a_launch_adds_to_the_lds_comes_behind_the_kernels_own() -> None:
     own = "		.amdhsa_group_segment_fixed_size 512\n	.end_amdhsa_kernel"
     text = TEXT.replace("OFFSET", "0").replace("	.end_amdhsa_kernel", own)

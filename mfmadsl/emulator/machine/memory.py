@@ -258,10 +258,10 @@ class GlobalMemory(ByteStore):
             raise AccessError("out-of-bounds", message, ~inside)
 
     def _describe(self, address: int) -> str:
+        place = self._segment_of(address)
         for start, size in self._freed:
             if start <= address < start + size:
                 return f"offset {address - start} of an allocation of {size} bytes that is freed"
-        place = self._segment_of(address)
         after = address - self._ends[place] if place >= 0 else self._reach + 1
         for following in self.segments[place + 1 : place + 2]:
             before = following.address - address

@@ -43,7 +43,8 @@ class Checks(Watch):
 
     `piece` is the smallest number of bytes that an instruction of the program accesses in LDS;
     `in_memory` has the accesses of all waves of the launch to global memory; `collect` says whether
-    a fault is kept, so that the emulation goes on; `beside` knows what else happens to that memory.
+    a fault is kept, so that the emulation goes on; `jumps` are those past the end of a region of
+    some lanes; `beside` knows what else happens to memory.
     """
 
     def __init__(
