@@ -83,9 +83,23 @@ def test_every_call_that_fails_tells_its_error(stored: Path) -> None:
     assert done.returncode == 0
 
 
-def test_no_function_crashes_that_is_given_nothing() -> None:
-    done = on_device(sys.executable, PROGRAMS / "nothing.py")
+@pytest.mark.parametrize("options", [(), ("--sanitize",)])
+def test_no_function_crashes_that_is_given_nothing(options: tuple[str, ...]) -> None:
+    done = on_device(sys.executable, PROGRAMS / "nothing.py", options=options)
     assert (done.returncode, done.stdout.split()[1:]) == (0, ["functions", "took", "nothing"])
+
+
+@pytest.mark.parametrize(
+    ("program", "kernels"),
+    [("graphs", ["scaled"]), ("memory", ["numbered", "described"]), ("threads", ["scaled"]),
+     ("variables", ["variables"])],
+)  # fmt: skip
+def test_programs_that_are_right_are_not_accused(
+    program: str, kernels: list[str], stored: Path
+) -> None:
+    command = sys.executable, "-m", f"tests.device.programs.{program}"
+    done = on_device(*command, *(stored / each for each in kernels), options=("--sanitize",))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_memory_and_launches_of_all_kinds(stored: Path) -> None:

@@ -5,13 +5,10 @@
    it back in the handler of the signal. */
 #include "stream.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { PAGE = 4096, MOST = 256, MOST_TOUCHED = 64 };
 

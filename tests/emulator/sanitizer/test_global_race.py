@@ -114,6 +114,17 @@ def test_what_llvm_makes_of_less_does_not_order(arch: str, lacks: str) -> None:
     assert found.startswith("reads offset 0 of `data`, which has 8192 bytes, which wave 0 of")
 
 
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
+def test_a_flag_that_is_set_before_the_store_is_waited_for(arch: str) -> None:
+    text = passing_on(arch, STORE.format(order="release"), LOAD.format(order="acquire"))
+    lines = text.splitlines()
+    store = next(i for i, line in enumerate(lines) if "global_store_dword " in line)
+    waits = next(i for i, line in enumerate(lines) if i > store and "vmcnt(0)" in line)
+    lines[waits] = lines[waits].replace("vmcnt(0)", "vmcnt(9)")
+    (found,) = races("\n".join(lines), 2)
+    assert "there it needs `s_waitcnt vmcnt(0)`" in found
+
+
 def test_a_race_names_both_accesses() -> None:
     (found,) = faults(FLAG.replace(WRITES_BACK, ""), 3)
     assert (found.workgroup, found.wave, found.lane) == ((0, 0, 0), 0, 0)
