@@ -86,7 +86,7 @@ def test_packages_are_there_without_an_import_of_their_own() -> None:
     subprocess.run([sys.executable, "-c", told], check=True)
 
 
-OPTIONAL = {"lsprotocol", "pygls", "triton"}
+OPTIONAL = {"lsprotocol", "pygls", "pytest", "triton"}
 """What is imported where it is there, or by a command whose extra brings it."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -10,6 +12,7 @@ from pathlib import Path
 import click
 
 from mfmadsl.cli.failure import fail
+from mfmadsl.cli.kernel import ORDER, SEED
 from mfmadsl.cli.specs import ARCH, OUTPUT, PRODUCT, product_asked
 from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError, MfmadslError
@@ -60,6 +63,8 @@ MOST_DEVICES = 16
     default=1,
     help="How many of them there are, all alike; 1 by default.",
 )
+@ORDER
+@SEED
 @click.option("--log", is_flag=True, help="Tell of each launch, and why calls of HIP fail.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def device(
@@ -70,6 +75,8 @@ def device(
     report: Path | None,
     budget: int | None,
     devices: int,
+    order: str,
+    seed: int,
     log: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -88,8 +95,18 @@ def device(
         arch = DEFAULT_ARCH if product is None else PRODUCTS[product].arch
     if report is not None:
         _check_folder(report)
+    if profile is not None:
+        _check_place(profile)
     options = Options(
-        arch, product, sanitize, log, (profile or report) is not None, budget or BUDGET, devices
+        arch,
+        product,
+        sanitize,
+        log,
+        (profile or report) is not None,
+        budget or BUDGET,
+        devices,
+        order,
+        seed,
     )
     try:
         ended = run_program(command, options)
@@ -97,11 +114,27 @@ def device(
         raise click.UsageError(str(error)) from None
     except MfmadslError as error:
         fail(str(error))
+    if report is not None:
+        _write_pages(report, program_pages(ended.launches, ended.calls))
     if profile is not None:
         write_text(profile, program_timeline_json(ended.launches, ended.product.launch))
-    if report is not None:
-        _write_pages(report, program_pages(ended.launches))
     sys.exit(ended.exit_code or int(ended.faulty))
+
+
+def _check_place(path: Path) -> None:
+    """End the command where a file cannot be written, before the program has run."""
+    try:
+        there = path.exists()
+        mode = os.W_OK if there else os.W_OK | os.X_OK
+        reason = errno.EISDIR if path.is_dir() else 0
+        if not there and not path.parent.is_dir():
+            reason = errno.ENOTDIR if path.parent.exists() else errno.ENOENT
+        elif not reason and not os.access(path if there else path.parent, mode):
+            reason = errno.EACCES
+    except OSError as error:
+        reason = error.errno or errno.EACCES
+    if reason:
+        fail(f"{path}: cannot be written: {os.strerror(reason)}")
 
 
 def _check_folder(folder: Path) -> None:

@@ -22,7 +22,9 @@ from mfmadsl.report.kernel_file import StoredKernel, read_kernel
 from mfmadsl.report.run import caveats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from mfmadsl.emulator.error import Fault
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -191,6 +193,16 @@ def _save(path: Path, value: Any) -> None:
         fail(str(error))
 
 
+def _as_sarif(path: Path, kernel: StoredKernel, faults: Sequence[Fault]) -> str:
+    """Faults at the lines of the file, where it is the text that they are of."""
+    from mfmadsl.report.sarif import Located, sarif_json
+
+    content = path.read_bytes()
+    is_text = any(content == start.assembly.encode() for start in kernel.starts)
+    name, place = kernel.starts[0].symbol, path.as_posix()
+    return sarif_json(Located(name, place, fault, is_text) for fault in faults)
+
+
 @click.command()
 @launch_options
 @click.option("--keep-going", is_flag=True, help="Collect all faults, not only the first.")
@@ -205,7 +217,7 @@ def _save(path: Path, value: Any) -> None:
 @SEED
 @TRUST
 @REPORT
-@format_option(("text", "json"))
+@format_option(("text", "json", "sarif"))
 def sanitize(
     budget: int | None, keep_going: bool, unwritten: tuple[int, ...], specs: tuple[Path, ...],
     order: str, seed: int, form: str, report: Path | None, **options: Any,
@@ -238,7 +250,9 @@ def sanitize(
 
         texts = [start.assembly for start in kernel.starts]
         write_report(report, faults_page(kernel.starts[0].symbol, texts, faults, counts, waves))
-    if form == "json":
+    if form == "sarif":
+        click.echo(_as_sarif(options["kernel"], kernel, faults), nl=False)
+    elif form == "json":
         print_json([fault_json(f, n) for f, n in zip(faults, counts, strict=True)])
     else:
         for fault, count in zip(faults, counts, strict=True):

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mfmadsl.device.launch import LaunchRecord
+from mfmadsl.emulator.error import Fault
+from mfmadsl.emulator.request import LOCKSTEP, checked_order
 from mfmadsl.emulator.run import BUDGET
 from mfmadsl.model import (
     DEFAULT_ARCH,
@@ -26,7 +28,8 @@ class Options:
 
     `sanitize`: look for what the chip does not define. `log`: tell of each launch, and why calls
     fail. `profile`: model the time of each launch; events of HIP then tell that time. `budget`:
-    instructions that a wave may execute. `devices`: how many there are, all alike.
+    instructions that a wave may execute. `devices`: how many there are, all alike. `order`:
+    of waves, as `emulate` has it, with a `seed` that counts up from launch to launch.
     """
 
     arch: str = DEFAULT_ARCH
@@ -36,6 +39,8 @@ class Options:
     profile: bool = False
     budget: int = BUDGET
     devices: int = 1
+    order: str = LOCKSTEP
+    seed: int = 0
 
 
 @dataclass
@@ -46,13 +51,22 @@ class Gpu:
     chip: Architecture = field(init=False)
     product: GpuProduct = field(init=False)
     launches: list[LaunchRecord] = field(default_factory=list)
+    calls: list[Fault] = field(default_factory=list)
+    """What calls of HIP have done wrong."""
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.chip = architecture(self.options.arch)
+        checked_order(self.options.order, self.options.seed)
         called = product_called(self.options.arch)
         asked = self.options.product or (called.name if called is not None else None)
         self.product = product_of(self.chip.name, asked)
+
+    @property
+    def next_seed(self) -> int | None:
+        """Of the next launch, where waves run in a random order."""
+        seed = checked_order(self.options.order, self.options.seed)
+        return None if seed is None else seed + len(self.launches)
 
     @property
     def models_time(self) -> bool:
@@ -67,8 +81,8 @@ class Gpu:
 
     @property
     def faulty(self) -> bool:
-        """Whether the sanitizer has found a fault in any launch."""
-        return any(launched.faults for launched in self.launches)
+        """Whether the sanitizer has found a fault in any launch or call."""
+        return bool(self.calls) or any(launched.faults for launched in self.launches)
 
     def record(self, launched: LaunchRecord) -> None:
         """Keep what a launch did; its faults are told at once."""
@@ -76,6 +90,11 @@ class Gpu:
         for fault in launched.faults:
             self.tell(f"{launched.symbol}: error[{fault.kind}]: {fault}")
         self.log(_described(launched))
+
+    def accuse(self, fault: Fault) -> None:
+        """Keep what a call of HIP has done wrong, and tell it."""
+        self.calls.append(fault)
+        self.tell(f"error[{fault.kind}]: {fault}")
 
     def tell(self, message: str) -> None:
         """A line on standard error, which is the program's as well."""

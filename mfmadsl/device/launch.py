@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mfmadsl.device.memory import SharedMemory, pointers
 from mfmadsl.device.protocol import Start
 from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.machine.launch import Launch, check_extents
+from mfmadsl.emulator.machine.memory import GlobalMemory
 from mfmadsl.emulator.machine.occupancy import occupancy_of
 from mfmadsl.emulator.request import check_capacity
 from mfmadsl.emulator.run import run_loaded
@@ -68,12 +72,19 @@ class LaunchRecord:
 
 
 def run_launch(
-    function: Function, start: Start, memory: SharedMemory, sanitized: bool, budget: int
+    function: Function,
+    start: Start,
+    memory: SharedMemory,
+    budget: int,
+    watched: Callable[[GlobalMemory], Sanitizer] | None = None,
+    seed: int | None = None,
 ) -> LaunchRecord:
     """Run a kernel on the memory of a program.
 
-    Under the sanitizer it goes on after a fault, as well as it can; without, the first one ends it.
-    Raises ArgumentError for extents that the kernel or the chip does not take.
+    Under the sanitizer, which `watched` gives for the memory, it goes on after a fault, as well as
+    it can; without, the first one ends it.
+    With a seed, waves run in a random order. Raises ArgumentError for extents that the kernel or
+    the chip does not take.
     """
     launch = launch_of(function, start)
     before = time.perf_counter()
@@ -81,20 +92,33 @@ def run_launch(
         [(a.name, a.offset) for a in function.passed if a.kind != "by_value"], start.arguments
     )
     loaded = memory.loaded(launch, start.arguments, named)
-    watcher = Sanitizer(function.program, keep_going=True) if sanitized else None
+    sanitizer = None if watched is None else watched(loaded.memory)
     faults: list[Fault] = []
     executed, failed = 0, False
     try:
-        executed = run_loaded(launch, loaded, budget, watcher).total
+        executed = run_loaded(launch, loaded, budget, sanitizer, seed=seed).total
     except EmulationError as error:
         faults.append(error.fault)
         failed = True
-    if watcher is not None:
-        faults = [*watcher.found, *faults]
+    except ArgumentError:
+        raise
+    except Exception as error:  # ours, and no reason to end the program's device
+        faults.append(_own(error))
+        failed = True
+    if sanitizer is not None:
+        faults = [*sanitizer.found, *faults]
     return LaunchRecord(
         function.program.name, start.grid, start.block, launch.lds_bytes, start.stream, executed,
         time.perf_counter() - before, tuple(faults), failed, function.assembly,
     )  # fmt: skip
+
+
+def _own(error: Exception) -> Fault:
+    """An error of the emulator itself, and where in it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    told = f"{type(error).__name__}: {error}".rstrip(": ")
+    return Fault("internal-error", f"the emulator itself has failed{where}: {told}")
 
 
 def launch_of(function: Function, start: Start) -> Launch:

@@ -17,6 +17,7 @@ from mfmadsl.device.gpu import Gpu, Options
 from mfmadsl.device.launch import LaunchRecord
 from mfmadsl.device.library import hip_library
 from mfmadsl.device.server import listening
+from mfmadsl.emulator.error import Fault
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import GpuProduct
 
@@ -30,6 +31,8 @@ class Ended:
     product: GpuProduct
     launches: tuple[LaunchRecord, ...]
     faulty: bool
+    calls: tuple[Fault, ...] = ()
+    """What calls of HIP did wrong."""
 
 
 def run_program(command: Sequence[str], options: Options | None = None) -> Ended:
@@ -49,7 +52,7 @@ def run_program(command: Sequence[str], options: Options | None = None) -> Ended
         with listening(gpu, place):
             environment = _environment(library, place, options.log)
             exit_code = _ended(subprocess.Popen(list(command), env=environment))
-    return Ended(exit_code, gpu.product, tuple(gpu.launches), gpu.faulty)
+    return Ended(exit_code, gpu.product, tuple(gpu.launches), gpu.faulty, tuple(gpu.calls))
 
 
 def _environment(library: Path, place: Path, log: bool) -> dict[str, str]:

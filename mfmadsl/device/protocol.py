@@ -28,6 +28,8 @@ class RequestKind(IntEnum):
     NAMES = 7
     PLACE = 8
     VARIABLE = 9
+    NOTE = 10
+    GUARD = 11
 
 
 class Status(IntEnum):
@@ -42,18 +44,22 @@ class Status(IntEnum):
     NOT_FOUND = 500
     LAUNCH_FAILURE = 719
     NOT_SUPPORTED = 801
+    UNKNOWN = 999
 
 
 HEADER = struct.Struct("<II")
 ADDRESS = struct.Struct("<Q")
 NUMBER = struct.Struct("<I")
+GUARDED = struct.Struct("<3Q")
+"""Pages: from, to, and whether the host may read there."""
+
 RESERVED_BYTES = 1 << 20
 """At the start of the shared memory, for what a launch needs beside the program's own."""
 
-_DEVICE = struct.Struct("<15q64s64s")
+_DEVICE = struct.Struct("<16q64s64s")
 _FUNCTION = struct.Struct("<7I")
 _PAIR = struct.Struct("<II")
-_START = struct.Struct("<I3I3IIQQII")
+_START = struct.Struct("<I3I3IIQQIIII")
 LOADED = struct.Struct("<IIQ")
 """A module, nothing, and the bytes that it takes in memory."""
 
@@ -80,11 +86,13 @@ class Start:
     stream: int
     arguments: bytes
     allocations: tuple[tuple[int, int], ...] | None
+    device: int = 0
 
 
 def device_reply(
-    chip: Architecture, product: GpuProduct, memory_bytes: int, models_time: bool, count: int
-) -> bytes:
+    chip: Architecture, product: GpuProduct, memory_bytes: int, models_time: bool, count: int,
+    sanitizes: bool,
+) -> bytes:  # fmt: skip
     """What each of `count` devices is; the version of its instructions as the digits of gfx942 tell
     it."""
     major, minor = int(chip.name[3:-2]), int(chip.name[-2], 16)
@@ -104,6 +112,7 @@ def device_reply(
         RESERVED_BYTES,
         models_time,
         count,
+        sanitizes,
         f"{product.name} ({'modelled' if models_time else 'emulated'})".encode(),
         chip.name.encode(),
     )
@@ -135,12 +144,12 @@ def function_reply(
 def read_start(body: bytes, known: int | None) -> tuple[Start, int]:
     """A launch, and the version of its list of allocations; `known` is that of the last one."""
     function, *rest = _START.unpack_from(body)
-    gx, gy, gz, bx, by, bz, lds, version, stream, size, count = rest
+    gx, gy, gz, bx, by, bz, lds, version, stream, size, count, device, _ = rest
     at = _START.size
     arguments = body[at : at + size]
     pairs = struct.unpack_from(f"<{2 * count}Q", body, at + size)
     allocations = None
     if version != known:
         allocations = tuple(zip(pairs[::2], pairs[1::2], strict=True))
-    start = Start(function, (gx, gy, gz), (bx, by, bz), lds, stream, arguments, allocations)
+    start = Start(function, (gx, gy, gz), (bx, by, bz), lds, stream, arguments, allocations, device)
     return start, version

@@ -7,11 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mfmadsl.device.gpu import Gpu
-from mfmadsl.device.launch import Function, modelled, resident_groups, run_launch
+from mfmadsl.device.history import History
+from mfmadsl.device.launch import (
+    Function,
+    LaunchRecord,
+    modelled,
+    resident_groups,
+    run_launch,
+)
 from mfmadsl.device.memory import MOST_ARGUMENT_BYTES, SharedMemory
 from mfmadsl.device.module import Module
+from mfmadsl.device.notes import read_note
 from mfmadsl.device.protocol import (
     ADDRESS,
+    GUARDED,
     HEADER,
     LOADED,
     NUMBER,
@@ -24,8 +33,10 @@ from mfmadsl.device.protocol import (
     function_reply,
     read_start,
 )
+from mfmadsl.device.provenance import Foreign, reach_of
 from mfmadsl.emulator.code_object import CodeObjectError, read_code_object
-from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.machine.memory import GlobalMemory
+from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
 from mfmadsl.emulator.text.assembly import moved, parse_assembly
 from mfmadsl.emulator.text.data import CODE
 from mfmadsl.error import ArgumentError, MfmadslError
@@ -48,6 +59,7 @@ class Session:
         self._functions: dict[int, Function] = {}
         self._number = 0
         self._version: int | None = None
+        self._history: History | None = None  # under the sanitizer
         self._profiles: dict[tuple[object, ...], Profile] = {}
 
     def close(self) -> None:
@@ -61,7 +73,7 @@ class Session:
     def serve(self) -> None:
         """Answer until the program ends."""
         while (request := self._request()) is not None:
-            error, content = self._answer(*request)
+            error, content = self._answered(*request)
             try:
                 self._channel.sendall(HEADER.pack(error, len(content)) + content)
             except OSError:  # the program ended while it waited
@@ -87,6 +99,16 @@ class Session:
             view = view[got:]
         return bytes(content)
 
+    def _answered(self, operation: int, body: bytes, files: list[int]) -> Reply:
+        """The answer, or an error where finding it fails by a mistake of the emulator's own."""
+        try:
+            return self._answer(operation, body, files)
+        except (MfmadslError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            self._gpu.tell(f"the emulator itself has failed: {type(error).__name__}: {error}")
+            return Status.UNKNOWN, b""
+
     def _answer(self, operation: int, body: bytes, files: list[int]) -> Reply:
         if operation == RequestKind.HELLO and files and self._memory is None:
             return self._hello(files[0], *ADDRESS.unpack(body))
@@ -108,15 +130,27 @@ class Session:
         if operation == RequestKind.VARIABLE:
             (module,) = NUMBER.unpack_from(body)
             return self._variable(module, body[NUMBER.size :].decode(errors="replace"))
+        if operation == RequestKind.NOTE and self._history is not None:
+            self._history.happened(read_note(body))
+            return Status.SUCCESS, b""
+        if operation == RequestKind.GUARD and self._history is not None:
+            return Status.SUCCESS, b"".join(GUARDED.pack(*x) for x in self._history.guarded())
         if operation == RequestKind.LAUNCH and self._memory is not None:
             return self._launch(body, self._memory)
         return Status.NOT_SUPPORTED, b""
 
     def _hello(self, file: int, start: int) -> Reply:
         gpu = self._gpu
-        self._memory = SharedMemory(file, start)
+        self._memory = SharedMemory(file, start, gpu.options.devices == 1)
+        if gpu.options.sanitize:
+            self._history = History(self._memory.content, start, gpu.chip.dies > 1, gpu.accuse)
         return Status.SUCCESS, device_reply(
-            gpu.chip, gpu.product, gpu.memory_bytes, gpu.models_time, gpu.options.devices
+            gpu.chip,
+            gpu.product,
+            gpu.memory_bytes,
+            gpu.models_time,
+            gpu.options.devices,
+            gpu.options.sanitize,
         )
 
     def _load(self, image: bytes) -> Reply:
@@ -145,6 +179,9 @@ class Session:
         placed = module.placed(self._gpu.chip.name, address)
         for section in placed.object.sections:
             memory.write(address + section.address, section.content)
+        if self._history is not None:
+            end = max((s.address + len(s.content) for s in placed.object.sections), default=0)
+            self._history.written(address, end)
         self._modules[number] = placed
         return Status.SUCCESS, b""
 
@@ -215,9 +252,7 @@ class Session:
         with gpu.turn:  # one launch at a time, of whatever program
             try:
                 profile = self._modelled(function, start, memory) if gpu.models_time else None
-                launched = run_launch(
-                    function, start, memory, gpu.options.sanitize, gpu.options.budget
-                )
+                launched = self._run(function, start, memory)
             except ArgumentError as error:
                 gpu.tell(f"kernel `{function.program.name}` cannot be launched: {error}")
                 return Status.INVALID_CONFIGURATION, b""
@@ -228,6 +263,23 @@ class Session:
         spent = launched.modelled
         nanoseconds = 0 if spent is None else round(spent * 1e9 + gpu.product.launch)
         return Status.SUCCESS, ADDRESS.pack(nanoseconds)
+
+    def _run(self, function: Function, start: Start, memory: SharedMemory) -> LaunchRecord:
+        """Run a launch, watched if asked."""
+        budget, history, seed = self._gpu.options.budget, self._history, self._gpu.next_seed
+        if history is None:
+            return run_launch(function, start, memory, budget, seed=seed)
+        modules = list(self._modules.values())
+        launched = history.begins(function.program.name, start.device, start.stream)
+
+        def watched(content: GlobalMemory) -> Sanitizer:
+            beside = Foreign(reach_of(content, start.arguments, modules), launched.watch)
+            return Sanitizer(function.program, True, memory=history.unwritten, beside=beside)
+
+        try:
+            return run_launch(function, start, memory, budget, watched, seed)
+        finally:
+            history.ends(launched)
 
     def _modelled(self, function: Function, start: Start, memory: SharedMemory) -> Profile | None:
         """In the model, looked at once for launches that differ in pointers only; None of a kernel
@@ -244,7 +296,9 @@ class Session:
                 self._profiles[key] = modelled(
                     function, start, memory, gpu.product, gpu.options.budget
                 )
-            except EmulationError:
+            except ArgumentError:
+                raise
+            except Exception:  # of the kernel or of the emulator: told when it runs
                 return None
         return self._profiles[key]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mfmadsl.error import MfmadslError
@@ -26,7 +27,8 @@ class Fault:
 
     `kind` is a stable name such as `out-of-bounds`. `wave` counts the waves of its workgroup;
     workgroup, wave and lane are None where the fault is not that of one. `earlier` is what a race
-    collides with, if that was not long ago.
+    collides with, if that was not long ago; `source` is `file:line` of the source, where that is
+    known.
     """
 
     kind: str
@@ -37,10 +39,12 @@ class Fault:
     wave: int | None = None
     lane: int | None = None
     earlier: EarlierAccess | None = None
+    source: str | None = None
 
     def __str__(self) -> str:
         instruction = f"`{self.instruction}`: " if self.instruction else ""
-        where = f"line {self.line}: {instruction}" if self.line is not None else ""
+        source = f" ({self.source})" if self.source else ""
+        where = f"line {self.line}{source}: {instruction}" if self.line is not None else ""
         parts = []
         if self.workgroup is not None:
             parts.append("workgroup ({}, {}, {})".format(*self.workgroup))
@@ -78,6 +82,11 @@ class EmulationError(MfmadslError, RuntimeError):
         error.fault = fault
         error.args = (str(fault),)
         return error
+
+    def from_source(self, sources: Mapping[int, str]) -> EmulationError:
+        """This error with the line of the source that it is of, by that of the text."""
+        source = sources.get(self.fault.line or 0)
+        return EmulationError.of(replace(self.fault, source=source)) if source else self
 
     def at(self, line: int, instruction: str) -> EmulationError:
         """This error with its place in the text, unless it has one already."""

@@ -280,8 +280,9 @@ def run_loaded(
         with np.errstate(all="ignore"):
             Scheduler(executor, workgroups, resident, order_of(seed)).run()
     except EmulationError as error:
-        if watcher is None or not watcher.ends(error.fault):
-            raise
+        told = error.from_source(launch.program.sources)
+        if watcher is None or not watcher.ends(told.fault):
+            raise told from None
     counts, arch = executor.counts(), launch.program.arch
     described = {name for intrinsic in launch.trusted for name in intrinsic.mnemonics}
     return Run(

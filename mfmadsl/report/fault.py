@@ -16,6 +16,7 @@ def fault_json(fault: Fault, count: int) -> dict[str, Any]:
         "message": fault.message,
         "line": fault.line,
         "instruction": fault.instruction,
+        "source": fault.source,
         "workgroup": list(fault.workgroup) if fault.workgroup else None,
         "wave": fault.wave,
         "lane": fault.lane,

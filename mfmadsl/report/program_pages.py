@@ -45,9 +45,12 @@ class _Kind:
         return found
 
 
-def program_pages(launches: Sequence[LaunchRecord]) -> Mapping[str, str]:
+def program_pages(
+    launches: Sequence[LaunchRecord], calls: Sequence[Fault] = ()
+) -> Mapping[str, str]:
     """Files by their names: `index.html`, a page and the assembly text of each kernel and its
-    extents, and `faults.sarif`, whose lines are those of the texts."""
+    extents, and `faults.sarif`, whose lines are those of the texts. `calls` are faults of
+    calls of HIP."""
     kinds = _kinds(launches)
     files: dict[str, str] = {}
     found = []
@@ -61,8 +64,9 @@ def program_pages(launches: Sequence[LaunchRecord]) -> Mapping[str, str]:
                 list(kind.faults.values()), 0,
             )  # fmt: skip
         found += [Located(kind.first.symbol, f"{kind.stem}.s", fault) for fault in kind.faults]
+    found += [Located("HIP", INDEX, fault, text=False) for fault in calls]
     files["faults.sarif"] = sarif_json(found)
-    files[INDEX] = _index(kinds)
+    files[INDEX] = _index(kinds, calls)
     return files
 
 
@@ -86,7 +90,7 @@ def _profile(kind: _Kind) -> str:
     return profile_page([Profiled(first.profile, first.assembly, first.grid, first.block, facts)])
 
 
-def _index(kinds: Sequence[_Kind]) -> str:
+def _index(kinds: Sequence[_Kind], calls: Sequence[Fault]) -> str:
     total = sum(kind.seconds for kind in kinds)
     rows = [
         {
@@ -105,4 +109,5 @@ def _index(kinds: Sequence[_Kind]) -> str:
         for kind in kinds
     ]
     launches = sum(len(kind.launches) for kind in kinds)
-    return page("program.html.jinja", rows=rows, launches=launches, total=f"{total * 1e6:,.1f}")
+    told = f"{total * 1e6:,.1f}"
+    return page("program.html.jinja", rows=rows, launches=launches, total=told, calls=calls)

@@ -15,6 +15,8 @@ from mfmadsl.emulator.machine.launch import (
     LoadedProgram,
     dispatch_packet,
     hidden_arguments,
+    host_memory,
+    serve_host,
 )
 from mfmadsl.emulator.machine.memory import GlobalMemory
 from mfmadsl.emulator.text.metadata import KernelArgument, passed
@@ -102,13 +104,15 @@ class BoundArguments:
                 },
             },
             program.data,
+            behind=host_memory(launch),
         )
-        block, packet, *segments = memory.segments[len(program.data) :]
+        block, packet, *segments = memory.segments[len(program.data) :][: 2 + len(contents)]
+        serve_host(launch, memory, quiet=kept)
         starts = [segment.address for segment in segments]
         content = memory.content(block)
         for argument, value in self._placed(passed(program.arguments), starts):
             content[argument.offset : argument.offset + len(value)] = np.frombuffer(value, np.uint8)
-        for argument, told in hidden_arguments(launch):
+        for argument, told in hidden_arguments(launch, memory):
             content[argument.offset : argument.offset + argument.size] = told
         back = [
             (content, segment)

@@ -16,6 +16,7 @@ from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.model import assumed
 from mfmadsl.triton.arguments import bound
 from mfmadsl.triton.session import TritonKernel, TritonSession
+from mfmadsl.triton.timing import ModelledEvents
 
 _numbers = count()
 """Of devices: Triton keeps what it has compiled for each of them."""
@@ -92,6 +93,7 @@ class Driver(DriverBase):  # type: ignore[misc]
         super().__init__()
         self.session = session
         self.utils = _Utils(session)
+        self._events = ModelledEvents(session)
         self._number = next(_numbers)
 
     @classmethod
@@ -125,6 +127,17 @@ class Driver(DriverBase):  # type: ignore[misc]
     def get_active_torch_device(self) -> Any:
         """Tensors lie in the memory of the CPU."""
         return import_module("torch").device("cpu")
+
+    def get_device_interface(self) -> ModelledEvents:
+        """Events, whose times are modelled."""
+        return self._events
+
+    def get_empty_cache_for_benchmark(self) -> None:
+        """In the model caches are empty before each launch."""
+
+    def clear_cache(self, cache: None) -> None:
+        """They are."""
+        self._events.cleared += 1
 
     def get_benchmarker(self) -> Callable[..., Sequence[float]]:
         """Milliseconds of a call's launches in the chip's model, for `triton.autotune`: the same

@@ -64,6 +64,7 @@ class TritonSession:
     profile: bool
     budget: int
     launches: list[Launched] = field(default_factory=list, repr=False)
+    _clock_runs: bool = field(default=False, init=False, repr=False)
 
     def run(
         self,
@@ -78,7 +79,8 @@ class TritonSession:
         Raises EmulationError for a fault, and ArgumentError for extents that there are not.
         """
         launch = launch_of(kernel_like(kernel, grid, threads, lds_bytes), None, None, None)
-        profile = self._profiled(launch, bound) if self.profile else None
+        timed = self.profile or self._clock_runs
+        profile = self._profiled(launch, bound) if timed else None
         watcher = Sanitizer(kernel.program, keep_going=True) if self.sanitize else None
         before = time.perf_counter()
         loaded = bound.loaded(launch)
@@ -99,6 +101,15 @@ class TritonSession:
 
         load = partial(bound.loaded, launch, kept=True)
         return profile_launch(launch, load, self.budget, product=self.product.name)
+
+    def start_clock(self) -> float:
+        """The modelled seconds of all launches so far; from now on each is profiled."""
+        self._clock_runs = True
+        return sum(x.profile.on_chip.seconds for x in self.launches if x.profile is not None)
+
+    def stop_clock(self) -> None:
+        """From now on launches are profiled only if that was asked for."""
+        self._clock_runs = False
 
     @contextmanager
     def timed(self) -> Iterator[list[Launched]]:

@@ -12,6 +12,7 @@ import pytest
 
 from mfmadsl.report import json_schema
 from tests.cli.command import run
+from tests.device import kernels
 from tests.emulator.code_object.objects import code_object
 from tests.emulator.machine import waiting
 from tests.emulator.waves import kernel
@@ -186,6 +187,22 @@ def test_all_faults_can_be_collected_as_json(text: Path) -> None:
     assert faults[0]["instruction"] == "ds_read_b32 v3, v2"
     jsonschema.validate(faults, json_schema())
     assert run("sanitize", text, *LAUNCH, "--unwritten", "4").exit_code == 2
+
+
+def test_faults_as_sarif_are_at_lines_of_the_text(text: Path, tmp_path: Path) -> None:
+    text.write_text(text.read_text().replace("v2, 4, v1", "v2, v9, v1"))
+    result = run("sanitize", text, *LAUNCH, "--format", "sarif")
+    assert result.exit_code == 1
+    (found,) = json.loads(result.output)["runs"][0]["results"]
+    place = found["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == text.as_posix()
+    assert place["region"]["startLine"] == 7
+    path = tmp_path / "numbered.hsaco"
+    path.write_bytes(kernels.code_object("numbered"))
+    launch = ("--grid", "1", "--block", "64", "--arg", "int32[63]")
+    result = run("sanitize", path, *launch, "--format", "sarif")
+    (found,) = json.loads(result.output)["runs"][0]["results"]
+    assert "region" not in found["locations"][0]["physicalLocation"]
 
 
 def test_a_profile_as_table_json_and_timeline(text: Path, tmp_path: Path) -> None:

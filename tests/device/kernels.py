@@ -74,6 +74,23 @@ end:"""),
     "numbered": ("ptr addrspace(1) %x", """
   %to = getelementptr i32, ptr addrspace(1) %x, i64 %wide
   store i32 %i, ptr addrspace(1) %to"""),
+    # y[i] = x[i], as they are
+    "copied": ("ptr addrspace(1) %x, ptr addrspace(1) %y", """
+  %from = getelementptr i32, ptr addrspace(1) %x, i64 %wide
+  %to = getelementptr i32, ptr addrspace(1) %y, i64 %wide
+  %value = load i32, ptr addrspace(1) %from
+  store i32 %value, ptr addrspace(1) %to"""),
+    # x[6 * stride] = 6, by one lane
+    "jumped": ("ptr addrspace(1) %x, i32 %stride", """
+  %sixth = icmp eq i32 %i, 6
+  br i1 %sixth, label %some, label %end
+some:
+  %far = mul i32 %stride, %i
+  %place = sext i32 %far to i64
+  %to = getelementptr i32, ptr addrspace(1) %x, i64 %place
+  store i32 %i, ptr addrspace(1) %to
+  br label %end
+end:"""),
     # each pointer of a list of them is followed: list[i][0] += 1
     "followed": ("ptr addrspace(1) %list", """
   %entry = getelementptr ptr addrspace(1), ptr addrspace(1) %list, i64 %wide

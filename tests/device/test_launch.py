@@ -78,13 +78,30 @@ def start(pointer: int, turns: int) -> Start:
 def test_a_fault_names_the_argument_that_points_there(memory: SharedMemory) -> None:
     # What is by value is no address, though its bits are those of one.
     pointer = ARRAYS[0] + BYTES - 256
-    launched = run_launch(counting(4), start(pointer, 1), memory, True, 10**6)
+    launched = run_launch(counting(4), start(pointer, 1), memory, 10**6)
     (fault,) = launched.faults
     assert fault.kind == "out-of-bounds"
     assert f"the allocation at {ARRAYS[0]:#x}" in fault.message
-    launched = run_launch(counting(4092), start(ARRAYS[1], 1), memory, True, 10**6)
+    launched = run_launch(counting(4092), start(ARRAYS[1], 1), memory, 10**6)
     (fault,) = launched.faults
     assert "offset 4096 of `result`, which has 4096 bytes" in fault.message
+
+
+def test_a_mistake_of_the_emulator_is_the_fault_of_one_launch(
+    memory: SharedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise IndexError("no such wave")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mfmadsl.device.launch.run_loaded", broken)
+        launched = run_launch(counting(), start(ARRAYS[1], 1), memory, 10**6)
+    (fault,) = launched.faults
+    assert launched.failed
+    assert fault.kind == "internal-error"
+    assert "the emulator itself has failed in test_launch.py, line" in fault.message
+    assert "IndexError: no such wave" in fault.message
+    assert not run_launch(counting(), start(ARRAYS[1], 1), memory, 10**6).failed
 
 
 def test_the_time_of_a_launch_is_looked_up_by_its_values_and_not_its_pointers(
@@ -109,6 +126,18 @@ def test_the_time_of_a_launch_is_looked_up_by_its_values_and_not_its_pointers(
     assert long > 2 * short
     assert alone > 2 * crowded  # no two of those have room for their LDS on a compute unit
     assert len(session._profiles) == 4
+
+
+def test_memory_that_is_freed_is_told_as_such_until_it_is_taken_again(
+    memory: SharedMemory,
+) -> None:
+    memory.allocate(((ARRAYS[1], BYTES),))
+    (fault,) = run_launch(counting(), start(ARRAYS[0], 1), memory, 10**6).faults
+    assert f"of an allocation of {BYTES} bytes that is freed" in fault.message
+    memory.allocate(((ARRAYS[0], BYTES // 2), (ARRAYS[1], BYTES)))
+    pointer = ARRAYS[0] + BYTES // 2 - 4
+    (fault,) = run_launch(counting(), start(pointer, 1), memory, 10**6).faults
+    assert "freed" not in fault.message
 
 
 def test_what_a_launch_adds_to_the_lds_comes_behind_the_kernels_own() -> None:

@@ -83,9 +83,23 @@ def test_every_call_that_fails_tells_its_error(stored: Path) -> None:
     assert done.returncode == 0
 
 
-def test_no_function_crashes_that_is_given_nothing() -> None:
-    done = on_device(sys.executable, PROGRAMS / "nothing.py")
+@pytest.mark.parametrize("options", [(), ("--sanitize",)])
+def test_no_function_crashes_that_is_given_nothing(options: tuple[str, ...]) -> None:
+    done = on_device(sys.executable, PROGRAMS / "nothing.py", options=options)
     assert (done.returncode, done.stdout.split()[1:]) == (0, ["functions", "took", "nothing"])
+
+
+@pytest.mark.parametrize(
+    ("program", "kernels"),
+    [("graphs", ["scaled"]), ("memory", ["numbered", "described"]), ("threads", ["scaled"]),
+     ("variables", ["variables"])],
+)  # fmt: skip
+def test_programs_that_are_right_are_not_accused(
+    program: str, kernels: list[str], stored: Path
+) -> None:
+    command = sys.executable, "-m", f"tests.device.programs.{program}"
+    done = on_device(*command, *(stored / each for each in kernels), options=("--sanitize",))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_memory_and_launches_of_all_kinds(stored: Path) -> None:
@@ -208,6 +222,23 @@ def test_a_report_has_a_page_for_each_kernel_and_an_index(stored: Path, tmp_path
     assert done.returncode == 1
     assert "has `mine.txt`, which is of no report" in done.stderr
     assert {path.name for path in folder.iterdir()} == {*names, "mine.txt"}
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_program_runs(tmp_path: Path) -> None:
+    ran, place = tmp_path / "ran", tmp_path / "missing" / "timeline.json"
+    options = ("--report", str(tmp_path / "pages"), "--profile", str(place))
+    done = on_device("touch", ran, options=options)
+    assert (done.returncode, ran.exists()) == (1, False)
+    assert f"{place}: cannot be written: No such file or directory" in done.stderr
+    done = on_device("touch", ran, options=("--profile", str(tmp_path)))
+    assert (done.returncode, ran.exists()) == (1, False)
+
+
+def test_a_random_order_is_a_launches_own(stored: Path) -> None:
+    told = accesses(stored, "numbered", 512, 0, options=("--order", "random", "--seed", "3"))
+    assert (told.code, told["memory"]) == (0, [*range(128)])
+    done = on_device("true", options=("--order", "backwards"))
+    assert done.returncode == 2
 
 
 def test_a_fault_is_told_under_the_profiler_too(stored: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class FarMemory:
         memory.content(packet)[:] = dispatch_packet(self._launch)
         pointers = [np.array([each.address], np.uint64).view(np.uint8) for each in own]
         for argument, value in [
-            *zip(passed(taken), pointers, strict=True), *hidden_arguments(self._launch),
+            *zip(passed(taken), pointers, strict=True), *hidden_arguments(self._launch, memory),
         ]:  # fmt: skip
             place = argument.offset
             memory.content(block)[place : place + argument.size] = value

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import jsonschema
+import pytest
 
 from mfmadsl.emulator.error import EarlierAccess, Fault
 from mfmadsl.report.sarif import Located, sarif_json
@@ -76,6 +78,22 @@ def test_results_name_the_kind_the_line_and_what_came_before() -> None:
     assert before["message"]["text"] == "what wave 0 did before"
     assert race["message"]["text"] == "sums: 4 bytes of LDS at 16"
     assert "region" not in budget["locations"][0]["physicalLocation"]
+
+
+def test_the_source_goes_before_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = f"{tmp_path}/kernels/sums.py:12"
+    fault = Fault("race", "4 bytes", 7, "ds_read_b32 v3, v1", earlier=EARLIER, source=source)
+    told = json.loads(sarif_json(Located("sums", "k", fault, is_text) for is_text in (True, False)))
+    jsonschema.validate(told, SCHEMA)
+    for is_text, result in zip((True, False), told["runs"][0]["results"], strict=True):
+        place = result["locations"][0]["physicalLocation"]
+        assert place == {
+            "artifactLocation": {"uri": "kernels/sums.py"}, "region": {"startLine": 12}
+        }  # fmt: skip
+        related = [each["physicalLocation"].get("region") for each in result["relatedLocations"]]
+        lines = [region and region["startLine"] for region in related]
+        assert lines == ([7, 3] if is_text else [None])
 
 
 def test_without_faults_there_are_no_results() -> None:

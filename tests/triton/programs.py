@@ -50,3 +50,12 @@ def accumulated(x, y, total, n, block: tl.constexpr):
     value = tl.load(x + i, mask=i < n)
     tl.store(y + i, tl.load(y + i, mask=i < n) + value, mask=i < n)
     tl.atomic_add(total, tl.sum(value))
+
+
+@triton.jit
+def told(x, count, block: tl.constexpr):
+    place = tl.program_id(0) * block + tl.arange(0, block)
+    tl.device_print("place ", place)
+    value = tl.load(x + place, place < count, 0)
+    tl.device_assert(value < 100, "too large")
+    tl.store(x + place, value + 1, place < count)

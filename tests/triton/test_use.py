@@ -11,9 +11,10 @@ import pytest
 import triton
 
 import mfmadsl
+from mfmadsl.emulator import EmulationError
 from mfmadsl.triton import TritonSession, tensor, use
 from mfmadsl.triton.tensor import HostMemory, memory_of, without_overlaps
-from tests.triton.programs import accumulated, many, product, scaled, tuned
+from tests.triton.programs import accumulated, many, product, scaled, told, tuned
 
 
 @pytest.fixture
@@ -102,6 +103,61 @@ def test_autotuning_chooses_by_the_model(session: TritonSession) -> None:
     assert len(timed) == 2
     assert tuned.best_config.num_warps * 64 == min(timed, key=lambda threads: timed[threads])
     assert session.launches[-1].profile is None
+
+
+@pytest.mark.parametrize("sanitized", [True, False])
+def test_printing_and_assertions_of_the_device(
+    sanitized: bool, session: TritonSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    del session
+    use("gfx942", sanitize=sanitized)
+    x = np.zeros(128, np.int32)
+    told[(2,)](tensor(x), 128, block=64, num_warps=1, debug=True)
+    printed = capfd.readouterr()
+    lines = sorted(printed.out.splitlines())
+    assert lines == sorted(
+        f"pid ({group}, 0, 0) idx ({lane:2}) place: {64 * group + lane}"
+        for group in (0, 1)
+        for lane in range(64)
+    )
+    assert printed.err == ""
+    x[7] = 100
+    with pytest.raises(EmulationError, match="trap 2: device assertion failed: 'too large', in "):
+        told[(1,)](tensor(x), 64, block=64, num_warps=1, debug=True)
+    assert "device assertion failed: 'too large'" in capfd.readouterr().err
+
+
+def test_do_bench_gives_modelled_times(session: TritonSession) -> None:
+    """Of one run, since they have no noise."""
+    x, y = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
+
+    def launch() -> None:
+        scaled[(4,)](tensor(x), tensor(y), 3.5, 1000, block=256)
+
+    (took,) = triton.testing.do_bench(launch, return_mode="all")
+    with session.timed() as launches:
+        launch()
+    (launched,) = launches
+    assert launched.profile is not None
+    assert took == pytest.approx(launched.profile.on_chip.seconds * 1e3)
+    launch()
+    assert session.launches[-1].profile is None
+    assert len(session.launches) < 15
+
+
+def test_events_tell_the_time_between_them(session: TritonSession) -> None:
+    x, y = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
+    events = triton.runtime.driver.active.get_device_interface()
+    first, second, third = (events.Event(enable_timing=True) for _ in range(3))
+    first.record()
+    scaled[(4,)](tensor(x), tensor(y), 3.5, 1000, block=256)
+    second.record()
+    scaled[(4,)](tensor(x), tensor(y), 3.5, 1000, block=256)
+    third.record()
+    assert first.elapsed_time(second) > 0
+    assert first.elapsed_time(third) == pytest.approx(2 * first.elapsed_time(second))
+    with pytest.raises(RuntimeError, match="both events must be recorded"):
+        first.elapsed_time(events.Event())
 
 
 def test_what_is_tried_leaves_arrays_as_they_were(session: TritonSession) -> None:

@@ -100,7 +100,17 @@ static bool reachable(const Side *side, bool on_device, const char *what) {
   return false;
 }
 
-hipError_t perform_copy(const Copy *copy) {
+/* Memory that a stream copies from or to while the host goes on; of other one the host waits. */
+static bool is_pinned(const Side *side) {
+  return within(side->start) || is_registered(side->start, side->span, NULL);
+}
+
+static Region region_of(const Side *side, const Copy *copy, size_t width) {
+  return (Region){(uint64_t)side->start, width, copy->extent.height, side->pitch,
+                  copy->extent.depth, side->slice};
+}
+
+hipError_t perform_copy(const Copy *copy, hipStream_t stream) {
   Side to, from;
   size_t width;
   hipError_t error = check_kind(copy->kind);
@@ -110,12 +120,19 @@ hipError_t perform_copy(const Copy *copy) {
   lock();
   bool both = reachable(&to, devices || copy->kind == HOST_TO_DEVICE, "destination") &&
               reachable(&from, devices || copy->kind == DEVICE_TO_HOST, "source");
-  error = both ? fault() : hipErrorInvalidValue;
+  error = both ? fault(device_of(stream)) : hipErrorInvalidValue;
+  bool waits = standard(stream) || !is_pinned(&to) || !is_pinned(&from);
   unlock();
+  if (!error)
+    note_memory(COPIED, stream, waits, region_of(&to, copy, width),
+                region_of(&from, copy, width));
+  host_access_begins();
   for (size_t z = 0; z < copy->extent.depth && !error; z++)
     for (size_t y = 0; y < copy->extent.height; y++)
       memmove(to.start + z * to.slice + y * to.pitch, from.start + z * from.slice + y * from.pitch,
               width);
+  host_access_ends();
+  guard();
   return error;
 }
 
@@ -141,7 +158,9 @@ API hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, int kind,
 PER_THREAD(hipMemcpyAsync);
 API hipError_t hipMemcpyWithStream(void *to, const void *from, size_t size, int kind,
                                    hipStream_t stream) {
-  return done(copy_bytes(to, from, size, kind, stream));
+  hipError_t error = copy_bytes(to, from, size, kind, stream);
+  if (!error) note(HOST_AWAITED_STREAM, stream, 0);
+  return done(error);
 }
 API hipError_t hipMemcpyHtoD(void *to, const void *from, size_t size) {
   return done(copy_bytes(to, from, size, HOST_TO_DEVICE, NULL));

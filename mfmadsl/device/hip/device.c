@@ -69,7 +69,8 @@ API hipError_t hipDeviceSynchronize(void) {
   lock();
   if (!error) error = check_safe();
   unlock();
-  return done(error ? error : fault());
+  if (!error) note(HOST_AWAITED_DEVICE, NULL, 0);
+  return done(error ? error : fault(current_device()));
 }
 
 API hipError_t hipDeviceGetName(char *name, int size, int number) {

@@ -32,18 +32,24 @@ hipError_t check_fill(const Fill *fill) {
   return shape_of(fill, &shape);
 }
 
-hipError_t perform_fill(const Fill *fill) {
+hipError_t perform_fill(const Fill *fill, hipStream_t stream) {
   const FillRows *rows = &fill->rows;
   Shape shape;
   hipError_t error = shape_of(fill, &shape);
   if (error || fills_nothing(fill)) return error;
   lock();
   bool there = holding(rows->to, shape.span) || is_registered(rows->to, shape.span, NULL);
-  error = there ? fault() : hipErrorInvalidValue;
+  error = there ? fault(device_of(stream)) : hipErrorInvalidValue;
   if (error == hipErrorInvalidValue)
     explain("%zu bytes at %p, the destination of a fill, are not within one allocation",
             shape.span, rows->to);
   unlock();
+  if (!error) {
+    Region to = {(uint64_t)rows->to, shape.width, rows->height,
+                 rows->pitch,        fill->depth, fill->slice};
+    note_memory(FILLED, stream, standard(stream), to, (Region){0});
+  }
+  host_access_begins();
   for (size_t z = 0; z < fill->depth && !error; z++)
     for (size_t y = 0; y < rows->height; y++) {
       char *row = (char *)rows->to + z * fill->slice + y * rows->pitch;
@@ -53,6 +59,8 @@ hipError_t perform_fill(const Fill *fill) {
         for (size_t x = 0; x < rows->width; x++)
           memcpy(row + x * rows->element, &rows->value, rows->element);
     }
+  host_access_ends();
+  guard();
   return error;
 }
 

@@ -125,13 +125,14 @@ bool in_order(hipGraph_t graph, Nodes *order) {
   return true;
 }
 
-hipGraph_t clone_graph(hipGraph_t graph) {
+hipError_t copy_graph(hipGraph_t *copied, hipGraph_t graph) {
   hipGraph_t made = make_graph(true);
-  if (!made) return NULL;
+  hipError_t error = hipErrorOutOfMemory;
+  if (!made) return error;
   made->copied = graph;
   for (size_t i = 0; i < graph->nodes.count; i++) {
     hipGraphNode_t node = graph->nodes.node[i], copy;
-    if (add_node(&copy, made, NULL, 0, &node->work)) goto fail;
+    if ((error = add_node(&copy, made, NULL, 0, &node->work))) goto fail;
     copy->copied = node, copy->disabled = node->disabled;
   }
   for (size_t i = 0; i < graph->nodes.count; i++) {
@@ -139,13 +140,16 @@ hipGraph_t clone_graph(hipGraph_t graph) {
     for (size_t j = 0; j < after->count; j++)
       for (size_t k = 0; k < graph->nodes.count; k++)
         if (graph->nodes.node[k] == after->node[j] &&
-            !append(&made->nodes.node[i]->after, made->nodes.node[k]))
+            !append(&made->nodes.node[i]->after, made->nodes.node[k])) {
+          error = hipErrorOutOfMemory;
           goto fail;
+        }
   }
-  return made;
+  *copied = made;
+  return hipSuccess;
 fail:
   free_graph(made);
-  return NULL;
+  return error;
 }
 
 hipError_t run_graph(hipGraph_t graph, hipStream_t stream) {
@@ -153,8 +157,15 @@ hipError_t run_graph(hipGraph_t graph, hipStream_t stream) {
   lock();
   hipError_t error = in_order(graph, &order) ? hipSuccess : hipErrorInvalidValue;
   unlock();
-  for (size_t i = 0; i < order.count && !error; i++)
-    if (!order.node[i]->disabled) error = perform(&order.node[i]->work, stream);
+  note(GRAPH_BEGINS, stream, 0);
+  for (size_t i = 0; i < order.count && !error; i++) {
+    hipGraphNode_t node = order.node[i];
+    note(NODE_BEGINS, stream, (uint64_t)node);
+    for (size_t j = 0; j < node->after.count; j++)
+      note(NODE_AFTER, stream, (uint64_t)node->after.node[j]);
+    if (!node->disabled) error = perform(&node->work, stream);
+  }
+  note(GRAPH_ENDS, stream, 0);
   free(order.node);
   return error;
 }
@@ -179,11 +190,8 @@ API hipError_t hipGraphClone(hipGraph_t *made, hipGraph_t graph) {
   lock();
   hipError_t error = is_graph(graph) ? hipSuccess : hipErrorInvalidValue;
   if (!error) {
-    hipGraph_t copy = clone_graph(graph);
-    if (copy)
-      copy->inner = false, *made = copy;
-    else
-      error = hipErrorOutOfMemory;
+    error = copy_graph(made, graph);
+    if (!error) (*made)->inner = false;
   }
   unlock();
   return done(error);

@@ -38,7 +38,8 @@ static hipError_t instantiate(hipGraphExec_t *exec, hipGraph_t graph, uint64_t f
   if (!error && !in_order(graph, &order)) error = hipErrorInvalidValue;
   free(order.node);
   hipGraphExec_t made = error ? NULL : calloc(1, sizeof *made);
-  if (!error && (!made || !(made->graph = clone_graph(graph)))) error = hipErrorOutOfMemory;
+  if (!error && !made) error = hipErrorOutOfMemory;
+  if (!error) error = copy_graph(&made->graph, graph);
   if (error)
     free(made);
   else

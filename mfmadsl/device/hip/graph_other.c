@@ -105,7 +105,10 @@ hipError_t block_work(size_t size, Work *work) {
   if (!block) return hipErrorOutOfMemory;
   block->size = size, block->users = 1;
   hipError_t error = allocate(&block->address, size, 0, false, NULL);
-  if (error) free(block), work->kind = NOTHING;
+  if (error)
+    free(block), work->kind = NOTHING;
+  else
+    give_to_graph(block->address);
   return error;
 }
 

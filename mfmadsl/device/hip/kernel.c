@@ -44,11 +44,12 @@ static hipError_t gather(const Description *is, char *segment, void **values, vo
 typedef struct {
   uint32_t function, grid[3], block[3], lds_bytes;
   uint64_t version, stream;
-  uint32_t kernarg_bytes, allocations;
+  uint32_t kernarg_bytes, allocations, device, room;
 } Start;
 
 /* Whether kernels of a device may reach an allocation. */
 static bool visible(const Allocation *each, int number) {
+  if (each->absent) return false;
   if (each->mapped) return mapped_for(each->address, number);
   return each->host || reaches(number, each->device);
 }
@@ -71,6 +72,8 @@ static hipError_t run(const KernelCall *call, hipStream_t stream) {
                 version,
                 (uint64_t)stream,
                 is->kernarg_bytes,
+                0,
+                (uint32_t)number,
                 0};
   size_t size = sizeof head + is->kernarg_bytes, got = 0;
   char *message = malloc(size + count * 2 * sizeof(uint64_t));
@@ -88,15 +91,18 @@ static hipError_t run(const KernelCall *call, hipStream_t stream) {
   if (!error || error == hipErrorLaunchFailure) sent = version;
   spend(nanoseconds);
   /* It is told where the program waits for the launch, as of a launch that runs on its own. */
-  if (error == hipErrorLaunchFailure) set_fault(error), error = hipSuccess;
+  if (error == hipErrorLaunchFailure) set_fault(number, error), error = hipSuccess;
   return error;
 }
 
 hipError_t run_kernel(const KernelCall *call, hipStream_t stream) {
   lock();
-  hipError_t error = is_function(call->function) ? fault() : hipErrorInvalidDeviceFunction;
+  hipError_t error = is_function(call->function) ? fault(device_of(stream))
+                                                 : hipErrorInvalidDeviceFunction;
+  tell_touches();
   if (!error) error = run(call, stream);
   unlock();
+  guard();
   return error;
 }
 
@@ -126,8 +132,6 @@ static hipError_t check_call(const KernelCall *call) {
   if (!grid->x || !grid->y || !grid->z || !block->x || !block->y || !block->z)
     return hipErrorInvalidConfiguration;
   if (!is_function(function)) return hipErrorInvalidDeviceFunction;
-  hipError_t error = fault();
-  if (error) return error;
   if ((uint64_t)block->x * block->y * block->z > function->is.max_threads) {
     explain("%s: a block of %u x %u x %u threads, of %u at most", function->name, block->x,
             block->y, block->z, function->is.max_threads);

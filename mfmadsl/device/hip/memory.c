@@ -50,7 +50,8 @@ const Allocation *holding(const void *pointer, size_t size) {
   if (!place) return NULL;
   const Allocation *found = &known[place - 1];
   uint64_t offset = address - found->address;
-  return offset < found->size && size <= found->size - offset ? found : NULL;
+  bool inside = offset < found->size && size <= found->size - offset;
+  return inside && !found->absent ? found : NULL;
 }
 
 uint64_t whole_pages(uint64_t size) { return (size + PAGE - 1) / PAGE * PAGE; }
@@ -82,10 +83,12 @@ hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipM
   bool fits = size <= RANGE / 2 && at + whole_pages(size) + PAGE <= virtual_start();
   if (fits && make_room(1) && take(number, (int64_t)size)) {
     memmove(known + place + 1, known + place, (count - place) * sizeof *known);
-    known[place] = (Allocation){at, size, flags, number, host, false, pool};
+    known[place] = (Allocation){at, size, flags, number, host, .pool = pool};
     count++, changes++;
     if (pool) pool_counts(pool, (int64_t)size);
     *pointer = (void *)at;
+    if (host) memory_is_shared();
+    note_memory(host ? WRITTEN : ALLOCATED, NULL, host, bytes_at(*pointer, size), (Region){0});
     error = hipSuccess;
   }
   unlock();
@@ -94,10 +97,16 @@ hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipM
 
 /* Gives the pages back, and what was counted; who still reads them finds zeros. */
 static void let_go(const Allocation *each) {
+  note_memory(FREED, NULL, 0, bytes_at((void *)each->address, each->size), (Region){0});
   give_back(each->address - memory_start(), whole_pages(each->size));
   forget_wishes(each->address);
   take(each->device, -(int64_t)each->size);
   if (each->pool) pool_counts(each->pool, -(int64_t)each->size);
+}
+
+static void leave_out(Allocation *found) {
+  memmove(found, found + 1, (known + count - found - 1) * sizeof *known);
+  count--;
 }
 
 hipError_t release(void *pointer, bool host) {
@@ -108,14 +117,55 @@ hipError_t release(void *pointer, bool host) {
   size_t place = up_to((uint64_t)pointer);
   Allocation *found = place ? &known[place - 1] : NULL;
   error = hipErrorInvalidValue;
-  if (found && found->address == (uint64_t)pointer && found->host == host && !found->mapped) {
+  if (found && found->address == (uint64_t)pointer && found->host == host && !found->mapped &&
+      !found->absent) {
     let_go(found);
-    memmove(found, found + 1, (count - place) * sizeof *known);
-    count--, changes++;
+    found->absent = found->of_graph;
+    if (!found->of_graph) leave_out(found);
+    changes++;
     error = hipSuccess;
   }
   unlock();
   return error;
+}
+
+/* What begins at an address, which a graph has. */
+static Allocation *of_graph(void *pointer) {
+  size_t place = up_to((uint64_t)pointer);
+  Allocation *found = place ? &known[place - 1] : NULL;
+  bool right = found && found->address == (uint64_t)pointer && found->of_graph;
+  return right ? found : NULL;
+}
+void give_to_graph(void *pointer) {
+  lock();
+  size_t place = up_to((uint64_t)pointer);
+  if (place) known[place - 1].of_graph = true;
+  unlock();
+}
+hipError_t come_back(void *pointer) {
+  hipError_t error = hipSuccess;
+  lock();
+  Allocation *found = of_graph(pointer);
+  if (!found)
+    error = hipErrorInvalidValue; /* the device was reset */
+  else if (found->absent && !take(found->device, (int64_t)found->size))
+    error = hipErrorOutOfMemory;
+  else if (found->absent) {
+    found->absent = false, changes++;
+    note_memory(ALLOCATED, NULL, 0, bytes_at(pointer, found->size), (Region){0});
+  }
+  unlock();
+  return error;
+}
+void release_of_graph(void *pointer) {
+  lock();
+  Allocation *found = of_graph(pointer);
+  if (found) {
+    if (!found->absent) let_go(found);
+    leave_out(found);
+    changes++;
+  }
+  unlock();
 }
 
 hipError_t replace_mapped(uint64_t start, uint64_t size, const Allocation *mapped, size_t wanted) {
@@ -124,6 +174,7 @@ hipError_t replace_mapped(uint64_t start, uint64_t size, const Allocation *mappe
   size_t last = first;
   while (last < count && known[last].address < start + size) last++;
   if (!make_room(wanted)) return hipErrorOutOfMemory;
+  note_memory(FREED, NULL, 0, bytes_at((void *)start, size), (Region){0});
   memmove(known + first + wanted, known + last, (count - last) * sizeof *known);
   memcpy(known + first, mapped, wanted * sizeof *known);
   count += wanted - (last - first), changes++;
@@ -132,12 +183,13 @@ hipError_t replace_mapped(uint64_t start, uint64_t size, const Allocation *mappe
 
 static void release_all(void) {
   lock();
+  note(RESET, NULL, 0);
   give_back(device.reserved_bytes, RANGE - device.reserved_bytes);
   memset(used, 0, sizeof used);
   count = 0, changes++;
   forget_pools();
   forget_virtual();
-  forget_fault();
+  for (int i = 0; i < MOST_DEVICES; i++) forget_fault(i);
   unlock();
 }
 
@@ -149,13 +201,14 @@ void release_those_of(int number) {
   lock();
   size_t left = 0;
   for (size_t i = 0; i < count; i++) {
-    if (known[i].device == number && !known[i].mapped)
-      let_go(&known[i]);
+    if (known[i].device == number && !known[i].mapped) {
+      if (!known[i].absent) let_go(&known[i]);
+    }
     else
       known[left++] = known[i];
   }
   count = left, changes++;
-  forget_fault();
+  forget_fault(number);
   unlock();
 }
 
@@ -169,17 +222,28 @@ static hipError_t release_safely(void *pointer, bool host) {
   lock();
   hipError_t error = check_safe();
   unlock();
-  return error ? error : release(pointer, host);
+  if (error) return error;
+  if (pointer) note(HOST_AWAITED_DEVICE, NULL, 0); /* as HIP says of hipFree */
+  return release(pointer, host);
 }
 
 API hipError_t hipMalloc(void **pointer, size_t size) {
   return done(allocate_safely(pointer, size, 0, false));
 }
+/* What the host writes to as well. */
+static hipError_t allocate_for_both(void **pointer, size_t size, unsigned flags) {
+  hipError_t error = allocate_safely(pointer, size, flags, false);
+  if (!error && size) {
+    memory_is_shared();
+    note_memory(WRITTEN, NULL, 1, bytes_at(*pointer, size), (Region){0});
+  }
+  return error;
+}
 API hipError_t hipExtMallocWithFlags(void **pointer, size_t size, unsigned flags) {
-  return done(allocate_safely(pointer, size, flags, false));
+  return done(allocate_for_both(pointer, size, flags));
 }
 API hipError_t hipMallocManaged(void **pointer, size_t size, unsigned flags) {
-  return done(allocate_safely(pointer, size, flags, false));
+  return done(allocate_for_both(pointer, size, flags));
 }
 API hipError_t hipFree(void *pointer) { return done(release_safely(pointer, false)); }
 API hipError_t hipHostMalloc(void **pointer, size_t size, unsigned flags) {

@@ -216,6 +216,8 @@ static hipError_t allocate_on(void **pointer, size_t size, hipMemPool_t pool, hi
       error = hipErrorOutOfMemory;
     else
       error = allocate(pointer, size, 0, false, pool);
+    if (!error && size)
+      note_memory(ALLOCATED_ON, stream, 0, bytes_at(*pointer, size), (Region){0});
   }
   unlock();
   return error;
@@ -232,6 +234,9 @@ API hipError_t hipFreeAsync(void *pointer, hipStream_t stream) {
   if (error) return done(error);
   lock();
   Work work = {FREE, .freed = pointer};
+  const Allocation *found = captures(stream) ? NULL : holding(pointer, 1);
+  if (found)
+    note_memory(FREED_ON, stream, 0, bytes_at(pointer, found->size), (Region){0});
   error = captures(stream) ? capture_work(stream, &work) : release(pointer, false);
   unlock();
   return done(error);

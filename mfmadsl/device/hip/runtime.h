@@ -82,11 +82,12 @@ bool within(const void *address);
 void give_back(uint64_t offset, uint64_t size);
 
 /* connection.c: the emulator. All of these but `ready` want `lock` held. */
-typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH, RESIDENT, NAMES, PLACE, VARIABLE } Operation;
+typedef enum { HELLO = 1, LOAD, UNLOAD, FUNCTION, LAUNCH, RESIDENT, NAMES, PLACE, VARIABLE, NOTE, GUARD } Operation;
 
 typedef struct {
   int64_t memory_bytes, compute_units, wave_size, max_threads, lds_bytes, registers,
-      threads_of_unit, clock_khz, l2_bytes, major, minor, dies, reserved_bytes, models_time, count;
+      threads_of_unit, clock_khz, l2_bytes, major, minor, dies, reserved_bytes, models_time, count,
+      sanitizes;
   char name[64], arch[64];
 } Device;
 
@@ -122,11 +123,17 @@ typedef struct {
   uint32_t flags;
   int device;
   bool host, mapped; /* `mapped` by virtual.c, which knows who may reach it */
+  bool of_graph, absent; /* a graph keeps the place of what is freed, for its next run */
   hipMemPool_t pool;
 } Allocation;
 
 hipError_t allocate(void **pointer, size_t size, uint32_t flags, bool host, hipMemPool_t pool);
 hipError_t release(void *pointer, bool host);
+/* Let a graph have memory: who frees it makes it `absent`, until it comes back. */
+void give_to_graph(void *pointer);
+hipError_t come_back(void *pointer);
+/* Free what a graph has, absent or not. */
+void release_of_graph(void *pointer);
 /* Free what a device has; of several, not what is mapped to virtual addresses. */
 void release_those_of(int number);
 /* The allocation that holds these bytes, or NULL; `lock` is held. */
@@ -169,14 +176,58 @@ hipError_t usable(hipStream_t stream);
 /* The device of a stream. */
 int device_of(hipStream_t stream);
 bool is_event(hipEvent_t event);
-hipError_t record(hipEvent_t event);
+hipError_t record(hipEvent_t event, hipStream_t stream);
 hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
 /* What a launch takes in the model of the chip, in nanoseconds; `lock` is held. */
 void spend(uint64_t nanoseconds);
-/* Whether a launch has failed: then so does all that waits for it. */
-hipError_t fault(void);
-void set_fault(hipError_t error);
-void forget_fault(void);
+/* Whether a launch on a device has failed: then so does all that waits for it. */
+hipError_t fault(int number);
+void set_fault(int number, hipError_t error);
+void forget_fault(int number);
+
+/* note.c: what streams and the host do, told to the emulator where it looks for accesses that
+   nothing orders; `session.py` has the other half. These take `lock` by themselves. */
+typedef enum {
+  STREAM_MADE = 1, /* `other`: its flags */
+  STREAM_GONE,
+  RECORDED, /* `other`: the event, as in the next three */
+  AWAITED,
+  EVENT_GONE,
+  HOST_AWAITED_EVENT,
+  HOST_AWAITED_STREAM,
+  HOST_AWAITED_DEVICE,
+  EXCHANGED, /* words or calls that host and streams may tell each other things by */
+  COPIED,    /* `other`: whether the host may count on it being done */
+  FILLED,    /* likewise */
+  ALLOCATED, /* by the host; */
+  FREED,
+  ALLOCATED_ON, /* and in the order of a stream */
+  FREED_ON,
+  WRITTEN, /* by whom nobody sees */
+  GRAPH_BEGINS,
+  NODE_BEGINS, /* `other`: the node */
+  NODE_AFTER,  /* `other`: one that this node comes after */
+  GRAPH_ENDS,
+  RESET,
+  TOUCHED, /* by the host: the address */
+} NoteKind;
+/* Bytes, rows of them a pitch apart, and slices of these. */
+typedef struct {
+  uint64_t start, width, rows, pitch, slices, slice;
+} Region;
+void note(NoteKind kind, hipStream_t stream, uint64_t other);
+void note_memory(NoteKind kind, hipStream_t stream, uint64_t other, Region to, Region from);
+Region bytes_at(const void *pointer, size_t size);
+void tell_touch(uint64_t address);
+
+/* guard.c: the host's own accesses to memory that it shares with kernels. */
+void memory_is_shared(void);
+void tell_touches(void);
+/* Look out for those that would come too early now. */
+void guard(void);
+/* Between these, accesses are this library's. */
+void host_access_begins(void);
+void host_access_ends(void);
 
 /* module.c, kernel.c and program.c */
 typedef struct Module *hipModule_t;

@@ -14,14 +14,14 @@ struct Stream *all_streams(void) { return streams; }
 struct Event *all_events(void) { return events; }
 
 static uint64_t spent; /* nanoseconds, in the model */
-static hipError_t failed;
+static hipError_t failed[MOST_DEVICES];
 
 void spend(uint64_t nanoseconds) { spent += nanoseconds; }
-hipError_t fault(void) { return failed; }
-void set_fault(hipError_t error) {
-  if (!failed) failed = error;
+hipError_t fault(int number) { return failed[number]; }
+void set_fault(int number, hipError_t error) {
+  if (!failed[number]) failed[number] = error;
 }
-void forget_fault(void) { failed = hipSuccess; }
+void forget_fault(int number) { failed[number] = hipSuccess; }
 
 /* The clock that events read: that of the model, where it is asked, else this machine's. */
 static uint64_t now(void) {
@@ -81,6 +81,7 @@ static hipError_t make_stream(hipStream_t *stream, unsigned flags, int priority)
                           .number = ++last_number,
                           .next = streams};
   *stream = streams = made;
+  note(STREAM_MADE, made, flags);
   unlock();
   return hipSuccess;
 }
@@ -102,6 +103,7 @@ API hipError_t hipStreamDestroy(hipStream_t stream) {
   for (struct Stream **place = &streams; *place; place = &(*place)->next)
     if (*place == stream) {
       *place = stream->next;
+      note(STREAM_GONE, stream, 0);
       forget_stream(stream);
       free(stream->units);
       free(stream);
@@ -117,7 +119,8 @@ API hipError_t hipStreamSynchronize(hipStream_t stream) {
   lock();
   if (!error) error = check_not_captured(stream);
   unlock();
-  return done(error ? error : fault());
+  if (!error) note(HOST_AWAITED_STREAM, stream, 0);
+  return done(error ? error : fault(device_of(stream)));
 }
 PER_THREAD(hipStreamSynchronize);
 API hipError_t hipStreamQuery(hipStream_t stream) { return hipStreamSynchronize(stream); }
@@ -159,7 +162,7 @@ API hipError_t hipStreamAddCallback(hipStream_t stream, Callback callback, void 
   lock();
   if (!error) error = check_not_captured(stream);
   unlock();
-  if (!error) callback(stream, fault(), data);
+  if (!error) note(EXCHANGED, stream, 0), callback(stream, fault(device_of(stream)), data);
   return done(error);
 }
 PER_THREAD(hipStreamAddCallback);
@@ -178,8 +181,11 @@ API hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
   struct Event *made = malloc(sizeof *made);
   if (!made) return done(hipErrorOutOfMemory);
   lock();
-  *made = (struct Event){.timed = !(flags & WITHOUT_TIME), .next = events};
+  *made = (struct Event){.timed = !(flags & WITHOUT_TIME),
+                          .device = current_device(),
+                          .next = events};
   *event = events = made;
+  note(EVENT_GONE, NULL, (uint64_t)made); /* one that was there before, and is forgotten */
   unlock();
   return hipSuccess;
 }
@@ -202,10 +208,12 @@ API hipError_t hipEventDestroy(hipEvent_t event) {
   return done(error);
 }
 
-hipError_t record(hipEvent_t event) {
+hipError_t record(hipEvent_t event, hipStream_t stream) {
   lock();
   hipError_t error = among_events(event) ? hipSuccess : hipErrorInvalidHandle;
-  if (!error) event->recorded = true, event->time = now(), event->captured = 0;
+  if (!error) event->recorded = true, event->time = now(), event->captured = 0,
+              event->device = device_of(stream);
+  if (!error) note(RECORDED, stream, (uint64_t)event);
   unlock();
   return error;
 }
@@ -221,7 +229,7 @@ API hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream, uns
   bool captured = captures(stream);
   if (captured) error = flags ? capture_work(stream, &work) : record_captured(event, stream);
   unlock();
-  return done(captured ? error : record(event));
+  return done(captured ? error : record(event, stream));
 }
 API hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
   return hipEventRecordWithFlags(event, stream, 0);
@@ -234,7 +242,8 @@ API hipError_t hipEventQuery(hipEvent_t event) {
   lock();
   error = !among_events(event) ? hipErrorInvalidHandle
           : event->captured    ? hipErrorCapturedEvent
-                               : fault();
+                               : fault(event->device);
+  if (!error) note(HOST_AWAITED_EVENT, NULL, (uint64_t)event);
   unlock();
   return done(error);
 }
@@ -250,8 +259,10 @@ API hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned
     error = hipErrorInvalidHandle;
   else if (flags && captures(stream))
     error = capture_work(stream, &work);
-  else
+  else {
     error = wait_captured(stream, event);
+    if (!error && !event->captured) note(AWAITED, stream, (uint64_t)event);
+  }
   unlock();
   return done(error);
 }
@@ -264,8 +275,11 @@ API hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t first, hipEve
   bool both = among_events(first) && among_events(last);
   if (!both || !first->recorded || !last->recorded || !first->timed || !last->timed)
     error = hipErrorInvalidHandle;
-  else
+  else {
     *milliseconds = (float)((double)(int64_t)(last->time - first->time) / 1e6);
+    note(HOST_AWAITED_EVENT, NULL, (uint64_t)first); /* which says that both are done */
+    note(HOST_AWAITED_EVENT, NULL, (uint64_t)last);
+  }
   unlock();
   return done(error);
 }

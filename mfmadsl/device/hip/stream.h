@@ -29,6 +29,7 @@ struct Stream {
 
 struct Event {
   bool recorded, timed;
+  int device; /* of the stream that it was recorded on */
   uint64_t time;
   uint64_t captured; /* the capture that it was recorded in, and 0 of none */
   Nodes after;       /* what it stands behind in that one */

@@ -29,13 +29,14 @@ static hipError_t word(hipStream_t stream, void *pointer, size_t bytes) {
   } else if (!holding(pointer, bytes))
     error = hipErrorInvalidValue;
   unlock();
-  return error ? error : fault();
+  return error ? error : fault(device_of(stream));
 }
 static hipError_t wait_for(hipStream_t stream, void *pointer, uint64_t value, unsigned how,
                            uint64_t mask, size_t bytes) {
   hipError_t error = how > NO_BIT ? hipErrorInvalidValue : word(stream, pointer, bytes);
   if (error) return error;
   uint64_t there = 0;
+  note(EXCHANGED, stream, 0);
   memcpy(&there, pointer, bytes);
   if (holds(there & mask, value & mask, how, bytes == 8)) return hipSuccess;
   explain("a stream waits for a value that nothing before it has written");
@@ -44,7 +45,12 @@ static hipError_t wait_for(hipStream_t stream, void *pointer, uint64_t value, un
 static hipError_t write_to(hipStream_t stream, void *pointer, uint64_t value, unsigned flags,
                            size_t bytes) {
   hipError_t error = flags > 1 ? hipErrorInvalidValue : word(stream, pointer, bytes);
-  if (!error) memcpy(pointer, &value, bytes);
+  if (error) return error;
+  note(EXCHANGED, stream, 0);
+  note_memory(WRITTEN, stream, 0, bytes_at(pointer, bytes), (Region){0});
+  host_access_begins();
+  memcpy(pointer, &value, bytes);
+  host_access_ends();
   return error;
 }
 API hipError_t hipStreamWaitValue32(hipStream_t stream, void *pointer, uint32_t value,

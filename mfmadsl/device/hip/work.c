@@ -9,15 +9,18 @@
 hipError_t perform(const Work *work, hipStream_t stream) {
   switch (work->kind) {
   case KERNEL: return run_kernel(&work->kernel, stream);
-  case COPY: return perform_copy(&work->copy);
-  case FILL: return perform_fill(&work->fill);
-  case HOST_CALL: work->host.function(work->host.data); return hipSuccess;
+  case COPY: return perform_copy(&work->copy, stream);
+  case FILL: return perform_fill(&work->fill, stream);
+  case HOST_CALL:
+    note(EXCHANGED, stream, 0);
+    work->host.function(work->host.data);
+    return hipSuccess;
   case CHILD: return run_graph(work->child, stream);
-  case RECORD: return record(work->event);
+  case RECORD: return record(work->event, stream);
+  case WAIT: note(AWAITED, stream, (uint64_t)work->event); break;
   case NOTHING:
-  case WAIT:     /* what came before is done */
-  case ALLOCATE: /* memory of a graph is there as long as the graph is */
-  case FREE: break;
+  case ALLOCATE: return come_back(work->block->address);
+  case FREE: break; /* memory of a graph is there as long as the graph is, unless others free it */
   }
   return hipSuccess;
 }
@@ -37,8 +40,7 @@ hipError_t clone_work(Work *made, const Work *work) {
   switch (work->kind) {
   case KERNEL: return clone_call(&made->kernel, &work->kernel);
   case CHILD:
-    made->child = clone_graph(work->child);
-    return made->child ? hipSuccess : hipErrorOutOfMemory;
+    return copy_graph(&made->child, work->child);
   case ALLOCATE: made->block->users++; return hipSuccess;
   default: return hipSuccess;
   }
@@ -48,7 +50,7 @@ void free_work(Work *work) {
   if (work->kind == KERNEL) free(work->kernel.values);
   if (work->kind == CHILD && work->child) free_graph(work->child);
   if (work->kind == ALLOCATE && !--work->block->users) {
-    release(work->block->address, false);
+    release_of_graph(work->block->address);
     free(work->block);
   }
   work->kind = NOTHING;

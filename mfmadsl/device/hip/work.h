@@ -97,9 +97,9 @@ hipError_t clone_work(Work *made, const Work *work);
 void free_work(Work *work);
 
 /* copy.c, fill.c and kernel.c */
-hipError_t perform_copy(const Copy *copy);
+hipError_t perform_copy(const Copy *copy, hipStream_t stream);
 hipError_t check_copy(const Copy *copy);
-hipError_t perform_fill(const Fill *fill);
+hipError_t perform_fill(const Fill *fill, hipStream_t stream);
 hipError_t check_fill(const Fill *fill);
 hipError_t run_kernel(const KernelCall *call, hipStream_t stream);
 /* A call with its arguments gathered; `free_work` frees them. */
@@ -115,7 +115,7 @@ hipError_t array_place(hipArray_t array, Position at, Extent extent, Pitched *pl
 
 /* graph.c */
 hipError_t run_graph(hipGraph_t graph, hipStream_t stream);
-hipGraph_t clone_graph(hipGraph_t graph); /* `lock` is held */
+hipError_t copy_graph(hipGraph_t *made, hipGraph_t graph); /* `lock` is held */
 void free_graph(hipGraph_t graph);        /* `lock` is held */
 
 /* HIP_MEMCPY3D, the driver's words for a copy. */

@@ -25,6 +25,7 @@ from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.text.assembly import Program, parse_assembly
 from mfmadsl.emulator.text.data import CODE
 from mfmadsl.emulator.text.registers import target_of
+from mfmadsl.emulator.text.source_lines import source_lines
 from mfmadsl.environment.assembler import find_assembler
 from mfmadsl.environment.linker import find_linker
 from mfmadsl.model import ARCHITECTURES, DEFAULT_ARCH
@@ -35,7 +36,8 @@ _NEEDS_ASSEMBLER = re.compile(
     r"/\*"
     r"|^[ \t]*\.(?:macro|rept|irpc?|if\w*|include|incbin|equ|equiv|eqv|altmacro)\b.*"
     rf"|^[ \t]*\.set[ \t]+(?!amdgpu\.|\S+\.(?:{_OF_LLVM}),).*"
-    r"|^[ \t]*[A-Za-z_.$][\w.$]*[ \t]*=[^=].*",
+    r"|^[ \t]*[A-Za-z_.$][\w.$]*[ \t]*=[^=].*"
+    r"|^[ \t]*\d+:.*",  # a label that may be there several times
     re.MULTILINE,
 )
 _EXPRESSION = re.compile(r"[\w)]\s*(?:<<|>>|[-+*/%&^|])\s*[\w(]|[~!(]\s*\w")
@@ -104,6 +106,7 @@ def _assembled(text: str, kernel: str | None, line: int) -> Program:
         instructions=tuple(
             replace(each, line=lines.get(each.address or 0, 0)) for each in program.instructions
         ),
+        sources=source_lines(text.splitlines()),
     )
 
 

@@ -21,7 +21,8 @@ from mfmadsl.emulator.code_object.image import (
 )
 from mfmadsl.emulator.code_object.notes import read_kernels
 from mfmadsl.emulator.code_object.section import ElfSection
-from mfmadsl.emulator.code_object.writing import Code, assembly_text
+from mfmadsl.emulator.code_object.source_lines import SourceLines
+from mfmadsl.emulator.code_object.writing import NO_SOURCES, Code, assembly_text
 from mfmadsl.emulator.text.data import CODE
 from mfmadsl.model import architecture
 
@@ -52,7 +53,8 @@ class CodeObject:
     `features` has `xnack` and `sramecc` where the code is for chips that have them on (True) or
     off (False), and not for both. `version` is that of the code object, 3 to 6. `functions` are
     what kernels may call, `sections` what they may reach by addresses, and `variables` addresses
-    and bytes of what of that has a name.
+    and bytes of what of that has a name. `sources` has the lines of the source,
+    where the object does.
     """
 
     arch: str
@@ -62,6 +64,7 @@ class CodeObject:
     functions: tuple[Code, ...] = ()
     sections: tuple[ElfSection, ...] = ()
     variables: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    sources: SourceLines = NO_SOURCES
 
     @property
     def target(self) -> str:
@@ -84,7 +87,7 @@ class CodeObject:
         return assembly_text(
             self.target, self.version, one.name, one.metadata, one.descriptor.directives,
             Code(one.address, one.code, one.sized), architecture(self.arch), self.functions,
-            self.sections, addressed,
+            self.sections, addressed, self.sources,
         )  # fmt: skip
 
 
@@ -106,7 +109,8 @@ def read_loaded(data: bytes, arch: str | None, base: int) -> CodeObject:
     """As `read_code_object`, of an object that is loaded from an address on."""
     if len(data) > LARGEST:
         raise CodeObjectError(f"it has more than {LARGEST >> 20} MiB, so it is no code object")
-    image = read_image(unbundled(data, arch), base)
+    object_bytes = unbundled(data, arch)
+    image = read_image(object_bytes, base)
     if arch not in (None, image.chip.name):
         raise CodeObjectError(f"it is for {image.chip.name}, not for {arch}")
     described_kernels = read_kernels(image.metadata)
@@ -125,6 +129,7 @@ def read_loaded(data: bytes, arch: str | None, base: int) -> CodeObject:
         tuple(_functions(image)),
         tuple(section for section in image.sections.values() if section.content),
         _variables(image),
+        SourceLines.of(object_bytes),
     )
 
 

@@ -12,13 +12,16 @@ from mfmadsl.emulator.code_object.disassemble import Decoded, disassemble
 from mfmadsl.emulator.code_object.error import CodeObjectError
 from mfmadsl.emulator.code_object.notes import as_yaml
 from mfmadsl.emulator.code_object.section import ElfSection
+from mfmadsl.emulator.code_object.source_lines import SourceLine, SourceLines
 from mfmadsl.emulator.text import long_branch
 from mfmadsl.emulator.text.data import data_text
+from mfmadsl.emulator.text.source_lines import file_directive
 from mfmadsl.model import Architecture
 
 _TRIPLE = "amdgcn-amd-amdhsa-"
 _JUMPS = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
 _ASKS = "s_getpc_b64"
+NO_SOURCES = SourceLines()
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ def assembly_text(
     functions: tuple[Code, ...] = (),
     sections: tuple[ElfSection, ...] = (),
     addressed: bool = False,
+    sources: SourceLines = NO_SOURCES,
 ) -> str:
     """The text of a kernel and, where it computes an address, of the functions that it may call and
     of the data that it may reach. With `addressed` it tells in any case where instructions lie.
@@ -49,7 +53,7 @@ def assembly_text(
     Raises CodeObjectError for code that cannot be told as text.
     """
     try:
-        instructions, reaches = _instructions(code, chip, functions, addressed)
+        instructions, reaches = _instructions(code, chip, functions, addressed, sources)
     except CodeObjectError as error:
         raise CodeObjectError(f"kernel `{name}`: {error}") from None
     lines = [
@@ -90,7 +94,11 @@ def _data(section: ElfSection) -> str:
 
 @lru_cache(maxsize=64)
 def _instructions(
-    code: Code, chip: Architecture, functions: tuple[Code, ...], addressed: bool
+    code: Code,
+    chip: Architecture,
+    functions: tuple[Code, ...],
+    addressed: bool,
+    sources: SourceLines,
 ) -> tuple[str, bool]:
     """The instructions of a kernel, with labels where branches lead, and whether it computes an
     address: then each has its own behind it, as it has if `addressed`, and what it may call
@@ -99,30 +107,48 @@ def _instructions(
     decoded = tuple(_with_long_branches(code, chip))
     names = {each.name for each in decoded}
     if not names & {_ASKS, *_JUMPS}:
-        return _written(code, decoded, ".LBB", addressed), False
-    texts = [_written(code, decoded, ".LBB", addressed=True)]
+        return _written(code, decoded, ".LBB", addressed, sources), False
+    texts = [_written(code, decoded, ".LBB", True, sources)]
     for number, function in enumerate(functions):
         try:
             called = tuple(_with_long_branches(function, chip))
-            texts.append(_written(function, called, f".LF{number}", addressed=True))
+            texts.append(_written(function, called, f".LF{number}", True, sources))
         except CodeObjectError as error:  # told where a jump leads there
             texts.append(f"; {function.address:012X}: {error}")
     return "\n".join(texts), True
 
 
-def _written(code: Code, decoded: Sequence[Decoded], label: str, addressed: bool) -> str:
+def _written(
+    code: Code, decoded: Sequence[Decoded], label: str, addressed: bool, sources: SourceLines
+) -> str:
     labels = {d.target: f"{label}_{d.target:x}" for d in decoded if d.target is not None}
     strays = labels.keys() - {d.offset for d in decoded}
     if strays:
         raise CodeObjectError(f"a branch leads into an instruction, to byte {min(strays)}")
-    lines = []
+    lines: list[str] = []
+    files: dict[str, int] = {}
+    last = None
     for d in decoded:
         if d.offset in labels:
             lines.append(f"{labels[d.offset]}:")
+        source = sources.at(code.address + d.offset)
+        if sources.lines and (place := source and (source.file, source.line)) != last:
+            lines += _comes_from(source, files)
+            last = place
         separator = "," if d.name == "s_call_b64" else ""
         text = d.text if d.target is None else f"{d.text}{separator} {labels[d.target]}"
         lines.append(f"\t{text}{_place(code, d) if addressed else ''}")
     return "\n".join(lines)
+
+
+def _comes_from(source: SourceLine | None, files: dict[str, int]) -> list[str]:
+    """The directives that say of which line of the source the next instructions are."""
+    if source is None:
+        return ["\t.loc\t1 0"]
+    named = source.file in files
+    number = files.setdefault(source.file, len(files) + 1)
+    place = f"\t.loc\t{number} {source.line}"
+    return [place] if named else [file_directive(number, source.file), place]
 
 
 def _place(code: Code, one: Decoded) -> str:

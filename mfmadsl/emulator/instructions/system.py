@@ -57,14 +57,20 @@ def _trap(instruction: Instruction) -> Operation:
 
     def execute(waves: Waves) -> None:
         if number != _DEBUGGERS:
-            waves.fault("trap", f"the kernel stops itself by trap {number}, as a failed assertion "
-                        "or `__builtin_trap` does", 0)  # fmt: skip
+            said = waves.memory.host.said if waves.memory.host is not None else ""
+            why = f": {said}" if said else ", as a failed assertion or `__builtin_trap` does"
+            waves.fault("trap", f"the kernel stops itself by trap {number}{why}", 0)
 
     return Operation(execute, "salu")
 
 
 def _message(instruction: Instruction) -> Operation:
-    """An interrupt of the host, which nobody waits for here."""
+    """An interrupt of the host, which answers at once where a kernel calls it."""
     if instruction.modifiers.get("argument") not in _INTERRUPT:
         raise OperandError("of messages, only MSG_INTERRUPT has somebody to read it")
-    return Operation(lambda waves: None, "salu")
+
+    def execute(waves: Waves) -> None:
+        if waves.memory.host is not None:
+            waves.memory.host.serve()
+
+    return Operation(execute, "salu")

@@ -16,7 +16,16 @@ import numpy.typing as npt
 from mfmadsl.argument import described
 from mfmadsl.emulator.machine.aperture import HARDWARE_WORDS
 from mfmadsl.emulator.machine.argument import check_passed, check_size, protections
-from mfmadsl.emulator.machine.memory import HOST_CALLS, GlobalMemory, OwnedMemory, Segment
+from mfmadsl.emulator.machine.host_calls import (
+    ARGUMENT,
+    NAME,
+    HostCalls,
+    bytes_of,
+    in_silence,
+    packets,
+    to_standard_streams,
+)
+from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.wave import EXEC_PAIR, LANES, WavePosition, Waves, new_waves
 from mfmadsl.emulator.text.assembly import Program
@@ -173,13 +182,15 @@ def load_arguments(launch: Launch, args: Sequence[Any], kept: bool = False) -> L
             **({} if kept else protections(args, taken, names)),
         },
         program.data,
+        behind=host_memory(launch),
     )
-    block, packet, *segments = memory.segments[len(program.data) :]
+    block, packet, *segments = memory.segments[len(program.data) :][: 2 + len(contents)]
+    serve_host(launch, memory, quiet=kept)
     values = [
         content if a.kind == "by_value" else _pointer(value, segment)
         for value, a, segment, (_, content) in zip(args, taken, segments, contents, strict=True)
     ]
-    placed = [*zip(taken, values, strict=True), *hidden_arguments(launch)]
+    placed = [*zip(taken, values, strict=True), *hidden_arguments(launch, memory)]
     for argument, value in placed:
         if argument.size != len(value):
             raise ArgumentError(
@@ -225,10 +236,27 @@ def dispatch_packet(launch: Launch) -> npt.NDArray[np.uint8]:
     return packet
 
 
-def hidden_arguments(launch: Launch) -> list[tuple[KernelArgument, npt.NDArray[np.uint8]]]:
+def host_memory(launch: Launch) -> list[tuple[str, int]]:
+    """What a kernel that calls the host needs of memory, by name and size."""
+    if all(a.kind != ARGUMENT for a in launch.program.arguments):
+        return []
+    return [(NAME, bytes_of(packets(launch.groups * launch.waves_per_group)))]
+
+
+def serve_host(launch: Launch, memory: GlobalMemory, quiet: bool = False) -> None:
+    """Answer the calls of the kernel, where it makes any, by the last segment of memory."""
+    if host_memory(launch):
+        count = packets(launch.groups * launch.waves_per_group)
+        write = in_silence if quiet else to_standard_streams
+        memory.host = HostCalls(memory, memory.segments[-1], count, write)
+
+
+def hidden_arguments(
+    launch: Launch, memory: GlobalMemory
+) -> list[tuple[KernelArgument, npt.NDArray[np.uint8]]]:
     """The launch, for kernels that ask for it in hidden arguments; what else they ask is 0."""
     known = {"hidden_dynamic_lds_size": launch.lds_bytes, "hidden_grid_dims": 3,
-             "hidden_hostcall_buffer": HOST_CALLS}  # fmt: skip
+             ARGUMENT: memory.segments[-1].address if memory.host else 0}  # fmt: skip
     for axis, groups, threads in zip("xyz", launch.grid, launch.block, strict=True):
         known |= {f"hidden_block_count_{axis}": groups, f"hidden_group_size_{axis}": threads}
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,6 @@ Words = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 
 _FIRST_ADDRESS = 0x7F00_0000_0000  # far above 32 bits, so that a truncated pointer is caught
-HOST_CALLS = 0x7D00_0000_0000
-"""Where kernels look for the buffer of their calls of the host, which is not there."""
 _GUARD = 4096  # bytes between two segments that belong to nobody
 
 
@@ -123,13 +121,28 @@ class ByteStore:
         cells[places] = values
 
 
+class Host(Protocol):
+    """Who answers the calls of kernels, by a part of memory from an offset on."""
+
+    said: str
+
+    @property
+    def start(self) -> int:
+        """Where that part begins; nothing else lies behind it."""
+
+    def serve(self) -> None:
+        """Answer what has come."""
+
+
 class GlobalMemory(ByteStore):
     """Segments in one address space, in the order of their addresses, with guards between them.
 
     `content` begins at `first_address`. `protected` says of segments that must not be
     written what they are, by their names. What lies further than `reach` behind the end of one is
-    `elsewhere`.
+    `elsewhere`; `freed` has what was allocated before, as (address, bytes).
     """
+
+    host: Host | None = None
 
     def __init__(
         self,
@@ -139,9 +152,10 @@ class GlobalMemory(ByteStore):
         protected: Mapping[str, str] | None = None,
         elsewhere: str = "far from every argument",
         reach: int = 1 << 32,
+        freed: Sequence[tuple[int, int]] = (),
     ) -> None:
         super().__init__(content)
-        self._elsewhere, self._reach = elsewhere, reach
+        self._elsewhere, self._reach, self._freed = elsewhere, reach, freed
         self.segments = tuple(segments)
         self._first_address = first_address
         self._starts = np.array([s.address for s in segments], np.int64)
@@ -158,8 +172,10 @@ class GlobalMemory(ByteStore):
         arrays: Sequence[tuple[str, Bytes]],
         protected: Mapping[str, str] | None = None,
         data: Sequence[DataSection] = (),
+        behind: Sequence[tuple[str, int]] = (),
     ) -> GlobalMemory:
-        """Copies of the arrays, a segment each, behind the data of a program, at its addresses."""
+        """Copies of the arrays, a segment each, behind the data of a program, at its addresses;
+        zeros `behind` them, by names and sizes."""
         segments = [Segment(each.name, each.address, len(each.content)) for each in data]
         first = CODE if data else _FIRST_ADDRESS
         end = max((s.address + s.size for s in segments), default=first) - first
@@ -167,10 +183,14 @@ class GlobalMemory(ByteStore):
         for name, content in arrays:
             segments.append(Segment(name, first + offset, content.size))
             offset += -(-content.size // _GUARD) * _GUARD + _GUARD
+        given = len(segments)
+        for name, size in behind:
+            segments.append(Segment(name, first + offset, size))
+            offset += -(-size // _GUARD) * _GUARD + _GUARD
         memory = cls(zeros(offset), first, segments, protected)
         contents = [np.frombuffer(each.content, np.uint8) for each in data]
         contents += [content for _, content in arrays]
-        for segment, content in zip(segments, contents, strict=True):
+        for segment, content in zip(segments[:given], contents, strict=True):
             memory.content(segment)[:] = content
         return memory
 
@@ -238,9 +258,10 @@ class GlobalMemory(ByteStore):
             raise AccessError("out-of-bounds", message, ~inside)
 
     def _describe(self, address: int) -> str:
-        if 0 <= address - HOST_CALLS < _GUARD:
-            return "in the buffer of calls of the host (an assertion that failed, or what prints)"
         place = self._segment_of(address)
+        for start, size in self._freed:
+            if start <= address < start + size:
+                return f"offset {address - start} of an allocation of {size} bytes that is freed"
         after = address - self._ends[place] if place >= 0 else self._reach + 1
         for following in self.segments[place + 1 : place + 2]:
             before = following.address - address

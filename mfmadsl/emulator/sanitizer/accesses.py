@@ -10,6 +10,7 @@ import numpy as np
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.sanitizer.knowledge import Ids
+from mfmadsl.emulator.sanitizer.reserved import reserved
 from mfmadsl.emulator.text.assembly import Instruction
 
 REACH_BITS = 2
@@ -54,7 +55,7 @@ class Accesses:
     are_any = False
 
     def __init__(self, pieces: int, kind: type[np.signedinteger[Any]]) -> None:
-        self.who, self.mark = np.zeros(pieces, kind), np.zeros(pieces, np.int32)
+        self.who, self.mark = reserved(pieces, kind), reserved(pieces, np.int32)
 
     def note(self, pieces: Ids, who: Ids, marks: Ids) -> None:
         """These are the last ones."""

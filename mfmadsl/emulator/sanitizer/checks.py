@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,16 @@ from mfmadsl.emulator.sanitizer.accesses import Lanes
 from mfmadsl.emulator.sanitizer.brought import Brought
 from mfmadsl.emulator.sanitizer.coherence import DEVICE, PLAIN, WORKGROUP, Coherence
 from mfmadsl.emulator.sanitizer.compared import compared
+from mfmadsl.emulator.sanitizer.footprint import (
+    READ,
+    SHARED_READ,
+    SHARED_WRITE,
+    WRITE,
+    MemoryWatch,
+)
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
+from mfmadsl.emulator.sanitizer.lanes_off import LanesOff, Skipped
 from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
@@ -35,7 +43,8 @@ class Checks(Watch):
 
     `piece` is the smallest number of bytes that an instruction of the program accesses in LDS;
     `in_memory` has the accesses of all waves of the launch to global memory; `collect` says whether
-    a fault is kept, so that the emulation goes on.
+    a fault is kept, so that the emulation goes on; `jumps` are those past the end of a region of
+    some lanes; `beside` knows what else happens to memory.
     """
 
     def __init__(
@@ -47,6 +56,8 @@ class Checks(Watch):
         piece: int,
         in_memory: GlobalRaces,
         collect: Callable[[Waves, Fault], bool],
+        jumps: Mapping[int, Skipped],
+        beside: MemoryWatch | None = None,
     ) -> None:
         self._program, self._undefined, self._collect = program, undefined, collect
         self._current = program.instructions[0]
@@ -54,12 +65,13 @@ class Checks(Watch):
         self._loaded: list[tuple[Register, Array, Mask | None]] = []
         self._in_flight = InFlight(waves.count)
         self._executed = WaveSequences(waves.count, sequences)
+        self._lanes_off = LanesOff(program, waves.count, jumps)
         self._races = Races(waves, self._in_flight, piece)
         self._in_memory, self._coherence = in_memory, Coherence.of(assumed(program.arch))
         per_group = waves.position.waves_per_group
         groups = waves.position.groups[waves.workgroup]
         self._ids = groups * per_group + np.arange(waves.count) % per_group  # in the launch
-        self._returns = False
+        self._returns, self._beside = False, beside
         self._polls, self._compared = polls(program), compared(program)
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
@@ -75,6 +87,7 @@ class Checks(Watch):
         self._current, self._returns = instruction, bool(operation.writes)
         self._executed.executes(waves, chosen, instruction, operation)
         self._in_flight.used(waves, chosen, operation)
+        self._lanes_off.executes(waves, instruction, operation)
         if instruction.name == "s_setvskip":
             self._in_flight.switched(waves, chosen)
         self._undefined.check_reads(waves, chosen, operation)
@@ -93,6 +106,7 @@ class Checks(Watch):
         waves do with their caches."""
         chosen = self._chosen(waves)
         self._executed.executes(waves, chosen, instruction, None)
+        self._lanes_off.passes(waves, instruction)
         if instruction.name == "s_waitcnt":
             counts = wait_counts(instruction.modifiers["argument"])
             self._in_flight.wait(chosen, counts)
@@ -140,18 +154,29 @@ class Checks(Watch):
     ) -> None:  # fmt: skip
         self._races.access(waves, offsets, size, mask, access, self._current, brought)
 
+    def _tell_beside(
+        self, waves: Waves, mask: Mask | None, offsets: Addresses, size: int, kind: int
+    ) -> None:
+        if self._beside is not None:
+            self._beside.accesses(waves, mask, offsets, size, kind)
+
     def loads(
         self, waves: Waves, store: ByteStore, offsets: Addresses, target: Register, width: Width,
         mask: Mask | None,
     ) -> None:  # fmt: skip
         """Find races and undefined memory; what is loaded from scratch memory may be undefined."""
         reach, polled = self._coherence.reach(self._current), waves.pc - 1 in self._polls
-        if waves.pc - 1 in self._compared and reach == PLAIN:
+        first_look = waves.pc - 1 in self._compared and reach == PLAIN
+        in_memory = store is waves.memory and not _of_host(waves, offsets)
+        if in_memory:
+            shared = first_look or polled or reach == DEVICE
+            self._tell_beside(waves, mask, offsets, width.size, SHARED_READ if shared else READ)
+        if first_look:
             pass
         elif store is waves.lds:
             kind = LdsAccessKind(writes=False, polls=polled)
             self._access(waves, offsets, width.size, mask, kind)
-        elif store is waves.memory:
+        elif in_memory:
             if polled and not self._coherence.several:
                 reach = max(reach, WORKGROUP)  # waves of a workgroup share the cache it looks into
             self._in_memory.load(self._lanes(waves, mask, reach), offsets, width.size)
@@ -167,8 +192,11 @@ class Checks(Watch):
         if store is waves.lds:
             kind = LdsAccessKind(writes=True)
             self._access(waves, offsets, width.size, mask, kind, (source, width))
-        elif store is waves.memory:
-            lanes = self._lanes(waves, mask, self._coherence.store_reach(self._current))
+        elif store is waves.memory and not _of_host(waves, offsets):
+            reach = self._coherence.store_reach(self._current)
+            how = SHARED_WRITE if reach == DEVICE else WRITE
+            self._tell_beside(waves, mask, offsets, width.size, how)
+            lanes = self._lanes(waves, mask, reach)
             self._in_memory.store(lanes, offsets, source, width)
         chosen = self._chosen(waves)
         self._undefined.store(waves, chosen, store, offsets, source, width, mask)
@@ -180,17 +208,20 @@ class Checks(Watch):
         """Find races and undefined memory; what is written is defined."""
         if store is waves.lds:
             self._access(waves, offsets, width.size, mask, LdsAccessKind(writes=True, atomic=True))
-        elif store is waves.memory:
+        elif store is waves.memory and not _of_host(waves, offsets):
+            how = SHARED_READ | SHARED_WRITE
+            self._tell_beside(waves, mask, offsets, width.size, how)
             lanes = self._lanes(waves, mask, DEVICE)
             wins = None
             if "cmpswap" in self._current.name:
                 wins = _exchanging(waves, store, offsets, source, width, mask)
             self._in_memory.update(lanes, offsets, width.size, self._returns, wins)
-        self._undefined.load(waves, store, offsets, width, mask)
+        self._undefined.load(waves, store, offsets, width, mask, used=True)
         self._undefined.overwrite(store, offsets, width.size)
 
     def fetches(self, waves: Waves, offsets: Addresses, width: Width, mask: Mask | None) -> None:
         """Find races and undefined memory, of what is on its way to LDS."""
+        self._tell_beside(waves, mask, offsets, width.size, READ)
         lanes = self._lanes(waves, mask, self._coherence.reach(self._current))
         self._in_memory.load(lanes, offsets, width.size)
         self._undefined.load(waves, waves.memory, offsets, width, mask)
@@ -228,6 +259,14 @@ class Checks(Watch):
 
     def scalar_loads(self, waves: Waves, offsets: Addresses, target: Register) -> None:
         """Kernel arguments, most often, which are always written."""
+        if self._beside is not None:
+            self._beside.scalar_accesses(waves, offsets, 4 * target.count)
+
+
+def _of_host(waves: Waves, offsets: Addresses) -> bool:
+    """Whether lanes access what they call the host by: that is the device library's to order."""
+    host = waves.memory.host
+    return host is not None and bool(offsets.size) and int(offsets.min()) >= host.start
 
 
 def _exchanging(

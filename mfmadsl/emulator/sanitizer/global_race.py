@@ -278,7 +278,20 @@ class GlobalRaces:
             )
         if not visible and before(visible=True, relies=False):
             return "before a flag: there it needs `buffer_wbl2 sc1` and a wait before the flag"
+        if self.knowledge.told(me, other, ticket):
+            return self._unwaited(other, ticket, visible)
         return "with nothing between that orders them"
+
+    def _unwaited(self, other: int, ticket: int, visible: bool) -> str:
+        """What is missing where a flag was set before the access was waited for."""
+        if visible:
+            return "before a flag: there it needs `s_waitcnt vmcnt(0)` before the flag"
+        if self.knowledge.wrote_back(other, ticket):
+            return (
+                "before a flag: there it needs `s_waitcnt vmcnt(0)` between `buffer_wbl2 sc1` and "
+                "the flag"
+            )
+        return "before a flag: there it needs `buffer_wbl2 sc1` and a wait before the flag"
 
     def _name(self, wave: int, me: int) -> str:
         group, number = divmod(wave, self.per_group)

@@ -163,6 +163,16 @@ class Knowledge:
         pairs = zip(ids.tolist(), messages.tolist(), strict=True)
         return np.array([message in self._learned.get(wave, nothing) for wave, message in pairs])
 
+    def told(self, wave: int, other: int, ticket: int) -> bool:
+        """Whether a wave has read a message that another one wrote behind an access, waited for or
+        not."""
+        learned = self._learned.get(wave, set())
+        return any(self._all(message)[ISSUED, other] >= ticket for message in learned)
+
+    def wrote_back(self, wave: int, ticket: int) -> bool:
+        """Whether a wave has written its L2 back behind an access."""
+        return self._written_back.get(wave, (0, None))[0] >= ticket
+
     def _all(self, message: int) -> Tickets:
         """What a message tells, with those in it: tickets (DONE, VISIBLE or ISSUED, wave)."""
         told: Tickets = np.zeros((3, self.waves), np.int32)

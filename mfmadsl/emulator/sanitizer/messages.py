@@ -8,6 +8,7 @@ from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.sanitizer.accesses import Lanes
 from mfmadsl.emulator.sanitizer.coherence import PLAIN
 from mfmadsl.emulator.sanitizer.knowledge import Ids, Knowledge
+from mfmadsl.emulator.sanitizer.reserved import reserved
 
 _MOST = 1 << 20
 
@@ -16,7 +17,7 @@ class Messages:
     """For each piece of memory the number of its message; 0 is none."""
 
     def __init__(self, pieces: int, knowledge: Knowledge) -> None:
-        self._numbers, self._knowledge = np.zeros(pieces, np.int32), knowledge
+        self._numbers, self._knowledge = reserved(pieces, np.int32), knowledge
 
     @property
     def too_many(self) -> bool:

@@ -35,7 +35,9 @@ from mfmadsl.emulator.run import (
 )
 from mfmadsl.emulator.sanitizer.checks import Checks
 from mfmadsl.emulator.sanitizer.coherence import Coherence
+from mfmadsl.emulator.sanitizer.footprint import MemoryWatch
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
+from mfmadsl.emulator.sanitizer.lanes_off import skipped
 from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
 from mfmadsl.emulator.sanitizer.wait_states import Sequences
@@ -123,13 +125,18 @@ class Sanitizer:
     """Watches the waves of a launch; see `sanitize`."""
 
     def __init__(
-        self, program: Program, keep_going: bool = False, unwritten: frozenset[int] = frozenset()
-    ) -> None:
+        self, program: Program, keep_going: bool = False,
+        unwritten: frozenset[int] = frozenset(), memory: ByteStore | None = None,
+        beside: MemoryWatch | None = None,
+    ) -> None:  # fmt: skip
+        """`unwritten` are arguments; of memory that outlives the launch, `memory` has the undefined
+        bytes, and `beside` knows what else happens to it."""
         self.found: list[Fault] = []
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
         self._chip, self._sequences = assumed(program.arch), Sequences(program)
-        self._memory: ByteStore | None = None  # the undefined bytes of global memory
+        self._jumps = skipped(program)
+        self._memory, self._beside, self._follows = memory, beside, memory is not None
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
         self._in_memory: GlobalRaces | None = None
@@ -140,11 +147,11 @@ class Sanitizer:
             _, _, *arguments = waves.memory.segments[len(self._program.data) :]
             self._memory = unwritten(waves.memory, (arguments[i] for i in self._unwritten))
         vectors = 1 if self._chip.packs_coordinates else 3
-        undefined = Undefined(waves, vectors, scalars, self._memory)
+        undefined = Undefined(waves, vectors, scalars, self._memory, self._follows)
         in_memory = self._races_in_memory(waves)
         return Checks(
             waves, self._program, undefined, self._sequences, self._piece, in_memory,
-            self._collects,
+            self._collects, self._jumps, self._beside,
         )  # fmt: skip
 
     def ends(self, fault: Fault) -> bool:
@@ -168,7 +175,8 @@ class Sanitizer:
         if not self._keep_going:
             return False
         instruction = self._program.instructions[waves.pc - 1]
-        fault = replace(fault, line=instruction.line, instruction=instruction.text)
+        line, source = instruction.line, self._program.sources.get(instruction.line)
+        fault = replace(fault, line=line, instruction=instruction.text, source=source)
         if _key(fault) not in self.seen:
             self.found.append(fault)
         self.seen[_key(fault)] = self.seen.get(_key(fault), 0) + 1

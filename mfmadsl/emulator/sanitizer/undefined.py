@@ -7,7 +7,6 @@ register without one is defined. Instructions that only move bits move the shado
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ import numpy.typing as npt
 from mfmadsl.emulator.machine.bits import Array, Mask, words_of
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore, GlobalMemory, Segment, zeros
 from mfmadsl.emulator.machine.operation import ALL_BITS, OperandRead, Operation
-from mfmadsl.emulator.machine.transfer import read
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.in_flight import Selected
+from mfmadsl.emulator.sanitizer.moved import not_padding, undefined_of, wholly
 from mfmadsl.emulator.text.operand import (
     EXEC,
     MODE,
@@ -64,10 +63,12 @@ class Undefined:
     """What is undefined in the registers of all waves, and in the memory that they share."""
 
     def __init__(
-        self, waves: Waves, vectors: int, scalars: int, memory: ByteStore | None = None
-    ) -> None:
+        self, waves: Waves, vectors: int, scalars: int, memory: ByteStore | None = None,
+        follows: bool = False,
+    ) -> None:  # fmt: skip
         """The hardware has set so many vector and scalar registers, and nobody has written to LDS
         and scratch memory. `memory` is the shadow of global memory, where some of it is undefined.
+        One that `follows` what is loaded tells of it where it is used, and may move it anywhere.
         """
         self._count = waves.count
         self._shadows: dict[tuple[str, int], Shadow] = {}
@@ -82,6 +83,9 @@ class Undefined:
                 self._shadows["s", index] = once
         self._shadows[_SCC] = once
         self._result: Shadow | None = None
+        self._moved: set[tuple[str, int]] = set()  # registers whose undefined bits were loaded
+        self._follows, self._from = follows, ""
+        self._places: dict[tuple[str, int], str] = {}  # from where, where that is known
         self._memory = {id(store): _undefined(store) for store in (waves.lds, waves.scratch)}
         if memory is not None:
             self._memory[id(waves.memory)] = memory
@@ -115,7 +119,7 @@ class Undefined:
                     if each.moved:
                         moved = True
                     else:
-                        self._tell(waves, f"reads {register.bank}{index}", bad)
+                        self._tell(waves, f"reads {self._named(register.bank, index)}", bad)
         if operation.takes_scc:
             # A carry of undefined bits makes a sum undefined; one that is none is a fault.
             self._check_scc(waves, chosen, np.uint32(ALL_BITS if operation.carries else 0))
@@ -126,6 +130,12 @@ class Undefined:
             shadows["scc"] = self.of(*_SCC, chosen) != 0
             shadow_waves = _ShadowWaves(**{**waves.__dict__, **shadows})
             self._result = np.asarray(operation.flow(waves, shadow_waves))
+
+    def _named(self, bank: str, index: int) -> str:
+        """A register, and where its content comes from, if that is known."""
+        key = bank, index
+        place = self._places.get(key) if key in self._moved else None
+        return f"{bank}{index}" + (f", loaded from {place}" if place else "")
 
     def check_branch(self, waves: Waves, chosen: Selected, name: str) -> None:
         """Tell a fault where a branch depends on what nobody wrote."""
@@ -152,6 +162,11 @@ class Undefined:
     def written(self, waves: Waves, chosen: Selected, operation: Operation) -> None:
         """The target registers are defined now, but for bits that were only moved there."""
         words = words_of(self._result) if self._result is not None else []
+        moved = any(
+            (each.register.bank, index) in self._moved
+            for each in operation.reads
+            for index in each.register.indices
+        )
         position = 0
         for register in operation.writes:
             for index in register.indices:
@@ -167,6 +182,9 @@ class Undefined:
                         continue
                     word = self.of(*key, chosen) & np.uint32(kept)
                 self._set(waves, chosen, key, word, operation.whole_wave)
+                self._places.pop(key, None)
+                if moved and key in self._shadows:
+                    self._moved.add(key)
         if operation.gives_scc:
             undefined = np.zeros(waves.count, np.uint32)
             if words:
@@ -194,30 +212,46 @@ class Undefined:
             self._shadows[key] = new
         else:
             self._shadows.pop(key, None)
+            self._moved.discard(key)
 
     # Memory: a second one of the same size, whose bytes hold the undefined bits.
 
     def load(
-        self, waves: Waves, store: ByteStore, offsets: Addresses, width: Width, mask: Mask | None
-    ) -> Shadow | None:
-        """The undefined bits of what lanes load, if there are any."""
+        self, waves: Waves, store: ByteStore, offsets: Addresses, width: Width,
+        mask: Mask | None, used: bool = False,
+    ) -> Shadow | None:  # fmt: skip
+        """The undefined bits of what lanes load, if there are any; with `used`, none may be."""
         shadow = self._memory.get(id(store))
         if shadow is None:
             return None
-        bits = read(shadow, offsets, replace(width, signed=False, half=""))
+        bits = undefined_of(shadow, offsets, width)
         if not bits.any():
             return None
         if store is not waves.scratch:
-            flat = bits.any(axis=0).reshape(-1)
-            wave, lane = waves.first_lane(mask, flat)
-            offset = int(offsets.reshape(-1)[flat][0])
-            if store is waves.memory:
-                place = waves.memory.describe(offset)
-            else:
-                place = f"address {offset % waves.lds.stride:#x} of LDS"
-            waves.fault("uninitialized", f"reads {place}, which nobody wrote", wave, lane)
-            return None
+            bad = bits.any(axis=0) if used else wholly(bits, width)
+            if self._follows and not used:
+                some = bits.any(axis=0).reshape(-1)
+                self._from = self._place(waves, store, offsets, some)
+            elif bad.any():
+                self._tell_load(waves, store, offsets, mask, bad.reshape(-1))
+                bits = np.where(bad, np.uint32(0), bits)
         return bits
+
+    @staticmethod
+    def _tell_load(
+        waves: Waves, store: ByteStore, offsets: Addresses, mask: Mask | None, bad: Mask
+    ) -> None:
+        place = Undefined._place(waves, store, offsets, bad)
+        where = waves.first_lane(mask, bad)
+        waves.fault("uninitialized", f"reads {place}, which nobody wrote", *where)
+
+    @staticmethod
+    def _place(waves: Waves, store: ByteStore, offsets: Addresses, bad: Mask) -> str:
+        """Where the first of the lanes that are marked loads from."""
+        offset = int(offsets.reshape(-1)[bad][0])
+        if store is waves.memory:
+            return waves.memory.describe(offset)
+        return f"address {offset % waves.lds.stride:#x} of LDS"
 
     def scalar_load(
         self, waves: Waves, chosen: npt.NDArray[np.int64], offsets: Addresses, words: int
@@ -232,41 +266,49 @@ class Undefined:
     def loaded(
         self, waves: Waves, chosen: Selected, target: Register, bits: Shadow, mask: Mask | None
     ) -> None:
-        """What lanes have loaded from scratch memory is undefined in these bits."""
+        """What lanes have loaded is undefined in these bits."""
         for i, word in enumerate(bits):
+            key = target.bank, target.index + i
             full = np.zeros((waves.count, LANES), np.uint32)
             if mask is None:
                 full[...] = word
             else:
                 full[mask] = word
-            self._set(waves, chosen, (target.bank, target.index + i), full, whole=False)
+            self._set(waves, chosen, key, full, whole=False)
+            if word.any():
+                self._moved.add(key)
+                self._places[key] = self._from
+        self._from = ""
 
     def store(
-        self,
-        waves: Waves,
-        chosen: Selected,
-        store: ByteStore,
-        offsets: Addresses,
-        source: Register,
-        width: Width,
-        mask: Mask | None,
-    ) -> None:
-        """Lanes store registers: only into scratch memory with their undefined bits."""
+        self, waves: Waves, chosen: Selected, store: ByteStore, offsets: Addresses,
+        source: Register, width: Width, mask: Mask | None,
+    ) -> None:  # fmt: skip
+        """Lanes store registers: into scratch memory with all their undefined bits, elsewhere with
+        those of padding."""
+        keys = [(source.bank, source.index + i) for i in range(width.registers)]
+        shadow = self._memory.get(id(store))
+        if shadow is None and not any(key in self._shadows for key in keys):
+            return
         words = []
-        for i in range(width.registers):
-            word = self.of(source.bank, source.index + i, chosen)
+        for key in keys:
+            word = self.of(*key, chosen)
             if not width.words:
                 word = word >> np.uint32(16 if width.half == "hi" else 0)
                 word = word & np.uint32((1 << 8 * width.size) - 1)
             words.append(word if mask is None else np.where(mask, word, 0))
-            if store is not waves.scratch and words[-1].any():
-                self._tell(waves, f"stores {source.bank}{source.index + i}", words[-1])
-        shadow = self._memory.get(id(store))
+        values = np.stack(words)
+        if store is not waves.scratch:
+            moved = [key in self._moved for key in keys]
+            bad = not_padding(words, width, moved, self._follows)
+            for (bank, index), lanes in zip(keys, bad, strict=True):
+                if lanes.any():
+                    self._tell(waves, f"stores {bank}{index}", lanes)
+                    values = np.zeros_like(values)
         if shadow is None:
             return
-        values = np.stack([word if mask is None else word[mask] for word in words])
-        if store is not waves.scratch:
-            values = np.zeros_like(values)
+        if mask is not None:
+            values = values[:, mask]
         if width.words:
             shadow.store_words(offsets, values)
         else:

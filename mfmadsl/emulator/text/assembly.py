@@ -19,6 +19,7 @@ from mfmadsl.emulator.text.registers import (
     target_of,
     used_registers,
 )
+from mfmadsl.emulator.text.source_lines import source_lines
 from mfmadsl.model import assumed
 
 _LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
@@ -113,7 +114,8 @@ class Program:
     one, and `most_threads` the largest that it allows. `data` is what it reaches by addresses,
     and `unread` has functions with what is not known, and why. `counted_scalars` are the scalar
     registers that the metadata counts, VCC among them. `retries` says that the chip is one that
-    executes memory instructions again after a page fault (`:xnack+`).
+    executes memory instructions again after a page fault (`:xnack+`). `sources` has `file:line` of
+    the source for lines of the text.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Program:
     unread: Mapping[int, str] = field(default_factory=dict)
     counted_scalars: int = 0
     retries: bool = False
+    sources: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
     def scalar_registers(self) -> int:
@@ -201,6 +204,7 @@ def parse_assembly(text: str, kernel: str | None = None) -> Program:
         },
         workgroup_size=metadata.workgroup_size,
         retries=":xnack+" in features,
+        sources=source_lines(lines) if ".loc" in text else {},
         most_threads=metadata.counts.get("max_flat_workgroup_size"),
         counted_scalars=metadata.counts.get("sgpr_count", 0),
         data=data_of(lines),

@@ -41,6 +41,7 @@ def faults_page(
             "where": _where(fault),
             "earlier": fault.earlier,
             "line": fault.line,
+            "source": fault.source,
             "pieces": _pieces(fault, _text_of(fault, split)),
         }
         for fault, count in zip(faults, counts, strict=True)

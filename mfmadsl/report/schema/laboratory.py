@@ -31,6 +31,7 @@ def laboratory() -> dict[str, Any]:
             message=STRING,
             line=or_null(POSITIVE),
             instruction=or_null(STRING),
+            source=or_null(STRING),
             workgroup=or_null(several(3, NATURAL)),
             wave=or_null(NATURAL),
             lane=or_null(NATURAL),

@@ -272,6 +272,39 @@ def inner() -> None:
     check("nodes of a clone", count.value == 1 and nodes[0] and not nodes[1])
 
 
-for part in (by_nodes, by_capture, refused, inner):
+def memory_of_its_own() -> None:
+    """Freed outside of the graph, it is there again in the next run, at the same place."""
+    stream = call(hip.hipStreamCreate())
+    call(hip.hipStreamBeginCapture(stream, MODE.hipStreamCaptureModeRelaxed))
+    own = call(hip.hipMallocAsync(BYTES, stream))
+    call(hip.hipMemsetAsync(own, 1, BYTES, stream))
+    runs = call(hip.hipGraphInstantiateWithFlags(call(hip.hipStreamEndCapture(stream)), 0))
+    found = np.zeros(BYTES, np.uint8)
+    for _ in range(3):
+        call(hip.hipGraphLaunch(runs, stream))
+        call(hip.hipMemcpyAsync(found, own, BYTES, TO_HOST, stream))
+        check("memory of a graph", (found == 1).all())
+        call(hip.hipFreeAsync(own, stream))
+        fails(E.hipErrorInvalidValue, hip.hipFreeAsync(own, stream))
+        fails(E.hipErrorInvalidValue, hip.hipMemcpy(found, own, BYTES, TO_HOST))
+        other = call(hip.hipMalloc(BYTES))
+        check("its place is kept", int(other) != int(own))
+        call(hip.hipFree(other))
+
+
+def of_a_module_that_is_gone() -> None:
+    loaded = call(hip.hipModuleLoadData(Path(sys.argv[1]).read_bytes()))
+    kernel = call(hip.hipModuleGetFunction(loaded, b"scaled"))
+    stream = call(hip.hipStreamCreate())
+    call(hip.hipStreamBeginCapture(stream, MODE.hipStreamCaptureModeRelaxed))
+    values = (ctypes.c_void_p(int(x)), ctypes.c_void_p(int(y)), ctypes.c_float(1), ctypes.c_int(1))
+    call(hip.hipModuleLaunchKernel(kernel, 1, 1, 1, 64, 1, 1, 0, stream, None, values))
+    graph = call(hip.hipStreamEndCapture(stream))
+    call(hip.hipModuleUnload(loaded))
+    fails(E.hipErrorInvalidDeviceFunction, hip.hipGraphInstantiateWithFlags(graph, 0))
+    fails(E.hipErrorInvalidDeviceFunction, hip.hipGraphClone(graph))
+
+
+for part in (by_nodes, by_capture, refused, inner, memory_of_its_own, of_a_module_that_is_gone):
     part()
 tell("graphs")

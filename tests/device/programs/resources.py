@@ -293,6 +293,10 @@ def devices() -> None:
     call(hip.hipDeviceDisablePeerAccess(0))
     launch(x, z, 5.0)
     fails(E.hipErrorLaunchFailure, hip.hipDeviceSynchronize())
+    call(hip.hipSetDevice(0))
+    call(hip.hipDeviceSynchronize())  # the other one goes on
+    call(hip.hipMemset(z, 0, 4))
+    call(hip.hipSetDevice(1))
     call(hip.hipDeviceReset())
     check("that of the first device is kept", (read(x) == numbers).all())
     fails(E.hipErrorInvalidValue, hip.hipFree(y))

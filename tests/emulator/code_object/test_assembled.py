@@ -57,7 +57,17 @@ triple:
 	s_mulk_i32 s20, 3
 	s_setpc_b64 s[30:31]
 """
-KINDS = [PLAIN, SYMBOLS, COMMENT, MACRO, REPEATED, CONDITION, EXPRESSION, TABLE, CALL]
+LOCAL = f"""
+	s_movk_i32 s20, 0
+1:
+	s_add_u32 s20, s20, 21
+	s_cmp_lt_u32 s20, 42
+	s_cbranch_scc1 1b
+	s_branch 1f
+	s_movk_i32 s20, 43
+1:
+{STORE}"""
+KINDS = [PLAIN, SYMBOLS, COMMENT, MACRO, REPEATED, CONDITION, EXPRESSION, TABLE, CALL, LOCAL]
 NAMES = [
     "plain",
     "symbols",
@@ -68,6 +78,7 @@ NAMES = [
     "expression",
     "table",
     "call",
+    "local",
 ]
 
 
@@ -108,7 +119,9 @@ def test_lines_are_those_of_the_text_and_not_of_what_it_was_compiled_from() -> N
     code = f'.file 1 "kernel.cl"\n.set N, 20\n.loc 1 7 3\n\ts_movk_i32 s[N], 42\n{STORE}'
     text = text_of(code)
     line = 1 + text.splitlines().index("\ts_movk_i32 s[N], 42")
-    assert read_program(text).instructions[0].line == line
+    program = read_program(text)
+    assert program.instructions[0].line == line
+    assert program.sources[line] == "kernel.cl:7"
 
 
 def test_a_fault_is_told_at_the_line_of_the_text() -> None:

@@ -142,19 +142,6 @@ def test_a_trap_for_debuggers_does_nothing() -> None:
     assert (out == 2).all()
 
 
-def test_what_calls_the_host_is_told() -> None:
-    """As `printf` and Triton's assertions do, by a hidden argument."""
-    source = (
-        "kernel void k(global int *out) { if (out[LANE] > 3)"
-        " *(global int *)((const constant ulong *)__builtin_amdgcn_implicitarg_ptr())[10] = 1; }"
-    )
-    out = np.zeros(64, np.int32)
-    ran(source, out)
-    out[5] = 4
-    with pytest.raises(EmulationError, match="in the buffer of calls of the host"):
-        ran(source, out)
-
-
 def test_a_symbol_that_is_defined_elsewhere_is_refused() -> None:
     data = compiled(
         '__attribute__((visibility("default"))) extern global int elsewhere;\n'

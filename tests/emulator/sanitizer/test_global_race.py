@@ -56,7 +56,11 @@ assert EMPTIES in EMPTIED_EARLY
     ("text", "groups", "missing"),
     [
         (FLAG.replace(WRITES_BACK, ""), 3, "there it needs `buffer_wbl2 sc1` and a wait before"),
-        (FLAG.replace(WRITES_BACK + WAITS, WRITES_BACK), 3, "with nothing between"),
+        (
+            FLAG.replace(WRITES_BACK + WAITS, WRITES_BACK),
+            3,
+            "it needs `s_waitcnt vmcnt(0)` between `buffer_wbl2 sc1` and the flag",
+        ),
         (FLAG.replace(EMPTIES, ""), 3, "it needs `buffer_inv sc1` once the flag is loaded"),
         (FLAG.replace("buffer_inv sc1", "buffer_inv sc0"), 3, "it needs `buffer_inv sc1`"),
         (EMPTIED_EARLY, 3, "it needs `buffer_inv sc1` once the flag is loaded"),
@@ -108,6 +112,17 @@ def test_what_llvm_makes_of_less_does_not_order(arch: str, lacks: str) -> None:
     text = passing_on(arch, STORE.format(order=orders[0]), LOAD.format(order=orders[1]))
     (found,) = races(text, 2)
     assert found.startswith("reads offset 0 of `data`, which has 8192 bytes, which wave 0 of")
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
+def test_a_flag_that_is_set_before_the_store_is_waited_for(arch: str) -> None:
+    text = passing_on(arch, STORE.format(order="release"), LOAD.format(order="acquire"))
+    lines = text.splitlines()
+    store = next(i for i, line in enumerate(lines) if "global_store_dword " in line)
+    waits = next(i for i, line in enumerate(lines) if i > store and "vmcnt(0)" in line)
+    lines[waits] = lines[waits].replace("vmcnt(0)", "vmcnt(9)")
+    (found,) = races("\n".join(lines), 2)
+    assert "there it needs `s_waitcnt vmcnt(0)`" in found
 
 
 def test_a_race_names_both_accesses() -> None:

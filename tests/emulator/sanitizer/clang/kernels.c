@@ -90,7 +90,7 @@ KERNEL(float, float16) {
   float16 sum = {0};
   for (int i = 0; i < 8; i++)
     sum = __builtin_amdgcn_mfma_f32_32x32x2f32(a[thread() + 64 * i], a[thread()], sum, 0, 0, 0);
-  b[thread()] = b[thread()] * 3.0f + sum;
+  b[number()] = b[number()] * 3.0f + sum;
 }
 #elif defined(SOFTMAX)
 KERNEL(float, float) {
