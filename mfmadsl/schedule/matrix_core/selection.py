@@ -181,16 +181,18 @@ def loads_of(
     memories: Sequence[Memory], sizes: Sequence[int], chip: Architecture, blocks: int = 1
 ) -> Loads:
     """How A and B, with elements of so many bytes, come from memory, as far as strides tell."""
-    shifted, turned, direct = [], [], chip.wide_loads_to_lds
+    shifted, turned, direct, scattered = [], [], chip.wide_loads_to_lds, False
     for memory, size in zip(memories, sizes, strict=True):
         distance = memory.distance
         odd = not isinstance(distance, int) or distance * size % 4 != 0
         odd = odd and not memory.packed  # whole words
         shifted.append(odd and memory.axis is not None and size < 4)
         along_rows = memory.axis in ("i", "j")
+        if memory.axis == "k" and isinstance(distance, int):
+            scattered = scattered or distance * size % chip.line_bytes != 0
         whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
         direct = direct and memory.axis is not None and not shifted[-1] and not memory.computed
         direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
         by_reads = reads_turned(chip, size) and blocks == 1
         turned.append(along_rows and memory.packed_along("k") == 1 and not by_reads)
-    return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]))
+    return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]), scattered)
