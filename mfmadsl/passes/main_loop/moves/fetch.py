@@ -132,6 +132,13 @@ class Fetch:
             offset = device.select(now, offset, i32(device.PAST_THE_END))
         return origin + widened(step), offset, i32(0)
 
+    def _asks_next_lane(self, is_last: bool) -> bool:
+        """Whether the next lane has loaded the word behind: not where a condition of this iteration
+        may have sent it past the end, nor where that word is to be put together."""
+        if self.behind is None or not is_last:
+            return self.behind is not None
+        return not self.edges.moving and self.tail is None
+
     def fetch(self, k: Expr, is_last: bool, following: Expr) -> list[BufferStore]:
         """The loads of iteration `k`; those of the last one take care of its edges.
 
@@ -141,7 +148,7 @@ class Fetch:
         data, size = self.run[0].buffer.data, bytes_of(self.run[0].buffer)
         loads, first, length = [], 0, len(self.run) * self.size
         for words in (max(1, length // WORD), *((1,) if self.is_shifted else ())):
-            behind = self.behind if first and not masked else None
+            behind = self.behind if first and self._asks_next_lane(is_last) else None
             origin, offset, step = self._place(k, masked, None if behind is None else behind.offset)
             kind = device.KINDS[words * WORD if length >= WORD else length]
             value = device.call(
@@ -188,7 +195,7 @@ class Fetch:
     def _raw(self, index: int, k: Expr, is_last: bool) -> Expr:
         value: Expr = tirx.BufferLoad(self.registers, [i32(index)])
         is_behind = index + 1 == constant(self.registers.shape[0])
-        if is_behind and self.behind is not None and not (is_last or self.edges.always):
+        if is_behind and self.behind is not None and self._asks_next_lane(is_last):
             first = tirx.BufferLoad(self.registers, [i32(0)])
             moved = device.device("int32", "next.lane", value, first)
             if self.behind.last_of_rows:
@@ -269,8 +276,8 @@ def fetch_of(
         offset = device.select(condition, offset, i32(device.PAST_THE_END))
     # LLVM would align each of two offsets instead of adding to one that is aligned.
     offset = let("offset", device.kept(offset) if is_shifted and edges.are_last else offset)
-    if is_shifted and not exchanged and not (tail is not None and tail.always):
-        behind = behind_of(run, own, offset, edges, loop, let)
+    if shift is not None and not exchanged and not (tail is not None and tail.always):
+        behind = behind_of(run, own, offset, shift, edges, loop, let)
     words = max(1, len(run) * run[0].size // WORD) + (1 if is_shifted else 0)
     registers = tirx.decl_buffer((words,), "int32", f"fetched_{number}", scope="local")
     stays = stays_inside(run, loop, edges, is_shifted)

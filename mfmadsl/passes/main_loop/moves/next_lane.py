@@ -79,4 +79,5 @@ def _steps(expression: Expr, loop: Loop) -> npt.NDArray[np.int64]:
         known: Mapping[str, npt.ArrayLike] = values | dict.fromkeys(others, value)
         return np.broadcast_to(numbers(expression, known), shape).reshape(prod(shape))
 
-    return np.diff(np.stack([at(value) for value in _OTHERS]), axis=1)
+    found = np.stack([at(value) for value in _OTHERS])
+    return found[:, 1:] - found[:, :-1]

@@ -88,16 +88,18 @@ def _is_whole_before_last(source: MemorySource, size: int, loop: Loop) -> bool:
 
 
 def behind_of(
-    run: Sequence[MemorySource], own: Expr, offset: Expr, edges: Edges, loop: Loop, let: Let
-) -> Behind | None:
-    """The word behind neighbours, where the next lane has it; `own` is a lane's offset before it
-    was aligned."""
+    run: Sequence[MemorySource], own: Expr, offset: Expr, shift: Expr, edges: Edges, loop: Loop,
+    let: Let,
+) -> Behind | None:  # fmt: skip
+    """The word behind neighbours, where the next lane has it; `own` is a lane's offset from the
+    base before it was aligned. Nobody needs it where the neighbours are whole words."""
     length = len(run) * run[0].size
     lanes = 0 if edges.always else lanes_of_row(own, length, loop)
     alone = has_none(lanes, edges.fixed, loop, own) if lanes else None
     if alone is None:
         return None
-    place = device.select(alone, offset + i32(length), i32(device.PAST_THE_END))
+    is_needed = tirx.And(alone, (shift & i32(WORD - 1)) > 0)
+    place = device.select(is_needed, offset + i32(length), i32(device.PAST_THE_END))
     of_dpp = lanes == ROW and isinstance(alone, tirx.EQ)
     return Behind(let("behind", place), let("alone", alone) if not of_dpp else alone, of_dpp)
 

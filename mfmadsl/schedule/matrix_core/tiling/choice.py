@@ -13,7 +13,7 @@ from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ANY_COLUMNS, ColumnsTogether
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, has_registers, resident
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_fits, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
@@ -28,6 +28,8 @@ _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are pers
 _ABOUT = 1.03  # of a time, up to which another one is about the same
 _SAME = 1.01  # of a time, up to which the formula cannot tell
 _MOST_WAVES = 8  # of a workgroup whose waves share K
+_LONE_WAVES = 16  # of one that computes elements, where compute units are idle
+_BUSY = 0.8  # of the compute units, up to which that pays
 _SHARING = 4  # workgroups for each compute unit, up to which waves may share K
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
@@ -236,7 +238,10 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]
             if not _is_legal(variant, gemm, steps):
                 break
             if tiles * parts <= _SHARING * units:
-                yield from _with_more_waves(variant, gemm, steps)
+                yield from _with_more_waves(variant, gemm, steps, _MOST_WAVES)
+            if tiles * parts <= _BUSY * units and any(read.work for read in gemm.reads):
+                more = _with_more_waves(variant, gemm, steps, _LONE_WAVES)
+                yield from (each for each in more if has_registers(gemm, each))
             alone = resident(gemm, variant) == 1
             yield replace(variant, persistent=walks and alone)
 
@@ -258,9 +263,11 @@ def _tiles(tiling: Tiling, extents: tuple[int, int, int, int]) -> int:
     return s * ceil(m / tiling.block[0]) * ceil(n / tiling.block[1])
 
 
-def _with_more_waves(tiling: Tiling, gemm: GemmOnChip, steps: int) -> Iterator[Tiling]:
+def _with_more_waves(
+    tiling: Tiling, gemm: GemmOnChip, steps: int, most: int
+) -> Iterator[Tiling]:  # fmt: skip
     """The tiling with as many waves along K as it can have, if it can have several."""
-    k_waves = _MOST_WAVES // tiling.wave_count
+    k_waves = most // tiling.wave_count
     while k_waves > 1:
         found = replace(tiling, k_waves=k_waves)
         if _is_legal(found, gemm, steps):
