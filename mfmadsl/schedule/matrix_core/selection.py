@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from tvm.tirx import Expr
 
@@ -20,7 +21,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     gemm_on,
 )
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
@@ -67,14 +68,18 @@ def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
     places = _symbolic(product)
     if not places:
         return [Case(selected(product, asked, None, chip)[1])]
-    by_extent: dict[int, tuple[dict[str, Intrinsic], ProductShape]] = {}
 
+    @cache
     def known(extent: int) -> tuple[dict[str, Intrinsic], ProductShape]:
-        if extent not in by_extent:
-            alike = _alike(_at(product, places, extent), asked, chip)
-            shape = _shape(_at(product, places, extent), alike, chip)
-            by_extent[extent] = {each.name: each for each in alike}, shape
-        return by_extent[extent]
+        alike = _alike(_at(product, places, extent), asked, chip)
+        shape = _shape(_at(product, places, extent), alike, chip)
+        return {each.name: each for each in alike}, shape
+
+    instructions: dict[str, Intrinsic] = {}
+
+    @cache
+    def on_chip(extent: int, instruction: str) -> GemmOnChip:
+        return gemm_on(known(extent)[1], instructions[instruction], chip)
 
     def estimates(extent: int) -> list[tuple[Estimate, Tiling]]:
         named, shape = known(extent)
@@ -84,8 +89,9 @@ def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
         return [each for each in found if not whole or each[1].split_k == 1]
 
     def seconds(extent: int, tiling: Tiling) -> float:
-        intrinsic = instruction_of(product, asked, tiling, chip)
-        return estimate(gemm_on(known(extent)[1], intrinsic, chip), tiling).seconds
+        if tiling.instruction not in instructions:
+            instructions[tiling.instruction] = instruction_of(product, asked, tiling, chip)
+        return estimate(on_chip(extent, tiling.instruction), tiling).seconds
 
     measured: dict[int, Tiling] = {}
     for extent in BORDERS if places == [1] else ():  # what is measured for an M serves its bucket

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from math import ceil
 
 from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ANY_COLUMNS, ColumnsTogether
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, has_registers, resident
+from mfmadsl.schedule.matrix_core.tiling.cost import (
+    Estimate,
+    GemmOnChip,
+    estimate,
+    has_registers,
+    resident,
+)
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_fits, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
@@ -231,19 +238,19 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]
     tiles, steps = _tiles(tiling, extents), ceil(gemm.k / tiling.k_step)
     deeper = range(2, MOST_STAGES + 1) if gemm.loads.direct and tiling.stages > 1 else (1,)
     units = gemm.chip.compute_units
+    # Of so many parts and steps as are looked at, any number is legal or none.
+    staged = [replace(tiling, stages=stages) for stages in deeper]
+    legal = list(takewhile(lambda each: _is_legal(each, gemm, steps), staged))
     for parts in parts_worth_a_look(tiling, extents, gemm.chip) if known else (1,):
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
-        for stages in deeper:
-            variant = replace(tiling, split_k=parts, stages=stages)
-            if not _is_legal(variant, gemm, steps):
-                break
+        for variant in legal if parts == 1 else [replace(each, split_k=parts) for each in legal]:
             if tiles * parts <= _SHARING * units:
                 yield from _with_more_waves(variant, gemm, steps, _MOST_WAVES)
             if tiles * parts <= _BUSY * units and any(read.work for read in gemm.reads):
                 more = _with_more_waves(variant, gemm, steps, _LONE_WAVES)
                 yield from (each for each in more if has_registers(gemm, each))
-            alone = resident(gemm, variant) == 1
-            yield replace(variant, persistent=walks and alone)
+            persistent = walks and resident(gemm, variant) == 1
+            yield replace(variant, persistent=True) if persistent else variant
 
 
 def parts_worth_a_look(

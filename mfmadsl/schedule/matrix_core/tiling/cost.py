@@ -87,8 +87,10 @@ class Estimate:
 def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     """What a GEMM with this tiling should take."""
     terms = _Terms(gemm, tiling)
-    seconds = max(terms.fastest, terms.power) + terms.adding_up
-    return Estimate(seconds, terms.fastest + terms.adding_up, terms.requested)
+    fastest, adding_up = terms.fastest, terms.adding_up
+    return Estimate(
+        max(fastest, terms.power) + adding_up, fastest + adding_up, terms.requested
+    )  # fmt: skip
 
 
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
