@@ -39,7 +39,7 @@ def alone(conditions: Sequence[Any] = (), lanes: int = 16) -> list[bool]:
     """Of the first wave's lanes, which have no next one with their word, of workgroup 0."""
     expression = has_none(lanes, conditions, facts(), place(lanes))
     assert expression is not None
-    at = {"threadIdx.x": np.arange(64), "threadIdx.y": 0, "block": 0}
+    at: dict[str, Any] = {"threadIdx.x": np.arange(64), "threadIdx.y": 0, "block": 0}
 
     def holds(node: Any) -> Any:
         if isinstance(node, tirx.Or):
