@@ -130,6 +130,13 @@ define float @mfmadsl.field(i32 %word, i32 %shift, i32 %masks) alwaysinline {
   ret float %value
 }
 
+; What the next of 16 lanes has; of the last one `last`.
+
+define i32 @mfmadsl.next.lane(i32 %last, i32 %value) alwaysinline {
+  %other = call i32 @llvm.amdgcn.update.dpp.i32(i32 %last, i32 %value, i32 257, i32 15, i32 15, i1 false)
+  ret i32 %other
+}
+
 ; A value that is made of nothing, as far as the optimizer knows.
 
 define i32 @mfmadsl.kept(i32 %value) alwaysinline {

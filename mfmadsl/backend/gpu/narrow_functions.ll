@@ -99,6 +99,35 @@ define i32 @mfmadsl.pair.soft.bits.bfloat16.of_product(<2 x float> %both) always
   ret i32 %upper
 }
 
+; The same of the product of a number of eight bits and a bfloat16, in floats, of which two take as long as one: p (1 + 2^-16),
+; rounded, is 2^-16 of what p is rounded to more than p (Veltkamp's splitting). Ties go to even, since p has no more than 16
+; bits, and nothing overflows that is not infinite in the end. An infinite factor is to stay so. Zeros lose their sign, which
+; sums do not ask for: pairs are what a matrix core multiplies.
+
+define <2 x float> @mfmadsl.rounded.factors(<2 x float> %numbers, <2 x float> %factors) alwaysinline {
+  %more = fmul <2 x float> %factors, splat (float 0x3FF0001000000000) ; 1 + 2^-16
+  %size = call <2 x float> @llvm.fabs.v2f32(<2 x float> %factors)
+  %infinite = fcmp oeq <2 x float> %size, splat (float 0x7FF0000000000000)
+  %opposite = fneg <2 x float> %factors
+  %less = select <2 x i1> %infinite, <2 x float> zeroinitializer, <2 x float> %opposite
+  %sum = fmul <2 x float> %numbers, %more
+  %part = call <2 x float> @llvm.fma.v2f32(<2 x float> %numbers, <2 x float> %less, <2 x float> %sum)
+  %rounded = fmul <2 x float> %part, splat (float 6.553600e+04)
+  ret <2 x float> %rounded
+}
+
+define i32 @mfmadsl.pair.soft.bits.bfloat16.of_factors(<2 x float> %numbers, <2 x float> %factors) alwaysinline {
+  %rounded = call <2 x float> @mfmadsl.rounded.factors(<2 x float> %numbers, <2 x float> %factors)
+  %upper = call i32 @mfmadsl.pair.soft.bits.bfloat16.of_exact(<2 x float> %rounded)
+  ret i32 %upper
+}
+
+define i32 @mfmadsl.soft.bits.bfloat16.of_factors(float %number, float %factor) alwaysinline {
+  %product = fmul float %number, %factor
+  %bits = call i32 @mfmadsl.soft.bits.bfloat16.of_product(float %product)
+  ret i32 %bits
+}
+
 ; The bits without the sign of a number's size in a type of `%fraction` bits of fraction, at most `%most`.
 
 define i32 @mfmadsl.soft.size(float %x, i32 %fraction, i32 %bias, i32 %most) alwaysinline {
@@ -284,3 +313,5 @@ declare i32 @llvm.umin.i32(i32, i32)
 declare i32 @llvm.umax.i32(i32, i32)
 declare i32 @llvm.amdgcn.mul.u24(i32, i32)
 declare i32 @llvm.amdgcn.perm(i32, i32, i32)
+declare <2 x float> @llvm.fabs.v2f32(<2 x float>)
+declare <2 x float> @llvm.fma.v2f32(<2 x float>, <2 x float>, <2 x float>)

@@ -82,7 +82,7 @@ def small_bfloats(function: PrimFunc, chip: Architecture) -> PrimFunc:
                 side.astype("float32") if found is None else found.value
                 for side, found in zip((expression.a, expression.b), sides, strict=True)
             )
-            return _rounded(a * b, is_exact, chip)
+            return _rounded(*((b, a) if sides[0] is None else (a, b)), is_exact, chip)
         first, second = sides[0], sides[1] or _number(expression.b)
         if first is None or second is None:
             return expression
@@ -153,13 +153,19 @@ def _number(expression: Expr) -> _Exact | None:
     return _Exact(expression, tirx.const(number, "float32"), number, number)
 
 
-def _rounded(product: Expr, is_exact: bool, chip: Architecture) -> Expr:
-    """A product of an exact number and a bfloat16, rounded if it has to be.
+def _rounded(number: Expr, factor: Expr, is_exact: bool, chip: Architecture) -> Expr:
+    """The product of an exact number and a bfloat16, rounded if it has to be.
 
     The bits of a NaN are those of the factor: rounding up does not change which number it is.
+    Chips that compute as many doubles as floats compute two floats at once, too: there the product
+    is rounded by floats.
     """
+    product = number * factor
     if chip.rounds_to_bfloat:
         return product.astype("bfloat16")
-    kind = "exact" if is_exact else "product"
-    bits = device("int32", f"soft.bits.bfloat16.of_{kind}", product)
+    if chip.wide_slots == 1 and not is_exact:
+        bits = device("int32", "soft.bits.bfloat16.of_factors", number, factor)
+    else:
+        kind = "exact" if is_exact else "product"
+        bits = device("int32", f"soft.bits.bfloat16.of_{kind}", product)
     return tirx.reinterpret("bfloat16", bits.astype("uint16"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from tvm.tirx import Expr
 
@@ -20,7 +21,7 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     gemm_on,
 )
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
@@ -67,14 +68,18 @@ def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
     places = _symbolic(product)
     if not places:
         return [Case(selected(product, asked, None, chip)[1])]
-    by_extent: dict[int, tuple[dict[str, Intrinsic], ProductShape]] = {}
 
+    @cache
     def known(extent: int) -> tuple[dict[str, Intrinsic], ProductShape]:
-        if extent not in by_extent:
-            alike = _alike(_at(product, places, extent), asked, chip)
-            shape = _shape(_at(product, places, extent), alike, chip)
-            by_extent[extent] = {each.name: each for each in alike}, shape
-        return by_extent[extent]
+        alike = _alike(_at(product, places, extent), asked, chip)
+        shape = _shape(_at(product, places, extent), alike, chip)
+        return {each.name: each for each in alike}, shape
+
+    instructions: dict[str, Intrinsic] = {}
+
+    @cache
+    def on_chip(extent: int, instruction: str) -> GemmOnChip:
+        return gemm_on(known(extent)[1], instructions[instruction], chip)
 
     def estimates(extent: int) -> list[tuple[Estimate, Tiling]]:
         named, shape = known(extent)
@@ -84,8 +89,9 @@ def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
         return [each for each in found if not whole or each[1].split_k == 1]
 
     def seconds(extent: int, tiling: Tiling) -> float:
-        intrinsic = instruction_of(product, asked, tiling, chip)
-        return estimate(gemm_on(known(extent)[1], intrinsic, chip), tiling).seconds
+        if tiling.instruction not in instructions:
+            instructions[tiling.instruction] = instruction_of(product, asked, tiling, chip)
+        return estimate(on_chip(extent, tiling.instruction), tiling).seconds
 
     measured: dict[int, Tiling] = {}
     for extent in BORDERS if places == [1] else ():  # what is measured for an M serves its bucket
@@ -183,16 +189,18 @@ def loads_of(
     memories: Sequence[Memory], sizes: Sequence[int], chip: Architecture, blocks: int = 1
 ) -> Loads:
     """How A and B, with elements of so many bytes, come from memory, as far as strides tell."""
-    shifted, turned, direct = [], [], chip.wide_loads_to_lds
+    shifted, turned, direct, scattered = [], [], chip.wide_loads_to_lds, False
     for memory, size in zip(memories, sizes, strict=True):
         distance = memory.distance
         odd = not isinstance(distance, int) or distance * size % 4 != 0
         odd = odd and not memory.packed  # whole words
         shifted.append(odd and memory.axis is not None and size < 4)
         along_rows = memory.axis in ("i", "j")
+        if memory.axis == "k" and isinstance(distance, int):
+            scattered = scattered or distance * size % chip.line_bytes != 0
         whole = isinstance(distance, int) and distance * size % CHUNK == 0 and blocks == 1
         direct = direct and memory.axis is not None and not shifted[-1] and not memory.computed
         direct = direct and (not along_rows or (whole and reads_turned(chip, size)))
         by_reads = reads_turned(chip, size) and blocks == 1
         turned.append(along_rows and memory.packed_along("k") == 1 and not by_reads)
-    return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]))
+    return Loads(direct, (shifted[0], shifted[1]), (turned[0], turned[1]), scattered)

@@ -109,11 +109,14 @@ def _largest_and_place() -> PrimFunc:
         return tvm.tirx.const(-1, types[0]), tvm.tirx.min_value(types[1])
 
     largest = te.comm_reducer(later, none, name="largest")
-    made = te.compute(
+    place: Any = along
+    place = place.var
+    made: Any = te.compute(
         shape[:1],
-        lambda i: largest((along.var, x[i, along]), axis=along),  # type: ignore[attr-defined], name="reduced"
+        lambda i: largest((place, x[i, along]), axis=along),
+        name="reduced",
     )
-    return te.create_prim_func([x, *made])  # type: ignore[misc]
+    return te.create_prim_func([x, made[0], made[1]])
 
 
 _FIRST = _kernel(_largest_and_place(), (128, 1))

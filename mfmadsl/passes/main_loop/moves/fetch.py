@@ -5,20 +5,20 @@ is a scalar, and the rest is a lane's own offset, computed once ahead of the loo
 not wanted lies past the end of the buffer, where there are zeros and no traffic.
 
 Loads of four bytes and more are aligned to four bytes here (CDNA3 ISA, section 9.1.6). Neighbours
-that are not are loaded as the aligned words around them, and moved by `v_alignbyte_b32`.
+that are not are loaded as the aligned words around them, and moved by `v_alignbyte_b32`; the last
+of these words may be the next lane's first one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tvm import tirx
 from tvm.tirx import AllocBuffer, Bind, BufferStore, Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.main_loop.moves.address import (
-    SPAN_LIMIT,
     Address,
     address_of,
     bytes_of,
@@ -28,6 +28,15 @@ from mfmadsl.passes.main_loop.moves.address import (
 from mfmadsl.passes.main_loop.moves.edge import Edges, Stays, edges_of, is_whole, stays_inside
 from mfmadsl.passes.main_loop.moves.element import MemorySource
 from mfmadsl.passes.main_loop.moves.moving_index import MovingIndex, moving_indices
+from mfmadsl.passes.main_loop.moves.named import Known, Let, naming
+from mfmadsl.passes.main_loop.moves.unaligned import (
+    Behind,
+    Tail,
+    aligned,
+    behind_of,
+    low_bits,
+    tail_of,
+)
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
@@ -39,32 +48,15 @@ from mfmadsl.passes.tir.expression import (
     of_length,
     ramp,
     substitute,
-    variables_of,
     widened,
 )
-from mfmadsl.passes.tir.linear import largest
-
-Let = Callable[[str, Expr], Expr]
-"""Gives a value a name ahead of the loop, and returns that."""
-
-
-@dataclass(frozen=True)
-class Tail:
-    """The last word of a buffer that has only a part of it: loads do not give such a part.
-
-    Its `value` is loaded by itself, once, and put at its `place`, a lane's offset, where an
-    iteration may reach it; `always` says that others than the last iteration may.
-    """
-
-    value: Expr
-    place: Expr
-    always: bool
 
 
 @dataclass(frozen=True)
 class Fetch:
     """Neighbours in memory, loaded together.
 
+    `behind` is where the last word around them is, for lanes that do not have it of the next one.
     `shift` is the lane's offset before it was aligned, where neighbours are not surely aligned.
     `indices` are those in the offset that are read of memory for each iteration.
     """
@@ -80,6 +72,7 @@ class Fetch:
     shift: Expr | None = None
     tail: Tail | None = None
     indices: tuple[MovingIndex, ...] = ()
+    behind: Behind | None = None
 
     @property
     def size(self) -> int:
@@ -116,8 +109,10 @@ class Fetch:
         """Whether its registers hold just what is wanted, in all iterations but the last."""
         return not self.is_shifted and not (self.edges.always and any(self.edges.masks))
 
-    def _place(self, k: Expr, masked: bool) -> tuple[Expr, Expr, Expr]:
-        """(origin, offset, scalar offset) of iteration `k`.
+    def _place(
+        self, k: Expr, masked: bool, lane: Expr | None = None
+    ) -> tuple[Expr, Expr, Expr]:  # fmt: skip
+        """(origin, offset, scalar offset) of iteration `k`, of a `lane`'s own offset or another.
 
         A scalar offset is for loads that stay in the buffer. Of those that pass its end the ISA
         manuals compare the whole offset with the buffer's size, and LLVM's intrinsics all but the
@@ -125,7 +120,10 @@ class Fetch:
         """
         origin, step = self.address.at(k, self.is_shifted)
         held = {index.variable: index.of(k) for index in self.indices}
-        offset, ahead = substitute(self.offset, held), i32(self.address.ahead)
+        offset, ahead = (
+            substitute(self.offset if lane is None else lane, held),
+            i32(self.address.ahead),
+        )
         if not masked and self.stays.before_last and not self.edges.is_beyond:
             return origin, offset, step + ahead
         offset = offset + ahead
@@ -134,19 +132,28 @@ class Fetch:
             offset = device.select(now, offset, i32(device.PAST_THE_END))
         return origin + widened(step), offset, i32(0)
 
+    def _asks_next_lane(self, is_last: bool) -> bool:
+        """Whether the next lane has loaded the word behind: not where a condition of this iteration
+        may have sent it past the end, nor where that word is to be put together."""
+        if self.behind is None or not is_last:
+            return self.behind is not None
+        return not self.edges.moving and self.tail is None
+
     def fetch(self, k: Expr, is_last: bool, following: Expr) -> list[BufferStore]:
         """The loads of iteration `k`; those of the last one take care of its edges.
 
         Indices are read for the iteration that is fetched next, the `following` one.
         """
-        origin, offset, step = self._place(k, self.edges.always or is_last)
+        masked = self.edges.always or is_last
         data, size = self.run[0].buffer.data, bytes_of(self.run[0].buffer)
         loads, first, length = [], 0, len(self.run) * self.size
         for words in (max(1, length // WORD), *((1,) if self.is_shifted else ())):
+            behind = self.behind if first and self._asks_next_lane(is_last) else None
+            origin, offset, step = self._place(k, masked, None if behind is None else behind.offset)
             kind = device.KINDS[words * WORD if length >= WORD else length]
             value = device.call(
                 of_length("int32", words), f"buffer.load.{kind}", data, origin, size,
-                offset + i32(first * WORD) if first else offset, step,
+                offset + i32(first * WORD) if first and behind is None else offset, step,
             )  # fmt: skip
             loads.append(BufferStore(self.registers, value, [ramp(first, words)]))
             first += words
@@ -186,7 +193,14 @@ class Fetch:
         return value if mask is None else value & mask
 
     def _raw(self, index: int, k: Expr, is_last: bool) -> Expr:
-        value = tirx.BufferLoad(self.registers, [i32(index)])
+        value: Expr = tirx.BufferLoad(self.registers, [i32(index)])
+        is_behind = index + 1 == constant(self.registers.shape[0])
+        if is_behind and self.behind is not None and self._asks_next_lane(is_last):
+            first = tirx.BufferLoad(self.registers, [i32(0)])
+            moved = device.device("int32", "next.lane", value, first)
+            if self.behind.last_of_rows:
+                return moved
+            return device.select(self.behind.alone, value, moved)
         if self.tail is None or not (is_last or self.tail.always):
             return value
         _, step = self.address.at(k, True)
@@ -229,49 +243,47 @@ class Fetch:
 
 def fetch_of(
     run: Sequence[MemorySource], loop: Loop, number: int, exact: bool = True,
-    exchanged: Mapping[tirx.Var, Expr] | None = None,
+    exchanged: Mapping[tirx.Var, Expr] | None = None, known: Known | None = None,
 ) -> Fetch:  # fmt: skip
     """The fetch of neighbours, `number` in the names of its values.
 
     `exact` says that places where a condition fails must read as 0, also if that differs among
-    them; lanes may have exchanged what they fetch. Raises NotUnderstoodError for places that
+    them; lanes may have exchanged what they fetch. What is `known` has a name already, and what
+    gets one is known then. Raises NotUnderstoodError for places that
     are not linear in the loop, have no bounds, or are aligned otherwise from iteration to
     iteration.
     """
     binds: list[Bind] = []
-
-    def let(name: str, value: Expr) -> Expr:
-        if constant(value) is not None or isinstance(value, tirx.Var):
-            return value
-        if any(map(loop.is_moving, variables_of(value))):
-            return value  # of each iteration
-        variable = tirx.Var(f"{name}_{number}", str(value.ty.dtype))
-        binds.append(Bind(variable, value))
-        return variable
-
+    let = naming(loop, number, binds, [] if known is None else known)
     exchanged = _with_gathered(exchanged or {}, run, loop, let)
     edges = edges_of(run, loop, exact, exchanged)
     address = address_of(run, loop, exchanged, loop.lean and edges.are_last)
     offset = device.kept(address.own) if address.is_whole else address.own
-    shift, tail = None, None
+    shift, tail, own, behind = None, None, address.own, None
     is_shifted = _is_shifted(run, address)
+    if is_shifted and edges.are_last:  # what is shared is held once
+        address = address_of(run, loop, exchanged, share=True)
+        offset = device.kept(address.own) if address.is_whole else address.own
     if is_shifted:  # the last word is found by its offset: it has to have one
         address = over_all_iterations(address, run[0].buffer, loop)
         check_span(address.span, run[0])
-        address, low = _aligned(run, address, let)
-        shift = let("shift", offset if low is None else offset + low)
-        offset = shift & i32(-WORD)
-        tail = _tail(run, address, loop, let)
+        address, low = aligned(run, address, let)
+        offset = offset if low is None else offset + low
+        shift = let("shift", low_bits(offset))
+        offset = offset & i32(-WORD)
+        tail = tail_of(run, address, loop, let)
     for condition in edges.fixed:
         offset = device.select(condition, offset, i32(device.PAST_THE_END))
     # LLVM would align each of two offsets instead of adding to one that is aligned.
-    offset = let("offset", device.kept(offset) if is_shifted and loop.lean else offset)
+    offset = let("offset", device.kept(offset) if is_shifted and edges.are_last else offset)
+    if shift is not None and not exchanged and not (tail is not None and tail.always):
+        behind = behind_of(run, own, offset, shift, edges, loop, let)
     words = max(1, len(run) * run[0].size // WORD) + (1 if is_shifted else 0)
     registers = tirx.decl_buffer((words,), "int32", f"fetched_{number}", scope="local")
     stays = stays_inside(run, loop, edges, is_shifted)
     return Fetch(
         tuple(run), loop, address, edges, registers, tuple(binds), offset, stays, shift, tail,
-        moving_indices(run, loop, number, is_shifted),
+        moving_indices(run, loop, number, is_shifted), behind,
     )  # fmt: skip
 
 
@@ -299,61 +311,21 @@ def _is_shifted(run: Sequence[MemorySource], address: Address) -> bool:
     return any(multiple_of(part) % WORD for part in parts)
 
 
-def _aligned(
-    run: Sequence[MemorySource], address: Address, let: Let
-) -> tuple[Address, Expr | None]:
-    """The address with a base of whole words, and what of that is left for the lanes, if any."""
-    if multiple_of(address.step) % WORD:
-        raise NotUnderstoodError(
-            f"`{run[0].buffer.name}` is aligned otherwise from iteration to iteration"
-        )
-    if not multiple_of(address.origin) % WORD:
-        return address, None
-    low = let("low", tirx.Cast("int32", address.origin & tirx.const(3, "int64")))
-    return replace(address, origin=address.origin - tirx.Cast("int64", low)), low
-
-
-def _tail(run: Sequence[MemorySource], address: Address, loop: Loop, let: Let) -> Tail | None:
-    """The last word of the buffer, or None if there are only whole words."""
-    buffer, element = run[0].buffer, run[0].size
-    size = bytes_of(buffer)
-    number = constant(size)
-    if number is not None and number % WORD == 0:
-        return None
-    whole = size & tirx.const(-WORD, "int64")
-    value: Expr = i32(0)
-    for byte in range(0, WORD - element, element):
-        part = device.call(
-            "int32", f"buffer.load.{device.KINDS[element]}", buffer.data, whole, size, i32(byte),
-            i32(0),
-        )  # fmt: skip
-        part = tirx.shift_left(part, i32(8 * byte)) if byte else part
-        value = value | part if byte else part
-    place = whole - address.origin
-    if number is None or number >= SPAN_LIMIT:  # a place out of reach is that of no whole word
-        place = tirx.min(place, tirx.const(SPAN_LIMIT - 1, "int64"))
-    return Tail(
-        let("tail", value),
-        let("tail_place", tirx.Cast("int32", place)),
-        number is None or not all(_is_whole_before_last(s, number, loop) for s in run),
-    )
-
-
-def _is_whole_before_last(source: MemorySource, size: int, loop: Loop) -> bool:
-    """Whether only the last iteration may need the last word."""
-    most = largest(source.place, source.conditions, loop.before_last)
-    return most is not None and (most + 1) * source.size <= size // WORD * WORD
-
-
-def inside(run: Sequence[MemorySource], loop: Loop, number: int, exact: bool) -> list[Fetch]:
-    """A run as one fetch; one by one where together they may start before the buffer.
+def inside(
+    run: Sequence[MemorySource], loop: Loop, number: int, exact: bool, known: Known | None = None
+) -> list[Fetch]:  # fmt: skip
+    """A run as one fetch; one by one where together they may start before the buffer. Values that
+    are `known` have names, and those of what is returned are known then.
 
     Raises NotUnderstoodError where that is not sure of one element, either.
     """
-    fetch = fetch_of(run, loop, number, exact)
+    known = [] if known is None else known
+    own = [*known]
+    fetch = fetch_of(run, loop, number, exact, known=own)
     if fetch.edges.starts_inside:
+        known[:] = own
         return [fetch]
-    fetches = [fetch_of([each], loop, number + n, exact) for n, each in enumerate(run)]
+    fetches = [fetch_of([each], loop, number + n, exact, known=known) for n, each in enumerate(run)]
     for each in fetches:
         if not each.edges.starts_inside:
             first = each.run[0]

@@ -35,7 +35,7 @@ from mfmadsl.passes.tir.expression import (
 
 _IN_PAIRS = (
     "bits.bfloat16", "soft.bits.bfloat16", "soft.bits.bfloat16.of_product",
-    "soft.bits.bfloat16.of_exact",
+    "soft.bits.bfloat16.of_exact", "soft.bits.bfloat16.of_factors",
 )  # fmt: skip
 """Device functions of a float, which give bits of a half: there are others, of two at once."""
 
@@ -213,12 +213,11 @@ def _pairs(values: Sequence[Expr]) -> list[Expr]:
     rounded = [call for value in values for call in [_rounding(value)] if call is not None]
     if len(rounded) < len(values) or len(values) % 2:
         return []
-    return [
-        device.device(
-            "int32", f"pair.{device.device_function(low)}", _both(low.args[1], high.args[1])
-        )
-        for low, high in zip(rounded[::2], rounded[1::2], strict=True)
-    ]
+    found = []
+    for low, high in zip(rounded[::2], rounded[1::2], strict=True):
+        both = (_both(*each) for each in zip(low.args[1:], high.args[1:], strict=True))
+        found.append(device.device("int32", f"pair.{device.device_function(low)}", *both))
+    return found
 
 
 def _both(low: Expr, high: Expr) -> Expr:

@@ -32,6 +32,7 @@ from mfmadsl.passes.main_loop.moves.element import (
 from mfmadsl.passes.main_loop.moves.fetch import Fetch, inside, loadable
 from mfmadsl.passes.main_loop.moves.gathered import Gathered, gathered_ahead
 from mfmadsl.passes.main_loop.moves.landing import Landing, landing
+from mfmadsl.passes.main_loop.moves.named import Known
 from mfmadsl.passes.main_loop.moves.pieces import reads_of_pieces
 from mfmadsl.passes.main_loop.moves.put import Home, Put
 from mfmadsl.passes.main_loop.moves.room import copied_by_all, tiles_with_room
@@ -139,12 +140,13 @@ def _fetches(elements: Sequence[Element], facts: Loop, loose: set[int]) -> tuple
     """The fetches of each tile: what two of them are made of is fetched for each."""
     found: list[Fetch] = []
     home: Home = {}
+    known: Known = []
     for tile in dict.fromkeys(e.buffer.__chandle__() for e in elements):
         wanted = sources(e for e in elements if e.buffer.__chandle__() == tile)
         together = runs(wanted, lambda s: s.place, lambda s: s.buffer, lambda s: WIDEST // s.size)
         for run in [piece for each in together for piece in loadable(each)]:
             exact = tile not in loose
-            for fetch in inside(run, facts, len(found), exact):
+            for fetch in inside(run, facts, len(found), exact, known):
                 found.append(fetch)
                 for number, source in enumerate(fetch.run):
                     home[tile, source.buffer.__chandle__(), str(source.place)] = fetch, number

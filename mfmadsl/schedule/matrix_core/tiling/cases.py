@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import inf
 
 from mfmadsl.model import Tiling
@@ -18,10 +18,19 @@ _CLOSE = 1.03  # of the best tiling's time, with which fewer cases are content
 _IDLE = 1.15  # times as long a tiling is taken to need where more waves along K need no longer
 _KEPT = 1.05  # of the best tiling's time, up to which a tiling is a candidate for others as well
 _CANDIDATES = 6  # of each extent looked at
+_FURTHER = 4  # the part of the way to the next border at which an extent is looked at, too
 _LARGEST = 16384
 _LOOKED_AT = tuple(1 << n for n in range(_LARGEST.bit_length()))
+_FINE = 2048  # an extent from which on rounds of tiles are few, and each changes which is best
+
+
+def _between(extent: int) -> range:
+    """Sixteenths of an extent, between it and the next power of two."""
+    return range(17, 32) if extent >= _FINE else range(20, 32, 4)
+
+
 BORDERS = tuple(
-    sorted({*_LOOKED_AT, *(e * n // 8 for e in _LOOKED_AT[5:-1] for n in (10, 12, 14))})
+    sorted({*_LOOKED_AT, *(e * n // 16 for e in _LOOKED_AT[5:-1] for n in _between(e))})
 )
 """The extents that a case may be taken up to."""
 
@@ -58,7 +67,12 @@ def cases_of(
         tiling: [e for e in tilings if _size(e) == _size(tiling) and e.k_waves > tiling.k_waves]
         for tiling in tilings
     }
-    losses = [_losses(extent, more_waves, seconds, tuned.get(extent)) for extent in BORDERS]
+    # A little behind a border tiles are emptiest: there is one row of them more.
+    first = [1, *(a + (b - a) // _FURTHER + 1 for a, b in pairwise(BORDERS))]
+    losses = []
+    for start, end in zip(first, BORDERS, strict=True):
+        here = [_losses(e, more_waves, seconds, tuned.get(end)) for e in {start: 0, end: 0}]
+        losses.append([max(each) for each in zip(*here, strict=True)])
     chosen = _cover(losses, len(set(tuned.values())))
     # Of equal ones the first.
     best = [min((each[place], n, place) for n, place in enumerate(chosen))[2] for each in losses]

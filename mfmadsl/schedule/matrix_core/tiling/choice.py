@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from math import ceil
 
 from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ANY_COLUMNS, ColumnsTogether
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate, resident
+from mfmadsl.schedule.matrix_core.tiling.cost import (
+    Estimate,
+    GemmOnChip,
+    estimate,
+    has_registers,
+    resident,
+)
 from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_fits, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
@@ -29,6 +36,8 @@ _ABOUT = 1.03  # of a time, up to which another one is about the same
 _SAME = 1.01  # of a time, up to which the formula cannot tell
 _MOST_WAVES = 8  # of a workgroup whose waves share K
 _MADE_STEP = 128  # of k, that a wave takes at least where it makes elements of what it loads
+_LONE_WAVES = 16  # of one that computes elements, where compute units are idle
+_BUSY = 0.8  # of the compute units, up to which that pays
 _SHARING = 4  # workgroups for each compute unit, up to which waves may share K
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
@@ -231,16 +240,19 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]
     tiles, steps = _tiles(tiling, extents), ceil(gemm.k / tiling.k_step)
     deeper = range(2, MOST_STAGES + 1) if gemm.loads.direct and tiling.stages > 1 else (1,)
     units = gemm.chip.compute_units
+    # Of so many parts and steps as are looked at, any number is legal or none.
+    staged = [replace(tiling, stages=stages) for stages in deeper]
+    legal = list(takewhile(lambda each: _is_legal(each, gemm, steps), staged))
     for parts in parts_worth_a_look(tiling, extents, gemm.chip) if known else (1,):
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
-        for stages in deeper:
-            variant = replace(tiling, split_k=parts, stages=stages)
-            if not _is_legal(variant, gemm, steps):
-                break
+        for variant in legal if parts == 1 else [replace(each, split_k=parts) for each in legal]:
             if tiles * parts <= _SHARING * units:
-                yield from _with_more_waves(variant, gemm, steps)
-            alone = resident(gemm, variant) == 1
-            yield replace(variant, persistent=walks and alone)
+                yield from _with_more_waves(variant, gemm, steps, _MOST_WAVES)
+            if tiles * parts <= _BUSY * units and any(read.work for read in gemm.reads):
+                more = _with_more_waves(variant, gemm, steps, _LONE_WAVES)
+                yield from (each for each in more if has_registers(gemm, each))
+            persistent = walks and resident(gemm, variant) == 1
+            yield replace(variant, persistent=True) if persistent else variant
 
 
 def parts_worth_a_look(
@@ -260,9 +272,11 @@ def _tiles(tiling: Tiling, extents: tuple[int, int, int, int]) -> int:
     return s * ceil(m / tiling.block[0]) * ceil(n / tiling.block[1])
 
 
-def _with_more_waves(tiling: Tiling, gemm: GemmOnChip, steps: int) -> Iterator[Tiling]:
+def _with_more_waves(
+    tiling: Tiling, gemm: GemmOnChip, steps: int, most: int
+) -> Iterator[Tiling]:  # fmt: skip
     """The tiling with as many waves along K as it can have, if it can have several."""
-    k_waves = _MOST_WAVES // tiling.wave_count
+    k_waves = most // tiling.wave_count
     if any(read.work for read in gemm.reads):
         k_waves = min(k_waves, tiling.k_step // _MADE_STEP)
     while k_waves > 1:

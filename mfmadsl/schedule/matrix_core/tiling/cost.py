@@ -37,7 +37,8 @@ _FURTHER = 0.6  # steps more where the loads of two are in flight, as kernels be
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FOUND = 0.5  # of common lines that others have asked for: of the rest they ask at once
 _FIRST_STEPS = 1  # that are asked for before the first is needed
-_MADE = 2.5  # registers of a word that is made of what was loaded
+_MADE = 2.5  # registers for each word that is made of what was loaded, as LLVM was seen to need
+_LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
 _TURNING: dict[float, float] = {
     1: 8.0,
@@ -90,20 +91,37 @@ class Estimate:
 def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     """What a GEMM with this tiling should take."""
     terms = _Terms(gemm, tiling)
-    seconds = max(terms.fastest, terms.power) + terms.adding_up
-    return Estimate(seconds, terms.fastest + terms.adding_up, terms.requested * terms.fresh)
+    fastest, adding_up = terms.fastest, terms.adding_up
+    return Estimate(
+        max(fastest, terms.power) + adding_up, fastest + adding_up, terms.requested * terms.fresh
+    )
 
 
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
     chip = gemm.chip
-    copied = copied_rows(gemm, tiling)
-    registers = resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads, copied)
-    registers += _made_words(gemm, tiling)
-    waves = min(chip.waves_per_simd, chip.simd_registers // chip.granted(registers))
+    registers = chip.granted(_registers(gemm, tiling))
+    waves = min(chip.waves_per_simd, chip.simd_registers // registers)
     held = chip.simds * waves // tiling.wave_count
+    copied = copied_rows(gemm, tiling)
     lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, copied)
     return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
+
+
+def has_registers(gemm: GemmOnChip, tiling: Tiling) -> bool:
+    """Whether a compute unit surely has the registers of one workgroup."""
+    waves = ceil(tiling.wave_count / gemm.chip.simds)
+    return _registers(gemm, tiling) * waves <= gemm.chip.simd_registers
+
+
+def _registers(gemm: GemmOnChip, tiling: Tiling) -> int:
+    """Registers of a thread, with those for what it makes of a step's loads, which LLVM does well
+    ahead."""
+    rows, threads = copied_rows(gemm, tiling), tiling.wave_count * gemm.chip.wave_size
+    made = {read.side for read in gemm.reads if read.work}
+    row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in made)
+    words = _MADE * row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD
+    return int(words) + resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads, rows)
 
 
 def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
@@ -116,15 +134,6 @@ def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
         rows = ceil(extent / together) * together
         found.append(rows if rows < size and not rows & (rows - 1) else size)
     return found[0], found[1]
-
-
-def _made_words(gemm: GemmOnChip, tiling: Tiling) -> int:
-    """Registers of a thread for what it makes of a step's loads, which LLVM does well ahead: as it
-    was seen to need."""
-    rows, threads = copied_rows(gemm, tiling), tiling.wave_count * gemm.chip.wave_size
-    made = {read.side for read in gemm.reads if read.work}
-    row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in made)
-    return int(_MADE * row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD)
 
 
 class _Terms:
@@ -254,7 +263,7 @@ class _Terms:
         read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
         moved = (read + self._bytes_of(self.copied)) * tiling.k_step * gemm.intrinsic.blocks
         lds = moved / chip.lds_bytes_per_cycle
-        l1 = self.whole_bytes / chip.l1_bytes_per_cycle
+        l1 = (self.whole_bytes + self._behind()) / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * self.path.read
         of_all = self._on_simds(max(matrix, work), groups)
         shared = max(of_all, groups * lds, groups * l1, groups * beyond)
@@ -268,6 +277,21 @@ class _Terms:
         ahead = _STATISTICS * gemm.statistics_rows
         ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
+
+    def _behind(self) -> float:
+        """Bytes of the lines that a step asks for once more, where rows start anywhere: the word
+        behind them is loaded by itself, for each row of lanes that know each other's, unless that
+        is aligned."""
+        gemm, found = self.gemm, 0.0
+        for read in gemm.reads:
+            if not gemm.loads.shifted[read.side] or read.stored:
+                continue
+            extent = gemm.m, gemm.n
+            across = min(self.tiling.block[read.side], extent[read.side])
+            sides = across, min(self.tiling.k_step, gemm.k)
+            rows, length = sides if read.together is None else sides[::-1]
+            found += rows * ceil(length * read.k_bytes / _LANE_ROW) * (1 - read.k_bytes / WORD)
+        return found * gemm.chip.line_bytes * gemm.intrinsic.blocks
 
     def _on_simds(self, cycles: float, groups: int) -> float:
         """Cycles that so many workgroups take for what takes one of them `cycles` on one SIMD."""

@@ -46,7 +46,8 @@ def _offered(
         if waves is not None:
             yield from _steps((block_m, block_n), waves, stage, intrinsic, chip, k_bytes, k, loads)
     for (block, stage), waves in _UNEVEN.items():
-        if (stage == 2) == chip.wide_loads_to_lds and intrinsic.blocks == 1:
+        is_usual = (stage == 2) == (chip.wide_loads_to_lds and loads.direct)
+        if (is_usual or (stage == 1 and loads.scattered)) and intrinsic.blocks == 1:
             yield from _steps(block, waves, stage, intrinsic, chip, k_bytes, k, loads)
 
 
@@ -65,7 +66,7 @@ def _steps(
             row_bytes //= 2
         k_step = 1 << round(log2(row_bytes / widest))
         tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
-        if wanted > _ROW_BYTES[-1] and stages == 1 and loads.direct:
+        if wanted > _ROW_BYTES[-1] and stages == 1 and loads.direct and not loads.scattered:
             continue
         try:
             check_fits(tiling, intrinsic, chip, k_bytes, 1, loads)

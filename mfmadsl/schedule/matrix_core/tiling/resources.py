@@ -16,7 +16,7 @@ LINE = 128
 """Bytes that are fetched and stored at once."""
 
 _WORD = 4
-_SHIFTED_REGISTERS = 4  # of a chunk that is moved into place: a word more, its offset and shift
+_SHIFTED_REGISTERS = 2  # of a chunk that is moved into place: the word behind it, and its offset
 _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
 
 
@@ -24,11 +24,13 @@ _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to nee
 class Loads:
     """How A and B come from memory: `direct` if all of it may go straight into the LDS, `shifted`
     for each whether its rows start anywhere, so that words are to be moved into place, and `turned`
-    for each whether rows are turned around on the way."""
+    for each whether rows are turned around on the way. `scattered` says that rows along K do not
+    all begin with a line of memory: short steps share lines."""
 
     direct: bool = False
     shifted: tuple[bool, bool] = (False, False)
     turned: tuple[bool, bool] = (False, False)
+    scattered: bool = False
 
 
 KBytes: TypeAlias = tuple[float, float]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,41 @@ def is_right(
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 def test_depths_that_are_no_whole_words_of_rows(arch: str, dtype: str, k: int) -> None:
     assert is_right(plain(33, 17, k, dtype), arch)
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
+@pytest.mark.parametrize("k_step", [64, 128])
+@pytest.mark.parametrize(("m", "k"), [(1, 383), (65, 385), (130, 511)])
+def test_rows_of_an_odd_length(arch: str, k_step: int, m: int, k: int) -> None:
+    """A lane has the word behind its neighbours of the next lane, but for the last of a row."""
+    workload = plain(m, 33, k)
+    tiling = replace(mfmadsl.gemm_tiling(workload, arch=arch), block=(64, 64), waves=(2, 2),
+                     k_step=k_step, stages=1, k_waves=1, split_k=1)  # fmt: skip
+    assert is_right(workload, arch, tiling)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize(("n", "k"), [(33, 64), (97, 200), (63, 385), (1, 65)])
+def test_columns_of_an_odd_number_of_rows_of_k(arch: str, n: int, k: int) -> None:
+    """The next lane may be past the end of a row, where it loads nothing."""
+    workload = product(
+        (17, k), (k, n), (17, n), k, "float16", lambda x, i, j, r: x[i, r],
+        lambda x, i, j, r: x[r, j],
+    )  # fmt: skip
+    for block in ((16, 32), (32, 64)):
+        tiling = replace(mfmadsl.gemm_tiling(workload, arch=arch), block=block, waves=(1, 2),
+                         k_step=64, stages=1, k_waves=1, split_k=1,
+                         instruction="mfma_f32_16x16x16_f16", k_pack=2)  # fmt: skip
+        assert is_right(workload, arch, tiling)
+
+
+def test_lanes_ask_the_next_one_for_words_of_an_odd_row() -> None:
+    def listing(k: int) -> str:
+        schedule = mfmadsl.gemm_schedule(plain(130, 130, k), arch="gfx942")
+        return str(mfmadsl.build(schedule, arch="gfx942").assembly)
+
+    assert "row_shl:1" in listing(1025)
+    assert "row_shl:1" not in listing(1026)
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])

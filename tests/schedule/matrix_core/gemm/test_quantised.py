@@ -177,3 +177,26 @@ def test_groups_of_several_steps_where_k_is_split(format_name: str, parts: int, 
     left, right = (x.astype(np.float64) for x in (a, weights_of(stored, arrays, group, "float16")))
     bound = 2 * k * 2.0**-24 * (np.abs(left) @ np.abs(right).T)
     assert (np.abs(c - left @ right.T) <= bound).all()
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_bytes_times_scales_of_any_size_are_rounded_to_even(arch: str) -> None:
+    """Each product by itself: A has a one in each row. Denormal scales are among them."""
+    n, k = 2048, 64
+    generator = np.random.default_rng(5)
+    q = generator.integers(-128, 128, (n, k)).astype(np.int8)
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    usual = bits[bits % (1 << 15) < 247 << 7].view(ml_dtypes.bfloat16)  # of less than 2^120
+    scales = np.concatenate([usual[1:256], generator.choice(usual, n - 255)])
+    kernel = mfmadsl.build(
+        mfmadsl.gemm_schedule(mfmadsl.quantised_matmul(k, n, k, "int8", "bfloat16"), arch=arch),
+        arch=arch,
+    )
+    c = np.zeros((k, n), np.float32)
+    mfmadsl.emulate(kernel, [np.eye(k).astype(ml_dtypes.bfloat16), q, scales, c])
+    wanted = (q * scales.astype(np.float32)[:, None]).astype(ml_dtypes.bfloat16)
+    wanted = wanted.astype(np.float32).T
+    denormal = np.abs(wanted) < 2.0**-126  # which matrix cores of gfx90a read as 0
+    assert np.array_equal(np.where(denormal, 0, c), np.where(denormal, 0, wanted))
+    assert denormal.any()
+    assert ("v_pk_fma_f32" in str(kernel.assembly)) == (arch != "gfx950")
