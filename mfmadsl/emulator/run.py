@@ -30,6 +30,7 @@ from mfmadsl.emulator.machine.order import order_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
 from mfmadsl.emulator.machine.watch import Watcher
 from mfmadsl.emulator.machine.workgroups import LaunchWorkgroups
+from mfmadsl.emulator.native import Stretches, native_code_is_wanted
 from mfmadsl.emulator.request import (
     LOCKSTEP,
     check_arguments,
@@ -268,8 +269,10 @@ def run_loaded(
                 "take a smaller problem"
             )
         groups = np.arange(launch.groups)
-    compile_one = partial(compile_instruction, machine=machine_of(launch.program, launch.trusted))
-    executor = Executor(launch.program, budget, compile_one)
+    machine = machine_of(launch.program, launch.trusted)
+    executor = Executor(launch.program, budget, partial(compile_instruction, machine=machine))
+    if watcher is None and native_code_is_wanted() and not executor.changes_mode:
+        executor.shortcut = Stretches(launch.program, machine, executor.operation)
     advance = None
     if progress is not None:
         advance = Advance(progress, len(groups), executor.executed)

@@ -1,0 +1,283 @@
+"""Numbers in the code that is being written: a vector of lanes, of a type that NumPy has as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+_TYPES: dict[str, ir.Type] = {
+    "b1": ir.IntType(1),
+    **{f"{letter}{bits}": ir.IntType(bits) for letter in "ui" for bits in (8, 16, 32, 64)},
+    "f16": ir.HalfType(),
+    "f32": ir.FloatType(),
+    "f64": ir.DoubleType(),
+}
+_SIGNED = {"i", "f"}
+
+
+def element_of(kind: str) -> ir.Type:
+    """LLVM's type of a number, such as `u32`."""
+    return _TYPES[kind]
+
+
+class Number:
+    """A vector of one type in the code; a Python number beside it is one in each lane.
+
+    `kind` is a letter, u, i, f or b, and a width. What is done with them means what NumPy's
+    operation on arrays of that type does, bit for bit.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, builder: ir.IRBuilder, value: ir.Value, kind: str) -> None:
+        self.builder, self.value, self.kind = builder, value, kind
+        self.count: int = value.type.count
+
+    @property
+    def bits(self) -> int:
+        """The width of the type."""
+        return int(self.kind[1:])
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is of a type of floats."""
+        return self.kind[0] == "f"
+
+    def same(self, value: ir.Value) -> Number:
+        """A number of the same type."""
+        return Number(self.builder, value, self.kind)
+
+    def of(self, value: ir.Value, kind: str) -> Number:
+        """A number of another type in the same code."""
+        return Number(self.builder, value, kind)
+
+    def constant(self, number: float, kind: str = "") -> Number:
+        """A number in all lanes, of this type or another."""
+        kind = kind or self.kind
+        if kind[0] in "uib":
+            number = int(number) & ((1 << int(kind[1:])) - 1)
+        vector = ir.VectorType(element_of(kind), self.count)
+        return self.of(ir.Constant(vector, [number] * self.count), kind)
+
+    def _like(self, other: Number | float) -> Number:
+        return other if isinstance(other, Number) else self.constant(other)
+
+    def _integer(self, name: str, other: Number | float) -> Number:
+        return self.same(getattr(self.builder, name)(self.value, self._like(other).value))
+
+    # Arithmetic.
+
+    def _floating(self, name: str, other: Number | float) -> Number:
+        """The first NaN of the two is the result, as x86 has it in this order; LLVM may swap."""
+        right = self._like(other)
+        if self.kind == "f16":  # NumPy computes in float32
+            wide: Number = getattr(self.to("f32"), f"_{name}")(right.to("f32"))
+            return wide.to("f16")
+        result = self.same(getattr(self.builder, name)(self.value, right.value))
+        return self.is_nan().choose(self.quieted(), result)
+
+    def _fadd(self, other: Number) -> Number:
+        return self._floating("fadd", other)
+
+    def _fsub(self, other: Number) -> Number:
+        return self._floating("fsub", other)
+
+    def _fmul(self, other: Number) -> Number:
+        return self._floating("fmul", other)
+
+    def _fdiv(self, other: Number) -> Number:
+        return self._floating("fdiv", other)
+
+    def __add__(self, other: Number | float) -> Number:
+        return self._floating("fadd", other) if self.is_float else self._integer("add", other)
+
+    def __sub__(self, other: Number | float) -> Number:
+        return self._floating("fsub", other) if self.is_float else self._integer("sub", other)
+
+    def __mul__(self, other: Number | float) -> Number:
+        return self._floating("fmul", other) if self.is_float else self._integer("mul", other)
+
+    def __truediv__(self, other: Number | float) -> Number:
+        return self._floating("fdiv", other)
+
+    def plain(self, name: str, other: Number | float) -> Number:
+        """An operation on floats that are no NaN."""
+        return self.same(getattr(self.builder, name)(self.value, self._like(other).value))
+
+    def quieted(self) -> Number:
+        """A NaN made quiet."""
+        quiet = 1 << {16: 9, 32: 22, 64: 51}[self.bits]
+        return (self.pattern() | quiet).as_(self.kind)
+
+    # Bits.
+
+    def __and__(self, other: Number | int) -> Number:
+        return self._integer("and_", other)
+
+    def __or__(self, other: Number | int) -> Number:
+        return self._integer("or_", other)
+
+    def __xor__(self, other: Number | int) -> Number:
+        return self._integer("xor", other)
+
+    def __invert__(self) -> Number:
+        return self._integer("xor", -1)
+
+    def __lshift__(self, other: Number | int) -> Number:
+        return self._integer("shl", other)
+
+    def __rshift__(self, other: Number | int) -> Number:
+        return self._integer("ashr" if self.kind[0] == "i" else "lshr", other)
+
+    def pattern(self) -> Number:
+        """The bits, as an unsigned number."""
+        return self.as_(f"u{self.bits}")
+
+    def as_(self, kind: str) -> Number:
+        """The same bits as a number of another type of this width."""
+        if kind[0] in "uib" and self.kind[0] in "uib":
+            return self.of(self.value, kind)
+        wanted = ir.VectorType(element_of(kind), self.count)
+        return self.of(self.builder.bitcast(self.value, wanted), kind)
+
+    def negated(self) -> Number:
+        """The number with the other sign; of a float the sign bit only."""
+        if self.is_float:
+            return (self.pattern() ^ (1 << self.bits - 1)).as_(self.kind)
+        return self.constant(0) - self
+
+    def absolute(self) -> Number:
+        """The number without its sign; of a float the sign bit only."""
+        if self.is_float:
+            return (self.pattern() & (1 << self.bits - 1) - 1).as_(self.kind)
+        return (self < 0).choose(self.negated(), self)
+
+    # Relations, as masks of lanes.
+
+    def _compare(self, relation: str, other: Number | float) -> Number:
+        right = self._like(other).value
+        if self.kind[0] == "i":
+            found = self.builder.icmp_signed(relation, self.value, right)
+        elif not self.is_float:
+            found = self.builder.icmp_unsigned(relation, self.value, right)
+        elif relation == "!=":
+            found = self.builder.fcmp_unordered(relation, self.value, right)
+        else:
+            found = self.builder.fcmp_ordered(relation, self.value, right)
+        return self.of(found, "b1")
+
+    def __eq__(self, other: Number | float) -> Number:  # type: ignore[override]
+        return self._compare("==", other)
+
+    def __ne__(self, other: Number | float) -> Number:  # type: ignore[override]
+        return self._compare("!=", other)
+
+    def __lt__(self, other: Number | float) -> Number:
+        return self._compare("<", other)
+
+    def __le__(self, other: Number | float) -> Number:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Number | float) -> Number:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Number | float) -> Number:
+        return self._compare(">=", other)
+
+    def is_nan(self) -> Number:
+        """Where it is no number."""
+        return self._compare("!=", self)
+
+    def is_finite(self) -> Number:
+        """Where it is neither infinite nor NaN."""
+        exponent = {16: 0x7C00, 32: 0x7F80_0000, 64: 0x7FF << 52}[self.bits]
+        return (self.pattern() & exponent) != exponent
+
+    def choose(self, yes: Number | float, no: Number | float) -> Number:
+        """`yes` where this mask holds, else `no`; one of the two is a number of the code."""
+        known = yes if isinstance(yes, Number) else no
+        assert isinstance(known, Number)
+        chosen = self.builder.select(self.value, known._like(yes).value, known._like(no).value)
+        return known.same(chosen)
+
+    def minimum(self, other: Number | float) -> Number:
+        """The smaller integer."""
+        right = self._like(other)
+        return (self < right).choose(self, right)
+
+    def maximum(self, other: Number | float) -> Number:
+        """The larger integer."""
+        right = self._like(other)
+        return (self > right).choose(self, right)
+
+    # Other types.
+
+    def to(self, kind: str) -> Number:
+        """These numbers in another type: integers extended or cut, floats rounded to nearest even.
+
+        From floats to integers there is `truncated`.
+        """
+        if kind == self.kind:
+            return self
+        wanted = ir.VectorType(element_of(kind), self.count)
+        bits = int(kind[1:])
+        builder = self.builder
+        if not self.is_float and kind[0] != "f":
+            if bits == self.bits:
+                return self.of(self.value, kind)
+            extend = builder.sext if self.kind[0] == "i" else builder.zext
+            convert = extend if bits > self.bits else builder.trunc
+        elif not self.is_float:
+            convert = builder.sitofp if self.kind[0] == "i" else builder.uitofp
+        else:
+            convert = builder.fpext if bits > self.bits else builder.fptrunc
+        return self.of(convert(self.value, wanted), kind)
+
+    def truncated(self, kind: str) -> Number:
+        """Floats toward zero, within the range of an integer type; NaN becomes 0."""
+        name = f"llvm.fpto{'si' if kind[0] == 'i' else 'ui'}.sat"
+        vector = ir.VectorType(element_of(kind), self.count)
+        suffix = f".v{self.count}{_suffix(kind)}.v{self.count}{_suffix(self.kind)}"
+        return self.of(self._declared(name + suffix, vector, [self.value]), kind)
+
+    def intrinsic(self, name: str, *others: Number, flags: Sequence[bool] = ()) -> Number:
+        """An intrinsic of LLVM that is overloaded for this type alone, and gives it."""
+        values = [self.value, *(other.value for other in others)]
+        values += [ir.Constant(ir.IntType(1), flag) for flag in flags]
+        full = f"llvm.{name}.v{self.count}{_suffix(self.kind)}"
+        return self.same(self._declared(full, self.value.type, values))
+
+    def _declared(self, name: str, result: ir.Type, values: list[ir.Value]) -> ir.Value:
+        return self.builder.call(declared(self.builder, name, result, values), values)
+
+    def shuffled(self, lanes: Sequence[int], other: Number | None = None) -> Number:
+        """The number of the lane that each lane names; those of `other` follow this one's."""
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), [int(x) for x in lanes])
+        second = self.value if other is None else other.value
+        return self.same(self.builder.shuffle_vector(self.value, second, mask))
+
+
+def _suffix(kind: str) -> str:
+    return f"{'f' if kind[0] == 'f' else 'i'}{kind[1:]}"
+
+
+def declared(
+    builder: ir.IRBuilder, name: str, result: ir.Type, values: Sequence[ir.Value]
+) -> ir.Function:
+    """The declaration of an intrinsic that takes such values."""
+    function = builder.module.globals.get(name)
+    if function is None:
+        kind = ir.FunctionType(result, [value.type for value in values])
+        function = ir.Function(builder.module, kind, name)
+    return function
+
+
+def splat(builder: ir.IRBuilder, value: ir.Value, count: int, kind: str) -> Number:
+    """A vector with one value in every lane."""
+    empty = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
+    first = builder.insert_element(empty, value, ir.Constant(ir.IntType(32), 0))
+    if count == 1:
+        return Number(builder, first, kind)
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count)
+    return Number(builder, builder.shuffle_vector(first, empty, lanes), kind)

@@ -1,0 +1,168 @@
+"""Straight lines of a program that run as native code, once they have run often enough.
+
+A line begins at the program's entry, at a label, or behind a branch, and ends before the next. What
+of it has native code runs as stretches, one native call each; the interpreter runs the rest, and
+every instruction at which native code stops: it says what is wrong there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mfmadsl.emulator.error import EmulationError
+from mfmadsl.emulator.machine.control import NO_EFFECT, PASSED
+from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.native.fields import STEP_WORDS
+from mfmadsl.emulator.native.form import Form, Step
+from mfmadsl.emulator.native.library import library, name_of
+from mfmadsl.emulator.native.state import State
+from mfmadsl.emulator.native.steps import describe
+from mfmadsl.emulator.text.assembly import Program
+
+_INTERPRETED, _INTERPRETED_WAVE = 12e-6, 0.15e-6  # seconds of an instruction, and more of each wave
+_LOADED, _COMPILED = 0.5e-3, 6e-3  # seconds of a form that is on disk, and of one that is not
+_VISITS = 2
+_PASSES = (PASSED | NO_EFFECT) - {"s_endpgm", "s_barrier"}
+_NOTHING = Step(Form("nothing", ""))
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Instructions that follow one another, as steps."""
+
+    count: int
+    words: npt.NDArray[np.int64]
+    address: int
+    changes_scc: bool
+    changes_exec: bool
+
+
+class _Line:
+    """A straight line that has not been compiled."""
+
+    def __init__(self, first: int, end: int) -> None:
+        self.first, self.end = first, end
+        self.visits = 0
+        self.seconds = 0.0
+        self.steps: list[Step | None] | None = None
+        self.forms: dict[str, Form] = {}
+
+
+class Stretches:
+    """The lines and stretches of a program. `check` compiles the instruction at a place for the
+    interpreter, and raises EmulationError where that refuses it."""
+
+    def __init__(
+        self, program: Program, machine: Machine, check: Callable[[Waves, int], object]
+    ) -> None:
+        self._program, self._machine, self._check = program, machine, check
+        self._lines: list[_Line | None] = [None] * len(program.instructions)
+        self._stretches: list[_Stretch | None] = [None] * len(program.instructions)
+        self._driver: Callable[[int, int, int], int] | None = None
+        for line in _lines_of(program):
+            self._lines[line.first] = line
+
+    def run(self, waves: Waves, most: int) -> int:
+        """Execute instructions from where the waves stand, and say how many: 0 if none, or up to
+        `most`."""
+        pc = waves.pc
+        stretch = self._stretches[pc]
+        if stretch is None:
+            line = self._lines[pc]
+            if line is None or not self._is_hot(line, waves):
+                return 0
+            self._compile(line)
+            stretch = self._stretches[pc]
+            if stretch is None:
+                return 0
+        if stretch.count > most:
+            return 0
+        assert self._driver is not None
+        state = waves.kept
+        if state is None or not state.is_of(waves):
+            state = waves.kept = State(waves)
+        if not state.is_usable:
+            return 0
+        state.begin(waves)
+        done = self._driver(state.address, stretch.address, stretch.count)
+        state.end(waves, stretch.changes_scc, stretch.changes_exec)
+        return done
+
+    def _is_hot(self, line: _Line, waves: Waves) -> bool:
+        """Whether a line has taken as long as its code would take to make."""
+        line.visits += 1
+        count = line.end - line.first
+        line.seconds += count * (_INTERPRETED + _INTERPRETED_WAVE * waves.count)
+        if line.visits < _VISITS:
+            return False
+        if line.steps is None:
+            line.steps = [self._step(waves, place) for place in range(line.first, line.end)]
+            line.forms = {name_of(step.form): step.form for step in line.steps if step}
+        known = library()
+        missing = [name for name in line.forms if not known.is_loaded(name)]
+        cost = sum(_LOADED if known.is_kept(name) else _COMPILED for name in missing)
+        return line.seconds >= cost
+
+    def _step(self, waves: Waves, place: int) -> Step | None:
+        instruction = self._program.instructions[place]
+        if instruction.name in _PASSES:
+            return _NOTHING
+        try:
+            self._check(waves, place)
+        except EmulationError:  # the interpreter tells it when it comes there
+            return None
+        return describe(instruction, self._machine)
+
+    def _compile(self, line: _Line) -> None:
+        assert line.steps is not None
+        self._lines[line.first] = None
+        known = library()
+        addresses = known.addresses(line.forms)
+        self._driver = known.driver()
+        first = 0
+        for place, step in enumerate([*line.steps, None]):
+            if step is None:
+                if first < place:
+                    steps = [each for each in line.steps[first:place] if each]
+                    self._stretches[line.first + first] = _stretch(steps, addresses)
+                first = place + 1
+
+
+def _stretch(steps: list[Step], addresses: dict[str, int]) -> _Stretch | None:
+    words = np.zeros((len(steps), STEP_WORDS), np.int64)
+    for row, step in zip(words, steps, strict=True):
+        row[0] = addresses[name_of(step.form)]
+        row[1 : 1 + len(step.values)] = step.values
+    return _Stretch(
+        len(steps),
+        words,
+        words.ctypes.data,
+        any(step.changes_scc for step in steps),
+        any(step.changes_exec for step in steps),
+    )
+
+
+def _lines_of(program: Program) -> list[_Line]:
+    """The straight lines of a program."""
+    starts = {program.entry, *program.labels.values()}
+    lines, first = [], None
+    for place, instruction in enumerate(program.instructions):
+        ends = _ends_line(instruction.name)
+        if first is not None and (ends or place in starts):
+            lines.append(_Line(first, place))
+            first = None
+        if first is None and not ends:
+            first = place
+    return lines
+
+
+def _ends_line(name: str) -> bool:
+    return (
+        name in ("s_endpgm", "s_barrier", "s_setpc_b64", "s_swappc_b64", "s_call_b64")
+        or name.startswith(("s_branch", "s_cbranch"))
+    )
