@@ -7,6 +7,7 @@ every instruction at which native code stops: it says what is wrong there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,14 +20,12 @@ from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.native.fields import STEP_WORDS
 from mfmadsl.emulator.native.form import Form, Step
+from mfmadsl.emulator.native.heat import FIRST_VISITS, HEAT
 from mfmadsl.emulator.native.library import library, name_of
 from mfmadsl.emulator.native.state import State
 from mfmadsl.emulator.native.steps import describe
 from mfmadsl.emulator.text.assembly import Program
 
-_INTERPRETED, _INTERPRETED_WAVE = 12e-6, 0.15e-6  # seconds of an instruction, and more of each wave
-_LOADED, _COMPILED = 0.5e-3, 6e-3  # seconds of a form that is on disk, and of one that is not
-_VISITS = 2
 _PASSES = (PASSED | NO_EFFECT) - {"s_endpgm", "s_barrier"}
 _NOTHING = Step(Form("nothing", ""))
 
@@ -48,9 +47,9 @@ class _Line:
     def __init__(self, first: int, end: int) -> None:
         self.first, self.end = first, end
         self.visits = 0
-        self.seconds = 0.0
         self.steps: list[Step | None] | None = None
         self.forms: dict[str, Form] = {}
+        self.counts: Counter[str] = Counter()
 
 
 class Stretches:
@@ -96,17 +95,16 @@ class Stretches:
     def _is_hot(self, line: _Line, waves: Waves) -> bool:
         """Whether a line has taken as long as its code would take to make."""
         line.visits += 1
-        count = line.end - line.first
-        line.seconds += count * (_INTERPRETED + _INTERPRETED_WAVE * waves.count)
-        if line.visits < _VISITS:
+        each = HEAT.interprets(line.end - line.first, waves.count)
+        if line.visits < FIRST_VISITS:
             return False
         if line.steps is None:
             line.steps = [self._step(waves, place) for place in range(line.first, line.end)]
-            line.forms = {name_of(step.form): step.form for step in line.steps if step}
-        known = library()
-        missing = [name for name in line.forms if not known.is_loaded(name)]
-        cost = sum(_LOADED if known.is_kept(name) else _COMPILED for name in missing)
-        return line.seconds >= cost
+            for step in line.steps:
+                if step:
+                    line.counts[name_of(step.form)] += 1
+                    line.forms[name_of(step.form)] = step.form
+        return HEAT.is_worth(library(), line.forms, line.counts, each)
 
     def _step(self, waves: Waves, place: int) -> Step | None:
         instruction = self._program.instructions[place]
