@@ -68,6 +68,10 @@ class ByteStore:
         """Where its first byte lies on this machine."""
         return int(self._bytes.ctypes.data)
 
+    def content_of_all(self) -> Bytes:
+        """All bytes."""
+        return self._bytes
+
     @property
     def size_in_bytes(self) -> int:
         """Bytes that the store holds."""

@@ -29,7 +29,7 @@ class Lane:
 def active_lanes(code: Code) -> Iterator[Lane]:
     """All active lanes, in the order of waves and lanes."""
     builder = code.builder
-    with code.loop(code.field("count")) as wave:
+    with code.waves() as wave:
         active = code.scalar_pair(I64(EXEC), wave)
         first = builder.mul(wave, I64(LANES))
         with code.loop(I64(LANES)) as number:

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.native.fields import FIELDS, Field
-from mfmadsl.emulator.native.number import Number, declared, element_of, splat
+from mfmadsl.emulator.native.number import Number, declared, splat
 from mfmadsl.emulator.text.operand import EXEC
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
@@ -60,8 +60,8 @@ class Code:
         self.builder.ret(I64(0))
 
     @contextmanager
-    def loop(self, stop: ir.Value) -> Iterator[ir.Value]:
-        """A loop of an index from 0 below `stop`, which may be 0."""
+    def loop(self, stop: ir.Value, start: ir.Value | None = None) -> Iterator[ir.Value]:
+        """A loop of an index from 0, or from `start`, below `stop`; there may be nothing to do."""
         builder = self.builder
         before = builder.block
         head = builder.append_basic_block("head")
@@ -69,7 +69,7 @@ class Code:
         builder.branch(head)
         builder.position_at_end(head)
         index = builder.phi(I64)
-        index.add_incoming(I64(0), before)
+        index.add_incoming(I64(0) if start is None else start, before)
         builder.cbranch(builder.icmp_unsigned("<", index, stop), body, end)
         builder.position_at_end(body)
         yield index
@@ -78,10 +78,11 @@ class Code:
         builder.position_at_end(end)
 
     @contextmanager
-    def when(self, condition: ir.Value) -> Iterator[None]:
-        """Code that only runs if a bit is set."""
-        with self.builder.if_then(condition):
-            yield
+    def waves(self) -> Iterator[ir.Value]:
+        """A loop over the waves."""
+        last, first = self.field("last"), self.field("first")
+        with self.loop(last, first) as wave:
+            yield wave
 
     def refuse_if(self, condition: ir.Value) -> None:
         """Leave the instruction to the interpreter."""
@@ -207,15 +208,13 @@ class Chunk:
         return splat(self.builder, narrow, WIDTH, f"u{kind[1:]}")
 
 
+_ENDS: tuple[Field, Field] = ("first", "last")
+
+
 @contextmanager
 def chunks(code: Code) -> Iterator[Chunk]:
     """All lanes of all waves, a chunk at a time."""
     builder = code.builder
-    with code.loop(builder.mul(code.field("count"), I64(CHUNKS))) as index:
+    first, last = (builder.mul(code.field(name), I64(CHUNKS)) for name in _ENDS)
+    with code.loop(last, first) as index:
         yield Chunk(code, builder.lshr(index, I64(2)), builder.and_(index, I64(CHUNKS - 1)))
-
-
-def zero_mask(chunk: Chunk) -> Number:
-    """A mask without lanes."""
-    vector = ir.VectorType(element_of("b1"), WIDTH)
-    return Number(chunk.builder, ir.Constant(vector, [0] * WIDTH), "b1")

@@ -16,7 +16,6 @@ from mfmadsl.emulator.native.code import CHUNKS, I32, I64, WIDTH, Chunk, Code, c
 from mfmadsl.emulator.native.form import Form, SourceForm, Step, source_form
 from mfmadsl.emulator.native.number import Number
 from mfmadsl.emulator.native.operand import read_source
-from mfmadsl.emulator.native.scalar import waves_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import EXEC, Literal, Operand, Register, as_register
 
@@ -98,7 +97,7 @@ def write_first_lane(code: Code, form: Form) -> None:
     del form
     builder = code.builder
     row = code.register_row("v", code.value(1))
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         active = code.scalar_pair(I64(EXEC), wave)
         first = Number(builder, _vector_of(builder, active), "u64").intrinsic("cttz", flags=[False])
         lane = builder.and_(builder.extract_element(first.value, I32(0)), I64(LANES - 1))
@@ -115,7 +114,7 @@ def write_read_lane(code: Code, form: Form) -> None:
     """v_readlane_b32."""
     builder = code.builder
     row = code.register_row("v", code.value(0))
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         number = builder.and_(_word(code, form.sources[1], code.value(1), wave), I32(LANES - 1))
         place = _lane_of(code, row, wave, builder.zext(number, I64))
         code.put_scalar(code.value(2), wave, code.load(place, I32, 4))
@@ -125,7 +124,7 @@ def write_write_lane(code: Code, form: Form) -> None:
     """v_writelane_b32: one lane changes, whatever EXEC is."""
     builder = code.builder
     row = code.register_row("v", code.value(2))
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         word, lane = (
             _word(code, source, code.value(place), wave) for place, source in enumerate(form.sources)
         )
@@ -179,7 +178,7 @@ def write_swap(code: Code, form: Form) -> None:
     """v_swap_b32, and swaps of odd rows of the first with even ones of the second."""
     (rows,) = form.options
     first, second = (code.register_row("v", code.value(place)) for place in (0, 1))
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         a, b = (_whole_register(code, row, wave) for row in (first, second))
         active = _whole_mask(code, wave)
         if not rows:
@@ -204,7 +203,7 @@ def write_swizzle(code: Code, form: Form) -> None:
     target_bank, bank, lanes = form.options
     target = code.register_row(target_bank, code.value(0))
     source = code.register_row(bank, code.value(1))
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         active = _whole_mask(code, wave)
         shown = active.choose(_whole_register(code, source, wave), 0)
         _put_whole(code, target, wave, shown.shuffled(lanes), active)
@@ -219,7 +218,7 @@ def write_permute(code: Code, form: Form) -> None:
     place = builder.alloca(ir.VectorType(I32, LANES))
     shown = builder.ptrtoint(place, I64)
     displacement = builder.trunc(code.value(3), I32)
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         active = _whole_mask(code, wave)
         builder.store(active.choose(_whole_register(code, source, wave), 0).value, place)
         bits = code.scalar_pair(I64(EXEC), wave)

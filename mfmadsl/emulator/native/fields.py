@@ -11,6 +11,8 @@ Field = OneOf[
     "scalar",
     "scc",  # one byte a wave
     "count",  # waves
+    "first",  # the wave to begin with, and the one to end before
+    "last",
     "workgroup",  # the address of each wave's workgroup, as 64-bit integers
     "lds",  # its address, bytes of a workgroup, and bytes between two workgroups
     "lds_size",
@@ -28,3 +30,6 @@ FIELDS: tuple[Field, ...] = get_args(Field)
 
 STEP_WORDS = 24
 """64-bit integers of a step: the address of its code, then the values of its operands."""
+
+RUN_WORD = STEP_WORDS - 1
+"""Which of them says how many steps from this one on are on registers only; 0 if this one is not."""

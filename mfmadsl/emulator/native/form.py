@@ -14,6 +14,9 @@ from mfmadsl.emulator.machine.bits import constant, width_of
 from mfmadsl.emulator.text.operand import Literal, Register
 
 
+_MEMORY = frozenset({"lds", "global", "buffer", "scalar-load"})
+
+
 @dataclass(frozen=True)
 class Lanes:
     """DPP: whose number each lane takes, which of those exist, and which lanes write."""
@@ -58,6 +61,11 @@ class Form:
     sources: tuple[SourceForm, ...] = ()
     target: TargetForm | None = None
     options: tuple[Any, ...] = ()
+
+    @property
+    def is_on_registers(self) -> bool:
+        """Whether it reaches no memory: then waves are independent, and nothing goes wrong."""
+        return self.writer not in _MEMORY
 
 
 @dataclass(frozen=True)

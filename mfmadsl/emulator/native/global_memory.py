@@ -143,7 +143,7 @@ class _Buffer:
     def refuse_strange(self) -> None:
         """Leave swizzled buffers, and scratch memory, to the interpreter."""
         code, builder = self._code, self._code.builder
-        with code.loop(code.field("count")) as wave:
+        with code.waves() as wave:
             code.refuse_if(builder.icmp_signed("<", self._word(1, wave), I32(0)))
             scratch = I32(SCRATCH_DESCRIPTOR[3])
             code.refuse_if(builder.icmp_unsigned("==", self._word(3, wave), scratch))

@@ -56,17 +56,16 @@ def _extract_signed(a: Number, b: Number, c: Number) -> Number:
 
 
 def _permute(a: Number, b: Number, selector: Number) -> Number:
-    pair = pair_of_words(b, a)
     result = a.constant(0)
     for byte in range(4):
         choice = selector >> 8 * byte & 0xFF
-        place = (choice & 7) << 3
-        picked = (pair >> place.to("u64")).to("u32") & 0xFF
-        sign = choice.maximum(8).minimum(11) * 2 - 15  # byte 1, 3, 5 or 7
-        filled = ((pair >> (sign * 8 + 7).to("u64")).to("u32") & 1) * 0xFF
-        picked = (choice < 8).choose(picked, (choice < 12).choose(filled, 0))
-        picked = (choice > 12).choose(0xFF, picked)
-        result = result | picked << 8 * byte
+        word = ((choice & 4) != 0).choose(a, b)
+        picked = word >> ((choice & 3) << 3) & 0xFF
+        # From 8 on the sign of byte 1, 3, 5 or 7, then zeros, then ones.
+        word = ((choice & 2) != 0).choose(a, b)
+        sign = word >> ((choice & 1) != 0).choose(word.constant(31), 15) & 1
+        filled = (choice < 12).choose(sign * 0xFF, (choice > 12).choose(word.constant(0xFF), 0))
+        result = result | (choice < 8).choose(picked, filled) << 8 * byte
     return result
 
 

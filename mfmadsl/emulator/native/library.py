@@ -97,16 +97,15 @@ def _keep(names: list[str], content: bytes) -> None:
 
 
 def _compiled(writers: Mapping[str, Writer]) -> bytes:
-    """Nothing allows LLVM fast mathematics: each operation is rounded as IEEE 754 says."""
+    """Nothing allows LLVM fast mathematics: each operation is rounded as IEEE 754 says.
+
+    LLVM's passes on its IR would take as long again, and gain nothing here.
+    """
     machine = _target_machine()
     module = ir.Module()
     for name, write in writers.items():
         write(module, name)
     parsed = llvm.parse_assembly(str(module))
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
     found: bytes = machine.emit_object(parsed)
     return found
 

@@ -236,10 +236,15 @@ class Number:
 
     def truncated(self, kind: str) -> Number:
         """Floats toward zero, within the range of an integer type; NaN becomes 0."""
-        name = f"llvm.fpto{'si' if kind[0] == 'i' else 'ui'}.sat"
-        vector = ir.VectorType(element_of(kind), self.count)
-        suffix = f".v{self.count}{_suffix(kind)}.v{self.count}{_suffix(self.kind)}"
-        return self.of(self._declared(name + suffix, vector, [self.value]), kind)
+        bits, signed = int(kind[1:]), kind[0] == "i"
+        lowest, above = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
+        inside = (self >= float(lowest)) & (self < float(above))
+        safe = inside.choose(self, 0.0)  # of others LLVM says nothing
+        convert = self.builder.fptosi if signed else self.builder.fptoui
+        wanted = ir.VectorType(element_of(kind), self.count)
+        found = self.of(convert(safe.value, wanted), kind)
+        found = (self < float(lowest)).choose(lowest, found)
+        return (self >= float(above)).choose(above - 1, found)
 
     def intrinsic(self, name: str, *others: Number, flags: Sequence[bool] = ()) -> Number:
         """An intrinsic of LLVM that is overloaded for this type alone, and gives it."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from llvmlite import ir
 
@@ -73,13 +72,6 @@ def _constant(literal: Literal, kind: str) -> int:
     return value - (1 << 64) * (value >> 63)
 
 
-@contextmanager
-def waves_of(code: Code) -> Iterator[ir.Value]:
-    """A loop over the waves."""
-    with code.loop(code.field("count")) as wave:
-        yield wave
-
-
 def read_scalars(code: Code, form: Form, wave: ir.Value) -> list[Number]:
     """All sources of a form in one wave, as vectors of one."""
     found = []
@@ -113,7 +105,7 @@ def write_scalar(code: Code, form: Form) -> None:
     """The code of an instruction that gives a number."""
     takes_scc, _, gives_scc = form.options
     scalar = SCALARS[form.name]
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         values = read_scalars(code, form, wave)
         if takes_scc:
             values.append(_scc(code, wave))
@@ -126,7 +118,7 @@ def write_scalar(code: Code, form: Form) -> None:
 
 def write_compare(code: Code, form: Form) -> None:
     """The code of a comparison."""
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         _put_scc(code, wave, COMPARISONS[form.name](*read_scalars(code, form, wave)))
 
 
@@ -134,7 +126,7 @@ def write_save_exec(code: Code, form: Form) -> None:
     """The code of an instruction that changes EXEC and keeps the old one, or the new one too."""
     keeps_new = form.options[3]
     combine = SAVED[form.name.removeprefix("s_").split("_")[0]]
-    with waves_of(code) as wave:
+    with code.waves() as wave:
         (source,) = read_scalars(code, form, wave)
         active = splat(code.builder, code.scalar_pair(I64(EXEC), wave), 1, "u64")
         result = combine(source, active)

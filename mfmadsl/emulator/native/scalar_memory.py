@@ -9,7 +9,6 @@ from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.native.access import Segments, host_address
 from mfmadsl.emulator.native.code import I32, I64, Code
 from mfmadsl.emulator.native.form import Form, Step
-from mfmadsl.emulator.native.scalar import waves_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import EXEC, Literal, Register, as_register
 
@@ -39,7 +38,7 @@ def write_scalar_load(code: Code, form: Form) -> None:
     builder = code.builder
     segments = Segments(code, 4 * count, is_store=False)
     for loads in (False, True):
-        with waves_of(code) as wave:
+        with code.waves() as wave:
             base = builder.and_(code.scalar_pair(code.value(1), wave), I64(_WORD))
             displacement = code.value(2)
             if has_offset:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.native.fields import FIELDS, Field
@@ -27,6 +26,8 @@ class State:
             "scalar": waves.scalar.ctypes.data,
             "scc": self._scc.ctypes.data,
             "count": waves.count,
+            "first": 0,
+            "last": waves.count,
             "workgroup": waves.workgroup.ctypes.data,
             "lds": lds.address,
             "lds_size": lds.size,
@@ -67,5 +68,3 @@ class State:
         if changes_exec:
             waves.forget_exec()
 
-
-Words = npt.NDArray[np.int64]

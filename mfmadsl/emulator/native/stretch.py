@@ -18,7 +18,7 @@ from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine.control import NO_EFFECT, PASSED
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import Waves
-from mfmadsl.emulator.native.fields import STEP_WORDS
+from mfmadsl.emulator.native.fields import RUN_WORD, STEP_WORDS
 from mfmadsl.emulator.native.form import Form, Step
 from mfmadsl.emulator.native.heat import FIRST_VISITS, HEAT
 from mfmadsl.emulator.native.library import library, name_of
@@ -31,7 +31,7 @@ _NOTHING = Step(Form("nothing", ""))
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class Stretch:
     """Instructions that follow one another, as steps."""
 
     count: int
@@ -61,7 +61,7 @@ class Stretches:
     ) -> None:
         self._program, self._machine, self._check = program, machine, check
         self._lines: list[_Line | None] = [None] * len(program.instructions)
-        self._stretches: list[_Stretch | None] = [None] * len(program.instructions)
+        self._stretches: list[Stretch | None] = [None] * len(program.instructions)
         self._driver: Callable[[int, int, int], int] | None = None
         for line in _lines_of(program):
             self._lines[line.first] = line
@@ -127,16 +127,21 @@ class Stretches:
             if step is None:
                 if first < place:
                     steps = [each for each in line.steps[first:place] if each]
-                    self._stretches[line.first + first] = _stretch(steps, addresses)
+                    self._stretches[line.first + first] = stretch_of(steps, addresses)
                 first = place + 1
 
 
-def _stretch(steps: list[Step], addresses: dict[str, int]) -> _Stretch | None:
+def stretch_of(steps: list[Step], addresses: dict[str, int]) -> Stretch:
+    """Steps as native code takes them; `addresses` has where the code of their forms is."""
     words = np.zeros((len(steps), STEP_WORDS), np.int64)
     for row, step in zip(words, steps, strict=True):
         row[0] = addresses[name_of(step.form)]
         row[1 : 1 + len(step.values)] = step.values
-    return _Stretch(
+    following = 0
+    for row, step in zip(words[::-1], steps[::-1], strict=True):
+        following = following + 1 if step.form.is_on_registers else 0
+        row[RUN_WORD] = following
+    return Stretch(
         len(steps),
         words,
         words.ctypes.data,
