@@ -28,7 +28,7 @@ def flushing(compute: Compute, *kinds: str) -> Compute:
 def fused(a: Number, b: Number, c: Number) -> Number:
     """a * b + c, rounded once."""
     if a.kind == "f16":
-        product = a.to("f64").plain("fmul", b.to("f64"))
+        product = a.to("f64") * b.to("f64")
         return _sum_to_odd(product, c.to("f64")).to("f16")
     product = a * b  # its NaN comes before that of c
     found = a.intrinsic("fma", b, c)

@@ -33,6 +33,7 @@ class Number:
     def __init__(self, builder: ir.IRBuilder, value: ir.Value, kind: str) -> None:
         self.builder, self.value, self.kind = builder, value, kind
         self.count: int = value.type.count
+        self.is_negated = False  # LLVM turns what is added into what is subtracted, NaNs as well
 
     @property
     def bits(self) -> int:
@@ -71,23 +72,20 @@ class Number:
     def _floating(self, name: str, other: Number | float) -> Number:
         """The first NaN of the two is the result, as x86 has it in this order; LLVM may swap."""
         right = self._like(other)
-        if self.kind == "f16":  # NumPy computes in float32
-            wide: Number = getattr(self.to("f32"), f"_{name}")(right.to("f32"))
-            return wide.to("f16")
+        if self.kind == "f16":
+            return self._floating_half(name, right)
         result = self.same(getattr(self.builder, name)(self.value, right.value))
+        if right.is_negated:
+            result = right.is_nan().choose(right.quieted(), result)
         return self.is_nan().choose(self.quieted(), result)
 
-    def _fadd(self, other: Number) -> Number:
-        return self._floating("fadd", other)
-
-    def _fsub(self, other: Number) -> Number:
-        return self._floating("fsub", other)
-
-    def _fmul(self, other: Number) -> Number:
-        return self._floating("fmul", other)
-
-    def _fdiv(self, other: Number) -> Number:
-        return self._floating("fdiv", other)
+    def _floating_half(self, name: str, right: Number) -> Number:
+        """NumPy computes in float32; of what commutes the second NaN comes first there."""
+        left, other = self.to("f32"), right.to("f32")
+        found = left.same(getattr(self.builder, name)(left.value, other.value)).to("f16")
+        first, second = (self, right) if name == "fsub" else (right, self)
+        nan = first.is_nan().choose(first.quieted(), second.quieted())
+        return (self.is_nan() | right.is_nan()).choose(nan, found)
 
     def __add__(self, other: Number | float) -> Number:
         return self._floating("fadd", other) if self.is_float else self._integer("add", other)
@@ -144,7 +142,9 @@ class Number:
     def negated(self) -> Number:
         """The number with the other sign; of a float the sign bit only."""
         if self.is_float:
-            return (self.pattern() ^ (1 << self.bits - 1)).as_(self.kind)
+            found = (self.pattern() ^ (1 << self.bits - 1)).as_(self.kind)
+            found.is_negated = True
+            return found
         return self.constant(0) - self
 
     def absolute(self) -> Number:
@@ -230,9 +230,37 @@ class Number:
             convert = extend if bits > self.bits else builder.trunc
         elif not self.is_float:
             convert = builder.sitofp if self.kind[0] == "i" else builder.uitofp
+        elif bits == 16 and self.bits == 64:
+            return self._to_odd_single().to("f16")
         else:
             convert = builder.fpext if bits > self.bits else builder.fptrunc
-        return self.of(convert(self.value, wanted), kind)
+        found = self.of(convert(self.value, wanted), kind)
+        if {self.kind, kind} == {"f16", "f32"}:
+            found = self.is_nan().choose(self._nan(kind), found)
+        found.is_negated = self.is_negated
+        return found
+
+    def _nan(self, kind: str) -> Number:
+        """A NaN of 16 bits with 32 or the other way round, which stays signaling in NumPy."""
+        bits = self.pattern()
+        if kind == "f32":
+            wide = bits.to("u32")
+            return ((wide & 0x8000) << 16 | 0x7F80_0000 | (wide & 0x3FF) << 13).as_("f32")
+        payload = bits >> 13 & 0x3FF
+        payload = (payload == 0).choose(1, payload)
+        return (bits >> 16 & 0x8000 | 0x7C00 | payload).to("u16").as_("f16")
+
+    def _to_odd_single(self) -> Number:
+        """Float64 as float32, so that rounding again is right: where it is cut, the last bit is 1.
+
+        No processor rounds float64 to float16 at once.
+        """
+        near = self.to("f32")
+        back = near.to("f64")
+        beyond = back.absolute() > self.absolute()
+        bits = near.pattern() - beyond.choose(near.pattern().constant(1), 0)
+        inexact = (back < self) | (back > self)
+        return (bits | inexact.choose(bits.constant(1), 0)).as_("f32")
 
     def truncated(self, kind: str) -> Number:
         """Floats toward zero, within the range of an integer type; NaN becomes 0."""
