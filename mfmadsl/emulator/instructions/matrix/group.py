@@ -14,12 +14,14 @@ from mfmadsl.emulator.instructions.matrix.arithmetic import Sum
 from mfmadsl.emulator.instructions.matrix.host_code import F32, F64, I32, I64, TYPES, Vector
 
 _NOTHING = -8192  # below any exponent
+_FAR = 128  # shifts of more bits leave nothing of a number, either
 _SIGN, _INFINITE, _TWO = -0x8000_0000, 0x7F80_0000, 0x4000_0000  # patterns of float32
 
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """A product yet to be made; `exponent` is that of a product of significands."""
+    """A product yet to be made; `exponent` is that of a product of significands, which the factors
+    are, but for narrow ones, which are the numbers themselves."""
 
     left: Vector
     right: Vector
@@ -137,18 +139,16 @@ def _aligned(how: Sum, c: Vector, products: Sequence[MatrixProduct]) -> Vector:
         shifted = [_shifted(part, exponent - own) for part, own in parts]
         total = shifted[0] + shifted[1]
 
-    bits = c.bits()
-    biased = bits >> 23 & 0xFF
+    biased = c.bits() >> 23 & 0xFF
     of_c = biased.maximum(1) - 127
-    magnitude = (bits & 0x7F_FFFF) | (biased != 0).if_true(1 << 23)
-    significand = (bits < 0).choose(magnitude * -1, magnitude)
     largest = exponent.maximum(of_c)
-    # In units of 2^-32 and 2^-24 of the largest exponent: a shift to the right rounds down.
-    from_products = _shifted(total.to(I64) << 8, (largest - exponent).to(I64))
-    from_c = _shifted(significand << 1, largest - of_c)
+    # In units of 2^-32 and 2^-24 of the largest exponent, rounded down: float64 holds 53 bits.
+    distance = (largest - exponent).minimum(_FAR)
+    from_products = (total.to(F64) * _power(distance * -1 + 8)).floor()
+    from_c = (c.to(F64) * _power(largest * -1 + 24)).floor()
     if how.kind == "interleaved":
-        from_c = (of_c > largest - 26).choose(from_c, 0)
-    return _rounded(from_products + (from_c.to(I64) << 8), largest - 32)
+        from_c = (of_c > largest - 26).choose(from_c, 0.0)
+    return _rounded(from_c.multiply_add(c.of(from_c.like(256.0)), from_products), largest - 32)
 
 
 def _shifted(values: Vector, count: Vector) -> Vector:
@@ -170,23 +170,25 @@ def _cut_sum(how: Sum, products: Sequence[MatrixProduct]) -> tuple[Vector, Vecto
     for exponent in exponents[1:]:
         largest = largest.maximum(exponent)
     terms = []
+    largest = largest.to(I32)
+    if how.narrow:
+        # Products of the numbers themselves, which float32 holds; 2^(24 - largest) times.
+        unit = ((largest * -1 + (127 + 24)) << 23).floats()
+        terms = [(product.value * unit).to(I32) for product in products]
+        # Without a product that is not 0, C alone counts.
+        return _total(terms), (largest > how.zero_exponent + 15).choose(largest, _NOTHING)
     for product, exponent in zip(products, exponents, strict=True):
         # 2^(24 - shift) as a float32, or 0 if the shift leaves nothing.
-        factor = exponent - largest + (127 + 24)
-        if not how.narrow:
-            factor = factor.maximum(0)
+        factor = (exponent - largest + (127 + 24)).maximum(0)
         terms.append((product.value * (factor << 23).floats()).to(I32))
-    if how.narrow:  # without a product that is not 0, C alone counts
-        largest = (largest > how.zero_exponent + 15).choose(largest, _NOTHING)
     return _total(terms), largest
 
 
-def _rounded(values: Vector, exponent: Vector) -> Vector:
-    """values * 2^exponent: floored at 31 bits of fraction, then rounded to float32."""
-    wide = values.to(F64)  # exact: they have at most 40 bits
+def _rounded(wide: Vector, exponent: Vector) -> Vector:
+    """wide * 2^exponent: floored at 31 bits of fraction, then rounded to float32."""
     bits = wide.bits()
     dropped = 52 - 31
-    away = (values < 0).choose(bits + ((1 << dropped) - 1), bits)
+    away = (wide < 0.0).choose(bits + ((1 << dropped) - 1), bits)
     floored = (away & -(1 << dropped)).floats()
     return (floored * _power(exponent)).to(F32)
 

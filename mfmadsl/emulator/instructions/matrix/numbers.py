@@ -79,7 +79,8 @@ def compile_input(form: FloatFormat, how: Sum, width: int) -> Callable[..., None
             elif how.splits:
                 value = _value(form, code)
                 significand, exponent = _split(form, code, value, how.zero_exponent)
-                store_vector(builder, significand, numbers, to)
+                kept = value if how.narrow else significand
+                store_vector(builder, kept, numbers, to)
                 store_vector(builder, exponent, exponents, to)
                 before = Vector(builder, builder.load(largest))
                 magnitude = value.bits() & _MAGNITUDE
