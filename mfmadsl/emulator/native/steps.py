@@ -16,6 +16,7 @@ from mfmadsl.emulator.native.masks import (
     describe_compare,
     describe_wide_sum,
 )
+from mfmadsl.emulator.native.matrix import describe_matrix
 from mfmadsl.emulator.native.packed import describe_packed
 from mfmadsl.emulator.native.scalar import describe_scalar
 from mfmadsl.emulator.native.scalar_memory import describe_scalar_load
@@ -24,7 +25,7 @@ from mfmadsl.emulator.text.assembly import Instruction
 Describe = Callable[[Instruction, Machine], Step | None]
 _VECTOR: tuple[Describe, ...] = (
     describe_row, describe_packed, describe_compare, describe_choice, describe_carry,
-    describe_exchange, describe_wide_sum,
+    describe_exchange, describe_wide_sum, describe_matrix,
 )  # fmt: skip
 _DESCRIBERS: dict[str, tuple[Describe, ...]] = {
     "v": _VECTOR,

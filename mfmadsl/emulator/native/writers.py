@@ -11,6 +11,7 @@ from mfmadsl.emulator.native.exchange import EXCHANGES
 from mfmadsl.emulator.native.form import Form
 from mfmadsl.emulator.native.global_memory import write_buffer, write_global
 from mfmadsl.emulator.native.lds import write_lds
+from mfmadsl.emulator.native.matrix import write_matrix
 from mfmadsl.emulator.native.packed import write_mixed, write_packed, write_packed_move
 from mfmadsl.emulator.native.scalar_memory import write_scalar_load
 
@@ -36,5 +37,6 @@ WRITERS: dict[str, Callable[[Code, Form], None]] = {
     "packed": write_packed,
     "packed-move": write_packed_move,
     "mixed": write_mixed,
+    "matrix": write_matrix,
     **EXCHANGES,
 }
