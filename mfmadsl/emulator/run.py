@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -40,6 +40,7 @@ from mfmadsl.emulator.request import (
     checked_entries,
     checked_order,
 )
+from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import Intrinsic
 
@@ -97,6 +98,12 @@ class Launches(Protocol):
 
 Runnable: TypeAlias = KernelLike | Launches | str
 """What can be emulated; a str is assembly text."""
+
+
+@lru_cache(maxsize=8)
+def _program(text: str, symbol: str | None) -> Program:
+    """The program of a text, which is often launched again."""
+    return read_program(text, symbol)
 
 
 def launches_of(
@@ -202,12 +209,12 @@ def launch_of(
         what = "what `build` returns, or assembly text"
         raise ArgumentTypeError(f"kernel: is {what}, not {described(kernel)}")
     if isinstance(kernel, str):
-        program = read_program(kernel)
+        program = _program(kernel, None)
         block = program.workgroup_size if block is None else block
         if grid is None or block is None:
             raise ArgumentError("assembly text does not say its launch: give grid and block")
     else:
-        program = read_program(kernel.assembly, kernel.symbol)
+        program = _program(kernel.assembly, kernel.symbol)
         grid = kernel.grid if grid is None else grid
         if block is not None and three_extents("block", block) != kernel.block:
             raise ArgumentError(
@@ -249,6 +256,24 @@ def run_launch(
     return run
 
 
+_OPERATIONS, _STRETCHES = "operations", "stretches"
+"""What is kept with a program for its next launch."""
+
+
+def _executor(launch: Launch, budget: int, takes_shortcuts: bool) -> Executor:
+    """Who executes the instructions of a launch, with what launches before have made of them."""
+    program = launch.program
+    machine = machine_of(program, launch.trusted)
+    kept = {} if launch.trusted else program.kept
+    operations = kept.setdefault(_OPERATIONS, [None] * len(program.instructions))
+    compile_one = partial(compile_instruction, machine=machine)
+    executor = Executor(program, budget, compile_one, operations)
+    if takes_shortcuts and native_code_is_wanted() and not executor.changes_mode:
+        stretches = kept.setdefault(_STRETCHES, Stretches(program, machine))
+        executor.shortcut = partial(stretches.run, check=executor.operation)
+    return executor
+
+
 def run_loaded(
     launch: Launch,
     loaded: LoadedProgram,
@@ -269,10 +294,7 @@ def run_loaded(
                 "take a smaller problem"
             )
         groups = np.arange(launch.groups)
-    machine = machine_of(launch.program, launch.trusted)
-    executor = Executor(launch.program, budget, partial(compile_instruction, machine=machine))
-    if watcher is None and native_code_is_wanted() and not executor.changes_mode:
-        executor.shortcut = Stretches(launch.program, machine, executor.operation)
+    executor = _executor(launch, budget, watcher is None)
     advance = None
     if progress is not None:
         advance = Advance(progress, len(groups), executor.executed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
@@ -34,11 +33,9 @@ OFTEN = 64
 """Branches back, after which whoever runs waves is told of each: they may wait in a loop."""
 
 
-class Shortcut(Protocol):
-    """Executes several instructions at once, where nobody watches."""
-
-    def run(self, waves: Waves, most: int) -> int:
-        """Execute instructions from where the waves stand, up to `most`, and say how many."""
+Shortcut = Callable[[Waves, int], int]
+"""Executes several instructions at once, where nobody watches: from where the waves stand, up to
+so many. Says how many."""
 
 
 class Executor:
@@ -53,13 +50,16 @@ class Executor:
         program: Program,
         budget: int,
         compile_one: Callable[[Instruction], Operation],
+        operations: list[Operation | None] | None = None,
     ) -> None:
+        """`operations` has those that were made ready before."""
         self.program = program
         self._budget = budget
         self._compile = compile_one
         self.tick: Callable[[], None] | None = None
         self.shortcut: Shortcut | None = None
-        self._compiled: list[Operation | None] = [None] * len(program.instructions)
+        count = len(program.instructions)
+        self._compiled: list[Operation | None] = operations or [None] * count
         self._executed = np.zeros(len(program.instructions), np.int64)
         # Few programs change what vector instructions do.
         names = {each.name for each in program.instructions}
@@ -163,7 +163,7 @@ class Executor:
             most = min(most, meeting - pc)
         if until is not None:
             most = min(most, until - steps)
-        done = shortcut.run(waves, most)
+        done = shortcut(waves, most)
         if not done:
             return False
         self._executed[pc : pc + done] += waves.count

@@ -15,7 +15,7 @@ _INTERPRETED, _INTERPRETED_WAVE = 12e-6, 0.15e-6  # an instruction, and more of 
 _LOADED, _COMPILED = 0.4e-3, 5e-3  # a form that is on disk, and one that is not
 _EARLY = 0.25  # of what a line costs, from when on it may be compiled
 _SHARE = 0.5  # of all interpreting so far, that may go into such lines
-_VISITS = 2
+_VISITS, _MANY_WAVES = 2, 64
 
 
 class Heat:
@@ -40,13 +40,18 @@ class Heat:
         for name in missing:
             self._seconds[name] += counts[name] * each
         spent = sum(self._seconds[name] for name in missing)
-        early = self._compiled + cost <= _SHARE * self._interpreted
+        made = cost - _LOADED * sum(map(library.is_kept, missing))
+        early = self._compiled + made <= _SHARE * self._interpreted
         if spent < cost and not (early and spent >= _EARLY * cost):
             return False
-        self._compiled += cost
+        self._compiled += made
         return True
 
 
 HEAT = Heat()
-FIRST_VISITS = _VISITS
-"""Visits of a line, before which nobody looks what its code would be."""
+
+
+def is_considered(visits: int, waves: int) -> bool:
+    """Whether it is time to look what the code of a line would be: that takes as long as to
+    interpret it for some waves."""
+    return visits >= _VISITS or waves >= _MANY_WAVES

@@ -20,12 +20,13 @@ from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.native.fields import RUN_WORD, STEP_WORDS
 from mfmadsl.emulator.native.form import Form, Step
-from mfmadsl.emulator.native.heat import FIRST_VISITS, HEAT
+from mfmadsl.emulator.native.heat import HEAT, is_considered
 from mfmadsl.emulator.native.library import library, name_of
 from mfmadsl.emulator.native.state import State
 from mfmadsl.emulator.native.steps import describe
 from mfmadsl.emulator.text.assembly import Program
 
+Check = Callable[[Waves, int], object]
 _PASSES = (PASSED | NO_EFFECT) - {"s_endpgm", "s_barrier"}
 _NOTHING = Step(Form("nothing", ""))
 
@@ -53,27 +54,25 @@ class _Line:
 
 
 class Stretches:
-    """The lines and stretches of a program. `check` compiles the instruction at a place for the
-    interpreter, and raises EmulationError where that refuses it."""
+    """The lines and stretches of a program."""
 
-    def __init__(
-        self, program: Program, machine: Machine, check: Callable[[Waves, int], object]
-    ) -> None:
-        self._program, self._machine, self._check = program, machine, check
+    def __init__(self, program: Program, machine: Machine) -> None:
+        self._program, self._machine = program, machine
         self._lines: list[_Line | None] = [None] * len(program.instructions)
         self._stretches: list[Stretch | None] = [None] * len(program.instructions)
         self._driver: Callable[[int, int, int], int] | None = None
         for line in _lines_of(program):
             self._lines[line.first] = line
 
-    def run(self, waves: Waves, most: int) -> int:
+    def run(self, waves: Waves, most: int, check: Check) -> int:
         """Execute instructions from where the waves stand, and say how many: 0 if none, or up to
-        `most`."""
+        `most`. `check` makes the instruction at a place ready for the interpreter, and raises
+        EmulationError where that refuses it."""
         pc = waves.pc
         stretch = self._stretches[pc]
         if stretch is None:
             line = self._lines[pc]
-            if line is None or not self._is_hot(line, waves):
+            if line is None or not self._is_hot(line, waves, check):
                 return 0
             self._compile(line)
             stretch = self._stretches[pc]
@@ -92,26 +91,28 @@ class Stretches:
         state.end(waves, stretch.changes_scc, stretch.changes_exec)
         return done
 
-    def _is_hot(self, line: _Line, waves: Waves) -> bool:
+    def _is_hot(self, line: _Line, waves: Waves, check: Check) -> bool:
         """Whether a line has taken as long as its code would take to make."""
         line.visits += 1
         each = HEAT.interprets(line.end - line.first, waves.count)
-        if line.visits < FIRST_VISITS:
+        if not is_considered(line.visits, waves.count):
             return False
         if line.steps is None:
-            line.steps = [self._step(waves, place) for place in range(line.first, line.end)]
+            line.steps = [
+                self._step(waves, place, check) for place in range(line.first, line.end)
+            ]
             for step in line.steps:
                 if step:
                     line.counts[name_of(step.form)] += 1
                     line.forms[name_of(step.form)] = step.form
         return HEAT.is_worth(library(), line.forms, line.counts, each)
 
-    def _step(self, waves: Waves, place: int) -> Step | None:
+    def _step(self, waves: Waves, place: int, check: Check) -> Step | None:
         instruction = self._program.instructions[place]
         if instruction.name in _PASSES:
             return _NOTHING
         try:
-            self._check(waves, place)
+            check(waves, place)
         except EmulationError:  # the interpreter tells it when it comes there
             return None
         return describe(instruction, self._machine)
