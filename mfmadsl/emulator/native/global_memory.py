@@ -50,12 +50,21 @@ def describe_global(instruction: Instruction, machine: Machine) -> Step | None:
     address, moved = (second, first) if is_load else (first, second)
     data, lanes = as_register(moved), as_register(address)
     has_base = isinstance(base, Register)
-    options = (is_load, width, data.bank, has_base)
+    moves = is_load and moves_address(data, width, lanes)
+    options = (is_load, width, data.bank, has_base, moves)
     values = (data.index, lanes.index, _constant(instruction.signed_number("offset")))
     return Step(
         Form("global", "", options=options),
         (*values, base.index) if isinstance(base, Register) else values,
     )
+
+
+def moves_address(data: Register, width: Width, address: Register) -> bool:
+    """Whether a load changes registers of its own address."""
+    return (
+        data.bank == "v" and data.index < address.index + address.count
+        and address.index < data.index + width.registers
+    )  # fmt: skip
 
 
 class _Place:
@@ -83,7 +92,7 @@ class _Place:
 
 def write_global(code: Code, form: Form) -> None:
     """The code of a load or store by addresses."""
-    is_load, width, bank, has_base = form.options
+    is_load, width, bank, has_base, moves = form.options
     place = _Place(code, has_base)
     rows = rows_of(code, bank, code.value(0), width.registers)
     segments = Segments(code, width.size, not is_load)
@@ -94,6 +103,11 @@ def write_global(code: Code, form: Form) -> None:
         segments.check(address)
         if not is_load:
             refuse_unaligned(code, address, width)
+        elif not moves:  # what was loaded before a fault, is loaded again
+            words = load_words(code, host_address(code, address), width)
+            put_words(code, rows, lane, words, width)
+    if is_load and not moves:
+        return
     if is_load:
         with active_lanes(code) as lane:
             at = host_address(code, place.address(lane))
@@ -117,7 +131,9 @@ def describe_buffer(instruction: Instruction, machine: Machine) -> Step | None:
         return None
     is_constant = isinstance(base, Literal)
     offset = base.bits(32, floating=False) if isinstance(base, Literal) else base.index
-    options = (match[1] == "load", width, data.bank, parts, is_constant)
+    is_load = match[1] == "load"
+    moves = is_load and isinstance(vector, Register) and moves_address(data, width, vector)
+    options = (is_load, width, data.bank, parts, is_constant, moves)
     values = (
         data.index,
         vector.index if isinstance(vector, Register) else 0,
@@ -132,7 +148,7 @@ class _Buffer:
     """Where lanes go through a descriptor, and whether that is inside of it."""
 
     def __init__(self, code: Code, form: Form) -> None:
-        _, self._width, _, self._parts, self._is_constant = form.options
+        _, self._width, _, self._parts, self._is_constant, _ = form.options
         self._code = code
         self._rows = rows_of(code, "v", code.value(1), sum(self._parts))
 
@@ -184,7 +200,7 @@ class _Buffer:
 
 def write_buffer(code: Code, form: Form) -> None:
     """The code of a load or store through a descriptor."""
-    is_load, width, bank, _, _ = form.options
+    is_load, width, bank, _, _, moves = form.options
     builder = code.builder
     buffer = _Buffer(code, form)
     rows = rows_of(code, bank, code.value(0), width.registers)
@@ -195,22 +211,33 @@ def write_buffer(code: Code, form: Form) -> None:
     with active_lanes(code) as lane:
         address, inside, outside = buffer.find(lane)
         code.refuse_if(builder.not_(builder.or_(inside, outside)))
-        with builder.if_then(inside):
-            segments.check(address)
-            if not is_load:
-                refuse_unaligned(code, address, width)
+        if is_load and not moves:  # what was loaded before a fault, is loaded again
+            _load_or_clear(code, rows, lane, width, address, inside, segments)
+        else:
+            with builder.if_then(inside):
+                segments.check(address)
+                if not is_load:
+                    refuse_unaligned(code, address, width)
     if not is_load:
         store_words(code, rows, width, buffer.lanes)
         return
+    if not moves:
+        return
     with active_lanes(code) as lane:
         address, inside, _ = buffer.find(lane)
-        with builder.if_else(inside) as (yes, no):
-            with yes:
-                words = load_words(code, host_address(code, address), width)
-                put_words(code, rows, lane, words, width)
-            with no:
-                put_words(code, rows, lane, _zeros(width), width)
+        _load_or_clear(code, rows, lane, width, address, inside, None)
 
 
-def _zeros(width: Width) -> list[ir.Value]:
-    return [I32(0)] * width.registers
+def _load_or_clear(
+    code: Code, rows: list[ir.Value], lane: Lane, width: Width, address: ir.Value,
+    inside: ir.Value, segments: Segments | None,
+) -> None:  # fmt: skip
+    """Load what is inside of a buffer; other lanes get zeros."""
+    with code.builder.if_else(inside) as (yes, no):
+        with yes:
+            if segments is not None:
+                segments.check(address)
+            words = load_words(code, host_address(code, address), width)
+            put_words(code, rows, lane, words, width)
+        with no:
+            put_words(code, rows, lane, [I32(0)] * width.registers, width)

@@ -45,7 +45,12 @@ def describe_lds(instruction: Instruction, machine: Machine) -> Step | None:
         places = [instruction.number(name, bits=8) * step for name in ("offset0", "offset1")]
         starts = [starts[0], starts[0] + width.registers] if is_load else starts
     banks = tuple(register.bank for register in data)
-    options = (is_load, width, len(places), banks if not is_load else banks * len(places))
+    moves_address = is_load and any(
+        bank == "v" and 0 <= address.index - start < width.registers
+        for bank, start in zip(banks * len(places), starts, strict=True)
+    )
+    banks = banks * len(places) if is_load else banks
+    options = (is_load, width, len(places), banks, moves_address)
     values = (address.index, *(x for pair in zip(starts, places, strict=True) for x in pair))
     return Step(Form("lds", "", options=options), values)
 
@@ -80,26 +85,41 @@ class _Access:
 
 def write_lds(code: Code, form: Form) -> None:
     """The code of a load or store."""
-    is_load, width, count, banks = form.options
+    is_load, width, count, banks, moves_address = form.options
     builder = code.builder
     accesses = [_Access(code, number, banks[number], width) for number in range(count)]
     if not is_load:
         refuse_if_watched(code)
     limit = builder.sub(code.field("lds_size"), I64(width.size))
-    with active_lanes(code) as lane:
-        for access in accesses:
-            offset = access.offset(lane)
-            code.refuse_if(builder.icmp_signed(">", offset, limit))
-            if not is_load:
-                refuse_unaligned(code, offset, width)
-    if not is_load:
-        for access in accesses:
-            store_words(code, access.rows, width, access.lanes)
+    if is_load and not moves_address:  # what was loaded before a fault, is loaded again
+        with active_lanes(code) as lane:
+            _check(code, accesses, lane, limit)
+            _load(code, accesses, lane, width)
         return
     with active_lanes(code) as lane:
-        # All is loaded before a register changes, which may be that of the address.
-        loaded = [
-            load_words(code, access.at(lane, access.offset(lane)), width) for access in accesses
-        ]
-        for access, words in zip(accesses, loaded, strict=True):
-            put_words(code, access.rows, lane, words, width)
+        for offset in _check(code, accesses, lane, limit):
+            if not is_load:
+                refuse_unaligned(code, offset, width)
+    if is_load:
+        with active_lanes(code) as lane:
+            _load(code, accesses, lane, width)
+    else:
+        for access in accesses:
+            store_words(code, access.rows, width, access.lanes)
+
+
+def _check(
+    code: Code, accesses: list[_Access], lane: Lane, limit: ir.Value
+) -> list[ir.Value]:
+    """Refuse what does not lie in the LDS; gives where it lies."""
+    offsets = [access.offset(lane) for access in accesses]
+    for offset in offsets:
+        code.refuse_if(code.builder.icmp_signed(">", offset, limit))
+    return offsets
+
+
+def _load(code: Code, accesses: list[_Access], lane: Lane, width: Width) -> None:
+    """All is loaded before a register changes, which may be that of the address."""
+    loaded = [load_words(code, access.at(lane, access.offset(lane)), width) for access in accesses]
+    for access, words in zip(accesses, loaded, strict=True):
+        put_words(code, access.rows, lane, words, width)

@@ -5,6 +5,7 @@ Source: docs/emulator.md, "The bits of a matrix instruction".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,22 +46,36 @@ def start(how: Sum, c: Vector) -> Vector:
     return c.to(state_of(how))
 
 
-def add_group(how: Sum, total: Vector, products: Sequence[MatrixProduct], special: bool) -> Vector:
-    """A sum to which one more group of products is added."""
+def add_group(
+    how: Sum,
+    total: Vector,
+    products: Sequence[MatrixProduct],
+    special: bool,
+    peaks: Sequence[Vector] = (),
+) -> Vector:
+    """A sum to which one more group of products is added.
+
+    `peaks` are the largest exponents of its parts (see `parts_of`), where products have none.
+    """
     first = products[0]
     if how.kind in ("integers", "once"):
         return first.value + total
     if how.kind == "chain":
         return first.left.multiply_add(first.right, total)
     if how.kind == "exact":
-        return _exactly(total, [p.value for p in products])
+        return _with_one_nan(_exactly(total, [p.value for p in products]))
     if how.kind == "pairs":
-        return _by_pairs(total, [_flushed(p.value) for p in products])
+        return _with_one_nan(_by_pairs(total, [_flushed(p.value) for p in products]))
     if not special:
-        return _aligned(how, total, products)
+        return _aligned(how, total, products, peaks)
     if how.kind == "interleaved":
         total = _unless_ignored(how, total, products)
-    return _with_specials(how, _aligned(how, total, products), total, products)
+    return _with_one_nan(_with_specials(how, _aligned(how, total, products), total, products))
+
+
+def _with_one_nan(values: Vector) -> Vector:
+    """All NaNs the same: which of several comes out of a sum, LLVM leaves open."""
+    return (values == values).choose(values, math.nan)
 
 
 # gfx908: the exact sum of C and a group of products, rounded once.
@@ -130,11 +145,20 @@ def _flushed(values: Vector) -> Vector:
 # gfx942: products cut at 24 bits below the largest exponent.
 
 
-def _aligned(how: Sum, c: Vector, products: Sequence[MatrixProduct]) -> Vector:
+def parts_of(how: Sum, products: Sequence[MatrixProduct]) -> list[Sequence[MatrixProduct]]:
+    """The products of a group that are cut together."""
+    return [products] if how.kind == "aligned" else [products[0::2], products[1::2]]
+
+
+def _aligned(
+    how: Sum, c: Vector, products: Sequence[MatrixProduct], peaks: Sequence[Vector] = ()
+) -> Vector:
+    cut = parts_of(how, products)
+    peaks = peaks or [peak_of(part) for part in cut]
     if how.kind == "aligned":
-        total, exponent = _cut_sum(how, products)
+        total, exponent = _cut_sum(how, cut[0], peaks[0])
     else:
-        parts = [_cut_sum(how, products[parity::2]) for parity in (0, 1)]
+        parts = [_cut_sum(how, part, peak) for part, peak in zip(cut, peaks, strict=True)]
         exponent = parts[0][1].maximum(parts[1][1])
         shifted = [_shifted(part, exponent - own) for part, own in parts]
         total = shifted[0] + shifted[1]
@@ -158,19 +182,26 @@ def _shifted(values: Vector, count: Vector) -> Vector:
 
 def _unless_ignored(how: Sum, c: Vector, products: Sequence[MatrixProduct]) -> Vector:
     """C, or 0 where it is infinite or NaN and the products are large: it counts as below 1."""
-    _, exponent = _cut_sum(how, products)
+    exponent = peak_of(products)
     special = (c.bits() & _INFINITE) == _INFINITE
     return (special & (exponent > 24)).choose(0.0, c)
 
 
-def _cut_sum(how: Sum, products: Sequence[MatrixProduct]) -> tuple[Vector, Vector]:
-    """The sum in units of 2^-24 of the largest exponent, and that exponent."""
+def peak_of(products: Sequence[MatrixProduct]) -> Vector:
+    """The largest exponent of products."""
     exponents = [p.exponent for p in products if p.exponent is not None]
     largest = exponents[0]
     for exponent in exponents[1:]:
         largest = largest.maximum(exponent)
+    return largest
+
+
+def _cut_sum(
+    how: Sum, products: Sequence[MatrixProduct], largest: Vector
+) -> tuple[Vector, Vector]:
+    """The sum in units of 2^-24 of the largest exponent, and that exponent."""
+    exponents = [p.exponent for p in products if p.exponent is not None]
     terms = []
-    largest = largest.to(I32)
     if how.narrow:
         # Products of the numbers themselves, which float32 holds; 2^(24 - largest) times.
         unit = ((largest * -1 + (127 + 24)) << 23).floats()
