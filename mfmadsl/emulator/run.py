@@ -260,7 +260,7 @@ _OPERATIONS, _STRETCHES = "operations", "stretches"
 """What is kept with a program for its next launch."""
 
 
-def _executor(launch: Launch, budget: int, takes_shortcuts: bool) -> Executor:
+def _executor(launch: Launch, budget: int) -> Executor:
     """Who executes the instructions of a launch, with what launches before have made of them."""
     program = launch.program
     machine = machine_of(program, launch.trusted)
@@ -268,9 +268,10 @@ def _executor(launch: Launch, budget: int, takes_shortcuts: bool) -> Executor:
     operations = kept.setdefault(_OPERATIONS, [None] * len(program.instructions))
     compile_one = partial(compile_instruction, machine=machine)
     executor = Executor(program, budget, compile_one, operations)
-    if takes_shortcuts and native_code_is_wanted() and not executor.changes_mode:
+    if native_code_is_wanted() and not executor.changes_mode:
         stretches = kept.setdefault(_STRETCHES, Stretches(program, machine))
         executor.shortcut = partial(stretches.run, check=executor.operation)
+        executor.single = partial(stretches.run_one, check=executor.operation)
     return executor
 
 
@@ -294,7 +295,7 @@ def run_loaded(
                 "take a smaller problem"
             )
         groups = np.arange(launch.groups)
-    executor = _executor(launch, budget, watcher is None)
+    executor = _executor(launch, budget)
     advance = None
     if progress is not None:
         advance = Advance(progress, len(groups), executor.executed)

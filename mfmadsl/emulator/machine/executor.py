@@ -58,6 +58,7 @@ class Executor:
         self._compile = compile_one
         self.tick: Callable[[], None] | None = None
         self.shortcut: Shortcut | None = None
+        self.single: Callable[[Waves], bool] | None = None
         count = len(program.instructions)
         self._compiled: list[Operation | None] = operations or [None] * count
         self._executed = np.zeros(len(program.instructions), np.int64)
@@ -191,7 +192,8 @@ class Executor:
             watch.before(waves, instruction, operation)
         # What is swapped with the program counter may be written over.
         leads_to = operation.leads_to and operation.leads_to(waves)
-        operation.execute(waves)
+        if watch is None or self.single is None or not self.single(waves):
+            operation.execute(waves)
         if watch is not None:
             watch.after(waves, instruction, operation)
         return self._jump(waves, instruction, leads_to) if instruction.name in COMPUTED else []

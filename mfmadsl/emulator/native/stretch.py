@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,7 @@ class Stretches:
         self._program, self._machine = program, machine
         self._lines: list[_Line | None] = [None] * len(program.instructions)
         self._stretches: list[Stretch | None] = [None] * len(program.instructions)
+        self._singles: list[Stretch | Step | Literal[False] | None] = [None] * len(self._lines)
         self._driver: Callable[[int, int, int], int] | None = None
         for line in _lines_of(program):
             self._lines[line.first] = line
@@ -80,6 +82,31 @@ class Stretches:
                 return 0
         if stretch.count > most:
             return 0
+        return self._execute(waves, stretch)
+
+    def run_one(self, waves: Waves, check: Check) -> bool:
+        """Execute the instruction before which the waves stand, if it is on registers only and has
+        run often enough; for those who are watched."""
+        place = waves.pc - 1
+        single = self._singles[place]
+        if single is None:
+            single = self._singles[place] = self._single(waves, place, check)
+        if isinstance(single, Step):
+            each = HEAT.interprets(1, waves.count)
+            name = name_of(single.form)
+            if not HEAT.is_worth(library(), {name: single.form}, {name: 1}, each):
+                return False
+            addresses = library().addresses({name: single.form})
+            self._driver = library().driver()
+            single = self._singles[place] = stretch_of([single], addresses)
+        return bool(single) and self._execute(waves, single) == 1
+
+    def _single(self, waves: Waves, place: int, check: Check) -> Step | Literal[False]:
+        step = self._step(waves, place, check)
+        return step if step is not None and step.form.is_on_registers else False
+
+    def _execute(self, waves: Waves, stretch: Stretch) -> int:
+        """Execute a stretch, and say how many instructions of it."""
         assert self._driver is not None
         state = waves.kept
         if state is None or not state.is_of(waves):
