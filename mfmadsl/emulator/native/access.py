@@ -28,15 +28,21 @@ class Lane:
 @contextmanager
 def active_lanes(code: Code) -> Iterator[Lane]:
     """All active lanes, in the order of waves and lanes."""
-    builder = code.builder
     with code.waves() as wave:
         active = code.scalar_pair(I64(EXEC), wave)
-        first = builder.mul(wave, I64(LANES))
-        with code.loop(I64(LANES)) as number:
-            bit = builder.trunc(builder.lshr(active, number), I1)
-            with builder.if_then(bit):
-                offset = builder.mul(builder.add(first, number), I64(4))
-                yield Lane(wave, number, offset)
+        with code.loop(I64(LANES)) as number, lane_if_active(code, active, wave, number) as lane:
+            yield lane
+
+
+@contextmanager
+def lane_if_active(
+    code: Code, active: ir.Value, wave: ir.Value, number: ir.Value
+) -> Iterator[Lane]:
+    """A lane of a wave, if its bit is set."""
+    builder = code.builder
+    with builder.if_then(builder.trunc(builder.lshr(active, number), I1)):
+        place = builder.add(builder.mul(wave, I64(LANES)), number)
+        yield Lane(wave, number, builder.mul(place, I64(4)))
 
 
 def word_of(code: Code, row: ir.Value, lane: Lane) -> ir.Value:
@@ -51,9 +57,7 @@ def put_word(code: Code, row: ir.Value, lane: Lane, word: ir.Value) -> None:
 
 def rows_of(code: Code, bank: str, number: ir.Value, count: int) -> list[ir.Value]:
     """The addresses of registers that follow one another."""
-    return [
-        code.register_row(bank, code.builder.add(number, I64(place))) for place in range(count)
-    ]
+    return [code.register_row(bank, code.builder.add(number, I64(place))) for place in range(count)]
 
 
 def load_words(code: Code, address: ir.Value, width: Width) -> list[ir.Value]:

@@ -199,7 +199,9 @@ class Chunk:
         """A scalar register or a pair of them in all lanes."""
         wide = int(kind[1:]) == 64
         read = self.code.scalar_pair if wide else self.code.scalar
-        return splat(self.builder, read(number, self.wave), WIDTH, f"u{kind[1:]}" if wide else "u32")
+        return splat(
+            self.builder, read(number, self.wave), WIDTH, f"u{kind[1:]}" if wide else "u32"
+        )
 
     def splat(self, value: ir.Value, kind: str) -> Number:
         """A 64-bit integer, cut to a type, in all lanes."""

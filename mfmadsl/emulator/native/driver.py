@@ -23,9 +23,7 @@ it has executed. The step behind them is one that the interpreter has to execute
 
 
 @contextmanager
-def _while_below(
-    builder: ir.IRBuilder, place: ir.Value, stop: ir.Value
-) -> Iterator[ir.Value]:
+def _while_below(builder: ir.IRBuilder, place: ir.Value, stop: ir.Value) -> Iterator[ir.Value]:
     """A loop as long as a number in memory is below another; the body makes it larger."""
     head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
     builder.branch(head)

@@ -11,7 +11,7 @@ from mfmadsl.emulator.instructions.source import SourceOperand
 from mfmadsl.emulator.instructions.swizzle import swizzle_pattern, swizzled_lanes
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import LANES
-from mfmadsl.emulator.native.access import Lane, active_lanes, put_word, word_of
+from mfmadsl.emulator.native.access import lane_if_active, put_word, word_of
 from mfmadsl.emulator.native.code import CHUNKS, I32, I64, WIDTH, Chunk, Code, chunks
 from mfmadsl.emulator.native.form import Form, SourceForm, Step, source_form
 from mfmadsl.emulator.native.number import Number
@@ -126,7 +126,8 @@ def write_write_lane(code: Code, form: Form) -> None:
     row = code.register_row("v", code.value(2))
     with code.waves() as wave:
         word, lane = (
-            _word(code, source, code.value(place), wave) for place, source in enumerate(form.sources)
+            _word(code, source, code.value(place), wave)
+            for place, source in enumerate(form.sources)
         )
         number = builder.and_(lane, I32(LANES - 1))
         code.store(word, _lane_of(code, row, wave, builder.zext(number, I64)), 4)
@@ -222,13 +223,10 @@ def write_permute(code: Code, form: Form) -> None:
         active = _whole_mask(code, wave)
         builder.store(active.choose(_whole_register(code, source, wave), 0).value, place)
         bits = code.scalar_pair(I64(EXEC), wave)
-        with code.loop(I64(LANES)) as number:
-            with builder.if_then(builder.trunc(builder.lshr(bits, number), ir.IntType(1))):
-                first = builder.mul(builder.add(builder.mul(wave, I64(LANES)), number), I64(4))
-                lane = Lane(wave, number, first)
-                named = builder.add(word_of(code, address, lane), displacement)
-                offset = builder.zext(builder.and_(named, I32(4 * LANES - 4)), I64)
-                put_word(code, target, lane, code.load(builder.add(shown, offset), I32, 4))
+        with code.loop(I64(LANES)) as number, lane_if_active(code, bits, wave, number) as lane:
+            named = builder.add(word_of(code, address, lane), displacement)
+            offset = builder.zext(builder.and_(named, I32(4 * LANES - 4)), I64)
+            put_word(code, target, lane, code.load(builder.add(shown, offset), I32, 4))
 
 
 Write = Callable[[Code, Form], None]
@@ -241,4 +239,3 @@ EXCHANGES: dict[str, Write] = {
     "swizzle": write_swizzle,
     "permute": write_permute,
 }
-__all__ = ["EXCHANGES", "active_lanes", "describe_exchange"]

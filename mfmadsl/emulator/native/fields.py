@@ -32,4 +32,4 @@ STEP_WORDS = 24
 """64-bit integers of a step: the address of its code, then the values of its operands."""
 
 RUN_WORD = STEP_WORDS - 1
-"""Which of them says how many steps from this one on are on registers only; 0 if this one is not."""
+"""Which of them says how many steps from this one on are on registers only; 0: not this one."""

@@ -13,7 +13,6 @@ from mfmadsl.emulator.instructions.target import Target
 from mfmadsl.emulator.machine.bits import constant, width_of
 from mfmadsl.emulator.text.operand import Literal, Register
 
-
 _MEMORY = frozenset({"lds", "global", "buffer", "scalar-load"})
 
 
@@ -29,7 +28,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class SourceForm:
-    """A source: its bank (`v`, `a`, `s`, or `c` for a constant), its type, and what of it counts."""
+    """A source: its bank (v, a, s, or c for a constant), its type, and what of it counts."""
 
     bank: str
     kind: str

@@ -5,11 +5,14 @@ Seconds are estimated, not measured, so that the same runs compile the same code
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from mfmadsl.emulator.native.form import Form
-from mfmadsl.emulator.native.library import Library
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator.native.library import Library
 
 _INTERPRETED, _INTERPRETED_WAVE = 12e-6, 0.15e-6  # an instruction, and more of each wave
 _LOADED, _COMPILED = 0.4e-3, 5e-3  # a form that is on disk, and one that is not
@@ -22,7 +25,7 @@ class Heat:
     """What interpreting has cost, by form and altogether, and what compiling has."""
 
     def __init__(self) -> None:
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._interpreted = self._compiled = 0.0
 
     def interprets(self, instructions: int, waves: int) -> float:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from mfmadsl.emulator.native.number import Number
 
@@ -191,16 +190,16 @@ INTEGERS: dict[str, Compute] = {
 
 def _pick_of_three(pick: str) -> Compute:
     def compute(a: Number, b: Number, c: Number) -> Number:
-        found: Any = getattr(getattr(a, pick)(b), pick)(c)
-        return found  # type: ignore[no-any-return]
+        found: Number = getattr(getattr(a, pick)(b), pick)(c)
+        return found
 
     return compute
 
 
 def _pick_of_two(pick: str) -> Compute:
     def compute(a: Number, b: Number) -> Number:
-        found: Any = getattr(a, pick)(b)
-        return found  # type: ignore[no-any-return]
+        found: Number = getattr(a, pick)(b)
+        return found
 
     return compute
 

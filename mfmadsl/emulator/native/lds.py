@@ -108,9 +108,7 @@ def write_lds(code: Code, form: Form) -> None:
             store_words(code, access.rows, width, access.lanes)
 
 
-def _check(
-    code: Code, accesses: list[_Access], lane: Lane, limit: ir.Value
-) -> list[ir.Value]:
+def _check(code: Code, accesses: list[_Access], lane: Lane, limit: ir.Value) -> list[ir.Value]:
     """Refuse what does not lie in the LDS; gives where it lies."""
     offsets = [access.offset(lane) for access in accesses]
     for offset in offsets:

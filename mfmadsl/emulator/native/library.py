@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from mfmadsl.cache_folder import cache_folder, keep, may_run
+from mfmadsl.emulator.instructions import matrix
 from mfmadsl.emulator.native.code import Code
 from mfmadsl.emulator.native.driver import DRIVER, write_driver
 from mfmadsl.emulator.native.form import Form
@@ -32,8 +33,8 @@ _MOST_FILES = 8192
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
-@cache
 def _target_machine() -> llvm.TargetMachine:
+    """This processor; an engine takes what it is given, and takes it along when it goes."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
@@ -53,15 +54,10 @@ def surroundings() -> str:
         llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(),
     )  # fmt: skip
     content = hashlib.sha256(repr(told).encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        content.update(source.read_bytes())
+    for folder in (Path(__file__).parent, Path(matrix.__file__).parent):
+        for source in sorted(folder.glob("*.py")):
+            content.update(source.read_bytes())
     return content.hexdigest()
-
-
-@cache
-def name_of(form: Form) -> str:
-    """The name of a form's function."""
-    return "f" + hashlib.sha256(repr(form).encode()).hexdigest()[:40]
 
 
 def _folder() -> Path:

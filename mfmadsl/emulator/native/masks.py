@@ -148,7 +148,9 @@ def describe_carry(instruction: Instruction, machine: Machine) -> Step | None:
     clamp = "clamp" in instruction.modifiers
     form = Form("carry", name, described[0], target, (bool(carry), clamp))
     carries = tuple(as_register(each).index for each in carry)
-    return Step(form, (*described[1], place, carry_out.index, *carries), carry_out.index >= EXEC - 1)
+    return Step(
+        form, (*described[1], place, carry_out.index, *carries), carry_out.index >= EXEC - 1
+    )
 
 
 def _is_same_or_clear(one: Register, other: Register) -> bool:

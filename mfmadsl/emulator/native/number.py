@@ -1,4 +1,4 @@
-"""Numbers in the code that is being written: a vector of lanes, of a type that NumPy has as well."""
+"""Numbers in the code that is being written: vectors of lanes, of types that NumPy has as well."""
 
 from __future__ import annotations
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from mfmadsl.emulator.error import OperandError
 from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.packed import PAIRS_OF_F32, PAIRS_OF_HALVES
 from mfmadsl.emulator.instructions.source import SourceOperand, half_of
+from mfmadsl.emulator.instructions.target import Target
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.native.code import Code, chunks
 from mfmadsl.emulator.native.elementwise import clamped
@@ -22,10 +24,8 @@ from mfmadsl.emulator.native.integers import (
 )
 from mfmadsl.emulator.native.number import Number
 from mfmadsl.emulator.native.operand import read_sources, write_target
-from mfmadsl.emulator.instructions.target import Target
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Operand, Literal, Register, as_register
-from dataclasses import replace
+from mfmadsl.emulator.text.operand import Literal, Operand, Register, as_register
 
 _MIXED = {f"v_fma_{form}": form for form in ("mix_f32", "mixlo_f16", "mixhi_f16")}
 
@@ -116,9 +116,7 @@ def write_packed(code: Code, form: Form) -> None:
     with chunks(code) as chunk:
         sources = read_sources(chunk, form)
         half = len(sources) // 2
-        low, high = (
-            _finished(compute(*part), clamp) for part in (sources[:half], sources[half:])
-        )
+        low, high = (_finished(compute(*part), clamp) for part in (sources[:half], sources[half:]))
         join = pair_of_halves if low.bits == 16 else pair_of_words
         write_target(chunk, form.target, code.value(len(sources)), join(low, high))
 

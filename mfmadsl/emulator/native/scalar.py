@@ -34,8 +34,8 @@ def describe_scalar(instruction: Instruction, machine: Machine) -> Step | None:
     if name in SAVE_EXEC or name in WRITE_EXEC:
         row = {**SAVE_EXEC, **WRITE_EXEC}[name]
         target = as_register(operands[0])
-        options = (False, 2, True, name in WRITE_EXEC)
-        return _step("save-exec", name, row, operands[1:], target, options)
+        saved = (False, 2, True, name in WRITE_EXEC)
+        return _step("save-exec", name, row, operands[1:], target, saved)
     return None
 
 

@@ -133,9 +133,7 @@ SCALARS: dict[str, Scalar] = {
     "s_max_i32": Scalar(lambda a, b: a.maximum(b), lambda a, b, r: a > b),
     "s_bfm_b32": Scalar(field_mask("u32")),
     "s_bfm_b64": Scalar(field_mask("u64")),
-    **dict.fromkeys(
-        ("s_bfe_u32", "s_bfe_i32", "s_bfe_u64", "s_bfe_i64"), Scalar(_field, _nonzero)
-    ),
+    **dict.fromkeys(("s_bfe_u32", "s_bfe_i32", "s_bfe_u64", "s_bfe_i64"), Scalar(_field, _nonzero)),
     "s_pack_ll_b32_b16": Scalar(lambda a, b: _low(a) | b << 16),
     "s_pack_lh_b32_b16": Scalar(lambda a, b: _low(a) | (b & 0xFFFF0000)),
     "s_pack_hh_b32_b16": Scalar(lambda a, b: a >> 16 | (b & 0xFFFF0000)),

@@ -67,4 +67,3 @@ class State:
             waves.scc = self._scc.copy()
         if changes_exec:
             waves.forget_exec()
-

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,12 @@ from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.native.fields import RUN_WORD, STEP_WORDS
 from mfmadsl.emulator.native.form import Form, Step
 from mfmadsl.emulator.native.heat import HEAT, is_considered
-from mfmadsl.emulator.native.library import library, name_of
+from mfmadsl.emulator.native.name import name_of
 from mfmadsl.emulator.native.state import State
-from mfmadsl.emulator.native.steps import describe
 from mfmadsl.emulator.text.assembly import Program
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator.native.library import Library
 
 Check = Callable[[Waves, int], object]
 _PASSES = (PASSED | NO_EFFECT) - {"s_endpgm", "s_barrier"}
@@ -52,6 +54,13 @@ class _Line:
         self.steps: list[Step | None] | None = None
         self.forms: dict[str, Form] = {}
         self.counts: Counter[str] = Counter()
+
+
+def _library() -> Library:
+    """The library, which needs LLVM, whose import kernels need not wait for that never get hot."""
+    from mfmadsl.emulator.native.library import library
+
+    return library()
 
 
 class Stretches:
@@ -94,12 +103,12 @@ class Stretches:
         if isinstance(single, Step):
             each = HEAT.interprets(1, waves.count)
             name = name_of(single.form)
-            if not HEAT.is_worth(library(), {name: single.form}, {name: 1}, each):
+            if not HEAT.is_worth(_library(), {name: single.form}, {name: 1}, each):
                 return False
-            addresses = library().addresses({name: single.form})
-            self._driver = library().driver()
+            addresses = _library().addresses({name: single.form})
+            self._driver = _library().driver()
             single = self._singles[place] = stretch_of([single], addresses)
-        return bool(single) and self._execute(waves, single) == 1
+        return isinstance(single, Stretch) and self._execute(waves, single) == 1
 
     def _single(self, waves: Waves, place: int, check: Check) -> Step | Literal[False]:
         step = self._step(waves, place, check)
@@ -125,14 +134,12 @@ class Stretches:
         if not is_considered(line.visits, waves.count):
             return False
         if line.steps is None:
-            line.steps = [
-                self._step(waves, place, check) for place in range(line.first, line.end)
-            ]
+            line.steps = [self._step(waves, place, check) for place in range(line.first, line.end)]
             for step in line.steps:
                 if step:
                     line.counts[name_of(step.form)] += 1
                     line.forms[name_of(step.form)] = step.form
-        return HEAT.is_worth(library(), line.forms, line.counts, each)
+        return HEAT.is_worth(_library(), line.forms, line.counts, each)
 
     def _step(self, waves: Waves, place: int, check: Check) -> Step | None:
         instruction = self._program.instructions[place]
@@ -142,12 +149,14 @@ class Stretches:
             check(waves, place)
         except EmulationError:  # the interpreter tells it when it comes there
             return None
+        from mfmadsl.emulator.native.steps import describe
+
         return describe(instruction, self._machine)
 
     def _compile(self, line: _Line) -> None:
         assert line.steps is not None
         self._lines[line.first] = None
-        known = library()
+        known = _library()
         addresses = known.addresses(line.forms)
         self._driver = known.driver()
         first = 0
@@ -193,7 +202,10 @@ def _lines_of(program: Program) -> list[_Line]:
 
 
 def _ends_line(name: str) -> bool:
-    return (
-        name in ("s_endpgm", "s_barrier", "s_setpc_b64", "s_swappc_b64", "s_call_b64")
-        or name.startswith(("s_branch", "s_cbranch"))
-    )
+    return name in (
+        "s_endpgm",
+        "s_barrier",
+        "s_setpc_b64",
+        "s_swappc_b64",
+        "s_call_b64",
+    ) or name.startswith(("s_branch", "s_cbranch"))

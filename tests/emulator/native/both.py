@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,7 +16,8 @@ from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import WavePosition, Waves, new_waves
 from mfmadsl.emulator.native.form import Step
-from mfmadsl.emulator.native.library import library, name_of
+from mfmadsl.emulator.native.library import library
+from mfmadsl.emulator.native.name import name_of
 from mfmadsl.emulator.native.state import State
 from mfmadsl.emulator.native.steps import describe
 from mfmadsl.emulator.native.stretch import stretch_of
@@ -51,7 +51,7 @@ HALVES = np.array(
 
 
 def random_words(generator: np.random.Generator, shape: tuple[int, ...]) -> Words:
-    """Words of all kinds: any bits, floats of usual sizes, halves, and those of the ends of types."""
+    """Words of all kinds: any bits, usual floats, halves, and those of the ends of types."""
     kinds = [
         generator.integers(0, 1 << 32, shape, np.uint32),
         generator.standard_normal(shape, np.float32).view(np.uint32),
@@ -68,18 +68,29 @@ def random_words(generator: np.random.Generator, shape: tuple[int, ...]) -> Word
 
 def copied(waves: Waves) -> Waves:
     """Waves with registers and memory of their own."""
-    return deepcopy(waves)
+    lds = OwnedMemory("LDS", waves.lds.owners, waves.lds.size)
+    lds.content_of_all()[...] = waves.lds.content_of_all()
+    memory = _memory()
+    memory.content_of_all()[...] = waves.memory.content_of_all()
+    kept = {name: getattr(waves, name).copy() for name in ("vector", "accumulation", "scalar", "scc")}
+    found = replace(waves, **kept, lds=lds, memory=memory, kept=None)
+    found.update_exec()
+    return found
+
+
+def _memory() -> GlobalMemory:
+    content = np.random.default_rng(1).integers(0, 256, 4096, np.uint8)
+    return GlobalMemory.of_arrays(
+        [("first", content), ("constant", content[:512]), ("last", content[:1000])],
+        {"constant": "`constant`"},
+    )
 
 
 @cache
 def random_waves(seed: int, mode: int, lanes: str = "random") -> Waves:
     """Waves with random registers, LDS and memory, to copy; `lanes` are all, random or few."""
     generator = np.random.default_rng(seed)
-    content = generator.integers(0, 256, 4096, np.uint8)
-    memory = GlobalMemory.of_arrays(
-        [("first", content), ("constant", content[:512]), ("last", content[:1000])],
-        {"constant": "`constant`"},
-    )
+    memory = _memory()
     waves = new_waves(
         WAVES,
         REGISTERS,

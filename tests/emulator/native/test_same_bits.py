@@ -9,7 +9,8 @@ import pytest
 
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.native.elementwise import FUNCTIONS
-from mfmadsl.emulator.native.library import library, name_of
+from mfmadsl.emulator.native.library import library
+from mfmadsl.emulator.native.name import name_of
 from tests.emulator.native.both import (
     MACHINES,
     copied,

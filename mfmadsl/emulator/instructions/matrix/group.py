@@ -16,7 +16,12 @@ from mfmadsl.emulator.instructions.matrix.host_code import F32, F64, I32, I64, T
 
 _NOTHING = -8192  # below any exponent
 _FAR = 128  # shifts of more bits leave nothing of a number, either
-_SIGN, _INFINITE, _TWO = -0x8000_0000, 0x7F80_0000, 0x4000_0000  # patterns of float32
+_SIGN, _MAGNITUDE, _INFINITE, _TWO = (
+    -0x8000_0000,
+    0x7FFF_FFFF,
+    0x7F80_0000,
+    0x4000_0000,
+)  # patterns of float32
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def add_group(
 
 def _with_one_nan(values: Vector) -> Vector:
     """All NaNs the same: which of several comes out of a sum, LLVM leaves open."""
-    return (values == values).choose(values, math.nan)
+    return ((values.bits() & _MAGNITUDE) > _INFINITE).choose(math.nan, values)
 
 
 # gfx908: the exact sum of C and a group of products, rounded once.
@@ -196,9 +201,7 @@ def peak_of(products: Sequence[MatrixProduct]) -> Vector:
     return largest
 
 
-def _cut_sum(
-    how: Sum, products: Sequence[MatrixProduct], largest: Vector
-) -> tuple[Vector, Vector]:
+def _cut_sum(how: Sum, products: Sequence[MatrixProduct], largest: Vector) -> tuple[Vector, Vector]:
     """The sum in units of 2^-24 of the largest exponent, and that exponent."""
     exponents = [p.exponent for p in products if p.exponent is not None]
     terms = []
