@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from mfmadsl.output import OutputError, write_file
 Writer = Callable[[ir.Module, str], None]
 """Puts a function of a name into a module."""
 
-_MOST_FILES = 8192
+_MOST_FILES, _MOST_FOLDERS = 8192, 4
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
@@ -82,8 +83,20 @@ def _object_of(name: str) -> tuple[str, bytes]:
     return told, content if hashlib.sha256(content).hexdigest() == told else b""
 
 
+@cache
+def _remove_outdated() -> None:
+    """Leave the code of a few other versions only, of which some may be in use."""
+    try:
+        folders = sorted(cache_folder().glob("native-*"), key=lambda each: each.stat().st_mtime)
+    except OSError:
+        return
+    for folder in folders[:-_MOST_FOLDERS]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _keep(names: list[str], content: bytes) -> None:
     digest = hashlib.sha256(content).hexdigest()
+    _remove_outdated()
     keep(_folder() / digest, content, "*", _MOST_FILES)
     for name in names:
         try:

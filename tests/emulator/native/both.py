@@ -72,7 +72,8 @@ def copied(waves: Waves) -> Waves:
     lds.content_of_all()[...] = waves.lds.content_of_all()
     memory = _memory()
     memory.content_of_all()[...] = waves.memory.content_of_all()
-    kept = {name: getattr(waves, name).copy() for name in ("vector", "accumulation", "scalar", "scc")}
+    names = ("vector", "accumulation", "scalar", "scc")
+    kept = {name: getattr(waves, name).copy() for name in names}
     found = replace(waves, **kept, lds=lds, memory=memory, kept=None)
     found.update_exec()
     return found

@@ -148,7 +148,8 @@ TEXTS = [
     "s_or_b64 exec, exec, s[20:21]", "s_add_u32 s4, s4, s5", "s_addc_u32 s5, s5, s6",
     "s_cselect_b32 s6, s4, s5", "s_mov_b64 exec, s[22:23]", "v_cvt_f16_f32 v2, v3",
     "v_mov_b32_dpp v2, v3 row_shr:1 row_mask:0xf bank_mask:0xf", "v_perm_b32 v3, v2, v4, s5",
-    "v_accvgpr_write_b32 a2, v3", "v_accvgpr_read_b32 v3, a2", "v_lshl_add_u64 v[2:3], v[4:5], 2, v[2:3]",
+    "v_accvgpr_write_b32 a2, v3", "v_accvgpr_read_b32 v3, a2",
+    "v_lshl_add_u64 v[2:3], v[4:5], 2, v[2:3]",
 ]  # fmt: skip
 KNOWN = [each for text in TEXTS if (each := known(text, KEEPING)) is not None]
 
