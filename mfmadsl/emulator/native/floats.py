@@ -184,6 +184,8 @@ for _kind, _tables in {"f16": (_BOTH, _NARROW), "f32": (_BOTH, _NARROW, _SINGLE)
         for _name, _compute in _table.items():
             _flushes = _kind == "f32" and _name in _FLUSHING
             FLOATS[f"v_{_name}_{_kind}"] = flushing(_compute, "f32") if _flushes else _compute
+for _name in ("fmac", "fmamk", "fmaak"):  # no chip has them
+    del FLOATS[f"v_{_name}_f16"]
 for _name in ("add", "mul", "max", "min", "trunc", "ceil", "floor", "rndne"):
     FLOATS[f"v_{_name}_f64"] = _BOTH[_name]
 for _base in ("mad", "fma"):

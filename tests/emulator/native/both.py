@@ -30,7 +30,7 @@ Words = npt.NDArray[np.uint32]
 
 KEEPING = Machine("gfx942")
 FLUSHING = Machine("gfx942", flushed=("f32", "f16", "f64"), ieee=False)
-MACHINES = (KEEPING, FLUSHING, Machine("gfx942", flushed=("f32",)), Machine("gfx950"))
+MACHINES = (KEEPING, FLUSHING, Machine("gfx90a", flushed=("f32",)), Machine("gfx950"))
 
 SINGLES = np.array(
     [

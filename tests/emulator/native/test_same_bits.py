@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 import pytest
 
+from mfmadsl.emulator.instructions.vector import vector_rows
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.native.elementwise import FUNCTIONS
 from mfmadsl.emulator.native.library import library
@@ -30,6 +30,7 @@ from tests.emulator.native.texts import (
 )
 
 _GROUPS = 8
+_LANES = ("all", "random", "few", "random", "all")
 
 
 def compare(texts: Iterable[str], machine: Machine) -> int:
@@ -39,13 +40,11 @@ def compare(texts: Iterable[str], machine: Machine) -> int:
     library().addresses({name_of(each.step.form): each.step.form for each in found.values()})
     told = []
     for seed, (text, each) in enumerate(found.items()):
-        for lanes in ("all", "random", "few"):
-            one, other = (copied(random_waves(seed % 4, machine.mode, lanes)) for _ in range(2))
-            with np.errstate(all="ignore"):
-                interpret(one, [each.instruction], machine)
-            assert run_natively(other, [each.step]) == 1, text
-            wrong = differences(one, other)
-            told += [f"{text}, {lanes}: {difference}" for difference in wrong]
+        lanes = _LANES[seed % len(_LANES)]
+        one, other = (copied(random_waves(seed % 4, machine.mode, lanes)) for _ in range(2))
+        interpret(one, [each.instruction], machine)
+        assert run_natively(other, [each.step]) == 1, text
+        told += [f"{text}, {lanes}: {difference}" for difference in differences(one, other)]
     assert not told, f"{len(told)}:\n" + "\n".join(told[:60])
     return len(found)
 
@@ -53,12 +52,16 @@ def compare(texts: Iterable[str], machine: Machine) -> int:
 @pytest.mark.parametrize("machine", MACHINES[:2], ids=("keeps", "flushes"))
 @pytest.mark.parametrize("group", range(_GROUPS))
 def test_rows(group: int, machine: Machine) -> None:
-    assert compare([t for name in ROWS[group::_GROUPS] for t in row_texts(name)], machine)
+    names = [
+        name for name in ROWS if machine is MACHINES[0] or vector_rows("gfx942")[name].on_floats
+    ]
+    assert compare([t for name in names[group::_GROUPS] for t in row_texts(name)], machine)
 
 
-def test_rows_of_another_chip() -> None:
+@pytest.mark.parametrize("machine", MACHINES[2:], ids=("gfx90a", "gfx950"))
+def test_rows_of_another_chip(machine: Machine) -> None:
     names = [n for n in ROWS if not any(known(t, MACHINES[0]) for t in row_texts(n))]
-    assert compare([t for name in names for t in row_texts(name)], MACHINES[3])
+    assert compare([t for name in names for t in row_texts(name)], machine)
 
 
 def test_every_row_has_a_test() -> None:
@@ -67,7 +70,7 @@ def test_every_row_has_a_test() -> None:
         for name in FUNCTIONS
         if not any(known(text, machine) for machine in MACHINES for text in row_texts(name))
     ]
-    assert not missing
+    assert set(missing) == {"v_minimum3_f16", "v_maximum3_f16"}  # there are only packed ones
 
 
 @pytest.mark.parametrize("machine", MACHINES[:2], ids=("keeps", "flushes"))
