@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.machine.width import Width
-from mfmadsl.emulator.native.code import I1, I8, I16, I32, I64, Code
+from mfmadsl.emulator.native.code import I1, I8, I16, I32, I64, NativeCode
 from mfmadsl.emulator.text.operand import EXEC
 
 _NEVER = (1 << 63) - 1
@@ -26,7 +26,7 @@ class Lane:
 
 
 @contextmanager
-def active_lanes(code: Code) -> Iterator[Lane]:
+def active_lanes(code: NativeCode) -> Iterator[Lane]:
     """All active lanes, in the order of waves and lanes."""
     with code.waves() as wave:
         active = code.scalar_pair(I64(EXEC), wave)
@@ -36,7 +36,7 @@ def active_lanes(code: Code) -> Iterator[Lane]:
 
 @contextmanager
 def lane_if_active(
-    code: Code, active: ir.Value, wave: ir.Value, number: ir.Value
+    code: NativeCode, active: ir.Value, wave: ir.Value, number: ir.Value
 ) -> Iterator[Lane]:
     """A lane of a wave, if its bit is set."""
     builder = code.builder
@@ -45,22 +45,22 @@ def lane_if_active(
         yield Lane(wave, number, builder.mul(place, I64(4)))
 
 
-def word_of(code: Code, row: ir.Value, lane: Lane) -> ir.Value:
+def word_of(code: NativeCode, row: ir.Value, lane: Lane) -> ir.Value:
     """A lane's word of the register at an address."""
     return code.load(code.builder.add(row, lane.offset), I32, 4)
 
 
-def put_word(code: Code, row: ir.Value, lane: Lane, word: ir.Value) -> None:
+def put_word(code: NativeCode, row: ir.Value, lane: Lane, word: ir.Value) -> None:
     """Change a lane's word of the register at an address."""
     code.store(word, code.builder.add(row, lane.offset), 4)
 
 
-def rows_of(code: Code, bank: str, number: ir.Value, count: int) -> list[ir.Value]:
+def rows_of(code: NativeCode, bank: str, number: ir.Value, count: int) -> list[ir.Value]:
     """The addresses of registers that follow one another."""
     return [code.register_row(bank, code.builder.add(number, I64(place))) for place in range(count)]
 
 
-def load_words(code: Code, address: ir.Value, width: Width) -> list[ir.Value]:
+def load_words(code: NativeCode, address: ir.Value, width: Width) -> list[ir.Value]:
     """What a lane loads, extended to words."""
     if width.words:
         return [
@@ -72,7 +72,7 @@ def load_words(code: Code, address: ir.Value, width: Width) -> list[ir.Value]:
     return [extend(narrow, I32)]
 
 
-def beside(code: Code, old: ir.Value, half: ir.Value, place: str) -> ir.Value:
+def beside(code: NativeCode, old: ir.Value, half: ir.Value, place: str) -> ir.Value:
     """A number of 16 bits in one half of a word whose other half stays."""
     builder = code.builder
     if place == "hi":
@@ -82,7 +82,7 @@ def beside(code: Code, old: ir.Value, half: ir.Value, place: str) -> ir.Value:
 
 
 def put_words(
-    code: Code, rows: list[ir.Value], lane: Lane, words: list[ir.Value], width: Width
+    code: NativeCode, rows: list[ir.Value], lane: Lane, words: list[ir.Value], width: Width
 ) -> None:
     """Put what a lane has loaded into registers."""
     for row, word in zip(rows, words, strict=True):
@@ -90,7 +90,7 @@ def put_words(
         put_word(code, row, lane, value)
 
 
-def refuse_unaligned(code: Code, address: ir.Value, width: Width) -> None:
+def refuse_unaligned(code: NativeCode, address: ir.Value, width: Width) -> None:
     """Parts of words are written in an order of their own, which the interpreter knows."""
     size = min(width.size, 4)
     if size > 1:
@@ -99,10 +99,10 @@ def refuse_unaligned(code: Code, address: ir.Value, width: Width) -> None:
 
 
 def store_words(
-    code: Code,
+    code: NativeCode,
     rows: list[ir.Value],
     width: Width,
-    lanes: Callable[[Code], Iterator[tuple[Lane, ir.Value]]],
+    lanes: Callable[[NativeCode], Iterator[tuple[Lane, ir.Value]]],
 ) -> None:
     """Store registers: first the first word of all lanes, then the second. `lanes` loops over the
     lanes that do, and gives their addresses."""
@@ -120,7 +120,7 @@ def store_words(
 class Segments:
     """Looks whether addresses lie in a segment of global memory: mostly in that of the last one."""
 
-    def __init__(self, code: Code, size: int, is_store: bool) -> None:
+    def __init__(self, code: NativeCode, size: int, is_store: bool) -> None:
         self._code, self._size, self._is_store = code, size, is_store
         builder = code.builder
         self._low, self._high = builder.alloca(I64), builder.alloca(I64)
@@ -156,13 +156,13 @@ class Segments:
         return code.load(builder.add(table, builder.mul(place, I64(8))), I64, 8)
 
 
-def host_address(code: Code, address: ir.Value) -> ir.Value:
+def host_address(code: NativeCode, address: ir.Value) -> ir.Value:
     """Where on this machine an address of global memory lies."""
     builder = code.builder
     offset = builder.sub(address, code.field("first_address"))
     return builder.add(code.field("memory"), offset)
 
 
-def refuse_if_watched(code: Code) -> None:
+def refuse_if_watched(code: NativeCode) -> None:
     """Stores are the interpreter's where somebody looks for changes of memory."""
     code.refuse_if(code.builder.icmp_unsigned("==", code.field("may_store"), I64(0)))

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.native.fields import FIELDS, Field
-from mfmadsl.emulator.native.number import Number, declared, splat
+from mfmadsl.emulator.native.number import VectorNumber, declared, splat
 from mfmadsl.emulator.text.operand import EXEC
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
@@ -23,7 +23,7 @@ CHUNKS = LANES // WIDTH
 ROW_BYTES = 4 * LANES
 
 
-class Code:
+class NativeCode:
     """One function that is being written."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
@@ -143,24 +143,24 @@ class Code:
 class Chunk:
     """Sixteen lanes of a wave: the `index`-th of all."""
 
-    def __init__(self, code: Code, wave: ir.Value, number: ir.Value) -> None:
+    def __init__(self, code: NativeCode, wave: ir.Value, number: ir.Value) -> None:
         """`number` says which of the wave's it is."""
         self.code, self.builder, self.wave, self.number = code, code.builder, wave, number
         index = self.builder.add(self.builder.mul(wave, I64(CHUNKS)), number)
         self._offset = self.builder.mul(index, I64(4 * WIDTH))
-        self._exec: Number | None = None
+        self._exec: VectorNumber | None = None
 
-    def register(self, bank: str, number: ir.Value) -> Number:
+    def register(self, bank: str, number: ir.Value) -> VectorNumber:
         """A vector register."""
         return self.loaded(self.code.register_row(bank, number))
 
-    def loaded(self, row: ir.Value) -> Number:
+    def loaded(self, row: ir.Value) -> VectorNumber:
         """The register at an address, which is that of the first wave's."""
         address = self.builder.add(row, self._offset)
         value = self.code.load(address, ir.VectorType(I32, WIDTH), 4)
-        return Number(self.builder, value, "u32")
+        return VectorNumber(self.builder, value, "u32")
 
-    def put(self, row: ir.Value, word: Number, mask: Number) -> None:
+    def put(self, row: ir.Value, word: VectorNumber, mask: VectorNumber) -> None:
         """Change the register at an address, where a mask has lanes."""
         vector = ir.VectorType(I32, WIDTH)
         place = self.code.at(self.builder.add(row, self._offset), vector)
@@ -174,18 +174,20 @@ class Chunk:
         return self.builder.add(row, self._offset)
 
     @property
-    def exec_mask(self) -> Number:
+    def exec_mask(self) -> VectorNumber:
         """The lanes that are active."""
         if self._exec is None:
             self._exec = self.mask(I64(EXEC))
         return self._exec
 
-    def mask(self, number: ir.Value) -> Number:
+    def mask(self, number: ir.Value) -> VectorNumber:
         """The chunk's part of a mask of lanes in a pair of scalar registers."""
         bits = self.code.load(self._half(number), I16, 2)
-        return Number(self.builder, self.builder.bitcast(bits, ir.VectorType(I1, WIDTH)), "b1")
+        return VectorNumber(
+            self.builder, self.builder.bitcast(bits, ir.VectorType(I1, WIDTH)), "b1"
+        )
 
-    def put_mask(self, number: ir.Value, mask: Number) -> None:
+    def put_mask(self, number: ir.Value, mask: VectorNumber) -> None:
         """Change the chunk's part of such a mask."""
         self.code.store(self.builder.bitcast(mask.value, I16), self._half(number), 2)
 
@@ -195,7 +197,7 @@ class Chunk:
         half = builder.shl(builder.and_(self.number, I64(1)), I64(1))
         return builder.add(self.code.scalar_place(word, self.wave), half)
 
-    def uniform(self, number: ir.Value, kind: str) -> Number:
+    def uniform(self, number: ir.Value, kind: str) -> VectorNumber:
         """A scalar register or a pair of them in all lanes."""
         wide = int(kind[1:]) == 64
         read = self.code.scalar_pair if wide else self.code.scalar
@@ -203,7 +205,7 @@ class Chunk:
             self.builder, read(number, self.wave), WIDTH, f"u{kind[1:]}" if wide else "u32"
         )
 
-    def splat(self, value: ir.Value, kind: str) -> Number:
+    def splat(self, value: ir.Value, kind: str) -> VectorNumber:
         """A 64-bit integer, cut to a type, in all lanes."""
         element = ir.IntType(int(kind[1:]))
         narrow = value if element == I64 else self.builder.trunc(value, element)
@@ -214,7 +216,7 @@ _ENDS: tuple[Field, Field] = ("first", "last")
 
 
 @contextmanager
-def chunks(code: Code) -> Iterator[Chunk]:
+def chunks(code: NativeCode) -> Iterator[Chunk]:
     """All lanes of all waves, a chunk at a time."""
     builder = code.builder
     first, last = (builder.mul(code.field(name), I64(CHUNKS)) for name in _ENDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mfmadsl.emulator.native.integers import Compute, pair_of_halves
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.number import VectorNumber
 
 
 def _to(kind: str) -> Compute:
@@ -14,13 +14,13 @@ def _to_integer(kind: str) -> Compute:
     return lambda a: a.truncated(kind)
 
 
-def _toward_zero(a: Number) -> Number:
+def _toward_zero(a: VectorNumber) -> VectorNumber:
     half = a.to("f16")
     beyond = half.to("f32").absolute() > a.absolute()
     return beyond.choose(half.pattern() - 1, half.pattern())
 
 
-def to_bfloat(a: Number) -> Number:
+def to_bfloat(a: VectorNumber) -> VectorNumber:
     """The bits of the nearest bfloat16, ties to even; NaN stays NaN."""
     bits = a.pattern()
     rounded = bits + 0x7FFF + (bits >> 16 & 1) >> 16

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.number import VectorNumber
 
 _LN2 = Fraction(math.log(2)) + Fraction(2.3190468138462996e-17)  # the rest of ln 2
 _EXP_TERMS = 14
 _LOG_TERMS = 12
 
 
-def _horner(x: Number, coefficients: list[float]) -> Number:
+def _horner(x: VectorNumber, coefficients: list[float]) -> VectorNumber:
     """The polynomial whose coefficients are given from the constant one up."""
     found = x.constant(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -24,7 +24,7 @@ def _horner(x: Number, coefficients: list[float]) -> Number:
     return found
 
 
-def exp2(x: Number) -> Number:
+def exp2(x: VectorNumber) -> VectorNumber:
     """2^x, of what is in the range of float32; beyond it 0 or infinity."""
     high = (x > 200.0).choose(200.0, x)
     bounded = (high < -200.0).choose(-200.0, high)
@@ -39,7 +39,7 @@ def exp2(x: Number) -> Number:
     return x.is_nan().choose(x.quieted(), found)
 
 
-def log2(x: Number) -> Number:
+def log2(x: VectorNumber) -> VectorNumber:
     """The logarithm to base 2; of a number below 0 it is no number."""
     bits = x.as_("i64")
     # A significand between the roots of 1/2 and of 2, and the exponent with it.

@@ -8,12 +8,12 @@ from mfmadsl.emulator.instructions.source import sources_of
 from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.instructions.vector import vector_rows
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.native.code import Code, chunks
+from mfmadsl.emulator.native.code import NativeCode, chunks
 from mfmadsl.emulator.native.conversions import CONVERSIONS
 from mfmadsl.emulator.native.floats import FLOATS, flushing, without_denormals
-from mfmadsl.emulator.native.form import Form, Step, source_form, target_form
+from mfmadsl.emulator.native.form import CodeForm, NativeStep, source_form, target_form
 from mfmadsl.emulator.native.integers import INTEGERS, SATURATING
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.number import VectorNumber
 from mfmadsl.emulator.native.operand import read_sources, within_row, write_target
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import as_register
@@ -21,7 +21,7 @@ from mfmadsl.emulator.text.operand import as_register
 FUNCTIONS = {**INTEGERS, **FLOATS, **CONVERSIONS}
 
 
-def describe_row(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_row(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A row of the tables as a step; the instruction is one that the interpreter takes."""
     name = base_name(instruction.name)
     row = vector_rows(machine.arch).get(name)
@@ -42,11 +42,11 @@ def describe_row(instruction: Instruction, machine: Machine) -> Step | None:
     if any(s.lanes is not None and not within_row(s.lanes) for s, _ in sources):
         return None
     factor = float(instruction.modifiers.get("mul", 1)) / float(instruction.modifiers.get("div", 1))
-    form = Form(
+    form = CodeForm(
         "row", name, tuple(source for source, _ in sources), target,
         (clamp, *_mode_of(row, machine, factor)),
     )  # fmt: skip
-    return Step(form, (*(value for _, value in sources), place))
+    return NativeStep(form, (*(value for _, value in sources), place))
 
 
 def _mode_of(row: Row, machine: Machine, factor: float) -> tuple[tuple[str, ...], float]:
@@ -56,7 +56,7 @@ def _mode_of(row: Row, machine: Machine, factor: float) -> tuple[tuple[str, ...]
     return flushed, factor if scaled else 1.0
 
 
-def write_row(code: Code, form: Form) -> None:
+def write_row(code: NativeCode, form: CodeForm) -> None:
     """The code of a row."""
     assert form.target is not None
     clamp, flushed, factor = form.options
@@ -73,7 +73,7 @@ def write_row(code: Code, form: Form) -> None:
         write_target(chunk, form.target, code.value(len(form.sources)), result)
 
 
-def clamped(values: Number) -> Number:
+def clamped(values: VectorNumber) -> VectorNumber:
     """Floats in [0, 1]; NaN becomes 0."""
     if values.kind == "f16":
         return clamped(values.to("f32")).to("f16")

@@ -12,9 +12,9 @@ from mfmadsl.emulator.instructions.swizzle import swizzle_pattern, swizzled_lane
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.native.access import lane_if_active, put_word, word_of
-from mfmadsl.emulator.native.code import CHUNKS, I32, I64, WIDTH, Chunk, Code, chunks
-from mfmadsl.emulator.native.form import Form, SourceForm, Step, source_form
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.code import CHUNKS, I32, I64, WIDTH, Chunk, NativeCode, chunks
+from mfmadsl.emulator.native.form import CodeForm, NativeStep, SourceForm, source_form
+from mfmadsl.emulator.native.number import VectorNumber
 from mfmadsl.emulator.native.operand import read_source
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import EXEC, Literal, Operand, Register, as_register
@@ -22,33 +22,35 @@ from mfmadsl.emulator.text.operand import EXEC, Literal, Operand, Register, as_r
 _SWAPS = {"v_swap_b32": 0, "v_permlane16_swap_b32": 16, "v_permlane32_swap_b32": 32}
 
 
-def describe_exchange(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_exchange(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """An exchange between lanes as a step."""
     del machine
     name, operands = base_name(instruction.name), instruction.operands
     if name == "v_readfirstlane_b32":
         target, source = as_register(operands[0]), as_register(operands[1])
-        return Step(Form("first-lane", ""), (target.index, source.index), target.index >= EXEC)
+        return NativeStep(
+            CodeForm("first-lane", ""), (target.index, source.index), target.index >= EXEC
+        )
     if name in ("v_readlane_b32", "v_writelane_b32"):
         return _one_lane(name, operands)
     if name in _SWAPS:
         first, second = (as_register(operand).index for operand in operands)
-        return Step(Form("swap", "", options=(_SWAPS[name],)), (first, second))
+        return NativeStep(CodeForm("swap", "", options=(_SWAPS[name],)), (first, second))
     if name in ("v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32"):
         return _counted(name, operands)
     if name == "ds_bpermute_b32":
         target, address, data = map(as_register, operands)
         values = (target.index, address.index, data.index, instruction.number("offset"))
-        return Step(Form("permute", "", options=(target.bank, data.bank)), values)
+        return NativeStep(CodeForm("permute", "", options=(target.bank, data.bank)), values)
     if name == "ds_swizzle_b32":
         target, data = map(as_register, operands)
         lanes = swizzled_lanes(swizzle_pattern(instruction.modifiers.get("offset", "0")))
         options = (target.bank, data.bank, tuple(lanes.tolist()))
-        return Step(Form("swizzle", "", options=options), (target.index, data.index))
+        return NativeStep(CodeForm("swizzle", "", options=options), (target.index, data.index))
     return None
 
 
-def _one_lane(name: str, operands: tuple[Operand, ...]) -> Step | None:
+def _one_lane(name: str, operands: tuple[Operand, ...]) -> NativeStep | None:
     first, second, third = operands
     target = as_register(first)
     found = [_scalar_form(each) for each in (second, third)]
@@ -58,7 +60,7 @@ def _one_lane(name: str, operands: tuple[Operand, ...]) -> Step | None:
     forms, values = zip(*sources, strict=True)
     writer = "read-lane" if name == "v_readlane_b32" else "write-lane"
     changes_exec = writer == "read-lane" and target.index >= EXEC
-    return Step(Form(writer, "", forms), (*values, target.index), changes_exec)
+    return NativeStep(CodeForm(writer, "", forms), (*values, target.index), changes_exec)
 
 
 def _scalar_form(operand: Operand) -> tuple[SourceForm, int] | None:
@@ -67,39 +69,41 @@ def _scalar_form(operand: Operand) -> tuple[SourceForm, int] | None:
     return source_form(SourceOperand(operand, "u32"))
 
 
-def _counted(name: str, operands: tuple[Operand, ...]) -> Step | None:
+def _counted(name: str, operands: tuple[Operand, ...]) -> NativeStep | None:
     register, *others = operands
     found = [_scalar_form(each) for each in others]
     sources = [each for each in found if each is not None]
     if len(sources) < 2:
         return None
     forms, values = zip(*sources, strict=True)
-    form = Form("mbcnt", "", forms, None, ("hi" in name,))
-    return Step(form, (*values, as_register(register).index))
+    form = CodeForm("mbcnt", "", forms, None, ("hi" in name,))
+    return NativeStep(form, (*values, as_register(register).index))
 
 
-def _word(code: Code, source: SourceForm, value: ir.Value, wave: ir.Value) -> ir.Value:
+def _word(code: NativeCode, source: SourceForm, value: ir.Value, wave: ir.Value) -> ir.Value:
     """A scalar source in a wave."""
     if source.bank == "c":
         return code.builder.trunc(value, I32)
     return code.scalar(value, wave)
 
 
-def _lane_of(code: Code, row: ir.Value, wave: ir.Value, lane: ir.Value) -> ir.Value:
+def _lane_of(code: NativeCode, row: ir.Value, wave: ir.Value, lane: ir.Value) -> ir.Value:
     """The address of a lane's word."""
     builder = code.builder
     place = builder.add(builder.mul(wave, I64(LANES)), lane)
     return builder.add(row, builder.mul(place, I64(4)))
 
 
-def write_first_lane(code: Code, form: Form) -> None:
+def write_first_lane(code: NativeCode, form: CodeForm) -> None:
     """v_readfirstlane_b32: of lane 0 where none is active."""
     del form
     builder = code.builder
     row = code.register_row("v", code.value(1))
     with code.waves() as wave:
         active = code.scalar_pair(I64(EXEC), wave)
-        first = Number(builder, _vector_of(builder, active), "u64").intrinsic("cttz", flags=[False])
+        first = VectorNumber(builder, _vector_of(builder, active), "u64").intrinsic(
+            "cttz", flags=[False]
+        )
         lane = builder.and_(builder.extract_element(first.value, I32(0)), I64(LANES - 1))
         word = code.load(_lane_of(code, row, wave, lane), I32, 4)
         code.put_scalar(code.value(0), wave, word)
@@ -110,7 +114,7 @@ def _vector_of(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     return builder.insert_element(empty, value, I32(0))
 
 
-def write_read_lane(code: Code, form: Form) -> None:
+def write_read_lane(code: NativeCode, form: CodeForm) -> None:
     """v_readlane_b32."""
     builder = code.builder
     row = code.register_row("v", code.value(0))
@@ -120,7 +124,7 @@ def write_read_lane(code: Code, form: Form) -> None:
         code.put_scalar(code.value(2), wave, code.load(place, I32, 4))
 
 
-def write_write_lane(code: Code, form: Form) -> None:
+def write_write_lane(code: NativeCode, form: CodeForm) -> None:
     """v_writelane_b32: one lane changes, whatever EXEC is."""
     builder = code.builder
     row = code.register_row("v", code.value(2))
@@ -133,7 +137,7 @@ def write_write_lane(code: Code, form: Form) -> None:
         code.store(word, _lane_of(code, row, wave, builder.zext(number, I64)), 4)
 
 
-def write_mbcnt(code: Code, form: Form) -> None:
+def write_mbcnt(code: NativeCode, form: CodeForm) -> None:
     """v_mbcnt: bits of lanes before this one, and a number."""
     (is_high,) = form.options
     with chunks(code) as chunk:
@@ -150,32 +154,34 @@ def write_mbcnt(code: Code, form: Form) -> None:
         chunk.put(code.register_row("v", code.value(2)), counted + addend, chunk.exec_mask)
 
 
-def _lane_numbers(chunk: Chunk) -> Number:
+def _lane_numbers(chunk: Chunk) -> VectorNumber:
     builder = chunk.builder
     own = ir.Constant(ir.VectorType(I32, WIDTH), list(range(WIDTH)))
     first = builder.mul(builder.trunc(chunk.number, I32), I32(WIDTH))
-    return Number(builder, own, "u32") + chunk.splat(builder.zext(first, I64), "u32")
+    return VectorNumber(builder, own, "u32") + chunk.splat(builder.zext(first, I64), "u32")
 
 
-def _whole_register(code: Code, row: ir.Value, wave: ir.Value) -> Number:
+def _whole_register(code: NativeCode, row: ir.Value, wave: ir.Value) -> VectorNumber:
     """All lanes of a wave's register."""
     address = _lane_of(code, row, wave, I64(0))
-    return Number(code.builder, code.load(address, ir.VectorType(I32, LANES), 4), "u32")
+    return VectorNumber(code.builder, code.load(address, ir.VectorType(I32, LANES), 4), "u32")
 
 
-def _whole_mask(code: Code, wave: ir.Value) -> Number:
+def _whole_mask(code: NativeCode, wave: ir.Value) -> VectorNumber:
     active = code.scalar_pair(I64(EXEC), wave)
     vector = ir.VectorType(ir.IntType(1), LANES)
-    return Number(code.builder, code.builder.bitcast(active, vector), "b1")
+    return VectorNumber(code.builder, code.builder.bitcast(active, vector), "b1")
 
 
-def _put_whole(code: Code, row: ir.Value, wave: ir.Value, words: Number, mask: Number) -> None:
+def _put_whole(
+    code: NativeCode, row: ir.Value, wave: ir.Value, words: VectorNumber, mask: VectorNumber
+) -> None:
     for number in range(CHUNKS):
         lanes = list(range(number * WIDTH, (number + 1) * WIDTH))
         Chunk(code, wave, I64(number)).put(row, words.shuffled(lanes), mask.shuffled(lanes))
 
 
-def write_swap(code: Code, form: Form) -> None:
+def write_swap(code: NativeCode, form: CodeForm) -> None:
     """v_swap_b32, and swaps of odd rows of the first with even ones of the second."""
     (rows,) = form.options
     first, second = (code.register_row("v", code.value(place)) for place in (0, 1))
@@ -186,7 +192,7 @@ def write_swap(code: Code, form: Form) -> None:
             results = (b, a)
         else:
             partner = [lane ^ rows for lane in range(LANES)]
-            odd = Number(
+            odd = VectorNumber(
                 code.builder,
                 ir.Constant(
                     ir.VectorType(ir.IntType(1), LANES),
@@ -199,7 +205,7 @@ def write_swap(code: Code, form: Form) -> None:
             _put_whole(code, row, wave, words, active)
 
 
-def write_swizzle(code: Code, form: Form) -> None:
+def write_swizzle(code: NativeCode, form: CodeForm) -> None:
     """ds_swizzle_b32: a lane that is switched off gives 0."""
     target_bank, bank, lanes = form.options
     target = code.register_row(target_bank, code.value(0))
@@ -210,7 +216,7 @@ def write_swizzle(code: Code, form: Form) -> None:
         _put_whole(code, target, wave, shown.shuffled(lanes), active)
 
 
-def write_permute(code: Code, form: Form) -> None:
+def write_permute(code: NativeCode, form: CodeForm) -> None:
     """ds_bpermute_b32: lanes read the lanes that addresses name; one that is off gives 0."""
     target_bank, bank = form.options
     builder = code.builder
@@ -229,7 +235,7 @@ def write_permute(code: Code, form: Form) -> None:
             put_word(code, target, lane, code.load(builder.add(shown, offset), I32, 4))
 
 
-Write = Callable[[Code, Form], None]
+Write = Callable[[NativeCode, CodeForm], None]
 EXCHANGES: dict[str, Write] = {
     "first-lane": write_first_lane,
     "read-lane": write_read_lane,

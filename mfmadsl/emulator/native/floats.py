@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from mfmadsl.emulator.native.elementary import exp2, log2
 from mfmadsl.emulator.native.integers import Compute
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.number import VectorNumber
 
 
-def without_denormals(a: Number) -> Number:
+def without_denormals(a: VectorNumber) -> VectorNumber:
     """Denormal floats made 0 of their sign; anything else as it is."""
     bits = a.pattern()
     exponent = {16: 0x7C00, 32: 0x7F80_0000, 64: 0x7FF << 52}[a.bits]
@@ -19,13 +19,13 @@ def without_denormals(a: Number) -> Number:
 def flushing(compute: Compute, *kinds: str) -> Compute:
     """A function with denormals of some types made 0 in its sources and in its result."""
 
-    def flush(a: Number) -> Number:
+    def flush(a: VectorNumber) -> VectorNumber:
         return without_denormals(a) if a.kind in kinds else a
 
     return lambda *sources: flush(compute(*map(flush, sources)))
 
 
-def fused(a: Number, b: Number, c: Number) -> Number:
+def fused(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
     """a * b + c, rounded once."""
     if a.kind == "f16":
         product = a.to("f64") * b.to("f64")
@@ -35,7 +35,7 @@ def fused(a: Number, b: Number, c: Number) -> Number:
     return product.is_nan().choose(product, c.is_nan().choose(c.quieted(), found))
 
 
-def _sum_to_odd(a: Number, b: Number) -> Number:
+def _sum_to_odd(a: VectorNumber, b: VectorNumber) -> VectorNumber:
     """The sum rounded to odd, so that rounding again is right."""
     total = a + b
     part = total.plain("fsub", a)
@@ -46,7 +46,7 @@ def _sum_to_odd(a: Number, b: Number) -> Number:
     return inexact.choose(toward, bits).as_("f64")
 
 
-def _is_signaling(a: Number) -> Number:
+def _is_signaling(a: VectorNumber) -> VectorNumber:
     quiet = 1 << {16: 9, 32: 22, 64: 51}[a.bits]
     return a.is_nan() & ((a.pattern() & quiet) == 0)
 
@@ -54,7 +54,7 @@ def _is_signaling(a: Number) -> Number:
 def extreme(is_maximum: bool) -> Compute:
     """v_max or v_min: -0 is below 0, and a quiet NaN gives way to a number."""
 
-    def compute(a: Number, b: Number) -> Number:
+    def compute(a: VectorNumber, b: VectorNumber) -> VectorNumber:
         joined = a.pattern() & b.pattern() if is_maximum else a.pattern() | b.pattern()
         first = a > b if is_maximum else a < b
         chosen = b.is_nan().choose(a, first.choose(a, b))
@@ -68,7 +68,7 @@ def extreme(is_maximum: bool) -> Compute:
 largest, smallest = extreme(is_maximum=True), extreme(is_maximum=False)
 
 
-def _median(a: Number, b: Number, c: Number) -> Number:
+def _median(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
     top = largest(largest(a, b), c)
     middle = (top == b).choose(largest(a, c), largest(a, b))
     middle = (top == a).choose(largest(b, c), middle)
@@ -77,7 +77,7 @@ def _median(a: Number, b: Number, c: Number) -> Number:
 
 
 def _of_three(pick: Compute) -> Compute:
-    def compute(a: Number, b: Number, c: Number) -> Number:
+    def compute(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
         nan = a.is_nan() | b.is_nan() | c.is_nan()
         return nan.choose(a + b + c, pick(pick(a, b), c))
 
@@ -85,7 +85,7 @@ def _of_three(pick: Compute) -> Compute:
 
 
 def _whole(name: str) -> Compute:
-    def compute(a: Number) -> Number:
+    def compute(a: VectorNumber) -> VectorNumber:
         if a.kind == "f16":
             return a.to("f32").intrinsic(name).to("f16")
         return a.intrinsic(name)
@@ -93,39 +93,41 @@ def _whole(name: str) -> Compute:
     return compute
 
 
-def _fraction(a: Number) -> Number:
+def _fraction(a: VectorNumber) -> VectorNumber:
     difference = a - _whole("floor")(a)
     below = {16: 0x3BFF, 32: 0x3F7F_FFFF, 64: (0x3FF << 52) - 1}[a.bits]
     one_below = a.constant(below, f"u{a.bits}").as_(a.kind)
     return (difference > one_below).choose(one_below, difference)
 
 
-def _load_exponent(a: Number, b: Number) -> Number:
+def _load_exponent(a: VectorNumber, b: VectorNumber) -> VectorNumber:
     """In float64, where nothing of that size is out of range, and so rounded once."""
     count = b.maximum(-400).minimum(400)
     power = ((count + 1023).to("i64") << 52).as_("f64")
     return (a.to("f64") * power).to("f32")
 
 
-def _reciprocal(a: Number) -> Number:
+def _reciprocal(a: VectorNumber) -> VectorNumber:
     wide = a.to("f64")
     return (wide.constant(1.0) / wide).to(a.kind)
 
 
-def _root(a: Number) -> Number:
+def _root(a: VectorNumber) -> VectorNumber:
     return a.to("f64").intrinsic("sqrt").to(a.kind)
 
 
-def _reciprocal_root(a: Number) -> Number:
+def _reciprocal_root(a: VectorNumber) -> VectorNumber:
     root = a.to("f64").intrinsic("sqrt")
     return (root.constant(1.0) / root).to(a.kind)
 
 
-def _legacy_product(a: Number, b: Number) -> Number:
+def _legacy_product(a: VectorNumber, b: VectorNumber) -> VectorNumber:
     return ((a == 0.0) | (b == 0.0)).choose(0.0, a * b)
 
 
-def _fix_division(quotient: Number, denominator: Number, numerator: Number) -> Number:
+def _fix_division(
+    quotient: VectorNumber, denominator: VectorNumber, numerator: VectorNumber
+) -> VectorNumber:
     """Special cases of numerator / denominator; elsewhere the quotient so far."""
     special = ~(denominator.is_finite() & numerator.is_finite())
     special = special | (denominator == 0.0) | (numerator == 0.0)

@@ -17,7 +17,7 @@ _MEMORY = frozenset({"lds", "global", "buffer", "scalar-load"})
 
 
 @dataclass(frozen=True)
-class Lanes:
+class LaneForm:
     """DPP: whose number each lane takes, which of those exist, and which lanes write."""
 
     source: tuple[int, ...]
@@ -37,7 +37,7 @@ class SourceForm:
     signed: bool = False
     negate: bool = False
     absolute: bool = False
-    lanes: Lanes | None = None
+    lanes: LaneForm | None = None
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class TargetForm:
     low: int = 0
     width: int = 0
     preserve: bool = False
-    lanes: Lanes | None = None
+    lanes: LaneForm | None = None
 
 
 @dataclass(frozen=True)
-class Form:
+class CodeForm:
     """A piece of code: who writes it, what it computes, and whatever else that depends on."""
 
     writer: str
@@ -68,23 +68,23 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Step:
+class NativeStep:
     """An instruction as native code: its form, and the values that the code reads.
 
     `changes_exec` and `changes_scc` say what Python has to look at afterwards.
     """
 
-    form: Form
+    form: CodeForm
     values: tuple[int, ...] = ()
     changes_exec: bool = False
     changes_scc: bool = False
 
 
-def lanes_form(pattern: LanePattern | None) -> Lanes | None:
+def lanes_form(pattern: LanePattern | None) -> LaneForm | None:
     """A DPP pattern as a part of a form."""
     if pattern is None:
         return None
-    return Lanes(
+    return LaneForm(
         tuple(pattern.source.tolist()),
         tuple(pattern.exists.tolist()),
         tuple(pattern.writes.tolist()),

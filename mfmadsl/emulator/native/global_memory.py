@@ -24,8 +24,8 @@ from mfmadsl.emulator.native.access import (
     store_words,
     word_of,
 )
-from mfmadsl.emulator.native.code import I32, I64, Code
-from mfmadsl.emulator.native.form import Form, Step
+from mfmadsl.emulator.native.code import I32, I64, NativeCode
+from mfmadsl.emulator.native.form import CodeForm, NativeStep
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import AssemblySymbol, Literal, Register, as_register
 
@@ -38,7 +38,7 @@ def _constant(value: int) -> int:
     return value - (1 << 64) * (value >> 63)
 
 
-def describe_global(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_global(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A load or store by addresses as a step."""
     del machine
     match = _GLOBAL.fullmatch(instruction.name)
@@ -53,8 +53,8 @@ def describe_global(instruction: Instruction, machine: Machine) -> Step | None:
     moves = is_load and moves_address(data, width, lanes)
     options = (is_load, width, data.bank, has_base, moves)
     values = (data.index, lanes.index, _constant(instruction.signed_number("offset")))
-    return Step(
-        Form("global", "", options=options),
+    return NativeStep(
+        CodeForm("global", "", options=options),
         (*values, base.index) if isinstance(base, Register) else values,
     )
 
@@ -70,7 +70,7 @@ def moves_address(data: Register, width: Width, address: Register) -> bool:
 class _Place:
     """Where lanes go by a 64-bit address, or by an offset from a scalar pair."""
 
-    def __init__(self, code: Code, has_base: bool) -> None:
+    def __init__(self, code: NativeCode, has_base: bool) -> None:
         self._code, self._has_base = code, has_base
         self._rows = rows_of(code, "v", code.value(1), 1 if has_base else 2)
 
@@ -84,13 +84,13 @@ class _Place:
         whole = builder.or_(words[0], builder.shl(words[1], I64(32)))
         return builder.add(whole, code.value(2))
 
-    def lanes(self, code: Code) -> Iterator[tuple[Lane, ir.Value]]:
+    def lanes(self, code: NativeCode) -> Iterator[tuple[Lane, ir.Value]]:
         """All lanes, with their addresses on this machine."""
         with active_lanes(code) as lane:
             yield lane, host_address(code, self.address(lane))
 
 
-def write_global(code: Code, form: Form) -> None:
+def write_global(code: NativeCode, form: CodeForm) -> None:
     """The code of a load or store by addresses."""
     is_load, width, bank, has_base, moves = form.options
     place = _Place(code, has_base)
@@ -116,7 +116,7 @@ def write_global(code: Code, form: Form) -> None:
         store_words(code, rows, width, place.lanes)
 
 
-def describe_buffer(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_buffer(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A load or store through a descriptor as a step."""
     del machine
     match = _BUFFER.fullmatch(instruction.name)
@@ -141,13 +141,13 @@ def describe_buffer(instruction: Instruction, machine: Machine) -> Step | None:
         instruction.number("offset", bits=12),
         offset,
     )
-    return Step(Form("buffer", "", options=options), values)
+    return NativeStep(CodeForm("buffer", "", options=options), values)
 
 
 class _Buffer:
     """Where lanes go through a descriptor, and whether that is inside of it."""
 
-    def __init__(self, code: Code, form: Form) -> None:
+    def __init__(self, code: NativeCode, form: CodeForm) -> None:
         _, self._width, _, self._parts, self._is_constant, _ = form.options
         self._code = code
         self._rows = rows_of(code, "v", code.value(1), sum(self._parts))
@@ -190,7 +190,7 @@ class _Buffer:
         inside = builder.icmp_signed("<=", end, bound)
         return builder.add(base, offset), inside, builder.icmp_signed(">=", offset, bound)
 
-    def lanes(self, code: Code) -> Iterator[tuple[Lane, ir.Value]]:
+    def lanes(self, code: NativeCode) -> Iterator[tuple[Lane, ir.Value]]:
         """The lanes that are inside, with their addresses on this machine."""
         with active_lanes(code) as lane:
             address, inside, _ = self.find(lane)
@@ -198,7 +198,7 @@ class _Buffer:
                 yield lane, host_address(code, address)
 
 
-def write_buffer(code: Code, form: Form) -> None:
+def write_buffer(code: NativeCode, form: CodeForm) -> None:
     """The code of a load or store through a descriptor."""
     is_load, width, bank, _, _, moves = form.options
     builder = code.builder
@@ -229,7 +229,7 @@ def write_buffer(code: Code, form: Form) -> None:
 
 
 def _load_or_clear(
-    code: Code, rows: list[ir.Value], lane: Lane, width: Width, address: ir.Value,
+    code: NativeCode, rows: list[ir.Value], lane: Lane, width: Width, address: ir.Value,
     inside: ir.Value, segments: Segments | None,
 ) -> None:  # fmt: skip
     """Load what is inside of a buffer; other lanes get zeros."""

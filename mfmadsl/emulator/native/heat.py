@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mfmadsl.emulator.native.form import Form
+from mfmadsl.emulator.native.form import CodeForm
 
 if TYPE_CHECKING:
     from mfmadsl.emulator.native.library import Library
@@ -35,7 +35,11 @@ class Heat:
         return each
 
     def is_worth(
-        self, library: Library, forms: Mapping[str, Form], counts: Mapping[str, int], each: float
+        self,
+        library: Library,
+        forms: Mapping[str, CodeForm],
+        counts: Mapping[str, int],
+        each: float,
     ) -> bool:
         """Whether the code of a line is worth making now."""
         missing = [name for name in forms if not library.is_loaded(name)]

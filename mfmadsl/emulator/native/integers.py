@@ -5,56 +5,56 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.number import VectorNumber
 
-Compute = Callable[..., Number]
+Compute = Callable[..., VectorNumber]
 
 
-def shift(amount: Number, width: int, kind: str) -> Number:
+def shift(amount: VectorNumber, width: int, kind: str) -> VectorNumber:
     """How far to shift: the lowest bits of a number, in the type of what is shifted."""
     return (amount.pattern() & width - 1).to(kind)
 
 
-def multiply_high(wide: str, a: Number, b: Number) -> Number:
+def multiply_high(wide: str, a: VectorNumber, b: VectorNumber) -> VectorNumber:
     """The upper 32 bits of a product."""
     return (a.to(wide) * b.to(wide) >> 32).to(a.kind)
 
 
-def _unsigned_24(a: Number) -> Number:
+def _unsigned_24(a: VectorNumber) -> VectorNumber:
     return a & 0xFFFFFF
 
 
-def _signed_24(a: Number) -> Number:
+def _signed_24(a: VectorNumber) -> VectorNumber:
     return a << 8 >> 8
 
 
-def pair_of_words(low: Number, high: Number) -> Number:
+def pair_of_words(low: VectorNumber, high: VectorNumber) -> VectorNumber:
     """Two words as one number of 64 bits."""
     return low.pattern().to("u64") | high.pattern().to("u64") << 32
 
 
-def pair_of_halves(low: Number, high: Number) -> Number:
+def pair_of_halves(low: VectorNumber, high: VectorNumber) -> VectorNumber:
     """Two numbers of 16 bits side by side in a word."""
     return low.pattern().to("u32") | high.pattern().to("u32") << 16
 
 
-def _align_bit(a: Number, b: Number, c: Number) -> Number:
+def _align_bit(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
     return (pair_of_words(b, a) >> shift(c, 32, "u64")).to("u32")
 
 
-def _extract_unsigned(a: Number, b: Number, c: Number) -> Number:
+def _extract_unsigned(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
     ones = (a.constant(1) << shift(c, 32, "u32")) - 1
     return a >> shift(b, 32, "u32") & ones
 
 
-def _extract_signed(a: Number, b: Number, c: Number) -> Number:
+def _extract_signed(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
     width = shift(c, 32, "u32")
     field = (a >> shift(b, 32, "i32")).as_("u32") & (width.constant(1) << width) - 1
     sign = (width == 0).choose(0, width.constant(1) << (width.maximum(1) - 1))
     return ((field ^ sign) - sign).as_("i32")
 
 
-def _permute(a: Number, b: Number, selector: Number) -> Number:
+def _permute(a: VectorNumber, b: VectorNumber, selector: VectorNumber) -> VectorNumber:
     result = a.constant(0)
     for byte in range(4):
         choice = selector >> 8 * byte & 0xFF
@@ -68,30 +68,30 @@ def _permute(a: Number, b: Number, selector: Number) -> Number:
     return result
 
 
-def leading_zeros(a: Number) -> Number:
+def leading_zeros(a: VectorNumber) -> VectorNumber:
     """How many zeros precede the highest bit that is set, or -1 where none is."""
     found = a.intrinsic("ctlz", flags=[False]).to("u32")
     return (a == 0).choose(-1, found)
 
 
-def lowest_set(a: Number) -> Number:
+def lowest_set(a: VectorNumber) -> VectorNumber:
     """The position of the lowest bit that is set, or -1."""
     found = a.intrinsic("cttz", flags=[False]).to("u32")
     return (a == 0).choose(-1, found)
 
 
-def leading_signs(a: Number) -> Number:
+def leading_signs(a: VectorNumber) -> VectorNumber:
     """How many bits from the top equal the sign, or -1 where all of them do."""
     bits = a.pattern()
     return leading_zeros((a < 0).choose(~bits, bits))
 
 
-def population(a: Number) -> Number:
+def population(a: VectorNumber) -> VectorNumber:
     """How many bits are set."""
     return a.pattern().intrinsic("ctpop").to("u32")
 
 
-def _median(a: Number, b: Number, c: Number) -> Number:
+def _median(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
     return a.minimum(b).maximum(a.maximum(b).minimum(c))
 
 
@@ -99,7 +99,7 @@ def field_mask(kind: str) -> Compute:
     """A field of ones of some width, at some offset."""
     bits = int(kind[1:])
 
-    def compute(width: Number, offset: Number) -> Number:
+    def compute(width: VectorNumber, offset: VectorNumber) -> VectorNumber:
         count, low = shift(width, bits, kind), shift(offset, bits, kind)
         return ((count.constant(1) << count) - 1) << low
 
@@ -111,7 +111,7 @@ def _saturated(kind: str, wide: str, compute: Compute) -> Compute:
     bits = int(kind[1:])
     low, high = (0, (1 << bits) - 1) if kind[0] == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
-    def saturated(*sources: Number) -> Number:
+    def saturated(*sources: VectorNumber) -> VectorNumber:
         found = compute(*(source.to(wide) for source in sources))
         return found.maximum(low).minimum(high).to(kind)
 
@@ -189,16 +189,16 @@ INTEGERS: dict[str, Compute] = {
 
 
 def _pick_of_three(pick: str) -> Compute:
-    def compute(a: Number, b: Number, c: Number) -> Number:
-        found: Number = getattr(getattr(a, pick)(b), pick)(c)
+    def compute(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
+        found: VectorNumber = getattr(getattr(a, pick)(b), pick)(c)
         return found
 
     return compute
 
 
 def _pick_of_two(pick: str) -> Compute:
-    def compute(a: Number, b: Number) -> Number:
-        found: Number = getattr(a, pick)(b)
+    def compute(a: VectorNumber, b: VectorNumber) -> VectorNumber:
+        found: VectorNumber = getattr(a, pick)(b)
         return found
 
     return compute

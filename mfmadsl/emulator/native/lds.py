@@ -20,15 +20,15 @@ from mfmadsl.emulator.native.access import (
     store_words,
     word_of,
 )
-from mfmadsl.emulator.native.code import I32, I64, Code
-from mfmadsl.emulator.native.form import Form, Step
+from mfmadsl.emulator.native.code import I32, I64, NativeCode
+from mfmadsl.emulator.native.form import CodeForm, NativeStep
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import as_register
 
 _MOVE = re.compile(r"ds_(read|write)(2st64|2|)_(\w+)")
 
 
-def describe_lds(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_lds(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A load or store as a step: its address, its registers, and its offsets."""
     del machine
     match = _MOVE.fullmatch(instruction.name)
@@ -52,13 +52,13 @@ def describe_lds(instruction: Instruction, machine: Machine) -> Step | None:
     banks = banks * len(places) if is_load else banks
     options = (is_load, width, len(places), banks, moves_address)
     values = (address.index, *(x for pair in zip(starts, places, strict=True) for x in pair))
-    return Step(Form("lds", "", options=options), values)
+    return NativeStep(CodeForm("lds", "", options=options), values)
 
 
 class _Access:
     """One of the two accesses of an instruction, or the only one."""
 
-    def __init__(self, code: Code, number: int, bank: str, width: Width) -> None:
+    def __init__(self, code: NativeCode, number: int, bank: str, width: Width) -> None:
         self._code, self._width = code, width
         self._address = code.register_row("v", code.value(0))
         self.rows = rows_of(code, bank, code.value(1 + 2 * number), width.registers)
@@ -77,13 +77,13 @@ class _Access:
         group = builder.mul(code.load(place, I64, 8), code.field("lds_stride"))
         return builder.add(builder.add(code.field("lds"), group), offset)
 
-    def lanes(self, code: Code) -> Iterator[tuple[Lane, ir.Value]]:
+    def lanes(self, code: NativeCode) -> Iterator[tuple[Lane, ir.Value]]:
         """All lanes, with their addresses on this machine."""
         with active_lanes(code) as lane:
             yield lane, self.at(lane, self.offset(lane))
 
 
-def write_lds(code: Code, form: Form) -> None:
+def write_lds(code: NativeCode, form: CodeForm) -> None:
     """The code of a load or store."""
     is_load, width, count, banks, moves_address = form.options
     builder = code.builder
@@ -108,7 +108,9 @@ def write_lds(code: Code, form: Form) -> None:
             store_words(code, access.rows, width, access.lanes)
 
 
-def _check(code: Code, accesses: list[_Access], lane: Lane, limit: ir.Value) -> list[ir.Value]:
+def _check(
+    code: NativeCode, accesses: list[_Access], lane: Lane, limit: ir.Value
+) -> list[ir.Value]:
     """Refuse what does not lie in the LDS; gives where it lies."""
     offsets = [access.offset(lane) for access in accesses]
     for offset in offsets:
@@ -116,7 +118,7 @@ def _check(code: Code, accesses: list[_Access], lane: Lane, limit: ir.Value) -> 
     return offsets
 
 
-def _load(code: Code, accesses: list[_Access], lane: Lane, width: Width) -> None:
+def _load(code: NativeCode, accesses: list[_Access], lane: Lane, width: Width) -> None:
     """All is loaded before a register changes, which may be that of the address."""
     loaded = [load_words(code, access.at(lane, access.offset(lane)), width) for access in accesses]
     for access, words in zip(accesses, loaded, strict=True):

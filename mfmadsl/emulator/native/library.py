@@ -21,9 +21,9 @@ from llvmlite import ir
 
 from mfmadsl.cache_folder import cache_folder, keep, may_run
 from mfmadsl.emulator.instructions import matrix
-from mfmadsl.emulator.native.code import Code
+from mfmadsl.emulator.native.code import NativeCode
 from mfmadsl.emulator.native.driver import DRIVER, write_driver
-from mfmadsl.emulator.native.form import Form
+from mfmadsl.emulator.native.form import CodeForm
 from mfmadsl.emulator.native.writers import WRITERS
 from mfmadsl.output import OutputError, write_file
 
@@ -137,7 +137,7 @@ class Library:
             self._on_disk[name] = (_folder() / name).exists()
         return self._on_disk[name]
 
-    def addresses(self, forms: Mapping[str, Form]) -> dict[str, int]:
+    def addresses(self, forms: Mapping[str, CodeForm]) -> dict[str, int]:
         """Where the code of forms is, which is loaded or compiled if need be."""
         self._load({name: _writer(form) for name, form in forms.items()})
         return {name: self._addresses[name] for name in forms}
@@ -174,9 +174,9 @@ class Library:
         self._addresses[name] = engine.get_function_address(name)
 
 
-def _writer(form: Form) -> Writer:
+def _writer(form: CodeForm) -> Writer:
     def write(module: ir.Module, name: str) -> None:
-        code = Code(module, name)
+        code = NativeCode(module, name)
         WRITERS[form.writer](code, form)
         code.finish()
 

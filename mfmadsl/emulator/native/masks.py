@@ -10,11 +10,11 @@ from mfmadsl.emulator.instructions.source import SourceOperand, sources_of
 from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import VCC_PAIR
-from mfmadsl.emulator.native.code import I64, Code, chunks
+from mfmadsl.emulator.native.code import I64, NativeCode, chunks
 from mfmadsl.emulator.native.floats import flushing
-from mfmadsl.emulator.native.form import Form, SourceForm, Step, source_form, target_form
+from mfmadsl.emulator.native.form import CodeForm, NativeStep, SourceForm, source_form, target_form
 from mfmadsl.emulator.native.integers import Compute
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.number import VectorNumber
 from mfmadsl.emulator.native.operand import read_sources, within_row, write_target
 from mfmadsl.emulator.native.scalars import RELATIONS
 from mfmadsl.emulator.text.assembly import Instruction
@@ -59,7 +59,7 @@ def _clear_of(target: Register, sources: tuple[SourceForm, ...], values: tuple[i
     )  # fmt: skip
 
 
-def describe_compare(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_compare(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A comparison of two vectors as a step."""
     name = base_name(instruction.name)
     if name not in COMPARE or "class" in name:
@@ -77,11 +77,11 @@ def describe_compare(instruction: Instruction, machine: Machine) -> Step | None:
         return None
     forms, values = described
     flushed = tuple(x for x in machine.flushed if x == kind)
-    form = Form("compare", f"{relation}_{kind}", forms, None, (to_exec, flushed))
-    return Step(form, (*values, target.index), to_exec or target.index >= EXEC - 1)
+    form = CodeForm("compare", f"{relation}_{kind}", forms, None, (to_exec, flushed))
+    return NativeStep(form, (*values, target.index), to_exec or target.index >= EXEC - 1)
 
 
-def write_compare(code: Code, form: Form) -> None:
+def write_compare(code: NativeCode, form: CodeForm) -> None:
     """The code of a comparison."""
     relation, kind = form.name.split("_")
     to_exec, flushed = form.options
@@ -98,7 +98,7 @@ def write_compare(code: Code, form: Form) -> None:
             chunk.put_mask(I64(EXEC), found)
 
 
-def describe_choice(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_choice(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """v_cndmask_b32 as a step."""
     del machine
     if base_name(instruction.name) != "v_cndmask_b32":
@@ -112,15 +112,15 @@ def describe_choice(instruction: Instruction, machine: Machine) -> Step | None:
     if described is None:
         return None
     target, place = target_form(target_of(instruction, as_register(first), 2))
-    form = Form("choice", "", described[0], target)
-    return Step(form, (*described[1], place, condition.index))
+    form = CodeForm("choice", "", described[0], target)
+    return NativeStep(form, (*described[1], place, condition.index))
 
 
 def _is_signed(operand: Operand) -> bool:
     return isinstance(operand, Register | Literal) and (operand.negate or operand.absolute)
 
 
-def write_choice(code: Code, form: Form) -> None:
+def write_choice(code: NativeCode, form: CodeForm) -> None:
     """The code of a choice by a mask."""
     assert form.target is not None
     with chunks(code) as chunk:
@@ -129,7 +129,7 @@ def write_choice(code: Code, form: Form) -> None:
         write_target(chunk, form.target, code.value(2), chosen)
 
 
-def describe_carry(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_carry(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A sum of 32 bits with a carry as a step."""
     del machine
     name = base_name(instruction.name)
@@ -146,9 +146,9 @@ def describe_carry(instruction: Instruction, machine: Machine) -> Step | None:
         return None
     target, place = target_form(target_of(instruction, as_register(first), 2))
     clamp = "clamp" in instruction.modifiers
-    form = Form("carry", name, described[0], target, (bool(carry), clamp))
+    form = CodeForm("carry", name, described[0], target, (bool(carry), clamp))
     carries = tuple(as_register(each).index for each in carry)
-    return Step(
+    return NativeStep(
         form, (*described[1], place, carry_out.index, *carries), carry_out.index >= EXEC - 1
     )
 
@@ -157,7 +157,7 @@ def _is_same_or_clear(one: Register, other: Register) -> bool:
     return abs(one.index - other.index) != 1
 
 
-def write_carry(code: Code, form: Form) -> None:
+def write_carry(code: NativeCode, form: CodeForm) -> None:
     """The code of a sum with a carry."""
     assert form.target is not None
     takes, clamp = form.options
@@ -173,11 +173,11 @@ def write_carry(code: Code, form: Form) -> None:
         chunk.put_mask(code.value(3), out)
 
 
-def _carries(total: Number) -> Number:
+def _carries(total: VectorNumber) -> VectorNumber:
     return (total < 0) | (total > 0xFFFF_FFFF)
 
 
-def describe_wide_sum(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_wide_sum(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """v_mad_u64_u32 and v_mad_i64_i32 as steps."""
     del machine
     name = base_name(instruction.name)
@@ -192,11 +192,11 @@ def describe_wide_sum(instruction: Instruction, machine: Machine) -> Step | None
     if described is None or not _clear_of(carry_out, *described):
         return None
     form, place = target_form(target_of(replace(instruction, modifiers={}), target, 3))
-    step = Form("wide-sum", name, described[0], form)
-    return Step(step, (*described[1], place, carry_out.index), carry_out.index >= EXEC - 1)
+    step = CodeForm("wide-sum", name, described[0], form)
+    return NativeStep(step, (*described[1], place, carry_out.index), carry_out.index >= EXEC - 1)
 
 
-def write_wide_sum(code: Code, form: Form) -> None:
+def write_wide_sum(code: NativeCode, form: CodeForm) -> None:
     """The code of 32 x 32 + 64 bits."""
     assert form.target is not None
     with chunks(code) as chunk:

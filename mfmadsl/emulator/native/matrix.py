@@ -31,12 +31,12 @@ from mfmadsl.emulator.instructions.matrix.layout import (
 from mfmadsl.emulator.instructions.matrix.numbers import WIDTH
 from mfmadsl.emulator.instructions.matrix.sums import SAFE
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.native.code import I8, Code
-from mfmadsl.emulator.native.form import Form, Step
+from mfmadsl.emulator.native.code import I8, NativeCode
+from mfmadsl.emulator.native.form import CodeForm, NativeStep
 from mfmadsl.emulator.native.matrix_operands import (
     Accumulators,
     FactorForm,
-    Numbers,
+    FactorNumbers,
     as_double,
     exponent_of,
     vector_at,
@@ -48,7 +48,7 @@ _MANY_GROUPS = 4  # up to so many are written one after the other
 _ROWS = 4  # that are computed at once
 
 
-def describe_matrix(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_matrix(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A dense matrix instruction without lanes or signs of its own as a step."""
     if instruction.name in machine.described:
         return None
@@ -67,7 +67,7 @@ def describe_matrix(instruction: Instruction, machine: Machine) -> Step | None:
     copied = matrix.c.count if _overlaps(matrix) and isinstance(matrix.c, Register) else 0
     options = (matrix.shape, matrix.out, matrix.how, factors, bank, matrix.d.bank, copied)
     values = (matrix.a.register.index, matrix.b.register.index, c, matrix.d.index)
-    return Step(Form("matrix", "", options=options), values)
+    return NativeStep(CodeForm("matrix", "", options=options), values)
 
 
 def _overlaps(matrix: Matrix) -> bool:
@@ -96,11 +96,11 @@ def _is_plain_factor(factor: Factor) -> bool:
     )  # fmt: skip
 
 
-def write_matrix(code: Code, form: Form) -> None:
+def write_matrix(code: NativeCode, form: CodeForm) -> None:
     """The code of D = A x B + C."""
     shape, out, how, (a, b), c_bank, d_bank, copied = form.options
     builder = code.builder
-    left, right = (Numbers(code, how, each, shape, n) for each, n in ((a, "a"), (b, "b")))
+    left, right = (FactorNumbers(code, how, each, shape, n) for each, n in ((a, "a"), (b, "b")))
     files = [code.register_row(each.bank, code.value(i)) for i, each in enumerate((a, b))]
     c = Accumulators(code, shape, out, c_bank, 2, "c", copied)
     d = Accumulators(code, shape, out, d_bank, 3, "d")
@@ -123,7 +123,7 @@ def write_matrix(code: Code, form: Form) -> None:
                     _add_up(code, shape, how, (left, right), c, d, wave, special=True)
 
 
-def _peak_of_c(code: Code, shape: BlockShape, c: Accumulators, wave: ir.Value) -> ir.Value:
+def _peak_of_c(code: NativeCode, shape: BlockShape, c: Accumulators, wave: ir.Value) -> ir.Value:
     """The largest magnitude in C."""
     builder, width = code.builder, min(shape.n, WIDTH)
     place = builder.alloca(ir.VectorType(I32, width))
@@ -138,7 +138,7 @@ def _peak_of_c(code: Code, shape: BlockShape, c: Accumulators, wave: ir.Value) -
 
 
 def _add_up(
-    code: Code, shape: BlockShape, how: Sum, factors: tuple[Numbers, Numbers],
+    code: NativeCode, shape: BlockShape, how: Sum, factors: tuple[FactorNumbers, FactorNumbers],
     c: Accumulators, d: Accumulators, wave: ir.Value, special: bool,
 ) -> None:  # fmt: skip
     """Add the products of a wave to C."""
@@ -171,7 +171,7 @@ def _add_up(
 
 
 def _add_up_narrow(
-    code: Code, shape: BlockShape, how: Sum, factors: tuple[Numbers, Numbers],
+    code: NativeCode, shape: BlockShape, how: Sum, factors: tuple[FactorNumbers, FactorNumbers],
     c: Accumulators, d: Accumulators, wave: ir.Value,
 ) -> None:  # fmt: skip
     """The same for some rows at once, whose exponents fill one vector of bytes."""
@@ -195,7 +195,7 @@ def _add_up_narrow(
 
 
 def _narrow_group(
-    code: Code, shape: BlockShape, how: Sum, factors: tuple[Numbers, Numbers],
+    code: NativeCode, shape: BlockShape, how: Sum, factors: tuple[FactorNumbers, FactorNumbers],
     at: tuple[ir.Value, ir.Value, int], totals: list[Vector],
 ) -> list[Vector]:  # fmt: skip
     """The sums of some rows with one more group of products."""
@@ -245,7 +245,7 @@ def _shuffled(numbers: Vector, lanes: list[int]) -> Vector:
 
 
 def _group(
-    code: Code, shape: BlockShape, how: Sum, factors: tuple[Numbers, Numbers],
+    code: NativeCode, shape: BlockShape, how: Sum, factors: tuple[FactorNumbers, FactorNumbers],
     at: tuple[ir.Value, ir.Value, int], total: Vector, special: bool,
 ) -> Vector:  # fmt: skip
     """A sum of a row with one more group of products."""

@@ -17,7 +17,7 @@ from mfmadsl.emulator.instructions.matrix.layout import (
 )
 from mfmadsl.emulator.instructions.matrix.numbers import WIDTH, split_number, whole_number
 from mfmadsl.emulator.machine.wave import LANES
-from mfmadsl.emulator.native.code import I8, ROW_BYTES, Code
+from mfmadsl.emulator.native.code import I8, ROW_BYTES, NativeCode
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FactorForm:
     blocks: tuple[int, ...]
 
 
-def table_of(code: Code, name: str, values: list[int]) -> ir.Value:
+def table_of(code: NativeCode, name: str, values: list[int]) -> ir.Value:
     """The address of a table of integers beside the code."""
     kind = ir.ArrayType(I64, len(values))
     table = ir.GlobalVariable(code.module, kind, f"{code.function.name}.{name}")
@@ -40,7 +40,7 @@ def table_of(code: Code, name: str, values: list[int]) -> ir.Value:
 
 
 def vector_at(
-    code: Code, address: ir.Value, element: ir.Type, count: int, align: int = 4
+    code: NativeCode, address: ir.Value, element: ir.Type, count: int, align: int = 4
 ) -> Vector:
     """What lies at an address, as a vector."""
     return Vector(code.builder, code.load(address, ir.VectorType(element, count), align))
@@ -52,10 +52,12 @@ def exponent_of(how: Sum) -> ir.Type:
     return I8 if how.narrow else I32
 
 
-class Numbers:
+class FactorNumbers:
     """The numbers of A or B of one wave, as (blocks * K, rows)."""
 
-    def __init__(self, code: Code, how: Sum, factor: FactorForm, shape: BlockShape, name: str):
+    def __init__(
+        self, code: NativeCode, how: Sum, factor: FactorForm, shape: BlockShape, name: str
+    ):
         self._code, self._how, self._factor = code, how, factor
         bits = factor.form.bits
         chunk = chunk_of(shape, factor.rows, bits)
@@ -124,7 +126,7 @@ class Numbers:
         )
 
 
-def as_double(code: Code, patterns: Vector) -> ir.Value:
+def as_double(code: NativeCode, patterns: Vector) -> ir.Value:
     """The largest float of patterns of magnitudes."""
     builder = code.builder
     return builder.fpext(builder.bitcast(patterns.largest(), ir.FloatType()), F64)
@@ -135,7 +137,7 @@ class Accumulators:
     registers of C are read before D is written."""
 
     def __init__(
-        self, code: Code, shape: BlockShape, out: str, bank: str, place: int, name: str,
+        self, code: NativeCode, shape: BlockShape, out: str, bank: str, place: int, name: str,
         copied: int = 0,
     ) -> None:  # fmt: skip
         self._code, self._element, self._width = code, TYPES[out], min(shape.n, WIDTH)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 
-from mfmadsl.emulator.native.form import Form
+from mfmadsl.emulator.native.form import CodeForm
 
 
 @cache
-def name_of(form: Form) -> str:
+def name_of(form: CodeForm) -> str:
     """The name of a form's function."""
     return "f" + hashlib.sha256(repr(form).encode()).hexdigest()[:40]

@@ -21,7 +21,7 @@ def element_of(kind: str) -> ir.Type:
     return _TYPES[kind]
 
 
-class Number:
+class VectorNumber:
     """A vector of one type in the code; a Python number beside it is one in each lane.
 
     `kind` is a letter, u, i, f or b, and a width. What is done with them means what NumPy's
@@ -45,15 +45,15 @@ class Number:
         """Whether it is of a type of floats."""
         return self.kind[0] == "f"
 
-    def same(self, value: ir.Value) -> Number:
+    def same(self, value: ir.Value) -> VectorNumber:
         """A number of the same type."""
-        return Number(self.builder, value, self.kind)
+        return VectorNumber(self.builder, value, self.kind)
 
-    def of(self, value: ir.Value, kind: str) -> Number:
+    def of(self, value: ir.Value, kind: str) -> VectorNumber:
         """A number of another type in the same code."""
-        return Number(self.builder, value, kind)
+        return VectorNumber(self.builder, value, kind)
 
-    def constant(self, number: float, kind: str = "") -> Number:
+    def constant(self, number: float, kind: str = "") -> VectorNumber:
         """A number in all lanes, of this type or another."""
         kind = kind or self.kind
         if kind[0] in "uib":
@@ -61,15 +61,15 @@ class Number:
         vector = ir.VectorType(element_of(kind), self.count)
         return self.of(ir.Constant(vector, [number] * self.count), kind)
 
-    def _like(self, other: Number | float) -> Number:
-        return other if isinstance(other, Number) else self.constant(other)
+    def _like(self, other: VectorNumber | float) -> VectorNumber:
+        return other if isinstance(other, VectorNumber) else self.constant(other)
 
-    def _integer(self, name: str, other: Number | float) -> Number:
+    def _integer(self, name: str, other: VectorNumber | float) -> VectorNumber:
         return self.same(getattr(self.builder, name)(self.value, self._like(other).value))
 
     # Arithmetic.
 
-    def _floating(self, name: str, other: Number | float) -> Number:
+    def _floating(self, name: str, other: VectorNumber | float) -> VectorNumber:
         """The first NaN of the two is the result, as x86 has it in this order; LLVM may swap."""
         right = self._like(other)
         if self.kind == "f16":
@@ -79,7 +79,7 @@ class Number:
             result = right.is_nan().choose(right.quieted(), result)
         return self.is_nan().choose(self.quieted(), result)
 
-    def _floating_half(self, name: str, right: Number) -> Number:
+    def _floating_half(self, name: str, right: VectorNumber) -> VectorNumber:
         """NumPy computes in float32; of what commutes the second NaN comes first there."""
         left, other = self.to("f32"), right.to("f32")
         found = left.same(getattr(self.builder, name)(left.value, other.value)).to("f16")
@@ -87,59 +87,59 @@ class Number:
         nan = first.is_nan().choose(first.quieted(), second.quieted())
         return (self.is_nan() | right.is_nan()).choose(nan, found)
 
-    def __add__(self, other: Number | float) -> Number:
+    def __add__(self, other: VectorNumber | float) -> VectorNumber:
         return self._floating("fadd", other) if self.is_float else self._integer("add", other)
 
-    def __sub__(self, other: Number | float) -> Number:
+    def __sub__(self, other: VectorNumber | float) -> VectorNumber:
         return self._floating("fsub", other) if self.is_float else self._integer("sub", other)
 
-    def __mul__(self, other: Number | float) -> Number:
+    def __mul__(self, other: VectorNumber | float) -> VectorNumber:
         return self._floating("fmul", other) if self.is_float else self._integer("mul", other)
 
-    def __truediv__(self, other: Number | float) -> Number:
+    def __truediv__(self, other: VectorNumber | float) -> VectorNumber:
         return self._floating("fdiv", other)
 
-    def plain(self, name: str, other: Number | float) -> Number:
+    def plain(self, name: str, other: VectorNumber | float) -> VectorNumber:
         """An operation on floats that are no NaN."""
         return self.same(getattr(self.builder, name)(self.value, self._like(other).value))
 
-    def quieted(self) -> Number:
+    def quieted(self) -> VectorNumber:
         """A NaN made quiet."""
         quiet = 1 << {16: 9, 32: 22, 64: 51}[self.bits]
         return (self.pattern() | quiet).as_(self.kind)
 
     # Bits.
 
-    def __and__(self, other: Number | int) -> Number:
+    def __and__(self, other: VectorNumber | int) -> VectorNumber:
         return self._integer("and_", other)
 
-    def __or__(self, other: Number | int) -> Number:
+    def __or__(self, other: VectorNumber | int) -> VectorNumber:
         return self._integer("or_", other)
 
-    def __xor__(self, other: Number | int) -> Number:
+    def __xor__(self, other: VectorNumber | int) -> VectorNumber:
         return self._integer("xor", other)
 
-    def __invert__(self) -> Number:
+    def __invert__(self) -> VectorNumber:
         return self._integer("xor", -1)
 
-    def __lshift__(self, other: Number | int) -> Number:
+    def __lshift__(self, other: VectorNumber | int) -> VectorNumber:
         return self._integer("shl", other)
 
-    def __rshift__(self, other: Number | int) -> Number:
+    def __rshift__(self, other: VectorNumber | int) -> VectorNumber:
         return self._integer("ashr" if self.kind[0] == "i" else "lshr", other)
 
-    def pattern(self) -> Number:
+    def pattern(self) -> VectorNumber:
         """The bits, as an unsigned number."""
         return self.as_(f"u{self.bits}")
 
-    def as_(self, kind: str) -> Number:
+    def as_(self, kind: str) -> VectorNumber:
         """The same bits as a number of another type of this width."""
         if kind[0] in "uib" and self.kind[0] in "uib":
             return self.of(self.value, kind)
         wanted = ir.VectorType(element_of(kind), self.count)
         return self.of(self.builder.bitcast(self.value, wanted), kind)
 
-    def negated(self) -> Number:
+    def negated(self) -> VectorNumber:
         """The number with the other sign; of a float the sign bit only."""
         if self.is_float:
             found = (self.pattern() ^ (1 << self.bits - 1)).as_(self.kind)
@@ -147,7 +147,7 @@ class Number:
             return found
         return self.constant(0) - self
 
-    def absolute(self) -> Number:
+    def absolute(self) -> VectorNumber:
         """The number without its sign; of a float the sign bit only."""
         if self.is_float:
             return (self.pattern() & (1 << self.bits - 1) - 1).as_(self.kind)
@@ -155,7 +155,7 @@ class Number:
 
     # Relations, as masks of lanes.
 
-    def _compare(self, relation: str, other: Number | float) -> Number:
+    def _compare(self, relation: str, other: VectorNumber | float) -> VectorNumber:
         right = self._like(other).value
         if self.kind[0] == "i":
             found = self.builder.icmp_signed(relation, self.value, right)
@@ -167,53 +167,53 @@ class Number:
             found = self.builder.fcmp_ordered(relation, self.value, right)
         return self.of(found, "b1")
 
-    def __eq__(self, other: Number | float) -> Number:  # type: ignore[override]
+    def __eq__(self, other: VectorNumber | float) -> VectorNumber:  # type: ignore[override]
         return self._compare("==", other)
 
-    def __ne__(self, other: Number | float) -> Number:  # type: ignore[override]
+    def __ne__(self, other: VectorNumber | float) -> VectorNumber:  # type: ignore[override]
         return self._compare("!=", other)
 
-    def __lt__(self, other: Number | float) -> Number:
+    def __lt__(self, other: VectorNumber | float) -> VectorNumber:
         return self._compare("<", other)
 
-    def __le__(self, other: Number | float) -> Number:
+    def __le__(self, other: VectorNumber | float) -> VectorNumber:
         return self._compare("<=", other)
 
-    def __gt__(self, other: Number | float) -> Number:
+    def __gt__(self, other: VectorNumber | float) -> VectorNumber:
         return self._compare(">", other)
 
-    def __ge__(self, other: Number | float) -> Number:
+    def __ge__(self, other: VectorNumber | float) -> VectorNumber:
         return self._compare(">=", other)
 
-    def is_nan(self) -> Number:
+    def is_nan(self) -> VectorNumber:
         """Where it is no number."""
         return self._compare("!=", self)
 
-    def is_finite(self) -> Number:
+    def is_finite(self) -> VectorNumber:
         """Where it is neither infinite nor NaN."""
         exponent = {16: 0x7C00, 32: 0x7F80_0000, 64: 0x7FF << 52}[self.bits]
         return (self.pattern() & exponent) != exponent
 
-    def choose(self, yes: Number | float, no: Number | float) -> Number:
+    def choose(self, yes: VectorNumber | float, no: VectorNumber | float) -> VectorNumber:
         """`yes` where this mask holds, else `no`; one of the two is a number of the code."""
-        known = yes if isinstance(yes, Number) else no
-        assert isinstance(known, Number)
+        known = yes if isinstance(yes, VectorNumber) else no
+        assert isinstance(known, VectorNumber)
         chosen = self.builder.select(self.value, known._like(yes).value, known._like(no).value)
         return known.same(chosen)
 
-    def minimum(self, other: Number | float) -> Number:
+    def minimum(self, other: VectorNumber | float) -> VectorNumber:
         """The smaller integer."""
         right = self._like(other)
         return (self < right).choose(self, right)
 
-    def maximum(self, other: Number | float) -> Number:
+    def maximum(self, other: VectorNumber | float) -> VectorNumber:
         """The larger integer."""
         right = self._like(other)
         return (self > right).choose(self, right)
 
     # Other types.
 
-    def to(self, kind: str) -> Number:
+    def to(self, kind: str) -> VectorNumber:
         """These numbers in another type: integers extended or cut, floats rounded to nearest even.
 
         From floats to integers there is `truncated`.
@@ -240,7 +240,7 @@ class Number:
         found.is_negated = self.is_negated
         return found
 
-    def _nan(self, kind: str) -> Number:
+    def _nan(self, kind: str) -> VectorNumber:
         """A NaN of 16 bits with 32 or the other way round, which stays signaling in NumPy."""
         bits = self.pattern()
         if kind == "f32":
@@ -250,7 +250,7 @@ class Number:
         payload = (payload == 0).choose(1, payload)
         return (bits >> 16 & 0x8000 | 0x7C00 | payload).to("u16").as_("f16")
 
-    def _to_odd_single(self) -> Number:
+    def _to_odd_single(self) -> VectorNumber:
         """Float64 as float32, so that rounding again is right: where it is cut, the last bit is 1.
 
         No processor rounds float64 to float16 at once.
@@ -262,7 +262,7 @@ class Number:
         inexact = (back < self) | (back > self)
         return (bits | inexact.choose(bits.constant(1), 0)).as_("f32")
 
-    def truncated(self, kind: str) -> Number:
+    def truncated(self, kind: str) -> VectorNumber:
         """Floats toward zero, within the range of an integer type; NaN becomes 0."""
         bits, signed = int(kind[1:]), kind[0] == "i"
         lowest, above = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
@@ -274,7 +274,9 @@ class Number:
         found = (self < float(lowest)).choose(lowest, found)
         return (self >= float(above)).choose(above - 1, found)
 
-    def intrinsic(self, name: str, *others: Number, flags: Sequence[bool] = ()) -> Number:
+    def intrinsic(
+        self, name: str, *others: VectorNumber, flags: Sequence[bool] = ()
+    ) -> VectorNumber:
         """An intrinsic of LLVM that is overloaded for this type alone, and gives it."""
         values = [self.value, *(other.value for other in others)]
         values += [ir.Constant(ir.IntType(1), flag) for flag in flags]
@@ -284,7 +286,7 @@ class Number:
     def _declared(self, name: str, result: ir.Type, values: list[ir.Value]) -> ir.Value:
         return self.builder.call(declared(self.builder, name, result, values), values)
 
-    def shuffled(self, lanes: Sequence[int], other: Number | None = None) -> Number:
+    def shuffled(self, lanes: Sequence[int], other: VectorNumber | None = None) -> VectorNumber:
         """The number of the lane that each lane names; those of `other` follow this one's."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), [int(x) for x in lanes])
         second = self.value if other is None else other.value
@@ -306,11 +308,11 @@ def declared(
     return function
 
 
-def splat(builder: ir.IRBuilder, value: ir.Value, count: int, kind: str) -> Number:
+def splat(builder: ir.IRBuilder, value: ir.Value, count: int, kind: str) -> VectorNumber:
     """A vector with one value in every lane."""
     empty = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
     first = builder.insert_element(empty, value, ir.Constant(ir.IntType(32), 0))
     if count == 1:
-        return Number(builder, first, kind)
+        return VectorNumber(builder, first, kind)
     lanes = ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count)
-    return Number(builder, builder.shuffle_vector(first, empty, lanes), kind)
+    return VectorNumber(builder, builder.shuffle_vector(first, empty, lanes), kind)

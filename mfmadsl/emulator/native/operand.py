@@ -5,11 +5,11 @@ from __future__ import annotations
 from llvmlite import ir
 
 from mfmadsl.emulator.native.code import CHUNKS, I64, WIDTH, Chunk
-from mfmadsl.emulator.native.form import Form, Lanes, SourceForm, TargetForm
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.form import CodeForm, LaneForm, SourceForm, TargetForm
+from mfmadsl.emulator.native.number import VectorNumber
 
 
-def read_sources(chunk: Chunk, form: Form) -> list[Number]:
+def read_sources(chunk: Chunk, form: CodeForm) -> list[VectorNumber]:
     """All sources of a form, whose values come first among those of the step."""
     return [
         read_source(chunk, source, chunk.code.value(place))
@@ -17,7 +17,7 @@ def read_sources(chunk: Chunk, form: Form) -> list[Number]:
     ]
 
 
-def read_source(chunk: Chunk, source: SourceForm, value: ir.Value) -> Number:
+def read_source(chunk: Chunk, source: SourceForm, value: ir.Value) -> VectorNumber:
     """A source as a number of its type."""
     kind = source.kind
     if source.bank == "c":
@@ -46,7 +46,7 @@ def read_source(chunk: Chunk, source: SourceForm, value: ir.Value) -> Number:
     return found.negated() if source.negate else found
 
 
-def within_row(lanes: Lanes) -> bool:
+def within_row(lanes: LaneForm) -> bool:
     """Whether lanes read from their own sixteen only, in all of them alike."""
     first = lanes.source[:WIDTH]
     return all(
@@ -58,23 +58,23 @@ def within_row(lanes: Lanes) -> bool:
     ) and all(lanes.exists[lane] == lanes.exists[lane % WIDTH] for lane in range(CHUNKS * WIDTH))
 
 
-def _readable(chunk: Chunk, lanes: Lanes) -> Number:
+def _readable(chunk: Chunk, lanes: LaneForm) -> VectorNumber:
     """Lanes whose source is there, and active."""
     moved = chunk.exec_mask.shuffled([lane % WIDTH for lane in lanes.source[:WIDTH]])
     return moved & _constant_mask(chunk, lanes.exists[:WIDTH])
 
 
-def _moved(chunk: Chunk, lanes: Lanes, words: Number) -> Number:
+def _moved(chunk: Chunk, lanes: LaneForm, words: VectorNumber) -> VectorNumber:
     moved = words.shuffled([lane % WIDTH for lane in lanes.source[:WIDTH]])
     return _readable(chunk, lanes).choose(moved, 0)
 
 
-def _constant_mask(chunk: Chunk, lanes: tuple[bool, ...]) -> Number:
+def _constant_mask(chunk: Chunk, lanes: tuple[bool, ...]) -> VectorNumber:
     vector = ir.VectorType(ir.IntType(1), WIDTH)
-    return Number(chunk.builder, ir.Constant(vector, [int(lane) for lane in lanes]), "b1")
+    return VectorNumber(chunk.builder, ir.Constant(vector, [int(lane) for lane in lanes]), "b1")
 
 
-def _written(chunk: Chunk, lanes: Lanes) -> Number:
+def _written(chunk: Chunk, lanes: LaneForm) -> VectorNumber:
     """Lanes that take the result, of those that are active."""
     by_row = ir.Constant(
         ir.ArrayType(ir.IntType(16), CHUNKS),
@@ -89,11 +89,11 @@ def _written(chunk: Chunk, lanes: Lanes) -> Number:
         here = builder.icmp_unsigned("==", chunk.number, I64(row))
         bits = builder.select(here, builder.extract_value(by_row, row), bits)
     vector = ir.VectorType(ir.IntType(1), WIDTH)
-    mask = Number(builder, builder.bitcast(bits, vector), "b1") & chunk.exec_mask
+    mask = VectorNumber(builder, builder.bitcast(bits, vector), "b1") & chunk.exec_mask
     return mask if lanes.zero_fill else mask & _readable(chunk, lanes)
 
 
-def write_target(chunk: Chunk, target: TargetForm, value: ir.Value, result: Number) -> None:
+def write_target(chunk: Chunk, target: TargetForm, value: ir.Value, result: VectorNumber) -> None:
     """Put a result of any type where it goes, in the active lanes."""
     mask = chunk.exec_mask if target.lanes is None else _written(chunk, target.lanes)
     row = chunk.code.register_row(target.bank, value)

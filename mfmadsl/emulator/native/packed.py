@@ -11,10 +11,10 @@ from mfmadsl.emulator.instructions.packed import PAIRS_OF_F32, PAIRS_OF_HALVES
 from mfmadsl.emulator.instructions.source import SourceOperand, half_of
 from mfmadsl.emulator.instructions.target import Target
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.native.code import Code, chunks
+from mfmadsl.emulator.native.code import NativeCode, chunks
 from mfmadsl.emulator.native.elementwise import clamped
 from mfmadsl.emulator.native.floats import FLOATS, flushing, fused
-from mfmadsl.emulator.native.form import Form, SourceForm, Step, source_form, target_form
+from mfmadsl.emulator.native.form import CodeForm, NativeStep, SourceForm, source_form, target_form
 from mfmadsl.emulator.native.integers import (
     INTEGERS,
     SATURATING,
@@ -22,7 +22,7 @@ from mfmadsl.emulator.native.integers import (
     pair_of_halves,
     pair_of_words,
 )
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.number import VectorNumber
 from mfmadsl.emulator.native.operand import read_sources, write_target
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Literal, Operand, Register, as_register
@@ -41,7 +41,7 @@ def _compute(name: str, clamp: bool) -> Compute:
     return {**INTEGERS, **FLOATS}[_plain(name)]
 
 
-def describe_packed(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_packed(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A packed instruction as a step."""
     name = base_name(instruction.name)
     if name == "v_pk_mov_b32":
@@ -73,7 +73,7 @@ def _forms(sources: list[SourceOperand]) -> tuple[tuple[SourceForm, ...], tuple[
 def _pair(
     instruction: Instruction, machine: Machine, name: str, kinds: tuple[str, ...],
     part_of: Callable[[Operand, str, bool], SourceOperand],
-) -> Step | None:  # fmt: skip
+) -> NativeStep | None:  # fmt: skip
     clamp, floating = "clamp" in instruction.modifiers, kinds[0][0] == "f"
     if clamp and floating and not machine.dx10_clamp:
         return None
@@ -101,12 +101,12 @@ def _pair(
         return None
     target, place = target_form(Target(as_register(register)))
     flushed = tuple(kind for kind in machine.flushed if kind in kinds)
-    return Step(
-        Form("packed", name, described[0], target, (clamp, flushed)), (*described[1], place)
+    return NativeStep(
+        CodeForm("packed", name, described[0], target, (clamp, flushed)), (*described[1], place)
     )
 
 
-def write_packed(code: Code, form: Form) -> None:
+def write_packed(code: NativeCode, form: CodeForm) -> None:
     """The code of an operation on two parts of the sources."""
     assert form.target is not None
     clamp, flushed = form.options
@@ -121,11 +121,11 @@ def write_packed(code: Code, form: Form) -> None:
         write_target(chunk, form.target, code.value(len(sources)), join(low, high))
 
 
-def _finished(result: Number, clamp: bool) -> Number:
+def _finished(result: VectorNumber, clamp: bool) -> VectorNumber:
     return clamped(result) if clamp and result.is_float else result
 
 
-def _move(instruction: Instruction) -> Step | None:
+def _move(instruction: Instruction) -> NativeStep | None:
     register, *operands = instruction.operands
     chosen = instruction.flags("op_sel", 2)
     described = _forms(
@@ -134,17 +134,17 @@ def _move(instruction: Instruction) -> Step | None:
     if described is None:
         return None
     target, place = target_form(Target(as_register(register)))
-    return Step(Form("packed-move", "", described[0], target), (*described[1], place))
+    return NativeStep(CodeForm("packed-move", "", described[0], target), (*described[1], place))
 
 
-def write_packed_move(code: Code, form: Form) -> None:
+def write_packed_move(code: NativeCode, form: CodeForm) -> None:
     """The code of v_pk_mov_b32."""
     assert form.target is not None
     with chunks(code) as chunk:
         write_target(chunk, form.target, code.value(2), pair_of_words(*read_sources(chunk, form)))
 
 
-def _mixed(instruction: Instruction, machine: Machine, name: str) -> Step | None:
+def _mixed(instruction: Instruction, machine: Machine, name: str) -> NativeStep | None:
     clamp = "clamp" in instruction.modifiers
     if clamp and not machine.dx10_clamp:
         return None
@@ -166,11 +166,11 @@ def _mixed(instruction: Instruction, machine: Machine, name: str) -> Step | None
     form, place = target_form(target)
     # Denormals of the narrow sources are kept: they are numbers of float32 by then.
     flushed = tuple(kind for kind in machine.flushed if kind == "f32")
-    step = Form("mixed", name, described[0], form, (clamp, flushed))
-    return Step(step, (*described[1], place))
+    step = CodeForm("mixed", name, described[0], form, (clamp, flushed))
+    return NativeStep(step, (*described[1], place))
 
 
-def write_mixed(code: Code, form: Form) -> None:
+def write_mixed(code: NativeCode, form: CodeForm) -> None:
     """The code of v_fma_mix."""
     assert form.target is not None
     clamp, flushed = form.options

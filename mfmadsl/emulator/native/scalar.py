@@ -10,9 +10,9 @@ from mfmadsl.emulator.instructions.row import Row
 from mfmadsl.emulator.instructions.scalar import SAVE_EXEC, SCALAR, SCALAR_COMPARE, WRITE_EXEC
 from mfmadsl.emulator.machine.bits import constant
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.native.code import I8, I64, Code
-from mfmadsl.emulator.native.form import Form, SourceForm, Step
-from mfmadsl.emulator.native.number import Number, splat
+from mfmadsl.emulator.native.code import I8, I64, NativeCode
+from mfmadsl.emulator.native.form import CodeForm, NativeStep, SourceForm
+from mfmadsl.emulator.native.number import VectorNumber, splat
 from mfmadsl.emulator.native.scalars import COMPARISONS, SAVED, SCALARS
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import EXEC, Literal, Operand, Register, as_register
@@ -20,7 +20,7 @@ from mfmadsl.emulator.text.operand import EXEC, Literal, Operand, Register, as_r
 _HELD = {"k16": "i32", "n16": "u32", "b32": "u32", "b64": "u64"}
 
 
-def describe_scalar(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_scalar(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A scalar instruction as a step."""
     del machine
     name, operands = instruction.name, instruction.operands
@@ -42,7 +42,7 @@ def describe_scalar(instruction: Instruction, machine: Machine) -> Step | None:
 def _step(
     writer: str, name: str, row: Row, operands: Sequence[Operand], target: Register | None,
     options: tuple[object, ...],
-) -> Step | None:  # fmt: skip
+) -> NativeStep | None:  # fmt: skip
     forms, values = [], []
     for operand, kind in zip(operands, row.kinds, strict=False):
         held = _HELD.get(kind, kind)
@@ -59,8 +59,8 @@ def _step(
         values.append(target.index)
     words = row.result_words if target is not None else 0
     changes_exec = writer == "save-exec" or (target is not None and target.index + words > EXEC)
-    form = Form(writer, name, tuple(forms), None, options)
-    return Step(form, tuple(values), changes_exec, bool(options[2]))
+    form = CodeForm(writer, name, tuple(forms), None, options)
+    return NativeStep(form, tuple(values), changes_exec, bool(options[2]))
 
 
 def _constant(literal: Literal, kind: str) -> int:
@@ -72,7 +72,7 @@ def _constant(literal: Literal, kind: str) -> int:
     return value - (1 << 64) * (value >> 63)
 
 
-def read_scalars(code: Code, form: Form, wave: ir.Value) -> list[Number]:
+def read_scalars(code: NativeCode, form: CodeForm, wave: ir.Value) -> list[VectorNumber]:
     """All sources of a form in one wave, as vectors of one."""
     found = []
     for place, source in enumerate(form.sources):
@@ -86,22 +86,22 @@ def read_scalars(code: Code, form: Form, wave: ir.Value) -> list[Number]:
     return found
 
 
-def only(code: Code, number: Number) -> ir.Value:
+def only(code: NativeCode, number: VectorNumber) -> ir.Value:
     """The one lane of a vector of one."""
     return code.builder.extract_element(number.value, ir.IntType(32)(0))
 
 
-def _scc(code: Code, wave: ir.Value) -> Number:
+def _scc(code: NativeCode, wave: ir.Value) -> VectorNumber:
     byte = code.load(code.scc_place(wave), I8)
     bit = code.builder.icmp_unsigned("!=", byte, I8(0))
     return splat(code.builder, bit, 1, "b1")
 
 
-def _put_scc(code: Code, wave: ir.Value, condition: Number) -> None:
+def _put_scc(code: NativeCode, wave: ir.Value, condition: VectorNumber) -> None:
     code.store(code.builder.zext(only(code, condition), I8), code.scc_place(wave))
 
 
-def write_scalar(code: Code, form: Form) -> None:
+def write_scalar(code: NativeCode, form: CodeForm) -> None:
     """The code of an instruction that gives a number."""
     takes_scc, _, gives_scc = form.options
     scalar = SCALARS[form.name]
@@ -116,13 +116,13 @@ def write_scalar(code: Code, form: Form) -> None:
         code.put_scalar(code.value(len(form.sources)), wave, only(code, result.pattern()))
 
 
-def write_compare(code: Code, form: Form) -> None:
+def write_compare(code: NativeCode, form: CodeForm) -> None:
     """The code of a comparison."""
     with code.waves() as wave:
         _put_scc(code, wave, COMPARISONS[form.name](*read_scalars(code, form, wave)))
 
 
-def write_save_exec(code: Code, form: Form) -> None:
+def write_save_exec(code: NativeCode, form: CodeForm) -> None:
     """The code of an instruction that changes EXEC and keeps the old one, or the new one too."""
     keeps_new = form.options[3]
     combine = SAVED[form.name.removeprefix("s_").split("_")[0]]

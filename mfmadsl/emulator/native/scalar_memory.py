@@ -7,8 +7,8 @@ import re
 from mfmadsl.emulator.instructions.smem import SMEM_FLAGS, constant_offset
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.native.access import Segments, host_address
-from mfmadsl.emulator.native.code import I32, I64, Code
-from mfmadsl.emulator.native.form import Form, Step
+from mfmadsl.emulator.native.code import I32, I64, NativeCode
+from mfmadsl.emulator.native.form import CodeForm, NativeStep
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import EXEC, Literal, Register, as_register
 
@@ -16,7 +16,7 @@ _LOAD = re.compile(r"s_load_dword(x2|x4|x8|x16|)")
 _WORD = ~3
 
 
-def describe_scalar_load(instruction: Instruction, machine: Machine) -> Step | None:
+def describe_scalar_load(instruction: Instruction, machine: Machine) -> NativeStep | None:
     """A scalar load as a step."""
     del machine
     if not _LOAD.fullmatch(instruction.name) or set(instruction.modifiers) - SMEM_FLAGS:
@@ -28,11 +28,11 @@ def describe_scalar_load(instruction: Instruction, machine: Machine) -> Step | N
     values = [target.index, base.index, constant - (1 << 64) * (constant >> 63)]
     if isinstance(offset, Register):
         values.append(offset.index)
-    form = Form("scalar-load", "", options=(target.count, isinstance(offset, Register)))
-    return Step(form, tuple(values), target.index + target.count > EXEC)
+    form = CodeForm("scalar-load", "", options=(target.count, isinstance(offset, Register)))
+    return NativeStep(form, tuple(values), target.index + target.count > EXEC)
 
 
-def write_scalar_load(code: Code, form: Form) -> None:
+def write_scalar_load(code: NativeCode, form: CodeForm) -> None:
     """The code of a scalar load: all addresses are checked before a register changes."""
     count, has_offset = form.options
     builder = code.builder

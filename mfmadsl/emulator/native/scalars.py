@@ -16,7 +16,7 @@ from mfmadsl.emulator.native.integers import (
     pair_of_words,
     population,
 )
-from mfmadsl.emulator.native.number import Number
+from mfmadsl.emulator.native.number import VectorNumber
 
 
 @dataclass(frozen=True)
@@ -28,38 +28,38 @@ class Scalar:
     scc: Compute | None = None
 
 
-def _nonzero(*values: Number) -> Number:
+def _nonzero(*values: VectorNumber) -> VectorNumber:
     return values[-1] != 0
 
 
-def _add_overflows(a: Number, b: Number, result: Number) -> Number:
+def _add_overflows(a: VectorNumber, b: VectorNumber, result: VectorNumber) -> VectorNumber:
     return ((a ^ result) & (b ^ result)) < 0
 
 
-def _subtract_overflows(a: Number, b: Number, result: Number) -> Number:
+def _subtract_overflows(a: VectorNumber, b: VectorNumber, result: VectorNumber) -> VectorNumber:
     return ((a ^ b) & (a ^ result)) < 0
 
 
-def _carry(total: Number) -> Number:
+def _carry(total: VectorNumber) -> VectorNumber:
     return (total < 0) | (total > 0xFFFF_FFFF)
 
 
-def _with_carry(a: Number, b: Number, scc: Number) -> Number:
+def _with_carry(a: VectorNumber, b: VectorNumber, scc: VectorNumber) -> VectorNumber:
     return a.to("i64") + b.to("i64") + scc.to("u32").to("i64")
 
 
-def _with_borrow(a: Number, b: Number, scc: Number) -> Number:
+def _with_borrow(a: VectorNumber, b: VectorNumber, scc: VectorNumber) -> VectorNumber:
     return a.to("i64") - b.to("i64") - scc.to("u32").to("i64")
 
 
 def _shift_add(count: int) -> Scalar:
-    def wide(a: Number, b: Number, _: Number) -> Number:
+    def wide(a: VectorNumber, b: VectorNumber, _: VectorNumber) -> VectorNumber:
         return (a.to("u64") << count) + b.to("u64") > 0xFFFF_FFFF
 
     return Scalar(lambda a, b: (a << count) + b, wide)
 
 
-def _field(a: Number, control: Number) -> Number:
+def _field(a: VectorNumber, control: VectorNumber) -> VectorNumber:
     """Bits control[5:0] and up, control[22:16] of them, sign-extended in a signed type."""
     bits, kind = a.bits, a.kind
     offset = (control & bits - 1).to("u64")
@@ -75,19 +75,19 @@ def _field(a: Number, control: Number) -> Number:
     return value.to(f"u{bits}").as_(kind)
 
 
-def _low(a: Number) -> Number:
+def _low(a: VectorNumber) -> VectorNumber:
     return a & 0xFFFF
 
 
 def _shift(direction: str) -> Compute:
-    def compute(a: Number, b: Number) -> Number:
+    def compute(a: VectorNumber, b: VectorNumber) -> VectorNumber:
         amount = (b & a.bits - 1).to(a.kind)
         return a << amount if direction == "left" else a >> amount
 
     return compute
 
 
-def _choose(a: Number, b: Number, scc: Number) -> Number:
+def _choose(a: VectorNumber, b: VectorNumber, scc: VectorNumber) -> VectorNumber:
     return scc.choose(a, b)
 
 
@@ -95,11 +95,11 @@ def _sign_extended(kind: str) -> Compute:
     return lambda a: a.to(kind).to("i32")
 
 
-def _bit(place: Number, width: int) -> Number:
+def _bit(place: VectorNumber, width: int) -> VectorNumber:
     return place.constant(1, f"u{width}") << (place & width - 1).to(f"u{width}")
 
 
-def _reversed(a: Number) -> Number:
+def _reversed(a: VectorNumber) -> VectorNumber:
     return a.intrinsic("bitreverse")
 
 
@@ -148,7 +148,7 @@ SCALARS: dict[str, Scalar] = {
     "s_flbit_i32": Scalar(leading_signs),
     "s_flbit_i32_i64": Scalar(leading_signs),
 }
-_LOGIC: dict[str, Callable[[Number, Number], Number]] = {
+_LOGIC: dict[str, Callable[[VectorNumber, VectorNumber], VectorNumber]] = {
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
@@ -184,7 +184,7 @@ RELATIONS: dict[str, Compute] = {
 
 
 def _bit_is(expected: int) -> Compute:
-    def compare(value: Number, position: Number) -> Number:
+    def compare(value: VectorNumber, position: VectorNumber) -> VectorNumber:
         bit = (position & value.bits - 1).to(value.kind)
         return (value >> bit & 1) == expected
 
@@ -203,7 +203,7 @@ COMPARISONS: dict[str, Compute] = {
     **{f"s_bitcmp{bit}_b{bits}": _bit_is(bit) for bit in (0, 1) for bits in (32, 64)},
 }
 
-SAVED: dict[str, Callable[[Number, Number], Number]] = {
+SAVED: dict[str, Callable[[VectorNumber, VectorNumber], VectorNumber]] = {
     **_LOGIC,
     "andn1": lambda s, e: ~s & e,
     "orn1": lambda s, e: ~s | e,

@@ -20,7 +20,7 @@ from mfmadsl.emulator.machine.control import NO_EFFECT, PASSED
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.native.fields import RUN_WORD, STEP_WORDS
-from mfmadsl.emulator.native.form import Form, Step
+from mfmadsl.emulator.native.form import CodeForm, NativeStep
 from mfmadsl.emulator.native.heat import HEAT, is_considered
 from mfmadsl.emulator.native.name import name_of
 from mfmadsl.emulator.native.state import State
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Check = Callable[[Waves, int], object]
 _PASSES = (PASSED | NO_EFFECT) - {"s_endpgm", "s_barrier"}
-_NOTHING = Step(Form("nothing", ""))
+_NOTHING = NativeStep(CodeForm("nothing", ""))
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,18 @@ class Stretch:
     changes_exec: bool
 
 
+_Single = Stretch | NativeStep | Literal[False] | None
+"""An instruction for itself: as code, or not worth that yet, or without any, or not looked at."""
+
+
 class _Line:
     """A straight line that has not been compiled."""
 
     def __init__(self, first: int, end: int) -> None:
         self.first, self.end = first, end
         self.visits = 0
-        self.steps: list[Step | None] | None = None
-        self.forms: dict[str, Form] = {}
+        self.steps: list[NativeStep | None] | None = None
+        self.forms: dict[str, CodeForm] = {}
         self.counts: Counter[str] = Counter()
 
 
@@ -70,7 +74,9 @@ class Stretches:
         self._program, self._machine = program, machine
         self._lines: list[_Line | None] = [None] * len(program.instructions)
         self._stretches: list[Stretch | None] = [None] * len(program.instructions)
-        self._singles: list[Stretch | Step | Literal[False] | None] = [None] * len(self._lines)
+        self._singles: list[Stretch | NativeStep | Literal[False] | None] = [None] * len(
+            self._lines
+        )
         self._driver: Callable[[int, int, int], int] | None = None
         for line in _lines_of(program):
             self._lines[line.first] = line
@@ -100,7 +106,7 @@ class Stretches:
         single = self._singles[place]
         if single is None:
             single = self._singles[place] = self._single(waves, place, check)
-        if isinstance(single, Step):
+        if isinstance(single, NativeStep):
             each = HEAT.interprets(1, waves.count)
             name = name_of(single.form)
             if not HEAT.is_worth(_library(), {name: single.form}, {name: 1}, each):
@@ -110,7 +116,7 @@ class Stretches:
             single = self._singles[place] = stretch_of([single], addresses)
         return isinstance(single, Stretch) and self._execute(waves, single) == 1
 
-    def _single(self, waves: Waves, place: int, check: Check) -> Step | Literal[False]:
+    def _single(self, waves: Waves, place: int, check: Check) -> NativeStep | Literal[False]:
         step = self._step(waves, place, check)
         return step if step is not None and step.form.is_on_registers else False
 
@@ -141,7 +147,7 @@ class Stretches:
                     line.forms[name_of(step.form)] = step.form
         return HEAT.is_worth(_library(), line.forms, line.counts, each)
 
-    def _step(self, waves: Waves, place: int, check: Check) -> Step | None:
+    def _step(self, waves: Waves, place: int, check: Check) -> NativeStep | None:
         instruction = self._program.instructions[place]
         if instruction.name in _PASSES:
             return _NOTHING
@@ -168,7 +174,7 @@ class Stretches:
                 first = place + 1
 
 
-def stretch_of(steps: list[Step], addresses: dict[str, int]) -> Stretch:
+def stretch_of(steps: list[NativeStep], addresses: dict[str, int]) -> Stretch:
     """Steps as native code takes them; `addresses` has where the code of their forms is."""
     words = np.zeros((len(steps), STEP_WORDS), np.int64)
     for row, step in zip(words, steps, strict=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mfmadsl.emulator.native import masks, scalar
-from mfmadsl.emulator.native.code import Code
+from mfmadsl.emulator.native.code import NativeCode
 from mfmadsl.emulator.native.elementwise import write_row
 from mfmadsl.emulator.native.exchange import EXCHANGES
-from mfmadsl.emulator.native.form import Form
+from mfmadsl.emulator.native.form import CodeForm
 from mfmadsl.emulator.native.global_memory import write_buffer, write_global
 from mfmadsl.emulator.native.lds import write_lds
 from mfmadsl.emulator.native.matrix import write_matrix
@@ -16,11 +16,11 @@ from mfmadsl.emulator.native.packed import write_mixed, write_packed, write_pack
 from mfmadsl.emulator.native.scalar_memory import write_scalar_load
 
 
-def _nothing(code: Code, form: Form) -> None:
+def _nothing(code: NativeCode, form: CodeForm) -> None:
     """What only passes."""
 
 
-WRITERS: dict[str, Callable[[Code, Form], None]] = {
+WRITERS: dict[str, Callable[[NativeCode, CodeForm], None]] = {
     "nothing": _nothing,
     "row": write_row,
     "scalar": scalar.write_scalar,

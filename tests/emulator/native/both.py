@@ -15,7 +15,7 @@ from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.memory import GlobalMemory, OwnedMemory
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import WavePosition, Waves, new_waves
-from mfmadsl.emulator.native.form import Step
+from mfmadsl.emulator.native.form import NativeStep
 from mfmadsl.emulator.native.library import library
 from mfmadsl.emulator.native.name import name_of
 from mfmadsl.emulator.native.state import State
@@ -126,7 +126,7 @@ class Known:
     """An instruction that both execute."""
 
     instruction: Instruction
-    step: Step
+    step: NativeStep
 
 
 def known(text: str, machine: Machine) -> Known | None:
@@ -147,7 +147,7 @@ def interpret(waves: Waves, instructions: Sequence[Instruction], machine: Machin
             compile_instruction(instruction, machine).execute(waves)
 
 
-def run_natively(waves: Waves, steps: Sequence[Step]) -> int:
+def run_natively(waves: Waves, steps: Sequence[NativeStep]) -> int:
     """Execute steps, and say how many did not have to be left to the interpreter."""
     addresses = library().addresses({name_of(step.form): step.form for step in steps})
     stretch = stretch_of(list(steps), addresses)

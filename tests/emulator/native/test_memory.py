@@ -127,9 +127,9 @@ def test_part_of_a_buffer() -> None:
 
 def _left_alone(step: object, waves: Waves, keeps_loads: bool = True) -> None:
     """The interpreter has to execute it, and finds what it was to read as it was."""
-    from mfmadsl.emulator.native.form import Step
+    from mfmadsl.emulator.native.form import NativeStep
 
-    assert isinstance(step, Step)
+    assert isinstance(step, NativeStep)
     before = copied(waves)
     assert run_natively(waves, [step]) == 0
     if keeps_loads:
