@@ -29,13 +29,13 @@ def fused(a: VectorNumber, b: VectorNumber, c: VectorNumber) -> VectorNumber:
     """a * b + c, rounded once."""
     if a.kind == "f16":
         product = a.to("f64") * b.to("f64")
-        return _sum_to_odd(product, c.to("f64")).to("f16")
+        return sum_to_odd(product, c.to("f64")).to("f16")
     product = a * b  # its NaN comes before that of c
     found = a.intrinsic("fma", b, c)
     return product.is_nan().choose(product, c.is_nan().choose(c.quieted(), found))
 
 
-def _sum_to_odd(a: VectorNumber, b: VectorNumber) -> VectorNumber:
+def sum_to_odd(a: VectorNumber, b: VectorNumber) -> VectorNumber:
     """The sum rounded to odd, so that rounding again is right."""
     total = a + b
     part = total.plain("fsub", a)

@@ -61,6 +61,11 @@ def surroundings() -> str:
     return content.hexdigest()
 
 
+@cache
+def _converts_halves() -> bool:
+    return bool(llvm.get_host_cpu_features().get("f16c", True))
+
+
 def _folder() -> Path:
     return cache_folder() / f"native-{surroundings()[:16]}"
 
@@ -126,6 +131,12 @@ class Library:
         self._engines: dict[str, llvm.ExecutionEngine] = {}  # by the digests of their objects
         self._addresses: dict[str, int] = {}
         self._on_disk: dict[str, bool] = {}
+
+    @property
+    def is_for_this_processor(self) -> bool:
+        """Whether LLVM has code for halves there: of an x86 without F16C it would call functions
+        that are not there."""
+        return _converts_halves()
 
     def is_loaded(self, name: str) -> bool:
         """Whether a function is there already."""

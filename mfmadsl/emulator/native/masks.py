@@ -9,7 +9,7 @@ from mfmadsl.emulator.instructions.modifier import base_name
 from mfmadsl.emulator.instructions.source import SourceOperand, sources_of
 from mfmadsl.emulator.instructions.target import target_of
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.wave import VCC_PAIR
+from mfmadsl.emulator.machine.wave import EXEC_PAIR, VCC_PAIR
 from mfmadsl.emulator.native.code import I64, NativeCode, chunks
 from mfmadsl.emulator.native.floats import flushing
 from mfmadsl.emulator.native.form import CodeForm, NativeStep, SourceForm, source_form, target_form
@@ -38,9 +38,10 @@ _FLOATING: dict[str, Compute] = {
 _INTEGER: dict[str, Compute] = {**RELATIONS, "ne": RELATIONS["lg"]}
 
 
-def _described(
+def described(
     sources: list[SourceOperand],
 ) -> tuple[tuple[SourceForm, ...], tuple[int, ...]] | None:
+    """The forms and values of sources; None if no native code reads one of them."""
     found = [source_form(source) for source in sources]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
@@ -50,7 +51,7 @@ def _described(
     return tuple(s for s, _ in known), tuple(v for _, v in known)
 
 
-def _clear_of(target: Register, sources: tuple[SourceForm, ...], values: tuple[int, ...]) -> bool:
+def is_clear_of(target: Register, sources: tuple[SourceForm, ...], values: tuple[int, ...]) -> bool:
     """Whether no scalar source lies in a mask that is written chunk by chunk."""
     return not any(
         source.bank == "s" and value + int(source.kind[1:]) // 33 >= target.index
@@ -70,12 +71,12 @@ def describe_compare(instruction: Instruction, machine: Machine) -> NativeStep |
     register, *operands = instruction.operands
     target, row = as_register(register), COMPARE[name]
     to_exec = name.startswith("v_cmpx")
-    described = _described(sources_of(instruction, row.kinds, operands))
-    if described is None or not _clear_of(target, *described):
+    found = described(sources_of(instruction, row.kinds, operands))
+    if found is None or not is_clear_of(target, *found):
         return None
-    if target.index != EXEC and to_exec and not _clear_of(VCC_PAIR, *described):
+    if to_exec and not is_clear_of(EXEC_PAIR, *found):
         return None
-    forms, values = described
+    forms, values = found
     flushed = tuple(x for x in machine.flushed if x == kind)
     form = CodeForm("compare", f"{relation}_{kind}", forms, None, (to_exec, flushed))
     return NativeStep(form, (*values, target.index), to_exec or target.index >= EXEC - 1)
@@ -108,12 +109,12 @@ def describe_choice(instruction: Instruction, machine: Machine) -> NativeStep | 
     if mask and not isinstance(mask[0], Register):
         return None
     kinds = ["f32" if _is_signed(each) else "u32" for each in (left, right)]
-    described = _described(sources_of(instruction, kinds, (left, right)))
-    if described is None:
+    found = described(sources_of(instruction, kinds, (left, right)))
+    if found is None:
         return None
     target, place = target_form(target_of(instruction, as_register(first), 2))
-    form = CodeForm("choice", "", described[0], target)
-    return NativeStep(form, (*described[1], place, condition.index))
+    form = CodeForm("choice", "", found[0], target)
+    return NativeStep(form, (*found[1], place, condition.index))
 
 
 def _is_signed(operand: Operand) -> bool:
@@ -138,18 +139,18 @@ def describe_carry(instruction: Instruction, machine: Machine) -> NativeStep | N
     first, out, left, right, *carry = instruction.operands
     if carry and not isinstance(carry[0], Register):
         return None
-    described = _described(sources_of(instruction, ("u32", "u32"), (left, right)))
+    found = described(sources_of(instruction, ("u32", "u32"), (left, right)))
     carry_out = as_register(out)
-    if described is None or not _clear_of(carry_out, *described):
+    if found is None or not is_clear_of(carry_out, *found):
         return None
     if carry and not _is_same_or_clear(as_register(carry[0]), carry_out):
         return None
     target, place = target_form(target_of(instruction, as_register(first), 2))
     clamp = "clamp" in instruction.modifiers
-    form = CodeForm("carry", name, described[0], target, (bool(carry), clamp))
+    form = CodeForm("carry", name, found[0], target, (bool(carry), clamp))
     carries = tuple(as_register(each).index for each in carry)
     return NativeStep(
-        form, (*described[1], place, carry_out.index, *carries), carry_out.index >= EXEC - 1
+        form, (*found[1], place, carry_out.index, *carries), carry_out.index >= EXEC - 1
     )
 
 
@@ -185,15 +186,15 @@ def describe_wide_sum(instruction: Instruction, machine: Machine) -> NativeStep 
         return None
     first, out, *operands = instruction.operands
     kinds = ("i32", "i32", "i64") if "i64" in name else ("u32", "u32", "u64")
-    described = _described(
+    found = described(
         [SourceOperand(operand, kind) for operand, kind in zip(operands, kinds, strict=True)]
     )
     carry_out, target = as_register(out), as_register(first)
-    if described is None or not _clear_of(carry_out, *described):
+    if found is None or not is_clear_of(carry_out, *found):
         return None
     form, place = target_form(target_of(replace(instruction, modifiers={}), target, 3))
-    step = CodeForm("wide-sum", name, described[0], form)
-    return NativeStep(step, (*described[1], place, carry_out.index), carry_out.index >= EXEC - 1)
+    step = CodeForm("wide-sum", name, found[0], form)
+    return NativeStep(step, (*found[1], place, carry_out.index), carry_out.index >= EXEC - 1)
 
 
 def write_wide_sum(code: NativeCode, form: CodeForm) -> None:

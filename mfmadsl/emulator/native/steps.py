@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mfmadsl.emulator.machine.mode import Machine
+from mfmadsl.emulator.native.division import describe_division
 from mfmadsl.emulator.native.elementwise import describe_row
 from mfmadsl.emulator.native.exchange import describe_exchange
 from mfmadsl.emulator.native.form import NativeStep
@@ -25,7 +26,7 @@ from mfmadsl.emulator.text.assembly import Instruction
 Describe = Callable[[Instruction, Machine], NativeStep | None]
 _VECTOR: tuple[Describe, ...] = (
     describe_row, describe_packed, describe_compare, describe_choice, describe_carry,
-    describe_exchange, describe_wide_sum, describe_matrix,
+    describe_exchange, describe_wide_sum, describe_matrix, describe_division,
 )  # fmt: skip
 _DESCRIBERS: dict[str, tuple[Describe, ...]] = {
     "v": _VECTOR,

@@ -118,7 +118,8 @@ class Stretches:
 
     def _single(self, waves: Waves, place: int, check: Check) -> NativeStep | Literal[False]:
         step = self._step(waves, place, check)
-        return step if step is not None and step.form.is_on_registers else False
+        is_usable = step is not None and step.form.is_on_registers
+        return step if step and is_usable and _library().is_for_this_processor else False
 
     def _execute(self, waves: Waves, stretch: Stretch) -> int:
         """Execute a stretch, and say how many instructions of it."""
@@ -138,6 +139,8 @@ class Stretches:
         line.visits += 1
         each = HEAT.interprets(line.end - line.first, waves.count)
         if not is_considered(line.visits, waves.count):
+            return False
+        if not _library().is_for_this_processor:
             return False
         if line.steps is None:
             line.steps = [self._step(waves, place, check) for place in range(line.first, line.end)]

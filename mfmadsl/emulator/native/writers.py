@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mfmadsl.emulator.native import masks, scalar
 from mfmadsl.emulator.native.code import NativeCode
+from mfmadsl.emulator.native.division import write_division_scale, write_division_step
 from mfmadsl.emulator.native.elementwise import write_row
 from mfmadsl.emulator.native.exchange import EXCHANGES
 from mfmadsl.emulator.native.form import CodeForm
@@ -38,5 +39,7 @@ WRITERS: dict[str, Callable[[NativeCode, CodeForm], None]] = {
     "packed-move": write_packed_move,
     "mixed": write_mixed,
     "matrix": write_matrix,
+    "division-scale": write_division_scale,
+    "division-step": write_division_step,
     **EXCHANGES,
 }

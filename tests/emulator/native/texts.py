@@ -155,6 +155,11 @@ def lane_texts() -> Iterator[str]:
         "v_mad_u64_u32 v[2:3], vcc, v4, v5, v[6:7]", "v_mad_u64_u32 v[2:3], s[20:21], s4, v5, 0",
         "v_mad_i64_i32 v[2:3], vcc, v4, s5, v[2:3]", "v_mad_i64_i32 v[2:3], vcc, v4, -3, v[6:7]",
     )  # fmt: skip
+    for first in ("v8", "v12", "s8", "-v12", "|v8|"):
+        yield f"v_div_scale_f32 v2, vcc, {first}, v12, v8"
+        yield f"v_div_scale_f32 v2, s[20:21], {first}, {first}, v16"
+        yield f"v_div_fmas_f32 v2, v8, v12, {first}"
+    yield from ("v_div_scale_f32 v2, vcc, v8, v8, 1.0", "v_div_fmas_f32 v2, v8, -v12, v2")
     for name in ("v_add_co_u32", "v_sub_co_u32", "v_subrev_co_u32"):
         yield f"{name}_e32 v2, vcc, v3, v4"
         yield f"{name}_e64 v2, s[20:21], s3, v4"
